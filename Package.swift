@@ -1,0 +1,69 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+/// Settings of every target: Swift 6 mode comes with the tools version; imports are internal unless they say otherwise.
+let settings: [SwiftSetting] = [
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("ExistentialAny"),
+]
+
+let package = Package(
+  name: "sheaf",
+  products: [
+    .executable(name: "sheaf", targets: ["sheaf"])
+  ],
+  dependencies: [
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.16.0"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.26.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
+  ],
+  targets: [
+    .target(
+      name: "CFuse",
+      cSettings: [.define("_FILE_OFFSET_BITS", to: "64")],
+      linkerSettings: [.linkedLibrary("fuse3")]
+    ),
+    .target(
+      name: "Fuse", dependencies: ["CFuse", .product(name: "Logging", package: "swift-log")],
+      swiftSettings: settings),
+    .target(name: "SheafModel", swiftSettings: settings),
+    .target(
+      name: "SheafStore",
+      dependencies: [
+        "SheafModel", .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "Crypto", package: "swift-crypto"),
+      ], swiftSettings: settings),
+    .target(
+      name: "SheafLibrary",
+      dependencies: [
+        "SheafModel", "SheafStore", .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: settings),
+    .target(
+      name: "SheafMount",
+      dependencies: ["Fuse", "SheafModel", "SheafLibrary", .product(name: "Logging", package: "swift-log")],
+      swiftSettings: settings),
+    .target(
+      name: "SheafService",
+      dependencies: [
+        "SheafModel", "SheafLibrary", .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: settings),
+    .target(
+      name: "SheafClient",
+      dependencies: ["SheafModel", .product(name: "AsyncHTTPClient", package: "async-http-client")],
+      swiftSettings: settings),
+    .executableTarget(
+      name: "sheaf",
+      dependencies: [
+        "SheafModel", "SheafLibrary", "SheafMount", "SheafService", "SheafClient",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ], swiftSettings: settings),
+  ]
+)

@@ -1,0 +1,201 @@
+/// What commands and the API tell, in the words and JSON keys of CONTRACT.md, "JSON".
+
+/// An account of a library.
+package struct Account: Hashable, Sendable, Codable {
+  package let handle: AccountHandle
+  /// Display name; the handle where none was given.
+  package let name: String
+
+  package init(handle: AccountHandle, name: String) {
+    self.handle = handle
+    self.name = name
+  }
+}
+
+/// Why a version exists.
+package enum VersionCause: String, Sendable, Codable, CaseIterable {
+  case save, autosave, replace, restore, recover, merge
+}
+
+/// An immutable state of a document's contents; still renewed by autosaves while `open`.
+package struct Version: Hashable, Sendable, Codable {
+  package let number: Int64
+  package let time: Timestamp
+  package let author: AccountHandle
+  /// Bytes.
+  package let size: Int64
+  package let cause: VersionCause
+  package let label: String?
+  /// Number of the version that this one was made from; nil for the first.
+  package let base: Int64?
+  /// Whether the editing session that makes it is still going on.
+  package let open: Bool
+
+  package init(
+    number: Int64, time: Timestamp, author: AccountHandle, size: Int64, cause: VersionCause, label: String?,
+    base: Int64?, open: Bool
+  ) {
+    self.number = number
+    self.time = time
+    self.author = author
+    self.size = size
+    self.cause = cause
+    self.label = label
+    self.base = base
+    self.open = open
+  }
+
+  private enum CodingKeys: CodingKey { case number, time, author, size, cause, label, base, open }
+
+  /// Encodes what is absent as null.
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(number, forKey: .number)
+    try container.encode(time, forKey: .time)
+    try container.encode(author, forKey: .author)
+    try container.encode(size, forKey: .size)
+    try container.encode(cause, forKey: .cause)
+    try container.encode(label, forKey: .label)
+    try container.encode(base, forKey: .base)
+    try container.encode(open, forKey: .open)
+  }
+}
+
+/// A deleted item that can be recovered.
+package struct DeletedItem: Hashable, Sendable, Codable {
+  /// UUID in lower case.
+  package let id: String
+  /// Where it was, relative to the mount point: `Documents/…`.
+  package let path: String
+  package let time: Timestamp
+  package let actor: AccountHandle
+
+  package init(id: String, path: String, time: Timestamp, actor: AccountHandle) {
+    self.id = id
+    self.path = path
+    self.time = time
+    self.actor = actor
+  }
+}
+
+/// One mount of the running process.
+package struct MountInfo: Hashable, Sendable, Codable {
+  package let mountpoint: String
+  package let account: AccountHandle
+
+  package init(mountpoint: String, account: AccountHandle) {
+    self.mountpoint = mountpoint
+    self.account = account
+  }
+}
+
+/// The state of a library, as `sheaf status` tells it.
+package struct LibraryStatus: Sendable, Codable {
+  /// Path of the library file.
+  package var library: String
+  /// Process that owns it.
+  package var pid: Int32
+  package var mounts: [MountInfo]
+  package var accounts: Int
+  package var documents: Int
+  package var folders: Int
+  package var versions: Int
+  package var deleted: Int
+  /// Events that are logged.
+  package var events: Int
+  /// Bytes of all current contents together, as `stat` tells them.
+  package var contentBytes: Int64
+  /// Bytes that chunks take after deduplication.
+  package var storedBytes: Int64
+  /// Bytes of the library's files.
+  package var fileBytes: Int64
+  /// Bytes that can still be written.
+  package var availableBytes: Int64
+
+  package init(
+    library: String, pid: Int32, mounts: [MountInfo] = [], accounts: Int, documents: Int, folders: Int, versions: Int,
+    deleted: Int, events: Int, contentBytes: Int64, storedBytes: Int64, fileBytes: Int64, availableBytes: Int64
+  ) {
+    self.library = library
+    self.pid = pid
+    self.mounts = mounts
+    self.accounts = accounts
+    self.documents = documents
+    self.folders = folders
+    self.versions = versions
+    self.deleted = deleted
+    self.events = events
+    self.contentBytes = contentBytes
+    self.storedBytes = storedBytes
+    self.fileBytes = fileBytes
+    self.availableBytes = availableBytes
+  }
+}
+
+/// What `sheaf status PATH` tells of one item.
+package struct ItemStatus: Sendable, Codable {
+  package var id: String
+  package var path: String
+  /// `document`, `folder` or `symlink`.
+  package var kind: String
+  /// Number of the current version; nil for folders and symbolic links.
+  package var version: Int64?
+  package var owner: AccountHandle
+  /// `saved` or `edited`.
+  package var state: String
+  /// The share the item is in; null where it is in none.
+  package var share: String?
+
+  package init(
+    id: String, path: String, kind: String, version: Int64?, owner: AccountHandle, state: String, share: String?
+  ) {
+    self.id = id
+    self.path = path
+    self.kind = kind
+    self.version = version
+    self.owner = owner
+    self.state = state
+    self.share = share
+  }
+}
+
+/// What `sheaf check` found.
+package struct CheckReport: Sendable, Codable {
+  /// One line each, naming the thing and the rule; empty for a sound library.
+  package var problems: [String]
+  package var chunks: Int
+  package var versions: Int
+  package var items: Int
+
+  package init(problems: [String], chunks: Int, versions: Int, items: Int) {
+    self.problems = problems
+    self.chunks = chunks
+    self.versions = versions
+    self.items = items
+  }
+}
+
+/// What `sheaf compact` did.
+package struct CompactReport: Sendable, Codable {
+  package var versionsThinned: Int
+  package var chunksFreed: Int
+  /// Bytes by which the library's files shrank.
+  package var bytesFreed: Int64
+
+  package init(versionsThinned: Int, chunksFreed: Int, bytesFreed: Int64) {
+    self.versionsThinned = versionsThinned
+    self.chunksFreed = chunksFreed
+    self.bytesFreed = bytesFreed
+  }
+}
+
+/// How far a long job has come, for a progress line.
+package struct Progress: Sendable, Codable {
+  package var done: Int64
+  package var total: Int64
+
+  package init(done: Int64, total: Int64) {
+    self.done = done
+    self.total = total
+  }
+}
