@@ -76,5 +76,6 @@ let package = Package(
     .testTarget(
       name: "ConformanceTests", dependencies: ["ConformanceKit", "MountKit", "sheaf", "test-helper"],
       swiftSettings: settings),
+    .testTarget(name: "MountTests", dependencies: ["MountKit", "sheaf", "test-helper"], swiftSettings: settings),
   ]
 )

@@ -127,6 +127,7 @@ public struct MountedLibrary: Sendable {
 }
 
 /// Mounts a new library, runs `body`, and takes all away, also after a failure or when `limit` has passed.
+@discardableResult
 public func withMount<Result>(
   handle: String = "alice@example.com", as user: TestUser? = nil, options: [String] = [], place: String? = nil,
   environment: [String: String?] = [:], limit: Duration = .seconds(300), _ body: (MountedLibrary) throws -> Result

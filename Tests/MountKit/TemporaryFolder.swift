@@ -28,6 +28,7 @@ public struct TemporaryFolder: Sendable {
 }
 
 /// Runs `body` with a new folder, which is removed afterwards.
+@discardableResult
 public func withTemporaryFolder<Result>(_ body: (TemporaryFolder) throws -> Result) throws -> Result {
   let folder = try TemporaryFolder()
   do {
