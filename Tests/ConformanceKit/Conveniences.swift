@@ -107,11 +107,8 @@ extension OpenFile {
 /// `count` bytes that are the same each time and repeat nowhere soon.
 func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
   var random = SeededRandom(seed: seed)
-  var bytes: [UInt8] = []
-  bytes.reserveCapacity(count + 8)
-  while bytes.count < count { withUnsafeBytes(of: random.next()) { bytes.append(contentsOf: $0) } }
-  bytes.removeLast(bytes.count - count)
-  return bytes
+  let words = (0..<(count + 7) / 8).map { _ in random.next() }
+  return words.withUnsafeBytes { Array($0.prefix(count)) }
 }
 
 func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }

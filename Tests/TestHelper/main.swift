@@ -1,6 +1,8 @@
 // test-helper: what tests need a process of its own for.
 //
 //   test-helper conformance FOLDER [FILTER]   runs the conformance suite in FOLDER, as whoever runs it
+//   test-helper differential FOLDER ORACLE SEED STEPS
+//                                             compares two folders over a random sequence, and shrinks a difference
 //   test-helper locks PATH                    takes locks on PATH as asked on standard input
 
 import ConformanceKit
@@ -10,10 +12,14 @@ let arguments = CommandLine.arguments
 switch arguments.dropFirst().first {
 case "conformance" where arguments.count >= 3:
   exit(runConformance(folder: arguments[2], filter: arguments.count > 3 ? arguments[3] : ""))
+case "differential" where arguments.count == 6:
+  exit(
+    runDifferential(
+      subject: arguments[2], oracle: arguments[3], seed: UInt64(arguments[4]) ?? 0, steps: Int(arguments[5]) ?? 0))
 case "locks" where arguments.count == 3:
   exit(serveLocks(arguments[2]))
 default:
-  print("usage: test-helper conformance FOLDER [FILTER] | locks PATH")
+  print("usage: test-helper conformance FOLDER [FILTER] | differential FOLDER ORACLE SEED STEPS | locks PATH")
   exit(64)
 }
 
