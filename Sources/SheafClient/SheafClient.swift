@@ -137,7 +137,8 @@ package final class SheafClient: Sendable {
       }
     }
     guard let result else {
-      throw SheafError(.unavailable, reason: "the process that owns the library ended before the job", advice: "try again")
+      throw SheafError(
+        .unavailable, reason: "the process that owns the library ended before the job", advice: "try again")
     }
     return result
   }

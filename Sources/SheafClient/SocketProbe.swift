@@ -11,7 +11,7 @@ package enum SocketProbe {
     let socketPath: SocketPath
     do {
       socketPath = try SocketPath(path)
-    } catch where error.kind == .notFound {
+    } catch  where error.kind == .notFound {
       return false
     }
     let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)

@@ -54,7 +54,7 @@ struct Sheaf: AsyncParsableCommand {
     } catch let error as SheafError {
       fail(error.description)
     } catch let error where error is CleanExit || error is ValidationError || error is ExitCode {
-      type(of: command).exit(withError: error)
+      exit(withError: error)
     } catch {
       // ArgumentParser asks for its help and usage texts by errors of its own.
       if exitCode(for: error) == .success || exitCode(for: error) == .validationFailure { exit(withError: error) }

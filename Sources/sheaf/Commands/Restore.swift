@@ -26,10 +26,11 @@ struct Restore: AsyncParsableCommand {
       let made = try await target.client.restore(target.address, version: version)
       if output.json { return try JSON.write(made) }
       guard let made else {
-        return try StandardOutput.line("\(target.name.escapingControls) already has the contents of version \(version).")
+        let name = target.name.escapingControls
+        return try StandardOutput.line("\(name) already has the contents of version \(version).")
       }
-      try StandardOutput.line(
-        "Restored version \(version) of \(target.name.escapingControls) as version \(made.number).")
+      let name = target.name.escapingControls
+      try StandardOutput.line("Restored version \(version) of \(name) as version \(made.number).")
     }
   }
 }

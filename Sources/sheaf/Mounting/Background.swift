@@ -18,12 +18,12 @@ enum Background {
     var ends: [CInt] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SheafError(code: errno, subject: "pipe") }
     defer { close(ends[0]) }
-    for end in ends { fcntl(end, F_SETFD, FD_CLOEXEC) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let child: ChildProcess
     do {
       defer { close(ends[1]) }
       child = try ChildProcess(
-        "/proc/self/exe", name: "sheaf", arguments(plan), descriptors: [null, null, log, ends[1]], detached: true)
+        "/proc/self/exe", name: "sheaf", arguments(plan), descriptors: [null, null, log, ends[1]])
     }
     guard let mount = try Readiness.wait(ends[0]) else {
       let status = child.wait()
@@ -33,6 +33,17 @@ enum Background {
         advice: "see \(LogFile.path(of: plan.location))")
     }
     return mount
+  }
+
+  /// Makes this process one of the background: no terminal, no working directory, no descriptors of its starter.
+  ///
+  /// - Parameter ready: The pipe's end, which stays.
+  static func enter(ready: CInt) {
+    setsid()
+    chdir("/")
+    for descriptor in DirectoryNames.of("/proc/self/fd").compactMap({ CInt($0) }) {
+      if descriptor > STDERR_FILENO, descriptor != ready { close(descriptor) }
+    }
   }
 
   private static func arguments(_ plan: MountPlan) -> [String] {

@@ -1,7 +1,7 @@
 import Glibc
 import SheafModel
 
-/// A program that is started, with its standard streams and nothing else of this process.
+/// A program that is started with the descriptors it is given; others of this process are closed by themselves.
 struct ChildProcess {
   let pid: pid_t
 
@@ -10,11 +10,10 @@ struct ChildProcess {
   ///   - name: What the program is told as its own name; its path where nil.
   ///   - arguments: Without the program's name.
   ///   - descriptors: What the child's descriptors 0, 1, 2, … are; at least three.
-  ///   - detached: Whether it gets a session of its own, and `/` for a working directory.
   /// - Throws: ``SheafError`` where it cannot be started.
   init(
     _ program: String, name: String? = nil, _ arguments: [String],
-    descriptors: [CInt] = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO], detached: Bool = false
+    descriptors: [CInt] = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
   ) throws(SheafError) {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -22,8 +21,6 @@ struct ChildProcess {
     for (target, source) in descriptors.enumerated() {
       posix_spawn_file_actions_adddup2(&actions, source, CInt(target))
     }
-    posix_spawn_file_actions_addclosefrom_np(&actions, CInt(descriptors.count))
-    if detached { posix_spawn_file_actions_addchdir_np(&actions, "/") }
 
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
@@ -32,8 +29,7 @@ struct ChildProcess {
     sigemptyset(&defaults)
     sigaddset(&defaults, SIGPIPE)
     posix_spawnattr_setsigdefault(&attributes, &defaults)
-    let flags = POSIX_SPAWN_SETSIGDEF | (detached ? POSIX_SPAWN_SETSID : 0)
-    posix_spawnattr_setflags(&attributes, Int16(flags))
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
 
     var list = ([name ?? program] + arguments).map { strdup($0) } + [nil]
     defer { for argument in list { free(argument) } }

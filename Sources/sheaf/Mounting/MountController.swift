@@ -53,7 +53,7 @@ actor ProcessMounts: MountController {
     logger.notice("mounted", metadata: ["mountpoint": "\(info.mountpoint)", "account": "\(info.account)"])
     Task {
       await mount.waitUntilGone()
-      await self.forget(info)
+      self.forget(info)
     }
     return info
   }

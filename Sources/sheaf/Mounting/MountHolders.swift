@@ -24,7 +24,7 @@ struct MountHolders {
   /// Looks through all processes but this one.
   init(of mountpoint: String) {
     let place = Array(mountpoint.utf8)
-    let processes = Self.names(in: "/proc").compactMap { pid_t($0) }.filter { $0 != getpid() }
+    let processes = DirectoryNames.of("/proc").compactMap { pid_t($0) }.filter { $0 != getpid() }
     let holders = processes.filter { Self.holds($0, place) }.map { pid in
       let command = (try? SmallFile.read("/proc/\(pid)/comm"))?.prefix { $0 != UInt8(ascii: "\n") }.readable
       return Holder(pid: pid, command: command ?? "process")
@@ -48,7 +48,7 @@ struct MountHolders {
 
   private static func holds(_ pid: pid_t, _ place: [UInt8]) -> Bool {
     let folder = "/proc/\(pid)"
-    let links = ["cwd", "root", "exe"] + names(in: folder + "/fd").map { "fd/" + $0 }
+    let links = ["cwd", "root", "exe"] + DirectoryNames.of(folder + "/fd").map { "fd/" + $0 }
     for link in links where readLink("\(folder)/\(link)").map({ contains(place, $0) }) == true { return true }
     let maps = (try? SmallFile.read(folder + "/maps")) ?? []
     return maps.split(separator: UInt8(ascii: "\n")).contains { line in
@@ -66,18 +66,5 @@ struct MountHolders {
       readlink(path, bytes.baseAddress!.assumingMemoryBound(to: CChar.self), bytes.count)
     }
     return count > 0 ? Array(buffer[..<count]) : nil
-  }
-
-  private static func names(in folder: String) -> [String] {
-    guard let stream = opendir(folder) else { return [] }
-    defer { closedir(stream) }
-    var result: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name != ".", name != ".." { result.append(name) }
-    }
-    return result
   }
 }

@@ -30,7 +30,7 @@ struct MountPlan: Sendable {
   ///
   /// - Throws: ``SheafError`` of kind `unavailable`.
   func verify() throws(SheafError) {
-    guard let code = MountProbe.stat(mountpoint.path + "/Documents") else {
+    guard let code = MountProbe.status(of: mountpoint.path + "/Documents") else {
       throw SheafError(
         .unavailable, subject: mountpoint.path,
         reason: "is mounted, but does not answer within \(Int(MountProbe.patience)) s",

@@ -22,7 +22,7 @@ struct Mountpoint: Equatable {
       bytes = Array((home + "/" + Self.defaultName).utf8)
     }
     guard String(validating: bytes, as: UTF8.self) != nil, !bytes.isEmpty else {
-      throw SheafError(.invalid, subject: bytes.readable.printable, reason: "is no mount point: it is empty or not UTF-8")
+      throw SheafError(.invalid, subject: bytes.readable.printable, reason: "is no mount point: empty or not UTF-8")
     }
     let absolute = SystemPath.absolute(bytes, from: try SystemPath.workingDirectory())
     let table = try MountTable.current()
@@ -62,24 +62,18 @@ struct Mountpoint: Equatable {
       try DeadMount.clear(path)
     }
     guard let stream = opendir(path) else {
-      let code = errno
-      switch code {
+      switch errno {
       case ENOENT:
         throw SheafError(
           .notFound, subject: path, reason: "the mount point does not exist", advice: "make it: mkdir \(path)")
       case ENOTDIR:
         throw SheafError(.notDirectory, subject: path, reason: "is not a folder", advice: "name an empty folder")
-      default: throw SheafError(code: code, subject: path, advice: "name an empty folder of your own")
+      case let code: throw SheafError(code: code, subject: path, advice: "name an empty folder of your own")
       }
     }
-    defer { closedir(stream) }
-    while let entry = readdir(stream) {
-      let isDots = withUnsafeBytes(of: &entry.pointee.d_name) { name in
-        name.starts(with: [UInt8(ascii: "."), 0]) || name.starts(with: [UInt8(ascii: "."), UInt8(ascii: "."), 0])
-      }
-      guard isDots else {
-        throw SheafError(.notEmpty, subject: path, reason: "the mount point is not empty", advice: "name an empty folder")
-      }
+    closedir(stream)
+    guard DirectoryNames.of(path).isEmpty else {
+      throw SheafError(.notEmpty, subject: path, reason: "the mount point is not empty", advice: "name an empty folder")
     }
   }
 

@@ -9,7 +9,7 @@ struct Readiness: Sendable {
   /// - Parameter descriptor: The pipe's end for writing.
   init(descriptor: CInt) {
     self.descriptor = descriptor
-    fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
   }
 
   func succeed(_ mount: MountInfo) { tell(.result(mount)) }

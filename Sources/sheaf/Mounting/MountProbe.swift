@@ -8,33 +8,30 @@ enum MountProbe {
   /// How long a mount may take to answer.
   static let patience = 10.0
 
-  /// The error number of stat(2), 0 where it works; nil where it does not answer in time.
-  static func stat(_ path: String) -> CInt? {
-    let result = Mutex<CInt?>(nil)
-    let box = ProbeResult(result)
+  /// The error number of lstat(2), 0 where it works; nil where it does not answer in time.
+  static func status(of path: String) -> CInt? {
+    let result = ProbeResult()
     let done = DispatchSemaphore(value: 0)
     DispatchQueue(label: "sheaf.probe").async {
-      var status = Glibc.stat()
-      let code = Glibc.stat(path, &status) == 0 ? 0 : errno
-      box.value.withLock { $0 = code }
+      var status = stat()
+      let code = lstat(path, &status) == 0 ? 0 : errno
+      result.value.withLock { $0 = code }
       done.signal()
     }
     _ = done.wait(timeout: .now() + patience)
-    return box.value.withLock { $0 }
+    return result.value.withLock { $0 }
   }
 
   /// Whether the process behind a mount has ended.
   static func isDead(_ mountpoint: String) -> Bool {
-    let code = stat(mountpoint)
+    let code = status(of: mountpoint)
     return code == ENOTCONN || code == ECONNABORTED
   }
 }
 
 /// A result that a thread writes, perhaps after nobody waits for it any longer.
 private final class ProbeResult: Sendable {
-  let value: Mutex<CInt?>
-
-  init(_ value: consuming Mutex<CInt?>) { self.value = value }
+  let value = Mutex<CInt?>(nil)
 }
 
 /// A mount whose process has ended.
@@ -44,7 +41,7 @@ enum DeadMount {
   /// - Throws: ``SheafError`` where it stays.
   static func clear(_ mountpoint: String) throws(SheafError) {
     if getuid() == 0 {
-      guard umount2(mountpoint, CInt(MNT_DETACH.rawValue)) == 0 else {
+      guard umount2(mountpoint, CInt(MNT_DETACH)) == 0 else {
         throw SheafError(code: errno, subject: mountpoint)
       }
       return
