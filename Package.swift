@@ -40,7 +40,7 @@ let package = Package(
     .target(
       name: "SheafLibrary",
       dependencies: [
-        "SheafModel", "SheafStore", .product(name: "GRDB", package: "GRDB.swift"),
+        "SheafModel", "SheafStore",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: settings),
     .target(
