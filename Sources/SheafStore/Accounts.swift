@@ -33,3 +33,16 @@ extension StoreTransaction {
 
   package func deleteAccount(_ id: Int64) throws { try run("DELETE FROM accounts WHERE id = ?", [id]) }
 }
+
+extension StoreTransaction {
+  /// Whether anything but the account's empty `Documents` refers to it.
+  package func isInUse(_ account: AccountRow) throws -> Bool {
+    try first(
+      """
+      SELECT EXISTS (SELECT 1 FROM inodes WHERE owner = ?1 AND ino <> ?2)
+        OR EXISTS (SELECT 1 FROM versions WHERE author = ?1) OR EXISTS (SELECT 1 FROM events WHERE actor = ?1)
+        OR EXISTS (SELECT 1 FROM participants WHERE account = ?1)
+      """, [account.id, account.documents]
+    ) { $0[0] as Bool } ?? false
+  }
+}

@@ -36,7 +36,8 @@ extension StoreTransaction {
 
   /// What was deleted from a folder, latest first.
   package func deleted(from parent: Int64) throws -> [DeletedRow] {
-    try all("SELECT \(Self.columns) FROM deleted WHERE parent = ? ORDER BY time DESC, ino DESC", [parent], DeletedRow.init)
+    try all(
+      "SELECT \(Self.columns) FROM deleted WHERE parent = ? ORDER BY time DESC, ino DESC", [parent], DeletedRow.init)
   }
 
   /// What was deleted from a folder under a name, latest first.

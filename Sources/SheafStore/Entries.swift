@@ -74,7 +74,8 @@ extension StoreTransaction {
   /// Another name of `ino` than its oldest.
   package func extraEntry(_ ino: Int64) throws -> EntryRow? {
     try first(
-      "SELECT \(Self.columns) FROM entries WHERE ino = ? AND extra = 1 ORDER BY parent, hash, name LIMIT 1", [ino], EntryRow.init)
+      "SELECT \(Self.columns) FROM entries WHERE ino = ? AND extra = 1 ORDER BY parent, hash, name LIMIT 1", [ino],
+      EntryRow.init)
   }
 
   package func insert(_ entry: EntryRow) throws {

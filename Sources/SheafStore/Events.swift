@@ -71,4 +71,16 @@ extension StoreTransaction {
         actor: row[4], item: row[5], data: row[6], process: 0)
     }
   }
+
+  /// Drops events that retention has passed, keeping the count.
+  package func dropEvents(before time: Timestamp) throws {
+    guard
+      let last = try first("SELECT max(sequence) FROM events WHERE time < ?", [time.nanoseconds], { $0[0] as Int64? }),
+      let last
+    else { return }
+    try run(
+      "INSERT INTO settings (key, value) VALUES ('eventsBefore', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+      [last])
+    try run("DELETE FROM events WHERE sequence <= ?", [last])
+  }
 }

@@ -34,10 +34,13 @@ package struct ExtentNode: Hashable, Sendable {
   package let chunk: Int64
   /// Bytes of the document that it covers.
   package let length: Int64
+  /// Those of them that are not holes.
+  package let data: Int64
 
-  package init(chunk: Int64, length: Int64) {
+  package init(chunk: Int64, length: Int64, data: Int64) {
     self.chunk = chunk
     self.length = length
+    self.data = data
   }
 }
 
@@ -56,6 +59,14 @@ package enum StoredContent: Hashable, Sendable {
     }
   }
 
+  /// Bytes of the document that are not holes.
+  package var dataLength: Int64 {
+    switch self {
+    case .extents(let extents): extents.reduce(0) { $0 + ($1.isHole ? 0 : $1.length) }
+    case .nodes(let nodes): nodes.reduce(0) { $0 + $1.data }
+    }
+  }
+
   /// One byte for the form (0 extents, 1 nodes), then LEB128 numbers.
   package var encoded: [UInt8] {
     switch self {
@@ -64,6 +75,7 @@ package enum StoredContent: Hashable, Sendable {
       nodes.reduce(into: [1]) { bytes, node in
         bytes.append(varint: node.chunk)
         bytes.append(varint: node.length)
+        bytes.append(varint: node.data)
       }
     }
   }
@@ -76,7 +88,9 @@ package enum StoredContent: Hashable, Sendable {
     case 0: self = .extents(try Self.decode(&reader))
     case 1:
       var nodes: [ExtentNode] = []
-      while !reader.isAtEnd { nodes.append(ExtentNode(chunk: try reader.next(), length: try reader.next())) }
+      while !reader.isAtEnd {
+        nodes.append(ExtentNode(chunk: try reader.next(), length: try reader.next(), data: try reader.next()))
+      }
       self = .nodes(nodes)
     default: throw Self.damaged
     }

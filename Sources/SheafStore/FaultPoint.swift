@@ -30,7 +30,9 @@ package struct FaultPoint: Hashable, Sendable, CaseIterable {
   package static let shrink = FaultPoint(rawValue: "shrink")
 
   package static let allCases: [FaultPoint] =
-    DurableStep.allCases.flatMap { [begin($0), commit($0), committed($0)] } + [logSync, checkpoint, reserveRelease, shrink]
+    DurableStep.allCases.flatMap { [begin($0), commit($0), committed($0)] } + [
+      logSync, checkpoint, reserveRelease, shrink,
+    ]
 }
 
 /// The armed fault of this process, if any.

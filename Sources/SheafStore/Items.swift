@@ -29,6 +29,8 @@ package struct ItemRow: Hashable, Sendable {
   package var version: Int64
   /// Highest number ever given.
   package var lastVersion: Int64
+  /// Whether it is a temporary, lock or backup file that no event speaks of.
+  package var isQuiet = false
 
   package init(id: Int64, uuid: UUID, kind: ItemKind, owner: Int64, created: Timestamp) {
     self.id = id
@@ -49,6 +51,7 @@ package struct ItemRow: Hashable, Sendable {
     created = Timestamp(nanoseconds: row[4])
     version = row[5]
     lastVersion = row[6]
+    isQuiet = row[7] as Int64 != 0
   }
 }
 
@@ -82,7 +85,7 @@ extension UUID {
 private let UUID_NULL: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 extension StoreTransaction {
-  private static let columns = "id, uuid, kind, owner, created, version, last_version"
+  private static let columns = "id, uuid, kind, owner, created, version, last_version, quiet"
 
   package func item(_ id: Int64) throws -> ItemRow? {
     try first("SELECT \(Self.columns) FROM items WHERE id = ?", [id], ItemRow.init)
@@ -94,17 +97,17 @@ extension StoreTransaction {
 
   package func insert(_ item: ItemRow) throws {
     try run(
-      "INSERT INTO items (\(Self.columns)) VALUES (?,?,?,?,?,?,?)",
+      "INSERT INTO items (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?)",
       [
         item.id, Data(item.uuid.bytes), item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
-        item.lastVersion,
+        item.lastVersion, item.isQuiet ? 1 : 0,
       ])
   }
 
   package func update(_ item: ItemRow) throws {
     try run(
-      "UPDATE items SET owner = ?, version = ?, last_version = ? WHERE id = ?",
-      [item.owner, item.version, item.lastVersion, item.id])
+      "UPDATE items SET owner = ?, version = ?, last_version = ?, quiet = ? WHERE id = ?",
+      [item.owner, item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.id])
   }
 
   /// Removes the item and its versions.

@@ -15,7 +15,9 @@ package final class Reserve: Sendable {
   /// Bytes to hold: a thirty-second of the disk, between 1 and 16 MiB.
   private var size: Int64 {
     var status = statvfs()
-    guard statvfs(path, &status) == 0 || statvfs(String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]), &status) == 0
+    guard
+      statvfs(path, &status) == 0
+        || statvfs(String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]), &status) == 0
     else { return 16 << 20 }
     let total = Int64(status.f_blocks) * Int64(status.f_frsize)
     return min(max(total / 32, 1 << 20), 16 << 20)

@@ -34,6 +34,7 @@ enum Schema {
       version INTEGER NOT NULL DEFAULT 0,
       last_version INTEGER NOT NULL DEFAULT 0,
       conflict INTEGER,
+      quiet INTEGER NOT NULL DEFAULT 0 CHECK (quiet IN (0, 1)),
       CHECK (version <= last_version)
     ) STRICT;
 

@@ -40,7 +40,9 @@ package final class Store: Sendable {
       try Migrator.migrate(pool, path: path)
       var configuration = Configuration()
       configuration.busyMode = .timeout(5)
-      configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0") }
+      configuration.prepareDatabase {
+        try $0.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0")
+      }
       return (pool, try DatabaseQueue(path: path, configuration: configuration))
     }
     self.pool = pool
@@ -79,7 +81,8 @@ package final class Store: Sendable {
   /// Runs `body` in one transaction named `step`; all of it is committed when this returns, nothing when it throws.
   ///
   /// Calls must not nest. The commit survives the end of the process; see ``sync()`` for power loss.
-  package func write<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value {
+  package func write<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value
+  {
     try Self.storeErrors {
       try pool.writeWithoutTransaction { database in
         try Faults.pass(.begin(step))
@@ -121,6 +124,9 @@ package final class Store: Sendable {
       done = reached
     }
   }
+
+  /// Whether everything committed survives power loss.
+  package var isDurable: Bool { durable.withLock { $0 } >= committed.load(ordering: .acquiring) }
 
   /// Syncs what is not durable yet, and copies a long log into the file; meant for a thread of its own.
   package func maintain() throws(SheafError) {
@@ -175,8 +181,10 @@ package final class Store: Sendable {
         var configuration = Configuration()
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         let copy = try DatabaseQueue(path: destination, configuration: configuration)
-        try pool.backup(to: copy, pagesPerStep: 1000) {
-          progress(SheafModel.Progress(done: Int64($0.completedPageCount), total: Int64($0.totalPageCount)))
+        try withoutActuallyEscaping(progress) { progress in
+          try pool.backup(to: copy, pagesPerStep: 1000) {
+            progress(SheafModel.Progress(done: Int64($0.completedPageCount), total: Int64($0.totalPageCount)))
+          }
         }
         try copy.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = DELETE") }
         try copy.close()

@@ -72,7 +72,9 @@ extension StoreTransaction {
   /// Sets a text, or removes the setting where `value` is nil.
   package func setSetting(_ key: String, _ value: String?) throws {
     if let value {
-      try run("INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [key, value])
+      try run(
+        "INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+        [key, value])
     } else {
       try run("DELETE FROM settings WHERE key = ?", [key])
     }
