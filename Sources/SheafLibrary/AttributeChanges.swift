@@ -60,7 +60,7 @@ extension Library {
       inode.row = row
       if change.mode != nil, inode.isRegular, identity.isYoung(ino, at: time) { inode.modeIsChosen = true }
       if !inode.isOrphan { inode.hasNewAccessTime = false }
-      tell(.attributes(ino))
+      tell(.attributes(ino), from: caller.door)
       return inode.attributes
     }
   }
@@ -133,7 +133,10 @@ extension Library {
         }
         return value
       }
-      guard let value = try read({ try $0.xattr(ino, name) }) else { throw SheafError(.noAttribute) }
+      guard !inode.hasNoXattrs, let value = try read({ try $0.xattr(ino, name) }) else {
+        if !inode.hasNoXattrs, try read({ try $0.xattrs(ino) }).isEmpty { inode.hasNoXattrs = true }
+        throw SheafError(.noAttribute)
+      }
       return value
     }
   }
@@ -183,7 +186,10 @@ extension Library {
       var row = inode.row
       row.ctime = time
       try transaction.update(row)
-      whenCommitted { inode.row.ctime = time }
+      whenCommitted {
+        inode.row.ctime = time
+        inode.hasNoXattrs = false
+      }
     }
   }
 

@@ -7,10 +7,13 @@ package struct Caller: Sendable {
   package let gid: UInt32
   /// Thread id, as the kernel tells it; 0 for the kernel itself and for the API.
   package let thread: Int32
+  /// The door by which the request came (``Library/observe(_:)``'s token), which knows what it changes; 0 for the API.
+  package let door: Int
   private let supplementary: @Sendable () -> [UInt32]
 
   /// - Parameter groups: supplementary groups, asked for only where owner and group do not decide.
-  package init(uid: UInt32, gid: UInt32, thread: Int32, groups: @escaping @Sendable () -> [UInt32]) {
+  package init(uid: UInt32, gid: UInt32, thread: Int32, door: Int, groups: @escaping @Sendable () -> [UInt32]) {
+    self.door = door
     self.uid = uid
     self.gid = gid
     self.thread = thread
@@ -18,7 +21,7 @@ package struct Caller: Sendable {
   }
 
   /// The library itself, acting for an account through the API.
-  package static let library = Caller(uid: 0, gid: 0, thread: 0, groups: { [] })
+  package static let library = Caller(uid: 0, gid: 0, thread: 0, door: 0, groups: { [] })
 
   func belongs(to group: UInt32) -> Bool { gid == group || supplementary().contains(group) }
 

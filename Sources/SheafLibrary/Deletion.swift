@@ -107,7 +107,7 @@ extension Library {
       inodes[final.ino]?.row = final
       inodes[finalFolder.ino]?.row = finalFolder
       if let item = final.item { identity.settle(item: item) }
-      tell(.entry(parent: row.parent, name: name))
+      tell(.entry(parent: row.parent, name: name), from: 0)
     }
     // The paths below a folder that is recovered in this transaction are read through its row.
     if final.mode & S_IFMT == S_IFDIR, let cached = inodes[final.ino] { cached.row = final }
@@ -194,7 +194,7 @@ extension Library {
       for row in try transaction.deleted(from: entry.ino) { try eraseDeleted(row, transaction) }
     }
     try transaction.delete(entry)
-    whenCommitted { [self] in tell(.entry(parent: entry.parent, name: entry.name)) }
+    whenCommitted { [self] in tell(.entry(parent: entry.parent, name: entry.name), from: 0) }
     if inode.row.nlink > 1, !inode.isFolder {
       try removeName(entry, of: inode, .library, clock(), transaction)
       return

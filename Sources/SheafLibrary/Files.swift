@@ -16,8 +16,17 @@ extension Library {
     _ parent: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64) {
     try locked {
-      let inode = try makeInode(.file, parent, name, mode: mode, caller)
-      return (inode.attributes, register(OpenFile(inode: inode, flags: flags)))
+      let inode: Inode
+      do {
+        inode = try makeInode(.file, parent, name, mode: mode, caller)
+      } catch let error as SheafError where error.kind == .exists && flags & O_EXCL == 0 {
+        // Someone else was faster: without O_EXCL that is as good.
+        guard let entry = try entry(parent, name) else { throw error }
+        inode = try self.inode(entry.ino)
+        guard !inode.isFolder else { throw SheafError(.isDirectory) }
+        try permit(inode, caller, OpenFile(inode: inode, flags: flags, door: 0).wanted)
+      }
+      return (inode.attributes, register(OpenFile(inode: inode, flags: flags, door: caller.door)))
     }
   }
 
@@ -28,7 +37,9 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
-      let file = OpenFile(inode: inode, flags: flags)
+      let file = OpenFile(inode: inode, flags: flags, door: caller.door)
+      // The kernel opens to execute with the right to execute alone.
+      if inode.row.mode & 0o111 == 0 { try permit(inode, caller, file.wanted) }
       load(inode)
       if flags & O_TRUNC != 0, inode.size > 0 {
         try truncate(inode, to: 0, handle: nil, caller)
@@ -86,6 +97,7 @@ extension Library {
       inode.session?.hasWrites = true
       inode.row.mtime = time
       inode.row.ctime = time
+      tell(.contents(inode.ino), from: file.door)
     }
   }
 

@@ -80,7 +80,7 @@ extension Library {
           inode.item = item
           inode.row = inodeRow
           if inode.working != nil { inode.working = WorkingCopy(row.content) }
-          tell(.contents(inode.ino))
+          tell(.contents(inode.ino), from: 0)
         }
       }
       return try version(restored)

@@ -21,6 +21,8 @@ final class Inode {
   var isOrphan = false
   /// Whether the access time waits to be stored.
   var hasNewAccessTime = false
+  /// Whether it is known to have no extended attribute: the kernel asks for one before every write.
+  var hasNoXattrs = false
   /// Whether a program called chmod(2) on it, which then outweighs the mode of a document it replaces.
   var modeIsChosen = false
   var used: UInt64 = 0
@@ -93,12 +95,18 @@ final class OpenFile {
   let canRead: Bool
   let canWrite: Bool
   let appends: Bool
+  /// The door by which it was opened.
+  let door: Int
 
-  init(inode: Inode, flags: Int32) {
+  init(inode: Inode, flags: Int32, door: Int) {
     self.inode = inode
+    self.door = door
     let mode = flags & O_ACCMODE
     canRead = mode != O_WRONLY
     canWrite = mode != O_RDONLY
     appends = flags & O_APPEND != 0
   }
+
+  /// The permission bits that opening needs.
+  var wanted: UInt32 { (canRead ? Permission.read : 0) | (canWrite ? Permission.write : 0) }
 }

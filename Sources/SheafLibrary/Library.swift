@@ -38,10 +38,11 @@ package final class Library: @unchecked Sendable {
   var unsavedBytes = 0
   var numbers: (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64)
   var nextHandle: UInt64 = 1
+  private var nextDoor = 0
   private var useCount: UInt64 = 0
   private var current: StoreTransaction?
   private var afterCommit: [() -> Void] = []
-  private var changes: [LibraryChange] = []
+  private var changes: [(door: Int, change: LibraryChange)] = []
   private var observers: [Int: @Sendable ([LibraryChange]) -> Void] = [:]
   /// Chunks stored by the transaction that is running.
   var storedNow: [Int64] = []
@@ -102,37 +103,56 @@ package final class Library: @unchecked Sendable {
 
   /// Runs `body` with the lock held, then tells the observers what changed.
   func locked<Value>(_ body: () throws -> Value) rethrows -> Value {
-    var told: [LibraryChange] = []
-    var listeners: [@Sendable ([LibraryChange]) -> Void] = []
-    defer { for listener in listeners { listener(told) } }
+    var told: [(door: Int, change: LibraryChange)] = []
+    var listeners: [Int: @Sendable ([LibraryChange]) -> Void] = [:]
+    defer {
+      for (door, listener) in listeners {
+        let foreign = told.filter { $0.door != door }.map(\.change)
+        if !foreign.isEmpty { listener(foreign) }
+      }
+    }
     return try lock.withLock { _ in
       defer {
         if !changes.isEmpty {
           told = changes
           changes = []
-          listeners = Array(observers.values)
+          listeners = observers
         }
       }
       return try body()
     }
   }
 
-  /// Calls `observer` with what changes through other doors than the one it serves; returns a token to end that.
+  /// Opens a door: calls `observer` with what changes by other doors; returns the door's number, for ``Caller/door``.
   ///
-  /// The observer is called without the lock, must return at once, and never from inside a mount's own request for what
-  /// that request changed.
+  /// The observer is called without the lock and must return at once.
   package func observe(_ observer: @escaping @Sendable ([LibraryChange]) -> Void) -> Int {
     locked {
-      let token = (observers.keys.max() ?? 0) + 1
-      observers[token] = observer
-      return token
+      nextDoor += 1
+      observers[nextDoor] = observer
+      return nextDoor
     }
   }
 
-  package func endObserving(_ token: Int) { locked { observers[token] = nil } }
+  /// Closes a door: what is open by it is released.
+  package func endObserving(_ door: Int) {
+    let handles = locked {
+      observers[door] = nil
+      return files.filter { $0.value.door == door }.map(\.key)
+    }
+    for handle in handles {
+      do {
+        try release(handle)
+      } catch {
+        log.error("a document could not be saved at the end of its mount", metadata: ["error": "\(error)"])
+      }
+    }
+  }
 
-  /// Has the observers told of a change once the lock is free.
-  func tell(_ change: LibraryChange) { changes.append(change) }
+  /// Has the observers told of a change that came by `door`, once the lock is free.
+  func tell(_ change: LibraryChange, from door: Int) {
+    if !observers.isEmpty { changes.append((door, change)) }
+  }
 
   // MARK: - Transactions
 

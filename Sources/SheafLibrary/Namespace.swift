@@ -139,7 +139,7 @@ extension Library {
         remember(inode)
         identity.settle(parent, name)
         if !inode.isFolder { identity.born(row.ino, thread: caller.thread, at: time) }
-        tell(.entry(parent: parent, name: name))
+        tell(.entry(parent: parent, name: name), from: caller.door)
       }
     }
     return inode
@@ -192,7 +192,7 @@ extension Library {
           inode.row.nlink = row.nlink
           inode.row.ctime = time
           identity.settle(parent, name)
-          tell(.entry(parent: parent, name: name))
+          tell(.entry(parent: parent, name: name), from: caller.door)
         }
       }
       return inode.attributes

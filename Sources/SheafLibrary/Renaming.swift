@@ -123,8 +123,8 @@ extension Library {
       whenCommitted { [self] in
         inode.row = final
         identity.settle(newFolder.ino, newName)
-        tell(.entry(parent: source.parent, name: source.name))
-        tell(.entry(parent: newFolder.ino, name: newName))
+        tell(.entry(parent: source.parent, name: source.name), from: caller.door)
+        tell(.entry(parent: newFolder.ino, name: newName), from: caller.door)
       }
     }
     rememberMoved(inode, source, caller, time, isReplacement: heir != nil)
@@ -248,12 +248,13 @@ extension Library {
         other.row = otherFinal
         if swapsContents {
           (inode.item, other.item) = (nil, nil)
+          (inode.hasNoXattrs, other.hasNoXattrs) = (false, false)
           identity.swap(inode.ino, other.ino)
-          tell(.attributes(inode.ino))
-          tell(.attributes(other.ino))
+          tell(.attributes(inode.ino), from: 0)
+          tell(.attributes(other.ino), from: 0)
         }
-        tell(.entry(parent: source.parent, name: source.name))
-        tell(.entry(parent: target.parent, name: target.name))
+        tell(.entry(parent: source.parent, name: source.name), from: caller.door)
+        tell(.entry(parent: target.parent, name: target.name), from: caller.door)
       }
     }
   }

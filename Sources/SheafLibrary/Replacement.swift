@@ -43,7 +43,7 @@ extension Library {
         load(inode)
         remember(inode)
         identity.settle(folder.ino, name)
-        tell(.entry(parent: folder.ino, name: name))
+        tell(.entry(parent: folder.ino, name: name), from: caller.door)
       }
     }
     try inode.working?.truncate(to: 0, from: self)
@@ -163,9 +163,10 @@ extension Library {
       inode.row = final
       inode.item = document
       inode.modeIsChosen = false
+      inode.hasNoXattrs = false
       shareChunks(of: inode)
       identity.forget(inode.ino)
-      tell(.attributes(inode.ino))
+      tell(.attributes(inode.ino), from: 0)
     }
   }
 

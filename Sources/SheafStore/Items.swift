@@ -59,7 +59,7 @@ extension UUID {
   /// - Parameter bytes: 16 bytes.
   package init(bytes: [UInt8]) {
     self = bytes.withUnsafeBytes { raw in
-      var uuid = UUID_NULL
+      var uuid = nullUUID
       withUnsafeMutableBytes(of: &uuid) { $0.copyBytes(from: raw.prefix(16)) }
       return UUID(uuid: uuid)
     }
@@ -82,7 +82,7 @@ extension UUID {
   package var text: String { uuidString.lowercased() }
 }
 
-private let UUID_NULL: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+private let nullUUID: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 extension StoreTransaction {
   private static let columns = "id, uuid, kind, owner, created, version, last_version, quiet"
