@@ -24,7 +24,6 @@ let package = Package(
   targets: [
     .target(
       name: "CFuse",
-      cSettings: [.define("_FILE_OFFSET_BITS", to: "64")],
       linkerSettings: [.linkedLibrary("fuse3")]
     ),
     .target(
