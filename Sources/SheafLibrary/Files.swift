@@ -81,12 +81,15 @@ extension Library {
 
   /// Writes all of `data` at `offset`, or nothing.
   ///
+  /// - Parameter inPlace: whether `offset` counts also for a handle that appends.
   /// - Throws: `noSpace` before anything is written; `tooLarge`, `badDescriptor`.
-  package func write(_ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer) throws {
+  package func write(
+    _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, inPlace: Bool = false
+  ) throws {
     try locked {
       let file = try file(handle)
       let inode = file.inode
-      let start = file.appends ? inode.size : offset
+      let start = file.appends && !inPlace ? inode.size : offset
       guard start >= 0, start <= WorkingCopy.maximumSize - Int64(data.count) else { throw SheafError(.tooLarge) }
       try makeRoom(for: data.count, in: inode)
       let time = clock()
@@ -137,6 +140,9 @@ extension Library {
     }
     try store.sync()
   }
+
+  /// Makes everything that returned survive power loss.
+  package func sync() throws { try store.sync() }
 
   /// The last reference to an open file is gone; the last one that could write ends the session.
   package func release(_ handle: UInt64) throws {

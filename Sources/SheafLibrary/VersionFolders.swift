@@ -137,6 +137,16 @@ extension Library {
     try locked { try reader.copy.read(at: offset, into: buffer, from: self) }
   }
 
+  /// As ``seek(_:_:hole:)-(UInt64,_,_)``, in an open version.
+  package func seek(_ reader: VersionReader, _ offset: Int64, hole: Bool) throws -> Int64 {
+    try locked {
+      guard offset >= 0, offset < reader.copy.size else { throw SheafError(.noSuchAddress) }
+      if let found = try reader.copy.next(hole: hole, at: offset, from: self) { return found }
+      guard hole else { throw SheafError(.noSuchAddress) }
+      return reader.copy.size
+    }
+  }
+
   /// A version that someone reads.
   // Sendable: `copy` is touched only by `Library.read(_:at:into:)` and the initialiser, the former under the lock.
   package final class VersionReader: @unchecked Sendable {
