@@ -25,7 +25,6 @@ let package = Package(
   targets: [
     .target(
       name: "CFuse",
-      cSettings: [.define("_FILE_OFFSET_BITS", to: "64")],
       linkerSettings: [.linkedLibrary("fuse3")]
     ),
     .target(
@@ -41,7 +40,7 @@ let package = Package(
     .target(
       name: "SheafLibrary",
       dependencies: [
-        "SheafModel", "SheafStore", .product(name: "GRDB", package: "GRDB.swift"),
+        "SheafModel", "SheafStore",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: settings),
     .target(
