@@ -35,8 +35,8 @@ package final class SheafClient: Sendable {
 
   package func status() async throws -> LibraryStatus { try await transport.fetch(.get, "/v1/status") }
 
-  package func change(_ change: LibraryChange) async throws {
-    let _: LibraryChange = try await transport.fetch(.patch, "/v1/library", body: change)
+  package func change(_ change: LibrarySettings) async throws {
+    let _: LibrarySettings = try await transport.fetch(.patch, "/v1/library", body: change)
   }
 
   package func accounts() async throws -> [Account] { try await transport.fetch(.get, "/v1/accounts") }

@@ -68,7 +68,7 @@ package struct AccountRequest: Hashable, Sendable, Codable {
 }
 
 /// Changes the library's settings.
-package struct LibraryChange: Hashable, Sendable, Codable {
+package struct LibrarySettings: Hashable, Sendable, Codable {
   /// Host to which links point; nil takes it away.
   package let publicAddress: String?
 

@@ -11,7 +11,7 @@ extension LibraryAPI {
       return try Response.json(status)
     }
     routes.patch("library") { request, _ in
-      let change = try await request.decoded(as: LibraryChange.self)
+      let change = try await request.decoded(as: LibrarySettings.self)
       try await call { try $0.setPublicAddress(change.publicAddress) }
       return try Response.json(change)
     }

@@ -24,7 +24,7 @@ struct LibraryCommand: AsyncParsableCommand {
 
     func run() async throws {
       let location = try LibraryChoice.location(named: library.file)
-      let change = LibraryChange(publicAddress: publicAddress.isEmpty ? nil : publicAddress)
+      let change = LibrarySettings(publicAddress: publicAddress.isEmpty ? nil : publicAddress)
       try await LibraryConnection.with(location, creating: true) { try await $0.client.change(change) }
       if output.json { try JSON.write(change) }
     }
