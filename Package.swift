@@ -20,6 +20,7 @@ let package = Package(
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.16.0"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.26.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.86.0"),
   ],
   targets: [
     .target(
@@ -54,19 +55,23 @@ let package = Package(
       name: "SheafService",
       dependencies: [
         "SheafModel", "SheafLibrary", .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ], swiftSettings: settings),
     .target(
       name: "SheafClient",
-      dependencies: ["SheafModel", .product(name: "AsyncHTTPClient", package: "async-http-client")],
+      dependencies: [
+        "SheafModel", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "NIOCore", package: "swift-nio"),
+      ],
       swiftSettings: settings),
     .executableTarget(
       name: "sheaf",
       dependencies: [
         "SheafModel", "SheafLibrary", "SheafMount", "SheafService", "SheafClient",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Logging", package: "swift-log"),
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: settings),
   ]
 )
