@@ -30,6 +30,10 @@ let package = Package(
     .target(
       name: "Fuse", dependencies: ["CFuse", .product(name: "Logging", package: "swift-log")],
       swiftSettings: settings),
+    .executableTarget(
+      name: "fuse-fixture", dependencies: ["Fuse", .product(name: "Logging", package: "swift-log")],
+      path: "Tests/Fixtures/fuse-fixture", swiftSettings: settings),
+    .testTarget(name: "FuseTests", dependencies: ["Fuse", "fuse-fixture"], swiftSettings: settings),
     .target(name: "SheafModel", swiftSettings: settings),
     .target(
       name: "SheafStore",

@@ -171,4 +171,8 @@ extension FileSystem {
   package func listxattr(_ node: NodeID, caller: Caller, reply: consuming XattrListReply) {
     reply.fail(.noSuchFunction)
   }
+
+  package func removexattr(_ node: NodeID, name: FileName, caller: Caller, reply: consuming EmptyReply) {
+    reply.fail(.noSuchFunction)
+  }
 }

@@ -1,8 +1,8 @@
 /// A file system, as the kernel asks for it: one method per operation of libfuse's low-level interface.
 ///
-/// Methods are called on several threads at once. Each gets a reply that must be consumed exactly once, there or later
-/// on any thread; one that is dropped answers EIO. Names, attributes and flags are copies; only the bytes of a write and
-/// of an attribute's value are borrowed, for the duration of the call.
+/// Methods are called on several threads at once. Each gets a reply that must be consumed exactly once, there or
+/// later on any thread; one that is dropped answers EIO. Names, attributes and flags are copies; only the bytes of a
+/// write and of an attribute's value are borrowed, for the duration of the call.
 ///
 /// Every method has a default that answers ENOSYS, but for those that say otherwise. The kernel takes ENOSYS as
 /// "never": after one such answer it does not ask again for as long as the mount lives, and

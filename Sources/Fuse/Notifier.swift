@@ -8,7 +8,8 @@ import Glibc
 /// 1. Hold no lock that a handler may want: a notification waits for the mount's pending READ on the pages, or for its
 ///    pending LOOKUP, CREATE, … in the directory, that it concerns.
 /// 2. In a handler, never notify the mount that asks about the node, parent or name that its request concerns: the
-///    notification would wait for the reply, the reply for the notification. About other nodes, and other mounts, one may.
+///    notification would wait for the reply, the reply for the notification. About other nodes, and other mounts,
+///    one may.
 /// 3. Keep threads in reserve: handlers that wait for each other's mounts are answered by further threads.
 ///
 /// A session's notifier keeps libfuse's session alive but not the ``Session`` nor its file system.

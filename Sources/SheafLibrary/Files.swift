@@ -279,9 +279,10 @@ extension Library {
 
   // MARK: - The disk
 
-  /// What statfs(2) tells: the library's disk, less the reserve.
-  package func space() -> (total: Int64, available: Int64) {
+  /// What statfs(2) tells, in bytes: the library's disk, less the reserve and what waits to be stored.
+  package func space() -> (total: Int64, free: Int64, available: Int64) {
     let space = store.reserve.space()
-    return (space.total, max(0, space.available - Int64(locked { unsavedBytes })))
+    let unsaved = Int64(locked { unsavedBytes })
+    return (space.total, max(0, space.free - unsaved), max(0, space.available - unsaved))
   }
 }

@@ -16,7 +16,10 @@ extension Library {
 
   /// Verifies SQLite's integrity, every hash and every rule of docs/FORMAT.md, while work goes on.
   package func check(progress: (SheafModel.Progress) -> Void) throws -> CheckReport {
-    try store.snapshot { try $0.check(progress: progress) }
+    let problems = try store.integrityProblems()
+    var report = try store.snapshot { try $0.check(progress: progress) }
+    report.problems = problems + report.problems
+    return report
   }
 
   /// Writes a consistent copy to `file`, which must not exist; documents that are open are in it as last saved.

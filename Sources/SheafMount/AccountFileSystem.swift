@@ -139,7 +139,7 @@ final class AccountFileSystem: FileSystem {
     reply.succeed(
       StatFS(
         blockSize: block, fragmentSize: block, blocks: UInt64(space.total) / block,
-        freeBlocks: UInt64(space.available) / block, availableBlocks: UInt64(space.available) / block,
+        freeBlocks: UInt64(space.free) / block, availableBlocks: UInt64(space.available) / block,
         files: UInt64(space.total) / block, freeFiles: UInt64(space.available) / block, maximumNameLength: 255))
   }
 

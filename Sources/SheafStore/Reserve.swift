@@ -49,10 +49,11 @@ package final class Reserve: Sendable {
     }
   }
 
-  /// Bytes free on the library's disk for an ordinary user, and of the whole disk.
-  package func space() -> (available: Int64, total: Int64) {
+  /// Bytes of the library's disk: those an ordinary user can still write, those that are free, and all.
+  package func space() -> (available: Int64, free: Int64, total: Int64) {
     var status = statvfs()
-    guard statvfs(path, &status) == 0 else { return (0, 0) }
-    return (Int64(status.f_bavail) * Int64(status.f_frsize), Int64(status.f_blocks) * Int64(status.f_frsize))
+    guard statvfs(path, &status) == 0 else { return (0, 0, 0) }
+    let unit = Int64(status.f_frsize)
+    return (Int64(status.f_bavail) * unit, Int64(status.f_bfree) * unit, Int64(status.f_blocks) * unit)
   }
 }

@@ -154,6 +154,13 @@ package final class Store: Sendable {
 
   // MARK: - Whole-file work
 
+  /// What SQLite's `integrity_check` finds; empty for a sound file.
+  package func integrityProblems() throws(SheafError) -> [String] {
+    try Self.storeErrors {
+      try checkpointer.writeWithoutTransaction { try String.fetchAll($0, sql: "PRAGMA integrity_check(20)") }
+    }.filter { $0 != "ok" }.map { "SQLite: \($0)" }
+  }
+
   /// Gives free pages back to the disk.
   package func shrink() throws(SheafError) {
     try Faults.pass(.shrink)

@@ -69,7 +69,7 @@ struct DirectoryStorage: ~Copyable {
 
   var filled: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<used]) }
 
-  /// Calls one of libfuse's `fuse_add_direntry…` functions, which return the size that they need and write if it fits.
+  /// Calls one of libfuse's `fuse_add_direntry…` functions: they return the size that they need, and write if it fits.
   mutating func add(
     _ name: FileName, _ write: (UnsafePointer<CChar>, UnsafeMutableRawBufferPointer) -> Int
   ) -> Bool {

@@ -2,7 +2,7 @@ import CFuse
 
 /// What the file system chooses of what the kernel offers.
 ///
-/// A wish that the kernel does not know is left out in silence: look at ``ConnectionInfo/capabilities`` where it matters.
+/// A wish that the kernel does not know is left out in silence: ``ConnectionInfo/capabilities`` tells.
 /// Not offered are the write-back cache (it makes the kernel's sizes and times authoritative), locks (the kernel
 /// keeps them where the file system has no operations for them), and splicing (a document's contents are wanted in
 /// memory, to where a pipe is one copy and two system calls more).

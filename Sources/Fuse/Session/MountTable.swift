@@ -4,7 +4,7 @@
 enum MountTable {
   /// A mounted file system.
   struct Mount: Hashable, Sendable {
-    /// The number of its superblock, `MAJOR:MINOR`.
+    /// The number of its superblock, `MAJOR:MINOR`; free for another once the superblock is gone.
     let device: String
     let mountpoint: String
   }

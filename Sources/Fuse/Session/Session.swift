@@ -92,12 +92,25 @@ package final class Session: Sendable {
 
   /// Ends ``run(threads:)`` from any thread, whether or not files are open; those who use them get ENOTCONN.
   ///
-  /// Requests being handled are finished first. The mount is detached. To let users finish, ``unmount(lazily:)`` instead.
+  /// Requests being handled are finished first. The mount is detached. To let users finish, ``unmount(lazily:)``.
   package func exit() {
     fuse_session_exit(device.session)
-    // The flag is looked at between two requests. This makes one: the kernel is asked for no pages of the root, and
-    // sends that answer as a request. Before INIT it is refused, but then INIT itself is the request to come.
-    _ = try? device.notify { fuse_lowlevel_notify_retrieve($0, NodeID.root.rawValue, 0, 0, nil) }
+    guard let mount = device.mount, device.isConnected else { return }
+    // The workers look at the flag when a request wakes them, so this makes one: it fails when the device is closed.
+    // Where the mount is covered or detached there is no way to ask it anything: its connection is cut.
+    if MountTable.topmost(at: mount.mountpoint) == mount {
+      DispatchQueue.global().async {
+        var status = statvfs()
+        _ = statvfs(mount.mountpoint, &status)
+      }
+    } else if let number = mount.device.split(separator: ":").last {
+      do {
+        try writeFile("/sys/fs/fuse/connections/\(number)/abort", "1")
+      } catch {
+        device.logger.warning(
+          "the mount is out of reach: it ends with its next request", metadata: ["error": "\(error)"])
+      }
+    }
   }
 
   /// Unmounts, which ends ``run(threads:)``. Does nothing where the mount is gone already.
@@ -108,7 +121,8 @@ package final class Session: Sendable {
   ///   (`MNT_DETACH`); else fails while something is open there.
   /// - Throws: what umount2(2) or fusermount3(1) says.
   package func unmount(lazily: Bool = false) throws(MountError) {
-    guard let mount = device.mount else { return }
+    // While it is connected, no other mount can have its number.
+    guard let mount = device.mount, device.isConnected else { return }
     try Unmount.unmount(mount, lazily: lazily)
   }
 
