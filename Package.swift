@@ -20,16 +20,20 @@ let package = Package(
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.16.0"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.26.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.86.0"),
   ],
   targets: [
     .target(
       name: "CFuse",
-      cSettings: [.define("_FILE_OFFSET_BITS", to: "64")],
       linkerSettings: [.linkedLibrary("fuse3")]
     ),
     .target(
       name: "Fuse", dependencies: ["CFuse", .product(name: "Logging", package: "swift-log")],
       swiftSettings: settings),
+    .executableTarget(
+      name: "fuse-fixture", dependencies: ["Fuse", .product(name: "Logging", package: "swift-log")],
+      path: "Tests/Fixtures/fuse-fixture", swiftSettings: settings),
+    .testTarget(name: "FuseTests", dependencies: ["Fuse", "fuse-fixture"], swiftSettings: settings),
     .target(name: "SheafModel", swiftSettings: settings),
     .target(
       name: "SheafStore",
@@ -40,7 +44,7 @@ let package = Package(
     .target(
       name: "SheafLibrary",
       dependencies: [
-        "SheafModel", "SheafStore", .product(name: "GRDB", package: "GRDB.swift"),
+        "SheafModel", "SheafStore",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: settings),
     .target(
@@ -51,19 +55,23 @@ let package = Package(
       name: "SheafService",
       dependencies: [
         "SheafModel", "SheafLibrary", .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ], swiftSettings: settings),
     .target(
       name: "SheafClient",
-      dependencies: ["SheafModel", .product(name: "AsyncHTTPClient", package: "async-http-client")],
+      dependencies: [
+        "SheafModel", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "NIOCore", package: "swift-nio"),
+      ],
       swiftSettings: settings),
     .executableTarget(
       name: "sheaf",
       dependencies: [
         "SheafModel", "SheafLibrary", "SheafMount", "SheafService", "SheafClient",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Logging", package: "swift-log"),
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),
     .target(

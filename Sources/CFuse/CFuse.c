@@ -1,1 +1,90 @@
+#define _GNU_SOURCE
 #include "CFuse.h"
+
+#include <errno.h>
+#include <linux/fuse.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+const uint32_t cfuse_init_parallel_dirops = FUSE_PARALLEL_DIROPS;
+const uint32_t cfuse_init_handle_killpriv_v2 = FUSE_HANDLE_KILLPRIV_V2;
+
+struct fuse_session *cfuse_session_new(struct fuse_args *args, const struct fuse_lowlevel_ops *operations,
+                                       struct cfuse_context *context) {
+  return fuse_session_new(args, operations, sizeof(*operations), context);
+}
+
+// The only cancellation point of a worker thread. Nothing is held here.
+static ssize_t device_read(int fd, void *buffer, size_t length, void *userdata) {
+  struct cfuse_context *context = userdata;
+  ssize_t count = read(fd, buffer, length);
+  if (count >= (ssize_t)(sizeof(struct fuse_in_header) + 4 * sizeof(uint32_t))) {
+    const struct fuse_in_header *header = buffer;
+    if (header->opcode == FUSE_INIT) {
+      const struct fuse_init_in *init = (const void *)(header + 1);
+      context->offered_init_flags = init->flags;
+      atomic_store(&context->init_unique, header->unique);
+    }
+  }
+  return count;
+}
+
+static ssize_t device_writev(int fd, struct iovec *vector, int count, void *userdata) {
+  struct cfuse_context *context = userdata;
+  uint64_t due = atomic_load_explicit(&context->init_unique, memory_order_relaxed);
+  if (__builtin_expect(due == 0, 1)) return writev(fd, vector, count);
+
+  const struct fuse_out_header *header = vector[0].iov_base;
+  if (header->unique != due) return writev(fd, vector, count);
+  atomic_store(&context->init_unique, 0);
+  int accepted = header->error == 0 && count > 1 && vector[1].iov_len >= sizeof(uint32_t) * 4;
+  if (accepted) {
+    struct fuse_init_out *answer = vector[1].iov_base;
+    answer->flags |= context->extra_init_flags & context->offered_init_flags;
+  }
+  ssize_t written = writev(fd, vector, count);
+  if (accepted && written >= 0) {
+    int saved = errno;
+    context->initialized(context->handler);
+    errno = saved;
+  }
+  return written;
+}
+
+int cfuse_session_adopt_device(struct fuse_session *session) {
+  // No splice functions: they would let libfuse splice, which costs two system calls and gains nothing where the
+  // contents are wanted in memory.
+  const struct fuse_custom_io device = {.writev = device_writev, .read = device_read};
+  return fuse_session_custom_io(session, &device, fuse_session_fd(session));
+}
+
+int cfuse_session_loop(struct fuse_session *session, unsigned int threads) {
+  struct fuse_loop_config *config = fuse_loop_cfg_create();
+  if (config == NULL) return -ENOMEM;
+  fuse_loop_cfg_set_clone_fd(config, 1);
+  fuse_loop_cfg_set_max_threads(config, threads);
+  // As many may idle as there are: a thread that ends when idle is made anew for the next burst.
+  fuse_loop_cfg_set_idle_threads(config, threads);
+  int result = fuse_session_loop_mt(session, config);
+  fuse_loop_cfg_destroy(config);
+  return result;
+}
+
+static _Atomic(void (*)(enum fuse_log_level, const char *)) log_sink;
+
+static void log_formatted(enum fuse_log_level level, const char *format, va_list arguments) {
+  char message[1024];
+  vsnprintf(message, sizeof(message), format, arguments);
+  void (*sink)(enum fuse_log_level, const char *) = atomic_load(&log_sink);
+  if (sink != NULL) sink(level, message);
+}
+
+void cfuse_set_log(void (*sink)(enum fuse_log_level level, const char *message)) {
+  atomic_store(&log_sink, sink);
+  fuse_set_log_func(log_formatted);
+}
+
+int cfuse_memory_file(void) { return memfd_create("fuse", MFD_CLOEXEC); }

@@ -1,46 +1,298 @@
+import Foundation
+import Logging
 package import SheafModel
+import SheafStore
+import Synchronization
 
 /// A library in use: accounts, items, versions and events of one file, owned by this process while it is open.
-package final class Library: Sendable {
+///
+/// Rules that never break (docs/ARCHITECTURE.md), kept here:
+/// - 1. One change, one transaction: every operation does all its rows in one ``transaction(_:_:)`` and changes memory
+///   only in ``afterCommit``, so a failed operation leaves both as they were.
+/// - 3. What returned is safe: operations return after the commit.
+/// - 7. Memory is bounded: inodes, chunks, unsaved bytes and pending events have limits.
+///
+/// The functions called by doors (mount, service) take the lock; those they call in turn expect it held.
+// Sendable: every stored property that changes is touched only inside `locked`, which holds `lock`; the rest are
+// constants of Sendable types.
+package final class Library: @unchecked Sendable {
   package let location: LibraryLocation
+  let store: Store
+  let log = Logger(label: "sheaf.library")
+  let nameHash: NameHash
+  /// The library's id: `source` of events, host of `sheaf://` URLs.
+  package let id: String
+  let clock: @Sendable () -> Timestamp
+  let maintenance = MaintenanceSchedule()
 
-  /// Opens the library, making it where there is none.
+  private let lock = Mutex<Void>(())
+
+  // State under the lock.
+  var inodes: [Int64: Inode] = [:]
+  var files: [UInt64: OpenFile] = [:]
+  var accountRows: [AccountRow] = []
+  var chunks = ChunkCache(limit: 24 << 20)
+  var identity = Identity()
+  var events = EventLog()
+  var dirtyInodes: [Int64: Inode] = [:]
+  var unsavedBytes = 0
+  var numbers: (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64)
+  var nextHandle: UInt64 = 1
+  private var nextDoor = 0
+  private var useCount: UInt64 = 0
+  private var current: StoreTransaction?
+  private var afterCommit: [() -> Void] = []
+  private var changes: [(door: Int, change: LibraryChange)] = []
+  private var observers: [Int: @Sendable ([LibraryChange]) -> Void] = [:]
+  /// Chunks stored by the transaction that is running.
+  var storedNow: [Int64] = []
+  /// The session whose version alone holds a chunk, so that a renewal can free it.
+  var chunkOwners: [Int64: Int64] = [:]
+  /// Chunks that a running sweep must spare; nil while none runs.
+  var sweepSpares: Set<Int64>?
+
+  /// Inodes kept in memory that nobody uses.
+  private static let inodeLimit = 16_384
+
+  /// Opens the library, making it where there is none, and ends what a crash left open.
   ///
   /// - Throws: ``SheafError``: `busy` where another process owns it, `newerFormat`, `corrupt`, `noSpace`, `inputOutput`.
-  package static func open(_ location: LibraryLocation) throws -> Library { fatalError() }
+  package static func open(
+    _ location: LibraryLocation, clock: @escaping @Sendable () -> Timestamp = Library.systemClock
+  ) throws -> Library {
+    let store = try Store(path: location.path, lockPath: location.lockPath)
+    let library = try Library(location: location, store: store, clock: clock)
+    try library.locked { try library.recoverFromCrash() }
+    library.startMaintenance()
+    return library
+  }
 
-  init(location: LibraryLocation) { self.location = location }
+  private init(location: LibraryLocation, store: Store, clock: @escaping @Sendable () -> Timestamp) throws {
+    self.location = location
+    self.store = store
+    self.clock = clock
+    (id, nameHash, numbers, accountRows) = try store.read {
+      (
+        try $0.setting("library") ?? "", NameHash(key: try $0.numberSetting("hashKey") ?? 0), try $0.highestNumbers(),
+        try $0.accounts()
+      )
+    }
+    // Inode 1 is the root of mounts, 2 their `Shared`.
+    numbers.ino = max(numbers.ino, 15)
+  }
+
+  /// CLOCK_REALTIME.
+  @Sendable package static func systemClock() -> Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
+  }
 
   /// Saves everything, makes it durable and lets go of the lock.
-  package func close() throws { fatalError() }
+  package func close() throws {
+    stopMaintenance()
+    try locked {
+      try endAllSessions()
+      try storeAccessTimes()
+      try settleEvents(all: true)
+    }
+    try store.close()
+  }
 
-  package func accounts() throws -> [Account] { fatalError() }
-  package func addAccount(_ handle: AccountHandle, name: String?) throws -> Account { fatalError() }
-  /// - Throws: `notFound`; `notEmpty` while it owns documents.
-  package func removeAccount(_ handle: AccountHandle) throws { fatalError() }
-  package func setPublicAddress(_ host: String?) throws { fatalError() }
-  /// `mounts` is empty: the service fills it in.
-  package func status() throws -> LibraryStatus { fatalError() }
-  package func itemStatus(_ path: ItemPath) throws -> ItemStatus { fatalError() }
-  /// The document's versions, oldest first.
-  package func versions(_ path: ItemPath) throws -> [Version] { fatalError() }
-  /// Passes a version's bytes (the current contents where `number` is nil) to `sink`, in order, at most 1 MiB at a time.
-  package func readVersion(
-    _ path: ItemPath, number: Int64?, into sink: (UnsafeRawBufferPointer) throws -> Void
-  ) throws { fatalError() }
-  /// The new version, or nil where the contents are equal already.
-  package func restore(_ path: ItemPath, version: Int64) throws -> Version? { fatalError() }
-  package func label(_ path: ItemPath, name: String, version: Int64?) throws -> Version { fatalError() }
-  /// What was deleted at or below `path` (a folder, a deleted item's former path, or nil for all) and can be recovered.
-  package func deleted(_ account: AccountHandle, below path: ItemPath?) throws -> [DeletedItem] { fatalError() }
-  /// Paths of what came back, the top one first.
-  package func recover(
-    _ path: ItemPath, id: String?, progress: (Progress) -> Void
-  ) throws -> [String] { fatalError() }
-  /// Destroys an item (existing or deleted) with its history, or one version that is not the current one.
-  package func purge(_ path: ItemPath, version: Int64?) throws { fatalError() }
-  package func check(progress: (Progress) -> Void) throws -> CheckReport { fatalError() }
-  package func compact(progress: (Progress) -> Void) throws -> CompactReport { fatalError() }
-  /// Writes a consistent copy to `file`, which must not exist.
-  package func backup(to file: String, progress: (Progress) -> Void) throws { fatalError() }
+  // MARK: - The lock
+
+  /// Runs `body` with the lock held, then tells the observers what changed.
+  func locked<Value>(_ body: () throws -> Value) rethrows -> Value {
+    var told: [(door: Int, change: LibraryChange)] = []
+    var listeners: [Int: @Sendable ([LibraryChange]) -> Void] = [:]
+    defer {
+      for (door, listener) in listeners {
+        let foreign = told.filter { $0.door != door }.map(\.change)
+        if !foreign.isEmpty { listener(foreign) }
+      }
+    }
+    return try lock.withLock { _ in
+      defer {
+        if !changes.isEmpty {
+          told = changes
+          changes = []
+          listeners = observers
+        }
+      }
+      return try body()
+    }
+  }
+
+  /// Opens a door: calls `observer` with what changes by other doors; returns the door's number, for ``Caller/door``.
+  ///
+  /// The observer is called without the lock and must return at once.
+  package func observe(_ observer: @escaping @Sendable ([LibraryChange]) -> Void) -> Int {
+    locked {
+      nextDoor += 1
+      observers[nextDoor] = observer
+      return nextDoor
+    }
+  }
+
+  /// Closes a door: what is open by it is released.
+  package func endObserving(_ door: Int) {
+    let handles = locked {
+      observers[door] = nil
+      return files.filter { $0.value.door == door }.map(\.key)
+    }
+    for handle in handles {
+      do {
+        try release(handle)
+      } catch {
+        log.error("a document could not be saved at the end of its mount", metadata: ["error": "\(error)"])
+      }
+    }
+  }
+
+  /// Has the observers told of a change that came by `door`, once the lock is free.
+  func tell(_ change: LibraryChange, from door: Int) {
+    if !observers.isEmpty { changes.append((door, change)) }
+  }
+
+  // MARK: - Transactions
+
+  /// Runs one change's statements in one transaction; what it put in ``whenCommitted(_:)`` happens if that succeeds.
+  ///
+  /// - Parameter freesSpace: whether the operation may use the reserve when the disk is full. Every other one is refused
+  ///   while the reserve cannot be held.
+  func transaction<Value>(
+    _ step: DurableStep, freesSpace: Bool = false, _ body: (StoreTransaction) throws -> Value
+  ) throws -> Value {
+    if !freesSpace, !store.reserve.establish() { throw SheafError(.noSpace) }
+    do {
+      return try attempt(step, body)
+    } catch let error as SheafError where error.kind == .noSpace && freesSpace {
+      try store.reserve.release()
+      return try attempt(step, body)
+    }
+  }
+
+  private func attempt<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws -> Value {
+    precondition(current == nil, "transactions do not nest")
+    afterCommit = []
+    storedNow = []
+    defer { current = nil }
+    let numbersBefore = (events: numbers.event, pending: numbers.pending)
+    do {
+      let value = try store.write(step) {
+        current = $0
+        return try body($0)
+      }
+      current = nil
+      maintenance.wake()
+      let actions = afterCommit
+      afterCommit = []
+      for action in actions { action() }
+      return value
+    } catch {
+      afterCommit = []
+      // Sequence numbers have no gaps.
+      numbers.event = numbersBefore.events
+      numbers.pending = numbersBefore.pending
+      throw error
+    }
+  }
+
+  /// Has `action` change memory once the running transaction is committed.
+  func whenCommitted(_ action: @escaping () -> Void) { afterCommit.append(action) }
+
+  /// Reads in the running transaction, or outside of one.
+  func read<Value>(_ body: (StoreTransaction) throws -> Value) throws -> Value {
+    if let current { return try body(current) }
+    return try store.read(body)
+  }
+
+  // MARK: - Inodes
+
+  /// The inode numbered `ino`.
+  ///
+  /// - Throws: `notFound`.
+  func inode(_ ino: Int64) throws -> Inode {
+    useCount += 1
+    if let inode = inodes[ino] {
+      inode.used = useCount
+      return inode
+    }
+    guard let row = try read({ try $0.inode(ino) }) else { throw SheafError(.notFound) }
+    return remember(Inode(row))
+  }
+
+  @discardableResult
+  func remember(_ inode: Inode) -> Inode {
+    inode.used = useCount
+    inodes[inode.ino] = inode
+    if inodes.count > Self.inodeLimit {
+      let oldest = useCount &- UInt64(Self.inodeLimit / 2)
+      inodes = inodes.filter { $0.value.isPinned || $0.value.used > oldest }
+    }
+    return inode
+  }
+
+  /// The item that `inode` is; nil for fifos, sockets and device nodes.
+  func item(of inode: Inode) throws -> ItemRow? {
+    guard let id = inode.row.item else { return nil }
+    if let item = inode.item, item.id == id { return item }
+    let item = try read { try $0.item(id) }
+    inode.item = item
+    return item
+  }
+
+  /// The kernel let go of an inode: one without a name and without users is forgotten.
+  package func forget(_ inos: [Int64]) {
+    locked {
+      for ino in inos {
+        if let inode = inodes[ino], inode.isOrphan, inode.openCount == 0 { inodes[ino] = nil }
+      }
+    }
+  }
+
+  func newInodeNumber() -> Int64 {
+    numbers.ino += 1
+    return numbers.ino
+  }
+
+  func newItem(_ kind: ItemKind, owner: Int64, time: Timestamp) -> ItemRow {
+    numbers.item += 1
+    return ItemRow(id: numbers.item, uuid: .timeOrdered(time), kind: kind, owner: owner, created: time)
+  }
+}
+
+/// What changed through a door, for the others' caches.
+package enum LibraryChange: Hashable, Sendable {
+  /// Data and attributes of an inode.
+  case contents(Int64)
+  /// Attributes of an inode.
+  case attributes(Int64)
+  /// A name in a folder came, went or means another inode.
+  case entry(parent: Int64, name: [UInt8])
+}
+
+extension Library: ChunkStorage {
+  func chunk(_ id: Int64) throws -> [UInt8] {
+    if let bytes = chunks.value(id) { return bytes }
+    let bytes = try read { try $0.chunkBytes(id) }
+    chunks.insert(id, bytes)
+    return bytes
+  }
+
+  func store(_ bytes: UnsafeRawBufferPointer) throws -> Int64 {
+    guard let current else { preconditionFailure("chunks are stored in transactions") }
+    let hash = ChunkHash(of: bytes)
+    if let id = try current.chunk(hash: hash) {
+      chunkOwners[id] = nil
+      sweepSpares?.insert(id)
+      return id
+    }
+    numbers.chunk += 1
+    let id = numbers.chunk
+    try current.insertChunk(id, hash: hash, bytes: bytes)
+    storedNow.append(id)
+    sweepSpares?.insert(id)
+    return id
+  }
 }

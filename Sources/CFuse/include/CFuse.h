@@ -1,10 +1,51 @@
+/// What Swift cannot say about libfuse 3: its macros, its printf-style log, and the two device functions that worker
+/// threads may be cancelled in (no Swift frame may be on a stack that pthread_cancel unwinds).
+///
+/// _FILE_OFFSET_BITS stays undefined: off_t has 64 bits on every platform of 64, and with it `struct statvfs` and
+/// `struct flock` would differ from those of the module Glibc.
 #ifndef SHEAF_CFUSE_H
 #define SHEAF_CFUSE_H
 #ifndef FUSE_USE_VERSION
 #define FUSE_USE_VERSION 314
 #endif
-#ifndef _FILE_OFFSET_BITS
-#define _FILE_OFFSET_BITS 64
-#endif
 #include <fuse3/fuse_lowlevel.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+/// The userdata of a session: who handles its requests, and the state of its INIT handshake.
+///
+/// Made before the session and freed after it. libfuse gives it to every device function and every request.
+struct cfuse_context {
+  /// The object that handles the requests.
+  void *handler;
+  /// Called once on a worker thread after the kernel accepted the answer to INIT: from then on the mount answers.
+  void (*initialized)(void *handler);
+  /// Flags of struct fuse_init_out that libfuse does not send by itself, set by the init operation.
+  uint32_t extra_init_flags;
+  /// The flags that the kernel offered in INIT, before libfuse filters them.
+  uint32_t offered_init_flags;
+  /// The `unique` of the INIT request while its answer is due, else 0.
+  _Atomic uint64_t init_unique;
+};
+
+/// FUSE_PARALLEL_DIROPS and FUSE_HANDLE_KILLPRIV_V2 of <linux/fuse.h>: libfuse 3.14 knows the first and never sends it
+/// (lib/fuse_lowlevel.c, do_init), and does not know the second.
+extern const uint32_t cfuse_init_parallel_dirops;
+extern const uint32_t cfuse_init_handle_killpriv_v2;
+
+/// fuse_session_new(3), which some versions of libfuse make a macro.
+struct fuse_session *cfuse_session_new(struct fuse_args *args, const struct fuse_lowlevel_ops *operations,
+                                       struct cfuse_context *context);
+
+/// Puts the session's device, after fuse_session_mount(), behind functions that complete the answer to INIT.
+int cfuse_session_adopt_device(struct fuse_session *session);
+
+/// fuse_session_loop_mt(3) with a cloned device per thread; threads are kept while idle.
+int cfuse_session_loop(struct fuse_session *session, unsigned int threads);
+
+/// Sends libfuse's own messages, formatted, to `sink` (process-wide, as fuse_set_log_func() is).
+void cfuse_set_log(void (*sink)(enum fuse_log_level level, const char *message));
+
+/// A file in memory, closed by execve(2); memfd_create(2) is hidden from Swift.
+int cfuse_memory_file(void);
 #endif

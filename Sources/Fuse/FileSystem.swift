@@ -1,0 +1,131 @@
+/// A file system, as the kernel asks for it: one method per operation of libfuse's low-level interface.
+///
+/// Methods are called on several threads at once. Each gets a reply that must be consumed exactly once, there or
+/// later on any thread; one that is dropped answers EIO. Names, attributes and flags are copies; only the bytes of a
+/// write and of an attribute's value are borrowed, for the duration of the call.
+///
+/// Every method has a default that answers ENOSYS, but for those that say otherwise. The kernel takes ENOSYS as
+/// "never": after one such answer it does not ask again for as long as the mount lives, and
+/// - open, opendir: opens everything by itself, with handle 0;
+/// - flush, fsync, fsyncdir, access: succeed; flush and fsync of a file system that keeps data must not be left out;
+/// - getxattr, setxattr, listxattr, removexattr, fallocate: fail with EOPNOTSUPP;
+/// - create: becomes mknod and open; lseek: there are no holes; copy_file_range: the kernel copies by read and write;
+/// - readdirplus: becomes readdir (better is ``ConnectionOptions/Readdirplus/never``);
+/// - statfs: fails, with it df(1).
+/// All others fail with ENOSYS each time. So an operation that is refused for this one file must answer EOPNOTSUPP,
+/// EACCES or ENOTTY, never ENOSYS. Locks, access, bmap and poll are not passed on: the kernel keeps locks by itself,
+/// `default_permissions` checks access.
+///
+/// Source: <fuse3/fuse_lowlevel.h>, `struct fuse_lowlevel_ops`.
+package protocol FileSystem: Sendable {
+  /// Begins the connection, before any other operation. The default takes ``ConnectionOptions/init()``.
+  func initialize(_ connection: ConnectionInfo) -> ConnectionOptions
+  /// Ends the connection: no operation comes any more, though replies may still be pending elsewhere. Drop the
+  /// ``Notifier`` here, if you hold one. Called once, by ``Session/run(threads:)`` before it returns.
+  func destroy()
+
+  /// Finds a name. ENOENT and ``Entry/negative(timeout:)`` say that there is none, the latter so that it is remembered.
+  func lookup(_ name: FileName, in parent: NodeID, caller: Caller, reply: consuming EntryReply)
+  /// The kernel forgets nodes. There is no reply. The default does nothing. Not called for what is left at the end.
+  func forget(_ nodes: [Forgotten])
+
+  func getattr(_ node: NodeID, handle: FileHandle?, caller: Caller, reply: consuming AttributesReply)
+  func setattr(_ node: NodeID, _ changes: SetAttributes, caller: Caller, reply: consuming AttributesReply)
+  func statfs(_ node: NodeID, caller: Caller, reply: consuming StatFSReply)
+
+  func readlink(_ node: NodeID, caller: Caller, reply: consuming LinkReply)
+  /// Makes a file of any type but directory and symbolic link; for regular ones where create is not implemented, and
+  /// for mknod(2).
+  func mknod(
+    _ name: FileName, in parent: NodeID, mode: UInt32, device: UInt64, caller: Caller, reply: consuming EntryReply)
+  func mkdir(_ name: FileName, in parent: NodeID, mode: UInt32, caller: Caller, reply: consuming EntryReply)
+  func unlink(_ name: FileName, in parent: NodeID, caller: Caller, reply: consuming EmptyReply)
+  func rmdir(_ name: FileName, in parent: NodeID, caller: Caller, reply: consuming EmptyReply)
+  func symlink(
+    _ name: FileName, in parent: NodeID, target: [UInt8], caller: Caller, reply: consuming EntryReply)
+  func rename(
+    _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID, flags: RenameFlags,
+    caller: Caller, reply: consuming EmptyReply)
+  /// Makes one more name of a node.
+  func link(
+    _ node: NodeID, as newName: FileName, in newParent: NodeID, caller: Caller, reply: consuming EntryReply)
+
+  func open(_ node: NodeID, flags: OpenFlags, caller: Caller, reply: consuming OpenReply)
+  /// Makes a regular file, if there is none of the name, and opens it.
+  func create(
+    _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: Caller, reply: consuming CreateReply)
+  func read(
+    _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: Caller, reply: consuming DataReply)
+  /// Writes. `data` is valid until the method returns.
+  func write(
+    _ node: NodeID, handle: FileHandle, offset: Int64, data: UnsafeRawBufferPointer, origin: WriteOrigin,
+    caller: Caller, reply: consuming WriteReply)
+  /// One of the descriptors of an open file was closed: comes with each close(2) of each duplicate, and close(2)
+  /// returns what this answers.
+  func flush(
+    _ node: NodeID, handle: FileHandle, lockOwner: UInt64, caller: Caller, reply: consuming EmptyReply)
+  /// The last descriptor was closed. Nobody waits for it, nobody sees an error. The default answers success.
+  func release(
+    _ node: NodeID, handle: FileHandle, flags: OpenFlags, caller: Caller, reply: consuming EmptyReply)
+  func fsync(
+    _ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: Caller, reply: consuming EmptyReply)
+  func fallocate(
+    _ node: NodeID, handle: FileHandle, mode: FallocateMode, offset: Int64, length: Int64, caller: Caller,
+    reply: consuming EmptyReply)
+  func lseek(
+    _ node: NodeID, handle: FileHandle, offset: Int64, whence: Whence, caller: Caller, reply: consuming LseekReply)
+  /// Copies within the mount; it may copy less than asked for.
+  func copyFileRange(
+    from source: FileRange, to target: FileRange, length: Int, caller: Caller, reply: consuming WriteReply)
+  /// The default answers ENOTTY.
+  func ioctl(
+    _ node: NodeID, handle: FileHandle, command: UInt32, flags: IoctlFlags, caller: Caller,
+    reply: consuming IoctlReply)
+
+  func opendir(_ node: NodeID, flags: OpenFlags, caller: Caller, reply: consuming OpenReply)
+  /// Lists a directory from a cookie on: 0 at the start, else one that an entry was given.
+  func readdir(
+    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: Caller, reply: consuming DirectoryReply)
+  func readdirplus(
+    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: Caller, reply: consuming DirectoryPlusReply)
+  /// The default answers success.
+  func releasedir(_ node: NodeID, handle: FileHandle, caller: Caller, reply: consuming EmptyReply)
+  func fsyncdir(
+    _ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: Caller, reply: consuming EmptyReply)
+
+  /// Sets an attribute. `value` is valid until the method returns.
+  func setxattr(
+    _ node: NodeID, name: FileName, value: UnsafeRawBufferPointer, flags: XattrFlags, caller: Caller,
+    reply: consuming EmptyReply)
+  /// Gets an attribute. Answers ENODATA, not ENOSYS, where there is none of the name.
+  func getxattr(_ node: NodeID, name: FileName, caller: Caller, reply: consuming XattrReply)
+  func listxattr(_ node: NodeID, caller: Caller, reply: consuming XattrListReply)
+  func removexattr(_ node: NodeID, name: FileName, caller: Caller, reply: consuming EmptyReply)
+}
+
+/// A place in an open file.
+package struct FileRange: Hashable, Sendable {
+  package let node: NodeID
+  package let handle: FileHandle
+  package let offset: Int64
+
+  package init(node: NodeID, handle: FileHandle, offset: Int64) {
+    self.node = node
+    self.handle = handle
+    self.offset = offset
+  }
+}
+
+/// How an ioctl(2) was made (`FUSE_IOCTL_*`).
+package struct IoctlFlags: OptionSet, Hashable, Sendable {
+  package let rawValue: UInt32
+
+  package init(rawValue: UInt32) {
+    self.rawValue = rawValue
+  }
+
+  /// By a 32-bit process.
+  package static let compat = IoctlFlags(rawValue: 1 << 0)
+  /// On a directory.
+  package static let directory = IoctlFlags(rawValue: 1 << 4)
+}

@@ -1,0 +1,79 @@
+import CFuse
+
+/// What the file system chooses of what the kernel offers.
+///
+/// A wish that the kernel does not know is left out in silence: ``ConnectionInfo/capabilities`` tells.
+/// Not offered are the write-back cache (it makes the kernel's sizes and times authoritative), locks (the kernel
+/// keeps them where the file system has no operations for them), and splicing (a document's contents are wanted in
+/// memory, to where a pipe is one copy and two system calls more).
+package struct ConnectionOptions: Hashable, Sendable {
+  /// When a directory is read with attributes.
+  package enum Readdirplus: Hashable, Sendable {
+    case never
+    /// The kernel decides: for the first part of a listing, and while the names are looked up afterwards.
+    case auto
+    case always
+  }
+
+  package var readdirplus: Readdirplus = .auto
+  /// Pages are dropped by ``Notifier/invalidateInode(_:offset:length:)`` alone (`FUSE_CAP_EXPLICIT_INVAL_DATA`).
+  package var explicitInvalidateData = true
+  /// Pages are dropped when GETATTR shows another mtime or size: a writer loses its own (`FUSE_CAP_AUTO_INVAL_DATA`).
+  package var autoInvalidateData = false
+  /// Lookups and listings of one directory at the same time (`FUSE_PARALLEL_DIROPS`).
+  package var parallelDirectoryOperations = true
+  /// `O_TRUNC` comes with open instead of a SETATTR before it (`FUSE_CAP_ATOMIC_O_TRUNC`).
+  package var atomicTruncate = true
+  /// Lookups of `.` and `..` reach the file system, so that name_to_handle_at(2) and NFS work
+  /// (`FUSE_CAP_EXPORT_SUPPORT`). Lookup must then answer them for any node, forgotten ones with ESTALE.
+  package var exportSupport = true
+  /// The kernel keeps the targets of symbolic links (`FUSE_CAP_CACHE_SYMLINKS`).
+  package var cacheSymlinks = false
+  /// The umask is not applied by the kernel (`FUSE_CAP_DONT_MASK`); see ``Caller/umask``.
+  package var dontMask = false
+  /// Several reads of a file at a time (`FUSE_CAP_ASYNC_READ`).
+  package var asyncRead = true
+  /// Direct I/O in parts, several at a time (`FUSE_CAP_ASYNC_DIO`).
+  package var asyncDirectIO = true
+  /// The file system clears set-id bits and `security.capability` when a file is written, truncated or given away, and
+  /// the kernel does not ask for that attribute before each write (`FUSE_HANDLE_KILLPRIV_V2`, set past libfuse).
+  package var handleKillprivV2 = false
+  /// The kernel checks and stores POSIX ACLs (`FUSE_CAP_POSIX_ACL`).
+  package var posixACL = false
+  /// The largest WRITE in bytes; libfuse's buffers end at 1 MiB.
+  package var maximumWrite: UInt32 = 1 << 20
+  /// The largest read-ahead in bytes, if the kernel allows that much; see ``MountOptions/readAheadKilobytes``.
+  package var maximumReadahead: UInt32 = .max
+  /// How many background requests (read-ahead, asynchronous direct I/O) may wait, 0 for the kernel's default.
+  package var maximumBackground: UInt32 = 0
+
+  package init() {}
+}
+
+extension ConnectionOptions {
+  /// Writes the wishes into `connection`, and returns the flags that libfuse does not send by itself.
+  func apply(to connection: inout fuse_conn_info) -> UInt32 {
+    var wanted: Capabilities = .ioctlDirectory
+    func want(_ capability: Capabilities, _ isWanted: Bool) {
+      if isWanted { wanted.insert(capability) }
+    }
+    want(.asyncRead, asyncRead)
+    want(.atomicTruncate, atomicTruncate)
+    want(.exportSupport, exportSupport)
+    want(.dontMask, dontMask)
+    want(.autoInvalidateData, autoInvalidateData)
+    want(.explicitInvalidateData, explicitInvalidateData)
+    want(.readdirplus, readdirplus != .never)
+    want(.readdirplusAuto, readdirplus == .auto)
+    want(.asyncDirectIO, asyncDirectIO)
+    want(.parallelDirectoryOperations, parallelDirectoryOperations)
+    want(.posixACL, posixACL)
+    want(.cacheSymlinks, cacheSymlinks)
+    connection.want = wanted.rawValue & connection.capable
+    connection.max_write = min(connection.max_write, max(maximumWrite, 4096))
+    connection.max_readahead = min(connection.max_readahead, maximumReadahead)
+    if maximumBackground > 0 { connection.max_background = maximumBackground }
+    return (parallelDirectoryOperations ? cfuse_init_parallel_dirops : 0)
+      | (handleKillprivV2 ? cfuse_init_handle_killpriv_v2 : 0)
+  }
+}

@@ -1,0 +1,187 @@
+import CFuse
+import Dispatch
+import Glibc
+package import Logging
+import Synchronization
+
+/// A mount that this process serves.
+///
+/// ```swift
+/// let session = try Session(fileSystem, options: MountOptions(source: "library"))
+/// try session.mount(at: "/mnt")
+/// try session.run()          // returns when the mount is gone
+/// ```
+/// A process may have any number of sessions, each run by a thread of its own. No signal handlers are installed.
+/// A session is for one mount: made, mounted, run once.
+package final class Session: Sendable {
+  private let fileSystem: any FileSystem
+  private let options: MountOptions
+  private let device: Device
+  private let state = Mutex(State())
+  /// Signalled once the mount answers, and when it ends.
+  private let settled = DispatchSemaphore(value: 0)
+
+  private struct State {
+    var isInitialized = false
+    var answers = false
+  }
+
+  /// Makes a session that is not mounted yet.
+  ///
+  /// - Parameter logger: gets dropped replies and what goes wrong in the background.
+  /// - Throws: what libfuse says of an option that it does not know.
+  package init(
+    _ fileSystem: any FileSystem, options: MountOptions, logger: Logger = Logger(label: "fuse")
+  ) throws(MountError) {
+    self.fileSystem = fileSystem
+    self.options = options
+    device = try Device(arguments: options.arguments, operations: Operations.table(), logger: logger)
+    device.context.pointee.handler = Unmanaged.passUnretained(self).toOpaque()
+  }
+
+  deinit {
+    // A mount that was never run would leave everyone who looks at it waiting.
+    if !device.hasEnded { finish() }
+    device.context.pointee.handler = nil
+  }
+
+  /// Where the session is mounted, as an absolute path without symbolic links; empty before ``mount(at:)``.
+  package var mountpoint: String { device.mountpoint }
+
+  /// Whether the kernel has the mount: from ``mount(at:)`` until somebody unmounts it or ``run(threads:)`` ends.
+  package var isMounted: Bool { device.isConnected }
+
+  /// Tells the kernel what changed. Usable from the start; before the mount answers, there is nothing to tell.
+  package var notifier: Notifier { Notifier(device: device) }
+
+  /// Mounts; the mount answers once ``run(threads:)`` is called.
+  ///
+  /// Uses mount(2) as root and fusermount3(1) else.
+  ///
+  /// - Throws: what the system, libfuse or fusermount3 says.
+  package func mount(at path: String) throws(MountError) {
+    guard let resolved = realpath(path, nil) else {
+      throw MountError(mountpoint: path, reason: Errno.current.description)
+    }
+    defer { free(resolved) }
+    try device.mount(at: String(cString: resolved))
+  }
+
+  /// Answers the kernel's requests until the mount is gone or ``exit()`` is called.
+  ///
+  /// Workers are started as they are needed, each with its own clone of the device, and kept.
+  ///
+  /// - Parameter threads: how many requests are handled at a time. One handler that waits for another mount of the same
+  ///   process keeps a thread busy: leave some in reserve.
+  /// - Throws: ENOTCONN where nothing is mounted; else the error that ended the loop.
+  package func run(threads: Int = 10) throws(Errno) {
+    guard device.mount != nil, !device.hasEnded else { throw .notConnected }
+    let result = cfuse_session_loop(device.session, UInt32(max(threads, 1)))
+    finish()
+    guard result == 0 else { throw Errno(rawValue: abs(result)) }
+  }
+
+  /// Waits until the mount answers, which needs ``run(threads:)`` on another thread.
+  ///
+  /// - Returns: whether it did; false where it ended before.
+  package func waitUntilReady() -> Bool {
+    settled.wait()
+    settled.signal()
+    return state.withLock { $0.answers }
+  }
+
+  /// Ends ``run(threads:)`` from any thread, whether or not files are open; those who use them get ENOTCONN.
+  ///
+  /// Requests being handled are finished first. The mount is detached. To let users finish, ``unmount(lazily:)``.
+  package func exit() {
+    fuse_session_exit(device.session)
+    guard let mount = device.mount, device.isConnected else { return }
+    // The workers look at the flag when a request wakes them, so this makes one: it fails when the device is closed.
+    // Where the mount is covered or detached there is no way to ask it anything: its connection is cut.
+    if MountTable.topmost(at: mount.mountpoint) == mount {
+      DispatchQueue.global().async {
+        var status = statvfs()
+        _ = statvfs(mount.mountpoint, &status)
+      }
+    } else if let number = mount.device.split(separator: ":").last {
+      do {
+        try writeFile("/sys/fs/fuse/connections/\(number)/abort", "1")
+      } catch {
+        device.logger.warning(
+          "the mount is out of reach: it ends with its next request", metadata: ["error": "\(error)"])
+      }
+    }
+  }
+
+  /// Unmounts, which ends ``run(threads:)``. Does nothing where the mount is gone already.
+  ///
+  /// May be called on any thread; in a handler only lazily, as the kernel may have pages to write first.
+  ///
+  /// - Parameter lazily: takes the mount out of the tree at once, and ends it when the last file is closed
+  ///   (`MNT_DETACH`); else fails while something is open there.
+  /// - Throws: what umount2(2) or fusermount3(1) says.
+  package func unmount(lazily: Bool = false) throws(MountError) {
+    // While it is connected, no other mount can have its number.
+    guard let mount = device.mount, device.isConnected else { return }
+    try Unmount.unmount(mount, lazily: lazily)
+  }
+
+  /// Sets how far the kernel reads ahead in this mount (`read_ahead_kb` of its bdi). Needs root.
+  ///
+  /// READ requests are as large as this at most. The kernel lowers it to its own 128 KiB when the connection begins, so
+  /// that it is to be set after ``waitUntilReady()``; ``MountOptions/readAheadKilobytes`` does so.
+  ///
+  /// Source: Linux Documentation/ABI/testing/sysfs-class-bdi.
+  package func setReadAhead(kilobytes: Int) throws(Errno) {
+    guard let mount = device.mount else { throw .notConnected }
+    try writeFile("/sys/class/bdi/\(mount.device)/read_ahead_kb", String(kilobytes))
+  }
+
+  /// Leaves nothing behind: no mount, no device, no file system that believes to be in use.
+  private func finish() {
+    if device.isConnected {
+      do {
+        try unmount(lazily: true)
+      } catch {
+        device.logger.warning("the mount could not be detached", metadata: ["error": "\(error)"])
+      }
+    }
+    device.end()
+    let wasInitialized = state.withLock { state in
+      defer { state.isInitialized = false }
+      state.answers = false
+      return state.isInitialized
+    }
+    settled.signal()
+    if wasInitialized { fileSystem.destroy() }
+  }
+}
+
+extension Session {
+  /// What the operations call.
+  var handler: any FileSystem { fileSystem }
+
+  /// The device that the operations' replies answer to.
+  var channel: Device { device }
+
+  /// The kernel's INIT request: asks the file system what it chooses.
+  func begin(_ connection: inout fuse_conn_info) {
+    let info = ConnectionInfo(connection, offered: device.context.pointee.offered_init_flags)
+    let chosen = fileSystem.initialize(info)
+    device.context.pointee.extra_init_flags = chosen.apply(to: &connection)
+    state.withLock { $0.isInitialized = true }
+  }
+
+  /// The kernel has the answer to INIT.
+  func answersNow() {
+    if let kilobytes = options.readAheadKilobytes {
+      do {
+        try setReadAhead(kilobytes: kilobytes)
+      } catch {
+        device.logger.debug("the read-ahead stays as it is", metadata: ["error": "\(error)"])
+      }
+    }
+    state.withLock { $0.answers = true }
+    settled.signal()
+  }
+}

@@ -1,0 +1,45 @@
+import CFuse
+import Glibc
+
+/// Who asks.
+///
+/// The corresponding C type is `struct fuse_ctx`.
+package struct Caller: Hashable, Sendable {
+  /// The file system user id (fsuid).
+  package let uid: UInt32
+  package let gid: UInt32
+  /// The thread id, 0 where the kernel itself asks (write-back of a mapping, a caller outside of the pid namespace).
+  package let pid: Int32
+  /// The umask; only create, mkdir, mknod and symlink carry it.
+  package let umask: UInt32
+
+  package init(uid: UInt32, gid: UInt32, pid: Int32, umask: UInt32 = 0) {
+    self.uid = uid
+    self.gid = gid
+    self.pid = pid
+    self.umask = umask
+  }
+
+  /// Reads the caller's supplementary groups.
+  ///
+  /// Read when asked, from `/proc/PID/task/PID/status` as `fuse_req_getgroups()` does: a system call or three, so not
+  /// for every request. Ask before answering: afterwards the thread may have ended.
+  ///
+  /// - Throws: ``Errno/noSuchFileOrDirectory`` where the thread is gone or is none, else what open(2) and read(2) say.
+  package func groups() throws(Errno) -> [UInt32] {
+    guard pid != 0 else { throw .noSuchFileOrDirectory }
+    let status = try readFile("/proc/\(pid)/task/\(pid)/status")
+    let text = String(decoding: status, as: UTF8.self)
+    for line in text.split(separator: "\n") where line.hasPrefix("Groups:") {
+      return line.dropFirst("Groups:".count).split(whereSeparator: \.isWhitespace).compactMap { UInt32($0) }
+    }
+    throw .inputOutput
+  }
+}
+
+extension Caller {
+  init(_ request: fuse_req_t) {
+    let context = fuse_req_ctx(request).pointee
+    self.init(uid: context.uid, gid: context.gid, pid: context.pid, umask: context.umask)
+  }
+}

@@ -1,0 +1,145 @@
+package import NIOCore
+package import SheafModel
+
+/// A library's API, as its clients see it.
+///
+/// Every call throws ``SheafError``: what the library said, or `unavailable` where the process that owns the library
+/// broke off.
+///
+/// ```swift
+/// let client = try SheafClient(socket: location.socketPath, library: location.path)
+/// let versions = try await client.versions(of: ItemAddress(account: nil, path: Array("Documents/a".utf8)))
+/// await client.shutdown()
+/// ```
+package final class SheafClient: Sendable {
+  private let transport: Transport
+
+  /// - Parameters:
+  ///   - socket: Path of the socket.
+  ///   - library: The library's name for errors.
+  package init(socket: String, library: String) throws(SheafError) {
+    transport = Transport(socket: try SocketPath(socket), library: library)
+  }
+
+  /// Closes the connections; the client must not be used any more.
+  package func shutdown() async { await transport.shutdown() }
+
+  // MARK: The library
+
+  /// Who answers.
+  ///
+  /// - Throws: ``SheafError`` of kind `unavailable` where nobody does within `limit`.
+  package func info(within limit: TimeAmount) async throws -> ServiceInfo {
+    try await transport.fetch(.get, "/v1", within: limit)
+  }
+
+  package func status() async throws -> LibraryStatus { try await transport.fetch(.get, "/v1/status") }
+
+  package func change(_ change: LibrarySettings) async throws {
+    let _: LibrarySettings = try await transport.fetch(.patch, "/v1/library", body: change)
+  }
+
+  package func accounts() async throws -> [Account] { try await transport.fetch(.get, "/v1/accounts") }
+
+  package func addAccount(_ handle: AccountHandle, name: String?) async throws -> Account {
+    try await transport.fetch(.post, "/v1/accounts", body: AccountRequest(handle: handle, name: name))
+  }
+
+  package func removeAccount(_ handle: AccountHandle) async throws {
+    try await transport.perform(.delete, "/v1/accounts/" + PercentCoding.encode(handle.description.utf8))
+  }
+
+  // MARK: Mounts
+
+  package func mounts() async throws -> [MountInfo] { try await transport.fetch(.get, "/v1/mounts") }
+
+  package func mount(_ request: MountRequest) async throws -> MountInfo {
+    try await transport.fetch(.post, "/v1/mounts", body: request)
+  }
+
+  package func unmount(_ mountpoint: String, lazy: Bool) async throws -> UnmountResult {
+    let query = "mountpoint=" + PercentCoding.encode(mountpoint.utf8) + (lazy ? "&lazy=true" : "")
+    return try await transport.fetch(.delete, "/v1/mounts", query: query)
+  }
+
+  // MARK: Items
+
+  package func status(of item: ItemAddress) async throws -> ItemStatus {
+    try await transport.fetch(.get, "/v1/items", query: item.query)
+  }
+
+  package func versions(of item: ItemAddress) async throws -> [Version] {
+    try await transport.fetch(.get, "/v1/items/versions", query: item.query)
+  }
+
+  /// Passes the bytes of a version, the current one where `version` is nil, to `sink`.
+  package func content(
+    of item: ItemAddress, version: Int64?, into sink: (ByteBuffer) async throws -> Void
+  ) async throws {
+    let query = item.query + (version.map { "&version=\($0)" } ?? "")
+    try await transport.stream(.get, "/v1/items/content", query: query, into: sink)
+  }
+
+  /// The new version, or nil where the contents are equal already.
+  package func restore(_ item: ItemAddress, version: Int64) async throws -> Version? {
+    try await transport.fetch(.post, "/v1/items/restore", query: item.query, body: RestoreRequest(version: version))
+  }
+
+  package func label(_ item: ItemAddress, name: String, version: Int64?) async throws -> Version {
+    let label = LabelRequest(name: name, version: version)
+    return try await transport.fetch(.put, "/v1/items/label", query: item.query, body: label)
+  }
+
+  package func deleted(_ item: ItemAddress) async throws -> [DeletedItem] {
+    try await transport.fetch(.get, "/v1/deleted", query: item.query)
+  }
+
+  package func purge(_ item: ItemAddress, version: Int64?) async throws {
+    let purge = PurgeRequest(version: version)
+    try await transport.perform(.post, "/v1/items/purge", query: item.query, body: purge)
+  }
+
+  // MARK: Long jobs
+
+  package func recover(
+    _ item: ItemAddress, id: String?, progress: (Progress) -> Void
+  ) async throws -> [String] {
+    try await job("/v1/items/recover", query: item.query, body: RecoverRequest(id: id), progress: progress)
+  }
+
+  package func check(progress: (Progress) -> Void) async throws -> CheckReport {
+    try await job("/v1/check", progress: progress)
+  }
+
+  package func compact(progress: (Progress) -> Void) async throws -> CompactReport {
+    try await job("/v1/compact", progress: progress)
+  }
+
+  /// - Parameter file: Absolute path of a file that does not exist.
+  package func backup(to file: String, progress: (Progress) -> Void) async throws {
+    let _: BackupRequest = try await job("/v1/backup", body: BackupRequest(file: file), progress: progress)
+  }
+
+  /// Starts a job and follows its lines to the result.
+  private func job<Result: Codable & Sendable>(
+    _ resource: String, query: String = "", body: (any Encodable & Sendable)? = nil, progress: (Progress) -> Void
+  ) async throws -> Result {
+    var lines = LineBuffer()
+    var result: Result?
+    try await transport.stream(.post, resource, query: query, body: body) { buffer in
+      lines.append(buffer)
+      while let line = lines.next() {
+        switch try Transport.decode(line) as JobLine<Result> {
+        case .progress(let state): progress(state)
+        case .result(let value): result = value
+        case .error(let error): throw error
+        }
+      }
+    }
+    guard let result else {
+      throw SheafError(
+        .unavailable, reason: "the process that owns the library ended before the job", advice: "try again")
+    }
+    return result
+  }
+}

@@ -1,0 +1,40 @@
+import Glibc
+package import SheafModel
+
+/// Whether anybody listens on a library's socket; asks the kernel alone, and so costs nothing.
+package enum SocketProbe {
+  /// True where a process listens on the socket.
+  ///
+  /// - Throws: ``SheafError``: `accessDenied` where the socket belongs to another user, `unavailable` where the process
+  ///   does not take connections.
+  package static func isServed(_ path: String) throws(SheafError) -> Bool {
+    let socketPath: SocketPath
+    do {
+      socketPath = try SocketPath(path)
+    } catch  where error.kind == .notFound {
+      return false
+    }
+    let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+    guard descriptor >= 0 else {
+      throw SheafError(.inputOutput, subject: path.printable, reason: String(cString: strerror(errno)))
+    }
+    defer { close(descriptor) }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: socketPath.address.utf8) }
+    let result = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    guard result != 0 else { return true }
+    switch errno {
+    case ENOENT, ECONNREFUSED, ENOTDIR: return false
+    case EACCES, EPERM:
+      throw SheafError(
+        .accessDenied, subject: path.printable, reason: "belongs to another user", advice: "act as that user")
+    case EAGAIN: throw SheafError(.unavailable, subject: path.printable, reason: "does not take connections")
+    default: throw SheafError(.inputOutput, subject: path.printable, reason: String(cString: strerror(errno)))
+    }
+  }
+}

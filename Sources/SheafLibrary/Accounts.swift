@@ -1,0 +1,109 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// Accounts: who owns the documents.
+extension Library {
+  package func accounts() throws -> [Account] {
+    locked { accountRows.map { Account(handle: $0.handle, name: $0.name) } }
+  }
+
+  /// Makes an account with an empty `Documents`.
+  ///
+  /// - Parameter name: display name; the handle where nil or empty.
+  /// - Throws: `exists`, `invalid` for a name with control characters or over 200 characters, `noSpace`.
+  package func addAccount(_ handle: AccountHandle, name: String?) throws -> Account {
+    try addAccount(handle, name: name, uid: getuid(), gid: getgid())
+  }
+
+  /// As ``addAccount(_:name:)``, for the Linux user who owns its `Documents`.
+  package func addAccount(_ handle: AccountHandle, name: String?, uid: UInt32, gid: UInt32) throws -> Account {
+    try locked {
+      let subject = "account \(handle)"
+      guard !accountRows.contains(where: { $0.handle == handle }) else {
+        throw SheafError(.exists, subject: subject, reason: "is there already")
+      }
+      let shown = name.flatMap { $0.isEmpty ? nil : $0 } ?? handle.description
+      guard shown.count <= 200, shown.printable == shown else {
+        throw SheafError(
+          .invalid, subject: subject, reason: "its display name has control characters or is too long",
+          advice: "give at most 200 printable characters")
+      }
+      let time = clock()
+      let id = (accountRows.map(\.id).max() ?? 0) + 1
+      let row = AccountRow(id: id, handle: handle, name: shown, documents: newInodeNumber())
+      let item = newItem(.folder, owner: id, time: time)
+      var root = InodeRow(
+        ino: row.documents, item: item.id, owner: id, parent: 0, name: [], mode: S_IFDIR | 0o755, nlink: 2, uid: uid,
+        gid: gid, time: time)
+      root.size = 0
+      try transaction(.accounts) { transaction in
+        try transaction.insert(row, created: time)
+        try transaction.insert(item)
+        try transaction.insert(root)
+        whenCommitted { [self] in accountRows.append(row) }
+      }
+      return Account(handle: handle, name: shown)
+    }
+  }
+
+  /// Removes an account that owns nothing any more.
+  ///
+  /// - Throws: `notFound`; `notEmpty` while documents, deleted ones or events tell of it.
+  package func removeAccount(_ handle: AccountHandle) throws {
+    try locked {
+      let account = try self.account(handle)
+      guard try !read({ try $0.isInUse(account) }) else {
+        throw SheafError(
+          .notEmpty, subject: "account \(handle)", reason: "owns documents, deleted documents or history",
+          advice: "delete them and `sheaf purge` what was deleted first")
+      }
+      let root = try inode(account.documents)
+      try transaction(.accounts, freesSpace: true) { transaction in
+        try detach(root, transaction)
+        if let item = root.row.item { try transaction.deleteItem(item) }
+        try transaction.deleteAccount(account.id)
+        whenCommitted { [self] in
+          accountRows.removeAll { $0.id == account.id }
+          inodes[root.ino] = nil
+        }
+      }
+    }
+  }
+
+  /// - Throws: `notFound` that names the handle.
+  func account(_ handle: AccountHandle) throws -> AccountRow {
+    guard let account = accountRows.first(where: { $0.handle == handle }) else {
+      throw SheafError(
+        .notFound, subject: "account \(handle)", reason: "is not in this library",
+        advice: "`sheaf account list` shows those that are")
+    }
+    return account
+  }
+
+  func handle(_ account: Int64) throws -> AccountHandle {
+    guard let row = accountRows.first(where: { $0.id == account }) else {
+      throw SheafError(.corrupt, subject: "account \(account)", reason: "is missing", advice: "run sheaf check")
+    }
+    return row.handle
+  }
+
+  /// The inode of an account's `Documents`.
+  package func documents(of handle: AccountHandle) throws -> Int64 { try locked { try account(handle).documents } }
+
+  /// Sets where share URLs point: `https://HOST/s/TOKEN`; nil for `sheaf://` URLs.
+  package func setPublicAddress(_ host: String?) throws {
+    if let host {
+      let allowed = host.utf8.allSatisfy { byte in
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+          || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: ":")].contains(byte)
+      }
+      guard allowed, !host.isEmpty, host.utf8.count <= 253 else {
+        throw SheafError(
+          .invalid, subject: host.printable, reason: "is not a host name",
+          advice: "give a name such as docs.example.com")
+      }
+    }
+    try locked { try transaction(.accounts) { try $0.setSetting("publicAddress", host) } }
+  }
+}

@@ -1,0 +1,222 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// chmod, chown, truncate, utimensat, and extended attributes.
+extension Library {
+  /// What to change; nil leaves as it is.
+  package struct AttributeChange: Sendable {
+    package enum Time: Sendable {
+      case now
+      case at(Timestamp)
+    }
+
+    package var mode: UInt32?
+    package var uid: UInt32?
+    package var gid: UInt32?
+    package var size: Int64?
+    package var atime: Time?
+    package var mtime: Time?
+
+    package init(
+      mode: UInt32? = nil, uid: UInt32? = nil, gid: UInt32? = nil, size: Int64? = nil, atime: Time? = nil,
+      mtime: Time? = nil
+    ) {
+      self.mode = mode
+      self.uid = uid
+      self.gid = gid
+      self.size = size
+      self.atime = atime
+      self.mtime = mtime
+    }
+  }
+
+  /// Changes attributes.
+  ///
+  /// - Parameter handle: the open file through which, for ftruncate(2).
+  /// - Throws: `notPermitted`, `accessDenied`, `isDirectory`, `tooLarge`, `noSpace`.
+  package func setAttributes(
+    _ ino: Int64, _ change: AttributeChange, handle: UInt64?, _ caller: Caller
+  ) throws -> Attributes {
+    try locked {
+      let inode = try inode(ino)
+      let time = clock()
+      try permitChange(of: inode, change, handle: handle, caller)
+      if let size = change.size {
+        guard !inode.isFolder else { throw SheafError(.isDirectory) }
+        try truncate(inode, to: size, handle: handle, caller)
+        if inode.writerCount == 0 { try endSession(inode) }
+      }
+      var row = inode.row
+      if let mode = change.mode { row.mode = row.mode & S_IFMT | mode & 0o7777 }
+      if let uid = change.uid { row.uid = uid }
+      if let gid = change.gid { row.gid = gid }
+      if let atime = change.atime { row.atime = atime.timestamp(time) }
+      if let mtime = change.mtime { row.mtime = mtime.timestamp(time) }
+      row.ctime = time
+      if row != inode.row, !inode.isOrphan {
+        try transaction(.setAttributes) { try $0.update(row) }
+      }
+      inode.row = row
+      if change.mode != nil, inode.isRegular, identity.isYoung(ino, at: time) { inode.modeIsChosen = true }
+      if !inode.isOrphan { inode.hasNewAccessTime = false }
+      tell(.attributes(ino), from: caller.door)
+      return inode.attributes
+    }
+  }
+
+  /// The rules of chmod(2), chown(2), truncate(2) and utimensat(2).
+  private func permitChange(of inode: Inode, _ change: AttributeChange, handle: UInt64?, _ caller: Caller) throws {
+    guard caller.uid != 0 else { return }
+    let isOwner = caller.uid == inode.row.uid
+    if let mode = change.mode, !isOwner {
+      // The kernel takes set-id bits from a file that someone who may write it writes.
+      let lost = inode.row.mode & 0o7777 & ~(mode & 0o7777)
+      let gained = mode & 0o7777 & ~inode.row.mode
+      guard gained == 0, lost & 0o1777 == 0 else { throw SheafError(.notPermitted) }
+    }
+    if let uid = change.uid, uid != inode.row.uid { throw SheafError(.notPermitted) }
+    if let gid = change.gid, gid != inode.row.gid {
+      guard isOwner, caller.belongs(to: gid) else { throw SheafError(.notPermitted) }
+    }
+    if change.size != nil, handle == nil { try permit(inode, caller, Permission.write) }
+    if !isOwner {
+      switch (change.atime, change.mtime) {
+      case (nil, nil): break
+      case (.at, _), (_, .at): if change.size == nil { throw SheafError(.notPermitted) }
+      default: if handle == nil { try permit(inode, caller, Permission.write) }
+      }
+    }
+  }
+
+  /// Notes a read as relatime does: at most once a day unless the file changed since (mount(8)).
+  func noteAccess(_ inode: Inode) {
+    let time = clock()
+    let row = inode.row
+    guard row.atime <= row.mtime || row.atime <= row.ctime || time.seconds - row.atime.seconds >= 86_400 else { return }
+    inode.row.atime = time
+    if !inode.isOrphan { inode.hasNewAccessTime = true }
+  }
+
+  /// Stores the access times that reads left in memory.
+  func storeAccessTimes() throws {
+    let waiting = inodes.values.filter { $0.hasNewAccessTime && !$0.isOrphan }
+    guard !waiting.isEmpty else { return }
+    try transaction(.times, freesSpace: true) { transaction in
+      for inode in waiting { try transaction.setAccessTime(inode.row.atime, ino: inode.ino) }
+      whenCommitted { for inode in waiting { inode.hasNewAccessTime = false } }
+    }
+  }
+
+  // MARK: - Extended attributes
+
+  /// Bytes of a value at most (xattr(7), XATTR_SIZE_MAX), and of all names of one inode.
+  private static let valueLimit = 65_536
+
+  static func isUserAttribute(_ name: [UInt8]) -> Bool { name.starts(with: Array("user.".utf8)) }
+
+  private static func isComputed(_ name: [UInt8]) -> Bool { name.starts(with: Array("user.sheaf.".utf8)) }
+
+  package enum XattrMode: Sendable {
+    case set, create, replace
+  }
+
+  /// The value of an extended attribute.
+  ///
+  /// - Throws: `noAttribute`.
+  package func xattr(_ ino: Int64, _ name: [UInt8], _ caller: Caller) throws -> [UInt8] {
+    try locked {
+      let inode = try inode(ino)
+      if Self.isComputed(name) {
+        guard let value = try computedAttributes(inode).first(where: { $0.name == name })?.value else {
+          throw SheafError(.noAttribute)
+        }
+        return value
+      }
+      guard !inode.hasNoXattrs, let value = try read({ try $0.xattr(ino, name) }) else {
+        if !inode.hasNoXattrs, try read({ try $0.xattrs(ino) }).isEmpty { inode.hasNoXattrs = true }
+        throw SheafError(.noAttribute)
+      }
+      return value
+    }
+  }
+
+  /// Names of the extended attributes, computed ones first.
+  package func xattrNames(_ ino: Int64) throws -> [[UInt8]] {
+    try locked {
+      let inode = try inode(ino)
+      return try computedAttributes(inode).map(\.name) + read { try $0.xattrs(ino).map(\.name) }
+    }
+  }
+
+  /// Sets an extended attribute; setting a computed one succeeds and changes nothing.
+  ///
+  /// - Throws: `exists`, `noAttribute`, `attributeTooLarge`, `noSpace`.
+  package func setXattr(
+    _ ino: Int64, _ name: [UInt8], _ value: [UInt8], _ mode: XattrMode, _ caller: Caller
+  ) throws {
+    try locked {
+      let inode = try inode(ino)
+      if Self.isComputed(name) { return }
+      guard value.count <= Self.valueLimit else { throw SheafError(.attributeTooLarge) }
+      let present = try read { try $0.xattr(ino, name) } != nil
+      if mode == .create, present { throw SheafError(.exists) }
+      if mode == .replace, !present { throw SheafError(.noAttribute) }
+      try changeXattrs(of: inode, .setXattr) { try $0.setXattr(ino, name, value) }
+    }
+  }
+
+  /// Removes an extended attribute; removing a computed one succeeds and changes nothing.
+  ///
+  /// - Throws: `noAttribute`.
+  package func removeXattr(_ ino: Int64, _ name: [UInt8], _ caller: Caller) throws {
+    try locked {
+      let inode = try inode(ino)
+      if Self.isComputed(name) { return }
+      guard try read({ try $0.xattr(ino, name) }) != nil else { throw SheafError(.noAttribute) }
+      try changeXattrs(of: inode, .removeXattr) { try $0.removeXattr(ino, name) }
+    }
+  }
+
+  private func changeXattrs(of inode: Inode, _ step: DurableStep, _ body: (StoreTransaction) throws -> Void) throws {
+    guard !inode.isOrphan else { throw SheafError(.notSupported) }
+    let time = clock()
+    try transaction(step, freesSpace: step == .removeXattr) { transaction in
+      try body(transaction)
+      var row = inode.row
+      row.ctime = time
+      try transaction.update(row)
+      whenCommitted {
+        inode.row.ctime = time
+        inode.hasNoXattrs = false
+      }
+    }
+  }
+
+  /// The attributes of CONTRACT.md, "Extended attributes", that Sheaf computes for documents and folders.
+  private func computedAttributes(_ inode: Inode) throws -> [(name: [UInt8], value: [UInt8])] {
+    guard inode.isRegular || inode.isFolder, let item = try item(of: inode) else { return [] }
+    var values = [
+      ("id", item.uuid.text), ("share.status", "notShared"),
+      ("state", inode.working?.isChanged ?? false ? "edited" : "saved"),
+    ]
+    if inode.isRegular {
+      values.append(("version", "\(item.version)"))
+      if item.version > 0, let version = try read({ try $0.version(item.id, item.version) }),
+        let author = accountRows.first(where: { $0.id == version.author })
+      {
+        values.append(("editor", author.handle.description))
+      }
+    }
+    return values.map { (Array("user.sheaf.\($0.0)".utf8), Array($0.1.utf8)) }
+  }
+}
+
+extension Library.AttributeChange.Time {
+  fileprivate func timestamp(_ now: Timestamp) -> Timestamp {
+    switch self {
+    case .now: now
+    case .at(let time): time
+    }
+  }
+}

@@ -1,0 +1,69 @@
+internal import Foundation
+import SheafModel
+
+/// Who asks: the credentials that the kernel gives with a request.
+package struct Caller: Sendable {
+  package let uid: UInt32
+  package let gid: UInt32
+  /// Thread id, as the kernel tells it; 0 for the kernel itself and for the API.
+  package let thread: Int32
+  /// The door by which the request came (``Library/observe(_:)``'s token), which knows what it changes; 0 for the API.
+  package let door: Int
+  private let supplementary: @Sendable () -> [UInt32]
+
+  /// - Parameter groups: supplementary groups, asked for only where owner and group do not decide.
+  package init(uid: UInt32, gid: UInt32, thread: Int32, door: Int, groups: @escaping @Sendable () -> [UInt32]) {
+    self.door = door
+    self.uid = uid
+    self.gid = gid
+    self.thread = thread
+    supplementary = groups
+  }
+
+  /// The library itself, acting for an account through the API.
+  package static let library = Caller(uid: 0, gid: 0, thread: 0, door: 0, groups: { [] })
+
+  func belongs(to group: UInt32) -> Bool { gid == group || supplementary().contains(group) }
+
+  /// The process (thread group) of a thread, from `/proc/TID/status`; nil once the thread is gone.
+  static func process(of thread: Int32) -> Int32? {
+    guard thread > 0, let file = fopen("/proc/\(thread)/status", "re") else { return nil }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 256)
+    while fgets(&line, 256, file) != nil {
+      let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      if text.hasPrefix("Tgid:") { return Int32(text.dropFirst(5).trimmingCharacters(in: .whitespacesAndNewlines)) }
+    }
+    return nil
+  }
+
+  /// Whether two threads belong to one process.
+  static func sameProcess(_ left: Int32, _ right: Int32) -> Bool {
+    if left == right { return left != 0 }
+    guard let process = process(of: right) else { return false }
+    return process == left || process == Caller.process(of: left)
+  }
+}
+
+/// Permission bits as path_resolution(7) applies them.
+enum Permission {
+  static let read: UInt32 = 4
+  static let write: UInt32 = 2
+  static let execute: UInt32 = 1
+
+  /// - Throws: `accessDenied` where `caller` lacks one of the bits `wanted`.
+  static func check(_ mode: UInt32, uid: UInt32, gid: UInt32, _ caller: Caller, _ wanted: UInt32) throws {
+    if caller.uid == 0 {
+      // CAP_DAC_OVERRIDE: everything but executing a file without any x.
+      if wanted & execute == 0 || mode & S_IFMT == S_IFDIR || mode & 0o111 != 0 { return }
+      throw SheafError(.accessDenied)
+    }
+    let shift: UInt32 = caller.uid == uid ? 6 : (group(mode, gid, caller) ? 3 : 0)
+    guard (mode >> shift) & wanted == wanted else { throw SheafError(.accessDenied) }
+  }
+
+  private static func group(_ mode: UInt32, _ gid: UInt32, _ caller: Caller) -> Bool {
+    // Groups cost a look-up, so they are only asked for where they make a difference.
+    (mode >> 3) & 7 != mode & 7 && caller.belongs(to: gid)
+  }
+}

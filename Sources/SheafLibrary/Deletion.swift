@@ -1,0 +1,216 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// What was deleted: listing, recovering, and destroying for good.
+extension Library {
+  /// What was deleted at or below `path` (all where nil) and can be recovered, latest first.
+  package func deleted(_ handle: AccountHandle, below path: ItemPath?) throws -> [DeletedItem] {
+    try locked {
+      let account = try account(handle)
+      let prefix = path.map { Array($0.components.joined(separator: [UInt8(ascii: "/")])) }
+      var items: [DeletedItem] = []
+      for row in try read({ try $0.deleted(owner: account.id) }) {
+        guard let item = try item(of: inode(row.ino)) else { continue }
+        let whole = Array("Documents/".utf8) + (try self.path(row.parent, row.name))
+        if let prefix, whole != prefix, !whole.starts(with: prefix + [UInt8(ascii: "/")]) { continue }
+        items.append(
+          DeletedItem(
+            id: item.uuid.text, path: String(decoding: whole, as: UTF8.self), time: row.time,
+            actor: try self.handle(row.actor)))
+      }
+      return items
+    }
+  }
+
+  /// Brings back what was deleted, a folder with all that went with it; returns the paths, the top one first.
+  ///
+  /// - Parameter id: the item's UUID, where several of one path were deleted; the latest where nil.
+  /// - Throws: `notFound` that names the path; `noSpace`.
+  package func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String] {
+    try locked {
+      let row: DeletedRow
+      if let id {
+        guard let uuid = UUID(uuidString: id), let item = try read({ try $0.item(uuid: uuid) }),
+          let inode = try read({ try $0.inode(item: item.id) }), let found = try read({ try $0.deleted(inode.ino) }),
+          item.owner == (try account(path.account).id)
+        else {
+          throw SheafError(
+            .notFound, subject: "item \(id.printable)", reason: "is not among the deleted",
+            advice: "`sheaf deleted` shows the ids")
+        }
+        row = found
+      } else {
+        row = try resolveDeleted(path)
+      }
+      var paths: [String] = []
+      try transaction(.recover) { transaction in
+        try recoverParents(of: row, transaction)
+        var waiting = [row]
+        while let next = waiting.popLast() {
+          paths.append(try recover(next, transaction))
+          waiting += try takenAlong(next, transaction)
+          progress(SheafModel.Progress(done: Int64(paths.count), total: Int64(paths.count + waiting.count)))
+        }
+      }
+      return paths
+    }
+  }
+
+  /// Brings back the folders above, empty.
+  private func recoverParents(of row: DeletedRow, _ transaction: StoreTransaction) throws {
+    guard let parent = try transaction.deleted(row.parent) else { return }
+    try recoverParents(of: parent, transaction)
+    _ = try recover(parent, transaction)
+  }
+
+  /// Seconds between two deletions of one `rm -r` at most.
+  private static let sweepGap: Int64 = 10
+
+  /// What was deleted from a folder together with it: one deletion after the other, up to its own.
+  private func takenAlong(_ folder: DeletedRow, _ transaction: StoreTransaction) throws -> [DeletedRow] {
+    var latest = folder.time
+    var rows: [DeletedRow] = []
+    var names: Set<[UInt8]> = []
+    for row in try transaction.deleted(from: folder.ino) {
+      guard row.time <= folder.time, latest.seconds - row.time.seconds <= Self.sweepGap else { break }
+      latest = row.time
+      if names.insert(row.name).inserted { rows.append(row) }
+    }
+    return rows
+  }
+
+  private func recover(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> String {
+    let time = clock()
+    guard var inode = try transaction.inode(row.ino), var folder = try transaction.inode(row.parent) else {
+      throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
+    }
+    let name = try freeName(row.name, in: row.parent, transaction)
+    inode.nlink = inode.mode & S_IFMT == S_IFDIR ? 2 : 1
+    inode.parent = row.parent
+    inode.name = name
+    inode.ctime = time
+    folder.nlink += inode.mode & S_IFMT == S_IFDIR ? 1 : 0
+    folder.mtime = time
+    folder.ctime = time
+    try transaction.removeDeleted(row.ino)
+    try transaction.insert(EntryRow(parent: row.parent, hash: nameHash(name), name: name, ino: row.ino))
+    try transaction.update(inode)
+    try transaction.touch(folder: folder.ino, time: time, nlink: folder.nlink)
+    if let id = inode.item, let item = try transaction.item(id) {
+      var data = try eventData(item, parent: row.parent, name: name)
+      if item.version > 0, let version = try transaction.version(id, item.version) { data.version = .init(version) }
+      try logEvent(.created, item, ino: row.ino, data, owner: inode.owner, thread: 0, opens: false, transaction)
+    }
+    let (final, finalFolder) = (inode, folder)
+    whenCommitted { [self] in
+      inodes[final.ino]?.row = final
+      inodes[finalFolder.ino]?.row = finalFolder
+      if let item = final.item { identity.settle(item: item) }
+      tell(.entry(parent: row.parent, name: name), from: 0)
+    }
+    // The paths below a folder that is recovered in this transaction are read through its row.
+    if final.mode & S_IFMT == S_IFDIR, let cached = inodes[final.ino] { cached.row = final }
+    if let cached = inodes[finalFolder.ino] { cached.row = finalFolder }
+    return try mountPath(row.parent, name)
+  }
+
+  /// `name`, or with ` (2)`, ` (3)` … before its extension where it is taken.
+  private func freeName(_ name: [UInt8], in parent: Int64, _ transaction: StoreTransaction) throws -> [UInt8] {
+    let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
+    var candidate = name
+    var number = 2
+    while try transaction.entry(parent, hash: nameHash(candidate), name: candidate) != nil {
+      let middle = Array(" (\(number))".utf8)
+      let ending = Array(name[dot...])
+      candidate = Array(name[..<dot].prefix(max(0, 255 - middle.count - ending.count))) + middle + ending
+      candidate = Array(candidate.prefix(255))
+      number += 1
+    }
+    return candidate
+  }
+
+  // MARK: - Destroying for good
+
+  /// Destroys an item, existing or deleted, with its history; or one version that is not the current one.
+  ///
+  /// - Throws: `notFound`; `busy` for the current version and one whose session goes on.
+  package func purge(_ path: ItemPath, version number: Int64?) throws {
+    try locked {
+      if let number {
+        let (inode, item) = try document(path)
+        guard let row = try read({ try $0.version(item.id, number) }) else {
+          throw SheafError(
+            .notFound, subject: "\(path)", reason: "has no version \(number)",
+            advice: "`sheaf versions` shows those it has")
+        }
+        guard number != item.version, !row.isOpen, inode.session?.number != number else {
+          throw SheafError(
+            .busy, subject: "version \(number) of \(path)", reason: "is the current one",
+            advice: "restore another first, or purge the whole document")
+        }
+        try transaction(.purge, freesSpace: true) { try $0.deleteVersion(item.id, number) }
+      } else {
+        try purgeItem(path)
+      }
+    }
+    _ = try sweep()
+    try store.shrink()
+  }
+
+  private func purgeItem(_ path: ItemPath) throws {
+    guard path.components.count > 1 else {
+      throw SheafError(.notPermitted, subject: "\(path)", reason: "is the account's folder itself, which stays")
+    }
+    let existing: Inode?
+    do {
+      existing = try resolve(path)
+    } catch let error as SheafError where error.kind == .notFound {
+      existing = nil
+    }
+    guard let inode = existing else {
+      let row = try resolveDeleted(path)
+      return try transaction(.purge, freesSpace: true) { try eraseDeleted(row, $0) }
+    }
+    guard let name = path.components.last else { return }
+    let parent = try resolve(ItemPath(account: path.account, bytes: path.bytes.dropLast(name.count + 1)))
+    guard let entry = try entry(parent.ino, name) else { throw SheafError(.notFound, subject: "\(path)") }
+    let time = clock()
+    try transaction(.purge, freesSpace: true) { transaction in
+      try touch(parent, time, links: inode.isFolder ? -1 : 0, transaction)
+      try eraseTree(entry, transaction)
+    }
+  }
+
+  /// Erases an entry and all below it, deleted things too.
+  private func eraseTree(_ entry: EntryRow, _ transaction: StoreTransaction) throws {
+    let inode = try inode(entry.ino)
+    if inode.isFolder {
+      while true {
+        let children = try transaction.entries(entry.ino, after: 0, limit: 256)
+        if children.isEmpty { break }
+        for child in children { try eraseTree(child, transaction) }
+      }
+      for row in try transaction.deleted(from: entry.ino) { try eraseDeleted(row, transaction) }
+    }
+    try transaction.delete(entry)
+    whenCommitted { [self] in tell(.entry(parent: entry.parent, name: entry.name), from: 0) }
+    if inode.row.nlink > 1, !inode.isFolder {
+      try removeName(entry, of: inode, .library, clock(), transaction)
+      return
+    }
+    if let item = try item(of: inode) {
+      try logEvent(
+        .deleted, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
+        owner: inode.row.owner, thread: 0, opens: false, transaction)
+    }
+    try erase(inode, transaction)
+  }
+
+  /// Erases a deleted inode and all that was deleted from it.
+  func eraseDeleted(_ row: DeletedRow, _ transaction: StoreTransaction) throws {
+    for child in try transaction.deleted(from: row.ino) { try eraseDeleted(child, transaction) }
+    try transaction.removeDeleted(row.ino)
+    try erase(inode(row.ino), transaction)
+  }
+}

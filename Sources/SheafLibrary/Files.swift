@@ -1,0 +1,288 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Open files: reading, writing and what close(2) promises.
+extension Library {
+  /// Unsaved bytes of one document past which they are stored early, and of all documents together.
+  static let spillLimit = 8 << 20
+  static let unsavedLimit = 64 << 20
+
+  /// Makes a file and opens it, as open(2) with O_CREAT does where there was none.
+  ///
+  /// - Parameter flags: open(2)'s.
+  /// - Throws: as ``make(_:_:_:mode:_:)``.
+  package func create(
+    _ parent: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
+  ) throws -> (attributes: Attributes, handle: UInt64) {
+    try locked {
+      let inode: Inode
+      do {
+        inode = try makeInode(.file, parent, name, mode: mode, caller)
+      } catch let error as SheafError where error.kind == .exists && flags & O_EXCL == 0 {
+        // Someone else was faster: without O_EXCL that is as good.
+        guard let entry = try entry(parent, name) else { throw error }
+        inode = try self.inode(entry.ino)
+        guard !inode.isFolder else { throw SheafError(.isDirectory) }
+        try permit(inode, caller, OpenFile(inode: inode, flags: flags, door: 0).wanted)
+      }
+      return (inode.attributes, register(OpenFile(inode: inode, flags: flags, door: caller.door)))
+    }
+  }
+
+  /// Opens a file, truncating it where `flags` has O_TRUNC.
+  ///
+  /// - Throws: `notFound`, `accessDenied`, `isDirectory`, `noSpace`.
+  package func open(_ ino: Int64, flags: Int32, _ caller: Caller) throws -> UInt64 {
+    try locked {
+      let inode = try inode(ino)
+      guard !inode.isFolder else { throw SheafError(.isDirectory) }
+      let file = OpenFile(inode: inode, flags: flags, door: caller.door)
+      // The kernel opens to execute with the right to execute alone.
+      if inode.row.mode & 0o111 == 0 { try permit(inode, caller, file.wanted) }
+      load(inode)
+      if flags & O_TRUNC != 0, inode.size > 0 {
+        try truncate(inode, to: 0, handle: nil, caller)
+      }
+      return register(file)
+    }
+  }
+
+  private func register(_ file: OpenFile) -> UInt64 {
+    let handle = nextHandle
+    nextHandle += 1
+    files[handle] = file
+    load(file.inode)
+    file.inode.openCount += 1
+    if file.canWrite { file.inode.writerCount += 1 }
+    return handle
+  }
+
+  private func file(_ handle: UInt64) throws -> OpenFile {
+    guard let file = files[handle] else { throw SheafError(.badDescriptor) }
+    return file
+  }
+
+  /// Whether the handle can write, so that its close has something to promise.
+  package func canWrite(_ handle: UInt64) -> Bool { locked { files[handle]?.canWrite ?? false } }
+
+  // MARK: - Reading and writing
+
+  /// Reads into `buffer` from `offset`; returns the number of bytes, 0 at the end.
+  package func read(_ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    try locked {
+      let file = try file(handle)
+      guard file.canRead || file.canWrite else { throw SheafError(.badDescriptor) }
+      let count = try file.inode.working?.read(at: offset, into: buffer, from: self) ?? 0
+      noteAccess(file.inode)
+      return count
+    }
+  }
+
+  /// Writes all of `data` at `offset`, or nothing.
+  ///
+  /// - Parameter inPlace: whether `offset` counts also for a handle that appends.
+  /// - Throws: `noSpace` before anything is written; `tooLarge`, `badDescriptor`.
+  package func write(
+    _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, inPlace: Bool = false
+  ) throws {
+    try locked {
+      let file = try file(handle)
+      let inode = file.inode
+      let start = file.appends && !inPlace ? inode.size : offset
+      guard start >= 0, start <= WorkingCopy.maximumSize - Int64(data.count) else { throw SheafError(.tooLarge) }
+      try makeRoom(for: data.count, in: inode)
+      let time = clock()
+      try beginSession(inode, handle: handle, at: time)
+      let before = inode.working?.dirty.count ?? 0
+      try inode.working?.write(data, at: start, from: self)
+      unsavedBytes += (inode.working?.dirty.count ?? 0) - before
+      inode.session?.hasWrites = true
+      inode.row.mtime = time
+      inode.row.ctime = time
+      tell(.contents(inode.ino), from: file.door)
+    }
+  }
+
+  /// Bounds what is unsaved, and refuses what the disk cannot hold while the person still has it elsewhere.
+  private func makeRoom(for count: Int, in inode: Inode) throws {
+    if (inode.working?.dirty.count ?? 0) + count > Self.spillLimit
+      || (inode.working?.dirty.runs.count ?? 0) >= 4096 || unsavedBytes + count > Self.unsavedLimit
+    {
+      try spill(inode)
+    }
+    guard store.reserve.space().available > Int64(unsavedBytes + count) + (1 << 20) else { throw SheafError(.noSpace) }
+  }
+
+  /// What close(2) promises: all that was written survives the end of this process.
+  package func flush(_ handle: UInt64) throws {
+    try locked {
+      let file = try file(handle)
+      guard file.canWrite else { return }
+      try save(file.inode)
+      if file.inode.session?.writers[handle] != nil { file.inode.session?.writers[handle] = true }
+    }
+  }
+
+  /// Has a version hold the document's contents now; a document that was only made gets an empty first one.
+  private func save(_ inode: Inode) throws {
+    if inode.session == nil, try item(of: inode)?.version == 0, !inode.isOrphan {
+      try beginSession(inode, handle: nil, at: clock())
+    }
+    try cut(inode, cause: .save)
+  }
+
+  /// fsync(2): what was written survives power loss.
+  package func fsync(_ ino: Int64) throws {
+    try locked {
+      let inode = try inode(ino)
+      if inode.session != nil { try cut(inode, cause: .autosave) }
+    }
+    try store.sync()
+  }
+
+  /// Makes everything that returned survive power loss.
+  package func sync() throws { try store.sync() }
+
+  /// The last reference to an open file is gone; the last one that could write ends the session.
+  package func release(_ handle: UInt64) throws {
+    try locked {
+      guard let file = files.removeValue(forKey: handle) else { return }
+      let inode = file.inode
+      inode.openCount -= 1
+      if file.canWrite {
+        inode.writerCount -= 1
+        if inode.writerCount == 0 { try endSession(inode) }
+      }
+      if inode.openCount == 0, inode.isOrphan {
+        unsavedBytes -= inode.working?.dirty.count ?? 0
+        inode.working = WorkingCopy(.empty)
+      }
+      releaseContents(inode)
+    }
+  }
+
+  // MARK: - Size and space
+
+  func truncate(_ inode: Inode, to size: Int64, handle: UInt64?, _ caller: Caller) throws {
+    guard size <= WorkingCopy.maximumSize else { throw SheafError(.tooLarge) }
+    load(inode)
+    let time = clock()
+    let before = inode.working?.dirty.count ?? 0
+    if inode.working?.size != size {
+      try beginSession(inode, handle: handle, at: time)
+      shareChunks(of: inode)
+      try inode.working?.truncate(to: size, from: self)
+      unsavedBytes += (inode.working?.dirty.count ?? 0) - before
+      if size > 0 { inode.session?.hasWrites = true }
+    }
+    inode.row.mtime = time
+    inode.row.ctime = time
+    // A change of contents takes set-id bits away (truncate(2)); the kernel asks for it except at open.
+    if caller.uid != 0 { clearSetID(inode) }
+  }
+
+  private func clearSetID(_ inode: Inode) {
+    inode.row.mode &= ~UInt32(S_ISUID)
+    if inode.row.mode & 0o010 != 0 { inode.row.mode &= ~UInt32(S_ISGID) }
+  }
+
+  /// What fallocate(2) does to a range.
+  package enum Allocation: Sendable {
+    /// Room for `range`; the file grows unless it keeps its size.
+    case preallocate(keepsSize: Bool)
+    case punchHole
+    case zero(keepsSize: Bool)
+  }
+
+  /// - Throws: `noSpace` where the disk has less room than asked for.
+  package func allocate(_ handle: UInt64, _ range: Range<Int64>, _ allocation: Allocation) throws {
+    try locked {
+      let file = try file(handle)
+      guard file.canWrite else { throw SheafError(.badDescriptor) }
+      let inode = file.inode
+      guard range.upperBound <= WorkingCopy.maximumSize else { throw SheafError(.tooLarge) }
+      let time = clock()
+      let within = min(range.lowerBound, inode.size)..<min(range.upperBound, inode.size)
+      if case .punchHole = allocation {
+      } else {
+        guard Int64(range.count) < store.reserve.space().available else { throw SheafError(.noSpace) }
+      }
+      try beginSession(inode, handle: handle, at: time)
+      shareChunks(of: inode)
+      let before = inode.working?.dirty.count ?? 0
+      switch allocation {
+      case .preallocate(let keepsSize):
+        if !keepsSize, range.upperBound > inode.size {
+          try inode.working?.truncate(to: range.upperBound, from: self)
+        }
+      case .punchHole:
+        if !within.isEmpty { try inode.working?.replace(within, with: [.hole(Int64(within.count))], from: self) }
+      case .zero(let keepsSize):
+        if !within.isEmpty { try inode.working?.replace(within, with: [.hole(Int64(within.count))], from: self) }
+        if !keepsSize, range.upperBound > inode.size {
+          try inode.working?.truncate(to: range.upperBound, from: self)
+        }
+      }
+      unsavedBytes += (inode.working?.dirty.count ?? 0) - before
+      inode.session?.hasWrites = true
+      inode.row.mtime = time
+      inode.row.ctime = time
+    }
+  }
+
+  /// lseek(2) with SEEK_DATA or SEEK_HOLE; the end of the file is a hole.
+  ///
+  /// - Throws: `noSuchAddress` past the end, or where no data follows.
+  package func seek(_ handle: UInt64, _ offset: Int64, hole: Bool) throws -> Int64 {
+    try locked {
+      let inode = try file(handle).inode
+      guard offset >= 0, offset < inode.size else { throw SheafError(.noSuchAddress) }
+      if let found = try inode.working?.next(hole: hole, at: offset, from: self) { return found }
+      guard hole else { throw SheafError(.noSuchAddress) }
+      return inode.size
+    }
+  }
+
+  /// copy_file_range(2): chunks are shared, no data is copied. Returns the bytes copied, 0 at the source's end.
+  package func copy(
+    from source: UInt64, at offset: Int64, to target: UInt64, at targetOffset: Int64, count: Int64
+  ) throws -> Int64 {
+    try locked {
+      let (from, to) = (try file(source), try file(target))
+      guard from.canRead, to.canWrite, !to.appends else { throw SheafError(.badDescriptor) }
+      let length = min(count, max(0, from.inode.size - offset))
+      guard length > 0 else { return 0 }
+      guard targetOffset <= WorkingCopy.maximumSize - length else { throw SheafError(.tooLarge) }
+      let range = offset..<(offset + length)
+      let targetRange = targetOffset..<(targetOffset + length)
+      guard from.inode !== to.inode || !range.overlaps(targetRange) else { throw SheafError(.invalid) }
+      try spill(from.inode)
+      shareChunks(of: from.inode)
+      shareChunks(of: to.inode)
+      let extents = try from.inode.working?.extents(of: range, from: self) ?? []
+      let time = clock()
+      try beginSession(to.inode, handle: target, at: time)
+      let before = to.inode.working?.dirty.count ?? 0
+      if let size = to.inode.working?.size, size < targetRange.upperBound {
+        try to.inode.working?.truncate(to: targetRange.upperBound, from: self)
+      }
+      try to.inode.working?.replace(targetRange, with: extents, from: self)
+      unsavedBytes += (to.inode.working?.dirty.count ?? 0) - before
+      to.inode.session?.hasWrites = true
+      to.inode.row.mtime = time
+      to.inode.row.ctime = time
+      noteAccess(from.inode)
+      return length
+    }
+  }
+
+  // MARK: - The disk
+
+  /// What statfs(2) tells, in bytes: the library's disk, less the reserve and what waits to be stored.
+  package func space() -> (total: Int64, free: Int64, available: Int64) {
+    let space = store.reserve.space()
+    let unsaved = Int64(locked { unsavedBytes })
+    return (space.total, max(0, space.free - unsaved), max(0, space.available - unsaved))
+  }
+}

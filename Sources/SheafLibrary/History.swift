@@ -1,0 +1,119 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// A document's versions: listing, reading, restoring, labelling.
+extension Library {
+  /// The document's versions, oldest first.
+  package func versions(_ path: ItemPath) throws -> [Version] {
+    try locked {
+      let item = try document(path).item
+      return try read { try $0.versions(item.id) }.map(version)
+    }
+  }
+
+  private func version(_ row: VersionRow) throws -> Version {
+    Version(
+      number: row.number, time: row.time, author: try handle(row.author), size: row.size, cause: row.cause,
+      label: row.label, base: row.base, open: row.isOpen)
+  }
+
+  private func versionRow(_ item: Int64, _ number: Int64, _ path: ItemPath) throws -> VersionRow {
+    guard let row = try read({ try $0.version(item, number) }) else {
+      throw SheafError(
+        .notFound, subject: "\(path)", reason: "has no version \(number)", advice: "`sheaf versions` shows those it has"
+      )
+    }
+    return row
+  }
+
+  /// Passes a version's bytes (the current contents where `number` is nil) to `sink`, in order, at most 1 MiB at a time.
+  package func readVersion(
+    _ path: ItemPath, number: Int64?, into sink: (UnsafeRawBufferPointer) throws -> Void
+  ) throws {
+    let content: StoredContent = try locked {
+      let (inode, item) = try document(path)
+      if inode.session != nil { try cut(inode, cause: .autosave) }
+      // Chunks of an open version must outlast its renewal while they are read.
+      shareChunks(of: inode)
+      guard let number else { return inode.row.content ?? .empty }
+      return try versionRow(item.id, number, path).content
+    }
+    var copy = WorkingCopy(content)
+    var buffer = [UInt8](repeating: 0, count: 1 << 20)
+    var offset: Int64 = 0
+    while offset < copy.size {
+      let count = try buffer.withUnsafeMutableBytes { bytes in
+        try locked { try copy.read(at: offset, into: bytes, from: self) }
+      }
+      guard count > 0 else { break }
+      try buffer.withUnsafeBytes { try sink(UnsafeRawBufferPointer(rebasing: $0.prefix(count))) }
+      offset += Int64(count)
+    }
+  }
+
+  /// Makes an earlier version's contents current, as a new version; nil where they are so already.
+  package func restore(_ path: ItemPath, version number: Int64) throws -> Version? {
+    try locked {
+      let (inode, _) = try document(path)
+      try endSession(inode)
+      guard var item = try item(of: inode) else { throw SheafError(.notFound, subject: "\(path)") }
+      let row = try versionRow(item.id, number, path)
+      guard row.content != inode.row.content else { return nil }
+      let time = clock()
+      let restored = VersionRow(
+        item: item.id, number: item.lastVersion + 1, time: time, author: inode.row.owner, size: row.size,
+        cause: .restore, base: item.version, content: row.content, isOpen: false)
+      try transaction(.restore) { transaction in
+        try transaction.insert(restored)
+        item.version = restored.number
+        item.lastVersion = restored.number
+        try transaction.update(item)
+        var inodeRow = inode.row
+        inodeRow.content = row.content
+        inodeRow.size = row.size
+        inodeRow.mtime = time
+        inodeRow.ctime = time
+        try transaction.update(inodeRow)
+        try logSave(restored, of: item, inode: inodeRow, transaction)
+        whenCommitted { [self, item, inodeRow] in
+          inode.item = item
+          inode.row = inodeRow
+          if inode.working != nil { inode.working = WorkingCopy(row.content) }
+          tell(.contents(inode.ino), from: 0)
+        }
+      }
+      return try version(restored)
+    }
+  }
+
+  /// Gives a version (the current one where `number` is nil) a label, unique in its document.
+  ///
+  /// - Throws: `invalid` for an empty label, one over 200 characters, or control characters.
+  package func label(_ path: ItemPath, name: String, version number: Int64?) throws -> Version {
+    guard !name.isEmpty, name.count <= 200, name.printable == name else {
+      throw SheafError(
+        .invalid, subject: "label \(name.printable)", reason: "is empty, too long or has control characters",
+        advice: "give 1 to 200 printable characters")
+    }
+    return try locked {
+      let (inode, item) = try document(path)
+      if inode.session != nil { try cut(inode, cause: .autosave) }
+      let row = try versionRow(item.id, number ?? self.item(of: inode)?.version ?? item.version, path)
+      try transaction(.label) { try $0.setLabel(item.id, row.number, name) }
+      return try version(versionRow(item.id, row.number, path))
+    }
+  }
+
+  package func itemStatus(_ path: ItemPath) throws -> ItemStatus {
+    try locked {
+      let inode = try resolve(path)
+      guard let item = try item(of: inode) else {
+        throw SheafError(.invalid, subject: "\(path)", reason: "is a fifo, socket or device, which Sheaf only stores")
+      }
+      return ItemStatus(
+        id: item.uuid.text, path: "\(path)", kind: item.kind.word, version: inode.isRegular ? item.version : nil,
+        owner: try handle(item.owner), state: inode.working?.isChanged ?? false ? "edited" : "saved", share: nil)
+    }
+  }
+}

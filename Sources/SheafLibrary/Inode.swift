@@ -1,0 +1,112 @@
+internal import Foundation
+package import SheafModel
+import SheafStore
+
+/// An inode in memory: its row, and what goes on with it.
+///
+/// Belongs to a ``Library`` and is touched only under its lock.
+final class Inode {
+  /// What the store holds, with times that may be newer.
+  var row: InodeRow
+  /// The item's row, loaded when first needed.
+  var item: ItemRow?
+  /// Contents of a regular file, once someone opened it.
+  var working: WorkingCopy?
+  /// The editing session that is going on.
+  var session: EditingSession?
+  /// Open file descriptions, and those of them that can write.
+  var openCount = 0
+  var writerCount = 0
+  /// Whether the store has no row (any more): it lives on for those who have it open.
+  var isOrphan = false
+  /// Whether the access time waits to be stored.
+  var hasNewAccessTime = false
+  /// Whether it is known to have no extended attribute: the kernel asks for one before every write.
+  var hasNoXattrs = false
+  /// Whether a program called chmod(2) on it, which then outweighs the mode of a document it replaces.
+  var modeIsChosen = false
+  var used: UInt64 = 0
+
+  init(_ row: InodeRow) { self.row = row }
+
+  var ino: Int64 { row.ino }
+  var type: UInt32 { row.mode & S_IFMT }
+  var isFolder: Bool { type == S_IFDIR }
+  var isRegular: Bool { type == S_IFREG }
+  var size: Int64 {
+    if let working { return working.size }
+    return isFolder ? 4096 : row.size
+  }
+
+  /// Whether it must stay in memory.
+  var isPinned: Bool {
+    openCount > 0 || isOrphan || session != nil || hasNewAccessTime || modeIsChosen || (working?.isChanged ?? false)
+  }
+
+  /// What stat(2) tells.
+  var attributes: Attributes {
+    let data = working?.dataLength ?? row.content?.dataLength ?? (isFolder ? 4096 : 0)
+    return Attributes(
+      ino: row.ino, mode: row.mode, nlink: row.nlink, uid: row.uid, gid: row.gid, rdev: row.rdev, size: size,
+      blocks: (data + 4095) / 4096 * 8, atime: row.atime, mtime: row.mtime, ctime: row.ctime)
+  }
+}
+
+/// What stat(2) tells of an inode.
+package struct Attributes: Hashable, Sendable {
+  package let ino: Int64
+  package let mode: UInt32
+  package let nlink: Int64
+  package let uid: UInt32
+  package let gid: UInt32
+  package let rdev: UInt64
+  /// Bytes.
+  package let size: Int64
+  /// Units of 512 bytes.
+  package let blocks: Int64
+  package let atime: Timestamp
+  package let mtime: Timestamp
+  package let ctime: Timestamp
+}
+
+/// One editing session: the writes between the first dirty one and the last writable close, which become one version.
+struct EditingSession {
+  /// The version's number, once an autosave or a close gave it one.
+  var number: Int64?
+  /// The version that the session began from; nil before any.
+  let base: Int64?
+  /// The contents it began from.
+  let baseContent: StoredContent
+  let began: Timestamp
+  var cause: VersionCause
+  /// Since when something is not stored; nil when everything is.
+  var dirtySince: Timestamp?
+  /// Whether anything but a truncation to nothing happened since the last cut.
+  var hasWrites = false
+  /// Chunks that only this session's version holds: freed as soon as a later cut replaces them.
+  var ownChunks: Set<Int64> = []
+  /// Handles that wrote, and whether each was flushed since.
+  var writers: [UInt64: Bool] = [:]
+}
+
+/// An open file description.
+final class OpenFile {
+  let inode: Inode
+  let canRead: Bool
+  let canWrite: Bool
+  let appends: Bool
+  /// The door by which it was opened.
+  let door: Int
+
+  init(inode: Inode, flags: Int32, door: Int) {
+    self.inode = inode
+    self.door = door
+    let mode = flags & O_ACCMODE
+    canRead = mode != O_WRONLY
+    canWrite = mode != O_RDONLY
+    appends = flags & O_APPEND != 0
+  }
+
+  /// The permission bits that opening needs.
+  var wanted: UInt32 { (canRead ? Permission.read : 0) | (canWrite ? Permission.write : 0) }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// What the library does by itself: autosave, settling events, making durable, ending what a crash left open.
+extension Library {
+  /// Ends the sessions that a crash cut off, and settles the events it left open in favour of keeping history.
+  func recoverFromCrash() throws {
+    let open = try read { try $0.openVersions() }
+    for event in try read({ try $0.pendingEvents() }) {
+      let ino = try read { try $0.inode(item: event.item) }?.ino ?? 0
+      events.append(.init(row: event, thread: 0, ino: ino))
+    }
+    if !open.isEmpty {
+      try transaction(.endSession, freesSpace: true) { transaction in
+        for version in open {
+          try transaction.closeVersion(version.item, version.number, cause: .autosave)
+          guard let item = try transaction.item(version.item), let inode = try transaction.inode(item: version.item)
+          else { continue }
+          var ended = version
+          ended.isOpen = false
+          try logSave(ended, of: item, inode: inode, transaction)
+        }
+      }
+    }
+    try settleEvents(all: true)
+  }
+
+  /// Starts the thread that looks after the library until ``close()``.
+  func startMaintenance() {
+    let thread = Thread { [weak self, maintenance] in
+      while maintenance.wait() {
+        guard let self else { return }
+        let time = self.clock()
+        let busy = self.locked { () -> Bool in
+          self.autosave()
+          self.attempt("settling events") { try self.settleEvents() }
+          self.identity.expire(at: time)
+          return !self.dirtyInodes.isEmpty || !self.events.pending.isEmpty || !self.identity.isEmpty
+        }
+        if maintenance.isTimeToSync() {
+          self.attempt("storing access times") { try self.locked { try self.storeAccessTimes() } }
+          self.attempt("syncing") { try self.store.maintain() }
+          self.store.reserve.establish()
+        }
+        maintenance.note(busy: busy || !self.store.isDurable)
+      }
+      maintenance.finished()
+    }
+    thread.name = "sheaf-upkeep"
+    thread.stackSize = 1 << 20
+    thread.start()
+  }
+
+  func stopMaintenance() { maintenance.stop() }
+
+  private func attempt(_ what: String, _ body: () throws -> Void) {
+    do {
+      try body()
+    } catch {
+      log.error("\(what) failed", metadata: ["error": "\(error)"])
+    }
+  }
+}
+
+/// When the upkeep thread runs: every quarter of a second while there is something to do, never while there is not.
+// Sendable: everything that changes is touched only with `condition` locked.
+final class MaintenanceSchedule: @unchecked Sendable {
+  private let condition = NSCondition()
+  private var isStopped = false
+  private var isFinished = false
+  private var isBusy = true
+  private var lastSync = Date.distantPast
+
+  /// Seconds between rounds, and between syncs: what was closed survives power loss after 5 s (rule 3).
+  private static let interval = 0.25
+  private static let syncInterval = 2.0
+
+  /// Waits for the next round; false once stopped.
+  func wait() -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    if isBusy {
+      if !isStopped { _ = condition.wait(until: Date(timeIntervalSinceNow: Self.interval)) }
+    } else {
+      while !isBusy, !isStopped { condition.wait() }
+    }
+    return !isStopped
+  }
+
+  /// Has the thread run if it rests: something changed.
+  func wake() {
+    condition.lock()
+    if !isBusy {
+      isBusy = true
+      condition.signal()
+    }
+    condition.unlock()
+  }
+
+  func note(busy: Bool) {
+    condition.lock()
+    isBusy = busy
+    condition.unlock()
+  }
+
+  func isTimeToSync() -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    guard Date().timeIntervalSince(lastSync) >= Self.syncInterval else { return false }
+    lastSync = Date()
+    return true
+  }
+
+  func finished() {
+    condition.lock()
+    isFinished = true
+    condition.broadcast()
+    condition.unlock()
+  }
+
+  func stop() {
+    condition.lock()
+    isStopped = true
+    condition.broadcast()
+    while !isFinished { condition.wait() }
+    condition.unlock()
+  }
+}

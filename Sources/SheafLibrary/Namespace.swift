@@ -1,0 +1,243 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Names: looking up, making and listing entries.
+extension Library {
+  /// The folder of earlier versions that every folder has without listing it.
+  package static let versionsName = Array(".versions".utf8)
+
+  // MARK: - Looking up
+
+  /// The inode of `name` in the folder `parent`.
+  ///
+  /// - Throws: `notFound`, `notDirectory`, `accessDenied`, `nameTooLong`.
+  package func lookup(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
+    try locked {
+      let folder = try self.folder(parent)
+      try permit(folder, caller, Permission.execute)
+      try Self.checkLength(name)
+      guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
+      return try inode(entry.ino).attributes
+    }
+  }
+
+  package func attributes(_ ino: Int64) throws -> Attributes { try locked { try inode(ino).attributes } }
+
+  func entry(_ parent: Int64, _ name: [UInt8]) throws -> EntryRow? {
+    try read { try $0.entry(parent, hash: nameHash(name), name: name) }
+  }
+
+  /// - Throws: `notDirectory`; `notFound` for a folder that was removed.
+  func folder(_ ino: Int64) throws -> Inode {
+    let inode = try inode(ino)
+    guard inode.isFolder else { throw SheafError(.notDirectory) }
+    return inode
+  }
+
+  func permit(_ inode: Inode, _ caller: Caller, _ wanted: UInt32) throws {
+    try Permission.check(inode.row.mode, uid: inode.row.uid, gid: inode.row.gid, caller, wanted)
+  }
+
+  static func checkLength(_ name: [UInt8]) throws {
+    guard name.count <= 255 else { throw SheafError(.nameTooLong) }
+  }
+
+  /// Checks that `caller` may make `name` in `folder`.
+  func permitMaking(_ name: [UInt8], in folder: Inode, _ caller: Caller) throws {
+    try Self.checkLength(name)
+    try permit(folder, caller, Permission.execute)
+    guard name != Self.versionsName, try entry(folder.ino, name) == nil else { throw SheafError(.exists) }
+    guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
+    try permit(folder, caller, Permission.write)
+  }
+
+  /// Checks that `caller` may take `inode`'s name out of `folder`: sticky folders guard their entries (chmod(2)).
+  func permitRemoving(_ inode: Inode, from folder: Inode, _ caller: Caller) throws {
+    try permit(folder, caller, Permission.write | Permission.execute)
+    if folder.row.mode & 0o1000 != 0, caller.uid != 0, caller.uid != folder.row.uid, caller.uid != inode.row.uid {
+      throw SheafError(.notPermitted)
+    }
+  }
+
+  /// The path below `Documents`, joined by `/`, of `name` in `parent`.
+  func path(_ parent: Int64, _ name: [UInt8]) throws -> [UInt8] {
+    var components = [name]
+    var ino = parent
+    while true {
+      let row = try inode(ino).row
+      if row.parent == 0 { break }
+      components.append(row.name)
+      ino = row.parent
+    }
+    return Array(components.reversed().joined(separator: [UInt8(ascii: "/")]))
+  }
+
+  // MARK: - Making
+
+  /// What to make.
+  package enum NewNode: Sendable {
+    case file, folder
+    case symbolicLink(target: [UInt8])
+    /// A fifo, socket or device node with its type bits.
+    case special(type: UInt32, rdev: UInt64)
+  }
+
+  /// Makes an entry.
+  ///
+  /// - Parameter mode: permission bits, the umask applied.
+  /// - Throws: `exists`, `notFound`, `notDirectory`, `accessDenied`, `nameTooLong`, `noSpace`.
+  package func make(
+    _ node: NewNode, _ parent: Int64, _ name: [UInt8], mode: UInt32, _ caller: Caller
+  ) throws -> Attributes {
+    try locked { try makeInode(node, parent, name, mode: mode, caller).attributes }
+  }
+
+  func makeInode(
+    _ node: NewNode, _ parent: Int64, _ name: [UInt8], mode: UInt32, _ caller: Caller
+  ) throws -> Inode {
+    let folder = try self.folder(parent)
+    try permitMaking(name, in: folder, caller)
+    let time = clock()
+    if case .file = node, let lost = try lostDocument(parent, name, caller, time) {
+      return try remake(lost, folder, name, mode: mode, caller, time)
+    }
+    let (type, kind, step): (UInt32, ItemKind?, DurableStep) =
+      switch node {
+      case .file: (S_IFREG, .document, .create)
+      case .folder: (S_IFDIR, .folder, .mkdir)
+      case .symbolicLink: (S_IFLNK, .symbolicLink, .symlink)
+      case .special(let type, _): (type, nil, .create)
+      }
+    var row = newRow(type, in: folder, name, mode: mode, caller, time)
+    switch node {
+    case .symbolicLink(let target):
+      guard target.count < 4096 else { throw SheafError(.nameTooLong) }
+      row.target = target
+      row.size = Int64(target.count)
+      row.mode = S_IFLNK | 0o777
+    case .special(_, let rdev): row.rdev = rdev
+    case .file: row.content = .empty
+    case .folder: row.nlink = 2
+    }
+    let item = kind.map { newItem($0, owner: row.owner, time: time) }
+    row.item = item?.id
+    let inode = Inode(row)
+    try transaction(step) { transaction in
+      if let item { try transaction.insert(item) }
+      try transaction.insert(row)
+      try transaction.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino))
+      try touch(folder, time, links: inode.isFolder ? 1 : 0, transaction)
+      if let item {
+        let data = try eventData(item, parent: parent, name: name)
+        try logEvent(
+          .created, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: !inode.isFolder,
+          transaction)
+      }
+      whenCommitted { [self] in
+        inode.item = item
+        remember(inode)
+        identity.settle(parent, name)
+        if !inode.isFolder { identity.born(row.ino, thread: caller.thread, at: time) }
+        tell(.entry(parent: parent, name: name), from: caller.door)
+      }
+    }
+    return inode
+  }
+
+  /// A row for a new inode in `folder`; set-group-id folders hand down their group (inode(7)).
+  func newRow(
+    _ type: UInt32, in folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller, _ time: Timestamp
+  ) -> InodeRow {
+    let inheritsGroup = folder.row.mode & UInt32(S_ISGID) != 0
+    return InodeRow(
+      ino: newInodeNumber(), item: nil, owner: folder.row.owner, parent: folder.ino, name: name,
+      mode: type | (mode & 0o7777) | (inheritsGroup && type == S_IFDIR ? UInt32(S_ISGID) : 0), nlink: 1,
+      uid: caller.uid,
+      gid: inheritsGroup ? folder.row.gid : caller.gid, time: time)
+  }
+
+  /// Writes a folder's times and link count after its entries changed.
+  func touch(_ folder: Inode, _ time: Timestamp, links: Int64 = 0, _ transaction: StoreTransaction) throws {
+    let nlink = folder.row.nlink + links
+    try transaction.touch(folder: folder.ino, time: time, nlink: nlink)
+    whenCommitted {
+      folder.row.mtime = time
+      folder.row.ctime = time
+      folder.row.nlink = nlink
+    }
+  }
+
+  /// Gives `ino` another name.
+  ///
+  /// - Throws: `notPermitted` for folders; as ``make(_:_:_:mode:_:)``.
+  package func link(_ ino: Int64, _ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
+    try locked {
+      let inode = try inode(ino)
+      let folder = try self.folder(parent)
+      guard !inode.isFolder else { throw SheafError(.notPermitted) }
+      guard inode.row.nlink > 0, !inode.isOrphan else { throw SheafError(.notFound) }
+      guard inode.row.owner == folder.row.owner else { throw SheafError(.crossDevice) }
+      guard inode.row.nlink < 65_000 else { throw SheafError(.tooManyLinks) }
+      try permitMaking(name, in: folder, caller)
+      let time = clock()
+      try transaction(.link) { transaction in
+        try transaction.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true))
+        var row = inode.row
+        row.nlink += 1
+        row.ctime = time
+        try transaction.update(row)
+        try touch(folder, time, transaction)
+        whenCommitted { [self] in
+          inode.row.nlink = row.nlink
+          inode.row.ctime = time
+          identity.settle(parent, name)
+          tell(.entry(parent: parent, name: name), from: caller.door)
+        }
+      }
+      return inode.attributes
+    }
+  }
+
+  /// The target of a symbolic link.
+  package func readLink(_ ino: Int64) throws -> [UInt8] {
+    try locked {
+      let inode = try inode(ino)
+      guard let target = inode.row.target else { throw SheafError(.invalid) }
+      noteAccess(inode)
+      return target
+    }
+  }
+
+  // MARK: - Listing
+
+  /// An entry of a folder, as readdirplus gives it.
+  package struct Listed: Sendable {
+    package let name: [UInt8]
+    package let attributes: Attributes
+    /// Where to go on after it.
+    package let cookie: Int64
+  }
+
+  /// The entries of a folder after `cookie` (0 for the first), about `limit` of them; empty at the end.
+  ///
+  /// The order is that of a hash of the names, so an entry that exists throughout is told once, whatever else comes and
+  /// goes. Entries of one cookie come together.
+  package func list(_ ino: Int64, after cookie: Int64, limit: Int) throws -> [Listed] {
+    try locked {
+      let folder = try self.folder(ino)
+      if cookie == 0 { noteAccess(folder) }
+      return try read { try $0.entries(ino, after: cookie, limit: limit) }.map {
+        Listed(name: $0.name, attributes: try inode($0.ino).attributes, cookie: $0.hash)
+      }
+    }
+  }
+
+  /// The folder that a folder is in; itself for an account's `Documents`.
+  package func parent(of ino: Int64) throws -> Int64 {
+    try locked {
+      let row = try folder(ino).row
+      return row.parent == 0 ? ino : row.parent
+    }
+  }
+}

@@ -1,0 +1,151 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Taking names away: unlink and rmdir, and what becomes of an inode without a name.
+extension Library {
+  /// Removes a name of a file.
+  ///
+  /// - Throws: `notFound`, `isDirectory`, `accessDenied`, `notPermitted` (sticky folder).
+  package func unlink(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
+    try locked {
+      let folder = try self.folder(parent)
+      guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
+      let inode = try inode(entry.ino)
+      try permitRemoving(inode, from: folder, caller)
+      guard !inode.isFolder else { throw SheafError(.isDirectory) }
+      let time = clock()
+      try endSessionBeforeRemoval(inode, name, caller, time)
+      try transaction(.unlink, freesSpace: true) { transaction in
+        try transaction.delete(entry)
+        try touch(folder, time, transaction)
+        try removeName(entry, of: inode, caller, time, transaction)
+        whenCommitted { [self] in tell(.entry(parent: parent, name: name), from: caller.door) }
+      }
+    }
+  }
+
+  /// Removes an empty folder.
+  ///
+  /// - Throws: `notFound`, `notDirectory`, `notEmpty`, `busy` for an account's `Documents`, as ``unlink(_:_:_:)``.
+  package func rmdir(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
+    try locked {
+      let folder = try self.folder(parent)
+      guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
+      let inode = try inode(entry.ino)
+      try permitRemoving(inode, from: folder, caller)
+      guard inode.isFolder else { throw SheafError(.notDirectory) }
+      guard try !read({ try $0.hasEntries(inode.ino) }) else { throw SheafError(.notEmpty) }
+      let time = clock()
+      try transaction(.rmdir, freesSpace: true) { transaction in
+        try transaction.delete(entry)
+        try touch(folder, time, links: -1, transaction)
+        try buryFolder(inode, entry, caller, time, transaction)
+        whenCommitted { [self] in tell(.entry(parent: parent, name: name), from: caller.door) }
+      }
+    }
+  }
+
+  /// Has what was written become a version before its file goes, unless it leaves no trace anyway.
+  func endSessionBeforeRemoval(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) throws {
+    guard inode.session != nil, inode.row.nlink == 1 else { return }
+    if leavesNoTrace(inode, name, caller, time) { return }
+    do {
+      try endSession(inode)
+    } catch let error as SheafError where error.kind == .noSpace {
+      // What does not fit is lost with the file that the person removes to make room.
+    }
+  }
+
+  /// Whether a file goes for good with its last name (rules 7 and 8 of ``Identity``).
+  func leavesNoTrace(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) -> Bool {
+    inode.row.item == nil || Identity.isScratch(name) || identity.isYoung(inode.ino, for: caller.thread, at: time)
+  }
+
+  /// Takes `entry` from `inode` in the running transaction; the entry's row itself is the caller's to delete or change.
+  func removeName(
+    _ entry: EntryRow, of inode: Inode, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
+  ) throws {
+    var row = inode.row
+    row.nlink -= 1
+    row.ctime = time
+    if row.nlink > 0 {
+      if !entry.isExtra, var heir = try transaction.extraEntry(row.ino) {
+        // The oldest name that is left takes its place.
+        heir.isExtra = false
+        try transaction.update(heir)
+        row.parent = heir.parent
+        row.name = heir.name
+      }
+      try transaction.update(row)
+      whenCommitted { inode.row = row }
+      return
+    }
+    guard let item = try item(of: inode), !leavesNoTrace(inode, entry.name, caller, time) else {
+      try erase(inode, transaction)
+      return
+    }
+    try transaction.update(row)
+    try transaction.insert(
+      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: row.owner))
+    let data = try eventData(item, parent: entry.parent, name: entry.name)
+    try logEvent(
+      .deleted, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: caller.thread != 0,
+      transaction)
+    whenCommitted { [self] in
+      inode.row = row
+      if inode.isRegular {
+        identity.remember(item.id, ino: row.ino, lost: entry.parent, entry.name, thread: caller.thread, at: time)
+      }
+    }
+  }
+
+  /// Removes every row of an inode that has no name left; who has it open goes on with it in memory.
+  func erase(_ inode: Inode, _ transaction: StoreTransaction) throws {
+    if let item = inode.row.item {
+      try dropPending(item, transaction)
+      try transaction.deleteItem(item)
+    }
+    try detach(inode, transaction)
+  }
+
+  /// Removes an inode's own rows: it has no name and is no item any more.
+  func detach(_ inode: Inode, _ transaction: StoreTransaction) throws {
+    try transaction.deleteInode(inode.ino)
+    whenCommitted { [self] in
+      shareChunks(of: inode)
+      load(inode)
+      inode.row.nlink = 0
+      inode.row.item = nil
+      inode.item = nil
+      inode.session = nil
+      inode.isOrphan = true
+      inode.modeIsChosen = false
+      inode.hasNewAccessTime = false
+      dirtyInodes[inode.ino] = nil
+      identity.forget(inode.ino)
+      remember(inode)
+    }
+  }
+
+  private func buryFolder(
+    _ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
+  ) throws {
+    guard let item = try item(of: inode) else { return try erase(inode, transaction) }
+    if identity.isYoung(inode.ino, for: caller.thread, at: time), try transaction.deleted(from: inode.ino).isEmpty,
+      events.has(item.id, type: .created)
+    {
+      return try erase(inode, transaction)
+    }
+    var row = inode.row
+    row.nlink = 0
+    row.ctime = time
+    try transaction.update(row)
+    try transaction.insert(
+      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: row.owner))
+    let data = try eventData(item, parent: entry.parent, name: entry.name)
+    try logEvent(
+      .deleted, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: false, transaction)
+    whenCommitted { inode.row = row }
+  }
+}

@@ -1,0 +1,290 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// rename(2), with the flags of renameat2(2).
+extension Library {
+  package enum RenameMode: Sendable {
+    case replace, noReplace, exchange
+  }
+
+  /// Renames `name` in `parent` to `newName` in `newParent`.
+  ///
+  /// - Throws: `notFound`, `exists` (with `noReplace`, and for `.versions`), `notDirectory`, `isDirectory`, `notEmpty`,
+  ///   `invalid` (a folder into itself), `crossDevice` (another owner's tree), `accessDenied`, `notPermitted`.
+  package func rename(
+    _ parent: Int64, _ name: [UInt8], to newParent: Int64, _ newName: [UInt8], _ mode: RenameMode, _ caller: Caller
+  ) throws {
+    try locked {
+      let folder = try self.folder(parent)
+      let newFolder = try self.folder(newParent)
+      try Self.checkLength(newName)
+      guard let source = try entry(parent, name) else { throw SheafError(.notFound) }
+      guard newName != Self.versionsName else { throw SheafError(.exists) }
+      let inode = try inode(source.ino)
+      let target = try entry(newParent, newName)
+      let replaced = try target.map { try self.inode($0.ino) }
+      try permitRemoving(inode, from: folder, caller)
+      if let replaced {
+        if mode == .noReplace { throw SheafError(.exists) }
+        try permitRemoving(replaced, from: newFolder, caller)
+      } else {
+        if mode == .exchange { throw SheafError(.notFound) }
+        try permit(newFolder, caller, Permission.write | Permission.execute)
+        guard newFolder.row.nlink > 0 else { throw SheafError(.notFound) }
+      }
+      guard folder.row.owner == newFolder.row.owner else { throw SheafError(.crossDevice) }
+      try checkNesting(inode, replaced, folder, newFolder, mode, caller)
+      if let replaced, replaced === inode { return }
+      if mode == .exchange, let target, let replaced {
+        try exchange(source, inode, folder, target, replaced, newFolder, caller)
+      } else {
+        try move(source, inode, folder, newName, target, replaced, newFolder, caller)
+      }
+    }
+  }
+
+  private func checkNesting(
+    _ inode: Inode, _ replaced: Inode?, _ folder: Inode, _ newFolder: Inode, _ mode: RenameMode, _ caller: Caller
+  ) throws {
+    if inode.isFolder {
+      try checkOutside(inode, newFolder)
+      if folder !== newFolder { try permit(inode, caller, Permission.write) }
+    }
+    guard let replaced else { return }
+    if mode == .exchange {
+      if replaced.isFolder { try checkOutside(replaced, folder) }
+    } else if inode.isFolder {
+      guard replaced.isFolder else { throw SheafError(.notDirectory) }
+      guard try !read({ try $0.hasEntries(replaced.ino) }) else { throw SheafError(.notEmpty) }
+    } else if replaced.isFolder {
+      throw SheafError(.isDirectory)
+    }
+  }
+
+  /// - Throws: `invalid` where `folder` is `inode` or lies below it.
+  private func checkOutside(_ inode: Inode, _ folder: Inode) throws {
+    var ino = folder.ino
+    while ino != 0 {
+      guard ino != inode.ino else { throw SheafError(.invalid) }
+      ino = try self.inode(ino).row.parent
+    }
+  }
+
+  private func move(
+    _ source: EntryRow, _ inode: Inode, _ folder: Inode, _ newName: [UInt8], _ target: EntryRow?, _ replaced: Inode?,
+    _ newFolder: Inode, _ caller: Caller
+  ) throws {
+    let time = clock()
+    let heir = try heir(of: target, replaced, inode, newFolder, newName, caller, time)
+    if heir != nil {
+      try endSession(inode)
+      if let old = heir?.old { try endSession(old) }
+    } else if let replaced, let target {
+      try endSessionBeforeRemoval(replaced, target.name, caller, time)
+    }
+    try transaction(.rename) { transaction in
+      var row = inode.row
+      row.ctime = time
+      if !source.isExtra {
+        row.parent = newFolder.ino
+        row.name = newName
+      }
+      try transaction.delete(source)
+      let entry = EntryRow(
+        parent: newFolder.ino, hash: nameHash(newName), name: newName, ino: inode.ino, isExtra: source.isExtra)
+      if let target { try transaction.delete(target) }
+      try transaction.insert(entry)
+      // A folder that moves takes the link of its `..` along; one that is replaced takes its own away.
+      let moves: Int64 = inode.isFolder && folder !== newFolder ? 1 : 0
+      let falls: Int64 = inode.isFolder && replaced != nil ? 1 : 0
+      if folder === newFolder {
+        try touch(folder, time, links: -falls, transaction)
+      } else {
+        try touch(folder, time, links: -moves, transaction)
+        try touch(newFolder, time, links: moves - falls, transaction)
+      }
+      if let heir, let item = try item(of: heir.old) {
+        try takeOver(
+          inode, identityOf: heir.old, item, nameTaken: heir.nameTaken, &row, source: source, caller, time,
+          transaction)
+      } else if let replaced, let target {
+        if replaced.isFolder {
+          try buryReplaced(replaced, target, time, transaction)
+        } else {
+          try removeName(target, of: replaced, caller, time, transaction)
+        }
+        try logRename(inode, source, to: entry, caller, time, transaction)
+      } else {
+        try logRename(inode, source, to: entry, caller, time, transaction)
+      }
+      try transaction.update(row)
+      let final = row
+      whenCommitted { [self] in
+        inode.row = final
+        identity.settle(newFolder.ino, newName)
+        tell(.entry(parent: source.parent, name: source.name), from: caller.door)
+        tell(.entry(parent: newFolder.ino, name: newName), from: caller.door)
+      }
+    }
+    rememberMoved(inode, source, caller, time, isReplacement: heir != nil)
+  }
+
+  /// The document whose identity stays on the name that `inode` is about to take, if one does (rules 2, 3 and 5).
+  private func heir(
+    of target: EntryRow?, _ replaced: Inode?, _ inode: Inode, _ newFolder: Inode, _ newName: [UInt8], _ caller: Caller,
+    _ time: Timestamp
+  ) throws -> (old: Inode, nameTaken: Bool)? {
+    guard inode.isRegular, inode.row.nlink == 1 else { return nil }
+    if let target, let replaced {
+      guard replaced.isRegular, !target.isExtra, !identity.isYoung(replaced.ino, for: caller.thread, at: time) else {
+        return nil
+      }
+      return (replaced, true)
+    }
+    guard let lost = try lostDocument(newFolder.ino, newName, caller, time), lost.inode !== inode else { return nil }
+    return (lost.inode, false)
+  }
+
+  private func buryReplaced(
+    _ folder: Inode, _ target: EntryRow, _ time: Timestamp, _ transaction: StoreTransaction
+  ) throws {
+    var row = folder.row
+    row.nlink = 0
+    row.ctime = time
+    try transaction.update(row)
+    try transaction.insert(
+      DeletedRow(ino: row.ino, parent: target.parent, name: target.name, time: time, actor: row.owner))
+    whenCommitted { folder.row = row }
+  }
+
+  private func logRename(
+    _ inode: Inode, _ source: EntryRow, to entry: EntryRow, _ caller: Caller, _ time: Timestamp,
+    _ transaction: StoreTransaction
+  ) throws {
+    guard var item = try item(of: inode), !source.isExtra else { return }
+    if item.isQuiet, !Identity.isTemporary(entry.name) {
+      // Renamed to a name of its own, it proves to be a document.
+      item.isQuiet = false
+      try transaction.update(item)
+      let proven = item
+      whenCommitted { inode.item = proven }
+      try logEvent(
+        .created, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
+        owner: inode.row.owner, thread: caller.thread, opens: false, transaction)
+      return
+    }
+    if events.has(item.id, type: .created), identity.isYoung(inode.ino, at: time) {
+      // What is still being made was never known by its first name.
+      try dropPending(item.id, types: [.created], transaction)
+      try logEvent(
+        .created, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
+        owner: inode.row.owner, thread: caller.thread, opens: true, transaction)
+      return
+    }
+    var data = try eventData(item, parent: entry.parent, name: entry.name)
+    data.previousPath = String(decoding: try path(source.parent, source.name), as: UTF8.self)
+    data.previousName = String(decoding: source.name, as: UTF8.self)
+    try logEvent(
+      source.parent == entry.parent ? .renamed : .moved, item, ino: inode.ino, data, owner: inode.row.owner,
+      thread: caller.thread, opens: inode.isRegular && caller.thread != 0, transaction)
+  }
+
+  /// Remembers the name that an established document lost (rule 3).
+  private func rememberMoved(
+    _ inode: Inode, _ source: EntryRow, _ caller: Caller, _ time: Timestamp, isReplacement: Bool
+  ) {
+    guard inode.isRegular, let item = inode.row.item, !source.isExtra, !isReplacement,
+      !identity.isYoung(inode.ino, for: caller.thread, at: time)
+    else { return }
+    identity.remember(item, ino: inode.ino, lost: source.parent, source.name, thread: caller.thread, at: time)
+  }
+
+  private func exchange(
+    _ source: EntryRow, _ inode: Inode, _ folder: Inode, _ target: EntryRow, _ other: Inode, _ newFolder: Inode,
+    _ caller: Caller
+  ) throws {
+    let time = clock()
+    let swapsContents =
+      inode.isRegular && other.isRegular && !source.isExtra && !target.isExtra && inode.row.nlink == 1
+      && other.row.nlink == 1 && identity.isYoung(inode.ino, at: time) != identity.isYoung(other.ino, at: time)
+    if swapsContents {
+      try endSession(inode)
+      try endSession(other)
+    }
+    try transaction(.rename) { transaction in
+      var row = inode.row
+      var otherRow = other.row
+      row.ctime = time
+      otherRow.ctime = time
+      if !source.isExtra { (row.parent, row.name) = (target.parent, target.name) }
+      if !target.isExtra { (otherRow.parent, otherRow.name) = (source.parent, source.name) }
+      var newSource = source
+      newSource.ino = other.ino
+      newSource.isExtra = target.isExtra
+      var newTarget = target
+      newTarget.ino = inode.ino
+      newTarget.isExtra = source.isExtra
+      try transaction.update(newSource)
+      try transaction.update(newTarget)
+      let links: Int64 = (inode.isFolder ? 1 : 0) - (other.isFolder ? 1 : 0)
+      if folder === newFolder {
+        try touch(folder, time, transaction)
+      } else {
+        try touch(folder, time, links: -links, transaction)
+        try touch(newFolder, time, links: links, transaction)
+      }
+      if swapsContents {
+        try swapItems(&row, &otherRow, time, transaction)
+      } else {
+        try logRename(inode, source, to: newTarget, caller, time, transaction)
+        try logRename(other, target, to: newSource, caller, time, transaction)
+      }
+      try transaction.update(row)
+      try transaction.update(otherRow)
+      let (final, otherFinal) = (row, otherRow)
+      whenCommitted { [self] in
+        inode.row = final
+        other.row = otherFinal
+        if swapsContents {
+          (inode.item, other.item) = (nil, nil)
+          (inode.hasNoXattrs, other.hasNoXattrs) = (false, false)
+          identity.swap(inode.ino, other.ino)
+          tell(.attributes(inode.ino), from: 0)
+          tell(.attributes(other.ino), from: 0)
+        }
+        tell(.entry(parent: source.parent, name: source.name), from: caller.door)
+        tell(.entry(parent: target.parent, name: target.name), from: caller.door)
+      }
+    }
+  }
+
+  /// Leaves the items on their names while the inodes change places (rule 6 of ``Identity``).
+  private func swapItems(
+    _ row: inout InodeRow, _ other: inout InodeRow, _ time: Timestamp, _ transaction: StoreTransaction
+  ) throws {
+    let (item, otherItem) = (row.item, other.item)
+    row.item = nil
+    try transaction.update(row)
+    (row.item, other.item) = (otherItem, item)
+    try transaction.update(other)
+    for changed in [row, other] {
+      guard let id = changed.item, var document = try transaction.item(id) else { continue }
+      let version = VersionRow(
+        item: id, number: document.lastVersion + 1, time: time, author: changed.owner, size: changed.size,
+        cause: .replace, base: document.version == 0 ? nil : document.version, content: changed.content ?? .empty,
+        isOpen: false)
+      try transaction.insert(version)
+      document.version = version.number
+      document.lastVersion = version.number
+      try transaction.update(document)
+      try logSave(version, of: document, inode: changed, transaction)
+    }
+    let mine = try transaction.xattrs(row.ino).filter { Self.isUserAttribute($0.name) }
+    let theirs = try transaction.xattrs(other.ino).filter { Self.isUserAttribute($0.name) }
+    for xattr in mine { try transaction.removeXattr(row.ino, xattr.name) }
+    for xattr in theirs { try transaction.removeXattr(other.ino, xattr.name) }
+    for xattr in mine { try transaction.setXattr(other.ino, xattr.name, xattr.value) }
+    for xattr in theirs { try transaction.setXattr(row.ino, xattr.name, xattr.value) }
+  }
+}

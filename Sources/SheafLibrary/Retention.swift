@@ -1,0 +1,125 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// Thinning old history and giving its space back.
+extension Library {
+  /// Seconds for which deleted items can be recovered, and events are kept.
+  static let deletedSeconds: Int64 = 30 * 86_400
+  static let eventSeconds: Int64 = 90 * 86_400
+
+  /// The spans of DESIGN.md: all versions for a day, hourly for a week, daily for a month, weekly for a year.
+  private static let spans: [(age: Int64, interval: Int64)] = [
+    (86_400, 0), (7 * 86_400, 3600), (30 * 86_400, 86_400), (365 * 86_400, 7 * 86_400),
+  ]
+
+  /// Thins history by the rules of retention, frees what nothing refers to, and shrinks the file.
+  package func compact(progress: (SheafModel.Progress) -> Void) throws -> CompactReport {
+    let before = store.fileBytes
+    let thinned = try locked { try thin() }
+    progress(SheafModel.Progress(done: 1, total: 3))
+    let freed = try sweep()
+    progress(SheafModel.Progress(done: 2, total: 3))
+    try store.shrink()
+    store.reserve.establish()
+    progress(SheafModel.Progress(done: 3, total: 3))
+    return CompactReport(versionsThinned: thinned, chunksFreed: freed, bytesFreed: max(0, before - store.fileBytes))
+  }
+
+  /// The versions to remove: of each interval the last one stays.
+  private func thin() throws -> Int {
+    let time = clock()
+    var surplus: [(item: Int64, number: Int64)] = []
+    var previous: (item: Int64, number: Int64, slot: Int64)?
+    try read { transaction in
+      try transaction.thinnableVersions { item, number, made in
+        let age = time.seconds - made.seconds
+        guard let span = Self.spans.first(where: { age < $0.age }) else {
+          surplus.append((item, number))
+          previous = nil
+          return
+        }
+        guard span.interval > 0 else {
+          previous = nil
+          return
+        }
+        let slot = made.seconds / span.interval &* 8 &+ Int64(Self.spans.firstIndex { $0.age == span.age } ?? 0)
+        if let last = previous, last.item == item, last.slot == slot { surplus.append((last.item, last.number)) }
+        previous = (item, number, slot)
+      }
+    }
+    let old = try read { try $0.deleted(before: Timestamp(seconds: time.seconds - Self.deletedSeconds), limit: .max) }
+    try transaction(.thin, freesSpace: true) { transaction in
+      for version in surplus { try transaction.deleteVersion(version.item, version.number) }
+      for row in old where try transaction.deleted(row.ino) != nil { try eraseDeleted(row, transaction) }
+      try transaction.dropEvents(before: Timestamp(seconds: time.seconds - Self.eventSeconds))
+    }
+    return surplus.count
+  }
+
+  /// Frees chunks that no version, inode or open file refers to; returns how many.
+  ///
+  /// What is referred to is found while writing goes on: chunks stored or found again meanwhile are spared.
+  func sweep() throws -> Int {
+    let (limit, inMemory): (Int64, [Int64]) = try locked {
+      guard sweepSpares == nil else {
+        throw SheafError(.busy, subject: "the library", reason: "is being compacted already")
+      }
+      sweepSpares = []
+      return (numbers.chunk, try inodes.values.flatMap { try $0.working?.referredChunks(self) ?? [] })
+    }
+    defer { locked { sweepSpares = nil } }
+    var marks = ChunkMarks(limit: limit)
+    for chunk in inMemory { marks.insert(chunk) }
+    var dead: [Int64] = []
+    try store.snapshot { transaction in
+      try transaction.contents { content in
+        switch content {
+        case .extents(let extents): for extent in extents { marks.insert(extent.chunk) }
+        case .nodes(let nodes): for node in nodes { try markNode(node.chunk, &marks, transaction) }
+        }
+      }
+      try transaction.chunkIDs { if $0 <= limit, !marks.contains($0) { dead.append($0) } }
+    }
+    var freed = 0
+    for batch in stride(from: 0, to: dead.count, by: 500) {
+      freed += try locked {
+        let spared = sweepSpares ?? []
+        let doomed = dead[batch..<min(batch + 500, dead.count)].filter { !spared.contains($0) }
+        try transaction(.sweep, freesSpace: true) { for chunk in doomed { try $0.deleteChunk(chunk) } }
+        for chunk in doomed { chunks.remove(chunk) }
+        return doomed.count
+      }
+    }
+    return freed
+  }
+
+  private func markNode(_ node: Int64, _ marks: inout ChunkMarks, _ transaction: StoreTransaction) throws {
+    guard marks.expand(node) else { return }
+    marks.insert(node)
+    for extent in try StoredContent.decodeNode(transaction.chunkBytes(node)) { marks.insert(extent.chunk) }
+  }
+}
+
+/// Which chunks are referred to: a bit each.
+private struct ChunkMarks {
+  private var bits: [UInt64]
+  private var expanded: Set<Int64> = []
+  private let limit: Int64
+
+  init(limit: Int64) {
+    self.limit = limit
+    bits = Array(repeating: 0, count: Int(limit / 64) + 1)
+  }
+
+  /// Marks a chunk. Holes have none, and chunks newer than the sweep are none of its business.
+  mutating func insert(_ chunk: Int64) {
+    guard chunk > 0, chunk <= limit else { return }
+    bits[Int(chunk / 64)] |= 1 << UInt64(chunk % 64)
+  }
+
+  func contains(_ chunk: Int64) -> Bool { bits[Int(chunk / 64)] & (1 << UInt64(chunk % 64)) != 0 }
+
+  /// Notes that what a node lists is being marked; false where it was before.
+  mutating func expand(_ node: Int64) -> Bool { expanded.insert(node).inserted }
+}

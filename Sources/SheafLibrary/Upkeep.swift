@@ -1,0 +1,29 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// Looking a library over: status, check, backup.
+extension Library {
+  /// `mounts` is empty: who knows of them fills it in.
+  package func status() throws -> LibraryStatus {
+    let counts = try store.snapshot { try $0.counts() }
+    return LibraryStatus(
+      library: location.path, pid: getpid(), accounts: counts.accounts, documents: counts.documents,
+      folders: counts.folders, versions: counts.versions, deleted: counts.deleted, events: counts.events,
+      contentBytes: counts.contentBytes, storedBytes: counts.storedBytes, fileBytes: store.fileBytes,
+      availableBytes: space().available)
+  }
+
+  /// Verifies SQLite's integrity, every hash and every rule of docs/FORMAT.md, while work goes on.
+  package func check(progress: (SheafModel.Progress) -> Void) throws -> CheckReport {
+    let problems = try store.integrityProblems()
+    var report = try store.snapshot { try $0.check(progress: progress) }
+    report.problems = problems + report.problems
+    return report
+  }
+
+  /// Writes a consistent copy to `file`, which must not exist; documents that are open are in it as last saved.
+  package func backup(to file: String, progress: (SheafModel.Progress) -> Void) throws {
+    try store.backup(to: file, progress: progress)
+  }
+}

@@ -1,0 +1,157 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// What `.versions/` shows: a folder per document of a folder, and per one deleted from it; in each a file per version.
+extension Library {
+  /// A document's folder of versions.
+  package struct VersionFolder: Hashable, Sendable {
+    /// The document's name, with `~deleted~TIME` behind it where the name is in use again.
+    package let name: [UInt8]
+    package let item: Int64
+    package let mtime: Timestamp
+  }
+
+  /// A version as a read-only file.
+  package struct VersionFile: Hashable, Sendable {
+    package let name: [UInt8]
+    package let item: Int64
+    package let number: Int64
+    package let size: Int64
+    package let mtime: Timestamp
+    package let isOpen: Bool
+  }
+
+  /// The folders of `.versions/` in the folder `ino`.
+  package func versionFolders(of ino: Int64) throws -> [VersionFolder] {
+    try locked {
+      var folders: [VersionFolder] = []
+      var used: Set<[UInt8]> = []
+      var cookie: Int64 = 0
+      while true {
+        let entries = try read { try $0.entries(ino, after: cookie, limit: 1000) }
+        guard let last = entries.last else { break }
+        cookie = last.hash
+        for entry in entries {
+          used.insert(entry.name)
+          let inode = try inode(entry.ino)
+          if inode.isRegular, let item = inode.row.item {
+            folders.append(VersionFolder(name: entry.name, item: item, mtime: inode.row.mtime))
+          }
+        }
+      }
+      for row in try read({ try $0.deleted(from: ino) }) {
+        if let folder = try deletedFolder(row, taken: used.contains(row.name)) {
+          used.insert(folder.name)
+          folders.append(folder)
+        }
+      }
+      return folders
+    }
+  }
+
+  /// The folder of `.versions/` called `name`.
+  ///
+  /// - Throws: `notFound`.
+  package func versionFolder(of ino: Int64, _ name: [UInt8]) throws -> VersionFolder {
+    try locked {
+      if let entry = try entry(ino, name) {
+        let inode = try inode(entry.ino)
+        if inode.isRegular, let item = inode.row.item {
+          return VersionFolder(name: name, item: item, mtime: inode.row.mtime)
+        }
+        throw SheafError(.notFound)
+      }
+      let deleted = try read { try $0.deleted(from: ino) }
+      var taken: Set<[UInt8]> = []
+      for row in deleted {
+        let isTaken = try taken.contains(row.name) || entry(ino, row.name) != nil
+        if let folder = try deletedFolder(row, taken: isTaken) {
+          if folder.name == name { return folder }
+          taken.insert(row.name)
+        }
+      }
+      throw SheafError(.notFound)
+    }
+  }
+
+  private func deletedFolder(_ row: DeletedRow, taken: Bool) throws -> VersionFolder? {
+    let inode = try inode(row.ino)
+    guard inode.isRegular, let item = inode.row.item else { return nil }
+    let suffix = taken ? Array("~deleted~\(row.time.nameText)".utf8) : []
+    return VersionFolder(name: Array(row.name.prefix(255 - suffix.count)) + suffix, item: item, mtime: inode.row.mtime)
+  }
+
+  /// The files of a document's folder of versions, oldest first.
+  package func versionFiles(of item: Int64) throws -> [VersionFile] {
+    try locked {
+      guard let inode = try read({ try $0.inode(item: item) }) else { throw SheafError(.notFound) }
+      return try read { try $0.versions(item) }.map { try versionFile($0, documentName: inode.name) }
+    }
+  }
+
+  /// One version as a file.
+  package func versionFile(of item: Int64, number: Int64) throws -> VersionFile {
+    try locked {
+      guard let inode = try read({ try $0.inode(item: item) }), let row = try read({ try $0.version(item, number) })
+      else { throw SheafError(.notFound) }
+      return try versionFile(row, documentName: inode.name)
+    }
+  }
+
+  /// `NUMBER~TIME~AUTHOR.EXT`; an extension too long is dropped.
+  private func versionFile(_ row: VersionRow, documentName: [UInt8]) throws -> VersionFile {
+    let digits = "\(row.number)"
+    let number = String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+    var name = Array("\(number)~\(row.time.nameText)~\(try handle(row.author))".utf8)
+    if let dot = documentName.lastIndex(of: UInt8(ascii: ".")), dot > 0 {
+      let ending = documentName[dot...]
+      if name.count + ending.count <= 255 { name += ending }
+    }
+    return VersionFile(
+      name: Array(name.prefix(255)), item: row.item, number: row.number, size: row.size, mtime: row.time,
+      isOpen: row.isOpen)
+  }
+
+  /// Who owns a document's versions in the mount: the uid and gid of its file.
+  package func versionOwner(of item: Int64) throws -> (uid: UInt32, gid: UInt32) {
+    try locked {
+      guard let inode = try read({ try $0.inode(item: item) }) else { throw SheafError(.notFound) }
+      return (inode.uid, inode.gid)
+    }
+  }
+
+  /// Opens a version for reading.
+  package func openVersion(of item: Int64, number: Int64) throws -> VersionReader {
+    try locked {
+      guard let row = try read({ try $0.version(item, number) }) else { throw SheafError(.notFound) }
+      if row.isOpen, let ino = try read({ try $0.inode(item: item) })?.ino { shareChunks(of: try inode(ino)) }
+      return VersionReader(content: row.content)
+    }
+  }
+
+  /// Reads into `buffer` from `offset` of an open version; returns the number of bytes, 0 at the end.
+  package func read(
+    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+  ) throws -> Int {
+    try locked { try reader.copy.read(at: offset, into: buffer, from: self) }
+  }
+
+  /// As ``seek(_:_:hole:)-(UInt64,_,_)``, in an open version.
+  package func seek(_ reader: VersionReader, _ offset: Int64, hole: Bool) throws -> Int64 {
+    try locked {
+      guard offset >= 0, offset < reader.copy.size else { throw SheafError(.noSuchAddress) }
+      if let found = try reader.copy.next(hole: hole, at: offset, from: self) { return found }
+      guard hole else { throw SheafError(.noSuchAddress) }
+      return reader.copy.size
+    }
+  }
+
+  /// A version that someone reads.
+  // Sendable: `copy` is touched only by `Library.read(_:at:into:)` and the initialiser, the former under the lock.
+  package final class VersionReader: @unchecked Sendable {
+    fileprivate var copy: WorkingCopy
+
+    fileprivate init(content: StoredContent) { copy = WorkingCopy(content) }
+  }
+}

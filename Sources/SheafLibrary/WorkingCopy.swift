@@ -1,0 +1,234 @@
+import SheafModel
+import SheafStore
+
+/// The contents of a file as its readers and writers see them: stored extents with what was written since laid over.
+///
+/// What is written lies in memory (``dirty``) until it is cut: ``flushed(into:)`` chunks just the written neighbourhoods
+/// and gives the contents that a version can hold.
+struct WorkingCopy {
+  /// Stored extents; exactly `size` bytes, holes where only `dirty` has data.
+  private(set) var content: Content
+  private(set) var dirty = DirtyRuns()
+  /// Whether anything differs from what was cut last, be it only the length.
+  private(set) var isChanged = false
+
+  /// Largest document: 8 EiB less one, as `off_t` has it, less room to round.
+  static let maximumSize = Int64.max - (1 << 20)
+
+  init(_ stored: StoredContent) { content = Content(stored) }
+
+  var size: Int64 { content.length }
+
+  /// Every chunk that the contents refer to.
+  func referredChunks(_ storage: any ChunkStorage) throws -> [Int64] { try content.referredChunks(storage) }
+
+  // MARK: - Reading
+
+  /// Copies up to `buffer.count` bytes from `offset`; returns how many, 0 past the end.
+  mutating func read(
+    at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, from storage: any ChunkStorage
+  ) throws -> Int {
+    guard offset < size else { return 0 }
+    let range = offset..<min(size, offset + Int64(buffer.count))
+    let target = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(range.count))
+    if !(dirty.touching(range).first.map { $0.start <= range.lowerBound && $0.end >= range.upperBound } ?? false) {
+      try content.read(range, into: target, from: storage)
+    }
+    dirty.overlay(range, onto: target)
+    return range.count
+  }
+
+  // MARK: - Changing
+
+  /// Writes `data` at `offset`, filling a gap before it with a hole.
+  mutating func write(_ data: UnsafeRawBufferPointer, at offset: Int64, from storage: any ChunkStorage) throws {
+    guard !data.isEmpty else { return }
+    let end = offset + Int64(data.count)
+    if end > size { try content.replace(size..<size, with: [.hole(end - size)], from: storage) }
+    dirty.write(data, at: offset)
+    isChanged = true
+  }
+
+  /// Cuts or lengthens with a hole.
+  mutating func truncate(to newSize: Int64, from storage: any ChunkStorage) throws {
+    if newSize < size {
+      dirty.remove(newSize..<size)
+      try content.replace(newSize..<size, with: [], from: storage)
+    } else if newSize > size {
+      try content.replace(size..<size, with: [.hole(newSize - size)], from: storage)
+    } else {
+      return
+    }
+    isChanged = true
+  }
+
+  /// Puts `extents` in the place of `range` (fallocate's holes, copy_file_range's shared chunks).
+  mutating func replace(_ range: Range<Int64>, with extents: [Extent], from storage: any ChunkStorage) throws {
+    dirty.remove(range)
+    try content.replace(range, with: extents, from: storage)
+    isChanged = true
+  }
+
+  /// Takes other contents whole.
+  mutating func replaceAll(with stored: StoredContent) {
+    dirty.removeAll()
+    content = Content(stored)
+    isChanged = true
+  }
+
+  /// The extents of `range`; everything written must have been flushed.
+  mutating func extents(of range: Range<Int64>, from storage: any ChunkStorage) throws -> [Extent] {
+    try content.extents(touching: range, from: storage).map { start, extent in
+      let lower = max(start, range.lowerBound)
+      let upper = min(start + extent.length, range.upperBound)
+      return extent.dropping(first: lower - start).prefix(upper - lower)
+    }
+  }
+
+  /// The first offset at or after `offset` that is data or a hole; nil where there is none before the end.
+  mutating func next(hole: Bool, at offset: Int64, from storage: any ChunkStorage) throws -> Int64? {
+    var position = offset
+    for (start, extent) in try content.extents(touching: offset..<size, from: storage) {
+      position = max(position, start)
+      let end = start + extent.length
+      guard extent.isHole else {
+        if !hole { return position }
+        position = end
+        continue
+      }
+      for run in dirty.touching(position..<end) {
+        if run.start > position {
+          if hole { return position }
+          position = run.start
+        }
+        if !hole { return position }
+        position = min(end, run.end)
+      }
+      if position < end, hole { return position }
+      position = end
+    }
+    return nil
+  }
+
+  /// Bytes that are data rather than holes; what is written into holes counts in full.
+  var dataLength: Int64 { min(size, content.dataLength + Int64(dirty.count)) }
+
+  // MARK: - Cutting
+
+  /// The contents with everything written stored as chunks; `self` stays as it is until ``adopt(_:)``.
+  ///
+  /// Cuts only what changed: from the boundary before each written run up to the first boundary after it that the new
+  /// contents share with the old.
+  func flushed(into storage: any ChunkStorage) throws -> Content {
+    var result = content
+    var index = 0
+    while index < dirty.runs.count {
+      let firstRun = dirty.runs[index]
+      let window = try start(of: firstRun, in: &result, storage)
+      var position = window
+      var covered = firstRun.end
+      index += 1
+      var extents: [Extent] = []
+      var buffer: [UInt8] = []
+      var end = window
+      while true {
+        // Take in the runs that this window has come near.
+        while index < dirty.runs.count, dirty.runs[index].start <= position + Int64(Chunker.maximum) {
+          covered = max(covered, dirty.runs[index].end)
+          index += 1
+        }
+        if position >= covered, try isBoundary(position, of: &result, storage) {
+          end = position
+          break
+        }
+        try fill(&buffer, from: position, &result, storage)
+        if buffer.isEmpty {
+          let hole = try holeLength(at: position, &result, storage)
+          extents.append(.hole(hole))
+          position += hole
+          continue
+        }
+        let length = try buffer.withUnsafeBytes { bytes -> Int in
+          let length = Chunker.firstChunkLength(bytes)
+          let chunk = try storage.store(UnsafeRawBufferPointer(rebasing: bytes.prefix(length)))
+          extents.append(Extent(chunk: chunk, length: Int64(length)))
+          return length
+        }
+        position += Int64(length)
+      }
+      try result.replace(window..<end, with: extents, from: storage)
+    }
+    return result
+  }
+
+  /// Takes what ``flushed(into:)`` gave, once it is committed.
+  mutating func adopt(_ flushed: Content) {
+    content = flushed
+    content.forgetReleased()
+    dirty.removeAll()
+  }
+
+  /// Says that the contents are those that were cut last.
+  mutating func markUnchanged() { isChanged = false }
+
+  /// Where chunking must begin for a run: at the boundary before it, or where it begins inside a hole.
+  ///
+  /// The chunk that ends where the run begins is taken along: the end of the document may have cut it short.
+  private func start(of run: DirtyRuns.Run, in result: inout Content, _ storage: any ChunkStorage) throws -> Int64 {
+    guard run.start > 0,
+      let (start, extent) = try result.extents(touching: (run.start - 1)..<run.start, from: storage).first,
+      !extent.isHole
+    else { return run.start }
+    return start
+  }
+
+  /// Whether `position` is the end, or an extent that nothing is written on begins there, or it lies in a hole.
+  private func isBoundary(_ position: Int64, of result: inout Content, _ storage: any ChunkStorage) throws -> Bool {
+    guard position < result.length else { return true }
+    guard let (start, extent) = try result.extents(touching: position..<(position + 1), from: storage).first else {
+      return true
+    }
+    return extent.isHole || start == position
+  }
+
+  /// Bytes from `position` in a hole up to its end or what is written into it.
+  private func holeLength(at position: Int64, _ result: inout Content, _ storage: any ChunkStorage) throws -> Int64 {
+    guard let (start, extent) = try result.extents(touching: position..<(position + 1), from: storage).first else {
+      return size - position
+    }
+    let end = start + extent.length
+    return (dirty.touching(position..<end).first?.start ?? end) - position
+  }
+
+  /// Fills `buffer` with the next bytes from `position`: a whole chunk's worth, or up to the next hole or the end.
+  private func fill(
+    _ buffer: inout [UInt8], from position: Int64, _ result: inout Content, _ storage: any ChunkStorage
+  ) throws {
+    var end = min(size, position + Int64(Chunker.maximum))
+    // Stop where a hole begins that nothing is written in, so that sparse files stay sparse.
+    var written = position
+    for (start, extent) in try result.extents(touching: position..<end, from: storage) {
+      let extentEnd = min(end, start + extent.length)
+      guard extent.isHole else {
+        written = extentEnd
+        continue
+      }
+      var reached = max(start, position)
+      for run in dirty.touching(reached..<extentEnd) {
+        if run.start > reached { break }
+        reached = min(extentEnd, run.end)
+      }
+      if reached < extentEnd {
+        written = reached
+        break
+      }
+      written = extentEnd
+    }
+    end = written
+    buffer = [UInt8](unsafeUninitializedCapacity: Int(end - position)) { _, count in count = Int(end - position) }
+    try buffer.withUnsafeMutableBytes { raw in
+      try result.read(position..<end, into: raw, from: storage)
+      dirty.overlay(position..<end, onto: raw)
+    }
+  }
+}

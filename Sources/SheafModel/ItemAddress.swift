@@ -1,0 +1,101 @@
+/// Which item a request to the API is about: the query parameters `as` and `path`.
+///
+/// A path's bytes are percent-encoded, since names need not be UTF-8. Both parameters may be absent: without `as` the
+/// library's first account acts, without `path` the request is about the whole of its documents.
+package struct ItemAddress: Hashable, Sendable {
+  package var account: AccountHandle?
+  /// Bytes of `Documents/…` or `Shared/…`.
+  package var path: [UInt8]?
+
+  package init(account: AccountHandle?, path: [UInt8]?) {
+    self.account = account
+    self.path = path
+  }
+
+  /// Reads the parameters of a query as it stands in the URL, without its `?`; others are ignored.
+  ///
+  /// - Throws: ``SheafError`` of kind `invalid` for what is no handle or no percent-encoding.
+  package init(query: String) throws(SheafError) {
+    let parameters = try QueryParameters(query)
+    if let handle = parameters["as"] {
+      account = try AccountHandle(String(decoding: handle, as: UTF8.self))
+    }
+    path = parameters["path"]
+  }
+
+  /// The query's parameters, `as=…&path=…`, or an empty text.
+  package var query: String {
+    var parts: [String] = []
+    if let account { parts.append("as=" + PercentCoding.encode(account.description.utf8)) }
+    if let path { parts.append("path=" + PercentCoding.encode(path)) }
+    return parts.joined(separator: "&")
+  }
+}
+
+/// A URL's query, with the values' bytes.
+package struct QueryParameters: Sendable {
+  private let values: [String: [UInt8]]
+
+  /// - Throws: ``SheafError`` of kind `invalid` for a bad percent-encoding or a parameter given twice.
+  package init(_ query: String) throws(SheafError) {
+    var values: [String: [UInt8]] = [:]
+    for part in query.utf8.split(separator: UInt8(ascii: "&")) {
+      let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+      let name = String(decoding: pair[0], as: UTF8.self)
+      guard let value = pair.count == 2 ? PercentCoding.decode(pair[1]) : [] else {
+        throw SheafError(.invalid, subject: name.printable, reason: "has a % without two hexadecimal digits")
+      }
+      guard values.updateValue(value, forKey: name) == nil else {
+        throw SheafError(.invalid, subject: name.printable, reason: "is given twice")
+      }
+    }
+    self.values = values
+  }
+
+  package subscript(name: String) -> [UInt8]? { values[name] }
+}
+
+/// Percent-encoding of RFC 3986, from bytes to bytes.
+package enum PercentCoding {
+  private static let digits = Array("0123456789ABCDEF".utf8)
+
+  /// Encodes everything but unreserved characters and `/`.
+  package static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    var result: [UInt8] = []
+    for byte in bytes {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+        UInt8(ascii: "~"), UInt8(ascii: "/"):
+        result.append(byte)
+      default:
+        result += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 0xF)]]
+      }
+    }
+    return String(decoding: result, as: UTF8.self)
+  }
+
+  /// Decodes; nil where a `%` is not followed by two hexadecimal digits. A `+` is a plus.
+  package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+    var result: [UInt8] = []
+    var iterator = text.makeIterator()
+    while let byte = iterator.next() {
+      guard byte == UInt8(ascii: "%") else {
+        result.append(byte)
+        continue
+      }
+      guard let high = iterator.next().flatMap(value), let low = iterator.next().flatMap(value) else { return nil }
+      result.append(high << 4 | low)
+    }
+    return result
+  }
+
+  private static func value(_ digit: UInt8) -> UInt8? {
+    switch digit {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,147 @@
+/// What clients of the API send, and the answers that are not already among the facts; keys as in CONTRACT.md, "JSON".
+
+/// Who serves a library's API.
+package struct ServiceInfo: Hashable, Sendable, Codable {
+  /// Version of the API, the `1` of `/v1`.
+  package let api: Int
+  /// Path of the library file.
+  package let library: String
+  package let pid: Int32
+  /// Whether the process stays, and mounts what it is asked to; false for a command that serves only itself.
+  package let mounts: Bool
+
+  package init(api: Int = 1, library: String, pid: Int32, mounts: Bool) {
+    self.api = api
+    self.library = library
+    self.pid = pid
+    self.mounts = mounts
+  }
+}
+
+/// Asks for a mount.
+package struct MountRequest: Hashable, Sendable, Codable {
+  /// Absolute path of an existing, empty folder.
+  package var mountpoint: String
+  package var account: AccountHandle
+  package var readOnly: Bool
+  /// Whether other Linux users may enter.
+  package var allowOther: Bool
+  /// The Linux user to whom root gives the mount; nil for the process's own.
+  package var forUser: String?
+  /// Further mount options, such as `noexec`, already checked to be known.
+  package var options: [String]
+
+  package init(
+    mountpoint: String, account: AccountHandle, readOnly: Bool = false, allowOther: Bool = false,
+    forUser: String? = nil, options: [String] = []
+  ) {
+    self.mountpoint = mountpoint
+    self.account = account
+    self.readOnly = readOnly
+    self.allowOther = allowOther
+    self.forUser = forUser
+    self.options = options
+  }
+}
+
+/// Answers an unmount.
+package struct UnmountResult: Hashable, Sendable, Codable {
+  package let mountpoint: String
+  /// How many mounts the process still has; at 0 it ends.
+  package let remaining: Int
+
+  package init(mountpoint: String, remaining: Int) {
+    self.mountpoint = mountpoint
+    self.remaining = remaining
+  }
+}
+
+/// Adds an account.
+package struct AccountRequest: Hashable, Sendable, Codable {
+  package let handle: AccountHandle
+  package let name: String?
+
+  package init(handle: AccountHandle, name: String?) {
+    self.handle = handle
+    self.name = name
+  }
+}
+
+/// Changes the library's settings.
+package struct LibrarySettings: Hashable, Sendable, Codable {
+  /// Host to which links point; nil takes it away.
+  package let publicAddress: String?
+
+  package init(publicAddress: String?) { self.publicAddress = publicAddress }
+}
+
+/// Makes an old version current again.
+package struct RestoreRequest: Hashable, Sendable, Codable {
+  package let version: Int64
+
+  package init(version: Int64) { self.version = version }
+}
+
+/// Labels a version.
+package struct LabelRequest: Hashable, Sendable, Codable {
+  package let name: String
+  /// Nil for the current one.
+  package let version: Int64?
+
+  package init(name: String, version: Int64?) {
+    self.name = name
+    self.version = version
+  }
+}
+
+/// Brings a deleted item back.
+package struct RecoverRequest: Hashable, Sendable, Codable {
+  /// Which of those deleted from the path; nil for the latest.
+  package let id: String?
+
+  package init(id: String?) { self.id = id }
+}
+
+/// Destroys an item, or one version of it.
+package struct PurgeRequest: Hashable, Sendable, Codable {
+  package let version: Int64?
+
+  package init(version: Int64?) { self.version = version }
+}
+
+/// Copies the library.
+package struct BackupRequest: Hashable, Sendable, Codable {
+  /// Absolute path of a file that does not exist.
+  package let file: String
+
+  package init(file: String) { self.file = file }
+}
+
+/// One line of a long job's answer: how far it is, and in the end what came of it.
+package enum JobLine<Result: Codable & Sendable>: Codable, Sendable {
+  case progress(Progress)
+  case result(Result)
+  case error(SheafError)
+
+  private enum CodingKeys: CodingKey { case progress, result, error }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    if let progress = try container.decodeIfPresent(Progress.self, forKey: .progress) {
+      self = .progress(progress)
+    } else if let error = try container.decodeIfPresent(SheafError.self, forKey: .error) {
+      self = .error(error)
+    } else {
+      self = .result(try container.decode(Result.self, forKey: .result))
+    }
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    switch self {
+    case .progress(let progress): try container.encode(progress, forKey: .progress)
+    case .result(let result): try container.encode(result, forKey: .result)
+    case .error(let error): try container.encode(error, forKey: .error)
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import Glibc
+
+/// The path of a Unix socket in a form that fits a socket address.
+///
+/// An address holds 107 bytes. For a longer path the socket's folder is opened, and the socket addressed through
+/// `/proc/self/fd`; that form lasts as long as this object.
+package final class SocketPath: Sendable {
+  /// Bytes that a socket address can hold, without the NUL.
+  package static let maximumLength = 107
+
+  /// What `bind` and `connect` take.
+  package let address: String
+  private let folder: CInt?
+
+  /// - Throws: ``SheafError``: `notFound` where the socket's folder does not exist, `nameTooLong` where even the name of
+  ///   the socket is too long for an address.
+  package init(_ path: String) throws(SheafError) {
+    guard path.utf8.count > Self.maximumLength else {
+      address = path
+      folder = nil
+      return
+    }
+    let bytes = Array(path.utf8)
+    let slash = bytes.lastIndex(of: UInt8(ascii: "/"))
+    let parent = slash.map { $0 == 0 ? "/" : String(decoding: bytes[..<$0], as: UTF8.self) } ?? "."
+    let name = String(decoding: bytes[((slash ?? -1) + 1)...], as: UTF8.self)
+    let descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw SheafError(.notFound, subject: parent.printable, reason: String(cString: strerror(errno)))
+    }
+    let address = "/proc/self/fd/\(descriptor)/\(name)"
+    guard address.utf8.count <= Self.maximumLength else {
+      close(descriptor)
+      throw SheafError(
+        .nameTooLong, subject: name.printable, reason: "is too long a name for a socket",
+        advice: "give the library a shorter name")
+    }
+    self.address = address
+    folder = descriptor
+  }
+
+  deinit {
+    if let folder { close(folder) }
+  }
+}

@@ -1,0 +1,45 @@
+import Fuse
+import SheafModel
+
+extension Errno {
+  /// The one table from ``SheafError/Kind`` to errno.
+  init(_ kind: SheafError.Kind) {
+    self =
+      switch kind {
+      case .notFound: .noSuchFileOrDirectory
+      case .exists: .fileExists
+      case .notDirectory: .notDirectory
+      case .isDirectory: .isDirectory
+      case .notEmpty: .directoryNotEmpty
+      case .accessDenied: .permissionDenied
+      case .notPermitted: .notPermitted
+      case .invalid: .invalidArgument
+      case .nameTooLong: .fileNameTooLong
+      case .tooLarge: .fileTooLarge
+      case .attributeTooLarge: .argumentListTooLong
+      case .noSpace: .noSpace
+      case .tooManyLinks: .tooManyLinks
+      case .inputOutput, .corrupt, .newerFormat, .unavailable: .inputOutput
+      case .crossDevice: .improperLink
+      case .notSupported: .notSupported
+      case .noAttribute: .attributeNotFound
+      case .noSuchAddress: .noSuchAddressOrDevice
+      case .busy: .resourceBusy
+      case .readOnly: .readOnlyFileSystem
+      case .badDescriptor: .badFileDescriptor
+      }
+  }
+}
+
+/// Runs `body`, whose errors become errnos.
+func translated<Value>(_ body: () throws -> Value) throws(Errno) -> Value {
+  do {
+    return try body()
+  } catch let error as SheafError {
+    throw Errno(error.kind)
+  } catch let error as Errno {
+    throw error
+  } catch {
+    throw .inputOutput
+  }
+}

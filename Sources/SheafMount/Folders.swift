@@ -1,0 +1,116 @@
+import Glibc
+import Fuse
+import SheafLibrary
+import SheafModel
+
+/// Listing folders.
+extension AccountFileSystem {
+  /// Entries asked for at a time: about what a buffer of readdirplus holds.
+  private static let batch = 64
+
+  func opendir(_ node: NodeID, flags: OpenFlags, caller: Fuse.Caller, reply: consuming OpenReply) {
+    _ = reply.answer { () throws(Errno) in
+      let entries: [(FileName, Entry)]
+      switch Node(node) {
+      case .inode:
+        return OpenResult(handle: FileHandle(rawValue: 0), keepCache: true, cacheDirectory: true)
+      case .root:
+        let documents = entry(try translated { try library.attributes(self.documents) })
+        let shared = Entry(
+          node: Node.shared.id, attributes: folder(.shared), entryTimeout: Self.forever, attributeTimeout: Self.forever)
+        entries = [(FileName(Self.documentsName), documents), (FileName(Self.sharedName), shared)]
+      case .shared: entries = []
+      case .versions(let ino):
+        entries = try translated {
+          try library.versionFolders(of: ino).map { folder in
+            let node = Node.versionFolder(item: folder.item)
+            return (
+              FileName(folder.name), Entry(node: node.id, attributes: self.folder(node, time: folder.mtime))
+            )
+          }
+        }
+      case .versionFolder(let item):
+        entries = try translated {
+          let owner = try library.versionOwner(of: item)
+          return try library.versionFiles(of: item).map { file in
+            (
+              FileName(file.name),
+              Entry(
+                node: Node.versionFile(item: item, number: file.number).id, attributes: self.file(file, owner: owner),
+                attributeTimeout: file.isOpen ? 0 : Self.forever)
+            )
+          }
+        }
+      case .versionFile: throw .notDirectory
+      }
+      return OpenResult(handle: listings.add(.init(entries: entries)))
+    }
+  }
+
+  func releasedir(_ node: NodeID, handle: FileHandle, caller: Fuse.Caller, reply: consuming EmptyReply) {
+    _ = listings.remove(handle)
+    reply.succeed()
+  }
+
+  func fsyncdir(
+    _ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: Fuse.Caller, reply: consuming EmptyReply
+  ) {
+    reply.answer { () throws(Errno) in try translated { try library.sync() } }
+  }
+
+  func readdir(
+    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: Fuse.Caller, reply: consuming DirectoryReply
+  ) {
+    reply.answer { (buffer) throws(Errno) in
+      try list(node, handle, from: cookie) { name, entry, next in
+        buffer.add(name, node: entry.attributes.node, mode: entry.attributes.mode, next: next)
+      }
+    }
+  }
+
+  func readdirplus(
+    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: Fuse.Caller, reply: consuming DirectoryPlusReply
+  ) {
+    _ = reply.answer { (buffer) throws(Errno) in
+      try list(node, handle, from: cookie) { name, entry, next in buffer.add(name, entry, next: next) }
+    }
+  }
+
+  /// Passes entries after `cookie` to `add`, with the cookie of the next, until it refuses one.
+  private func list(
+    _ node: NodeID, _ handle: FileHandle, from cookie: UInt64, _ add: (FileName, Entry, UInt64) -> Bool
+  ) throws(Errno) {
+    if cookie < 1, !add(".", try dotEntry(node, parent: false), 1) { return }
+    if cookie < 2, !add("..", try dotEntry(node, parent: true), 2) { return }
+    if let listing = listings.listing(handle) {
+      // Cookies 1 and 2 are the dots, so entry k follows k + 2.
+      for index in Int(max(cookie, 2)) - 2..<max(listing.entries.count, Int(max(cookie, 2)) - 2) {
+        let (name, entry) = listing.entries[index]
+        if !add(name, entry, UInt64(index + 3)) { return }
+      }
+      return
+    }
+    guard let ino = Node(node).ino else { throw .badFileDescriptor }
+    var position = cookie <= 2 ? 0 : Int64(bitPattern: cookie)
+    while true {
+      let batch = try translated { try library.list(ino, after: position, limit: Self.batch) }
+      guard !batch.isEmpty else { return }
+      for (index, listed) in batch.enumerated() {
+        // Of entries that share a cookie only the last moves it on, so that none is skipped when the buffer ends.
+        let isLast = index + 1 == batch.count || batch[index + 1].cookie != listed.cookie
+        let next = isLast ? listed.cookie : max(position, 2)
+        if !add(FileName(listed.name), entry(listed.attributes), UInt64(bitPattern: next)) { return }
+        if isLast { position = listed.cookie }
+      }
+    }
+  }
+
+  /// `.` or `..`, with no node to remember.
+  private func dotEntry(_ node: NodeID, parent: Bool) throws(Errno) -> Entry {
+    var shown = node
+    if parent, case .inode(let ino) = Node(node) {
+      shown = ino == documents ? .root : NodeID(rawValue: UInt64(try translated { try library.parent(of: ino) }))
+    }
+    return Entry(node: .none, attributes: FileAttributes(node: shown, mode: S_IFDIR))
+  }
+}

@@ -1,0 +1,120 @@
+import Foundation
+import Fuse
+import Logging
+package import SheafLibrary
+package import SheafModel
+import Synchronization
+
+/// A mount of one account of a library, served by threads of this process.
+package final class LibraryMount: Sendable {
+  /// How to mount.
+  package struct Options: Sendable {
+    package var readOnly = false
+    /// Whether other users of the machine than the one who mounts may use it, as the modes of the files allow.
+    package var allowOther = false
+    /// Further options for mount(8), as `-o` takes them.
+    package var extra: [String] = []
+
+    package init() {}
+  }
+
+  package let account: AccountHandle
+  private let library: Library
+  private let session: Session
+  private let invalidator: Invalidator
+  private let door: Int
+  private let ended = Mutex<(isEnded: Bool, actions: [@Sendable () -> Void])>((false, []))
+
+  /// Threads that answer: some may wait for invalidations of other mounts.
+  private static let threads = 10
+
+  /// Prepares a mount.
+  ///
+  /// - Throws: `notFound` for an account that the library does not have; `invalid` for options that are none.
+  package init(library: Library, account: AccountHandle, options: Options) throws {
+    self.library = library
+    self.account = account
+    let documents = try library.documents(of: account)
+    let invalidator = Invalidator()
+    self.invalidator = invalidator
+    door = library.observe { invalidator.post($0) }
+    var mountOptions = MountOptions(source: library.location.path)
+    mountOptions.allowOther = options.allowOther
+    mountOptions.readOnly = options.readOnly
+    mountOptions.extra = options.extra
+    do {
+      session = try Session(
+        AccountFileSystem(library: library, documents: documents, door: door), options: mountOptions,
+        logger: Logger(label: "sheaf.fuse"))
+    } catch {
+      library.endObserving(door)
+      throw SheafError(.invalid, subject: "mount options", reason: error.reason)
+    }
+  }
+
+  /// Where it is mounted: an absolute path without symbolic links.
+  package var mountpoint: String { session.mountpoint }
+
+  package var isMounted: Bool { session.isMounted }
+
+  /// Mounts, and returns once the mount answers.
+  ///
+  /// - Throws: `inputOutput` with what the system or fusermount3 says.
+  package func start(at mountpoint: String) throws {
+    do {
+      try session.mount(at: mountpoint)
+    } catch {
+      library.endObserving(door)
+      throw SheafError(.inputOutput, subject: mountpoint, reason: error.reason)
+    }
+    invalidator.connect(session.notifier)
+    let thread = Thread { [self] in
+      do {
+        try session.run(threads: Self.threads)
+      } catch {
+        Logger(label: "sheaf.mount").error("the mount ended", metadata: ["error": "\(error)"])
+      }
+      finish()
+    }
+    thread.name = "sheaf-mount"
+    thread.start()
+    guard session.waitUntilReady() else {
+      throw SheafError(.inputOutput, subject: mountpoint, reason: "the mount ended before it answered")
+    }
+  }
+
+  /// Unmounts; every document is saved.
+  ///
+  /// - Parameter lazily: Whether a mount in use goes too, as soon as its users let go of it.
+  /// - Throws: `busy` while something is open there and not `lazily`.
+  package func unmount(lazily: Bool) throws {
+    do {
+      try session.unmount(lazily: lazily)
+    } catch {
+      throw SheafError(.busy, subject: mountpoint, reason: error.reason)
+    }
+  }
+
+  /// Calls `action` once the mount is gone, or at once where it is.
+  package func whenEnded(_ action: @escaping @Sendable () -> Void) {
+    let isEnded = ended.withLock { state in
+      if !state.isEnded { state.actions.append(action) }
+      return state.isEnded
+    }
+    if isEnded { action() }
+  }
+
+  /// Ends the mount at once: who uses it gets ENOTCONN.
+  package func stop() { session.exit() }
+
+  private func finish() {
+    invalidator.disconnect()
+    library.endObserving(door)
+    let actions = ended.withLock { state in
+      state.isEnded = true
+      defer { state.actions = [] }
+      return state.actions
+    }
+    for action in actions { action() }
+  }
+}

@@ -1,0 +1,148 @@
+import Glibc
+import Fuse
+import SheafLibrary
+import SheafModel
+
+/// Looking names up, making, renaming and removing them.
+extension AccountFileSystem {
+  func lookup(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EntryReply) {
+    reply.answer { () throws(Errno) in
+      switch Node(parent) {
+      case .root:
+        switch name.bytes {
+        case Self.documentsName:
+          return entry(try translated { try library.attributes(documents) })
+        case Self.sharedName:
+          return Entry(
+            node: Node.shared.id, attributes: folder(.shared), entryTimeout: Self.forever,
+            attributeTimeout: Self.forever)
+        default: return .negative(timeout: Self.forever)
+        }
+      case .shared: return .negative(timeout: Self.forever)
+      case .inode(let ino): return try lookup(name, inFolder: ino, caller)
+      case .versions(let ino):
+        let folder = try translated { try library.versionFolder(of: ino, name.bytes) }
+        return Entry(
+          node: Node.versionFolder(item: folder.item).id,
+          attributes: try translated { try versionFolder(folder.item, time: folder.mtime) })
+      case .versionFolder(let item): return try lookupVersion(name, item)
+      case .versionFile: throw .notDirectory
+      }
+    }
+  }
+
+  static let documentsName = Array("Documents".utf8)
+  static let sharedName = Array("Shared".utf8)
+
+  private func lookup(_ name: FileName, inFolder ino: Int64, _ caller: Fuse.Caller) throws(Errno) -> Entry {
+    if name.bytes == Library.versionsName {
+      let node = Node.versions(of: ino)
+      return Entry(node: node.id, attributes: try translated { try attributes(node).0 })
+    }
+    do {
+      return entry(try library.lookup(ino, name.bytes, credentials(caller)))
+    } catch let error as SheafError where error.kind == .notFound {
+      return .negative(timeout: Self.forever)
+    } catch {
+      return try translated { throw error }
+    }
+  }
+
+  private func lookupVersion(_ name: FileName, _ item: Int64) throws(Errno) -> Entry {
+    guard let number = Int64(String(decoding: name.bytes.prefix { $0 != UInt8(ascii: "~") }, as: UTF8.self)) else {
+      throw .noSuchFileOrDirectory
+    }
+    return try translated {
+      let file = try library.versionFile(of: item, number: number)
+      guard file.name == name.bytes else { throw Errno.noSuchFileOrDirectory }
+      return Entry(
+        node: Node.versionFile(item: item, number: number).id,
+        attributes: self.file(file, owner: try library.versionOwner(of: item)),
+        attributeTimeout: file.isOpen ? 0 : Self.forever)
+    }
+  }
+
+  // MARK: - Making
+
+  private func make(
+    _ new: Library.NewNode, _ name: FileName, in parent: NodeID, mode: UInt32, _ caller: Fuse.Caller
+  ) throws(Errno) -> Entry {
+    let ino = try changeable(parent)
+    return entry(try translated { try library.make(new, ino, name.bytes, mode: mode, credentials(caller)) })
+  }
+
+  func mknod(
+    _ name: FileName, in parent: NodeID, mode: UInt32, device: UInt64, caller: Fuse.Caller, reply: consuming EntryReply
+  ) {
+    reply.answer { () throws(Errno) in
+      let type = mode & S_IFMT
+      let new: Library.NewNode = type == S_IFREG || type == 0 ? .file : .special(type: type, rdev: device)
+      return try make(new, name, in: parent, mode: mode, caller)
+    }
+  }
+
+  func mkdir(
+    _ name: FileName, in parent: NodeID, mode: UInt32, caller: Fuse.Caller, reply: consuming EntryReply
+  ) {
+    reply.answer { () throws(Errno) in try make(.folder, name, in: parent, mode: mode, caller) }
+  }
+
+  func symlink(
+    _ name: FileName, in parent: NodeID, target: [UInt8], caller: Fuse.Caller, reply: consuming EntryReply
+  ) {
+    reply.answer { () throws(Errno) in
+      try make(.symbolicLink(target: target), name, in: parent, mode: 0o777, caller)
+    }
+  }
+
+  func readlink(_ node: NodeID, caller: Fuse.Caller, reply: consuming LinkReply) {
+    reply.answer { () throws(Errno) in
+      guard let ino = Node(node).ino else { throw .invalidArgument }
+      return try translated { try library.readLink(ino) }
+    }
+  }
+
+  func link(
+    _ node: NodeID, as newName: FileName, in newParent: NodeID, caller: Fuse.Caller, reply: consuming EntryReply
+  ) {
+    reply.answer { () throws(Errno) in
+      let folder = try changeable(newParent)
+      // A version is no file that could have another name.
+      guard let ino = Node(node).ino else { throw .improperLink }
+      return entry(try translated { try library.link(ino, folder, newName.bytes, credentials(caller)) })
+    }
+  }
+
+  // MARK: - Removing and renaming
+
+  func unlink(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
+    reply.answer { () throws(Errno) in
+      let ino = try changeable(parent)
+      try translated { try library.unlink(ino, name.bytes, credentials(caller)) }
+    }
+  }
+
+  func rmdir(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
+    reply.answer { () throws(Errno) in
+      let ino = try changeable(parent)
+      if name.bytes == Library.versionsName { throw .notPermitted }
+      try translated { try library.rmdir(ino, name.bytes, credentials(caller)) }
+    }
+  }
+
+  func rename(
+    _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID, flags: RenameFlags,
+    caller: Fuse.Caller, reply: consuming EmptyReply
+  ) {
+    reply.answer { () throws(Errno) in
+      guard flags.isSubset(of: [.noReplace, .exchange]), flags != [.noReplace, .exchange] else {
+        throw .invalidArgument
+      }
+      let from = try changeable(parent)
+      let to = try changeable(newParent)
+      let mode: Library.RenameMode =
+        flags.contains(.noReplace) ? .noReplace : flags.contains(.exchange) ? .exchange : .replace
+      try translated { try library.rename(from, name.bytes, to: to, newName.bytes, mode, credentials(caller)) }
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import Fuse
+
+/// What a node of a mount is; its number says it, so that no table is kept (rule 7).
+enum Node: Hashable {
+  /// The mount point itself: `Documents` and `Shared`.
+  case root
+  /// `Shared`.
+  case shared
+  /// An inode of the library, under its own number.
+  case inode(Int64)
+  /// `.versions` of a folder.
+  case versions(of: Int64)
+  /// A document's folder below `.versions`.
+  case versionFolder(item: Int64)
+  /// A version as a file.
+  case versionFile(item: Int64, number: Int64)
+
+  /// The top four bits tell the kind; a version's file has 36 bits of item and 24 bits of number below them.
+  private static let kindShift: UInt64 = 60
+  private static let numberBits: UInt64 = 24
+
+  init(_ id: NodeID) {
+    let value = id.rawValue & (1 << Self.kindShift - 1)
+    self =
+      switch id.rawValue >> Self.kindShift {
+      case 1: .versions(of: Int64(value))
+      case 2: .versionFolder(item: Int64(value))
+      case 3: .versionFile(item: Int64(value >> Self.numberBits), number: Int64(value & (1 << Self.numberBits - 1)))
+      default:
+        switch value {
+        case 1: .root
+        case 2: .shared
+        default: .inode(Int64(value))
+        }
+      }
+  }
+
+  var id: NodeID {
+    switch self {
+    case .root: .root
+    case .shared: NodeID(rawValue: 2)
+    case .inode(let ino): NodeID(rawValue: UInt64(ino))
+    case .versions(let ino): NodeID(rawValue: 1 << Self.kindShift | UInt64(ino))
+    case .versionFolder(let item): NodeID(rawValue: 2 << Self.kindShift | UInt64(item))
+    case .versionFile(let item, let number):
+      NodeID(rawValue: 3 << Self.kindShift | UInt64(item) << Self.numberBits | UInt64(number))
+    }
+  }
+
+  /// The library's inode; nil for what Sheaf makes up, which nobody can change.
+  var ino: Int64? { if case .inode(let ino) = self { ino } else { nil } }
+}

@@ -1,0 +1,206 @@
+import Glibc
+import Fuse
+import SheafLibrary
+import SheafModel
+import Synchronization
+
+/// Open files: documents by the library's handles, versions by readers of this mount.
+extension AccountFileSystem {
+  func open(_ node: NodeID, flags: OpenFlags, caller: Fuse.Caller, reply: consuming OpenReply) {
+    var opened: FileHandle?
+    let delivered = reply.answer { () throws(Errno) in
+      switch Node(node) {
+      case .inode(let ino):
+        let handle = try translated { try library.open(ino, flags: flags.rawValue, credentials(caller)) }
+        opened = FileHandle(rawValue: handle)
+        return OpenResult(handle: FileHandle(rawValue: handle), keepCache: true, noFlush: !flags.isWritable)
+      case .versionFile(let item, let number):
+        if flags.isWritable { throw .readOnlyFileSystem }
+        let reader = try translated { try library.openVersion(of: item, number: number) }
+        // An open version's file changes with the next autosave: what is read is what it holds now.
+        return OpenResult(handle: listings.add(reader), noFlush: true)
+      default: throw .isDirectory
+      }
+    }
+    if !delivered, let opened { try? library.release(opened.rawValue) }
+  }
+
+  func create(
+    _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: Fuse.Caller,
+    reply: consuming CreateReply
+  ) {
+    var opened: UInt64?
+    let delivered = reply.answer { () throws(Errno) in
+      let ino = try changeable(parent)
+      let (attributes, handle) = try translated {
+        try library.create(ino, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
+      }
+      opened = handle
+      return (
+        entry(attributes),
+        OpenResult(handle: FileHandle(rawValue: handle), keepCache: true, noFlush: !flags.isWritable)
+      )
+    }
+    if !delivered, let opened { try? library.release(opened) }
+  }
+
+  func read(
+    _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: Fuse.Caller, reply: consuming DataReply
+  ) {
+    reply.fill(capacity: size) { (buffer) throws(Errno) in
+      try translated {
+        if let reader = listings.reader(handle) { return try library.read(reader, at: offset, into: buffer) }
+        return try library.read(handle.rawValue, at: offset, into: buffer)
+      }
+    }
+  }
+
+  func write(
+    _ node: NodeID, handle: FileHandle, offset: Int64, data: UnsafeRawBufferPointer, origin: WriteOrigin,
+    caller: Fuse.Caller, reply: consuming WriteReply
+  ) {
+    reply.answer { () throws(Errno) in
+      // Pages of a mapping come back to where they were, also by a handle that appends.
+      try translated {
+        try library.write(handle.rawValue, at: offset, data, inPlace: origin.isWriteBack)
+      }
+      return data.count
+    }
+  }
+
+  func flush(
+    _ node: NodeID, handle: FileHandle, lockOwner: UInt64, caller: Fuse.Caller, reply: consuming EmptyReply
+  ) {
+    reply.answer { () throws(Errno) in
+      guard Node(node).ino != nil else { return }
+      try translated { try library.flush(handle.rawValue) }
+    }
+  }
+
+  func release(
+    _ node: NodeID, handle: FileHandle, flags: OpenFlags, caller: Fuse.Caller, reply: consuming EmptyReply
+  ) {
+    if listings.remove(handle) { return reply.succeed() }
+    do {
+      try library.release(handle.rawValue)
+    } catch {
+      // Nobody hears of it: close(2) has told already, and autosave tries again.
+      log.error("a document could not be saved", metadata: ["error": "\(error)"])
+    }
+    reply.succeed()
+  }
+
+  func fsync(
+    _ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: Fuse.Caller, reply: consuming EmptyReply
+  ) {
+    reply.answer { () throws(Errno) in
+      guard let ino = Node(node).ino else { return }
+      try translated { try library.fsync(ino) }
+    }
+  }
+
+  func fallocate(
+    _ node: NodeID, handle: FileHandle, mode: FallocateMode, offset: Int64, length: Int64, caller: Fuse.Caller,
+    reply: consuming EmptyReply
+  ) {
+    reply.answer { () throws(Errno) in
+      let allocation: Library.Allocation =
+        switch mode {
+        case []: .preallocate(keepsSize: false)
+        case .keepSize: .preallocate(keepsSize: true)
+        case [.punchHole, .keepSize]: .punchHole
+        case .zeroRange: .zero(keepsSize: false)
+        case [.zeroRange, .keepSize]: .zero(keepsSize: true)
+        default: throw .notSupported
+        }
+      let (end, overflow) = offset.addingReportingOverflow(length)
+      guard !overflow else { throw .fileTooLarge }
+      try translated { try library.allocate(handle.rawValue, offset..<end, allocation) }
+    }
+  }
+
+  func lseek(
+    _ node: NodeID, handle: FileHandle, offset: Int64, whence: Whence, caller: Fuse.Caller,
+    reply: consuming LseekReply
+  ) {
+    reply.answer { () throws(Errno) in
+      guard whence == .data || whence == .hole else { throw .invalidArgument }
+      return try translated {
+        if let reader = listings.reader(handle) {
+          return try library.seek(reader, offset, hole: whence == .hole)
+        }
+        return try library.seek(handle.rawValue, offset, hole: whence == .hole)
+      }
+    }
+  }
+
+  func copyFileRange(
+    from source: FileRange, to target: FileRange, length: Int, caller: Fuse.Caller, reply: consuming WriteReply
+  ) {
+    reply.answer { () throws(Errno) in
+      // Out of a version the kernel copies by itself.
+      guard Node(source.node).ino != nil, Node(target.node).ino != nil else { throw .notSupported }
+      // The reply counts in 32 bits.
+      let count = Int64(min(length, 1 << 30))
+      return Int(
+        try translated {
+          try library.copy(
+            from: source.handle.rawValue, at: source.offset, to: target.handle.rawValue, at: target.offset, count: count)
+        })
+    }
+  }
+}
+
+/// Handles of this mount's own: folders being listed and versions being read.
+final class Listings: Sendable {
+  /// A folder that Sheaf makes up, as it was when it was opened.
+  struct Listing {
+    let entries: [(name: FileName, entry: Entry)]
+  }
+
+  private struct State {
+    var next: UInt64 = 1 << 63
+    var readers: [FileHandle: Library.VersionReader] = [:]
+    var listings: [FileHandle: Listing] = [:]
+  }
+
+  private let state = Mutex(State())
+
+  func add(_ reader: Library.VersionReader) -> FileHandle {
+    state.withLock { state in
+      let handle = FileHandle(rawValue: state.next)
+      state.next += 1
+      state.readers[handle] = reader
+      return handle
+    }
+  }
+
+  func add(_ listing: Listing) -> FileHandle {
+    state.withLock { state in
+      let handle = FileHandle(rawValue: state.next)
+      state.next += 1
+      state.listings[handle] = listing
+      return handle
+    }
+  }
+
+  func reader(_ handle: FileHandle) -> Library.VersionReader? {
+    guard handle.rawValue >> 63 == 1 else { return nil }
+    return state.withLock { $0.readers[handle] }
+  }
+
+  func listing(_ handle: FileHandle) -> Listing? {
+    guard handle.rawValue >> 63 == 1 else { return nil }
+    return state.withLock { $0.listings[handle] }
+  }
+
+  /// Forgets a handle; false where it is none of these.
+  func remove(_ handle: FileHandle) -> Bool {
+    guard handle.rawValue >> 63 == 1 else { return false }
+    return state.withLock { state in
+      state.readers[handle] = nil
+      state.listings[handle] = nil
+      return true
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import Hummingbird
+import NIOPosix
+import SheafLibrary
+import SheafModel
+
+/// The routes' common ground: the library, and a way to call it without holding up the event loops.
+struct LibraryAPI: Sendable {
+  typealias Routes = RouterGroup<BasicRequestContext>
+
+  let library: Library
+  let mounts: (any MountController)?
+  /// Where the library's synchronous calls run.
+  let threads: NIOThreadPool
+  let info: ServiceInfo
+
+  /// Adds every route below `/v1`.
+  func addRoutes(to router: Router<BasicRequestContext>) {
+    router.add(middleware: ErrorMiddleware())
+    let routes = router.group("v1")
+    addLibraryRoutes(to: routes)
+    addAccountRoutes(to: routes.group("accounts"))
+    addMountRoutes(to: routes.group("mounts"))
+    addItemRoutes(to: routes.group("items"))
+    addDeletionRoutes(to: routes)
+    addMaintenanceRoutes(to: routes)
+  }
+
+  /// Runs a call of the library on a thread of its own.
+  func call<Value: Sendable>(_ body: @escaping @Sendable (Library) throws -> Value) async throws -> Value {
+    try await threads.runIfActive { try body(library) }
+  }
+
+  /// The account that acts: the one that is named, else the library's first.
+  func account(_ named: AccountHandle?) async throws -> AccountHandle {
+    if let named { return named }
+    guard let first = try await call({ try $0.accounts() }).first else {
+      throw SheafError(
+        .notFound, subject: library.location.path, reason: "has no account yet",
+        advice: "make one with: sheaf account add HANDLE")
+    }
+    return first.handle
+  }
+
+  /// The item that a request names.
+  func item(_ request: Request) async throws -> ItemPath {
+    let address = try request.address()
+    guard let bytes = address.path else {
+      throw SheafError(.invalid, subject: "path", reason: "is missing", advice: "name an item: path=Documents/…")
+    }
+    return try ItemPath(account: try await account(address.account), bytes: bytes)
+  }
+}

@@ -1,0 +1,69 @@
+import Hummingbird
+import SheafModel
+
+extension LibraryAPI {
+  /// `GET /v1`: who answers. `GET /v1/status`: the library's state. `PATCH /v1/library`: its settings.
+  func addLibraryRoutes(to routes: Routes) {
+    routes.get { _, _ in try Response.json(info) }
+    routes.get("status") { _, _ in
+      var status = try await call { try $0.status() }
+      status.mounts = await mounts?.mounts() ?? []
+      return try Response.json(status)
+    }
+    routes.patch("library") { request, _ in
+      let change = try await request.decoded(as: LibrarySettings.self)
+      try await call { try $0.setPublicAddress(change.publicAddress) }
+      return try Response.json(change)
+    }
+  }
+
+  /// `GET` and `POST /v1/accounts`, `DELETE /v1/accounts/{handle}`.
+  func addAccountRoutes(to routes: Routes) {
+    routes.get { _, _ in try Response.json(try await call { try $0.accounts() }) }
+    routes.post { request, _ in
+      let account = try await request.decoded(as: AccountRequest.self)
+      let added = try await call { try $0.addAccount(account.handle, name: account.name) }
+      return try Response.json(added, status: .created)
+    }
+    routes.delete(":handle") { _, context in
+      let text = context.parameters.get("handle") ?? ""
+      guard let bytes = PercentCoding.decode(text.utf8) else {
+        throw SheafError(.invalid, subject: text.printable, reason: "has a % without two hexadecimal digits")
+      }
+      let handle = try AccountHandle(String(decoding: bytes, as: UTF8.self))
+      if let mount = await mounts?.mounts().first(where: { $0.account == handle }) {
+        throw SheafError(
+          .busy, subject: handle.description, reason: "is mounted at \(mount.mountpoint)",
+          advice: "unmount it first: sheaf unmount \(mount.mountpoint)")
+      }
+      try await call { try $0.removeAccount(handle) }
+      return Response(status: .noContent)
+    }
+  }
+
+  /// `GET`, `POST` and `DELETE /v1/mounts`; a mount is addressed by `mountpoint=`, and `lazy=true` unmounts one in use.
+  func addMountRoutes(to routes: Routes) {
+    routes.get { _, _ in try Response.json(await mounts?.mounts() ?? []) }
+    routes.post { request, _ in
+      let mount = try await request.decoded(as: MountRequest.self)
+      return try Response.json(try await controller().mount(mount), status: .created)
+    }
+    routes.delete { request, _ in
+      guard let mountpoint = try request.parameter("mountpoint") else {
+        throw SheafError(.invalid, subject: "mountpoint", reason: "is missing")
+      }
+      let lazy = try request.parameter("lazy") == "true"
+      let remaining = try await controller().unmount(mountpoint: mountpoint, lazy: lazy)
+      return try Response.json(UnmountResult(mountpoint: mountpoint, remaining: remaining))
+    }
+  }
+
+  private func controller() throws -> any MountController {
+    guard let mounts else {
+      throw SheafError(
+        .unavailable, subject: info.library, reason: "is in use by process \(info.pid), which does not mount",
+        advice: "try again when it has ended")
+    }
+    return mounts
+  }
+}

@@ -1,0 +1,45 @@
+import Hummingbird
+import SheafModel
+
+extension LibraryAPI {
+  /// `GET /v1/deleted`, and the return or the end of what was deleted.
+  func addDeletionRoutes(to routes: Routes) {
+    routes.get("deleted") { request, _ in
+      let address = try request.address()
+      let account = try await account(address.account)
+      let path = try address.path.map { try ItemPath(account: account, bytes: $0) }
+      return try Response.json(try await call { try $0.deleted(account, below: path) })
+    }
+    routes.post("items/recover") { request, _ in
+      let path = try await item(request)
+      let id = try await request.decoded(as: RecoverRequest.self).id
+      return try await Response.job { progress in try library.recover(path, id: id, progress: progress) }
+    }
+    routes.post("items/purge") { request, _ in
+      let path = try await item(request)
+      let version = try await request.decoded(as: PurgeRequest.self).version
+      try await call { try $0.purge(path, version: version) }
+      return Response(status: .noContent)
+    }
+  }
+
+  /// `POST /v1/check`, `/v1/compact` and `/v1/backup`: long jobs, told line by line.
+  func addMaintenanceRoutes(to routes: Routes) {
+    routes.post("check") { _, _ in
+      try await Response.job { progress in try library.check(progress: progress) }
+    }
+    routes.post("compact") { _, _ in
+      try await Response.job { progress in try library.compact(progress: progress) }
+    }
+    routes.post("backup") { request, _ in
+      let backup = try await request.decoded(as: BackupRequest.self)
+      guard backup.file.hasPrefix("/") else {
+        throw SheafError(.invalid, subject: backup.file.printable, reason: "is not an absolute path")
+      }
+      return try await Response.job { progress in
+        try library.backup(to: backup.file, progress: progress)
+        return backup
+      }
+    }
+  }
+}

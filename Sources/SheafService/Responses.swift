@@ -1,0 +1,63 @@
+import FoundationEssentials
+import Hummingbird
+import Logging
+import SheafModel
+
+extension Response {
+  /// A response whose body is `value` as JSON, with a newline.
+  static func json(_ value: some Encodable, status: HTTPResponse.Status = .ok) throws -> Response {
+    Response(
+      status: status, headers: [.contentType: "application/json"],
+      body: ResponseBody(byteBuffer: try ByteBuffer(jsonLine: value)))
+  }
+}
+
+extension ByteBuffer {
+  /// `value` as one line of JSON.
+  init(jsonLine value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    self.init(bytes: try encoder.encode(value))
+    writeInteger(UInt8(ascii: "\n"))
+  }
+}
+
+extension Request {
+  /// Longest body of a request, in bytes.
+  private static let maximumBody = 64 * 1024
+
+  /// The item the request is about.
+  func address() throws -> ItemAddress { try ItemAddress(query: uri.query ?? "") }
+
+  /// A query parameter's text; nil where it is absent.
+  func parameter(_ name: String) throws -> String? {
+    try QueryParameters(uri.query ?? "")[name].map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The body as a value.
+  ///
+  /// - Throws: ``SheafError`` of kind `invalid` for what is no JSON of this type.
+  func decoded<Value: Decodable>(as type: Value.Type = Value.self) async throws -> Value {
+    let buffer = try await body.collect(upTo: Self.maximumBody)
+    do {
+      return try JSONDecoder().decode(type, from: Data(buffer.readableBytesView))
+    } catch let error as SheafError {
+      throw error
+    } catch {
+      throw SheafError(.invalid, subject: "request body", reason: "is not the JSON that \(uri.path) takes")
+    }
+  }
+}
+
+/// Turns what a route throws into a response of the status table.
+struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
+  func handle(
+    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    do {
+      return try await next(request, context)
+    } catch {
+      return SheafError(any: error).response()
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import Glibc
+import Hummingbird
+package import Logging
+import NIOPosix
+package import SheafLibrary
+import SheafModel
+import ServiceLifecycle
+import Synchronization
+
+/// A library as an HTTP API on the Unix socket beside it.
+///
+/// The caller has the library open, and so holds its lock: a socket that is there already belongs to nobody.
+///
+/// ```swift
+/// let service = try SheafService(library: library, mounts: nil, logger: logger)
+/// try await service.start()
+/// // … clients come and go …
+/// try await service.stop()
+/// try library.close()
+/// ```
+package final class SheafService: Sendable {
+  /// How long ``stop()`` waits for requests that are being answered.
+  private static let grace = Duration.seconds(30)
+  /// How many calls of the library run at once.
+  private static let threadCount = 8
+
+  private let socketFile: String
+  private let socket: SocketPath
+  private let group: ServiceGroup
+  private let threads: NIOThreadPool
+  private let listening = Milestone()
+  private let running = Mutex<Task<Void, any Error>?>(nil)
+
+  /// - Parameters:
+  ///   - library: The library, open; it stays open until after ``stop()``.
+  ///   - mounts: Who mounts; nil for a process that serves one command and ends.
+  /// - Throws: ``SheafError`` where the library's path cannot bear a socket.
+  package init(library: Library, mounts: (any MountController)?, logger: Logger) throws {
+    socketFile = library.location.socketPath
+    socket = try SocketPath(socketFile)
+    threads = NIOThreadPool(numberOfThreads: Self.threadCount)
+    let info = ServiceInfo(library: library.location.path, pid: getpid(), mounts: mounts != nil)
+    let router = Router()
+    LibraryAPI(library: library, mounts: mounts, threads: threads, info: info).addRoutes(to: router)
+    var quiet = logger
+    quiet.logLevel = max(logger.logLevel, .warning)
+    let application = Application(
+      router: router,
+      configuration: ApplicationConfiguration(
+        address: .unixDomainSocket(path: socket.address), serverName: nil, reuseAddress: false),
+      onServerRunning: { [listening] _ in listening.reach() },
+      logger: quiet)
+    var configuration = ServiceGroupConfiguration(services: [application], logger: quiet)
+    configuration.maximumGracefulShutdownDuration = Self.grace
+    group = ServiceGroup(configuration: configuration)
+  }
+
+  /// Binds the socket, mode 0600 from the first moment, and returns once it answers.
+  ///
+  /// The process's umask is narrowed meanwhile.
+  ///
+  /// - Throws: ``SheafError`` where the socket cannot be bound.
+  package func start() async throws {
+    threads.start()
+    let mask = umask(0o177)
+    defer { umask(mask) }
+    let task = Task { [group, listening] in
+      do {
+        try await group.run()
+      } catch {
+        listening.fail(error)
+        throw error
+      }
+    }
+    running.withLock { $0 = task }
+    do {
+      try await listening.wait()
+    } catch {
+      throw SheafError(
+        .inputOutput, subject: socketFile.printable, reason: "cannot be bound: \(error)".printable,
+        advice: "see that the library's folder can be written")
+    }
+  }
+
+  /// Answers what was asked, takes no new requests, removes the socket.
+  package func stop() async throws {
+    await group.triggerGracefulShutdown()
+    let task = running.withLock { $0 }
+    _ = await task?.result
+    unlink(socketFile)
+    try await threads.shutdownGracefully()
+  }
+}
+
+/// Something that happens once, or fails, and that others wait for.
+private final class Milestone: Sendable {
+  private enum State {
+    case pending([CheckedContinuation<Void, any Error>])
+    case done(Result<Void, any Error>)
+  }
+
+  private let state = Mutex<State>(.pending([]))
+
+  func reach() { settle(.success(())) }
+  func fail(_ error: any Error) { settle(.failure(error)) }
+
+  func wait() async throws {
+    try await withCheckedThrowingContinuation { continuation in
+      let result: Result<Void, any Error>? = state.withLock { state in
+        switch state {
+        case .pending(let waiting):
+          state = .pending(waiting + [continuation])
+          return nil
+        case .done(let result): return result
+        }
+      }
+      if let result { continuation.resume(with: result) }
+    }
+  }
+
+  private func settle(_ result: Result<Void, any Error>) {
+    let waiting: [CheckedContinuation<Void, any Error>] = state.withLock { state in
+      guard case .pending(let waiting) = state else { return [] }
+      state = .done(result)
+      return waiting
+    }
+    for continuation in waiting { continuation.resume(with: result) }
+  }
+}

@@ -1,0 +1,40 @@
+import Hummingbird
+package import SheafModel
+
+/// The one table from kinds of failure to HTTP statuses.
+extension SheafError.Kind {
+  /// Code of the HTTP status that tells of a failure of this kind.
+  package var statusCode: Int {
+    switch self {
+    case .notFound, .noAttribute, .noSuchAddress: 404
+    case .exists, .notEmpty, .tooManyLinks, .crossDevice, .busy: 409
+    case .accessDenied, .notPermitted, .readOnly: 403
+    case .invalid, .notDirectory, .isDirectory, .nameTooLong, .badDescriptor: 400
+    case .tooLarge, .attributeTooLarge: 413
+    case .noSpace: 507
+    case .notSupported: 501
+    case .inputOutput, .corrupt, .newerFormat: 500
+    case .unavailable: 503
+    }
+  }
+}
+
+extension SheafError {
+  /// A response that tells of this failure: the table's status, and the error itself as JSON.
+  func response() -> Response {
+    (try? Response.json(self, status: .init(code: kind.statusCode))) ?? Response(status: .internalServerError)
+  }
+
+  /// Any failure as one of the kinds; what is not Sheaf's own is a failure of input or output.
+  init(any error: any Error) {
+    switch error {
+    case let error as SheafError: self = error
+    case let error as any HTTPResponseError where error.status == .notFound:
+      self = SheafError(.notFound, reason: "the API has no such resource")
+    case let error as any HTTPResponseError where error.status == .contentTooLarge:
+      self = SheafError(.invalid, reason: "the request is too large")
+    case is any HTTPResponseError: self = SheafError(.invalid, reason: "the request makes no sense")
+    default: self = SheafError(.inputOutput, reason: "\(error)".printable)
+    }
+  }
+}

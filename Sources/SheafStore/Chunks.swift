@@ -1,0 +1,69 @@
+internal import Crypto
+internal import Foundation
+internal import GRDB
+internal import SheafModel
+
+/// SHA-256 of a chunk's bytes.
+package struct ChunkHash: Hashable, Sendable {
+  package let bytes: [UInt8]
+
+  package init(of data: UnsafeRawBufferPointer) {
+    var hasher = SHA256()
+    hasher.update(bufferPointer: data)
+    bytes = Array(hasher.finalize())
+  }
+
+  fileprivate init(bytes: [UInt8]) { self.bytes = bytes }
+}
+
+extension StoreTransaction {
+  /// The chunk with these contents.
+  package func chunk(hash: ChunkHash) throws -> Int64? {
+    try first("SELECT id FROM chunks WHERE hash = ?", [Data(hash.bytes)]) { $0[0] as Int64 }
+  }
+
+  /// Stores a chunk; `bytes` are copied by SQLite.
+  package func insertChunk(_ id: Int64, hash: ChunkHash, bytes: UnsafeRawBufferPointer) throws {
+    let data =
+      bytes.isEmpty
+      ? Data()
+      : Data(bytesNoCopy: UnsafeMutableRawPointer(mutating: bytes.baseAddress!), count: bytes.count, deallocator: .none)
+    try run(
+      "INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,0,?)",
+      [id, Data(hash.bytes), bytes.count, data])
+  }
+
+  /// The chunk's bytes.
+  ///
+  /// - Throws: ``SheafError`` of kind `corrupt` where it is missing or its encoding unknown.
+  package func chunkBytes(_ id: Int64) throws -> [UInt8] {
+    let bytes = try first("SELECT data, encoding FROM chunks WHERE id = ?", [id]) { row in
+      guard row[1] as Int64 == 0 else { throw SheafError(.corrupt, subject: "chunk \(id)") }
+      return try row.bytes(0)
+    }
+    guard let bytes else {
+      throw SheafError(.corrupt, subject: "chunk \(id)", reason: "is missing", advice: "run sheaf check")
+    }
+    return bytes
+  }
+
+  package func deleteChunk(_ id: Int64) throws { try run("DELETE FROM chunks WHERE id = ?", [id]) }
+
+  /// Ids of all chunks, ascending.
+  package func chunkIDs(_ body: (Int64) throws -> Void) throws {
+    try each("SELECT id FROM chunks ORDER BY id", []) {
+      try body($0[0])
+      return true
+    }
+  }
+
+  /// The stored contents of every inode and version: the roots from which chunks are reached.
+  package func contents(_ body: (StoredContent) throws -> Void) throws {
+    for table in ["inodes", "versions"] {
+      try each("SELECT content FROM \(table) WHERE content IS NOT NULL", []) {
+        try body(StoredContent(encoded: $0.bytes(0)))
+        return true
+      }
+    }
+  }
+}

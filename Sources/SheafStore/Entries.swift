@@ -1,0 +1,97 @@
+internal import Foundation
+internal import GRDB
+internal import SheafModel
+
+/// A row of `entries`: a name in a folder.
+package struct EntryRow: Hashable, Sendable {
+  package let parent: Int64
+  /// Position in the folder's order, derived from the name; the cookie of readdir(3).
+  package let hash: Int64
+  package let name: [UInt8]
+  package var ino: Int64
+  /// Whether the inode has an older name.
+  package var isExtra: Bool
+
+  package init(parent: Int64, hash: Int64, name: [UInt8], ino: Int64, isExtra: Bool = false) {
+    self.parent = parent
+    self.hash = hash
+    self.name = name
+    self.ino = ino
+    self.isExtra = isExtra
+  }
+
+  fileprivate init(_ row: Row) throws {
+    parent = row[0]
+    hash = row[1]
+    name = try row.bytes(2)
+    ino = row[3]
+    isExtra = row[4] as Int64 != 0
+  }
+}
+
+/// The order of names in folders: a keyed hash, so that a folder's cookies stay valid while entries come and go.
+package struct NameHash: Sendable {
+  private let key: UInt64
+
+  package init(key: Int64) { self.key = UInt64(bitPattern: key) }
+
+  /// Positive and at least 3: 1 and 2 are the cookies of `.` and `..`.
+  package func callAsFunction(_ name: [UInt8]) -> Int64 {
+    var hash: UInt64 = key ^ 0xCBF2_9CE4_8422_2325
+    for byte in name { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    hash = (hash ^ (hash >> 33)) &* 0xFF51_AFD7_ED55_8CCD ^ key
+    hash = (hash ^ (hash >> 33)) &* 0xC4CE_B9FE_1A85_EC53
+    return max(3, Int64(bitPattern: (hash ^ (hash >> 33)) >> 1))
+  }
+}
+
+extension StoreTransaction {
+  private static let columns = "parent, hash, name, ino, extra"
+
+  package func entry(_ parent: Int64, hash: Int64, name: [UInt8]) throws -> EntryRow? {
+    try first(
+      "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash = ? AND name = ?", [parent, hash, Data(name)],
+      EntryRow.init)
+  }
+
+  /// The entries after `hash` in the folder's order, about `limit` of them; names of one hash are never parted.
+  package func entries(_ parent: Int64, after hash: Int64, limit: Int) throws -> [EntryRow] {
+    var rows = try all(
+      "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash > ? ORDER BY hash, name LIMIT ?",
+      [parent, hash, limit], EntryRow.init)
+    if rows.count == limit, let last = rows.last {
+      rows += try all(
+        "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash = ? AND name > ? ORDER BY name",
+        [parent, last.hash, Data(last.name)], EntryRow.init)
+    }
+    return rows
+  }
+
+  package func hasEntries(_ parent: Int64) throws -> Bool {
+    try first("SELECT 1 FROM entries WHERE parent = ? LIMIT 1", [parent]) { _ in true } ?? false
+  }
+
+  /// Another name of `ino` than its oldest.
+  package func extraEntry(_ ino: Int64) throws -> EntryRow? {
+    try first(
+      "SELECT \(Self.columns) FROM entries WHERE ino = ? AND extra = 1 ORDER BY parent, hash, name LIMIT 1", [ino],
+      EntryRow.init)
+  }
+
+  package func insert(_ entry: EntryRow) throws {
+    try run(
+      "INSERT INTO entries (\(Self.columns)) VALUES (?,?,?,?,?)",
+      [entry.parent, entry.hash, Data(entry.name), entry.ino, entry.isExtra ? 1 : 0])
+  }
+
+  package func update(_ entry: EntryRow) throws {
+    try run(
+      "UPDATE entries SET ino = ?, extra = ? WHERE parent = ? AND hash = ? AND name = ?",
+      [entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, Data(entry.name)])
+  }
+
+  package func delete(_ entry: EntryRow) throws {
+    try run(
+      "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", [entry.parent, entry.hash, Data(entry.name)])
+  }
+}

@@ -1,0 +1,162 @@
+package import SheafModel
+
+/// A run of a document's bytes: part of a chunk, or a hole.
+package struct Extent: Hashable, Sendable {
+  /// Row of the chunk; 0 for a hole, which reads as zeros.
+  package var chunk: Int64
+  /// Bytes of the chunk before the run.
+  package var offset: Int64
+  /// Bytes of the run; never 0.
+  package var length: Int64
+
+  package init(chunk: Int64, offset: Int64 = 0, length: Int64) {
+    self.chunk = chunk
+    self.offset = offset
+    self.length = length
+  }
+
+  package static func hole(_ length: Int64) -> Extent { Extent(chunk: 0, length: length) }
+
+  package var isHole: Bool { chunk == 0 }
+
+  /// The run without its first `count` bytes.
+  package func dropping(first count: Int64) -> Extent {
+    Extent(chunk: chunk, offset: isHole ? 0 : offset + count, length: length - count)
+  }
+
+  /// The run's first `count` bytes.
+  package func prefix(_ count: Int64) -> Extent { Extent(chunk: chunk, offset: offset, length: count) }
+}
+
+/// A group of consecutive extents, stored as one chunk of a large document so that versions share it.
+package struct ExtentNode: Hashable, Sendable {
+  /// Row of the chunk that holds the encoded extents.
+  package let chunk: Int64
+  /// Bytes of the document that it covers.
+  package let length: Int64
+  /// Those of them that are not holes.
+  package let data: Int64
+
+  package init(chunk: Int64, length: Int64, data: Int64) {
+    self.chunk = chunk
+    self.length = length
+    self.data = data
+  }
+}
+
+/// The stored form of a document's contents: `content` of inodes and versions (docs/FORMAT.md, "Contents").
+package enum StoredContent: Hashable, Sendable {
+  case extents([Extent])
+  case nodes([ExtentNode])
+
+  package static let empty = StoredContent.extents([])
+
+  /// Bytes of the document.
+  package var length: Int64 {
+    switch self {
+    case .extents(let extents): extents.reduce(0) { $0 + $1.length }
+    case .nodes(let nodes): nodes.reduce(0) { $0 + $1.length }
+    }
+  }
+
+  /// Bytes of the document that are not holes.
+  package var dataLength: Int64 {
+    switch self {
+    case .extents(let extents): extents.reduce(0) { $0 + ($1.isHole ? 0 : $1.length) }
+    case .nodes(let nodes): nodes.reduce(0) { $0 + $1.data }
+    }
+  }
+
+  /// One byte for the form (0 extents, 1 nodes), then LEB128 numbers.
+  package var encoded: [UInt8] {
+    switch self {
+    case .extents(let extents): [0] + Self.encode(extents)
+    case .nodes(let nodes):
+      nodes.reduce(into: [1]) { bytes, node in
+        bytes.append(varint: node.chunk)
+        bytes.append(varint: node.length)
+        bytes.append(varint: node.data)
+      }
+    }
+  }
+
+  /// - Throws: ``SheafError`` of kind `corrupt`.
+  package init(encoded bytes: [UInt8]) throws(SheafError) {
+    guard let form = bytes.first else { throw Self.damaged }
+    var reader = VarintReader(bytes: bytes, position: 1)
+    switch form {
+    case 0: self = .extents(try Self.decode(&reader))
+    case 1:
+      var nodes: [ExtentNode] = []
+      while !reader.isAtEnd {
+        nodes.append(ExtentNode(chunk: try reader.next(), length: try reader.next(), data: try reader.next()))
+      }
+      self = .nodes(nodes)
+    default: throw Self.damaged
+    }
+  }
+
+  /// The bytes of a node's chunk: chunk, offset and length of each extent.
+  package static func encode(_ extents: some Sequence<Extent>) -> [UInt8] {
+    var bytes: [UInt8] = []
+    for extent in extents {
+      bytes.append(varint: extent.chunk)
+      bytes.append(varint: extent.offset)
+      bytes.append(varint: extent.length)
+    }
+    return bytes
+  }
+
+  /// The extents of a node's chunk.
+  package static func decodeNode(_ bytes: [UInt8]) throws(SheafError) -> [Extent] {
+    var reader = VarintReader(bytes: bytes, position: 0)
+    return try decode(&reader)
+  }
+
+  private static func decode(_ reader: inout VarintReader) throws(SheafError) -> [Extent] {
+    var extents: [Extent] = []
+    while !reader.isAtEnd {
+      let extent = Extent(chunk: try reader.next(), offset: try reader.next(), length: try reader.next())
+      guard extent.length > 0 else { throw damaged }
+      extents.append(extent)
+    }
+    return extents
+  }
+
+  fileprivate static let damaged = SheafError(
+    .corrupt, subject: "a document's list of extents", advice: "run sheaf check")
+}
+
+extension [UInt8] {
+  /// Appends an unsigned LEB128 number.
+  fileprivate mutating func append(varint value: Int64) {
+    var rest = UInt64(bitPattern: value)
+    while rest >= 0x80 {
+      append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    append(UInt8(rest))
+  }
+}
+
+private struct VarintReader {
+  let bytes: [UInt8]
+  var position: Int
+
+  var isAtEnd: Bool { position == bytes.count }
+
+  mutating func next() throws(SheafError) -> Int64 {
+    var value: UInt64 = 0
+    var shift: UInt64 = 0
+    while true {
+      guard position < bytes.count, shift < 64 else { throw StoredContent.damaged }
+      let byte = bytes[position]
+      position += 1
+      value |= UInt64(byte & 0x7F) << shift
+      if byte & 0x80 == 0 { break }
+      shift += 7
+    }
+    guard let signed = Int64(exactly: value) else { throw StoredContent.damaged }
+    return signed
+  }
+}

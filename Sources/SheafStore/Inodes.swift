@@ -1,0 +1,148 @@
+internal import Foundation
+internal import GRDB
+package import SheafModel
+
+/// A row of `inodes`: what stat(2) tells of a file, its current contents, and the item that it is.
+package struct InodeRow: Hashable, Sendable {
+  package var ino: Int64
+  /// The item; nil for fifos, sockets and device nodes.
+  package var item: Int64?
+  /// Account in whose tree it lies.
+  package var owner: Int64
+  /// Folder and name of the oldest of its names, kept when the last is removed; 0 for an account's `Documents`.
+  package var parent: Int64
+  package var name: [UInt8]
+  /// Type and permission bits, as in `st_mode`.
+  package var mode: UInt32
+  package var nlink: Int64
+  package var uid: UInt32
+  package var gid: UInt32
+  package var rdev: UInt64
+  package var size: Int64
+  package var atime: Timestamp
+  package var mtime: Timestamp
+  package var ctime: Timestamp
+  /// Contents of a regular file.
+  package var content: StoredContent?
+  /// Target of a symbolic link.
+  package var target: [UInt8]?
+
+  package init(
+    ino: Int64, item: Int64?, owner: Int64, parent: Int64, name: [UInt8], mode: UInt32, nlink: Int64, uid: UInt32,
+    gid: UInt32, rdev: UInt64 = 0, size: Int64 = 0, time: Timestamp, content: StoredContent? = nil,
+    target: [UInt8]? = nil
+  ) {
+    self.ino = ino
+    self.item = item
+    self.owner = owner
+    self.parent = parent
+    self.name = name
+    self.mode = mode
+    self.nlink = nlink
+    self.uid = uid
+    self.gid = gid
+    self.rdev = rdev
+    self.size = size
+    atime = time
+    mtime = time
+    ctime = time
+    self.content = content
+    self.target = target
+  }
+
+  fileprivate init(_ row: Row) throws {
+    ino = row[0]
+    item = row[1]
+    owner = row[2]
+    parent = row[3]
+    name = try row.bytes(4)
+    mode = UInt32(truncatingIfNeeded: row[5] as Int64)
+    nlink = row[6]
+    uid = UInt32(truncatingIfNeeded: row[7] as Int64)
+    gid = UInt32(truncatingIfNeeded: row[8] as Int64)
+    rdev = UInt64(bitPattern: row[9] as Int64)
+    size = row[10]
+    atime = Timestamp(nanoseconds: row[11])
+    mtime = Timestamp(nanoseconds: row[12])
+    ctime = Timestamp(nanoseconds: row[13])
+    let content = try row.bytes(14)
+    self.content = content.isEmpty ? nil : try StoredContent(encoded: content)
+    let target = try row.bytes(15)
+    self.target = target.isEmpty ? nil : target
+  }
+}
+
+extension StoreTransaction {
+  private static let columns =
+    "ino, item, owner, parent, name, mode, nlink, uid, gid, rdev, size, atime, mtime, ctime, content, target"
+
+  package func inode(_ ino: Int64) throws -> InodeRow? {
+    try first("SELECT \(Self.columns) FROM inodes WHERE ino = ?", [ino], InodeRow.init)
+  }
+
+  package func inode(item: Int64) throws -> InodeRow? {
+    try first("SELECT \(Self.columns) FROM inodes WHERE item = ?", [item], InodeRow.init)
+  }
+
+  package func insert(_ inode: InodeRow) throws {
+    try run(
+      "INSERT INTO inodes (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+      [
+        inode.ino, inode.item, inode.owner, inode.parent, Data(inode.name), Int64(inode.mode), inode.nlink,
+        Int64(inode.uid), Int64(inode.gid), Int64(bitPattern: inode.rdev), inode.size, inode.atime.nanoseconds,
+        inode.mtime.nanoseconds, inode.ctime.nanoseconds, inode.content.map { Data($0.encoded) },
+        inode.target.map { Data($0) },
+      ])
+  }
+
+  /// Writes every column but `rdev` and `target`, which never change.
+  package func update(_ inode: InodeRow) throws {
+    try run(
+      """
+      UPDATE inodes SET item = ?, owner = ?, parent = ?, name = ?, mode = ?, nlink = ?, uid = ?, gid = ?, size = ?,
+        atime = ?, mtime = ?, ctime = ?, content = ? WHERE ino = ?
+      """,
+      [
+        inode.item, inode.owner, inode.parent, Data(inode.name), Int64(inode.mode), inode.nlink, Int64(inode.uid),
+        Int64(inode.gid), inode.size, inode.atime.nanoseconds, inode.mtime.nanoseconds, inode.ctime.nanoseconds,
+        inode.content.map { Data($0.encoded) }, inode.ino,
+      ])
+  }
+
+  /// Writes the times and link count of a folder whose entries changed.
+  package func touch(folder ino: Int64, time: Timestamp, nlink: Int64) throws {
+    try run(
+      "UPDATE inodes SET mtime = ?, ctime = ?, nlink = ? WHERE ino = ?",
+      [time.nanoseconds, time.nanoseconds, nlink, ino])
+  }
+
+  package func setAccessTime(_ time: Timestamp, ino: Int64) throws {
+    try run("UPDATE inodes SET atime = ? WHERE ino = ?", [time.nanoseconds, ino])
+  }
+
+  /// Removes the inode and its extended attributes.
+  package func deleteInode(_ ino: Int64) throws {
+    try run("DELETE FROM xattrs WHERE ino = ?", [ino])
+    try run("DELETE FROM inodes WHERE ino = ?", [ino])
+  }
+
+  // MARK: - Extended attributes
+
+  package func xattr(_ ino: Int64, _ name: [UInt8]) throws -> [UInt8]? {
+    try first("SELECT value FROM xattrs WHERE ino = ? AND name = ?", [ino, Data(name)]) { try $0.bytes(0) }
+  }
+
+  package func xattrs(_ ino: Int64) throws -> [(name: [UInt8], value: [UInt8])] {
+    try all("SELECT name, value FROM xattrs WHERE ino = ? ORDER BY name", [ino]) { (try $0.bytes(0), try $0.bytes(1)) }
+  }
+
+  package func setXattr(_ ino: Int64, _ name: [UInt8], _ value: [UInt8]) throws {
+    try run(
+      "INSERT INTO xattrs (ino, name, value) VALUES (?,?,?) ON CONFLICT DO UPDATE SET value = excluded.value",
+      [ino, Data(name), Data(value)])
+  }
+
+  package func removeXattr(_ ino: Int64, _ name: [UInt8]) throws {
+    try run("DELETE FROM xattrs WHERE ino = ? AND name = ?", [ino, Data(name)])
+  }
+}

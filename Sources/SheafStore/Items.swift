@@ -1,0 +1,119 @@
+package import Foundation
+internal import GRDB
+package import SheafModel
+
+/// What an item is.
+package enum ItemKind: Int64, Sendable {
+  case document = 1
+  case folder = 2
+  case symbolicLink = 3
+
+  /// The word of the API: `document`, `folder`, `symlink`.
+  package var word: String {
+    switch self {
+    case .document: "document"
+    case .folder: "folder"
+    case .symbolicLink: "symlink"
+    }
+  }
+}
+
+/// A row of `items`: the identity that outlives inodes.
+package struct ItemRow: Hashable, Sendable {
+  package let id: Int64
+  package let uuid: UUID
+  package let kind: ItemKind
+  package var owner: Int64
+  package let created: Timestamp
+  /// Number of the current version; 0 before any.
+  package var version: Int64
+  /// Highest number ever given.
+  package var lastVersion: Int64
+  /// Whether it is a temporary, lock or backup file that no event speaks of.
+  package var isQuiet = false
+
+  package init(id: Int64, uuid: UUID, kind: ItemKind, owner: Int64, created: Timestamp) {
+    self.id = id
+    self.uuid = uuid
+    self.kind = kind
+    self.owner = owner
+    self.created = created
+    version = 0
+    lastVersion = 0
+  }
+
+  fileprivate init(_ row: Row) throws {
+    id = row[0]
+    uuid = UUID(bytes: try row.bytes(1))
+    guard let kind = ItemKind(rawValue: row[2]) else { throw SheafError(.corrupt, subject: "item \(id)") }
+    self.kind = kind
+    owner = row[3]
+    created = Timestamp(nanoseconds: row[4])
+    version = row[5]
+    lastVersion = row[6]
+    isQuiet = row[7] as Int64 != 0
+  }
+}
+
+extension UUID {
+  /// - Parameter bytes: 16 bytes.
+  package init(bytes: [UInt8]) {
+    self = bytes.withUnsafeBytes { raw in
+      var uuid = nullUUID
+      withUnsafeMutableBytes(of: &uuid) { $0.copyBytes(from: raw.prefix(16)) }
+      return UUID(uuid: uuid)
+    }
+  }
+
+  /// A time-ordered UUID (RFC 9562, version 7), so that new rows of its index lie together.
+  package static func timeOrdered(_ time: Timestamp) -> UUID {
+    var bytes = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
+    let milliseconds = UInt64(max(0, time.nanoseconds / 1_000_000))
+    for index in 0..<6 { bytes[index] = UInt8(truncatingIfNeeded: milliseconds >> UInt64(40 - 8 * index)) }
+    bytes[6] = 0x70 | (bytes[6] & 0x0F)
+    bytes[8] = 0x80 | (bytes[8] & 0x3F)
+    return UUID(bytes: bytes)
+  }
+
+  /// The 16 bytes, as stored.
+  package var bytes: [UInt8] { withUnsafeBytes(of: uuid) { Array($0) } }
+
+  /// The text of `user.sheaf.id`: lower case.
+  package var text: String { uuidString.lowercased() }
+}
+
+private let nullUUID: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+extension StoreTransaction {
+  private static let columns = "id, uuid, kind, owner, created, version, last_version, quiet"
+
+  package func item(_ id: Int64) throws -> ItemRow? {
+    try first("SELECT \(Self.columns) FROM items WHERE id = ?", [id], ItemRow.init)
+  }
+
+  package func item(uuid: UUID) throws -> ItemRow? {
+    try first("SELECT \(Self.columns) FROM items WHERE uuid = ?", [Data(uuid.bytes)], ItemRow.init)
+  }
+
+  package func insert(_ item: ItemRow) throws {
+    try run(
+      "INSERT INTO items (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?)",
+      [
+        item.id, Data(item.uuid.bytes), item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
+        item.lastVersion, item.isQuiet ? 1 : 0,
+      ])
+  }
+
+  package func update(_ item: ItemRow) throws {
+    try run(
+      "UPDATE items SET owner = ?, version = ?, last_version = ?, quiet = ? WHERE id = ?",
+      [item.owner, item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.id])
+  }
+
+  /// Removes the item and its versions.
+  package func deleteItem(_ id: Int64) throws {
+    try run("DELETE FROM versions WHERE item = ?", [id])
+    try run("DELETE FROM pending_events WHERE item = ?", [id])
+    try run("DELETE FROM items WHERE id = ?", [id])
+  }
+}

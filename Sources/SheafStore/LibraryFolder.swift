@@ -1,0 +1,62 @@
+internal import Foundation
+internal import Glibc
+internal import SheafModel
+
+/// The folder that holds a library, and what can be told of the file before SQLite opens it.
+enum LibraryFolder {
+  /// Makes the folder (0700) and the file (0600) where they are missing, and takes others' rights from the file.
+  static func prepare(for path: String) throws(SheafError) {
+    let folder = (path as NSString).deletingLastPathComponent
+    var made: [String] = []
+    var missing = folder
+    while !missing.isEmpty, access(missing, F_OK) != 0, errno == ENOENT {
+      made.append(missing)
+      missing = (missing as NSString).deletingLastPathComponent
+    }
+    for each in made.reversed() where mkdir(each, 0o700) != 0 && errno != EEXIST {
+      throw SheafError(systemError: errno, subject: each)
+    }
+    // An empty file is a valid empty database; made here so that it never exists with other rights.
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
+    fchmod(descriptor, 0o600)
+    close(descriptor)
+  }
+
+  /// Reads `application_id` and `user_version` from the file's header (SQLite file format, 1.3).
+  ///
+  /// - Throws: `newerFormat`; `corrupt` for a file that is no library. Nothing is written.
+  static func checkHeader(of path: String) throws(SheafError) {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
+    // Closing is safe here: SQLite holds no POSIX lock on the file yet that this would drop.
+    defer { close(descriptor) }
+    var header = [UInt8](repeating: 0, count: 100)
+    let count = read(descriptor, &header, 100)
+    guard count >= 0 else { throw SheafError(systemError: errno, subject: path) }
+    if count == 0 { return }
+    func number(at offset: Int) -> Int32 {
+      Int32(bitPattern: header[offset..<(offset + 4)].reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+    }
+    let version = number(at: 60)
+    let application = number(at: 68)
+    guard count == 100, header.starts(with: Array("SQLite format 3\0".utf8)),
+      application == Schema.applicationID || (application == 0 && version == 0)
+    else { throw SheafError(.corrupt, subject: path, reason: "is not a library of Sheaf", advice: "name another file") }
+    guard version <= Schema.version else {
+      throw SheafError(
+        .newerFormat, subject: path,
+        reason: "was written by a newer version of Sheaf (format \(version), this program knows \(Schema.version))",
+        advice: "update Sheaf; the file was not touched")
+    }
+  }
+
+  /// Makes the names in the folder of `path` durable.
+  static func sync(containing path: String) throws(SheafError) {
+    let folder = (path as NSString).deletingLastPathComponent
+    let descriptor = open(folder.isEmpty ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: folder) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: folder) }
+  }
+}

@@ -1,0 +1,54 @@
+internal import Foundation
+internal import Glibc
+package import SheafModel
+
+/// The exclusive lock by which one process owns a library: flock(2) on a file beside it that names the process.
+package final class LibraryLock: Sendable {
+  private let descriptor: Int32
+
+  /// Takes the lock without waiting.
+  ///
+  /// - Throws: ``SheafError`` of kind `busy` that names the owner's process id; `inputOutput`, `accessDenied`, `noSpace`.
+  package init(path: String, library: String) throws(SheafError) {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      let code = errno
+      close(descriptor)
+      guard code == EWOULDBLOCK else { throw SheafError(systemError: code, subject: path) }
+      throw SheafError(
+        .busy, subject: library, reason: "is in use by process \(Self.owner(path: path).map(String.init) ?? "unknown")",
+        advice: "use the mounts of that process, or end it first")
+    }
+    self.descriptor = descriptor
+    let text = "\(getpid())\n"
+    ftruncate(descriptor, 0)
+    _ = text.withCString { pwrite(descriptor, $0, strlen($0), 0) }
+  }
+
+  deinit { close(descriptor) }
+
+  /// The process that wrote its id into the lock's file last.
+  package static func owner(path: String) -> Int32? {
+    (try? String(contentsOfFile: path, encoding: .utf8)).flatMap {
+      Int32($0.trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+  }
+}
+
+extension SheafError {
+  /// An errno of a call on the library's own files, with the text of strerror(3).
+  package init(systemError code: Int32, subject: String) {
+    let kind: Kind =
+      switch code {
+      case ENOSPC, EDQUOT: .noSpace
+      case EACCES, EPERM: .accessDenied
+      case ENOENT: .notFound
+      case EEXIST: .exists
+      case ENOTDIR: .notDirectory
+      case EROFS: .readOnly
+      default: .inputOutput
+      }
+    self.init(kind, subject: subject, reason: String(cString: strerror(code)))
+  }
+}

@@ -1,0 +1,157 @@
+internal import GRDB
+
+/// The file format: what docs/FORMAT.md describes, table by table.
+enum Schema {
+  /// `application_id` of a library: "SHEF".
+  static let applicationID: Int32 = 0x5348_4546
+
+  /// The `user_version` that this program writes; one more than the number of older formats.
+  static let version: Int32 = 1
+
+  /// The statements that bring a file from each `user_version` to the next; the first makes a new library.
+  static let migrations: [String] = [versionOne]
+
+  private static let versionOne = """
+    CREATE TABLE settings (
+      key TEXT PRIMARY KEY NOT NULL,
+      value ANY NOT NULL
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE accounts (
+      id INTEGER PRIMARY KEY,
+      handle TEXT NOT NULL UNIQUE,
+      name TEXT NOT NULL,
+      created INTEGER NOT NULL,
+      documents INTEGER NOT NULL UNIQUE
+    ) STRICT;
+
+    CREATE TABLE items (
+      id INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
+      kind INTEGER NOT NULL CHECK (kind IN (1, 2, 3)),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
+      created INTEGER NOT NULL,
+      version INTEGER NOT NULL DEFAULT 0,
+      last_version INTEGER NOT NULL DEFAULT 0,
+      conflict INTEGER,
+      quiet INTEGER NOT NULL DEFAULT 0 CHECK (quiet IN (0, 1)),
+      CHECK (version <= last_version)
+    ) STRICT;
+
+    CREATE TABLE inodes (
+      ino INTEGER PRIMARY KEY,
+      item INTEGER UNIQUE REFERENCES items (id),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
+      parent INTEGER NOT NULL,
+      name BLOB NOT NULL,
+      mode INTEGER NOT NULL,
+      nlink INTEGER NOT NULL,
+      uid INTEGER NOT NULL,
+      gid INTEGER NOT NULL,
+      rdev INTEGER NOT NULL DEFAULT 0,
+      size INTEGER NOT NULL DEFAULT 0,
+      atime INTEGER NOT NULL,
+      mtime INTEGER NOT NULL,
+      ctime INTEGER NOT NULL,
+      content BLOB,
+      target BLOB
+    ) STRICT;
+
+    CREATE TABLE entries (
+      parent INTEGER NOT NULL,
+      hash INTEGER NOT NULL,
+      name BLOB NOT NULL,
+      ino INTEGER NOT NULL REFERENCES inodes (ino),
+      extra INTEGER NOT NULL DEFAULT 0,
+      PRIMARY KEY (parent, hash, name)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX entries_extra ON entries (ino) WHERE extra = 1;
+
+    CREATE TABLE xattrs (
+      ino INTEGER NOT NULL REFERENCES inodes (ino),
+      name BLOB NOT NULL,
+      value BLOB NOT NULL,
+      PRIMARY KEY (ino, name)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE versions (
+      item INTEGER NOT NULL REFERENCES items (id),
+      number INTEGER NOT NULL CHECK (number > 0),
+      time INTEGER NOT NULL,
+      author INTEGER NOT NULL REFERENCES accounts (id),
+      size INTEGER NOT NULL CHECK (size >= 0),
+      cause INTEGER NOT NULL CHECK (cause BETWEEN 1 AND 6),
+      base INTEGER,
+      label TEXT,
+      content BLOB NOT NULL,
+      open INTEGER NOT NULL DEFAULT 0 CHECK (open IN (0, 1)),
+      PRIMARY KEY (item, number)
+    ) STRICT, WITHOUT ROWID;
+    CREATE UNIQUE INDEX versions_label ON versions (item, label) WHERE label IS NOT NULL;
+    CREATE INDEX versions_open ON versions (item) WHERE open = 1;
+
+    CREATE TABLE chunks (
+      id INTEGER PRIMARY KEY,
+      hash BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),
+      size INTEGER NOT NULL,
+      encoding INTEGER NOT NULL DEFAULT 0,
+      data BLOB NOT NULL
+    ) STRICT;
+
+    CREATE TABLE deleted (
+      ino INTEGER PRIMARY KEY REFERENCES inodes (ino),
+      parent INTEGER NOT NULL,
+      name BLOB NOT NULL,
+      time INTEGER NOT NULL,
+      actor INTEGER NOT NULL REFERENCES accounts (id)
+    ) STRICT;
+    CREATE INDEX deleted_parent ON deleted (parent, name);
+    CREATE INDEX deleted_time ON deleted (time);
+
+    CREATE TABLE shares (
+      id INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
+      item INTEGER NOT NULL UNIQUE REFERENCES items (id),
+      token BLOB NOT NULL UNIQUE CHECK (length(token) >= 16),
+      title TEXT NOT NULL,
+      public_permission INTEGER NOT NULL DEFAULT 0 CHECK (public_permission IN (0, 1, 2)),
+      allow_invites INTEGER NOT NULL DEFAULT 0,
+      allow_requests INTEGER NOT NULL DEFAULT 0,
+      active INTEGER NOT NULL DEFAULT 1,
+      created INTEGER NOT NULL
+    ) STRICT;
+
+    CREATE TABLE participants (
+      share INTEGER NOT NULL REFERENCES shares (id),
+      account INTEGER NOT NULL REFERENCES accounts (id),
+      role INTEGER NOT NULL CHECK (role BETWEEN 1 AND 4),
+      permission INTEGER NOT NULL CHECK (permission IN (1, 2)),
+      acceptance INTEGER NOT NULL CHECK (acceptance IN (1, 2, 3)),
+      name BLOB,
+      since INTEGER NOT NULL,
+      PRIMARY KEY (share, account)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE events (
+      sequence INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL,
+      type TEXT NOT NULL,
+      time INTEGER NOT NULL,
+      actor INTEGER NOT NULL REFERENCES accounts (id),
+      item INTEGER NOT NULL,
+      data TEXT NOT NULL
+    ) STRICT;
+
+    CREATE TABLE pending_events (
+      id INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL,
+      type TEXT NOT NULL,
+      time INTEGER NOT NULL,
+      actor INTEGER NOT NULL REFERENCES accounts (id),
+      item INTEGER NOT NULL,
+      data TEXT NOT NULL,
+      process INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX pending_events_item ON pending_events (item);
+    """
+}

@@ -1,0 +1,233 @@
+internal import Foundation
+internal import GRDB
+internal import Glibc
+internal import Synchronization
+package import SheafModel
+
+/// A library file: SQLite in WAL mode, one writer, and the files beside it.
+///
+/// Rules that never break (docs/ARCHITECTURE.md):
+/// - 1. One change, one transaction: ``write(_:_:)`` commits all rows of a change or none.
+/// - 3. What returned is safe: a commit is in the kernel before ``write(_:_:)`` returns, so it survives the end of the
+///   process; ``sync()`` makes it survive power loss. SQLite's log is checksummed frame by frame, so what survives is
+///   always a whole prefix of the transactions.
+package final class Store: Sendable {
+  package let path: String
+  package let reserve: Reserve
+
+  private let pool: DatabasePool
+  /// Copies the log into the file without making the writer wait.
+  private let checkpointer: DatabaseQueue
+  private let logDescriptor: Int32
+  /// Transactions committed, and how many of them are known to be on the disk.
+  private let committed = Atomic<Int>(0)
+  private let durable = Mutex<Int>(0)
+  private let lock: LibraryLock
+
+  /// Bytes of the log past which ``maintain()`` copies it into the file.
+  private static let checkpointThreshold: Int64 = 4 << 20
+
+  /// Opens or makes the library file at `path` and takes its lock at `lockPath`.
+  ///
+  /// - Throws: ``SheafError``: `busy`, `newerFormat` (the file is not touched), `corrupt`, `noSpace`, `inputOutput`.
+  package init(path: String, lockPath: String) throws(SheafError) {
+    self.path = path
+    try LibraryFolder.prepare(for: path)
+    lock = try LibraryLock(path: lockPath, library: path)
+    try LibraryFolder.checkHeader(of: path)
+    let (pool, checkpointer) = try Self.storeErrors {
+      let pool = try DatabasePool(path: path, configuration: Self.configuration)
+      try Migrator.migrate(pool, path: path)
+      var configuration = Configuration()
+      configuration.busyMode = .timeout(5)
+      configuration.prepareDatabase {
+        try $0.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0")
+      }
+      return (pool, try DatabaseQueue(path: path, configuration: configuration))
+    }
+    self.pool = pool
+    self.checkpointer = checkpointer
+    logDescriptor = Glibc.open(path + "-wal", O_RDWR | O_CLOEXEC)
+    guard logDescriptor >= 0 else { throw SheafError(systemError: errno, subject: path + "-wal") }
+    reserve = Reserve(path: path + "-reserve")
+    try LibraryFolder.sync(containing: path)
+    reserve.establish()
+  }
+
+  deinit { Glibc.close(logDescriptor) }
+
+  private static var configuration: Configuration {
+    var configuration = Configuration()
+    configuration.maximumReaderCount = 3
+    configuration.busyMode = .timeout(5)
+    configuration.foreignKeysEnabled = false
+    configuration.prepareDatabase { database in
+      // NORMAL: the log is synced before a checkpoint and by sync(), not at each commit; rule 3 needs no more.
+      try database.execute(
+        sql: """
+          PRAGMA auto_vacuum = INCREMENTAL;
+          PRAGMA synchronous = NORMAL;
+          PRAGMA wal_autocheckpoint = 0;
+          PRAGMA journal_size_limit = 67108864;
+          PRAGMA cache_size = -16384;
+          PRAGMA temp_store = MEMORY;
+          """)
+    }
+    return configuration
+  }
+
+  // MARK: - Transactions
+
+  /// Runs `body` in one transaction named `step`; all of it is committed when this returns, nothing when it throws.
+  ///
+  /// Calls must not nest. The commit survives the end of the process; see ``sync()`` for power loss.
+  package func write<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value
+  {
+    try Self.storeErrors {
+      try pool.writeWithoutTransaction { database in
+        try Faults.pass(.begin(step))
+        var result: Value?
+        try database.inTransaction(.immediate) {
+          result = try body(StoreTransaction(database))
+          try Faults.pass(.commit(step))
+          return .commit
+        }
+        committed.add(1, ordering: .releasing)
+        // Only a kill means something here: what is committed is done, and is answered as done.
+        do { try Faults.pass(.committed(step)) } catch {}
+        return result!
+      }
+    }
+  }
+
+  /// Runs `body` on the writer's connection, which sees everything committed; it must only read.
+  package func read<Value>(_ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value {
+    try Self.storeErrors { try pool.writeWithoutTransaction { try body(StoreTransaction($0)) } }
+  }
+
+  /// Runs `body` on one moment's state while writing goes on; it must only read.
+  package func snapshot<Value>(_ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value {
+    try Self.storeErrors { try pool.read { try body(StoreTransaction($0)) } }
+  }
+
+  // MARK: - Durability
+
+  /// Makes everything committed before the call survive power loss: fdatasync(2) of the log.
+  package func sync() throws(SheafError) {
+    let target = committed.load(ordering: .acquiring)
+    try durable.withLock { (done) throws(SheafError) in
+      guard done < target else { return }
+      try Faults.pass(.logSync)
+      // What others committed meanwhile goes along, so that waiting threads share one sync.
+      let reached = committed.load(ordering: .acquiring)
+      guard fdatasync(logDescriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
+      done = reached
+    }
+  }
+
+  /// Whether everything committed survives power loss.
+  package var isDurable: Bool { durable.withLock { $0 } >= committed.load(ordering: .acquiring) }
+
+  /// Syncs what is not durable yet, and copies a long log into the file; meant for a thread of its own.
+  package func maintain() throws(SheafError) {
+    try sync()
+    var status = stat()
+    guard fstat(logDescriptor, &status) == 0, status.st_size > Self.checkpointThreshold else { return }
+    try checkpoint()
+  }
+
+  /// Copies the log into the file as far as readers allow (SQLite's passive checkpoint).
+  package func checkpoint() throws(SheafError) {
+    try Faults.pass(.checkpoint)
+    try Self.storeErrors { try checkpointer.writeWithoutTransaction { _ = try $0.checkpoint(.passive) } }
+  }
+
+  /// Makes everything durable, leaves one file without a log, and closes the connections.
+  package func close() throws(SheafError) {
+    try sync()
+    try Self.storeErrors {
+      try checkpointer.close()
+      pool.writeWithoutTransaction { _ = try? $0.checkpoint(.truncate) }
+      try pool.close()
+    }
+  }
+
+  // MARK: - Whole-file work
+
+  /// What SQLite's `integrity_check` finds; empty for a sound file.
+  package func integrityProblems() throws(SheafError) -> [String] {
+    try Self.storeErrors {
+      try checkpointer.writeWithoutTransaction { try String.fetchAll($0, sql: "PRAGMA integrity_check(20)") }
+    }.filter { $0 != "ok" }.map { "SQLite: \($0)" }
+  }
+
+  /// Gives free pages back to the disk.
+  package func shrink() throws(SheafError) {
+    try Faults.pass(.shrink)
+    try Self.storeErrors {
+      try pool.writeWithoutTransaction { database in
+        while try Int.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0 > 0 {
+          // Some pages at a time, so that a full disk needs little log.
+          let before = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
+          _ = try Row.fetchAll(database, sql: "PRAGMA incremental_vacuum(2000)")
+          if try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0 >= before { break }
+          _ = try? database.checkpoint(.truncate)
+        }
+        _ = try? database.checkpoint(.truncate)
+      }
+    }
+  }
+
+  /// Copies one moment's state to `destination`, an SQLite file that does not exist yet, and makes it durable.
+  package func backup(to destination: String, progress: (SheafModel.Progress) -> Void) throws(SheafError) {
+    let descriptor = Glibc.open(destination, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: destination) }
+    Glibc.close(descriptor)
+    do throws(SheafError) {
+      try Self.storeErrors {
+        var configuration = Configuration()
+        configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+        let copy = try DatabaseQueue(path: destination, configuration: configuration)
+        try withoutActuallyEscaping(progress) { progress in
+          try pool.backup(to: copy, pagesPerStep: 1000) {
+            progress(SheafModel.Progress(done: Int64($0.completedPageCount), total: Int64($0.totalPageCount)))
+          }
+        }
+        try copy.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = DELETE") }
+        try copy.close()
+      }
+      try LibraryFolder.sync(containing: destination)
+    } catch {
+      unlink(destination)
+      throw error
+    }
+  }
+
+  /// Bytes that the library's files take on the disk.
+  package var fileBytes: Int64 {
+    ["", "-wal", "-shm", "-reserve"].reduce(0) { total, suffix in
+      var status = stat()
+      return stat(path + suffix, &status) == 0 ? total + Int64(status.st_blocks) * 512 : total
+    }
+  }
+
+  /// Turns SQLite's errors into ``SheafError``.
+  private static func storeErrors<Value>(_ body: () throws -> Value) throws(SheafError) -> Value {
+    do {
+      return try body()
+    } catch let error as SheafError {
+      throw error
+    } catch let error as DatabaseError {
+      let kind: SheafError.Kind =
+        switch error.resultCode {
+        case .SQLITE_FULL: .noSpace
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB: .corrupt
+        case .SQLITE_READONLY: .readOnly
+        default: .inputOutput
+        }
+      throw SheafError(kind, subject: "the library", reason: kind == .noSpace ? nil : error.message)
+    } catch {
+      throw SheafError(.inputOutput, subject: "the library", reason: "\(error)")
+    }
+  }
+}

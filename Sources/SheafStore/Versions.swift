@@ -1,0 +1,141 @@
+internal import Foundation
+internal import GRDB
+package import SheafModel
+
+/// A row of `versions`.
+package struct VersionRow: Hashable, Sendable {
+  package let item: Int64
+  package let number: Int64
+  package var time: Timestamp
+  package var author: Int64
+  package var size: Int64
+  package var cause: VersionCause
+  package var base: Int64?
+  package var label: String?
+  package var content: StoredContent
+  /// Whether its editing session is still going on.
+  package var isOpen: Bool
+
+  package init(
+    item: Int64, number: Int64, time: Timestamp, author: Int64, size: Int64, cause: VersionCause, base: Int64?,
+    content: StoredContent, isOpen: Bool
+  ) {
+    self.item = item
+    self.number = number
+    self.time = time
+    self.author = author
+    self.size = size
+    self.cause = cause
+    self.base = base
+    self.content = content
+    self.isOpen = isOpen
+  }
+
+  fileprivate init(_ row: Row) throws {
+    item = row[0]
+    number = row[1]
+    time = Timestamp(nanoseconds: row[2])
+    author = row[3]
+    size = row[4]
+    cause = try VersionCause(code: row[5])
+    base = row[6]
+    label = row[7]
+    content = try StoredContent(encoded: row.bytes(8))
+    isOpen = row[9] as Int64 != 0
+  }
+}
+
+extension VersionCause {
+  /// The number that stands for the cause in the file: its place in `allCases`, from 1.
+  var code: Int64 { Int64(Self.allCases.firstIndex(of: self)! + 1) }
+
+  init(code: Int64) throws {
+    guard (1...Int64(Self.allCases.count)).contains(code) else { throw SheafError(.corrupt, subject: "cause \(code)") }
+    self = Self.allCases[Int(code) - 1]
+  }
+}
+
+extension StoreTransaction {
+  private static let columns = "item, number, time, author, size, cause, base, label, content, open"
+
+  package func version(_ item: Int64, _ number: Int64) throws -> VersionRow? {
+    try first("SELECT \(Self.columns) FROM versions WHERE item = ? AND number = ?", [item, number], VersionRow.init)
+  }
+
+  /// The item's versions, oldest first.
+  package func versions(_ item: Int64) throws -> [VersionRow] {
+    try all("SELECT \(Self.columns) FROM versions WHERE item = ? ORDER BY number", [item], VersionRow.init)
+  }
+
+  /// The item's latest version before `number`.
+  package func version(_ item: Int64, before number: Int64) throws -> VersionRow? {
+    try first(
+      "SELECT \(Self.columns) FROM versions WHERE item = ? AND number < ? ORDER BY number DESC LIMIT 1",
+      [item, number], VersionRow.init)
+  }
+
+  package func version(_ item: Int64, label: String) throws -> VersionRow? {
+    try first("SELECT \(Self.columns) FROM versions WHERE item = ? AND label = ?", [item, label], VersionRow.init)
+  }
+
+  /// Items with a version whose session did not end: what a crash left behind.
+  package func openVersions() throws -> [VersionRow] {
+    try all("SELECT \(Self.columns) FROM versions WHERE open = 1", [], VersionRow.init)
+  }
+
+  package func insert(_ version: VersionRow) throws {
+    try run(
+      "INSERT INTO versions (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?)",
+      [
+        version.item, version.number, version.time.nanoseconds, version.author, version.size, version.cause.code,
+        version.base, version.label, Data(version.content.encoded), version.isOpen ? 1 : 0,
+      ])
+  }
+
+  /// Writes what an open version's renewal or end changes.
+  package func update(_ version: VersionRow) throws {
+    try run(
+      """
+      UPDATE versions SET time = ?, author = ?, size = ?, cause = ?, base = ?, content = ?, open = ?
+      WHERE item = ? AND number = ?
+      """,
+      [
+        version.time.nanoseconds, version.author, version.size, version.cause.code, version.base,
+        Data(version.content.encoded), version.isOpen ? 1 : 0, version.item, version.number,
+      ])
+  }
+
+  /// Ends an open version: from here on it is immutable.
+  package func closeVersion(_ item: Int64, _ number: Int64, cause: VersionCause) throws {
+    try run("UPDATE versions SET open = 0, cause = ? WHERE item = ? AND number = ?", [cause.code, item, number])
+  }
+
+  /// Gives `label` to the version, taking it from the one that has it.
+  package func setLabel(_ item: Int64, _ number: Int64, _ label: String) throws {
+    try run("UPDATE versions SET label = NULL WHERE item = ? AND label = ?", [item, label])
+    try run("UPDATE versions SET label = ? WHERE item = ? AND number = ?", [label, item, number])
+  }
+
+  package func deleteVersion(_ item: Int64, _ number: Int64) throws {
+    try run("DELETE FROM versions WHERE item = ? AND number = ?", [item, number])
+  }
+
+  /// Moves the versions of `source` behind those of `target`, for a document that took another's place.
+  package func moveVersions(from source: Int64, to target: Int64, addingToNumbers shift: Int64) throws {
+    try run(
+      "UPDATE versions SET item = ?, number = number + ?, label = NULL WHERE item = ?", [target, shift, source])
+  }
+
+  /// Unlabelled versions that are neither current nor open, of every item, by item and number.
+  package func thinnableVersions(_ body: (_ item: Int64, _ number: Int64, _ time: Timestamp) throws -> Void) throws {
+    try each(
+      """
+      SELECT v.item, v.number, v.time FROM versions v JOIN items i ON i.id = v.item
+      WHERE v.number <> i.version AND v.label IS NULL AND v.open = 0 ORDER BY v.item, v.number
+      """, []
+    ) { row in
+      try body(row[0], row[1], Timestamp(nanoseconds: row[2]))
+      return true
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import ArgumentParser
+import SheafLibrary
+import SheafModel
+
+struct AccountCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "account", abstract: "The accounts of a library.",
+    discussion: """
+      An account is a person, known by a handle such as alice@example.com. Each has documents of its own.
+
+      Examples:
+        sheaf account add alice@example.com --name "Alice Doe"
+        sheaf account list
+      """,
+    subcommands: [Add.self, List.self, Remove.self])
+
+  struct Add: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Add an account.", discussion: "The library is made where there is none yet.")
+
+    @Argument(help: "Such as alice@example.com: [a-z0-9._+-]+@[a-z0-9.-]+")
+    var handle: String
+
+    @Option(help: "The person's name, for others to see.")
+    var name: String?
+
+    @OptionGroup var library: LibraryOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+      let handle = try AccountHandle(handle)
+      let location = try LibraryChoice.location(named: library.file)
+      let account = try await LibraryConnection.with(location, creating: true) { connection in
+        try await connection.client.addAccount(handle, name: name)
+      }
+      if output.json { return try JSON.write(account) }
+      try StandardOutput.line("Added \(account.handle) to \(location.path).")
+    }
+  }
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "List the accounts.", discussion: "The first one acts where no other is named.")
+
+    @OptionGroup var library: LibraryOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+      let location = try LibraryChoice.location(named: library.file)
+      let accounts = try await LibraryConnection.with(location) { try await $0.client.accounts() }
+      if output.json { return try JSON.write(accounts) }
+      guard !accounts.isEmpty else {
+        return try StandardOutput.line("No accounts yet. Add one with: sheaf account add HANDLE")
+      }
+      var table = Table([("HANDLE", .left), ("NAME", .left)])
+      for account in accounts { table.append([account.handle.description, account.name]) }
+      try StandardOutput.write(table.text)
+    }
+  }
+
+  struct Remove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Remove an account that owns no documents.",
+      discussion: "An account that is mounted or still owns documents stays, with an error.")
+
+    @Argument(help: "Whom to remove.")
+    var handle: String
+
+    @OptionGroup var library: LibraryOptions
+
+    func run() async throws {
+      let handle = try AccountHandle(handle)
+      let location = try LibraryChoice.location(named: library.file)
+      try await LibraryConnection.with(location) { try await $0.client.removeAccount(handle) }
+    }
+  }
+}

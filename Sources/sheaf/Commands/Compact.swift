@@ -1,0 +1,28 @@
+import ArgumentParser
+import SheafModel
+
+struct Compact: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Thin out old history and give space back.",
+    discussion: """
+      Keeps all versions of a day, hourly ones of a week, daily ones of a month, weekly ones of a year; current and \
+      labelled versions always. Works while the library is mounted, and on a full disk.
+
+      Example:
+        sheaf compact
+      """)
+
+  @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
+
+  func run() async throws {
+    let location = try LibraryChoice.location(named: library.file)
+    let report = try await LibraryConnection.with(location) { connection in
+      try await ProgressLine.during("Compacting") { try await connection.client.compact(progress: $0) }
+    }
+    if output.json { return try JSON.write(report) }
+    let thinned = Format.count(report.versionsThinned, "version")
+    let freed = Format.count(report.chunksFreed, "chunk")
+    try StandardOutput.line("Thinned \(thinned), freed \(freed); gave back \(Format.size(report.bytesFreed)).")
+  }
+}

@@ -1,0 +1,48 @@
+import ArgumentParser
+import SheafModel
+
+struct Diff: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show what changed between two versions of a document.",
+    discussion: """
+      A unified diff of two versions; without options, of the last save. The first version is compared with nothing.
+
+      Examples:
+        sheaf diff ~/Sheaf/Documents/notes.md                     the last save
+        sheaf diff ~/Sheaf/Documents/notes.md --from 3            since version 3
+        sheaf diff ~/Sheaf/Documents/notes.md --from 3 --to 5
+      """)
+
+  @Argument(help: "A document.")
+  var path: PathArgument
+
+  @Option(help: ArgumentHelp("The older version (default: the one before --to).", valueName: "number"))
+  var from: Int64?
+
+  @Option(help: ArgumentHelp("The newer version (default: the current one).", valueName: "number"))
+  var to: Int64?
+
+  @OptionGroup var library: LibraryOptions
+
+  func run() async throws {
+    try await ItemTarget.with(path, library) { target in
+      let versions = try await target.client.versions(of: target.address)
+      let newest = versions.last
+      guard let last = to ?? newest?.number else {
+        throw SheafError(.notFound, subject: target.name, reason: "has no versions yet")
+      }
+      let first = from ?? versions.last { $0.number < last }?.number
+      let comparison = try VersionComparison()
+      defer { comparison.remove() }
+      let old = try await comparison.take(first, of: target, among: versions)
+      let new = try await comparison.take(last, of: target, among: versions)
+      if old.isBinary || new.isBinary {
+        guard try comparison.areEqual(old, new) else {
+          return try StandardOutput.line("Binary versions \(old.title) and \(new.title) of \(target.name) differ")
+        }
+        return
+      }
+      try comparison.printDifference(old, new)
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import ArgumentParser
+import SheafModel
+
+struct LabelVersion: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "label", abstract: "Give a version of a document a name.",
+    discussion: """
+      A labelled version is kept for good. A label is unique in its document, and moves when it is given again.
+
+      Examples:
+        sheaf label ~/Sheaf/Documents/notes.md "sent to Bob"
+        sheaf label ~/Sheaf/Documents/notes.md draft --version 3
+      """)
+
+  @Argument(help: "A document.")
+  var path: PathArgument
+
+  @Argument(help: "The label.")
+  var name: String
+
+  @Option(help: ArgumentHelp("The version (default: the current one).", valueName: "number"))
+  var version: Int64?
+
+  @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
+
+  func run() async throws {
+    guard String(validating: RawArguments.bytes(name), as: UTF8.self) != nil, !name.isEmpty else {
+      throw SheafError(.invalid, subject: "NAME", reason: "is empty or not UTF-8", advice: "give the label a name")
+    }
+    try await ItemTarget.with(path, library) { target in
+      let labelled = try await target.client.label(target.address, name: name, version: version)
+      if output.json { return try JSON.write(labelled) }
+      try StandardOutput.line(
+        "Version \(labelled.number) of \(target.name.escapingControls) is now \"\(name.escapingControls)\".")
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import ArgumentParser
+import Glibc
+import Logging
+import SheafLibrary
+import SheafModel
+
+struct Mount: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Mount a library.",
+    discussion: """
+      Returns once the mount answers; the library is made where there is none yet. A second mount of the same library \
+      joins the process that has it open. What is left of a mount whose process was killed is cleared first.
+
+      Examples:
+        sheaf mount                                   your own documents at ~/Sheaf
+        sheaf mount /mnt/work --library work.sqlite   another library
+        sheaf mount /mnt/bob --as bob@example.com     another account
+        sudo sheaf mount /home/eve/Sheaf --for eve    root mounts for a user
+      """)
+
+  @Argument(help: "An empty folder (default: ~/Sheaf).")
+  var mountpoint: PathArgument?
+
+  @OptionGroup var library: LibraryOptions
+
+  @Flag(help: "Stay in the foreground, and log to standard error.")
+  var foreground = false
+
+  @Flag(help: "Let nobody write.")
+  var readOnly = false
+
+  @Flag(help: "Let other users of this machine in, as the files' modes say.")
+  var allowOther = false
+
+  @Option(
+    name: .customLong("for"),
+    help: ArgumentHelp("As root: give the mount to this Linux user.", valueName: "user"))
+  var forUser: String?
+
+  @Option(
+    name: .customShort("o", allowingJoined: true),
+    help: ArgumentHelp("Options as of mount(8), separated by commas.", valueName: "options"))
+  var options: [String] = []
+
+  @OptionGroup var output: OutputOptions
+
+  @Option(help: .hidden)
+  var readyDescriptor: CInt?
+
+  func run() async throws {
+    if let readyDescriptor { Background.enter(ready: readyDescriptor) }
+    let ready = readyDescriptor.map(Readiness.init)
+    do {
+      let plan = try plan()
+      try await mount(plan, ready: ready)
+    } catch {
+      ready?.fail(error as? SheafError ?? SheafError(.inputOutput, reason: "\(error)".printable))
+      throw error
+    }
+  }
+
+  /// The request with its defaults, after everything that can be checked has been.
+  private func plan() throws -> MountPlan {
+    let given = try MountOptions(parsing: options)
+    let userName = forUser ?? given.forUser
+    let owner = try userName.map(Self.user)
+    let person = owner ?? LinuxUser.current()
+    let allowOther = allowOther || given.allowOther
+    try FuseAvailability.check(allowOther: allowOther)
+    let place = try Mountpoint(given: mountpoint, user: owner)
+    if mountpoint == nil { try place.create(for: owner) }
+    try place.prepare()
+    return MountPlan(
+      location: try LibraryChoice.location(named: library.file ?? given.library), mountpoint: place,
+      account: try (library.handle ?? given.account).map { try AccountHandle($0) },
+      defaultAccount: try DefaultAccount.handle(
+        user: person?.name ?? "user\(getuid())", host: DefaultAccount.hostName()),
+      name: person.flatMap { $0.fullName.isEmpty ? nil : $0.fullName }, readOnly: readOnly || given.readOnly,
+      allowOther: allowOther, forUser: userName, options: given.forwarded)
+  }
+
+  /// Mounts, waiting for a process that has the library open only just still, or not quite yet.
+  private func mount(_ plan: MountPlan, ready: Readiness?) async throws {
+    let deadline = ContinuousClock.now + LibraryConnection.patience
+    while true {
+      do {
+        return try await attempt(plan, ready: ready)
+      } catch let passing as Passing {
+        guard ContinuousClock.now < deadline else { throw passing.failure }
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+
+  /// Joins the process that has the library open; else becomes that process, or starts it.
+  private func attempt(_ plan: MountPlan, ready: Readiness?) async throws {
+    if let info = try await join(plan) {
+      try plan.verify()
+      try announce(info, plan, ready: ready)
+      if foreground, ready == nil { try await MountProcess.follow(info, of: plan.location) }
+    } else if foreground {
+      let library: Library
+      do {
+        library = try Library.open(plan.location)
+      } catch let error as SheafError where error.kind == .busy {
+        throw Passing(failure: LibraryConnection.silent(plan.location))
+      }
+      let logger = Logger(label: "sheaf") { StreamLogHandler.standardError(label: $0) }
+      try await MountProcess.run(library, plan, logger: logger) { try announce($0, plan, ready: ready) }
+    } else {
+      let info = try Background.start(plan)
+      try plan.verify()
+      try announce(info, plan, ready: nil)
+    }
+  }
+
+  /// Mounts through the process that has the library open; nil where there is none.
+  private func join(_ plan: MountPlan) async throws -> MountInfo? {
+    guard let connection = try await LibraryConnection.join(plan.location) else { return nil }
+    do {
+      guard connection.info.mounts else {
+        throw SheafError(
+          .unavailable, subject: plan.location.path,
+          reason: "is in use by process \(connection.info.pid), which does not mount",
+          advice: "try again when it has ended")
+      }
+      let info = try await plan.mount(with: connection.client)
+      try await connection.close()
+      return info
+    } catch {
+      try? await connection.close()
+      if let error = error as? SheafError, error.kind == .unavailable { throw Passing(failure: error) }
+      throw error
+    }
+  }
+
+  /// Tells that the mount is up: the process that started this one, else the person.
+  private func announce(_ info: MountInfo, _ plan: MountPlan, ready: Readiness?) throws {
+    if let ready { return ready.succeed(info) }
+    if output.json { return try JSON.write(info) }
+    try StandardOutput.line("Mounted \(plan.location.path) at \(info.mountpoint) for \(info.account).")
+  }
+
+  /// The user to whom root gives a mount.
+  private static func user(_ name: String) throws -> LinuxUser {
+    guard getuid() == 0 else {
+      throw SheafError(.notPermitted, subject: "--for \(name)".printable, reason: "is for root alone")
+    }
+    guard let user = LinuxUser.named(name) else {
+      throw SheafError(.notFound, subject: name.printable, reason: "there is no such user on this machine")
+    }
+    return user
+  }
+
+  /// A failure that is likely to pass within seconds.
+  private struct Passing: Error {
+    let failure: SheafError
+  }
+}

@@ -1,0 +1,35 @@
+import ArgumentParser
+import SheafModel
+
+struct Recover: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Bring back what was deleted.",
+    discussion: """
+      A document or a whole folder comes back with its history and its id, and with the folders above it where they are \
+      missing. Where the name is taken by now, it gets a (2).
+
+      Examples:
+        sheaf recover ~/Sheaf/Documents/notes.md
+        sheaf recover Documents/notes.md --id 5f0c…      an earlier one of that name
+      """)
+
+  @Argument(help: "The path where it was.")
+  var path: PathArgument
+
+  @Option(help: "Which one, where several were deleted there (default: the latest); see: sheaf deleted.")
+  var id: String?
+
+  @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
+
+  func run() async throws {
+    let paths = try await ItemTarget.with(path, library) { target in
+      try await ProgressLine.during("Recovering") { progress in
+        try await target.client.recover(target.address, id: id, progress: progress)
+      }
+    }
+    if output.json { return try JSON.write(paths) }
+    let inside = paths.count > 1 ? " with \(Format.count(paths.count - 1, "item")) in it" : ""
+    try StandardOutput.line("Recovered \((paths.first ?? "").escapingControls)\(inside).")
+  }
+}

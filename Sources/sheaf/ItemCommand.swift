@@ -1,0 +1,51 @@
+import SheafClient
+import SheafLibrary
+import SheafModel
+
+/// Where the PATH of a command leads, with the connection to its library.
+struct ItemTarget: Sendable {
+  let connection: LibraryConnection
+  let address: ItemAddress
+
+  var client: SheafClient { connection.client }
+
+  /// The item's path for people.
+  var name: String { (address.path ?? []).readable }
+
+  /// Finds the item that `path` means, opens its library and runs `body`.
+  ///
+  /// - Throws: ``SheafError`` where path, `--library` and `--as` contradict each other; and what `body` throws.
+  static func with<Value>(
+    _ path: PathArgument, _ options: LibraryOptions, body: (ItemTarget) async throws -> Value
+  ) async throws -> Value {
+    let account = try options.account()
+    switch try PathResolution.current().place(of: path.bytes) {
+    case .library(let inside):
+      return try await LibraryConnection.with(LibraryChoice.location(named: options.file)) { connection in
+        try await body(ItemTarget(connection: connection, address: ItemAddress(account: account, path: inside)))
+      }
+    case .mount(let library, let mountpoints, let inside):
+      let location = LibraryLocation(path: library)
+      if let file = options.file, try LibraryChoice.location(path: file) != location {
+        throw SheafError(
+          .invalid, subject: path.bytes.readable, reason: "is in the library \(library), not in that of --library",
+          advice: "leave out --library")
+      }
+      return try await LibraryConnection.with(location) { connection in
+        let mounts = try await connection.client.mounts()
+        guard let mount = mounts.first(where: { mountpoints.contains($0.mountpoint) }) else {
+          throw SheafError(
+            .unavailable, subject: mountpoints.first ?? library, reason: "no process serves the mount",
+            advice: "mount it anew with: sheaf mount \(mountpoints.first ?? "")")
+        }
+        if let account, account != mount.account {
+          throw SheafError(
+            .invalid, subject: path.bytes.readable, reason: "is in the mount of \(mount.account)",
+            advice: "leave out --as, or write the path as Documents/…")
+        }
+        return try await body(
+          ItemTarget(connection: connection, address: ItemAddress(account: mount.account, path: inside)))
+      }
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import Glibc
+import Logging
+import SheafClient
+import SheafLibrary
+import SheafModel
+import SheafService
+
+/// A library to speak to: that of the process which owns it, or of this one where no process does.
+///
+/// Either way the requests go through the same API: where nobody serves the library, this process opens it and serves
+/// it to itself until ``close()``.
+struct LibraryConnection: Sendable {
+  /// How long a process that holds the library's lock may take until it answers.
+  static let patience = Duration.seconds(10)
+
+  let client: SheafClient
+  let info: ServiceInfo
+  private let own: OwnLibrary?
+
+  /// Whether this process serves the library to itself, so that no other one does.
+  var isOwn: Bool { own != nil }
+
+  /// Opens a connection, runs `body` and closes it.
+  ///
+  /// - Parameter creating: Whether a library that does not exist is made.
+  /// - Throws: ``SheafError``: `notFound` where there is no library, `unavailable` where the process that owns it does
+  ///   not answer; and what `body` throws.
+  static func with<Value>(
+    _ location: LibraryLocation, creating: Bool = false, body: (LibraryConnection) async throws -> Value
+  ) async throws -> Value {
+    let connection = try await open(location, creating: creating)
+    do {
+      let value = try await body(connection)
+      try await connection.close()
+      return value
+    } catch {
+      try? await connection.close()
+      throw error
+    }
+  }
+
+  /// Opens a connection, waiting for a process that is starting or ending.
+  static func open(_ location: LibraryLocation, creating: Bool) async throws -> LibraryConnection {
+    let deadline = ContinuousClock.now + patience
+    while true {
+      if let served = try await join(location) { return served }
+      guard creating || access(location.path, F_OK) == 0 else {
+        throw SheafError(
+          .notFound, subject: location.path, reason: "there is no library yet", advice: "make one with: sheaf mount")
+      }
+      do {
+        return try await serve(location)
+      } catch let error as SheafError where error.kind == .busy {
+        guard ContinuousClock.now < deadline else { throw silent(location) }
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+
+  /// The connection to the process that serves a library; nil where none does.
+  static func join(_ location: LibraryLocation) async throws -> LibraryConnection? {
+    guard try SocketProbe.isServed(location.socketPath) else { return nil }
+    let client = try SheafClient(socket: location.socketPath, library: location.path)
+    do {
+      let info = try await client.info(within: .nanoseconds(patience.components.seconds * 1_000_000_000))
+      return LibraryConnection(client: client, info: info, own: nil)
+    } catch let error as SheafError where error.kind == .unavailable {
+      await client.shutdown()
+      // It may have ended just now; whoever still listens does not answer.
+      guard try SocketProbe.isServed(location.socketPath) else { return nil }
+      throw silent(location)
+    } catch {
+      await client.shutdown()
+      throw error
+    }
+  }
+
+  func close() async throws {
+    await client.shutdown()
+    try await own?.close()
+  }
+
+  /// Opens the library in this process.
+  private static func serve(_ location: LibraryLocation) async throws -> LibraryConnection {
+    let own = try await OwnLibrary(location)
+    do {
+      let client = try SheafClient(socket: location.socketPath, library: location.path)
+      let info = ServiceInfo(library: location.path, pid: getpid(), mounts: false)
+      return LibraryConnection(client: client, info: info, own: own)
+    } catch {
+      try? await own.close()
+      throw error
+    }
+  }
+
+  /// The error for a lock that is held by a process that does not answer.
+  static func silent(_ location: LibraryLocation) -> SheafError {
+    let text = (try? SmallFile.read(location.lockPath, limit: 64))?.prefix { $0 != UInt8(ascii: "\n") }.readable ?? ""
+    let owner = Int32(text).map { "process \($0)" } ?? "another process"
+    let end = Int32(text).map { ", or end it with: kill \($0)" } ?? ""
+    return SheafError(
+      .unavailable, subject: location.path, reason: "the library is in use by \(owner), which does not answer",
+      advice: "try again later" + end)
+  }
+}
+
+/// A library that this process has opened to serve one command, and the service in front of it.
+private struct OwnLibrary: Sendable {
+  private let library: Library
+  private let service: SheafService
+
+  /// - Throws: ``SheafError``, `busy` where another process owns the library.
+  init(_ location: LibraryLocation) async throws {
+    library = try Library.open(location)
+    do {
+      let logger = Logger(label: "sheaf") { _ in SwiftLogNoOpLogHandler() }
+      service = try SheafService(library: library, mounts: nil, logger: logger)
+      try await service.start()
+    } catch {
+      try? library.close()
+      throw error
+    }
+  }
+
+  /// Answers what was asked, then closes the library.
+  func close() async throws {
+    try await service.stop()
+    try library.close()
+  }
+}

@@ -1,0 +1,57 @@
+import Glibc
+import SheafModel
+
+/// A program that is started with the descriptors it is given; others of this process are closed by themselves.
+struct ChildProcess {
+  let pid: pid_t
+
+  /// - Parameters:
+  ///   - program: Path of the program.
+  ///   - name: What the program is told as its own name; its path where nil.
+  ///   - arguments: Without the program's name.
+  ///   - descriptors: What the child's descriptors 0, 1, 2, … are; at least three.
+  /// - Throws: ``SheafError`` where it cannot be started.
+  init(
+    _ program: String, name: String? = nil, _ arguments: [String],
+    descriptors: [CInt] = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
+  ) throws(SheafError) {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    for (target, source) in descriptors.enumerated() {
+      posix_spawn_file_actions_adddup2(&actions, source, CInt(target))
+    }
+
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var defaults = sigset_t()
+    sigemptyset(&defaults)
+    sigaddset(&defaults, SIGPIPE)
+    posix_spawnattr_setsigdefault(&attributes, &defaults)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+
+    var list = ([name ?? program] + arguments).map { strdup($0) } + [nil]
+    defer { for argument in list { free(argument) } }
+    var pid = pid_t()
+    let code = posix_spawn(&pid, program, &actions, &attributes, &list, environ)
+    guard code == 0 else { throw SheafError(code: code, subject: program) }
+    self.pid = pid
+  }
+
+  /// Waits for its end.
+  ///
+  /// - Returns: Its exit status; 128 and the signal's number where a signal ended it.
+  func wait() -> CInt {
+    var status: CInt = 0
+    while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+    let signal = status & 0x7F
+    return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+  }
+
+  /// The program of that name in the PATH; nil where there is none.
+  static func find(_ name: String) -> String? {
+    let path = Environment.value("PATH") ?? "/usr/local/bin:/usr/bin:/bin"
+    return path.split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
+  }
+}

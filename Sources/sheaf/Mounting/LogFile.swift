@@ -1,0 +1,34 @@
+import Glibc
+import SheafLibrary
+import SheafModel
+
+/// The log of the process in the background, beside the library.
+enum LogFile {
+  /// A log larger than this is begun anew when the process starts, in bytes.
+  private static let maximumSize: off_t = 1024 * 1024
+
+  static func path(of location: LibraryLocation) -> String { location.path + "-log" }
+
+  /// Opens the log for writing at its end, making its folder at need.
+  static func open(for location: LibraryLocation) throws(SheafError) -> CInt {
+    let path = path(of: location)
+    try makeFolder(SystemPath.split(Array(path.utf8)).parent)
+    let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw SheafError(code: errno, subject: path) }
+    if lseek(descriptor, 0, SEEK_END) > maximumSize { ftruncate(descriptor, 0) }
+    return descriptor
+  }
+
+  /// The last line that is not empty, fit for an error; nil where there is none.
+  static func lastLine(of location: LibraryLocation) -> String? {
+    let bytes = (try? SmallFile.read(path(of: location), limit: 16 * 1024)) ?? []
+    return bytes.split(separator: UInt8(ascii: "\n")).last.map { $0.readable.printable }
+  }
+
+  private static func makeFolder(_ folder: [UInt8]) throws(SheafError) {
+    let path = folder.readable
+    guard access(path, F_OK) != 0 else { return }
+    try makeFolder(SystemPath.split(folder).parent)
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SheafError(code: errno, subject: path) }
+  }
+}

@@ -1,0 +1,117 @@
+import Logging
+import SheafLibrary
+import SheafModel
+import SheafService
+
+/// A mount that is up.
+protocol LiveMount: Sendable {
+  /// Saves everything and unmounts; with `lazy` also a mount in use.
+  ///
+  /// - Throws: ``SheafError`` of kind `busy` where the mount is in use.
+  func unmount(lazy: Bool) async throws
+
+  /// Returns once the mount is gone, whoever unmounted it.
+  func waitUntilGone() async
+}
+
+/// Mounts, and returns once the mount answers.
+typealias MountStarter = @Sendable (Library, MountRequest, Logger) async throws -> any LiveMount
+
+/// The mounts of this process; when the last one goes, so does the process.
+actor ProcessMounts: MountController {
+  private let library: Library
+  private let logger: Logger
+  private let start: MountStarter
+  private var live: [String: (info: MountInfo, mount: any LiveMount)] = [:]
+  private var starting: Set<String> = []
+  private var hasMounted = false
+  private var ending = false
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+
+  init(library: Library, logger: Logger, start: @escaping MountStarter) {
+    self.library = library
+    self.logger = logger
+    self.start = start
+  }
+
+  func mount(_ request: MountRequest) async throws -> MountInfo {
+    guard !ending else {
+      throw SheafError(
+        .unavailable, subject: library.location.path, reason: "the process that owns it is ending", advice: "try again")
+    }
+    guard live[request.mountpoint] == nil, starting.insert(request.mountpoint).inserted else {
+      throw SheafError(.busy, subject: request.mountpoint, reason: "is already mounted")
+    }
+    defer {
+      starting.remove(request.mountpoint)
+      endIfLast()
+    }
+    let mount = try await start(library, request, logger)
+    let info = MountInfo(mountpoint: request.mountpoint, account: request.account)
+    live[request.mountpoint] = (info, mount)
+    hasMounted = true
+    logger.notice("mounted", metadata: ["mountpoint": "\(info.mountpoint)", "account": "\(info.account)"])
+    Task {
+      await mount.waitUntilGone()
+      self.forget(info)
+    }
+    return info
+  }
+
+  func unmount(mountpoint: String, lazy: Bool) async throws -> Int {
+    guard let (info, mount) = live[mountpoint] else {
+      throw SheafError(.notFound, subject: mountpoint, reason: "is no mount of this library")
+    }
+    do {
+      try await mount.unmount(lazy: lazy)
+    } catch let error as SheafError where error.kind == .busy {
+      throw MountHolders(of: mountpoint).error
+    }
+    forget(info)
+    return live.count + starting.count
+  }
+
+  func mounts() async -> [MountInfo] { live.values.map(\.info).sorted { $0.mountpoint < $1.mountpoint } }
+
+  /// Returns once the last mount is gone, or ``end()`` has done what it could.
+  func waitUntilEmpty() async {
+    if ending, live.isEmpty { return }
+    await withCheckedContinuation { waiting.append($0) }
+  }
+
+  /// Takes no more mounts and unmounts all, those in use lazily.
+  func end() async {
+    ending = true
+    for (mountpoint, entry) in live {
+      do {
+        do {
+          try await entry.mount.unmount(lazy: false)
+        } catch let error as SheafError where error.kind == .busy {
+          logger.notice("still in use, unmounted lazily", metadata: ["mountpoint": "\(mountpoint)"])
+          try await entry.mount.unmount(lazy: true)
+        }
+        forget(entry.info)
+      } catch {
+        logger.error("cannot be unmounted: \(error)", metadata: ["mountpoint": "\(mountpoint)"])
+      }
+    }
+    resumeWaiting()
+  }
+
+  private func forget(_ info: MountInfo) {
+    guard live.removeValue(forKey: info.mountpoint) != nil else { return }
+    logger.notice("unmounted", metadata: ["mountpoint": "\(info.mountpoint)"])
+    endIfLast()
+  }
+
+  private func endIfLast() {
+    guard hasMounted, live.isEmpty, starting.isEmpty else { return }
+    ending = true
+    resumeWaiting()
+  }
+
+  private func resumeWaiting() {
+    for continuation in waiting { continuation.resume() }
+    waiting = []
+  }
+}

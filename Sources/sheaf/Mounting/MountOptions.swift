@@ -1,0 +1,54 @@
+import SheafModel
+
+/// What `-o` says, as mount(8) and fstab(5) write it.
+struct MountOptions: Equatable {
+  var readOnly = false
+  var allowOther = false
+  var library: String?
+  var account: String?
+  var forUser: String?
+  /// Options for the kernel, in the order given.
+  var forwarded: [String] = []
+
+  private static let forKernel: Set<String> = [
+    "nosuid", "suid", "nodev", "dev", "noexec", "exec", "noatime", "nodiratime", "sync", "dirsync",
+  ]
+  /// What mount(8) and fstab(5) pass on for their own use.
+  private static let forOthers: Set<String> = [
+    "defaults", "rw", "auto", "noauto", "user", "users", "nouser", "owner", "group", "_netdev", "nofail", "async",
+    "atime", "relatime", "norelatime",
+  ]
+  private static let prefixesForOthers = ["x-", "X-", "user=", "comment="]
+
+  init() {}
+
+  /// - Parameter lists: One comma-separated list for each `-o`.
+  /// - Throws: ``SheafError`` of kind `invalid` that names the first unknown option.
+  init(parsing lists: [String]) throws(SheafError) {
+    for option in lists.flatMap({ $0.split(separator: ",").map(String.init) }) {
+      switch option {
+      case "ro": readOnly = true
+      case "allow_other": allowOther = true
+      case _ where Self.forKernel.contains(option): forwarded.append(option)
+      case _ where Self.forOthers.contains(option): continue
+      case _ where Self.prefixesForOthers.contains(where: option.hasPrefix): continue
+      default: try setValue(option)
+      }
+    }
+  }
+
+  private mutating func setValue(_ option: String) throws(SheafError) {
+    let pair = option.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    guard pair.count == 2, !pair[1].isEmpty, ["library", "as", "for"].contains(pair[0]) else {
+      throw SheafError(
+        .invalid, subject: "-o \(option)".printable, reason: "is no mount option of Sheaf",
+        advice: "there are ro, allow_other, library=FILE, as=HANDLE, for=USER, "
+          + Self.forKernel.sorted().joined(separator: ", "))
+    }
+    switch pair[0] {
+    case "library": library = pair[1]
+    case "as": account = pair[1]
+    default: forUser = pair[1]
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import Dispatch
+import Glibc
+import SheafModel
+import Synchronization
+
+/// What can be said of a path that may be in a mount whose process has ended or hangs.
+enum MountProbe {
+  /// How long a mount may take to answer.
+  static let patience = 10.0
+
+  /// The error number of lstat(2), 0 where it works; nil where it does not answer in time.
+  static func status(of path: String) -> CInt? {
+    let result = ProbeResult()
+    let done = DispatchSemaphore(value: 0)
+    DispatchQueue(label: "sheaf.probe").async {
+      var status = stat()
+      let code = lstat(path, &status) == 0 ? 0 : errno
+      result.value.withLock { $0 = code }
+      done.signal()
+    }
+    _ = done.wait(timeout: .now() + patience)
+    return result.value.withLock { $0 }
+  }
+
+  /// Whether the process behind a mount has ended.
+  static func isDead(_ mountpoint: String) -> Bool {
+    let code = status(of: mountpoint)
+    return code == ENOTCONN || code == ECONNABORTED
+  }
+}
+
+/// A result that a thread writes, perhaps after nobody waits for it any longer.
+private final class ProbeResult: Sendable {
+  let value = Mutex<CInt?>(nil)
+}
+
+/// A mount whose process has ended.
+enum DeadMount {
+  /// Takes it away.
+  ///
+  /// - Throws: ``SheafError`` where it stays.
+  static func clear(_ mountpoint: String) throws(SheafError) {
+    if getuid() == 0 {
+      guard umount2(mountpoint, CInt(MNT_DETACH)) == 0 else {
+        throw SheafError(code: errno, subject: mountpoint)
+      }
+      return
+    }
+    guard let program = ChildProcess.find("fusermount3") else { throw FuseAvailability.noHelper }
+    guard try ChildProcess(program, ["-u", "-z", "--", mountpoint]).wait() == 0 else {
+      throw SheafError(
+        .busy, subject: mountpoint, reason: "the dead mount there cannot be cleared",
+        advice: "clear it as root: umount -l \(mountpoint)")
+    }
+  }
+}

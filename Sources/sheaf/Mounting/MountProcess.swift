@@ -1,0 +1,93 @@
+import Glibc
+import Logging
+import SheafClient
+import SheafLibrary
+import SheafModel
+import SheafService
+import UnixSignals
+
+/// The process that owns a library, from its first mount to its last.
+enum MountProcess {
+  /// The signals that save everything, unmount and end the process.
+  private static let endSignals: [UnixSignal] = [.sigterm, .sigint, .sighup]
+
+  /// Serves a library and mounts it; closes it when the last mount is gone.
+  ///
+  /// - Parameters:
+  ///   - library: The plan's library, just opened.
+  ///   - mounted: Called once the mount answers.
+  static func run(
+    _ library: Library, _ plan: MountPlan, logger: Logger, mounted: (MountInfo) throws -> Void
+  ) async throws {
+    let signals = await UnixSignalsSequence(trapping: endSignals)
+    do {
+      let mounts = ProcessMounts(library: library, logger: logger, start: startLibraryMount)
+      let service = try SheafService(library: library, mounts: mounts, logger: logger)
+      try await service.start()
+      do {
+        let client = try SheafClient(socket: plan.location.socketPath, library: plan.location.path)
+        do {
+          let info = try await plan.mount(with: client)
+          await client.shutdown()
+          try plan.verify()
+          try mounted(info)
+        } catch {
+          await client.shutdown()
+          throw error
+        }
+        await wait(for: mounts, or: signals)
+      } catch {
+        await mounts.end()
+        try? await service.stop()
+        throw error
+      }
+      try await service.stop()
+    } catch {
+      try? library.close()
+      throw error
+    }
+    try library.close()
+  }
+
+  /// Stays while another process has the mount up, and takes it down on a signal.
+  static func follow(_ mount: MountInfo, of location: LibraryLocation) async throws {
+    let signals = await UnixSignalsSequence(trapping: endSignals)
+    let place = Array(mount.mountpoint.utf8)
+    let signalled = await withTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        while !Task.isCancelled, let entry = try? MountTable.current().entry(at: place), entry.isSheaf {
+          try? await Task.sleep(for: .milliseconds(500))
+        }
+        return false
+      }
+      group.addTask {
+        for await _ in signals { return true }
+        return false
+      }
+      let first = await group.next() ?? false
+      group.cancelAll()
+      return first
+    }
+    guard signalled, let connection = try await LibraryConnection.join(location) else { return }
+    do {
+      _ = try await connection.client.unmount(mount.mountpoint, lazy: false)
+    } catch let error as SheafError where error.kind == .busy {
+      _ = try await connection.client.unmount(mount.mountpoint, lazy: true)
+    }
+    try await connection.close()
+  }
+
+  private static func wait(for mounts: ProcessMounts, or signals: UnixSignalsSequence) async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await mounts.waitUntilEmpty() }
+      group.addTask {
+        for await _ in signals {
+          await mounts.end()
+          return
+        }
+      }
+      await group.next()
+      group.cancelAll()
+    }
+  }
+}

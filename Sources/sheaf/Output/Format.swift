@@ -1,0 +1,47 @@
+import Glibc
+import SheafModel
+
+/// Facts as people read them.
+enum Format {
+  /// `812 bytes`, `3.4 kB`, `12 MB`: powers of a thousand, as file managers show them.
+  static func size(_ bytes: Int64) -> String {
+    if bytes < 1000 { return bytes == 1 ? "1 byte" : "\(bytes) bytes" }
+    var value = Double(bytes)
+    var unit = ""
+    for next in ["kB", "MB", "GB", "TB", "PB", "EB"] where value >= 999.5 || unit.isEmpty {
+      value /= 1000
+      unit = next
+    }
+    let tenths = Int((value * 10).rounded())
+    return tenths < 100 ? "\(tenths / 10).\(tenths % 10) \(unit)" : "\(Int(value.rounded())) \(unit)"
+  }
+
+  /// Local time to the second: `2026-11-21 10:32:05`.
+  static func time(_ time: Timestamp) -> String {
+    var seconds = time_t(time.seconds)
+    var parts = tm()
+    guard localtime_r(&seconds, &parts) != nil else { return time.secondsText }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
+      let length = strftime(buffer.baseAddress, buffer.count, "%Y-%m-%d %H:%M:%S", &parts)
+      return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+  }
+
+  /// `1 document`, `2 documents`.
+  static func count(_ count: Int, _ noun: String) -> String { count == 1 ? "1 \(noun)" : "\(count) \(noun)s" }
+}
+
+extension String {
+  /// The text with control characters made visible, so that a name cannot act on a terminal.
+  var escapingControls: String {
+    var result = String.UnicodeScalarView()
+    for scalar in unicodeScalars {
+      if scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) {
+        result.append(contentsOf: "\\u{\(String(scalar.value, radix: 16))}".unicodeScalars)
+      } else {
+        result.append(scalar)
+      }
+    }
+    return String(result)
+  }
+}

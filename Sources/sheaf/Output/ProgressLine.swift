@@ -1,0 +1,32 @@
+import SheafModel
+
+/// A line that tells how far long work is, on a terminal; nothing in a pipe.
+final class ProgressLine {
+  private let title: String
+  private let shown = StandardError.isTerminal
+
+  /// - Parameter title: What is being done: `Checking`.
+  init(_ title: String) { self.title = title }
+
+  func show(_ progress: Progress) {
+    guard shown else { return }
+    let part =
+      progress.total > 0
+      ? "\(min(100, progress.done * 100 / progress.total)) %" : "\(progress.done)"
+    StandardError.write("\r\u{1B}[K\(title)… \(part)")
+  }
+
+  /// Takes the line away.
+  func clear() {
+    if shown { StandardError.write("\r\u{1B}[K") }
+  }
+
+  /// Runs `work` with a line that goes when the work is done or fails.
+  static func during<Value>(
+    _ title: String, _ work: ((Progress) -> Void) async throws -> Value
+  ) async throws -> Value {
+    let line = ProgressLine(title)
+    defer { line.clear() }
+    return try await work(line.show)
+  }
+}

@@ -1,0 +1,77 @@
+import Glibc
+import SheafLibrary
+import SheafModel
+
+/// Which library a command means.
+enum LibraryChoice {
+  /// The library of `--library`, else of `SHEAF_LIBRARY`, else the person's own.
+  ///
+  /// - Parameter environment: The value of a variable; an empty one counts as absent.
+  static func location(
+    named file: String?, environment: (String) -> String? = Environment.value
+  ) throws(SheafError) -> LibraryLocation {
+    if let path = file ?? environment("SHEAF_LIBRARY") { return try location(path: path) }
+    if let data = environment("XDG_DATA_HOME"), data.hasPrefix("/") {
+      return try location(path: data + "/sheaf/library.sqlite")
+    }
+    guard let home = environment("HOME") ?? LinuxUser.current()?.home else {
+      throw SheafError(
+        .notFound, subject: "HOME", reason: "is not set, and the user has no home", advice: "name a library: --library")
+    }
+    return try location(path: home + "/.local/share/sheaf/library.sqlite")
+  }
+
+  /// The location of a library's file, absolute and without symbolic links, so that one library has one lock.
+  static func location(path: String) throws(SheafError) -> LibraryLocation {
+    let given = RawArguments.bytes(path)
+    guard String(validating: given, as: UTF8.self) != nil, !path.isEmpty else {
+      throw SheafError(.invalid, subject: "--library", reason: "is empty or not UTF-8")
+    }
+    let absolute = SystemPath.absolute(given, from: try SystemPath.workingDirectory())
+    if case .success(let resolved) = SystemPath.resolve(absolute) { return LibraryLocation(path: resolved.readable) }
+    let (parent, name) = SystemPath.split(absolute)
+    guard !name.isEmpty else { throw SheafError(.isDirectory, subject: path.printable) }
+    guard case .success(let folder) = SystemPath.resolve(parent) else {
+      return LibraryLocation(path: SystemPath.join(parent, name).readable)
+    }
+    return LibraryLocation(path: SystemPath.join(folder, name).readable)
+  }
+}
+
+/// Variables of the environment.
+enum Environment {
+  /// A variable's value; nil where it is absent or empty.
+  static func value(_ name: String) -> String? {
+    guard let value = getenv(name), value.pointee != 0 else { return nil }
+    return String(cString: value)
+  }
+}
+
+/// A user of this machine, from the user database.
+struct LinuxUser: Equatable {
+  let name: String
+  let uid: uid_t
+  let gid: gid_t
+  let home: String
+  /// The GECOS field's first part: the person's name.
+  let fullName: String
+
+  static func current() -> LinuxUser? { getpwuid(getuid()).map(LinuxUser.init) }
+
+  static func named(_ name: String) -> LinuxUser? { getpwnam(name).map(LinuxUser.init) }
+
+  init(name: String, uid: uid_t, gid: gid_t, home: String, fullName: String) {
+    self.name = name
+    self.uid = uid
+    self.gid = gid
+    self.home = home
+    self.fullName = fullName
+  }
+
+  private init(_ entry: UnsafeMutablePointer<passwd>) {
+    let gecos = entry.pointee.pw_gecos.map { String(cString: $0) } ?? ""
+    self.init(
+      name: String(cString: entry.pointee.pw_name), uid: entry.pointee.pw_uid, gid: entry.pointee.pw_gid,
+      home: String(cString: entry.pointee.pw_dir), fullName: gecos.prefix { $0 != "," }.description)
+  }
+}

@@ -1,0 +1,113 @@
+import Glibc
+import SheafLibrary
+import SheafModel
+
+/// Where a PATH leads: into a mount, or into the library that was named.
+enum ItemPlace: Equatable {
+  /// - Parameters:
+  ///   - library: Path of the mounted library.
+  ///   - mountpoints: The places where this mount shows; one of them is known to the process that serves it.
+  ///   - path: `Documents/…` or `Shared/…`.
+  case mount(library: String, mountpoints: [String], path: [UInt8])
+  /// No mount is involved; the path is as it was given.
+  case library(path: [UInt8])
+}
+
+/// Finds the item that a PATH means.
+///
+/// The last component is never followed, and need not exist, nor need the folders above it: what was deleted is named
+/// by the path at which it was.
+struct PathResolution {
+  let table: MountTable
+  let workingDirectory: [UInt8]
+  let resolve: ([UInt8]) -> Result<[UInt8], SystemError>
+
+  init(
+    table: MountTable, workingDirectory: [UInt8],
+    resolve: @escaping ([UInt8]) -> Result<[UInt8], SystemError> = SystemPath.resolve
+  ) {
+    self.table = table
+    self.workingDirectory = workingDirectory
+    self.resolve = resolve
+  }
+
+  /// With the machine's mounts and this process's working directory.
+  static func current() throws(SheafError) -> PathResolution {
+    PathResolution(table: try .current(), workingDirectory: try SystemPath.workingDirectory())
+  }
+
+  /// - Throws: ``SheafError``: `unavailable` for a dead mount, `invalid` for paths that name no item.
+  func place(of path: [UInt8]) throws(SheafError) -> ItemPlace {
+    guard !path.isEmpty, !path.contains(0) else {
+      throw SheafError(.invalid, subject: "PATH", reason: "is empty or has a NUL")
+    }
+    let absolute = try withoutLinks(path)
+    guard let entry = table.entry(containing: absolute), entry.isSheaf,
+      let below = SystemPath.part(of: absolute, below: entry.mountpoint)
+    else { return .library(path: try checked(path, given: path, outside: true)) }
+    let inside = SystemPath.join(entry.root, below).drop { $0 == SystemPath.slash }
+    return .mount(
+      library: entry.source.readable, mountpoints: table.mountpoints(sharing: entry).map(\.readable),
+      path: try checked(Array(inside), given: path, outside: false))
+  }
+
+  /// The absolute path with the links above its last component resolved, as far as these folders exist.
+  private func withoutLinks(_ path: [UInt8]) throws(SheafError) -> [UInt8] {
+    let absolute = SystemPath.absolute(path, from: workingDirectory)
+    var (parent, name) = SystemPath.split(absolute)
+    if name == Array(".".utf8) || name == Array("..".utf8) { (parent, name) = (absolute, []) }
+    var missing = name
+    while true {
+      switch resolve(parent) {
+      case .success(let resolved): return SystemPath.join(resolved, try normalized(missing, given: path))
+      case .failure(let error) where error.code == ENOTCONN || error.code == ECONNABORTED:
+        throw dead(parent)
+      case .failure(let error) where error.code == ENOENT || error.code == ENOTDIR:
+        guard parent != [SystemPath.slash] else { return absolute }
+        let (above, last) = SystemPath.split(parent)
+        missing = missing.isEmpty ? last : last + [SystemPath.slash] + missing
+        parent = above
+      case .failure(let error): throw SheafError(code: error.code, subject: parent.readable)
+      }
+    }
+  }
+
+  /// Drops `.` from what does not exist; `..` has no meaning there.
+  private func normalized(_ missing: [UInt8], given: [UInt8]) throws(SheafError) -> [UInt8] {
+    let components = missing.split(separator: SystemPath.slash).filter { $0 != [UInt8(ascii: ".")] }
+    guard !components.contains(where: { $0 == [UInt8(ascii: "."), UInt8(ascii: ".")] }) else {
+      throw SheafError(.notFound, subject: given.readable, reason: "leads through .. of a folder that does not exist")
+    }
+    return Array(components.joined(separator: [SystemPath.slash]))
+  }
+
+  /// Checks that a path inside a library can name an item.
+  private func checked(_ inside: [UInt8], given: [UInt8], outside: Bool) throws(SheafError) -> [UInt8] {
+    let components = inside.split(separator: SystemPath.slash).filter { $0 != [UInt8(ascii: ".")] }
+    let top = components.first.map { $0.readable }
+    guard inside.first != SystemPath.slash, top == "Documents" || top == "Shared" else {
+      throw outside
+        ? SheafError(
+          .invalid, subject: given.readable, reason: "is in no mounted library",
+          advice: "mount it with: sheaf mount, or write the path as Documents/…")
+        : SheafError(
+          .invalid, subject: given.readable, reason: "is not below Documents or Shared of the mount",
+          advice: "name a document or a folder there")
+    }
+    guard !components.contains(where: { $0.readable == ".versions" }) else {
+      throw SheafError(
+        .invalid, subject: given.readable, reason: "is inside .versions, which is a view of the history",
+        advice: "name the document itself")
+    }
+    return Array(components.joined(separator: [SystemPath.slash]))
+  }
+
+  /// The error for a mount whose process has ended.
+  private func dead(_ path: [UInt8]) -> SheafError {
+    let mountpoint = table.entries.last { $0.isSheaf && SystemPath.part(of: path, below: $0.mountpoint) != nil }
+    let place = (mountpoint?.mountpoint ?? path).readable
+    return SheafError(
+      .unavailable, subject: place, reason: "the mount is dead: its process has ended",
+      advice: "mount it anew with: sheaf mount \(place)")
+  }
+}

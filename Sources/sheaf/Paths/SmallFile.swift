@@ -1,0 +1,26 @@
+import Glibc
+import SheafModel
+
+/// Files that are read whole: those of `/proc`, and the library's lock and log.
+enum SmallFile {
+  /// The file's bytes.
+  ///
+  /// - Parameter limit: At most so many bytes, from the end where the file is larger and can be positioned.
+  static func read(_ path: String, limit: Int = 16 * 1024 * 1024) throws(SheafError) -> [UInt8] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SheafError(code: errno, subject: path.printable) }
+    defer { close(descriptor) }
+    let size = lseek(descriptor, 0, SEEK_END)
+    lseek(descriptor, max(0, size - off_t(limit)), SEEK_SET)
+    var result: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+    while result.count < limit {
+      let count = Glibc.read(descriptor, &buffer, buffer.count)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw SheafError(code: errno, subject: path.printable) }
+      if count == 0 { break }
+      result += buffer[..<count]
+    }
+    return result
+  }
+}

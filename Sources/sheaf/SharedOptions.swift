@@ -1,0 +1,40 @@
+import ArgumentParser
+import SheafModel
+
+/// What every command takes: the library and who acts.
+struct LibraryOptions: ParsableArguments {
+  @Option(
+    name: .customLong("library"),
+    help: ArgumentHelp(
+      "The library (default: SHEAF_LIBRARY, else ~/.local/share/sheaf/library.sqlite).", valueName: "file"))
+  var file: String?
+
+  @Option(
+    name: .customLong("as"),
+    help: ArgumentHelp(
+      "The account that acts (default: that of the mount, else the library's first).", valueName: "handle"))
+  var handle: String?
+
+  /// The account of `--as`.
+  func account() throws(SheafError) -> AccountHandle? {
+    guard let handle else { return nil }
+    return try AccountHandle(handle)
+  }
+}
+
+/// How a command prints facts.
+struct OutputOptions: ParsableArguments {
+  @Flag(help: "Print JSON.")
+  var json = false
+}
+
+/// A path as it was given, byte for byte.
+struct PathArgument: ExpressibleByArgument {
+  let bytes: [UInt8]
+
+  init(bytes: [UInt8]) { self.bytes = bytes }
+
+  init?(argument: String) { bytes = RawArguments.bytes(argument) }
+
+  static var defaultCompletionKind: CompletionKind { .file() }
+}

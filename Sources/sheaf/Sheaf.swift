@@ -1,0 +1,78 @@
+import ArgumentParser
+import Glibc
+import SheafModel
+
+/// The command `sheaf`.
+@main
+struct Sheaf: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sheaf",
+    abstract: "Mount your documents; every save is a version.",
+    discussion: """
+      Mount a library, work in its Documents folder with any program, and get every earlier state back:
+
+        sheaf mount                              mount at ~/Sheaf
+        sheaf versions ~/Sheaf/Documents/a.txt   what was saved, and when
+        sheaf restore ~/Sheaf/Documents/a.txt --version 3
+        sheaf unmount
+
+      A PATH inside a mount selects the library and the account. Where nothing is mounted, a PATH is written \
+      Documents/… and is looked up in the library of --library, else of SHEAF_LIBRARY, else in \
+      ~/.local/share/sheaf/library.sqlite.
+
+      Exit status: 0 done, 1 refused or failed (one line on standard error says why), 64 wrong usage.
+      """,
+    version: "0.1.0",
+    groupedSubcommands: [
+      CommandGroup(name: "Mounts", subcommands: [Mount.self, Unmount.self, Status.self]),
+      CommandGroup(
+        name: "History",
+        subcommands: [
+          Versions.self, Show.self, Diff.self, Restore.self, LabelVersion.self, Deleted.self, Recover.self, Purge.self,
+        ]),
+      CommandGroup(
+        name: "Libraries",
+        subcommands: [AccountCommand.self, LibraryCommand.self, Check.self, Compact.self, Backup.self]),
+    ])
+
+  static func main() async {
+    signal(SIGPIPE, SIG_IGN)
+    var command: any ParsableCommand
+    do {
+      command = try parseAsRoot(RawArguments.strings(CommandLine.unsafeArgv, count: CommandLine.argc))
+    } catch {
+      exit(withError: error)
+    }
+    do {
+      if var asynchronous = command as? any AsyncParsableCommand {
+        try await asynchronous.run()
+      } else {
+        try command.run()
+      }
+    } catch is OutputClosed {
+      Glibc.exit(0)
+    } catch let error as SheafError {
+      fail(error.description)
+    } catch let error where error is CleanExit || error is ValidationError || error is ExitCode {
+      exit(withError: error)
+    } catch {
+      // ArgumentParser asks for its help and usage texts by errors of its own.
+      if exitCode(for: error) == .success || exitCode(for: error) == .validationFailure { exit(withError: error) }
+      fail("\(error)")
+    }
+  }
+
+  /// Says in one line what failed, and ends with status 1.
+  private static func fail(_ line: String) -> Never {
+    StandardError.write(ErrorLine.text(line))
+    Glibc.exit(1)
+  }
+}
+
+/// The line that tells of a failure.
+enum ErrorLine {
+  /// `sheaf: ` and the description, on one line whatever it contains.
+  static func text(_ description: String) -> String {
+    "sheaf: " + RawArguments.readable(description).escapingControls + "\n"
+  }
+}

@@ -1,0 +1,59 @@
+import Testing
+
+@testable import Fuse
+
+struct ValueTests {
+  @Test func namesThatAreNotTextStayApart() {
+    #expect(FileName("ü.txt").description == "ü.txt")
+    #expect(FileName([0x61, 0xff]).description == #"a\xff"#)
+    #expect(FileName(#"a\xff"#).description == #"a\x5cxff"#)
+    #expect(FileName("a\n").description == #"a\x0a"#)
+    #expect(FileName([0x61, 0, 0x62]) == "a")
+    #expect(FileName([0xff]).string == nil)
+    #expect(FileName("..").isDotDot && !FileName("..").isDot && FileName(".").isDot)
+  }
+
+  @Test func flagsOfOpen() {
+    #expect(OpenFlags(rawValue: 0).isReadable && !OpenFlags(rawValue: 0).isWritable)
+    #expect(!OpenFlags(rawValue: 1).isReadable && OpenFlags(rawValue: 1).isWritable)
+    #expect(OpenFlags(rawValue: 2).isReadable && OpenFlags(rawValue: 2).isWritable)
+    #expect(OpenFlags(rawValue: 0o1001).truncates && OpenFlags(rawValue: 0o2001).appends)
+  }
+
+  @Test func directoryBufferRefusesWhatDoesNotFit() {
+    // An entry of a one-byte name is 24 bytes and the name, in steps of 8.
+    var buffer = DirectoryBuffer(capacity: 64)
+    let node = NodeID(rawValue: 7)
+    #expect(buffer.add("a", node: node, mode: 0o100644, next: 1))
+    #expect(buffer.add("b", node: node, mode: 0o100644, next: .max))
+    #expect(!buffer.add("c", node: node, mode: 0o100644, next: 3))
+    #expect(buffer.storage.filled.count == 64)
+    var empty = DirectoryPlusBuffer(capacity: 100)
+    let entry = Entry(node: node, attributes: FileAttributes(node: node, mode: 0o100644))
+    #expect(!empty.add("a", entry, next: 1))
+    #expect(empty.storage.filled.isEmpty)
+  }
+
+  @Test func mountTableIsUnescaped() {
+    let line = Array(#"36 35 0:98 / /mnt/a\040b\134c rw,nosuid - fuse.sheaf x rw"#.utf8)
+    #expect(MountTable.parse(line[...]) == MountTable.Mount(device: "0:98", mountpoint: #"/mnt/a b\c"#))
+    #expect(MountTable.parse(Array("36 35".utf8)[...]) == nil)
+    #expect(MountTable.topmost(at: "/proc") != nil)
+  }
+
+  @Test func mountOptionsAreEscaped() {
+    var options = MountOptions(source: #"a,b\c"#)
+    options.readOnly = true
+    options.extra = ["noatime"]
+    #expect(
+      options.arguments == [
+        "sheaf", "-o", #"fsname=a\,b\\c"#, "-o", "subtype=sheaf", "-o", "default_permissions", "-o", "ro", "-o",
+        "noatime",
+      ])
+  }
+
+  @Test func errorsHaveWords() {
+    #expect(Errno.noSpace.description == "No space left on device")
+    #expect("\(MountError(mountpoint: "/mnt", reason: "why"))" == "/mnt: why")
+  }
+}
