@@ -23,8 +23,10 @@ struct ChildProcess {
       posix_spawn_file_actions_adddup2(&actions, source, CInt(target))
     }
 
-    // Before its first instruction: later, a thread of its runtime may have opened some already.
-    posix_spawn_file_actions_addclosefrom_np(&actions, CInt(descriptors.count))
+    // Those that this process inherited itself may lack the flag.
+    for descriptor in DirectoryNames.of("/proc/self/fd").compactMap({ CInt($0) }) where descriptor > STDERR_FILENO {
+      _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    }
 
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
