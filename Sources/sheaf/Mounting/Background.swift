@@ -23,7 +23,7 @@ enum Background {
     do {
       defer { close(ends[1]) }
       child = try ChildProcess(
-        "/proc/self/exe", name: "sheaf", arguments(plan), descriptors: [null, null, log, ends[1]])
+        "/proc/self/exe", name: "sheaf", arguments(plan), descriptors: [null, null, log, ends[1]], newSession: true)
     }
     guard let mount = try Readiness.wait(ends[0]) else {
       let status = child.wait()
@@ -33,17 +33,6 @@ enum Background {
         advice: "see \(LogFile.path(of: plan.location))")
     }
     return mount
-  }
-
-  /// Makes this process one of the background: no terminal, no working directory, no descriptors of its starter.
-  ///
-  /// - Parameter ready: The pipe's end, which stays.
-  static func enter(ready: CInt) {
-    setsid()
-    chdir("/")
-    for descriptor in DirectoryNames.of("/proc/self/fd").compactMap({ CInt($0) }) {
-      if descriptor > STDERR_FILENO, descriptor != ready { close(descriptor) }
-    }
   }
 
   private static func arguments(_ plan: MountPlan) -> [String] {
