@@ -80,9 +80,13 @@ let package = Package(
       name: "MountKit", dependencies: ["CTestSystem", "ConformanceKit"], path: "Tests/MountKit",
       swiftSettings: settings),
     .executableTarget(
-      name: "test-helper", dependencies: ["ConformanceKit"], path: "Tests/TestHelper", swiftSettings: settings),
+      name: "test-helper", dependencies: ["ConformanceKit", "MountKit"], path: "Tests/TestHelper",
+      swiftSettings: settings),
     .testTarget(
       name: "ConformanceTests", dependencies: ["ConformanceKit", "MountKit", "sheaf", "test-helper"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "CrashTests", dependencies: ["ConformanceKit", "MountKit", "SheafStore", "sheaf", "test-helper"],
       swiftSettings: settings),
     .testTarget(name: "MountTests", dependencies: ["MountKit", "sheaf", "test-helper"], swiftSettings: settings),
   ]

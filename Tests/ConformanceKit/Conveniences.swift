@@ -105,10 +105,10 @@ extension OpenFile {
 }
 
 /// `count` bytes that are the same each time and repeat nowhere soon.
-func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
+public func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
   var random = SeededRandom(seed: seed)
   let words = (0..<(count + 7) / 8).map { _ in random.next() }
   return words.withUnsafeBytes { Array($0.prefix(count)) }
 }
 
-func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
+public func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }

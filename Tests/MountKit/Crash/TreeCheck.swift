@@ -22,7 +22,9 @@ extension TreeModel {
     case .symlink(let target): FoundTree.Node(text: "a link to \(target)", time: nil)
     case .folder(let mode, let mark): FoundTree.Node(text: "a folder \(octal(mode)) \(mark ?? "-")", time: nil)
     case .file(let number):
-      FoundTree.Node(text: FoundTree.describe(files[number]!, links: nodes.values.count { $0 == nodes[name] }), time: files[number]!.time)
+      FoundTree.Node(
+        text: FoundTree.describe(files[number]!, links: nodes.values.count { $0 == nodes[name] }),
+        time: files[number]!.time)
     }
   }
 }
@@ -46,7 +48,8 @@ public struct FoundTree: Sendable {
       let mode = status.st_mode & 0o7777
       switch status.st_mode & S_IFMT {
       case S_IFLNK:
-        nodes[name] = Node(text: "a link to \(try FileManager.default.destinationOfSymbolicLink(atPath: path))", time: nil)
+        nodes[name] = Node(
+          text: "a link to \(try FileManager.default.destinationOfSymbolicLink(atPath: path))", time: nil)
       case S_IFDIR: nodes[name] = Node(text: "a folder \(octal(mode)) \(PlainMark.get(path) ?? "-")", time: nil)
       default:
         let file = TreeModel.File(
