@@ -62,9 +62,7 @@ public struct FoundTree: Sendable {
   }
 
   static func describe(_ file: TreeModel.File, links: Int) -> String {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in file.bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    let contents = "\(file.bytes.count) bytes #\(String(hash, radix: 16))"
+    let contents = "\(file.bytes.count) bytes #\(String(fingerprint(file.bytes), radix: 16))"
     return "a file \(octal(file.mode)) \(file.mark ?? "-") \(links) links \(contents)"
   }
 }
@@ -95,7 +93,7 @@ public struct Judgement {
       } else {
         candidates = before.flatMap { $0.during(entry.deed) }
       }
-      candidates = Array(Set(candidates))
+      if candidates.count > 1 { candidates = Array(Set(candidates)) }
     }
     return lines
   }
