@@ -48,7 +48,7 @@ struct Mount: AsyncParsableCommand {
   var readyDescriptor: CInt?
 
   func run() async throws {
-    if let readyDescriptor { Background.enter(ready: readyDescriptor) }
+    if readyDescriptor != nil { Background.enter() }
     let ready = readyDescriptor.map(Readiness.init)
     do {
       let plan = try plan()

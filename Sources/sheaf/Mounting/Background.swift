@@ -18,7 +18,6 @@ enum Background {
     var ends: [CInt] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SheafError(code: errno, subject: "pipe") }
     defer { close(ends[0]) }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let child: ChildProcess
     do {
       defer { close(ends[1]) }
@@ -35,15 +34,10 @@ enum Background {
     return mount
   }
 
-  /// Makes this process one of the background: no terminal, no working directory, no descriptors of its starter.
-  ///
-  /// - Parameter ready: The pipe's end, which stays.
-  static func enter(ready: CInt) {
+  /// Makes this process one of the background: no terminal, no working directory.
+  static func enter() {
     setsid()
     chdir("/")
-    for descriptor in DirectoryNames.of("/proc/self/fd").compactMap({ CInt($0) }) {
-      if descriptor > STDERR_FILENO, descriptor != ready { close(descriptor) }
-    }
   }
 
   private static func arguments(_ plan: MountPlan) -> [String] {

@@ -1,7 +1,7 @@
 import Glibc
 import SheafModel
 
-/// A program that is started with the descriptors it is given; others of this process are closed by themselves.
+/// A program that is started with the descriptors it is given, and none other of this process.
 struct ChildProcess {
   let pid: pid_t
 
@@ -15,6 +15,10 @@ struct ChildProcess {
     _ program: String, name: String? = nil, _ arguments: [String],
     descriptors: [CInt] = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
   ) throws(SheafError) {
+    // Those that were inherited may lack the flag; the copies that the child gets do without it.
+    for descriptor in DirectoryNames.of("/proc/self/fd").compactMap({ CInt($0) }) where descriptor > STDERR_FILENO {
+      _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
