@@ -21,6 +21,9 @@ struct fuse_session *cfuse_session_new(struct fuse_args *args, const struct fuse
 static ssize_t device_read(int fd, void *buffer, size_t length, void *userdata) {
   struct cfuse_context *context = userdata;
   ssize_t count = read(fd, buffer, length);
+  // The connection ended while a request was on its way here (fs/fuse/dev.c, fuse_dev_do_read), or somebody aborted it:
+  // to libfuse only ENODEV is an end without error.
+  if (count < 0 && errno == ECONNABORTED) errno = ENODEV;
   if (count >= (ssize_t)(sizeof(struct fuse_in_header) + 4 * sizeof(uint32_t))) {
     const struct fuse_in_header *header = buffer;
     if (header->opcode == FUSE_INIT) {

@@ -121,6 +121,14 @@ extension Library {
     }
   }
 
+  /// The folder that a document lies in, or was deleted from.
+  package func folder(ofItem item: Int64) throws -> Int64 {
+    try locked {
+      guard let inode = try read({ try $0.inode(item: item) }) else { throw SheafError(.notFound) }
+      return inode.parent
+    }
+  }
+
   /// Opens a version for reading.
   package func openVersion(of item: Int64, number: Int64) throws -> VersionReader {
     try locked {

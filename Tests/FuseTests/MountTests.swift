@@ -5,7 +5,8 @@ import Testing
 @Suite(.serialized)
 struct MountTests {
   static let scenarios = [
-    "names", "contents", "attributes", "xattrs", "listing", "forget", "sizes", "mapping", "defaults", "dropped",
+    "names", "contents", "attributes", "xattrs", "listing", "forget", "sizes", "mapping", "killpriv", "defaults",
+    "dropped",
     "later", "parallel", "caller", "invalidation", "two", "unmounted-outside", "lazy", "exit", "exit-detached", "late",
     "options",
     "refused", "unprivileged", "lifetime",

@@ -14,7 +14,7 @@ package struct DirectoryBuffer: ~Copyable {
   /// - Parameters:
   ///   - node: what `d_ino` shows; it adds nothing to the node's lookup count.
   ///   - mode: of which only the type bits count.
-  ///   - next: the cookie from which a later readdir goes on behind this entry; any number but 0.
+  ///   - next: the cookie from which a later readdir goes on behind this entry: 1 to `Int64.max`.
   /// - Returns: false where the buffer is full: stop here.
   package mutating func add(_ name: FileName, node: NodeID, mode: UInt32, next: UInt64) -> Bool {
     var status = stat()
@@ -42,7 +42,7 @@ package struct DirectoryPlusBuffer: ~Copyable {
   ///   - entry: what a lookup of the name would give; it adds one to the node's lookup count. For `.` and `..`, and for
   ///     names whose attributes are not at hand, give ``NodeID/none`` as the node: the kernel then takes only number
   ///     and type from the attributes, and nothing is counted.
-  ///   - next: the cookie from which a later readdirplus goes on behind this entry; any number but 0.
+  ///   - next: the cookie from which a later readdirplus goes on behind this entry: 1 to `Int64.max`.
   /// - Returns: false where the buffer is full: stop here, and do not count the entry.
   package mutating func add(_ name: FileName, _ entry: Entry, next: UInt64) -> Bool {
     var parameters = entry.parameters

@@ -36,7 +36,8 @@ package struct ConnectionOptions: Hashable, Sendable {
   /// Direct I/O in parts, several at a time (`FUSE_CAP_ASYNC_DIO`).
   package var asyncDirectIO = true
   /// The file system clears set-id bits and `security.capability` when a file is written, truncated or given away, and
-  /// the kernel does not ask for that attribute before each write (`FUSE_HANDLE_KILLPRIV_V2`, set past libfuse).
+  /// the kernel asks for that attribute once for a file instead of before each write (`FUSE_HANDLE_KILLPRIV_V2`, set
+  /// past libfuse). SETATTR then comes with nothing to set where only bits are to be cleared.
   package var handleKillprivV2 = false
   /// The kernel checks and stores POSIX ACLs (`FUSE_CAP_POSIX_ACL`).
   package var posixACL = false

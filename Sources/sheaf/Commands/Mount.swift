@@ -48,7 +48,8 @@ struct Mount: AsyncParsableCommand {
   var readyDescriptor: CInt?
 
   func run() async throws {
-    if readyDescriptor != nil { Background.enter() }
+    // One in the background keeps no folder busy.
+    if readyDescriptor != nil { chdir("/") }
     let ready = readyDescriptor.map(Readiness.init)
     do {
       let plan = try plan()

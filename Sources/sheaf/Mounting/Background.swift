@@ -18,11 +18,12 @@ enum Background {
     var ends: [CInt] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SheafError(code: errno, subject: "pipe") }
     defer { close(ends[0]) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let child: ChildProcess
     do {
       defer { close(ends[1]) }
       child = try ChildProcess(
-        "/proc/self/exe", name: "sheaf", arguments(plan), descriptors: [null, null, log, ends[1]])
+        "/proc/self/exe", name: "sheaf", arguments(plan), descriptors: [null, null, log, ends[1]], newSession: true)
     }
     guard let mount = try Readiness.wait(ends[0]) else {
       let status = child.wait()
@@ -32,12 +33,6 @@ enum Background {
         advice: "see \(LogFile.path(of: plan.location))")
     }
     return mount
-  }
-
-  /// Makes this process one of the background: no terminal, no working directory.
-  static func enter() {
-    setsid()
-    chdir("/")
   }
 
   private static func arguments(_ plan: MountPlan) -> [String] {

@@ -1,7 +1,7 @@
 import Glibc
 import SheafModel
 
-/// A program that is started with the descriptors it is given, and none other of this process.
+/// A program that is started with the descriptors it is given and no others.
 struct ChildProcess {
   let pid: pid_t
 
@@ -10,20 +10,22 @@ struct ChildProcess {
   ///   - name: What the program is told as its own name; its path where nil.
   ///   - arguments: Without the program's name.
   ///   - descriptors: What the child's descriptors 0, 1, 2, … are; at least three.
+  ///   - newSession: Whether it leaves this process's session and terminal (setsid(2)).
   /// - Throws: ``SheafError`` where it cannot be started.
   init(
     _ program: String, name: String? = nil, _ arguments: [String],
-    descriptors: [CInt] = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
+    descriptors: [CInt] = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO], newSession: Bool = false
   ) throws(SheafError) {
-    // Those that were inherited may lack the flag; the copies that the child gets do without it.
-    for descriptor in DirectoryNames.of("/proc/self/fd").compactMap({ CInt($0) }) where descriptor > STDERR_FILENO {
-      _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-    }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     for (target, source) in descriptors.enumerated() {
       posix_spawn_file_actions_adddup2(&actions, source, CInt(target))
+    }
+
+    // Those that this process inherited itself may lack the flag.
+    for descriptor in DirectoryNames.of("/proc/self/fd").compactMap({ CInt($0) }) where descriptor > STDERR_FILENO {
+      _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
 
     var attributes = posix_spawnattr_t()
@@ -33,7 +35,7 @@ struct ChildProcess {
     sigemptyset(&defaults)
     sigaddset(&defaults, SIGPIPE)
     posix_spawnattr_setsigdefault(&attributes, &defaults)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | (newSession ? Self.spawnSetSession : 0)))
 
     var list = ([name ?? program] + arguments).map { strdup($0) } + [nil]
     defer { for argument in list { free(argument) } }
@@ -42,6 +44,9 @@ struct ChildProcess {
     guard code == 0 else { throw SheafError(code: code, subject: program) }
     self.pid = pid
   }
+
+  /// POSIX_SPAWN_SETSID of <spawn.h>, which the importer leaves out.
+  private static let spawnSetSession: CInt = 0x80
 
   /// Waits for its end.
   ///

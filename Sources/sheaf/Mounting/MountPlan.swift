@@ -42,13 +42,14 @@ struct MountPlan: Sendable {
     }
   }
 
-  /// The account to mount, made at need where it is the default one.
+  /// The account to mount, made at need where it is the default one or the first of a new library.
   private func ensuredAccount(_ client: SheafClient) async throws -> AccountHandle {
     let accounts = try await client.accounts()
     guard let account else {
       if let existing = DefaultAccount.existing(defaultAccount, among: accounts) { return existing }
       return try await client.addAccount(defaultAccount, name: name).handle
     }
+    if accounts.isEmpty { return try await client.addAccount(account, name: nil).handle }
     guard accounts.contains(where: { $0.handle == account }) else {
       throw SheafError(
         .notFound, subject: account.description, reason: "there is no such account in \(location.path)",

@@ -19,6 +19,7 @@ extension MemoryFileSystem {
     state.withLock { state in
       for forgotten in nodes { state.nodes[forgotten.node]?.lookups -= forgotten.count }
     }
+    wasForgotten.signal()
   }
 
   func mknod(

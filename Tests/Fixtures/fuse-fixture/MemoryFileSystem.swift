@@ -1,3 +1,4 @@
+import Dispatch
 import Fuse
 import Glibc
 import Synchronization
@@ -34,6 +35,8 @@ final class MemoryFileSystem: FileSystem {
   /// How many entries a listing gives at a time at most.
   let entriesPerReply: Int
   let state = Mutex(State())
+  /// Signalled with every forget.
+  let wasForgotten = DispatchSemaphore(value: 0)
 
   init(options: ConnectionOptions = ConnectionOptions(), entriesPerReply: Int = .max) {
     self.options = options

@@ -52,4 +52,19 @@ extension Scenarios {
     expectEqual(Posix.readFile("\(mount.path)/f"), "One two")
     try mount.unmount()
   }
+
+  /// The kernel asks for `security.capability` before each write, or once for a file.
+  static func killpriv() throws {
+    for isOn in [false, true] {
+      var options = ConnectionOptions()
+      options.handleKillprivV2 = isOn
+      let fileSystem = MemoryFileSystem(options: options)
+      let mount = try TestMount(fileSystem)
+      let file = open("\(mount.path)/f", O_WRONLY | O_CREAT, 0o644)
+      for _ in 0..<5 { expectEqual(write(file, "one", 3), 3) }
+      close(file)
+      expectEqual(fileSystem.calls("getxattr"), isOn ? 1 : 5)
+      try mount.unmount()
+    }
+  }
 }

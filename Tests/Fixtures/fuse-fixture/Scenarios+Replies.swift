@@ -64,6 +64,8 @@ extension Scenarios {
     let mount = try TestMount(fileSystem, logger: logger)
     expectError(.inputOutput, access("\(mount.path)/dropped", F_OK))
     expectDone(access("\(mount.path)/answered", F_OK))
+    // The caller is answered first.
+    expect(records.hasError.wait(timeout: .now() + 10) == .success, "an error to be logged")
     let errors = records.lines.withLock { $0.filter { $0.hasPrefix("error") } }
     expectEqual(
       errors,

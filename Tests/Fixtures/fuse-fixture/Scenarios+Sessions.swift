@@ -92,7 +92,7 @@ extension Scenarios {
     mount.session.exit()
     // Where there is no fusectl, the next request ends it.
     if access("/sys/fs/fuse/connections", W_OK) != 0 || (Posix.list("/sys/fs/fuse/connections") ?? []).isEmpty {
-      expectError(.connectionAborted, write(file, "one", 3))
+      expect(write(file, "one", 3) < 0, "nothing to be written")
     }
     expect(mount.waitUntilEnded() == nil, "run to end without error")
     close(file)

@@ -83,6 +83,8 @@ func concurrently(_ bodies: (@Sendable () -> Void)...) {
 struct RecordingLogHandler: LogHandler {
   final class Records: Sendable {
     let lines = Mutex<[String]>([])
+    /// Signalled with every error.
+    let hasError = DispatchSemaphore(value: 0)
   }
 
   let records: Records
@@ -102,5 +104,6 @@ struct RecordingLogHandler: LogHandler {
     let metadata = event.metadata ?? [:]
     let text = metadata.keys.sorted().map { " \($0)=\(metadata[$0].map { "\($0)" } ?? "")" }.joined()
     records.lines.withLock { $0.append("\(event.level): \(event.message)\(text)") }
+    if event.level == .error { records.hasError.signal() }
   }
 }

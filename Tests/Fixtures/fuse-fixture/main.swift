@@ -11,6 +11,7 @@ let scenarios: [String: () throws -> Void] = [
   "listing": Scenarios.listing,
   "forget": Scenarios.forget,
   "sizes": Scenarios.sizes,
+  "killpriv": Scenarios.killpriv,
   "mapping": Scenarios.mapping,
   "defaults": Scenarios.defaults,
   "dropped": Scenarios.dropped,
