@@ -59,20 +59,23 @@ struct LibraryConnection: Sendable {
 
   /// The connection to the process that serves a library; nil where none does.
   static func join(_ location: LibraryLocation) async throws -> LibraryConnection? {
-    guard try SocketProbe.isServed(location.socketPath) else { return nil }
-    let client = try SheafClient(socket: location.socketPath, library: location.path)
-    do {
-      let info = try await client.info(within: .nanoseconds(patience.components.seconds * 1_000_000_000))
-      return LibraryConnection(client: client, info: info, own: nil)
-    } catch let error as SheafError where error.kind == .unavailable {
-      await client.shutdown()
-      // It may have ended just now; whoever still listens does not answer.
-      guard try SocketProbe.isServed(location.socketPath) else { return nil }
-      throw silent(location)
-    } catch {
-      await client.shutdown()
-      throw error
+    let deadline = ContinuousClock.now + patience
+    while try SocketProbe.isServed(location.socketPath) {
+      let client = try SheafClient(socket: location.socketPath, library: location.path)
+      do {
+        let info = try await client.info(within: .seconds(patience.components.seconds))
+        return LibraryConnection(client: client, info: info, own: nil)
+      } catch let error as SheafError where error.kind == .unavailable {
+        await client.shutdown()
+        // Most likely it ended just now, and the next one is about to answer.
+        guard ContinuousClock.now < deadline else { throw silent(location) }
+        try await Task.sleep(for: .milliseconds(20))
+      } catch {
+        await client.shutdown()
+        throw error
+      }
     }
+    return nil
   }
 
   func close() async throws {
@@ -122,9 +125,9 @@ private struct OwnLibrary: Sendable {
     }
   }
 
-  /// Answers what was asked, then closes the library.
+  /// Lets commands finish that have joined meanwhile, then closes the library.
   func close() async throws {
-    try await service.stop()
+    try await service.stop(patience: .seconds(3600))
     try library.close()
   }
 }
