@@ -74,5 +74,17 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: settings),
+    .target(name: "CTestSystem", path: "Tests/CTestSystem"),
+    .target(
+      name: "ConformanceKit", dependencies: ["CTestSystem"], path: "Tests/ConformanceKit", swiftSettings: settings),
+    .target(
+      name: "MountKit", dependencies: ["CTestSystem", "ConformanceKit"], path: "Tests/MountKit",
+      swiftSettings: settings),
+    .executableTarget(
+      name: "test-helper", dependencies: ["ConformanceKit"], path: "Tests/TestHelper", swiftSettings: settings),
+    .testTarget(
+      name: "ConformanceTests", dependencies: ["ConformanceKit", "MountKit", "sheaf", "test-helper"],
+      swiftSettings: settings),
+    .testTarget(name: "MountTests", dependencies: ["MountKit", "sheaf", "test-helper"], swiftSettings: settings),
   ]
 )

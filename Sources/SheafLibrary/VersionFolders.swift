@@ -85,6 +85,7 @@ extension Library {
   /// The files of a document's folder of versions, oldest first.
   package func versionFiles(of item: Int64) throws -> [VersionFile] {
     try locked {
+      try settleSessions()
       guard let inode = try read({ try $0.inode(item: item) }) else { throw SheafError(.notFound) }
       return try read { try $0.versions(item) }.map { try versionFile($0, documentName: inode.name) }
     }
@@ -132,6 +133,7 @@ extension Library {
   /// Opens a version for reading.
   package func openVersion(of item: Int64, number: Int64) throws -> VersionReader {
     try locked {
+      try settleSessions()
       guard let row = try read({ try $0.version(item, number) }) else { throw SheafError(.notFound) }
       if row.isOpen, let ino = try read({ try $0.inode(item: item) })?.ino { shareChunks(of: try inode(ino)) }
       return VersionReader(content: row.content)

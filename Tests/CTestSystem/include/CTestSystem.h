@@ -1,0 +1,44 @@
+#ifndef SHEAF_CTESTSYSTEM_H
+#define SHEAF_CTESTSYSTEM_H
+#include <spawn.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <sys/xattr.h>
+
+/// Gives the calling thread alone its own umask and working directory: unshare(CLONE_FS).
+int sheaf_test_own_umask(mode_t mask);
+
+/// Makes the calling thread alone act as another user for ever, without glibc's broadcast to all threads.
+/// Returns 0, or -1 with errno.
+int sheaf_test_become(uid_t uid, gid_t gid, const gid_t *groups, size_t count);
+
+/// A descriptor that becomes readable when the process ends, or -1 with errno.
+int sheaf_test_pidfd(pid_t pid);
+
+/// Freezes an ext4 or XFS file system as a power cut would: EXT4_IOC_SHUTDOWN without flushing the journal.
+int sheaf_test_power_cut(int descriptor);
+
+/// `renameat2`, both paths relative to `folder`.
+int sheaf_test_rename(int folder, const char *from, const char *to, unsigned flags);
+
+/// `fallocate`.
+int sheaf_test_allocate(int descriptor, int mode, off_t offset, off_t length);
+
+/// `copy_file_range` between the offsets given.
+ssize_t sheaf_test_copy_range(int from, off_t offset, int to, off_t target_offset, size_t count);
+
+/// A pipe that programs started later do not inherit: `pipe2` with O_CLOEXEC.
+int sheaf_test_pipe(int ends[2]);
+
+/// The folder in which a program starts: `posix_spawn_file_actions_addchdir_np`.
+int sheaf_test_spawn_folder(posix_spawn_file_actions_t *actions, const char *path);
+
+/// The symbolic name of an errno, or null.
+const char *sheaf_test_errno_name(int code);
+
+/// Binds a stream socket to `path` and listens; returns the descriptor, or -1 with errno.
+int sheaf_test_listen(const char *path);
+
+/// Connects a stream socket to `path`; returns the descriptor, or -1 with errno.
+int sheaf_test_connect(const char *path);
+#endif

@@ -1,0 +1,58 @@
+import ConformanceKit
+import Foundation
+import Glibc
+import MountKit
+import Testing
+
+/// Long random sequences on a mount and on a local disk, which must tell the same of everything.
+///
+/// `SHEAF_SEED` replays a sequence, `SHEAF_STEPS` says how long each is. `test-helper differential` shrinks one.
+/// What may differ is in ``AllowedDeviation``, and nowhere else.
+@Suite(.serialized) struct DifferentialTests {
+  private let seed = ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap(UInt64.init) ?? .random(in: 0...(.max))
+  private let steps = ProcessInfo.processInfo.environment["SHEAF_STEPS"].flatMap(Int.init) ?? 4000
+
+  @Test func twoLocalFoldersAgree() throws {
+    try withTemporaryFolder { folder in
+      print("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps)")
+      let run = try Differential(
+        subject: try plain(try folder.folder("subject")), oracle: try plain(try folder.folder("oracle")), seed: seed)
+      try run.run(steps: steps)
+      try run.closeAll()
+      #expect(run.seen.isEmpty, "a local disk showed deviations")
+    }
+  }
+
+  @Test func aMountAndALocalFolderAgree() throws {
+    print("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps)")
+    try withMount(limit: .seconds(Double(300 + steps / 10))) { library in
+      let oracle = try plain(try library.folder.folder("oracle"))
+      let place = "\(library.documents)/subject"
+      try #require(mkdir(place, 0o755) == 0)
+      let run = try Differential(subject: try plain(place), oracle: oracle, seed: seed)
+      do {
+        for part in 0..<4 {
+          try run.run(steps: steps / 4)
+          // Served anew by another process, after an orderly end and after a kill, the tree is the same.
+          try run.reopen {
+            if part % 2 == 0 { try library.unmount() } else { try library.killServer() }
+            try library.mount()
+            return try plain(place)
+          }
+        }
+      } catch let difference as Difference {
+        try? run.closeAll()
+        Issue.record("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps): \(difference)")
+        return
+      }
+      try run.closeAll()
+      let seen = run.seen.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key) \($0.value)" }
+      print("deviations asked for: \(seen.joined(separator: ", "))")
+      try library.unmount()
+      #expect(try library.check() == [])
+    }
+  }
+
+  /// A folder, made to be like the other: owner and mode of a folder that the tests made.
+  private func plain(_ path: String) throws -> PlainDirectory { try PlainDirectory(root: path, features: []) }
+}

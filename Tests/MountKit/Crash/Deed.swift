@@ -1,0 +1,134 @@
+public import ConformanceKit
+import Foundation
+import Glibc
+
+/// Contents that a number stands for.
+public struct Contents: Hashable, Codable, Sendable {
+  public var seed: UInt64
+  public var count: Int
+
+  public init(seed: UInt64, count: Int) {
+    self.seed = seed
+    self.count = count
+  }
+
+  public var bytes: [UInt8] { pattern(count, seed: seed) }
+}
+
+/// What a program does to documents in one go; names are relative to the folder it works in.
+public enum Deed: Hashable, Codable, Sendable {
+  /// Creates or truncates, writes, closes.
+  case save(String, Contents)
+  /// Writes a temporary file, syncs, closes, renames it over.
+  case replace(String, Contents)
+  /// Opens for appending, writes, syncs, closes.
+  case append(String, Contents)
+  /// Writes in the middle, closes.
+  case patch(String, at: Int, Contents)
+  case truncate(String, Int)
+  case unlink(String)
+  case rename(String, String)
+  case link(String, String)
+  case mkdir(String)
+  case rmdir(String)
+  case symlink(String, at: String)
+  case chmod(String, UInt32)
+  /// Sets `user.mark`.
+  case mark(String, String)
+  case unmark(String)
+  /// Sets the modification time, in seconds.
+  case touch(String, Int)
+  /// Runs `sheaf` with arguments, in which `%` stands for the folder; changes nothing in the tree.
+  case command([String])
+  /// Runs `sheaf`, after which the document holds the contents of an earlier save.
+  case revive([String], String, Contents)
+
+  /// The bytes of one write request.
+  static let piece = 65_536
+
+  /// Draws a deed; families of names keep apart what would make the outcome depend on a document's identity.
+  public static func random(using random: inout SeededRandom) -> Deed {
+    let number = Int.random(in: 0..<5, using: &random)
+    let contents = Contents(
+      seed: random.next() % 1_000_000,
+      count: [0, 10, 3000, 70_000, 300_000].randomElement(using: &random)! + Int.random(in: 0..<50, using: &random))
+    switch Int.random(in: 0..<20, using: &random) {
+    case 0..<4: return .save("f\(number)", contents)
+    case 4..<7: return .replace("f\(number)", contents)
+    case 7..<9: return .append("log\(number)", Contents(seed: contents.seed, count: contents.count % 5000 + 1))
+    case 9: return .patch("f\(number)", at: Int.random(in: 0..<100_000, using: &random), contents)
+    case 10: return .unlink("f\(number)")
+    case 11: return .truncate("f\(number)", Int.random(in: 0..<100_000, using: &random))
+    case 12: return .save("m\(number)", contents)
+    case 13: return .rename("m\(number)", "m\(Int.random(in: 0..<5, using: &random))")
+    case 14: return .mkdir("d\(number)")
+    case 15: return .rmdir("d\(number)")
+    case 16: return .symlink("target-\(contents.seed)", at: "s\(number)")
+    case 17: return .unlink("s\(number)")
+    case 18: return .chmod("d\(number)", [0o700, 0o755, 0o750].randomElement(using: &random)!)
+    default: return .mark("d\(number)", "\(contents.seed)")
+    }
+  }
+
+  /// Does it in `folder`.
+  public func perform(in folder: String) throws(Errno) {
+    switch self {
+    case .save(let name, let contents):
+      try write(folder, name, O_WRONLY | O_CREAT | O_TRUNC, contents.bytes)
+    case .replace(let name, let contents):
+      try write(folder, name + ".tmp", O_WRONLY | O_CREAT | O_TRUNC, contents.bytes, synchronizing: true)
+      try done(Glibc.rename("\(folder)/\(name).tmp", "\(folder)/\(name)"))
+    case .append(let name, let contents):
+      try write(folder, name, O_WRONLY | O_CREAT | O_APPEND, contents.bytes, synchronizing: true)
+    case .patch(let name, let offset, let contents):
+      try write(folder, name, O_WRONLY, contents.bytes, at: offset)
+    case .truncate(let name, let size): try done(Glibc.truncate("\(folder)/\(name)", size))
+    case .unlink(let name): try done(Glibc.unlink("\(folder)/\(name)"))
+    case .rename(let from, let to): try done(Glibc.rename("\(folder)/\(from)", "\(folder)/\(to)"))
+    case .link(let existing, let new): try done(Glibc.link("\(folder)/\(existing)", "\(folder)/\(new)"))
+    case .mkdir(let name): try done(Glibc.mkdir("\(folder)/\(name)", 0o755))
+    case .rmdir(let name): try done(Glibc.rmdir("\(folder)/\(name)"))
+    case .symlink(let target, let name): try done(Glibc.symlink(target, "\(folder)/\(name)"))
+    case .chmod(let name, let mode): try done(Glibc.chmod("\(folder)/\(name)", mode))
+    case .mark(let name, let value): try PlainMark.set("\(folder)/\(name)", value)
+    case .unmark(let name): try PlainMark.remove("\(folder)/\(name)")
+    case .touch(let name, let seconds):
+      let time = timespec(tv_sec: seconds, tv_nsec: 5)
+      try done(utimensat(AT_FDCWD, "\(folder)/\(name)", [time, time], 0))
+    case .command(let arguments), .revive(let arguments, _, _): try Deed.run(arguments, folder)
+    }
+  }
+
+  private func done(_ result: Int32) throws(Errno) {
+    guard result == 0 else { throw Errno(errno, "\(self)") }
+  }
+
+  private func write(
+    _ folder: String, _ name: String, _ flags: Int32, _ bytes: [UInt8], at offset: Int? = nil,
+    synchronizing: Bool = false
+  ) throws(Errno) {
+    let file = Glibc.open("\(folder)/\(name)", flags | O_CLOEXEC, 0o644)
+    guard file >= 0 else { throw Errno(errno, "\(self)") }
+    var failure: Errno?
+    var start = 0
+    while start < bytes.count, failure == nil {
+      let end = min(start + Deed.piece, bytes.count)
+      let count = bytes[start..<end].withUnsafeBytes { piece in
+        offset.map { Glibc.pwrite(file, piece.baseAddress, piece.count, $0 + start) }
+          ?? Glibc.write(file, piece.baseAddress, piece.count)
+      }
+      if count <= 0 { failure = Errno(errno, "\(self)") }
+      start += max(count, 0)
+    }
+    if failure == nil, synchronizing, fsync(file) != 0 { failure = Errno(errno, "\(self)") }
+    if Glibc.close(file) != 0 { failure = failure ?? Errno(errno, "\(self)") }
+    if let failure { throw failure }
+  }
+
+  /// A command that does not end with 0 counts as EIO; one that finds no process running opens the library itself.
+  private static func run(_ arguments: [String], _ folder: String) throws(Errno) {
+    let words = arguments.map { $0.replacing("%", with: folder) }
+    let output = try? SheafProgram.run(words, limit: .seconds(60))
+    guard let output, output.status == 0 else { throw Errno(EIO, "sheaf \(words): \(output.map { "\($0)" } ?? "late")") }
+  }
+}

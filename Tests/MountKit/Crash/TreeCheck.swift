@@ -1,0 +1,109 @@
+import ConformanceKit
+import Foundation
+import Glibc
+
+extension TreeModel {
+  /// What is wrong with a folder, a line each; empty where it holds just this.
+  public func differences(from found: FoundTree) -> [String] {
+    var lines: [String] = []
+    for name in Set(nodes.keys).union(found.nodes.keys).sorted() {
+      let (expected, actual) = (describe(name), found.nodes[name])
+      if expected.text != actual?.text { lines.append("\(name): \(actual?.text ?? "missing"), not \(expected.text)") }
+      if let time = expected.time, let actual, actual.time != time {
+        lines.append("\(name): its time is \(actual.time ?? 0), not \(time)")
+      }
+    }
+    return lines
+  }
+
+  private func describe(_ name: String) -> FoundTree.Node {
+    switch nodes[name] {
+    case .none: FoundTree.Node(text: "missing", time: nil)
+    case .symlink(let target): FoundTree.Node(text: "a link to \(target)", time: nil)
+    case .folder(let mode, let mark): FoundTree.Node(text: "a folder \(octal(mode)) \(mark ?? "-")", time: nil)
+    case .file(let number):
+      FoundTree.Node(text: FoundTree.describe(files[number]!, links: nodes.values.count { $0 == nodes[name] }), time: files[number]!.time)
+    }
+  }
+}
+
+/// What a folder holds.
+public struct FoundTree: Sendable {
+  struct Node: Hashable, Sendable {
+    var text: String
+    var time: Int?
+  }
+
+  let nodes: [String: Node]
+
+  /// Reads a folder that has no folders with anything in them.
+  public init(_ folder: String) throws {
+    var nodes: [String: Node] = [:]
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+      let path = "\(folder)/\(name)"
+      var status = stat()
+      guard lstat(path, &status) == 0 else { throw Errno(errno, "lstat \(path)") }
+      let mode = status.st_mode & 0o7777
+      switch status.st_mode & S_IFMT {
+      case S_IFLNK:
+        nodes[name] = Node(text: "a link to \(try FileManager.default.destinationOfSymbolicLink(atPath: path))", time: nil)
+      case S_IFDIR: nodes[name] = Node(text: "a folder \(octal(mode)) \(PlainMark.get(path) ?? "-")", time: nil)
+      default:
+        let file = TreeModel.File(
+          bytes: Array(try Data(contentsOf: URL(fileURLWithPath: path))), mode: mode, mark: PlainMark.get(path))
+        let text = FoundTree.describe(file, links: Int(status.st_nlink))
+        nodes[name] = Node(text: text, time: status.st_mtim.tv_sec)
+      }
+    }
+    self.nodes = nodes
+  }
+
+  static func describe(_ file: TreeModel.File, links: Int) -> String {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in file.bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    let contents = "\(file.bytes.count) bytes #\(String(hash, radix: 16))"
+    return "a file \(octal(file.mode)) \(file.mark ?? "-") \(links) links \(contents)"
+  }
+}
+
+private func octal(_ mode: UInt32) -> String { String(mode, radix: 8) }
+
+/// Judges a folder by the record of what was done in it.
+public struct Judgement {
+  /// The trees that the record allows.
+  public private(set) var candidates: [TreeModel]
+
+  public init(_ start: TreeModel) { candidates = [start] }
+
+  /// Follows the record: what came back is done, what failed or had not come back may be done, undone or between.
+  ///
+  /// - Returns: a line for each answer that no allowed tree explains.
+  public mutating func follow(_ record: [RecordedDeed]) -> [String] {
+    var lines: [String] = []
+    for entry in record {
+      let before = candidates
+      if let returned = entry.returned, ![EIO, ENOSPC].contains(returned) {
+        candidates = before.filter { $0.answer(to: entry.deed) == returned }
+        if returned == 0 { candidates = candidates.map { $0.after(entry.deed) } }
+        if candidates.isEmpty {
+          lines.append("\(entry.deed) came back with \(Errno.name(returned)), which nothing explains")
+          candidates = before
+        }
+      } else {
+        candidates = before.flatMap { $0.during(entry.deed) }
+      }
+      candidates = Array(Set(candidates))
+    }
+    return lines
+  }
+
+  /// Settles on the tree that was found.
+  ///
+  /// - Returns: nothing, or how the nearest allowed tree differs.
+  public mutating func settle(_ found: FoundTree) -> [String] {
+    let judged = candidates.map { ($0, $0.differences(from: found)) }
+    guard let best = judged.min(by: { $0.1.count < $1.1.count }) else { return ["no tree is allowed"] }
+    candidates = [best.0]
+    return best.1
+  }
+}

@@ -1,0 +1,234 @@
+import Foundation
+import Glibc
+import MountKit
+import Testing
+
+/// `sheaf mount` and `sheaf unmount`: what they refuse, what they mend, whom they name.
+@Suite(.serialized) struct MountingTests {
+  /// Expects a refusal in one line that names `subject`.
+  private func expectRefusal(
+    _ output: Command.Output, naming subject: String, location: SourceLocation = #_sourceLocation
+  ) {
+    #expect(output.status == 1, "\(output)", sourceLocation: location)
+    #expect(output.errorText.contains(subject), "it does not name \(subject): \(output)", sourceLocation: location)
+    #expect(
+      !output.errorText.isEmpty && !output.errorText.contains("\n"), "not one line: \(output)",
+      sourceLocation: location)
+  }
+
+  /// A library that is not mounted at first.
+  private func withLibrary(as user: TestUser? = nil, _ body: (MountedLibrary) throws -> Void) throws {
+    let library = try MountedLibrary(as: user)
+    do {
+      _ = try guarded(within: .seconds(240), late: library.breakMount) { try body(library) }
+      try library.tearDown()
+    } catch {
+      try? library.tearDown()
+      throw error
+    }
+  }
+
+  @Test(arguments: Owner.possible)
+  func mountPointsThatWillNotDo(_ owner: Owner) throws {
+    try withLibrary(as: try owner.user()) { library in
+      let missing = "\(library.mountpoint)/missing"
+      expectRefusal(try library.sheaf("mount", missing, "--library", library.library), naming: missing)
+      try Command.shell("echo text > '\(library.mountpoint)/file'", as: library.user).succeed()
+      expectRefusal(try library.tryMount(), naming: library.mountpoint)
+      let file = "\(library.mountpoint)/file"
+      expectRefusal(try library.sheaf("mount", file, "--library", library.library), naming: file)
+      try Command(["rm", file]).succeed()
+      try library.mount()
+      expectRefusal(try library.tryMount(), naming: library.mountpoint)
+      try library.shell("echo text > still-works")
+    }
+  }
+
+  @Test(arguments: Owner.possible)
+  func aDeadMountIsClearedAndMountedAnew(_ owner: Owner) throws {
+    try withLibrary(as: try owner.user()) { library in
+      try library.mount()
+      try library.shell("echo kept > document")
+      try library.killServer()
+      #expect(library.isMounted)
+      let dead = try Command(["stat", library.documents], as: library.user).run()
+      #expect(dead.errorText.contains("Transport endpoint is not connected"), "\(dead)")
+      try library.mount()
+      #expect(try library.shell("cat document").text == "kept")
+      // Once only: no dead mount is left below the new one.
+      try library.unmount()
+      #expect(!library.isMounted)
+    }
+  }
+
+  @Test func aLibraryOfANewerProgramIsRefusedUntouched() throws {
+    try withLibrary { library in
+      try library.mount()
+      try library.shell("echo text > document")
+      try library.unmount()
+      try Command(["sqlite3", library.library, "PRAGMA user_version = 1000000"]).succeed()
+      let before = try Data(contentsOf: URL(fileURLWithPath: library.library))
+      expectRefusal(try library.tryMount(), naming: library.library)
+      expectRefusal(try library.sheaf("status", "--library", library.library), naming: library.library)
+      let after = try Data(contentsOf: URL(fileURLWithPath: library.library))
+      #expect(before == after)
+      #expect(!library.isMounted)
+    }
+  }
+
+  @Test func whatIsNoLibraryIsRefusedUntouched() throws {
+    try withLibrary { library in
+      let text = "This is a letter, not a database.\n"
+      try text.write(toFile: library.library, atomically: false, encoding: .utf8)
+      expectRefusal(try library.tryMount(), naming: library.library)
+      #expect(try String(contentsOfFile: library.library, encoding: .utf8) == text)
+      try Command(["rm", library.library]).succeed()
+      try Command(["sqlite3", library.library, "CREATE TABLE other (x)"]).succeed()
+      let before = try Data(contentsOf: URL(fileURLWithPath: library.library))
+      expectRefusal(try library.tryMount(), naming: library.library)
+      let after = try Data(contentsOf: URL(fileURLWithPath: library.library))
+      #expect(before == after)
+    }
+  }
+
+  @Test func aBusyMountSaysWhoHoldsIt() throws {
+    try withLibrary { library in
+      try library.mount()
+      try library.shell("echo text > document")
+      let file = open("\(library.documents)/document", O_RDONLY | O_CLOEXEC)
+      try #require(file >= 0)
+      let refused = try library.sheaf("unmount", library.mountpoint)
+      close(file)
+      expectRefusal(refused, naming: "\(getpid())")
+      #expect(library.isMounted)
+      #expect(try library.shell("cat document").text == "text")
+      try library.unmount()
+      #expect(!library.isMounted)
+      expectRefusal(try library.sheaf("unmount", library.mountpoint), naming: library.mountpoint)
+    }
+  }
+
+  @Test func aSecondMountJoinsTheProcessThatRuns() throws {
+    try withLibrary { library in
+      try library.mount()
+      let second = try library.folder.folder("second")
+      try library.sheafSucceeds("mount", second, "--library", library.library, "--as", "bob@example.com")
+      defer { _ = try? library.sheaf("unmount", second) }
+      try library.shell("echo alice > document")
+      try Command.shell("test ! -e document; echo bob > document", in: "\(second)/Documents").succeed()
+      #expect(try library.shell("cat document").text == "alice")
+      struct Status: Decodable {
+        struct Mount: Decodable { let mountpoint, account: String }
+        let library: String
+        let pid: Int32
+        let mounts: [Mount]
+      }
+      let output = try library.sheafSucceeds("status", "--library", library.library, "--json").output
+      let status = try JSONDecoder().decode(Status.self, from: Data(output))
+      #expect(status.pid == library.server)
+      #expect(Set(status.mounts.map(\.mountpoint)) == [library.mountpoint, second])
+      #expect(Set(status.mounts.map(\.account)) == ["alice@example.com", "bob@example.com"])
+      try library.sheafSucceeds("unmount", second)
+      #expect(try library.shell("cat document").text == "alice")
+      try library.unmount()
+      try eventually("the end of the process after its last mount") { library.server == nil }
+    }
+  }
+
+  @Test func aProcessThatDoesNotAnswerIsNamed() throws {
+    try withLibrary { library in
+      try library.mount()
+      let server = try #require(library.server)
+      let second = try library.folder.folder("second")
+      kill(server, SIGSTOP)
+      defer { kill(server, SIGCONT) }
+      let output = try library.sheaf("mount", second, "--library", library.library, limit: .seconds(60))
+      expectRefusal(output, naming: "\(server)")
+    }
+  }
+
+  @Test func terminatingTheProcessSavesAndUnmounts() throws {
+    try withLibrary { library in
+      try library.mount()
+      let file = open("\(library.documents)/document", O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+      #expect(write(file, "not closed", 10) == 10)
+      kill(try #require(library.server), SIGTERM)
+      close(file)
+      try eventually("the end of the terminated process", within: .seconds(30)) {
+        library.server == nil && !library.isMounted
+      }
+      try library.mount()
+      #expect(try library.shell("cat document").text == "not closed")
+    }
+  }
+
+  @Test func theDefaultLibraryIsPrivate() throws {
+    let user = try TestUser.ordinary()
+    let folder = try TemporaryFolder(for: user)
+    let mountpoint = try folder.folder("mnt", for: user)
+    let data = try folder.folder("data", for: user)
+    let environment = ["XDG_DATA_HOME": data]
+    let output = try SheafProgram.run(["mount", mountpoint], as: user, environment: environment)
+    #expect(output.status == 0, "\(output)")
+    let modes = try Command(["stat", "-c", "%a %n", "\(data)/sheaf", "\(data)/sheaf/library.sqlite"]).run()
+    #expect(modes.text == "700 \(data)/sheaf\n600 \(data)/sheaf/library.sqlite")
+    let others = try Command(["find", "\(data)/sheaf", "-mindepth", "1", "-perm", "/077"]).run()
+    #expect(others.text == "", "others may read or write these")
+    let accounts = try SheafProgram.run(["account", "list", "--json"], as: user, environment: environment)
+    #expect(accounts.text.contains("\"\(user.name)@"), "\(accounts)")
+    _ = try SheafProgram.run(["unmount", mountpoint], as: user)
+    _ = try Command(["umount", "--lazy", mountpoint]).run()
+    try folder.remove()
+  }
+
+  @Test func aReadOnlyMountRefusesChanges() throws {
+    try withLibrary { library in
+      try library.mount()
+      try library.shell("echo text > document")
+      try library.unmount()
+      try library.sheafSucceeds("mount", library.mountpoint, "--library", library.library, "--read-only")
+      #expect(try Command.shell("cat document", in: library.documents).succeed().text == "text")
+      for script in ["echo x > new", "echo x > document", "rm document", "mkdir folder", "chmod 600 document"] {
+        let output = try Command.shell(script, in: library.documents).run()
+        #expect(output.status != 0 && output.errorText.contains("Read-only file system"), "\(script): \(output)")
+      }
+    }
+  }
+
+  @Test(.enabled(if: TestUser.isRoot, "mounting for another user needs root"))
+  func rootMountsForOneUser() throws {
+    let user = try TestUser.ordinary()
+    try withLibrary { library in
+      try library.sheafSucceeds(
+        "mount", library.mountpoint, "--library", library.library, "--as", library.handle, "--for", user.name)
+      try Command.shell("echo mine > document", as: user, in: library.documents).succeed()
+      let owner = try Command(["stat", "-c", "%U", "\(library.documents)/document"], as: user).succeed()
+      #expect(owner.text == user.name)
+      let other = try Command(["setpriv", "--reuid=65534", "--clear-groups", "ls", library.documents]).run()
+      #expect(other.errorText.contains("Permission denied"), "\(other)")
+    }
+  }
+
+  @Test(.enabled(if: TestUser.isRoot, "hiding the device needs root"))
+  func whatIsMissingIsNamed() throws {
+    let user = try TestUser.ordinary()
+    try withLibrary(as: user) { library in
+      let mount =
+        "setpriv --reuid=\(user.user) --regid=\(user.group) --init-groups "
+        + "'\(try SheafProgram.path())' mount '\(library.mountpoint)' --library '\(library.library)'"
+      let hiddenDevice = "mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3; \(mount)"
+      let output = try Command(["unshare", "--mount", "bash", "-c", hiddenDevice]).run()
+      expectRefusal(output, naming: "/dev/fuse")
+      let hiddenHelper = "mount --bind /dev/null \"$(readlink -f \"$(command -v fusermount3)\")\"; \(mount)"
+      expectRefusal(try Command(["unshare", "--mount", "bash", "-c", hiddenHelper]).run(), naming: "fusermount3")
+    }
+  }
+
+  @Test func wrongUsageHasAStatusOfItsOwn() throws {
+    #expect(try SheafProgram.run(["mount", "--nonsense"]).status == 64)
+    #expect(try SheafProgram.run(["nonsense"]).status == 64)
+    let help = try SheafProgram.run(["--help"])
+    #expect(help.status == 0)
+    for word in ["mount", "unmount", "versions", "restore", "check", "backup"] { #expect(help.text.contains(word)) }
+  }
+}

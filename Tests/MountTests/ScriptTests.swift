@@ -1,0 +1,109 @@
+import Glibc
+import MountKit
+import Testing
+
+/// What lies in mount-scripts: the mount(8) helper and the systemd unit.
+@Suite(.serialized) struct ScriptTests {
+  private let helper = Repository.path("mount-scripts/mount.fuse.sheaf")
+
+  @Test(arguments: Owner.possible)
+  func theHelperMountsAndForwardsOptions(_ owner: Owner) throws {
+    let library = try MountedLibrary(as: try owner.user())
+    do {
+      let environment: [String: String?] = ["SHEAF_BIN": try SheafProgram.path()]
+      try Command(
+        [helper, library.library, library.mountpoint, "-n", "-o", "as=carol@example.com", "-o", "rw,nosuid"],
+        as: library.user, environment: environment
+      ).succeed()
+      try library.shell("echo text > document")
+      #expect(try library.attribute("user.sheaf.editor", of: "document") == "carol@example.com")
+      try library.unmount()
+      try Command(
+        [helper, library.library, library.mountpoint, "-o", "ro,as=carol@example.com"], as: library.user,
+        environment: environment
+      ).succeed()
+      let refused = try Command.shell("echo text > new", as: library.user, in: library.documents).run()
+      #expect(refused.errorText.contains("Read-only file system"), "\(refused)")
+      try library.tearDown()
+    } catch {
+      try? library.tearDown()
+      throw error
+    }
+  }
+
+  @Test func theHelperKnowsWrongUsage() throws {
+    #expect(try Command([helper]).run().status == 64)
+    #expect(try Command([helper, "one"]).run().status == 64)
+    #expect(try Command([helper, "one", "two", "-o"]).run().status == 64)
+    #expect(try Command([helper, "one", "two", "-f"]).run().status == 0)
+  }
+
+  @Test(.enabled(if: TestUser.isRoot, "mount(8) needs root"))
+  func mountAndFstabFindTheHelper() throws {
+    let user = try TestUser.ordinary()
+    let library = try MountedLibrary(as: user)
+    do {
+      // In a mount namespace of its own, /usr/sbin is an overlay that has the helper.
+      let fstab = "\(library.folder.path)/fstab"
+      let options = "for=\(user.name),as=carol@example.com,noauto,nofail,x-systemd.automount"
+      try "\(library.library) \(library.mountpoint) fuse.sheaf \(options) 0 0\n"
+        .write(toFile: fstab, atomically: false, encoding: .utf8)
+      let script = """
+        scratch='\(library.folder.path)/overlay'; mkdir "$scratch"; mount -t tmpfs none "$scratch"
+        mkdir "$scratch/upper" "$scratch/work"
+        mount -t overlay -o "lowerdir=/usr/sbin,upperdir=$scratch/upper,workdir=$scratch/work" none /usr/sbin
+        ln -s '\(helper)' /usr/sbin/mount.fuse.sheaf
+        mountpoint='\(library.mountpoint)'
+        as_user() { setpriv --reuid=\(user.user) --regid=\(user.group) --init-groups "$@"; }
+        mount -t fuse.sheaf '\(library.library)' "$mountpoint" -o for=\(user.name),as=carol@example.com
+        as_user bash -c "echo one > '$mountpoint/Documents/document'"
+        umount "$mountpoint"
+        mount --fstab '\(fstab)' "$mountpoint"
+        as_user cat "$mountpoint/Documents/document"
+        as_user getfattr --only-values --absolute-names -n user.sheaf.editor "$mountpoint/Documents/document"
+        "$SHEAF_BIN" unmount "$mountpoint"
+        """
+      let output = try Command(
+        ["unshare", "--mount", "bash", "-euo", "pipefail", "-c", script],
+        environment: ["SHEAF_BIN": try SheafProgram.path()], limit: .seconds(60)
+      ).run()
+      #expect(output.status == 0 && output.text == "one\ncarol@example.com", "\(output)")
+      try library.tearDown()
+    } catch {
+      try? library.tearDown()
+      throw error
+    }
+  }
+
+  @Test func theSystemdUnitIsSound() throws {
+    try withTemporaryFolder { folder in
+      try Command.shell(
+        """
+        mkdir -p home/.local/bin run; ln -s /bin/true home/.local/bin/sheaf
+        HOME=$PWD/home XDG_RUNTIME_DIR=$PWD/run systemd-analyze verify --user --man=no \
+          '\(Repository.path("mount-scripts/sheaf.service"))'
+        """, in: folder.path
+      ).succeed()
+    }
+  }
+
+  @Test(arguments: Owner.possible)
+  func theUnitsCommandsMountAndUnmount(_ owner: Owner) throws {
+    // What systemd would run, with its specifiers filled in.
+    let user = try owner.user()
+    let folder = try TemporaryFolder(for: user)
+    let home = try folder.folder("home", for: user)
+    try Command.shell(
+      """
+      export HOME=$PWD XDG_DATA_HOME=$PWD/data
+      mkdir -p .local/bin; ln -s '\(try SheafProgram.path())' .local/bin/sheaf
+      unit() { sed -n "s/^$1=//p" '\(Repository.path("mount-scripts/sheaf.service"))' | sed "s|%h|$HOME|g"; }
+      eval "$(unit ExecStartPre)"; eval "$(unit ExecStart)"
+      echo text > Sheaf/Documents/document
+      eval "$(unit ExecStop)"
+      test ! -e Sheaf/Documents
+      """, as: user, in: home, environment: ["SHEAF_LIBRARY": Optional<String>.none]
+    ).succeed()
+    try folder.remove()
+  }
+}
