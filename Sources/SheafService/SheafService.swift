@@ -67,8 +67,8 @@ package final class SheafService: Sendable {
   /// - Throws: ``SheafError`` where the socket cannot be bound.
   package func start() async throws {
     threads.start()
-    let mask = umask(0o177)
-    defer { umask(mask) }
+    PrivateFiles.begin()
+    defer { PrivateFiles.end() }
     let task = Task { [group, listening] in
       do {
         try await group.run()
@@ -97,6 +97,30 @@ package final class SheafService: Sendable {
     let task = running.withLock { $0 }
     _ = await task?.result
     try await threads.shutdownGracefully()
+  }
+}
+
+/// The time in which new files of this process are for its user alone: its umask is narrowed.
+private enum PrivateFiles {
+  private struct State {
+    var users = 0
+    var mask: mode_t = 0
+  }
+
+  private static let state = Mutex(State())
+
+  static func begin() {
+    state.withLock { state in
+      if state.users == 0 { state.mask = umask(0o177) }
+      state.users += 1
+    }
+  }
+
+  static func end() {
+    state.withLock { state in
+      state.users -= 1
+      if state.users == 0 { umask(state.mask) }
+    }
   }
 }
 

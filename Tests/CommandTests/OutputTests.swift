@@ -1,3 +1,4 @@
+import Glibc
 import SheafModel
 import Testing
 
@@ -24,8 +25,8 @@ import Testing
   }
 
   @Test func namesHoldersOfAMount() {
-    let holders = ["vim", "bash", "less", "cat"].enumerated().map { MountHolders.Holder(pid: $0 + 1, command: $1) }
-    let error = MountHolders(mountpoint: "/m", holders: holders.map { $0 }).error
+    let holders = zip(pid_t(1)..., ["vim", "bash", "less", "cat"]).map { MountHolders.Holder(pid: $0, command: $1) }
+    let error = MountHolders(mountpoint: "/m", holders: holders).error
     #expect(error.kind == .busy)
     #expect(error.description.hasPrefix("/m: is in use by vim (1), bash (2), less (3) and 1 more; "))
   }
