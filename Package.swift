@@ -73,6 +73,7 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: settings),
+    .testTarget(name: "ArchitectureTests", swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),
     .target(
       name: "ConformanceKit", dependencies: ["CTestSystem"], path: "Tests/ConformanceKit", swiftSettings: settings),
@@ -80,9 +81,13 @@ let package = Package(
       name: "MountKit", dependencies: ["CTestSystem", "ConformanceKit"], path: "Tests/MountKit",
       swiftSettings: settings),
     .executableTarget(
-      name: "test-helper", dependencies: ["ConformanceKit"], path: "Tests/TestHelper", swiftSettings: settings),
+      name: "test-helper", dependencies: ["ConformanceKit", "MountKit"], path: "Tests/TestHelper",
+      swiftSettings: settings),
     .testTarget(
       name: "ConformanceTests", dependencies: ["ConformanceKit", "MountKit", "sheaf", "test-helper"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "CrashTests", dependencies: ["ConformanceKit", "MountKit", "SheafStore", "sheaf", "test-helper"],
       swiftSettings: settings),
     .testTarget(name: "MountTests", dependencies: ["MountKit", "sheaf", "test-helper"], swiftSettings: settings),
   ]
