@@ -7,6 +7,9 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
 ]
 
+/// Settings of targets whose tests look inside them: all tests run on the release build.
+let testable = settings + [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
+
 let package = Package(
   name: "sheaf",
   products: [
@@ -29,7 +32,7 @@ let package = Package(
     ),
     .target(
       name: "Fuse", dependencies: ["CFuse", .product(name: "Logging", package: "swift-log")],
-      swiftSettings: settings),
+      swiftSettings: testable),
     .executableTarget(
       name: "fuse-fixture", dependencies: ["Fuse", .product(name: "Logging", package: "swift-log")],
       path: "Tests/Fixtures/fuse-fixture", swiftSettings: settings),
@@ -55,7 +58,8 @@ let package = Package(
       name: "SheafService",
       dependencies: [
         "SheafModel", "SheafLibrary", .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "Logging", package: "swift-log"), .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ], swiftSettings: settings),
     .target(
@@ -72,8 +76,14 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-      ], swiftSettings: settings),
+      ],
+      swiftSettings: testable),
     .testTarget(name: "ArchitectureTests", swiftSettings: settings),
+    .testTarget(
+      name: "SheafServiceTests", dependencies: ["SheafModel", "SheafLibrary", "SheafService", "SheafClient"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "CommandTests", dependencies: ["sheaf", "SheafModel", "SheafLibrary"], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),
     .target(
       name: "ConformanceKit", dependencies: ["CTestSystem"], path: "Tests/ConformanceKit", swiftSettings: settings),

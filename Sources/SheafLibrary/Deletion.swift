@@ -137,6 +137,7 @@ extension Library {
   /// - Throws: `notFound`; `busy` for the current version and one whose session goes on.
   package func purge(_ path: ItemPath, version number: Int64?) throws {
     try locked {
+      try settleSessions()
       if let number {
         let (inode, item) = try document(path)
         guard let row = try read({ try $0.version(item.id, number) }) else {

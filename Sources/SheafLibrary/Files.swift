@@ -130,6 +130,8 @@ extension Library {
       try beginSession(inode, handle: nil, at: clock())
     }
     try cut(inode, cause: .save)
+    // What fsync(2) stored before is saved by the close, too.
+    inode.session?.cause = .save
   }
 
   /// fsync(2): what was written survives power loss.

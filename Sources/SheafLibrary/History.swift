@@ -7,6 +7,7 @@ extension Library {
   /// The document's versions, oldest first.
   package func versions(_ path: ItemPath) throws -> [Version] {
     try locked {
+      try settleSessions()
       let item = try document(path).item
       return try read { try $0.versions(item.id) }.map(version)
     }

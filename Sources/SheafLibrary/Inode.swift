@@ -89,6 +89,13 @@ struct EditingSession {
   var writers: [UInt64: Bool] = [:]
 }
 
+/// A session whose version is stored and has only to be ended.
+struct EndedSession {
+  let version: VersionRow
+  let item: ItemRow
+  let inode: InodeRow
+}
+
 /// An open file description.
 final class OpenFile {
   let inode: Inode

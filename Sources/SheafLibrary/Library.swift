@@ -35,6 +35,7 @@ package final class Library: @unchecked Sendable {
   var identity = Identity()
   var events = EventLog()
   var dirtyInodes: [Int64: Inode] = [:]
+  var endedSessions: [EndedSession] = []
   var unsavedBytes = 0
   var numbers: (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64)
   var nextHandle: UInt64 = 1
@@ -181,6 +182,7 @@ package final class Library: @unchecked Sendable {
     do {
       let value = try store.write(step) {
         current = $0
+        try endNotedSessions($0)
         return try body($0)
       }
       current = nil

@@ -58,11 +58,14 @@ extension Library {
     }
     var item = try item(of: inode)
     let isFirst = item?.version == 0
-    guard working.isChanged || isFirst || (ends && session.number != nil) else {
-      if ends { finish(inode) }
+    guard working.isChanged || isFirst else {
+      if ends {
+        if let number = session.number, let item { noteEnd(of: number, item, inode, session) }
+        finish(inode)
+      }
       return
     }
-    try transaction(ends && !working.isChanged ? .endSession : .save) { transaction in
+    try transaction(.save) { transaction in
       var content = try working.flushed(into: self)
       let stored = try content.stored(in: self)
       var row = inode.row
@@ -74,11 +77,7 @@ extension Library {
           item: changed.id, number: number ?? changed.lastVersion + 1, time: time, author: row.owner, size: row.size,
           cause: cause, base: session.base, content: stored, isOpen: !ends)
         if number != nil {
-          if working.isChanged {
-            try transaction.update(version)
-          } else {
-            try transaction.closeVersion(changed.id, version.number, cause: cause)
-          }
+          try transaction.update(version)
         } else if stored != session.baseContent || isFirst {
           try transaction.insert(version)
           number = version.number
@@ -110,6 +109,37 @@ extension Library {
         if ends { finish(inode) }
       }
     }
+  }
+
+  /// Has the next transaction end a version that is stored already.
+  ///
+  /// The kernel tells of the last close after close(2) has returned, so nobody waits for it, and a crash ends the version
+  /// all the same (``recoverFromCrash()``): no transaction of its own is needed.
+  private func noteEnd(of number: Int64, _ item: ItemRow, _ inode: Inode, _ session: EditingSession) {
+    let version = VersionRow(
+      item: item.id, number: number, time: clock(), author: inode.row.owner, size: inode.row.size,
+      cause: session.cause, base: session.base, content: inode.row.content ?? .empty, isOpen: false)
+    endedSessions.append(EndedSession(version: version, item: item, inode: inode.row))
+    maintenance.wake()
+  }
+
+  /// Ends the versions that wait for it, in the running transaction.
+  func endNotedSessions(_ transaction: StoreTransaction) throws {
+    guard !endedSessions.isEmpty else { return }
+    for ended in endedSessions {
+      try transaction.closeVersion(ended.version.item, ended.version.number, cause: ended.version.cause)
+      // The item may have gone with its history meanwhile.
+      if let item = try transaction.item(ended.item.id) {
+        try logSave(ended.version, of: item, inode: ended.inode, transaction)
+      }
+    }
+    let count = endedSessions.count
+    whenCommitted { [self] in endedSessions.removeFirst(count) }
+  }
+
+  /// Ends the versions that wait for it now, before someone looks at them.
+  func settleSessions() throws {
+    if !endedSessions.isEmpty { try transaction(.endSession, freesSpace: true) { _ in } }
   }
 
   /// Frees chunks that this session's version held alone until this cut replaced them.
@@ -167,6 +197,11 @@ extension Library {
   /// Cuts what has waited long enough, and ends sessions that last too long; a failure is tried again.
   func autosave() {
     let time = clock()
+    do {
+      try settleSessions()
+    } catch {
+      log.error("ending sessions failed", metadata: ["error": "\(error)"])
+    }
     for inode in Array(dirtyInodes.values) {
       guard let session = inode.session else {
         dirtyInodes[inode.ino] = nil
@@ -192,5 +227,6 @@ extension Library {
   /// Ends every session, as an unmount does.
   func endAllSessions() throws {
     for inode in Array(dirtyInodes.values) { try endSession(inode, cause: inode.writerCount > 0 ? .autosave : .save) }
+    try settleSessions()
   }
 }

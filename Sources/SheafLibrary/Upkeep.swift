@@ -6,6 +6,7 @@ import SheafStore
 extension Library {
   /// `mounts` is empty: who knows of them fills it in.
   package func status() throws -> LibraryStatus {
+    try locked { try settleSessions() }
     let counts = try store.snapshot { try $0.counts() }
     return LibraryStatus(
       library: location.path, pid: getpid(), accounts: counts.accounts, documents: counts.documents,

@@ -85,6 +85,7 @@ extension Library {
   /// The files of a document's folder of versions, oldest first.
   package func versionFiles(of item: Int64) throws -> [VersionFile] {
     try locked {
+      try settleSessions()
       guard let inode = try read({ try $0.inode(item: item) }) else { throw SheafError(.notFound) }
       return try read { try $0.versions(item) }.map { try versionFile($0, documentName: inode.name) }
     }
@@ -121,9 +122,18 @@ extension Library {
     }
   }
 
+  /// The folder that a document lies in, or was deleted from.
+  package func folder(ofItem item: Int64) throws -> Int64 {
+    try locked {
+      guard let inode = try read({ try $0.inode(item: item) }) else { throw SheafError(.notFound) }
+      return inode.parent
+    }
+  }
+
   /// Opens a version for reading.
   package func openVersion(of item: Int64, number: Int64) throws -> VersionReader {
     try locked {
+      try settleSessions()
       guard let row = try read({ try $0.version(item, number) }) else { throw SheafError(.notFound) }
       if row.isOpen, let ino = try read({ try $0.inode(item: item) })?.ino { shareChunks(of: try inode(ino)) }
       return VersionReader(content: row.content)

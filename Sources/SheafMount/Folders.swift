@@ -107,10 +107,7 @@ extension AccountFileSystem {
 
   /// `.` or `..`, with no node to remember.
   private func dotEntry(_ node: NodeID, parent: Bool) throws(Errno) -> Entry {
-    var shown = node
-    if parent, case .inode(let ino) = Node(node) {
-      shown = ino == documents ? .root : NodeID(rawValue: UInt64(try translated { try library.parent(of: ino) }))
-    }
+    let shown = parent ? try parentNode(of: node) : node
     return Entry(node: .none, attributes: FileAttributes(node: shown, mode: S_IFDIR))
   }
 }

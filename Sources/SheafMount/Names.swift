@@ -7,6 +7,7 @@ import SheafModel
 extension AccountFileSystem {
   func lookup(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EntryReply) {
     reply.answer { () throws(Errno) in
+      if name.isDot || name.isDotDot { return try relative(parent, isParent: name.isDotDot) }
       switch Node(parent) {
       case .root:
         switch name.bytes {
@@ -28,6 +29,27 @@ extension AccountFileSystem {
       case .versionFolder(let item): return try lookupVersion(name, item)
       case .versionFile: throw .notDirectory
       }
+    }
+  }
+
+  /// `.` or `..` of any node, which who exports the mount asks for (nfsd(8)).
+  private func relative(_ node: NodeID, isParent: Bool) throws(Errno) -> Entry {
+    let target = isParent ? try parentNode(of: node) : node
+    return try translated {
+      let (attributes, timeout) = try self.attributes(Node(target))
+      return Entry(node: target, attributes: attributes, attributeTimeout: timeout)
+    }
+  }
+
+  /// The folder that a folder is in; the root for what lies in the mount's root.
+  func parentNode(of node: NodeID) throws(Errno) -> NodeID {
+    switch Node(node) {
+    case .root, .shared: return .root
+    case .inode(let ino):
+      return ino == documents ? .root : Node.inode(try translated { try library.parent(of: ino) }).id
+    case .versions(let ino): return Node.inode(ino).id
+    case .versionFolder(let item): return Node.versions(of: try translated { try library.folder(ofItem: item) }).id
+    case .versionFile: throw .notDirectory
     }
   }
 

@@ -24,8 +24,13 @@ package final class Store: Sendable {
   private let durable = Mutex<Int>(0)
   private let lock: LibraryLock
 
-  /// Bytes of the log past which ``maintain()`` copies it into the file.
+  /// Transactions that the last checkpoint took in.
+  private let checkpointed = Atomic<Int>(0)
+
+  /// Bytes of the log past which ``checkpoint()`` has something to do.
   private static let checkpointThreshold: Int64 = 4 << 20
+  /// Bytes of the log past which writers should be held off for a moment.
+  package static let logLimit: Int64 = 16 << 20
 
   /// Opens or makes the library file at `path` and takes its lock at `lockPath`.
   ///
@@ -62,13 +67,16 @@ package final class Store: Sendable {
     configuration.busyMode = .timeout(5)
     configuration.foreignKeysEnabled = false
     configuration.prepareDatabase { database in
+      // Only a file without pages takes it, and setting it again would be a write, which readers may not do.
+      if try Int.fetchOne(database, sql: "PRAGMA page_count") == 0 {
+        try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
+      }
       // NORMAL: the log is synced before a checkpoint and by sync(), not at each commit; rule 3 needs no more.
       try database.execute(
         sql: """
-          PRAGMA auto_vacuum = INCREMENTAL;
           PRAGMA synchronous = NORMAL;
           PRAGMA wal_autocheckpoint = 0;
-          PRAGMA journal_size_limit = 67108864;
+          PRAGMA journal_size_limit = 16777216;
           PRAGMA cache_size = -16384;
           PRAGMA temp_store = MEMORY;
           """)
@@ -128,18 +136,22 @@ package final class Store: Sendable {
   /// Whether everything committed survives power loss.
   package var isDurable: Bool { durable.withLock { $0 } >= committed.load(ordering: .acquiring) }
 
-  /// Syncs what is not durable yet, and copies a long log into the file; meant for a thread of its own.
-  package func maintain() throws(SheafError) {
-    try sync()
+  /// Bytes of the log's file; it is used anew from its start once all of it is copied.
+  package var logBytes: Int64 {
     var status = stat()
-    guard fstat(logDescriptor, &status) == 0, status.st_size > Self.checkpointThreshold else { return }
-    try checkpoint()
+    return fstat(logDescriptor, &status) == 0 ? Int64(status.st_size) : 0
   }
 
-  /// Copies the log into the file as far as readers allow (SQLite's passive checkpoint).
+  /// Copies what the log holds into the file as far as readers allow (SQLite's passive checkpoint), where it is long.
+  ///
+  /// Writers do not wait. While they go on there is always a rest, and the log grows: ``logLimit`` is where to call this
+  /// with writers held off, which leaves none.
   package func checkpoint() throws(SheafError) {
+    let target = committed.load(ordering: .acquiring)
+    guard logBytes > Self.checkpointThreshold, checkpointed.load(ordering: .relaxed) < target else { return }
     try Faults.pass(.checkpoint)
     try Self.storeErrors { try checkpointer.writeWithoutTransaction { _ = try $0.checkpoint(.passive) } }
+    checkpointed.store(target, ordering: .relaxed)
   }
 
   /// Makes everything durable, leaves one file without a log, and closes the connections.

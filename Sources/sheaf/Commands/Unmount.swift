@@ -24,6 +24,8 @@ struct Unmount: AsyncParsableCommand {
 
   func run() async throws {
     let place = try Mountpoint(given: mountpoint, user: nil)
+    // So that this process is not one of those that use the mount.
+    chdir("/")
     guard let entry = try MountTable.current().entry(at: Array(place.path.utf8)) else {
       throw SheafError(
         .notFound, subject: place.path, reason: "is not mounted", advice: "see what is with: sheaf status")

@@ -10,22 +10,33 @@ enum MountProbe {
 
   /// The error number of lstat(2), 0 where it works; nil where it does not answer in time.
   static func status(of path: String) -> CInt? {
+    withPatience {
+      var status = stat()
+      return lstat(path, &status) == 0 ? 0 : errno
+    }
+  }
+
+  /// Whether the process behind a mount has ended.
+  ///
+  /// statfs(2) is always asked of the process, unlike lstat(2), which the kernel may answer from its cache.
+  static func isDead(_ mountpoint: String) -> Bool {
+    let code = withPatience {
+      var space = statvfs()
+      return statvfs(mountpoint, &space) == 0 ? 0 : errno
+    }
+    return code == ENOTCONN || code == ECONNABORTED
+  }
+
+  private static func withPatience(_ call: @escaping @Sendable () -> CInt) -> CInt? {
     let result = ProbeResult()
     let done = DispatchSemaphore(value: 0)
     DispatchQueue(label: "sheaf.probe").async {
-      var status = stat()
-      let code = lstat(path, &status) == 0 ? 0 : errno
+      let code = call()
       result.value.withLock { $0 = code }
       done.signal()
     }
     _ = done.wait(timeout: .now() + patience)
     return result.value.withLock { $0 }
-  }
-
-  /// Whether the process behind a mount has ended.
-  static func isDead(_ mountpoint: String) -> Bool {
-    let code = status(of: mountpoint)
-    return code == ENOTCONN || code == ECONNABORTED
   }
 }
 

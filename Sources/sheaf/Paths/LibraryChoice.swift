@@ -4,13 +4,18 @@ import SheafModel
 
 /// Which library a command means.
 enum LibraryChoice {
-  /// The library of `--library`, else of `SHEAF_LIBRARY`, else the person's own.
+  /// The library of `--library`, else of `SHEAF_LIBRARY`, else of the mount one stands in, else the person's own.
   ///
   /// - Parameter environment: The value of a variable; an empty one counts as absent.
   static func location(
     named file: String?, environment: (String) -> String? = Environment.value
   ) throws(SheafError) -> LibraryLocation {
     if let path = file ?? environment("SHEAF_LIBRARY") { return try location(path: path) }
+    if let here = try? SystemPath.workingDirectory(), let mount = try? MountTable.current().entry(containing: here),
+      mount.isSheaf
+    {
+      return try location(path: mount.source.readable)
+    }
     if let data = environment("XDG_DATA_HOME"), data.hasPrefix("/") {
       return try location(path: data + "/sheaf/library.sqlite")
     }

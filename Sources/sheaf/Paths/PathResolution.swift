@@ -61,7 +61,8 @@ struct PathResolution {
       switch resolve(parent) {
       case .success(let resolved): return SystemPath.join(resolved, try normalized(missing, given: path))
       case .failure(let error) where error.code == ENOTCONN || error.code == ECONNABORTED:
-        throw dead(parent)
+        let mount = table.entries.last { $0.isSheaf && SystemPath.part(of: parent, below: $0.mountpoint) != nil }
+        throw Self.dead((mount?.mountpoint ?? parent).readable)
       case .failure(let error) where error.code == ENOENT || error.code == ENOTDIR:
         guard parent != [SystemPath.slash] else { return absolute }
         let (above, last) = SystemPath.split(parent)
@@ -103,11 +104,9 @@ struct PathResolution {
   }
 
   /// The error for a mount whose process has ended.
-  private func dead(_ path: [UInt8]) -> SheafError {
-    let mountpoint = table.entries.last { $0.isSheaf && SystemPath.part(of: path, below: $0.mountpoint) != nil }
-    let place = (mountpoint?.mountpoint ?? path).readable
-    return SheafError(
-      .unavailable, subject: place, reason: "the mount is dead: its process has ended",
-      advice: "mount it anew with: sheaf mount \(place)")
+  static func dead(_ mountpoint: String) -> SheafError {
+    SheafError(
+      .unavailable, subject: mountpoint, reason: "the mount is dead: its process has ended",
+      advice: "mount it anew with: sheaf mount \(mountpoint)")
   }
 }

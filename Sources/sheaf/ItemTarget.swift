@@ -34,9 +34,7 @@ struct ItemTarget: Sendable {
       return try await LibraryConnection.with(location) { connection in
         let mounts = try await connection.client.mounts()
         guard let mount = mounts.first(where: { mountpoints.contains($0.mountpoint) }) else {
-          throw SheafError(
-            .unavailable, subject: mountpoints.first ?? library, reason: "no process serves the mount",
-            advice: "mount it anew with: sheaf mount \(mountpoints.first ?? "")")
+          throw PathResolution.dead(mountpoints.first ?? library)
         }
         if let account, account != mount.account {
           throw SheafError(
