@@ -84,6 +84,9 @@ let package = Package(
     .testTarget(
       name: "ConformanceTests", dependencies: ["ConformanceKit", "MountKit", "sheaf", "test-helper"],
       swiftSettings: settings),
+    .testTarget(
+      name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel", "sheaf"],
+      exclude: ["type-keys", "dance"], swiftSettings: settings),
     .testTarget(name: "MountTests", dependencies: ["MountKit", "sheaf", "test-helper"], swiftSettings: settings),
   ]
 )
