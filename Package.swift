@@ -86,7 +86,7 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel", "sheaf"],
-      exclude: ["type-keys", "dance"], swiftSettings: settings),
+      exclude: ["type-keys", "dance", "interleave"], swiftSettings: settings),
     .testTarget(name: "MountTests", dependencies: ["MountKit", "sheaf", "test-helper"], swiftSettings: settings),
   ]
 )
