@@ -55,7 +55,8 @@ let package = Package(
       name: "SheafService",
       dependencies: [
         "SheafModel", "SheafLibrary", .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "Logging", package: "swift-log"), .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ], swiftSettings: settings),
     .target(
@@ -73,6 +74,12 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: settings),
+    .testTarget(name: "ArchitectureTests", swiftSettings: settings),
+    .testTarget(
+      name: "SheafServiceTests", dependencies: ["SheafModel", "SheafLibrary", "SheafService", "SheafClient"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "CommandTests", dependencies: ["sheaf", "SheafModel", "SheafLibrary"], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),
     .target(
       name: "ConformanceKit", dependencies: ["CTestSystem"], path: "Tests/ConformanceKit", swiftSettings: settings),
@@ -80,13 +87,17 @@ let package = Package(
       name: "MountKit", dependencies: ["CTestSystem", "ConformanceKit"], path: "Tests/MountKit",
       swiftSettings: settings),
     .executableTarget(
-      name: "test-helper", dependencies: ["ConformanceKit"], path: "Tests/TestHelper", swiftSettings: settings),
+      name: "test-helper", dependencies: ["ConformanceKit", "MountKit"], path: "Tests/TestHelper",
+      swiftSettings: settings),
     .testTarget(
       name: "ConformanceTests", dependencies: ["ConformanceKit", "MountKit", "sheaf", "test-helper"],
       swiftSettings: settings),
     .testTarget(
       name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel", "sheaf"],
       exclude: ["type-keys", "dance", "interleave"], swiftSettings: settings),
+    .testTarget(
+      name: "CrashTests", dependencies: ["ConformanceKit", "MountKit", "SheafStore", "sheaf", "test-helper"],
+      swiftSettings: settings),
     .testTarget(name: "MountTests", dependencies: ["MountKit", "sheaf", "test-helper"], swiftSettings: settings),
   ]
 )

@@ -234,8 +234,9 @@ extension Library {
     try locked {
       let folder = try self.folder(ino)
       if cookie == 0 { noteAccess(folder) }
-      return try read { try $0.entries(ino, after: cookie, limit: limit) }.map {
-        Listed(name: $0.name, attributes: try inode($0.ino).attributes, cookie: $0.hash)
+      return try read { try $0.listing(ino, after: cookie, limit: limit) }.map { row in
+        let inode = inodes[row.inode.ino] ?? remember(Inode(row.inode))
+        return Listed(name: row.name, attributes: inode.attributes, cookie: row.hash)
       }
     }
   }

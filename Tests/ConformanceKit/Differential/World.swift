@@ -152,16 +152,7 @@ final class World {
   }
 
   private static func brief(_ bytes: [UInt8]) -> String {
-    // FNV-1a of words of eight bytes.
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    bytes.withUnsafeBytes { raw in
-      for offset in stride(from: 0, to: raw.count & ~7, by: 8) {
-        hash = (hash ^ raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) &* 0x100_0000_01b3
-        hash ^= hash >> 29
-      }
-      for offset in (raw.count & ~7)..<raw.count { hash = (hash ^ UInt64(raw[offset])) &* 0x100_0000_01b3 }
-    }
-    return "\(bytes.count) bytes #\(String(hash, radix: 16))"
+    return "\(bytes.count) bytes #\(String(fingerprint(bytes), radix: 16))"
   }
 }
 
