@@ -40,7 +40,7 @@ final class Inode {
 
   /// Whether it must stay in memory.
   var isPinned: Bool {
-    openCount > 0 || isOrphan || session != nil || hasNewAccessTime || modeIsChosen || (working?.isChanged ?? false)
+    openCount > 0 || isOrphan || session != nil || hasNewAccessTime || (working?.isChanged ?? false)
   }
 
   /// What stat(2) tells.
