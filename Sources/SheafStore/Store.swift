@@ -167,11 +167,26 @@ package final class Store: Sendable {
     let target = committed.load(ordering: .acquiring)
     guard logBytes > Self.checkpointThreshold, checkpointed.load(ordering: .relaxed) < target else { return }
     try Faults.pass(.checkpoint)
-    try Self.storeErrors { try checkpointer.writeWithoutTransaction { _ = try $0.checkpoint(.passive) } }
+    guard try copyLog() else { return }
     checkpointed.store(target, ordering: .relaxed)
   }
 
-  /// Makes everything durable, leaves one file without a log, and closes the connections.
+  /// A passive checkpoint; false where another one is running, which does the work.
+  @discardableResult
+  private func copyLog() throws(SheafError) -> Bool {
+    try Self.storeErrors {
+      try checkpointer.writeWithoutTransaction { database in
+        do {
+          _ = try database.checkpoint(.passive)
+          return true
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+          return false
+        }
+      }
+    }
+  }
+
+  /// Makes everything durable, leaves one file without a log, closes the connections and lets go of the lock.
   package func close() throws(SheafError) {
     try sync()
     try Self.storeErrors {
@@ -179,6 +194,7 @@ package final class Store: Sendable {
       pool.writeWithoutTransaction { _ = try? $0.checkpoint(.truncate) }
       try pool.close()
     }
+    lock.release()
   }
 
   // MARK: - Whole-file work
@@ -197,7 +213,7 @@ package final class Store: Sendable {
   package func shrink() throws(SheafError) {
     try Faults.pass(.shrink)
     while try shrinkSome() {
-      try Self.storeErrors { try checkpointer.writeWithoutTransaction { _ = try $0.checkpoint(.passive) } }
+      try copyLog()
     }
     pool.writeWithoutTransaction { _ = try? $0.checkpoint(.truncate) }
   }
