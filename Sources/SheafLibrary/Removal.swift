@@ -125,6 +125,7 @@ extension Library {
     try transaction.deleteInode(inode.ino)
     whenCommitted { [self] in
       shareChunks(of: inode)
+      discardUnsaved(inode)
       load(inode)
       inode.row.nlink = 0
       inode.row.item = nil
