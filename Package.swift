@@ -50,6 +50,20 @@ let package = Package(
         "SheafModel", "SheafStore",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: settings),
+    .testTarget(
+      name: "StoreTests",
+      dependencies: [
+        "SheafModel", "SheafStore", .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "Crypto", package: "swift-crypto"),
+      ], swiftSettings: settings),
+    .executableTarget(
+      name: "library-fixture", dependencies: ["SheafModel", "SheafLibrary"], path: "Tests/Fixtures/library-fixture",
+      swiftSettings: settings),
+    .testTarget(
+      name: "LibraryTests",
+      dependencies: [
+        "SheafModel", "SheafStore", "SheafLibrary", "library-fixture", .product(name: "GRDB", package: "GRDB.swift"),
+      ], swiftSettings: settings),
     .target(
       name: "SheafMount",
       dependencies: ["Fuse", "SheafModel", "SheafLibrary", .product(name: "Logging", package: "swift-log")],
@@ -96,6 +110,9 @@ let package = Package(
     .testTarget(
       name: "ConformanceTests", dependencies: ["ConformanceKit", "MountKit", "sheaf", "test-helper"],
       swiftSettings: settings),
+    .testTarget(
+      name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel", "sheaf"],
+      exclude: ["type-keys", "dance", "interleave"], swiftSettings: settings),
     .testTarget(
       name: "CrashTests", dependencies: ["ConformanceKit", "MountKit", "SheafStore", "sheaf", "test-helper"],
       swiftSettings: settings),

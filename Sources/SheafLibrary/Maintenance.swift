@@ -9,12 +9,13 @@ extension Library {
     let open = try read { try $0.openVersions() }
     for event in try read({ try $0.pendingEvents() }) {
       let ino = try read { try $0.inode(item: event.item) }?.ino ?? 0
-      events.append(.init(row: event, thread: 0, ino: ino))
+      events.append(.init(row: event, process: 0, ino: ino, data: nil))
     }
     if !open.isEmpty {
       try transaction(.endSession, freesSpace: true) { transaction in
         for version in open {
-          try transaction.closeVersion(version.item, version.number, cause: .autosave)
+          // Its cause is that of its last renewal: what a close stored is a save, whatever came then.
+          try transaction.closeVersion(version.item, version.number, cause: version.cause)
           guard let item = try transaction.item(version.item), let inode = try transaction.inode(item: version.item)
           else { continue }
           var ended = version
@@ -35,8 +36,8 @@ extension Library {
         let busy = self.locked { () -> Bool in
           self.autosave()
           self.attempt("settling events") { try self.settleEvents() }
-          self.identity.expire(at: time)
-          return !self.dirtyInodes.isEmpty || !self.events.pending.isEmpty || !self.identity.isEmpty
+          self.expireIdentity(at: time)
+          return !self.dirtyInodes.isEmpty || !self.events.isEmpty || !self.identity.isEmpty
         }
         if maintenance.isTimeToSync() {
           self.attempt("storing access times") { try self.locked { try self.storeAccessTimes() } }
