@@ -276,7 +276,8 @@ struct VersionTests {
         _ = try fixture.library.sweep()
       }
       try #require(
-        try fixture.read(handles[which]) == oracle[which], "\(names[which]) at step \(step) of SHEAF_SEED=\(random.seed)")
+        try fixture.read(handles[which]) == oracle[which],
+        "\(names[which]) at step \(step) of SHEAF_SEED=\(random.seed)")
     }
     for handle in handles { try fixture.close(handle) }
     for (name, bytes) in zip(names, oracle) { #expect(try fixture.read(name) == bytes, random.note) }
