@@ -7,6 +7,9 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
 ]
 
+/// Settings of targets whose tests look inside them: all tests run on the release build.
+let testable = settings + [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
+
 let package = Package(
   name: "sheaf",
   products: [
@@ -29,7 +32,7 @@ let package = Package(
     ),
     .target(
       name: "Fuse", dependencies: ["CFuse", .product(name: "Logging", package: "swift-log")],
-      swiftSettings: settings),
+      swiftSettings: testable),
     .executableTarget(
       name: "fuse-fixture", dependencies: ["Fuse", .product(name: "Logging", package: "swift-log")],
       path: "Tests/Fixtures/fuse-fixture", swiftSettings: settings),
@@ -69,7 +72,8 @@ let package = Package(
       name: "SheafService",
       dependencies: [
         "SheafModel", "SheafLibrary", .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "Logging", package: "swift-log"), .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ], swiftSettings: settings),
     .target(
@@ -86,7 +90,14 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-      ], swiftSettings: settings),
+      ],
+      swiftSettings: testable),
+    .testTarget(name: "ArchitectureTests", swiftSettings: settings),
+    .testTarget(
+      name: "SheafServiceTests", dependencies: ["SheafModel", "SheafLibrary", "SheafService", "SheafClient"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "CommandTests", dependencies: ["sheaf", "SheafModel", "SheafLibrary"], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),
     .target(
       name: "ConformanceKit", dependencies: ["CTestSystem"], path: "Tests/ConformanceKit", swiftSettings: settings),
@@ -94,9 +105,16 @@ let package = Package(
       name: "MountKit", dependencies: ["CTestSystem", "ConformanceKit"], path: "Tests/MountKit",
       swiftSettings: settings),
     .executableTarget(
-      name: "test-helper", dependencies: ["ConformanceKit"], path: "Tests/TestHelper", swiftSettings: settings),
+      name: "test-helper", dependencies: ["ConformanceKit", "MountKit"], path: "Tests/TestHelper",
+      swiftSettings: settings),
     .testTarget(
       name: "ConformanceTests", dependencies: ["ConformanceKit", "MountKit", "sheaf", "test-helper"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel", "sheaf"],
+      exclude: ["type-keys", "dance", "interleave"], swiftSettings: settings),
+    .testTarget(
+      name: "CrashTests", dependencies: ["ConformanceKit", "MountKit", "SheafStore", "sheaf", "test-helper"],
       swiftSettings: settings),
     .testTarget(name: "MountTests", dependencies: ["MountKit", "sheaf", "test-helper"], swiftSettings: settings),
   ]

@@ -58,7 +58,7 @@ extension Library {
         try transaction(.setAttributes) { try $0.update(row) }
       }
       inode.row = row
-      if change.mode != nil, inode.isRegular, identity.isYoung(ino, at: time) { inode.modeIsChosen = true }
+      if change.mode != nil { identity.choseMode(ino) }
       if !inode.isOrphan { inode.hasNewAccessTime = false }
       tell(.attributes(ino), from: caller.door)
       return inode.attributes
@@ -117,6 +117,8 @@ extension Library {
 
   private static func isComputed(_ name: [UInt8]) -> Bool { name.starts(with: Array("user.sheaf.".utf8)) }
 
+  private static let idName = Array("user.sheaf.id".utf8)
+
   package enum XattrMode: Sendable {
     case set, create, replace
   }
@@ -128,6 +130,7 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       if Self.isComputed(name) {
+        if name == Self.idName { identity.becomesKnown(ino) }
         guard let value = try computedAttributes(inode).first(where: { $0.name == name })?.value else {
           throw SheafError(.noAttribute)
         }

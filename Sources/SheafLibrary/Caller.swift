@@ -1,5 +1,6 @@
 internal import Foundation
 import SheafModel
+import Synchronization
 
 /// Who asks: the credentials that the kernel gives with a request.
 package struct Caller: Sendable {
@@ -25,9 +26,29 @@ package struct Caller: Sendable {
 
   func belongs(to group: UInt32) -> Bool { gid == group || supplementary().contains(group) }
 
-  /// The process (thread group) of a thread, from `/proc/TID/status`; nil once the thread is gone.
-  static func process(of thread: Int32) -> Int32? {
-    guard thread > 0, let file = fopen("/proc/\(thread)/status", "re") else { return nil }
+  /// The process (thread group) that asks; 0 for the kernel itself and for the API.
+  var process: Int32 { Self.process(of: thread) }
+
+  private static let processes = Mutex<[Int32: Int32]>([:])
+
+  /// The process (thread group) of a thread; the thread itself where it is gone.
+  static func process(of thread: Int32) -> Int32 {
+    guard thread > 0 else { return 0 }
+    // Reading a status costs more than asking whether the thread is still one of the process.
+    if let known = processes.withLock({ $0[thread] }), access("/proc/\(known)/task/\(thread)", F_OK) == 0 {
+      return known
+    }
+    let process = readProcess(of: thread)
+    processes.withLock {
+      if $0.count >= 1024 { $0.removeAll() }
+      $0[thread] = process
+    }
+    return process ?? thread
+  }
+
+  /// The thread group from `/proc/TID/status`; nil once the thread is gone.
+  private static func readProcess(of thread: Int32) -> Int32? {
+    guard let file = fopen("/proc/\(thread)/status", "re") else { return nil }
     defer { fclose(file) }
     var line = [CChar](repeating: 0, count: 256)
     while fgets(&line, 256, file) != nil {
@@ -35,13 +56,6 @@ package struct Caller: Sendable {
       if text.hasPrefix("Tgid:") { return Int32(text.dropFirst(5).trimmingCharacters(in: .whitespacesAndNewlines)) }
     }
     return nil
-  }
-
-  /// Whether two threads belong to one process.
-  static func sameProcess(_ left: Int32, _ right: Int32) -> Bool {
-    if left == right { return left != 0 }
-    guard let process = process(of: right) else { return false }
-    return process == left || process == Caller.process(of: left)
   }
 }
 

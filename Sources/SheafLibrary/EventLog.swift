@@ -6,22 +6,56 @@ import SheafStore
 struct EventLog {
   struct Pending {
     let row: EventRow
-    let thread: Int32
+    /// The program that did it; 0 where none did.
+    let process: Int32
     /// The inode of the item at the time of the deed.
     let ino: Int64
+    /// What `row.data` says; nil for what a crash left.
+    let data: EventData?
   }
 
-  private(set) var pending: [Pending] = []
+  /// Events kept open at most; the oldest are settled early.
+  static let limit = 4096
+  /// Nanoseconds for which they wait though their program ended: a script may go on with what it made (rule 14 of
+  /// ``Identity``).
+  static let grace: Int64 = 1_000_000_000
 
-  func has(_ item: Int64) -> Bool { pending.contains { $0.row.item == item } }
+  private var events: [Int64: Pending] = [:]
+  private var numbersByItem: [Int64: [Int64]] = [:]
+  /// Numbers in ascending order, with those that are gone among them.
+  private var order: [Int64] = []
 
-  func has(_ item: Int64, type: EventType) -> Bool {
-    pending.contains { $0.row.item == item && $0.row.type == type.rawValue }
+  var isEmpty: Bool { events.isEmpty }
+  var count: Int { events.count }
+
+  /// All, oldest first.
+  var pending: some Sequence<Pending> { order.lazy.compactMap { events[$0] } }
+
+  func of(_ item: Int64) -> [Pending] { numbersByItem[item]?.compactMap { events[$0] } ?? [] }
+
+  func has(_ item: Int64) -> Bool { numbersByItem[item] != nil }
+
+  func has(_ item: Int64, type: EventType) -> Bool { of(item).contains { $0.row.type == type.rawValue } }
+
+  mutating func append(_ event: Pending) {
+    events[event.row.number] = event
+    numbersByItem[event.row.item, default: []].append(event.row.number)
+    order.append(event.row.number)
   }
 
-  mutating func append(_ event: Pending) { pending.append(event) }
+  /// Puts an event in the place of the one of its number.
+  mutating func replace(_ event: Pending) {
+    if events[event.row.number] != nil { events[event.row.number] = event }
+  }
 
-  mutating func remove(_ numbers: Set<Int64>) { pending.removeAll { numbers.contains($0.row.number) } }
+  mutating func remove(_ numbers: Set<Int64>) {
+    for number in numbers {
+      guard let event = events.removeValue(forKey: number) else { continue }
+      numbersByItem[event.row.item]?.removeAll { $0 == number }
+      if numbersByItem[event.row.item]?.isEmpty ?? false { numbersByItem[event.row.item] = nil }
+    }
+    if order.count > 2 * events.count + 64 { order.removeAll { events[$0] == nil } }
+  }
 }
 
 /// The types of CONTRACT.md that a library logs by itself.
@@ -34,15 +68,15 @@ enum EventType: String {
 }
 
 /// The `data` of an event (CONTRACT.md, "Events").
-struct EventData: Codable {
-  struct Item: Codable {
+struct EventData: Decodable {
+  struct Item: Decodable {
     var id: String
     var kind: String
     var name: String
     var path: String
   }
 
-  struct Version: Codable {
+  struct Version: Decodable {
     var number: Int64
     var base: Int64?
     var size: Int64
@@ -54,16 +88,61 @@ struct EventData: Codable {
   var previousPath: String?
   var previousName: String?
 
+  /// The JSON, written by hand: every file that is made costs one.
   var json: String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    var text = #"{"item":{"id":"#
+    Self.append(item.id, to: &text)
+    text += #","kind":"#
+    Self.append(item.kind, to: &text)
+    text += #","name":"#
+    Self.append(item.name, to: &text)
+    text += #","path":"#
+    Self.append(item.path, to: &text)
+    text += "}"
+    if let previousName {
+      text += #","previousName":"#
+      Self.append(previousName, to: &text)
+    }
+    if let previousPath {
+      text += #","previousPath":"#
+      Self.append(previousPath, to: &text)
+    }
+    if let version {
+      text += #","version":{"#
+      if let base = version.base { text += #""base":\#(base),"# }
+      text += #""cause":"#
+      Self.append(version.cause, to: &text)
+      text += #","number":\#(version.number),"size":\#(version.size)}"#
+    }
+    return text + "}"
+  }
+
+  /// Appends `value` as a JSON string (RFC 8259, section 7).
+  private static func append(_ value: String, to text: inout String) {
+    text += "\""
+    if value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C }) {
+      text += value
+    } else {
+      for scalar in value.unicodeScalars {
+        switch scalar {
+        case "\"": text += #"\""#
+        case "\\": text += #"\\"#
+        case "\n": text += #"\n"#
+        case "\t": text += #"\t"#
+        case _ where scalar.value < 0x20:
+          let hex = String(scalar.value, radix: 16)
+          text += #"\u"# + String(repeating: "0", count: 4 - hex.count) + hex
+        default: text.unicodeScalars.append(scalar)
+        }
+      }
+    }
+    text += "\""
   }
 }
 
 extension Library {
-  /// Events kept open at most; the oldest are settled early.
-  private static let pendingLimit = 4096
+  /// Events settled in one transaction at most, so that nobody waits long for it.
+  private static let settleBatch = 1024
 
   func eventData(_ item: ItemRow, parent: Int64, name: [UInt8]) throws -> EventData {
     EventData(
@@ -81,15 +160,17 @@ extension Library {
     _ transaction: StoreTransaction
   ) throws {
     guard !item.isQuiet else { return }
+    let time = clock()
+    let process = opens ? Caller.process(of: thread) : 0
     let row = EventRow(
-      number: 0, uuid: .timeOrdered(clock()), type: type.rawValue, time: clock(), actor: owner, item: item.id,
-      data: data.json, process: Int64(thread))
+      number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: owner, item: item.id,
+      data: data.json, process: Int64(process))
     if opens || events.has(item.id) {
       numbers.pending += 1
       var pending = row
       pending.number = numbers.pending
       try transaction.insertPending(pending)
-      whenCommitted { [self] in events.append(.init(row: pending, thread: thread, ino: ino)) }
+      whenCommitted { [self] in events.append(.init(row: pending, process: process, ino: ino, data: data)) }
     } else {
       numbers.event += 1
       var settled = row
@@ -103,72 +184,106 @@ extension Library {
     if version.number == 1, events.has(item.id, type: .created) { return }
     var data = try eventData(item, parent: inode.parent, name: inode.name)
     data.version = .init(version)
-    let thread = events.pending.last { $0.row.item == item.id }?.thread ?? 0
-    let isOpen = events.has(item.id)
-    try logEvent(.edit, item, ino: inode.ino, data, owner: version.author, thread: thread, opens: isOpen, transaction)
+    try logEvent(.edit, item, ino: inode.ino, data, owner: version.author, thread: 0, opens: false, transaction)
   }
 
-  /// Takes back deeds on an item that turned out not to be what they looked like.
-  func dropPending(_ item: Int64, types: [EventType]? = nil, _ transaction: StoreTransaction) throws {
-    let dropped = events.pending.filter { event in
-      event.row.item == item && types.map { $0.contains { $0.rawValue == event.row.type } } ?? true
+  /// Takes back deeds on an item that turned out not to be what they looked like; returns whether there were any.
+  ///
+  /// - Parameter first: number of the first one to take back.
+  @discardableResult
+  func dropPending(
+    _ item: Int64, types: [EventType]? = nil, since first: Int64 = 0, _ transaction: StoreTransaction
+  ) throws -> Bool {
+    let dropped = events.of(item).filter { event in
+      event.row.number >= first && types.map { $0.contains { $0.rawValue == event.row.type } } ?? true
     }
     for event in dropped { try transaction.removePending(event.row.number) }
     let numbers = Set(dropped.map(\.row.number))
     if !numbers.isEmpty { whenCommitted { [self] in events.remove(numbers) } }
+    return !numbers.isEmpty
   }
 
   /// Numbers the events whose meaning is settled: their program ended, or the window has passed.
   func settleEvents(all: Bool = false) throws {
-    guard !events.pending.isEmpty else { return }
+    while !events.isEmpty {
+      let ready = settledEvents(all: all)
+      guard !ready.isEmpty else { return }
+      try transaction(.settle, freesSpace: true) { transaction in
+        for event in ready { try settle(event, transaction) }
+        let numbers = Set(ready.map(\.row.number))
+        whenCommitted { [self] in events.remove(numbers) }
+      }
+      if !all { return }
+    }
+  }
+
+  /// The oldest events that are settled, not more than a transaction takes.
+  private func settledEvents(all: Bool) -> [EventLog.Pending] {
     let time = clock()
     var alive: [Int32: Bool] = [:]
-    func isSettled(_ event: EventLog.Pending) -> Bool {
-      if all || time.nanoseconds - event.row.time.nanoseconds >= Identity.window { return true }
-      if let known = alive[event.thread] { return !known }
-      let lives = event.thread != 0 && access("/proc/\(event.thread)", F_OK) == 0
-      alive[event.thread] = lives
-      return !lives
+    func lives(_ process: Int32) -> Bool {
+      if let known = alive[process] { return known }
+      let lives = process != 0 && access("/proc/\(process)", F_OK) == 0
+      alive[process] = lives
+      return lives
     }
-    var ready = events.pending.filter(isSettled)
-    if events.pending.count - ready.count > Self.pendingLimit { ready = events.pending }
+    func isSettled(_ event: EventLog.Pending) -> Bool {
+      if all { return true }
+      var since = event.row.time
+      if event.row.type == EventType.created.rawValue {
+        // A file that is still being written has no version to tell of, and may be a temporary one.
+        if let inode = inodes[event.ino], inode.session != nil || inode.writerCount > 0 { return false }
+        since = max(since, identity.time(of: event.ino) ?? since)
+      }
+      let age = time.nanoseconds - since.nanoseconds
+      if age < 0 || age >= Identity.window { return true }
+      if event.process == 0 { return true }
+      return age >= EventLog.grace && !lives(event.process)
+    }
+    var excess = events.count - EventLog.limit
     // The events of an item keep their order: an open one holds back those after it.
     var held: Set<Int64> = []
-    let readyNumbers = Set(ready.map(\.row.number))
-    for event in events.pending where !readyNumbers.contains(event.row.number) { held.insert(event.row.item) }
-    ready.removeAll { held.contains($0.row.item) }
-    // A file that is still being written has no version to tell of.
-    if !all { ready.removeAll { inodes[$0.ino]?.session != nil && $0.row.type == EventType.created.rawValue } }
-    guard !ready.isEmpty else { return }
-    try transaction(.settle, freesSpace: true) { transaction in
-      for event in ready { try settle(event, transaction) }
-      let numbers = Set(ready.map(\.row.number))
-      whenCommitted { [self] in events.remove(numbers) }
+    var ready: [EventLog.Pending] = []
+    for event in events.pending {
+      if held.contains(event.row.item) { continue }
+      if isSettled(event) || excess > 0 {
+        ready.append(event)
+        excess -= 1
+        if ready.count >= Self.settleBatch { break }
+      } else {
+        held.insert(event.row.item)
+      }
     }
+    return ready
   }
 
   private func settle(_ event: EventLog.Pending, _ transaction: StoreTransaction) throws {
     try transaction.removePending(event.row.number)
-    guard var item = try transaction.item(event.row.item) else { return }
-    var data = event.row.data
+    guard var item = try transaction.item(event.row.item), !item.isQuiet else { return }
+    var json = event.row.data
     if event.row.type == EventType.created.rawValue {
-      guard var decoded = try? JSONDecoder().decode(EventData.self, from: Data(data.utf8)) else { return }
-      if Identity.isTemporary(Array(decoded.item.name.utf8)) {
-        item.isQuiet = true
-        try transaction.update(item)
-        let ino = event.ino
-        whenCommitted { [self] in inodes[ino]?.item = nil }
-        return
+      var data = try event.data ?? JSONDecoder().decode(EventData.self, from: Data(json.utf8))
+      if item.kind != .folder {
+        let parent = try transaction.inode(item: item.id)?.parent ?? 0
+        let isQuiet = try FileRole(Array(data.item.name.utf8)).isQuiet {
+          try transaction.entry(parent, hash: nameHash($0), name: $0) != nil
+        }
+        if isQuiet {
+          item.isQuiet = true
+          try transaction.update(item)
+          let ino = event.ino
+          whenCommitted { [self] in inodes[ino]?.item = nil }
+          return
+        }
       }
-      if let version = try transaction.version(item.id, 1) { decoded.version = .init(version) }
-      data = decoded.json
+      if let version = try transaction.version(item.id, 1) { data.version = .init(version) }
+      json = data.json
     }
-    if item.isQuiet { return }
     numbers.event += 1
     try transaction.insert(
       EventRow(
         number: numbers.event, uuid: event.row.uuid, type: event.row.type, time: event.row.time, actor: event.row.actor,
-        item: item.id, data: data, process: 0))
+        item: item.id, data: json, process: 0))
   }
 }
 

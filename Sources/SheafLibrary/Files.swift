@@ -120,6 +120,7 @@ extension Library {
       let file = try file(handle)
       guard file.canWrite else { return }
       try save(file.inode)
+      identity.closed(file.inode.ino, at: clock())
       if file.inode.session?.writers[handle] != nil { file.inode.session?.writers[handle] = true }
     }
   }

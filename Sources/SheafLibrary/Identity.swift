@@ -3,48 +3,82 @@ import SheafModel
 
 /// Which entry is which document, whatever dance of temporary files a program saves it by.
 ///
-/// Identity hangs on the entry that people mean, not on the inode that an editor wrote (rule 4 of DESIGN.md):
+/// Identity hangs on the entry that people mean, not on the inode that an editor wrote (rule 4 of DESIGN.md). A program
+/// is a process (thread group); its name is no criterion. Names of files decide doubtful cases only (``FileRole``).
 ///
-/// 1. A file is *young* until 15 s have passed since it was made. A document is *established* for a program unless that
-///    same program made it while it is young.
-/// 2. `rename(new → doc)` over an established document: `doc` keeps id, history, labels and user xattrs (those that `new`
-///    set win) and, where `new` is young and nobody called chmod on it, its mode. It takes the contents as its next
-///    version. A young `new` dissolves; an older one leaves its own history among the deleted.
-/// 3. `rename(doc → X)` and `unlink(doc)` of an established document are *remembered* for 15 s or until the program
-///    ends. The same program making `doc` again in that time, by create or by rename, makes the same document: `X`
-///    becomes a plain file with the old contents, a deletion is undone.
-/// 4. Another program that makes a remembered name makes a new document.
-/// 5. All names of an inode are one item, its place the oldest name. A rename over the oldest name keeps the identity
+/// What a file is:
+/// 1. A file is *young* until 15 s after it was made or closed last, unless it got *known* before: someone read its id, or
+///    a command named it. It is *own* to the program that made it. Every file that is not young is *established*, and so
+///    is a young one for every program but its own.
+/// 2. An own file is *proved* when it was closed with contents in it under a name that looks like no temporary file's.
+///
+/// What becomes of documents:
+/// 3. `rename(new → doc)` over an established or proved document: `doc` keeps id, history, labels and user xattrs (those
+///    that `new` set win), and takes the contents as its next version. A young or quiet `new` dissolves in it; another
+///    one's history stays among the deleted, and the event tells where the contents came from.
+/// 4. The mode stays `doc`'s too where `new` is young and nobody called chmod on it; but not where `doc` is own itself
+///    and nobody called chmod on that either: one program that makes two files and renames one over the other sees
+///    what rename(2) says, since no person can have meant the first file's mode.
+/// 5. `rename(doc → X)` and `unlink(doc)` of an established document are *remembered* until 15 s passed, in memory. The
+///    same program making `doc` again in that time, by open(2), by linking or by renaming an own file there, makes the
+///    same document: `X` becomes a document of its own with the old contents, a deletion is undone. A name that looks
+///    like a temporary file's is not remembered (`doc.tmp` renamed to `doc`, then `doc.tmp` made again, are two saves).
+/// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a temporary
+///    file, and after every unlink. An own file that is not proved leaves no trace when its maker unlinks it.
+/// 7. Another program that makes a remembered name makes a new document: `rm a; echo > a` and `mv a b; cp c a` in a
+///    script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in one
+///    program) is a move: ids go with the entries.
+/// 8. `rename(doc → X)` onto a file that is quiet, or that is named as the backup of `doc`, moves `doc` over it, so
+///    that a second save with a backup is the same as the first. (`X` stays among the deleted if it was established.)
+/// 9. All names of an inode are one item, its place the oldest name. A rename over the oldest name keeps the identity
 ///    there, and the other names become a document of their own; over a younger name it makes only that name new.
-/// 6. RENAME_EXCHANGE of two regular files of which one is young swaps contents and leaves the ids on their names.
-/// 7. A young file that its own program unlinks leaves no trace.
-/// 8. Names of temporary, lock and backup files make no events, until they are renamed to a name that is none.
+/// 10. RENAME_EXCHANGE of two regular files swaps contents and leaves ids on their names if one of them is a document and
+///    the other young; which one is, is decided by age and fame, then by who made it, then by the names. Otherwise
+///    ids go with the entries.
+/// 11. `rename(new → doc)` while `new` is still being written: the version that this makes ends when the writer closes,
+///    and there is none before the first byte.
+///
+/// Which events there are:
+/// 12. What a program makes is `created` under the name that it has when it is settled: renaming an own file, a file
+///    that was never closed, or one with a temporary file's name is part of making it. Any other rename is an event.
+/// 13. A file that has a temporary, lock or probe name then, or the name of a backup of a file beside it, or that the
+///    old contents were left in under such a name, is *quiet*: a document without events, until it is renamed to a
+///    name that is none.
+/// 14. Records of what may be undone wait for the end of the program (and one second, for what a script does next), for
+///    15 s, or for room: not more than ``EventLog/limit`` wait. A restart settles all, in favour of keeping history.
+/// 15. A build tool that removes and makes hundreds of files goes by rules 5 to 7 like all: one process makes versions,
+///    `rm` and `cc` make new documents, with the old ones among the deleted.
 ///
 /// ```
-///               unlink, rename away                  same program makes the name
-///   established ──────────────────► remembered ─────────────────────────────────► established (same id)
-///        ▲                              │ 15 s, program ended, restart
-///        │ 15 s                         ▼
-///      young ── own program unlinks ─► gone          settled: deleted, or moved (event logged)
+///            id read, named by a command, 15 s                unlink, rename away
+///   young ─────────────────────────────────► established ─────────────────────────► remembered
+///     │ own program unlinks it: proved ─────────────────────────────────────────────►   │  │
+///     │                                            ▲    same program makes the name     │  │ 15 s, restart,
+///     ▼ not proved                                 └────────────────────────────────────┘  ▼ another program
+///   gone, no trace                                   remake(_:), takeOver(_:)       deleted or moved, event logged
 /// ```
 struct Identity {
   /// Nanoseconds for which a file is young and a name remembered, as NTFS's name tunnelling.
   static let window: Int64 = 15_000_000_000
-  /// Files and names remembered at most; the oldest are settled early.
-  static let limit = 4096
+  /// Files and names remembered at most; the oldest are forgotten early.
+  static let limit = 16_384
 
-  /// A name that an established document lost.
+  /// A name that a document lost.
   struct Remembered {
     let item: Int64
     /// The inode that had the name: still linked elsewhere after a rename, deleted after an unlink.
     let ino: Int64
-    let thread: Int32
+    let process: Int32
     let time: Timestamp
+    /// The first of the item's waiting events that the deed logged: taken back if the document returns.
+    let event: Int64
   }
 
   private struct Youth {
-    let thread: Int32
-    let time: Timestamp
+    let process: Int32
+    var time: Timestamp
+    /// Whether a program called chmod(2) on it, which then outweighs the mode of a document it replaces.
+    var isModeChosen = false
   }
 
   private struct Name: Hashable {
@@ -54,44 +88,64 @@ struct Identity {
 
   private var young: [Int64: Youth] = [:]
   private var remembered: [Name: Remembered] = [:]
+  /// What to forget first, with what is forgotten already among it.
+  private var youngOrder = AgeQueue<Int64>()
+  private var rememberedOrder = AgeQueue<Name>()
 
-  mutating func born(_ ino: Int64, thread: Int32, at time: Timestamp) {
-    if young.count >= Self.limit {
-      young = young.filter { time.nanoseconds - $0.value.time.nanoseconds < Self.window / 4 }
-    }
-    if young.count < Self.limit { young[ino] = Youth(thread: thread, time: time) }
+  // MARK: - Files
+
+  /// Notes that `process` made the file.
+  mutating func born(_ ino: Int64, process: Int32, at time: Timestamp) {
+    young[ino] = Youth(process: process, time: time)
+    youngOrder.append(ino)
+    while young.count > Self.limit, let oldest = youngOrder.popFirst() { young[oldest] = nil }
   }
 
-  /// Whether the file was made within the window, by whatever program.
+  /// Notes that a writer closed the file: it stays young from now on, if it is.
+  mutating func closed(_ ino: Int64, at time: Timestamp) { young[ino]?.time = time }
+
+  /// Notes that someone saw the file's identity (rule 1).
+  mutating func becomesKnown(_ ino: Int64) { young[ino] = nil }
+
+  mutating func choseMode(_ ino: Int64) { young[ino]?.isModeChosen = true }
+
+  func isModeChosen(_ ino: Int64) -> Bool { young[ino]?.isModeChosen ?? false }
+
+  /// Whether the file is young, whatever program made it.
   func isYoung(_ ino: Int64, at time: Timestamp) -> Bool {
     young[ino].map { time.nanoseconds - $0.time.nanoseconds < Self.window } ?? false
   }
 
-  /// Whether the program of `thread` made the file within the window.
-  func isYoung(_ ino: Int64, for thread: Int32, at time: Timestamp) -> Bool {
-    guard isYoung(ino, at: time), let youth = young[ino] else { return false }
-    return Caller.sameProcess(youth.thread, thread)
+  /// Whether the file is young and `process` made it.
+  func isOwn(_ ino: Int64, of process: Int32, at time: Timestamp) -> Bool {
+    guard process != 0, let youth = young[ino], isYoung(ino, at: time) else { return false }
+    return youth.process == process
   }
+
+  /// When the file was made or closed last, if it is young.
+  func time(of ino: Int64) -> Timestamp? { young[ino]?.time }
 
   /// Exchanges the ages of two files whose contents changed places.
   mutating func swap(_ left: Int64, _ right: Int64) { (young[left], young[right]) = (young[right], young[left]) }
 
   mutating func forget(_ ino: Int64) { young[ino] = nil }
 
+  // MARK: - Names
+
   mutating func remember(
-    _ item: Int64, ino: Int64, lost parent: Int64, _ name: [UInt8], thread: Int32, at time: Timestamp
+    _ item: Int64, ino: Int64, lost parent: Int64, _ name: [UInt8], process: Int32, event: Int64, at time: Timestamp
   ) {
-    if remembered.count >= Self.limit {
-      remembered = remembered.filter { time.nanoseconds - $0.value.time.nanoseconds < Self.window / 4 }
-    }
-    guard remembered.count < Self.limit, thread != 0 else { return }
-    remembered[Name(parent: parent, name: name)] = Remembered(item: item, ino: ino, thread: thread, time: time)
+    guard process != 0 else { return }
+    let key = Name(parent: parent, name: name)
+    remembered[key] = Remembered(item: item, ino: ino, process: process, time: time, event: event)
+    rememberedOrder.append(key)
+    while remembered.count > Self.limit, let oldest = rememberedOrder.popFirst() { remembered[oldest] = nil }
   }
 
-  /// The document that had the name, if the program of `thread` took it away within the window.
-  func lost(_ parent: Int64, _ name: [UInt8], thread: Int32, at time: Timestamp) -> Remembered? {
-    guard let memory = remembered[Name(parent: parent, name: name)],
-      time.nanoseconds - memory.time.nanoseconds < Self.window, Caller.sameProcess(memory.thread, thread)
+  /// The document that had the name, if `process` took it away within the window.
+  func lost(_ parent: Int64, _ name: [UInt8], process: Int32, at time: Timestamp) -> Remembered? {
+    guard process != 0, let memory = remembered[Name(parent: parent, name: name)],
+      time.nanoseconds - memory.time.nanoseconds < Self.window, memory.process == process
     else { return nil }
     return memory
   }
@@ -101,31 +155,54 @@ struct Identity {
 
   mutating func settle(item: Int64) { remembered = remembered.filter { $0.value.item != item } }
 
+  // MARK: - Time
+
   /// Whether nothing is young and no name remembered.
   var isEmpty: Bool { young.isEmpty && remembered.isEmpty }
 
+  /// Files and names in memory.
+  var counts: (young: Int, remembered: Int) { (young.count, remembered.count) }
+
   /// Forgets what is older than the window.
-  mutating func expire(at time: Timestamp) {
-    young = young.filter { time.nanoseconds - $0.value.time.nanoseconds < Self.window }
-    remembered = remembered.filter { time.nanoseconds - $0.value.time.nanoseconds < Self.window }
+  ///
+  /// - Parameter isBeingWritten: whether a file's writers have yet to close it, which keeps it young.
+  mutating func expire(at time: Timestamp, isBeingWritten: (Int64) -> Bool) {
+    if !young.isEmpty {
+      for (ino, youth) in young where time.nanoseconds - youth.time.nanoseconds >= Self.window {
+        if isBeingWritten(ino) { young[ino]?.time = time } else { young[ino] = nil }
+      }
+    }
+    if !remembered.isEmpty {
+      remembered = remembered.filter { time.nanoseconds - $0.value.time.nanoseconds < Self.window }
+    }
+    youngOrder.compact(keeping: young.count) { young[$0] != nil }
+    rememberedOrder.compact(keeping: remembered.count) { remembered[$0] != nil }
+  }
+}
+
+/// Keys in the order in which they came, oldest first; those that are gone are dropped late.
+struct AgeQueue<Key: Hashable> {
+  private var keys: [Key] = []
+  private var head = 0
+
+  mutating func append(_ key: Key) { keys.append(key) }
+
+  mutating func popFirst() -> Key? {
+    guard head < keys.count else { return nil }
+    defer { head += 1 }
+    if head > 4096, head * 2 > keys.count {
+      keys.removeFirst(head)
+      head = 0
+    }
+    return keys[head]
   }
 
-  // MARK: - Names of files that are no documents
-
-  /// Whether `name` is one that programs give to temporary, lock, probe and backup files.
-  static func isTemporary(_ name: [UInt8]) -> Bool {
-    let text = String(decoding: name, as: UTF8.self)
-    if text.hasSuffix("~") || text.hasPrefix(".#") || (text.hasPrefix("#") && text.hasSuffix("#")) { return true }
-    if isScratch(name) { return true }
-    return text.hasSuffix(".bak")
-  }
-
-  /// Whether `name` is one of a file that holds nothing to keep: locks, probes and swap files.
-  static func isScratch(_ name: [UInt8]) -> Bool {
-    let text = String(decoding: name, as: UTF8.self)
-    if text == "4913" || text.hasPrefix(".~lock.") || text.hasPrefix(".goutputstream-") { return true }
-    guard text.hasPrefix("."), let dot = text.lastIndex(of: ".") else { return false }
-    let ending = text[text.index(after: dot)...]
-    return ending.count == 3 && ending.hasPrefix("sw") && ending.allSatisfy { $0.isASCII && $0.isLetter }
+  /// Drops keys that are gone, if they are most.
+  mutating func compact(keeping count: Int, where isPresent: (Key) -> Bool) {
+    guard keys.count - head > 2 * count + 64 else { return }
+    var seen: Set<Key> = []
+    // Of a key that came several times the latest counts.
+    keys = keys[head...].reversed().filter { isPresent($0) && seen.insert($0).inserted }.reversed()
+    head = 0
   }
 }

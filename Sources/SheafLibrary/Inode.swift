@@ -23,8 +23,6 @@ final class Inode {
   var hasNewAccessTime = false
   /// Whether it is known to have no extended attribute: the kernel asks for one before every write.
   var hasNoXattrs = false
-  /// Whether a program called chmod(2) on it, which then outweighs the mode of a document it replaces.
-  var modeIsChosen = false
   var used: UInt64 = 0
 
   init(_ row: InodeRow) { self.row = row }

@@ -34,6 +34,8 @@ package final class Library: @unchecked Sendable {
   var chunks = ChunkCache(limit: 24 << 20)
   var identity = Identity()
   var events = EventLog()
+  /// Names of remembered documents to which own files were linked (rule 5 of ``Identity``).
+  var linkedPlaces: [Int64: Library.LinkedPlace] = [:]
   var dirtyInodes: [Int64: Inode] = [:]
   var endedSessions: [EndedSession] = []
   var unsavedBytes = 0

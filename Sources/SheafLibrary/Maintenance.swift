@@ -9,7 +9,7 @@ extension Library {
     let open = try read { try $0.openVersions() }
     for event in try read({ try $0.pendingEvents() }) {
       let ino = try read { try $0.inode(item: event.item) }?.ino ?? 0
-      events.append(.init(row: event, thread: 0, ino: ino))
+      events.append(.init(row: event, process: 0, ino: ino, data: nil))
     }
     if !open.isEmpty {
       try transaction(.endSession, freesSpace: true) { transaction in
@@ -36,8 +36,8 @@ extension Library {
         let busy = self.locked { () -> Bool in
           self.autosave()
           self.attempt("settling events") { try self.settleEvents() }
-          self.identity.expire(at: time)
-          return !self.dirtyInodes.isEmpty || !self.events.pending.isEmpty || !self.identity.isEmpty
+          self.expireIdentity(at: time)
+          return !self.dirtyInodes.isEmpty || !self.events.isEmpty || !self.identity.isEmpty
         }
         if maintenance.isTimeToSync() {
           self.attempt("storing access times") { try self.locked { try self.storeAccessTimes() } }

@@ -123,6 +123,8 @@ extension Library {
     let item = kind.map { newItem($0, owner: row.owner, time: time) }
     row.item = item?.id
     let inode = Inode(row)
+    // A folder is what it is at once, unless a program means it for its temporary files.
+    let isPassing = !inode.isFolder || FileRole.looksPassing(name)
     try transaction(step) { transaction in
       if let item { try transaction.insert(item) }
       try transaction.insert(row)
@@ -131,14 +133,14 @@ extension Library {
       if let item {
         let data = try eventData(item, parent: parent, name: name)
         try logEvent(
-          .created, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: !inode.isFolder,
+          .created, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: isPassing,
           transaction)
       }
       whenCommitted { [self] in
         inode.item = item
         remember(inode)
         identity.settle(parent, name)
-        if !inode.isFolder { identity.born(row.ino, thread: caller.thread, at: time) }
+        if isPassing { identity.born(row.ino, process: caller.process, at: time) }
         tell(.entry(parent: parent, name: name), from: caller.door)
       }
     }
@@ -181,6 +183,11 @@ extension Library {
       guard inode.row.nlink < 65_000 else { throw SheafError(.tooManyLinks) }
       try permitMaking(name, in: folder, caller)
       let time = clock()
+      // Rule 5 of identity: the document lives on here once the other name is gone.
+      let mayReturn =
+        try inode.isRegular && inode.row.nlink == 1 && identity.isOwn(ino, of: caller.process, at: time)
+        && lostDocument(parent, name, caller, time) != nil
+      if mayReturn { linkedPlaces[ino] = .init(parent: parent, name: name, time: time) }
       try transaction(.link) { transaction in
         try transaction.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true))
         var row = inode.row
@@ -191,7 +198,7 @@ extension Library {
         whenCommitted { [self] in
           inode.row.nlink = row.nlink
           inode.row.ctime = time
-          identity.settle(parent, name)
+          if !mayReturn { identity.settle(parent, name) }
           tell(.entry(parent: parent, name: name), from: caller.door)
         }
       }
@@ -227,8 +234,9 @@ extension Library {
     try locked {
       let folder = try self.folder(ino)
       if cookie == 0 { noteAccess(folder) }
-      return try read { try $0.entries(ino, after: cookie, limit: limit) }.map {
-        Listed(name: $0.name, attributes: try inode($0.ino).attributes, cookie: $0.hash)
+      return try read { try $0.listing(ino, after: cookie, limit: limit) }.map { row in
+        let inode = inodes[row.inode.ino] ?? remember(Inode(row.inode))
+        return Listed(name: row.name, attributes: inode.attributes, cookie: row.hash)
       }
     }
   }

@@ -22,6 +22,8 @@ extension Library {
   /// The document at `path`, with its item.
   func document(_ path: ItemPath) throws -> (inode: Inode, item: ItemRow) {
     let inode = try resolve(path)
+    // Who named it in a command knows it (rule 1 of identity).
+    identity.becomesKnown(inode.ino)
     guard inode.isRegular, let item = try item(of: inode) else {
       throw SheafError(
         .invalid, subject: "\(path)", reason: "is not a document", advice: "only regular files have versions")

@@ -15,6 +15,9 @@ extension Library {
       try permitRemoving(inode, from: folder, caller)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
       let time = clock()
+      if !entry.isExtra, inode.row.nlink == 2, inode.session != nil, linkedPlace(of: inode, caller, time) != nil {
+        try endSession(inode)
+      }
       try endSessionBeforeRemoval(inode, name, caller, time)
       try transaction(.unlink, freesSpace: true) { transaction in
         try transaction.delete(entry)
@@ -57,9 +60,10 @@ extension Library {
     }
   }
 
-  /// Whether a file goes for good with its last name (rules 7 and 8 of ``Identity``).
+  /// Whether a file goes for good with its last name (rules 6 and 13 of ``Identity``).
   func leavesNoTrace(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) -> Bool {
-    inode.row.item == nil || Identity.isScratch(name) || identity.isYoung(inode.ino, for: caller.thread, at: time)
+    if inode.row.item == nil || FileRole(name) == .scratch { return true }
+    return identity.isOwn(inode.ino, of: caller.process, at: time) && !isProved(inode, name)
   }
 
   /// Takes `entry` from `inode` in the running transaction; the entry's row itself is the caller's to delete or change.
@@ -76,9 +80,13 @@ extension Library {
         try transaction.update(heir)
         row.parent = heir.parent
         row.name = heir.name
+        if row.nlink == 1, try takeLinkedPlace(inode, &row, from: entry, caller, time, transaction) {
+          return try transaction.update(row)
+        }
       }
       try transaction.update(row)
-      whenCommitted { inode.row = row }
+      let final = row
+      whenCommitted { inode.row = final }
       return
     }
     guard let item = try item(of: inode), !leavesNoTrace(inode, entry.name, caller, time) else {
@@ -89,13 +97,16 @@ extension Library {
     try transaction.insert(
       DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: row.owner))
     let data = try eventData(item, parent: entry.parent, name: entry.name)
+    let firstEvent = numbers.pending + 1
     try logEvent(
       .deleted, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: caller.thread != 0,
       transaction)
+    let final = row
     whenCommitted { [self] in
-      inode.row = row
+      inode.row = final
       if inode.isRegular {
-        identity.remember(item.id, ino: row.ino, lost: entry.parent, entry.name, thread: caller.thread, at: time)
+        identity.remember(
+          item.id, ino: final.ino, lost: entry.parent, entry.name, process: caller.process, event: firstEvent, at: time)
       }
     }
   }
@@ -121,7 +132,6 @@ extension Library {
       inode.item = nil
       inode.session = nil
       inode.isOrphan = true
-      inode.modeIsChosen = false
       inode.hasNewAccessTime = false
       dirtyInodes[inode.ino] = nil
       identity.forget(inode.ino)
@@ -133,7 +143,7 @@ extension Library {
     _ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
   ) throws {
     guard let item = try item(of: inode) else { return try erase(inode, transaction) }
-    if identity.isYoung(inode.ino, for: caller.thread, at: time), try transaction.deleted(from: inode.ino).isEmpty,
+    if identity.isOwn(inode.ino, of: caller.process, at: time), try transaction.deleted(from: inode.ino).isEmpty,
       events.has(item.id, type: .created)
     {
       return try erase(inode, transaction)

@@ -76,13 +76,15 @@ extension Library {
     _ newFolder: Inode, _ caller: Caller
   ) throws {
     let time = clock()
-    let heir = try heir(of: target, replaced, inode, newFolder, newName, caller, time)
-    if heir != nil {
-      try endSession(inode)
-      if let old = heir?.old { try endSession(old) }
+    let heir = try heir(of: target, replaced, inode, source, newFolder, newName, caller, time)
+    var continues = false
+    if let heir {
+      continues = try settleBeforeTakeOver(inode, time)
+      try endSession(heir.old)
     } else if let replaced, let target {
       try endSessionBeforeRemoval(replaced, target.name, caller, time)
     }
+    let firstEvent = numbers.pending + 1
     try transaction(.rename) { transaction in
       var row = inode.row
       row.ctime = time
@@ -106,11 +108,13 @@ extension Library {
       }
       if let heir, let item = try item(of: heir.old) {
         try takeOver(
-          inode, identityOf: heir.old, item, nameTaken: heir.nameTaken, &row, source: source, caller, time,
+          inode, identityOf: heir.old, item, heir.memory, &row, source: source, continues: continues, caller, time,
           transaction)
       } else if let replaced, let target {
         if replaced.isFolder {
           try buryReplaced(replaced, target, time, transaction)
+        } else if try isKeptInHistory(replaced, newName, of: inode, source.name, transaction) {
+          try erase(replaced, transaction)
         } else {
           try removeName(target, of: replaced, caller, time, transaction)
         }
@@ -123,27 +127,44 @@ extension Library {
       whenCommitted { [self] in
         inode.row = final
         identity.settle(newFolder.ino, newName)
+        linkedPlaces[final.ino] = nil
         tell(.entry(parent: source.parent, name: source.name), from: caller.door)
         tell(.entry(parent: newFolder.ino, name: newName), from: caller.door)
       }
     }
-    rememberMoved(inode, source, caller, time, isReplacement: heir != nil)
+    if heir == nil { rememberMoved(inode, source, newName, caller, time, firstEvent: firstEvent) }
   }
 
-  /// The document whose identity stays on the name that `inode` is about to take, if one does (rules 2, 3 and 5).
+  /// The document whose identity stays on the name that `inode` is about to take, if one does (rules 3, 5, 8 and 9).
   private func heir(
-    of target: EntryRow?, _ replaced: Inode?, _ inode: Inode, _ newFolder: Inode, _ newName: [UInt8], _ caller: Caller,
-    _ time: Timestamp
-  ) throws -> (old: Inode, nameTaken: Bool)? {
+    of target: EntryRow?, _ replaced: Inode?, _ inode: Inode, _ source: EntryRow, _ newFolder: Inode,
+    _ newName: [UInt8], _ caller: Caller, _ time: Timestamp
+  ) throws -> (old: Inode, memory: Identity.Remembered?)? {
     guard inode.isRegular, inode.row.nlink == 1 else { return nil }
     if let target, let replaced {
-      guard replaced.isRegular, !target.isExtra, !identity.isYoung(replaced.ino, for: caller.thread, at: time) else {
-        return nil
-      }
-      return (replaced, true)
+      guard replaced.isRegular, !target.isExtra, let item = try item(of: replaced), !item.isQuiet,
+        !FileRole.isBackup(newName, of: source.name)
+      else { return nil }
+      if identity.isOwn(replaced.ino, of: caller.process, at: time), !isProved(replaced, newName) { return nil }
+      return (replaced, nil)
     }
     guard let lost = try lostDocument(newFolder.ino, newName, caller, time), lost.inode !== inode else { return nil }
-    return (lost.inode, false)
+    let isQuiet = try item(of: inode)?.isQuiet ?? false
+    guard isQuiet || identity.isOwn(inode.ino, of: caller.process, at: time) else { return nil }
+    return (lost.inode, lost.memory)
+  }
+
+  /// Whether `replaced`, the backup `copy` of the document `inode`, holds what the document's latest versions hold too.
+  private func isKeptInHistory(
+    _ replaced: Inode, _ copy: [UInt8], of inode: Inode, _ name: [UInt8], _ transaction: StoreTransaction
+  ) throws -> Bool {
+    guard replaced.isRegular, replaced.row.nlink == 1, FileRole.isBackup(copy, of: name),
+      let backup = try item(of: replaced), backup.isQuiet, let document = try item(of: inode), !document.isQuiet
+    else { return false }
+    for number in stride(from: document.lastVersion, to: max(0, document.lastVersion - 8), by: -1) {
+      if try transaction.version(document.id, number)?.content == replaced.row.content { return true }
+    }
+    return false
   }
 
   private func buryReplaced(
@@ -163,7 +184,11 @@ extension Library {
     _ transaction: StoreTransaction
   ) throws {
     guard var item = try item(of: inode), !source.isExtra else { return }
-    if item.isQuiet, !Identity.isTemporary(entry.name) {
+    if item.isQuiet {
+      let isQuiet = try FileRole(entry.name).isQuiet {
+        try transaction.entry(entry.parent, hash: nameHash($0), name: $0) != nil
+      }
+      if isQuiet { return }
       // Renamed to a name of its own, it proves to be a document.
       item.isQuiet = false
       try transaction.update(item)
@@ -171,15 +196,22 @@ extension Library {
       whenCommitted { inode.item = proven }
       try logEvent(
         .created, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
-        owner: inode.row.owner, thread: caller.thread, opens: false, transaction)
+        owner: inode.row.owner, thread: caller.thread, opens: true, transaction)
       return
     }
-    if events.has(item.id, type: .created), identity.isYoung(inode.ino, at: time) {
-      // What is still being made was never known by its first name.
-      try dropPending(item.id, types: [.created], transaction)
-      try logEvent(
-        .created, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
-        owner: inode.row.owner, thread: caller.thread, opens: true, transaction)
+    if let lost = try lostDocument(entry.parent, entry.name, caller, time), lost.inode === inode,
+      try dropPending(item.id, types: [.renamed, .moved], since: lost.memory.event, transaction)
+    {
+      // Back where it was: nothing happened.
+      return
+    }
+    if identity.isYoung(inode.ino, at: time),
+      let created = events.of(item.id).first(where: { $0.row.type == EventType.created.rawValue }),
+      identity.isOwn(inode.ino, of: caller.process, at: time) || inode.isRegular && !isProved(inode, source.name)
+    {
+      // What is still being made was never known by its first name (rule 12).
+      let data = try eventData(item, parent: entry.parent, name: entry.name)
+      try rewrite(created, data, transaction)
       return
     }
     var data = try eventData(item, parent: entry.parent, name: entry.name)
@@ -190,14 +222,45 @@ extension Library {
       thread: caller.thread, opens: inode.isRegular && caller.thread != 0, transaction)
   }
 
-  /// Remembers the name that an established document lost (rule 3).
+  /// Remembers the name that a document lost (rules 5 and 6).
   private func rememberMoved(
-    _ inode: Inode, _ source: EntryRow, _ caller: Caller, _ time: Timestamp, isReplacement: Bool
+    _ inode: Inode, _ source: EntryRow, _ newName: [UInt8], _ caller: Caller, _ time: Timestamp, firstEvent: Int64
   ) {
-    guard inode.isRegular, let item = inode.row.item, !source.isExtra, !isReplacement,
-      !identity.isYoung(inode.ino, for: caller.thread, at: time)
-    else { return }
-    identity.remember(item, ino: inode.ino, lost: source.parent, source.name, thread: caller.thread, at: time)
+    guard inode.isRegular, let item = inode.row.item, !source.isExtra else { return }
+    if identity.isOwn(inode.ino, of: caller.process, at: time) {
+      switch FileRole(source.name) {
+      case .scratch, .temporary: return
+      default:
+        let stepsAside =
+          FileRole.isNamedAfter(newName, source.name)
+          || FileRole.looksPassing(newName) && !FileRole.looksPassing(source.name)
+        guard isSaved(inode), stepsAside else { return }
+      }
+    }
+    identity.remember(
+      item, ino: inode.ino, lost: source.parent, source.name, process: caller.process, event: firstEvent, at: time)
+  }
+
+  /// Which of two files that are exchanged is the document that the other one saves, if so (rule 10): its inode.
+  private func saved(_ inode: Inode, _ source: EntryRow, _ other: Inode, _ target: EntryRow, _ caller: Caller)
+    -> Inode?
+  {
+    guard inode.isRegular, other.isRegular, !source.isExtra, !target.isExtra, inode.row.nlink == 1,
+      other.row.nlink == 1
+    else { return nil }
+    let time = clock()
+    let process = caller.process
+    for isPassing in [
+      { (file: Inode, _: [UInt8]) in self.identity.isYoung(file.ino, at: time) },
+      { (file, _) in self.identity.isOwn(file.ino, of: process, at: time) },
+      { (_, name) in FileRole.looksPassing(name) },
+    ] {
+      let (left, right) = (isPassing(inode, source.name), isPassing(other, target.name))
+      if left != right { return left ? other : inode }
+      // Neither is young: ids go with the entries.
+      if !identity.isYoung(inode.ino, at: time) { return nil }
+    }
+    return nil
   }
 
   private func exchange(
@@ -205,9 +268,8 @@ extension Library {
     _ caller: Caller
   ) throws {
     let time = clock()
-    let swapsContents =
-      inode.isRegular && other.isRegular && !source.isExtra && !target.isExtra && inode.row.nlink == 1
-      && other.row.nlink == 1 && identity.isYoung(inode.ino, at: time) != identity.isYoung(other.ino, at: time)
+    let document = saved(inode, source, other, target, caller)
+    let swapsContents = document != nil
     if swapsContents {
       try endSession(inode)
       try endSession(other)
@@ -234,8 +296,10 @@ extension Library {
         try touch(folder, time, links: -links, transaction)
         try touch(newFolder, time, links: links, transaction)
       }
-      if swapsContents {
-        try swapItems(&row, &otherRow, time, transaction)
+      if document === inode {
+        try swapItems(&otherRow, savedBy: &row, old: inode, caller, time, transaction)
+      } else if document === other {
+        try swapItems(&row, savedBy: &otherRow, old: other, caller, time, transaction)
       } else {
         try logRename(inode, source, to: newTarget, caller, time, transaction)
         try logRename(other, target, to: newSource, caller, time, transaction)
@@ -259,32 +323,49 @@ extension Library {
     }
   }
 
-  /// Leaves the items on their names while the inodes change places (rule 6 of ``Identity``).
+  /// Leaves the items on their names while the inodes change places (rule 10 of ``Identity``).
+  ///
+  /// - Parameters:
+  ///   - row: The young inode, which holds what is saved.
+  ///   - other: The inode that was the document.
   private func swapItems(
-    _ row: inout InodeRow, _ other: inout InodeRow, _ time: Timestamp, _ transaction: StoreTransaction
+    _ row: inout InodeRow, savedBy other: inout InodeRow, old: Inode, _ caller: Caller, _ time: Timestamp,
+    _ transaction: StoreTransaction
   ) throws {
-    let (item, otherItem) = (row.item, other.item)
+    let (passing, document) = (row.item, other.item)
     row.item = nil
     try transaction.update(row)
-    (row.item, other.item) = (otherItem, item)
+    (row.item, other.item) = (document, passing)
     try transaction.update(other)
+    if !identity.isModeChosen(row.ino),
+      !identity.isOwn(old.ino, of: caller.process, at: time) || identity.isModeChosen(old.ino)
+    {
+      row.mode = row.mode & S_IFMT | other.mode & 0o7777
+    }
     for changed in [row, other] {
-      guard let id = changed.item, var document = try transaction.item(id) else { continue }
+      guard let id = changed.item, var item = try transaction.item(id) else { continue }
+      if id == passing, identity.isOwn(row.ino, of: caller.process, at: time) || FileRole.looksPassing(changed.name) {
+        // What held the new contents now is a backup.
+        try dropPending(id, transaction)
+        item.isQuiet = true
+      }
       let version = VersionRow(
-        item: id, number: document.lastVersion + 1, time: time, author: changed.owner, size: changed.size,
-        cause: .replace, base: document.version == 0 ? nil : document.version, content: changed.content ?? .empty,
+        item: id, number: item.lastVersion + 1, time: time, author: changed.owner, size: changed.size,
+        cause: .replace, base: item.version == 0 ? nil : item.version, content: changed.content ?? .empty,
         isOpen: false)
-      try transaction.insert(version)
-      document.version = version.number
-      document.lastVersion = version.number
-      try transaction.update(document)
-      try logSave(version, of: document, inode: changed, transaction)
+      if try transaction.version(id, item.version)?.content != version.content {
+        try transaction.insert(version)
+        item.version = version.number
+        item.lastVersion = version.number
+        if !item.isQuiet { try logSave(version, of: item, inode: changed, transaction) }
+      }
+      try transaction.update(item)
     }
     let mine = try transaction.xattrs(row.ino).filter { Self.isUserAttribute($0.name) }
     let theirs = try transaction.xattrs(other.ino).filter { Self.isUserAttribute($0.name) }
-    for xattr in mine { try transaction.removeXattr(row.ino, xattr.name) }
-    for xattr in theirs { try transaction.removeXattr(other.ino, xattr.name) }
-    for xattr in mine { try transaction.setXattr(other.ino, xattr.name, xattr.value) }
-    for xattr in theirs { try transaction.setXattr(row.ino, xattr.name, xattr.value) }
+    // The document keeps its own and gets those that the new file set.
+    for xattr in theirs where !mine.contains(where: { $0.name == xattr.name }) {
+      try transaction.setXattr(row.ino, xattr.name, xattr.value)
+    }
   }
 }

@@ -4,34 +4,79 @@ import SheafStore
 
 /// A document's identity passing to another inode: the rules of ``Identity``, carried out.
 extension Library {
+  /// A document that can come back to the name that it lost.
+  struct Lost {
+    let inode: Inode
+    let item: ItemRow
+    let memory: Identity.Remembered
+  }
+
+  /// A remembered name to which an own file was linked.
+  struct LinkedPlace {
+    let parent: Int64
+    let name: [UInt8]
+    let time: Timestamp
+  }
+
   /// The document that the program of `caller` took the name from, if it still can come back there.
-  func lostDocument(
-    _ parent: Int64, _ name: [UInt8], _ caller: Caller, _ time: Timestamp
-  ) throws -> (inode: Inode, item: ItemRow)? {
-    guard let lost = identity.lost(parent, name, thread: caller.thread, at: time),
-      let inode = try? inode(lost.ino), inode.row.item == lost.item, let item = try item(of: inode)
+  func lostDocument(_ parent: Int64, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) throws -> Lost? {
+    guard caller.thread != 0, !identity.isEmpty,
+      let memory = identity.lost(parent, name, process: caller.process, at: time),
+      let inode = try? inode(memory.ino), inode.row.item == memory.item, let item = try item(of: inode)
     else { return nil }
-    return (inode, item)
+    return Lost(inode: inode, item: item, memory: memory)
+  }
+
+  /// Whether a file was closed with contents under a name that is no temporary file's (rule 2 of ``Identity``).
+  func isProved(_ inode: Inode, _ name: [UInt8]) -> Bool {
+    guard isSaved(inode), let item = try? item(of: inode), !item.isQuiet else { return false }
+    return !FileRole.looksPassing(name)
+  }
+
+  /// Whether a file was closed with contents in it, and is not being written.
+  func isSaved(_ inode: Inode) -> Bool {
+    guard inode.isRegular, inode.row.size > 0, let item = try? item(of: inode) else { return false }
+    return item.version > 0 && !isBeingWritten(inode)
+  }
+
+  /// Whether someone has yet to close the file after writing to it, or has yet to write to a new one.
+  private func isBeingWritten(_ inode: Inode) -> Bool {
+    if let session = inode.session, !session.writers.isEmpty { return session.writers.values.contains(false) }
+    return inode.writerCount > 0 && ((try? item(of: inode))?.version ?? 0) == 0
+  }
+
+  func expireIdentity(at time: Timestamp) {
+    identity.expire(at: time) { [self] ino in inodes[ino].map { isBeingWritten($0) } ?? false }
+    if !linkedPlaces.isEmpty {
+      linkedPlaces = linkedPlaces.filter { time.nanoseconds - $0.value.time.nanoseconds < Identity.window }
+    }
+  }
+
+  // MARK: - Making a document anew
+
+  /// The mode that a document has after `inode` took its place (rule 4 of ``Identity``).
+  private func keptMode(_ mode: UInt32, of old: Inode, _ caller: Caller, _ time: Timestamp) -> UInt32 {
+    if identity.isOwn(old.ino, of: caller.process, at: time), !identity.isModeChosen(old.ino) { return mode }
+    return mode & S_IFMT | old.row.mode & 0o7777
   }
 
   /// Makes a remembered document's file anew: empty for its writer, while the store keeps the contents it had until
-  /// something is written, so that a crash in between leaves the old contents rather than none (rule 3).
+  /// something is written, so that a crash in between leaves the old contents rather than none (rule 5).
   func remake(
-    _ lost: (inode: Inode, item: ItemRow), _ folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller,
-    _ time: Timestamp
+    _ lost: Lost, _ folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller, _ time: Timestamp
   ) throws -> Inode {
     let old = lost.inode
     try endSession(old)
     guard let item = try item(of: old) else { throw SheafError(.notFound) }
     var row = newRow(S_IFREG, in: folder, name, mode: mode, caller, time)
-    row.mode = old.row.mode
+    row.mode = keptMode(row.mode, of: old, caller, time)
     row.item = item.id
     row.content = old.row.content ?? .empty
     row.size = old.row.size
     let inode = Inode(row)
     try transaction(.create) { transaction in
       let xattrs = try transaction.xattrs(old.ino)
-      try partFromItem(old, item, caller, time, transaction)
+      try partFromItem(old, item, lost.memory, parent: folder.ino, name, caller, time, transaction)
       try transaction.insert(row)
       for xattr in xattrs where Self.isUserAttribute(xattr.name) {
         try transaction.setXattr(row.ino, xattr.name, xattr.value)
@@ -51,56 +96,104 @@ extension Library {
     return inode
   }
 
-  /// Takes the item from the inode that had it: what is left of that becomes a plain document, or is gone.
-  func partFromItem(
-    _ old: Inode, _ item: ItemRow, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
+  /// Takes the item from the inode that had it: what is left of that becomes a document of its own, or is gone.
+  ///
+  /// - Parameters:
+  ///   - memory: How the document lost its name; nil where it loses it now.
+  ///   - parent: The folder of the name that the document has from now on.
+  private func partFromItem(
+    _ old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, parent: Int64, _ name: [UInt8], _ caller: Caller,
+    _ time: Timestamp, _ transaction: StoreTransaction
   ) throws {
-    if old.row.nlink > 0 {
-      // Renamed away, or another name of the file: a document of its own with the contents, and no event.
-      try dropPending(item.id, types: [.renamed, .moved], transaction)
-      var fresh = newItem(.document, owner: old.row.owner, time: time)
-      fresh.isQuiet = true
-      fresh.version = 1
-      fresh.lastVersion = 1
-      try transaction.insert(fresh)
-      try transaction.insert(
-        VersionRow(
-          item: fresh.id, number: 1, time: time, author: old.row.owner, size: old.row.size, cause: .save, base: nil,
-          content: old.row.content ?? .empty, isOpen: false))
-      var row = old.row
-      row.item = fresh.id
-      try transaction.update(row)
-      whenCommitted { [self] in
-        old.row.item = fresh.id
-        old.item = fresh
-        shareChunks(of: old)
-        identity.born(old.ino, thread: caller.thread, at: time)
-      }
-    } else {
-      try dropPending(item.id, types: [.deleted], transaction)
+    if let memory { try takeBack(memory, old, item, parent: parent, name, caller, transaction) }
+    guard old.row.nlink > 0 else {
       try transaction.removeDeleted(old.ino)
-      try detach(old, transaction)
+      return try detach(old, transaction)
+    }
+    // Renamed away, or another name of the file: a document of its own with the contents.
+    var fresh = newItem(.document, owner: old.row.owner, time: time)
+    fresh.isQuiet =
+      item.isQuiet || FileRole.looksPassing(old.row.name) || FileRole.isNamedAfter(old.row.name, name)
+    fresh.version = 1
+    fresh.lastVersion = 1
+    try transaction.insert(fresh)
+    try transaction.insert(
+      VersionRow(
+        item: fresh.id, number: 1, time: time, author: old.row.owner, size: old.row.size, cause: .save, base: nil,
+        content: old.row.content ?? .empty, isOpen: false))
+    var row = old.row
+    row.item = fresh.id
+    try transaction.update(row)
+    try logEvent(
+      .created, fresh, ino: old.ino, try eventData(fresh, parent: row.parent, name: row.name), owner: row.owner,
+      thread: caller.thread, opens: true, transaction)
+    let final = fresh
+    whenCommitted { [self] in
+      old.row.item = final.id
+      old.item = final
+      shareChunks(of: old)
+      identity.born(old.ino, process: caller.process, at: time)
     }
   }
 
-  /// Has `inode`, about to take the name of a document, be that document from now on (rule 2 of ``Identity``).
+  /// Takes back what was logged of a document that lost its name and has it again.
+  private func takeBack(
+    _ memory: Identity.Remembered, _ old: Inode, _ item: ItemRow, parent: Int64, _ name: [UInt8], _ caller: Caller,
+    _ transaction: StoreTransaction
+  ) throws {
+    let wasOpen = try dropPending(item.id, types: [.deleted, .renamed, .moved], since: memory.event, transaction)
+    let here = try eventData(item, parent: parent, name: name)
+    if let created = events.of(item.id).first(where: { $0.row.type == EventType.created.rawValue }) {
+      // Renaming an own file had changed the name that it is to be created under.
+      if created.data?.item.path != here.item.path { try rewrite(created, here, transaction) }
+    } else if !wasOpen {
+      // Settled early, for room: say that it is there again.
+      var data = here
+      let type: EventType = old.row.nlink == 0 ? .created : old.row.parent == parent ? .renamed : .moved
+      if type != .created {
+        data.previousPath = String(decoding: try path(old.row.parent, old.row.name), as: UTF8.self)
+        data.previousName = String(decoding: old.row.name, as: UTF8.self)
+      }
+      try logEvent(
+        type, item, ino: old.ino, data, owner: item.owner, thread: caller.thread, opens: false, transaction)
+    }
+  }
+
+  /// Changes what a waiting event says; its place in the order stays.
+  func rewrite(_ event: EventLog.Pending, _ data: EventData, _ transaction: StoreTransaction) throws {
+    let row = EventRow(
+      number: event.row.number, uuid: event.row.uuid, type: event.row.type, time: event.row.time,
+      actor: event.row.actor, item: event.row.item, data: data.json, process: event.row.process)
+    try transaction.removePending(row.number)
+    try transaction.insertPending(row)
+    whenCommitted { [self] in
+      events.replace(.init(row: row, process: event.process, ino: event.ino, data: data))
+    }
+  }
+
+  // MARK: - Renaming onto a document
+
+  /// Has `inode`, about to take the name of a document, be that document from now on (rule 3 of ``Identity``).
   ///
-  /// Runs in the transaction of the rename. Both sessions have ended.
+  /// Runs in the transaction of the rename. The old session has ended, and that of `inode` unless `continues`.
   ///
   /// - Parameters:
   ///   - old: The inode that was the document.
-  ///   - nameTaken: Whether `old` loses the name now, rather than before by an unlink or a rename.
+  ///   - memory: How it lost its name; nil where it loses it now.
+  ///   - row: The row of `inode` as it will be, with its new place; the caller stores it.
+  ///   - continues: Whether `inode` is still being written (rule 11).
   func takeOver(
-    _ inode: Inode, identityOf old: Inode, _ item: ItemRow, nameTaken: Bool, _ row: inout InodeRow,
-    source: EntryRow, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
+    _ inode: Inode, identityOf old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, _ row: inout InodeRow,
+    source: EntryRow, continues: Bool, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
   ) throws {
     let isYoung = identity.isYoung(inode.ino, at: time)
+    let isQuiet = try self.item(of: inode)?.isQuiet ?? false
     let oldXattrs = try transaction.xattrs(old.ino)
+    let oldContent = old.row.content ?? .empty
     var document = item
     // The item that the new inode was.
     if let dissolved = row.item {
       row.item = nil
-      let isQuiet = try self.item(of: inode)?.isQuiet ?? false
       if isYoung || isQuiet {
         try transaction.update(row)
         try dropPending(dissolved, transaction)
@@ -109,7 +202,7 @@ extension Library {
         try leaveTombstone(of: inode, item: dissolved, at: source, time, transaction)
       }
     }
-    if nameTaken {
+    if memory == nil {
       var oldRow = old.row
       oldRow.nlink -= 1
       oldRow.ctime = time
@@ -122,52 +215,83 @@ extension Library {
       let before = old.row
       old.row = oldRow
       defer { old.row = before }
-      try partFromItem(old, item, caller, time, transaction)
+      try partFromItem(old, item, nil, parent: row.parent, row.name, caller, time, transaction)
+      let final = oldRow
       whenCommitted {
         let item = old.row.item
-        old.row = oldRow
+        old.row = final
         old.row.item = item
       }
     } else {
-      try partFromItem(old, item, caller, time, transaction)
+      try partFromItem(old, item, memory, parent: row.parent, row.name, caller, time, transaction)
     }
     row.item = document.id
-    if isYoung, !inode.modeIsChosen { row.mode = row.mode & S_IFMT | old.row.mode & 0o7777 }
+    if isYoung, !identity.isModeChosen(inode.ino) { row.mode = keptMode(row.mode, of: old, caller, time) }
     let present = Set(try transaction.xattrs(inode.ino).map(\.name))
     for xattr in oldXattrs where Self.isUserAttribute(xattr.name) && !present.contains(xattr.name) {
       try transaction.setXattr(inode.ino, xattr.name, xattr.value)
     }
+    let base = document.version == 0 ? nil : document.version
     let content = row.content ?? .empty
+    let isEmptyYet = continues && content.length == 0
+    if isEmptyYet {
+      // Until something is written, the store keeps what the document held.
+      row.content = oldContent
+      row.size = oldContent.length
+    }
     let current = try transaction.version(document.id, document.version)
-    if current?.content != content {
+    var number: Int64?
+    if !isEmptyYet, current?.content != content {
       let version = VersionRow(
         item: document.id, number: document.lastVersion + 1, time: time, author: row.owner, size: row.size,
-        cause: .replace, base: document.version == 0 ? nil : document.version, content: content, isOpen: false)
+        cause: .replace, base: base, content: content, isOpen: continues)
       try transaction.insert(version)
+      number = version.number
       document.version = version.number
       document.lastVersion = version.number
       try transaction.update(document)
-      if !isYoung {
+      if continues {
+        // The end of the session tells.
+      } else if isYoung || isQuiet || source.parent == row.parent && source.name == row.name {
+        try logSave(version, of: document, inode: row, transaction)
+      } else {
         var data = try eventData(document, parent: row.parent, name: row.name)
         data.version = .init(version)
         data.previousPath = String(decoding: try path(source.parent, source.name), as: UTF8.self)
         data.previousName = String(decoding: source.name, as: UTF8.self)
         try logEvent(
           .edit, document, ino: row.ino, data, owner: row.owner, thread: 0, opens: false, transaction)
-      } else {
-        try logSave(version, of: document, inode: row, transaction)
       }
     }
-    let final = row
+    let (final, finalDocument) = (row, document)
     whenCommitted { [self] in
       inode.row = final
-      inode.item = document
-      inode.modeIsChosen = false
+      inode.item = finalDocument
       inode.hasNoXattrs = false
       shareChunks(of: inode)
       identity.forget(inode.ino)
+      if continues {
+        inode.session = EditingSession(
+          number: number, base: base, baseContent: oldContent, began: time, cause: .replace,
+          writers: inode.session?.writers ?? [:])
+        if isEmptyYet {
+          inode.working?.replaceAll(with: .empty)
+          inode.session?.dirtySince = time
+        }
+        dirtyInodes[inode.ino] = inode
+      }
       tell(.attributes(inode.ino), from: 0)
     }
+  }
+
+  /// Whether the session of `inode` goes on after it took a document's name; ends it where it does not.
+  func settleBeforeTakeOver(_ inode: Inode, _ time: Timestamp) throws -> Bool {
+    guard identity.isYoung(inode.ino, at: time), isBeingWritten(inode) else {
+      try endSession(inode)
+      return false
+    }
+    try cut(inode, cause: .autosave)
+    return true
   }
 
   /// Leaves the history of a document whose inode became another's contents among the deleted (rule 6 of DESIGN.md).
@@ -184,8 +308,36 @@ extension Library {
     row.name = source.name
     try transaction.insert(row)
     for xattr in try transaction.xattrs(inode.ino) { try transaction.setXattr(row.ino, xattr.name, xattr.value) }
-    try dropPending(item, types: [.renamed, .moved], transaction)
     try transaction.insert(
       DeletedRow(ino: row.ino, parent: source.parent, name: source.name, time: time, actor: row.owner))
+  }
+
+  // MARK: - Linking to a document's name
+
+  /// The remembered document to whose name an own file was linked.
+  func linkedPlace(of inode: Inode, _ caller: Caller, _ time: Timestamp) -> Lost? {
+    guard let place = linkedPlaces[inode.ino], identity.isOwn(inode.ino, of: caller.process, at: time),
+      let lost = try? lostDocument(place.parent, place.name, caller, time), lost.inode !== inode
+    else { return nil }
+    return lost
+  }
+
+  /// Has `inode`, whose first name goes now, be the remembered document whose name it was linked to; false where there
+  /// is none.
+  func takeLinkedPlace(
+    _ inode: Inode, _ row: inout InodeRow, from source: EntryRow, _ caller: Caller, _ time: Timestamp,
+    _ transaction: StoreTransaction
+  ) throws -> Bool {
+    guard let place = linkedPlaces[inode.ino], place.parent == row.parent, place.name == row.name,
+      let lost = linkedPlace(of: inode, caller, time)
+    else { return false }
+    try takeOver(
+      inode, identityOf: lost.inode, lost.item, lost.memory, &row, source: source, continues: false, caller, time,
+      transaction)
+    whenCommitted { [self] in
+      linkedPlaces[inode.ino] = nil
+      identity.settle(place.parent, place.name)
+    }
+    return true
   }
 }

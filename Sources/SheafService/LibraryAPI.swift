@@ -11,6 +11,7 @@ struct LibraryAPI: Sendable {
   let mounts: (any MountController)?
   /// Where the library's synchronous calls run.
   let threads: NIOThreadPool
+  let clients: ClientCount
   let info: ServiceInfo
 
   /// Adds every route below `/v1`.

@@ -15,12 +15,12 @@ import Synchronization
 /// let service = try SheafService(library: library, mounts: nil, logger: logger)
 /// try await service.start()
 /// // … clients come and go …
-/// try await service.stop()
+/// try await service.stop(patience: .seconds(1))
 /// try library.close()
 /// ```
 package final class SheafService: Sendable {
-  /// How long ``stop()`` waits for requests that are being answered.
-  private static let grace = Duration.seconds(30)
+  /// How long ``stop(patience:)`` waits for requests that are being answered, after its patience.
+  private static let grace = Duration.seconds(10)
   /// How many calls of the library run at once.
   private static let threadCount = 8
 
@@ -28,24 +28,29 @@ package final class SheafService: Sendable {
   private let socket: SocketPath
   private let group: ServiceGroup
   private let threads: NIOThreadPool
+  private let clients: ClientCount
   private let listening = Milestone()
   private let running = Mutex<Task<Void, any Error>?>(nil)
 
   /// - Parameters:
-  ///   - library: The library, open; it stays open until after ``stop()``.
+  ///   - library: The library, open; it stays open until after ``stop(patience:)``.
   ///   - mounts: Who mounts; nil for a process that serves one command and ends.
   /// - Throws: ``SheafError`` where the library's path cannot bear a socket.
   package init(library: Library, mounts: (any MountController)?, logger: Logger) throws {
     socketFile = library.location.socketPath
     socket = try SocketPath(socketFile)
+    let clients = ClientCount()
+    self.clients = clients
     threads = NIOThreadPool(numberOfThreads: Self.threadCount)
     let info = ServiceInfo(library: library.location.path, pid: getpid(), mounts: mounts != nil)
     let router = Router()
-    LibraryAPI(library: library, mounts: mounts, threads: threads, info: info).addRoutes(to: router)
+    let api = LibraryAPI(library: library, mounts: mounts, threads: threads, clients: clients, info: info)
+    api.addRoutes(to: router)
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
     let application = Application(
       router: router,
+      server: .http1(configuration: .init(additionalChannelHandlers: [clients.makeHandler()])),
       configuration: ApplicationConfiguration(
         address: .unixDomainSocket(path: socket.address), serverName: nil, reuseAddress: false),
       onServerRunning: { [listening] _ in listening.reach() },
@@ -62,8 +67,8 @@ package final class SheafService: Sendable {
   /// - Throws: ``SheafError`` where the socket cannot be bound.
   package func start() async throws {
     threads.start()
-    let mask = umask(0o177)
-    defer { umask(mask) }
+    PrivateFiles.begin()
+    defer { PrivateFiles.end() }
     let task = Task { [group, listening] in
       do {
         try await group.run()
@@ -82,13 +87,40 @@ package final class SheafService: Sendable {
     }
   }
 
-  /// Answers what was asked, takes no new requests, removes the socket.
-  package func stop() async throws {
+  /// Removes the socket, serves those who are connected until they have gone, and ends.
+  ///
+  /// - Parameter patience: How long clients may stay connected before they are cut off between two requests.
+  package func stop(patience: Duration) async throws {
+    unlink(socketFile)
+    await clients.close(patience: patience)
     await group.triggerGracefulShutdown()
     let task = running.withLock { $0 }
     _ = await task?.result
-    unlink(socketFile)
     try await threads.shutdownGracefully()
+  }
+}
+
+/// The time in which new files of this process are for its user alone: its umask is narrowed.
+private enum PrivateFiles {
+  private struct State {
+    var users = 0
+    var mask: mode_t = 0
+  }
+
+  private static let state = Mutex(State())
+
+  static func begin() {
+    state.withLock { state in
+      if state.users == 0 { state.mask = umask(0o177) }
+      state.users += 1
+    }
+  }
+
+  static func end() {
+    state.withLock { state in
+      state.users -= 1
+      if state.users == 0 { umask(state.mask) }
+    }
   }
 }
 

@@ -50,6 +50,7 @@ package struct InodeRow: Hashable, Sendable {
     self.target = target
   }
 
+  /// Decodes the columns of ``StoreTransaction/inode(_:)``.
   fileprivate init(_ row: Row) throws {
     ino = row[0]
     item = row[1]
@@ -78,6 +79,24 @@ extension StoreTransaction {
 
   package func inode(_ ino: Int64) throws -> InodeRow? {
     try first("SELECT \(Self.columns) FROM inodes WHERE ino = ?", [ino], InodeRow.init)
+  }
+
+  /// The entries of a folder after `hash` in its order, about `limit` of them, with their inodes; names of one hash are
+  /// never parted.
+  package func listing(
+    _ parent: Int64, after hash: Int64, limit: Int
+  ) throws -> [(hash: Int64, name: [UInt8], inode: InodeRow)] {
+    let columns = Self.columns.split(separator: ", ").map { "i.\($0)" }.joined(separator: ", ")
+    let select = "SELECT \(columns), e.hash, e.name FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.parent = ?"
+    func decode(_ row: Row) throws -> (hash: Int64, name: [UInt8], inode: InodeRow) {
+      (row[16], try row.bytes(17), try InodeRow(row))
+    }
+    var rows = try all(select + " AND e.hash > ? ORDER BY e.hash, e.name LIMIT ?", [parent, hash, limit], decode)
+    if rows.count == limit, let last = rows.last {
+      rows += try all(
+        select + " AND e.hash = ? AND e.name > ? ORDER BY e.name", [parent, last.hash, Data(last.name)], decode)
+    }
+    return rows
   }
 
   package func inode(item: Int64) throws -> InodeRow? {

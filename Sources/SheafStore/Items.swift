@@ -67,7 +67,8 @@ extension UUID {
 
   /// A time-ordered UUID (RFC 9562, version 7), so that new rows of its index lie together.
   package static func timeOrdered(_ time: Timestamp) -> UUID {
-    var bytes = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
+    // Two numbers of the system's generator rather than sixteen: each is a call of getrandom(2).
+    var bytes = withUnsafeBytes(of: (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))) { Array($0) }
     let milliseconds = UInt64(max(0, time.nanoseconds / 1_000_000))
     for index in 0..<6 { bytes[index] = UInt8(truncatingIfNeeded: milliseconds >> UInt64(40 - 8 * index)) }
     bytes[6] = 0x70 | (bytes[6] & 0x0F)
@@ -110,10 +111,9 @@ extension StoreTransaction {
       [item.owner, item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.id])
   }
 
-  /// Removes the item and its versions.
+  /// Removes the item and its versions; its pending events are removed before, by their numbers.
   package func deleteItem(_ id: Int64) throws {
     try run("DELETE FROM versions WHERE item = ?", [id])
-    try run("DELETE FROM pending_events WHERE item = ?", [id])
     try run("DELETE FROM items WHERE id = ?", [id])
     // The highest number is not given again: events go on telling of the item that had it.
     try run(

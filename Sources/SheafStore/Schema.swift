@@ -152,6 +152,5 @@ enum Schema {
       data TEXT NOT NULL,
       process INTEGER NOT NULL
     ) STRICT;
-    CREATE INDEX pending_events_item ON pending_events (item);
     """
 }

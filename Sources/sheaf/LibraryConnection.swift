@@ -10,9 +10,6 @@ import SheafService
 /// Either way the requests go through the same API: where nobody serves the library, this process opens it and serves
 /// it to itself until ``close()``.
 struct LibraryConnection: Sendable {
-  /// How long a process that holds the library's lock may take until it answers.
-  static let patience = Duration.seconds(10)
-
   let client: SheafClient
   let info: ServiceInfo
   private let own: OwnLibrary?
@@ -41,7 +38,7 @@ struct LibraryConnection: Sendable {
 
   /// Opens a connection, waiting for a process that is starting or ending.
   static func open(_ location: LibraryLocation, creating: Bool) async throws -> LibraryConnection {
-    let deadline = ContinuousClock.now + patience
+    var patience = OwnerPatience(location)
     while true {
       if let served = try await join(location) { return served }
       guard creating || access(location.path, F_OK) == 0 else {
@@ -51,28 +48,29 @@ struct LibraryConnection: Sendable {
       do {
         return try await serve(location)
       } catch let error as SheafError where error.kind == .busy {
-        guard ContinuousClock.now < deadline else { throw silent(location) }
-        try await Task.sleep(for: .milliseconds(50))
+        try await patience.wait(otherwise: silent(location))
       }
     }
   }
 
   /// The connection to the process that serves a library; nil where none does.
   static func join(_ location: LibraryLocation) async throws -> LibraryConnection? {
-    guard try SocketProbe.isServed(location.socketPath) else { return nil }
-    let client = try SheafClient(socket: location.socketPath, library: location.path)
-    do {
-      let info = try await client.info(within: .nanoseconds(patience.components.seconds * 1_000_000_000))
-      return LibraryConnection(client: client, info: info, own: nil)
-    } catch let error as SheafError where error.kind == .unavailable {
-      await client.shutdown()
-      // It may have ended just now; whoever still listens does not answer.
-      guard try SocketProbe.isServed(location.socketPath) else { return nil }
-      throw silent(location)
-    } catch {
-      await client.shutdown()
-      throw error
+    var patience = OwnerPatience(location)
+    while try SocketProbe.isServed(location.socketPath) {
+      let client = try SheafClient(socket: location.socketPath, library: location.path)
+      do {
+        let info = try await client.info(within: .seconds(OwnerPatience.limit.components.seconds))
+        return LibraryConnection(client: client, info: info, own: nil)
+      } catch let error as SheafError where error.kind == .unavailable {
+        await client.shutdown()
+        // Most likely it ended just now, and the next one is about to answer.
+        try await patience.wait(otherwise: silent(location))
+      } catch {
+        await client.shutdown()
+        throw error
+      }
     }
+    return nil
   }
 
   func close() async throws {
@@ -95,9 +93,9 @@ struct LibraryConnection: Sendable {
 
   /// The error for a lock that is held by a process that does not answer.
   static func silent(_ location: LibraryLocation) -> SheafError {
-    let text = (try? SmallFile.read(location.lockPath, limit: 64))?.prefix { $0 != UInt8(ascii: "\n") }.readable ?? ""
-    let owner = Int32(text).map { "process \($0)" } ?? "another process"
-    let end = Int32(text).map { ", or end it with: kill \($0)" } ?? ""
+    let pid = OwnerPatience.owner(of: location)
+    let owner = pid.map { "process \($0)" } ?? "another process"
+    let end = pid.map { ", or end it with: kill \($0)" } ?? ""
     return SheafError(
       .unavailable, subject: location.path, reason: "the library is in use by \(owner), which does not answer",
       advice: "try again later" + end)
@@ -122,9 +120,9 @@ private struct OwnLibrary: Sendable {
     }
   }
 
-  /// Answers what was asked, then closes the library.
+  /// Lets commands finish that have joined meanwhile, then closes the library.
   func close() async throws {
-    try await service.stop()
+    try await service.stop(patience: .seconds(3600))
     try library.close()
   }
 }

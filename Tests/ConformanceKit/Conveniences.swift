@@ -105,10 +105,23 @@ extension OpenFile {
 }
 
 /// `count` bytes that are the same each time and repeat nowhere soon.
-func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
+public func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
   var random = SeededRandom(seed: seed)
   let words = (0..<(count + 7) / 8).map { _ in random.next() }
   return words.withUnsafeBytes { Array($0.prefix(count)) }
 }
 
-func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
+public func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
+
+/// A number that differs for different bytes, but by chance: FNV-1a of words of eight.
+public func fingerprint(_ bytes: [UInt8]) -> UInt64 {
+  var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+  bytes.withUnsafeBytes { raw in
+    for offset in stride(from: 0, to: raw.count & ~7, by: 8) {
+      hash = (hash ^ raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) &* 0x100_0000_01b3
+      hash ^= hash >> 29
+    }
+    for offset in (raw.count & ~7)..<raw.count { hash = (hash ^ UInt64(raw[offset])) &* 0x100_0000_01b3 }
+  }
+  return hash
+}

@@ -15,8 +15,8 @@ import Testing
   @Test func twoLocalFoldersAgree() throws {
     try withTemporaryFolder { folder in
       print("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps)")
-      let run = try Differential(
-        subject: try plain(try folder.folder("subject")), oracle: try plain(try folder.folder("oracle")), seed: seed)
+      let (subject, oracle) = (try plain(try folder.folder("subject")), try plain(try folder.folder("oracle")))
+      let run = Differential(subject: subject, oracle: oracle, seed: seed)
       try run.run(steps: steps)
       try run.closeAll()
       #expect(run.seen.isEmpty, "a local disk showed deviations")
@@ -29,7 +29,8 @@ import Testing
       let oracle = try plain(try library.folder.folder("oracle"))
       let place = "\(library.documents)/subject"
       try #require(mkdir(place, 0o755) == 0)
-      let run = try Differential(subject: try plain(place), oracle: oracle, seed: seed)
+      let subject = try plain(place)
+      let run = Differential(subject: subject, oracle: oracle, seed: seed)
       do {
         for part in 0..<4 {
           try run.run(steps: steps / 4)

@@ -11,6 +11,17 @@ public final class BackgroundCommand {
 
   public var process: Int32 { running.child }
 
+  /// Waits for it to end by itself.
+  ///
+  /// - Throws: `Command.Failure` where it has not by then, or ended otherwise than with status 0; it is killed.
+  public func wait(limit: Duration) throws {
+    guard !ended else { return }
+    defer { running.closeEnds() }
+    ended = true
+    let output = try running.finish(input: [], limit: limit, name: "the background program")
+    guard output.status == 0 else { throw Command.Failure(description: "the background program: \(output)") }
+  }
+
   /// Kills it with its process group and waits for its end; a second time does nothing.
   public func end() {
     guard !ended else { return }

@@ -3,10 +3,14 @@
 //   test-helper conformance FOLDER [FILTER]   runs the conformance suite in FOLDER, as whoever runs it
 //   test-helper differential FOLDER ORACLE SEED STEPS
 //                                             compares two folders over a random sequence, and shrinks a difference
+//   test-helper work FOLDER RECORD [SEED COUNT]
+//                                             changes documents and records it, by a seed or a list on standard input
 //   test-helper locks PATH                    takes locks on PATH as asked on standard input
 
 import ConformanceKit
+import Foundation
 import Glibc
+import MountKit
 
 let arguments = CommandLine.arguments
 switch arguments.dropFirst().first {
@@ -16,11 +20,31 @@ case "differential" where arguments.count == 6:
   exit(
     runDifferential(
       subject: arguments[2], oracle: arguments[3], seed: UInt64(arguments[4]) ?? 0, steps: Int(arguments[5]) ?? 0))
+case "work" where arguments.count == 4 || arguments.count == 6:
+  exit(work(Array(arguments[2...])))
 case "locks" where arguments.count == 3:
   exit(serveLocks(arguments[2]))
 default:
-  print("usage: test-helper conformance FOLDER [FILTER] | differential FOLDER ORACLE SEED STEPS | locks PATH")
+  print("usage: test-helper conformance|differential|work|locks …, see its source")
   exit(64)
+}
+
+/// Does deeds that a seed draws, or those of a list.
+func work(_ words: [String]) -> Int32 {
+  do {
+    let deeds: any Sequence<Deed>
+    if words.count == 4 {
+      var random = SeededRandom(seed: UInt64(words[2]) ?? 0)
+      deeds = (0..<(Int(words[3]) ?? 0)).lazy.map { _ in Deed.random(using: &random) }
+    } else {
+      deeds = try JSONDecoder().decode([Deed].self, from: FileHandle.standardInput.readDataToEndOfFile())
+    }
+    try performDeeds(deeds, in: words[0], record: words[1])
+    return 0
+  } catch {
+    print("\(error)")
+    return 1
+  }
 }
 
 /// Prints a line per case; 0 where all passed.

@@ -82,13 +82,12 @@ struct Mount: AsyncParsableCommand {
 
   /// Mounts, waiting for a process that has the library open only just still, or not quite yet.
   private func mount(_ plan: MountPlan, ready: Readiness?) async throws {
-    let deadline = ContinuousClock.now + LibraryConnection.patience
+    var patience = OwnerPatience(plan.location)
     while true {
       do {
         return try await attempt(plan, ready: ready)
       } catch let passing as Passing {
-        guard ContinuousClock.now < deadline else { throw passing.failure }
-        try await Task.sleep(for: .milliseconds(50))
+        try await patience.wait(otherwise: passing.failure)
       }
     }
   }

@@ -35,7 +35,12 @@ struct ChildProcess {
     sigemptyset(&defaults)
     sigaddset(&defaults, SIGPIPE)
     posix_spawnattr_setsigdefault(&attributes, &defaults)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | (newSession ? Self.spawnSetSession : 0)))
+    // The threads of this process may block signals that the program has to get.
+    var blocked = sigset_t()
+    sigemptyset(&blocked)
+    posix_spawnattr_setsigmask(&attributes, &blocked)
+    let flags = POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | (newSession ? Self.spawnSetSession : 0)
+    posix_spawnattr_setflags(&attributes, Int16(flags))
 
     var list = ([name ?? program] + arguments).map { strdup($0) } + [nil]
     defer { for argument in list { free(argument) } }

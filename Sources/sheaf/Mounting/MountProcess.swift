@@ -38,10 +38,10 @@ enum MountProcess {
         await wait(for: mounts, or: signals)
       } catch {
         await mounts.end()
-        try? await service.stop()
+        try? await service.stop(patience: .zero)
         throw error
       }
-      try await service.stop()
+      try await service.stop(patience: .seconds(1))
     } catch {
       try? library.close()
       throw error

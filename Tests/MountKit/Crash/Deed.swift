@@ -129,6 +129,8 @@ public enum Deed: Hashable, Codable, Sendable {
   private static func run(_ arguments: [String], _ folder: String) throws(Errno) {
     let words = arguments.map { $0.replacing("%", with: folder) }
     let output = try? SheafProgram.run(words, limit: .seconds(60))
-    guard let output, output.status == 0 else { throw Errno(EIO, "sheaf \(words): \(output.map { "\($0)" } ?? "late")") }
+    guard let output, output.status == 0 else {
+      throw Errno(EIO, "sheaf \(words): \(output.map { "\($0)" } ?? "late")")
+    }
   }
 }

@@ -22,7 +22,9 @@ extension TreeModel {
     case .symlink(let target): FoundTree.Node(text: "a link to \(target)", time: nil)
     case .folder(let mode, let mark): FoundTree.Node(text: "a folder \(octal(mode)) \(mark ?? "-")", time: nil)
     case .file(let number):
-      FoundTree.Node(text: FoundTree.describe(files[number]!, links: nodes.values.count { $0 == nodes[name] }), time: files[number]!.time)
+      FoundTree.Node(
+        text: FoundTree.describe(files[number]!, links: nodes.values.count { $0 == nodes[name] }),
+        time: files[number]!.time)
     }
   }
 }
@@ -46,7 +48,8 @@ public struct FoundTree: Sendable {
       let mode = status.st_mode & 0o7777
       switch status.st_mode & S_IFMT {
       case S_IFLNK:
-        nodes[name] = Node(text: "a link to \(try FileManager.default.destinationOfSymbolicLink(atPath: path))", time: nil)
+        nodes[name] = Node(
+          text: "a link to \(try FileManager.default.destinationOfSymbolicLink(atPath: path))", time: nil)
       case S_IFDIR: nodes[name] = Node(text: "a folder \(octal(mode)) \(PlainMark.get(path) ?? "-")", time: nil)
       default:
         let file = TreeModel.File(
@@ -59,9 +62,7 @@ public struct FoundTree: Sendable {
   }
 
   static func describe(_ file: TreeModel.File, links: Int) -> String {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in file.bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    let contents = "\(file.bytes.count) bytes #\(String(hash, radix: 16))"
+    let contents = "\(file.bytes.count) bytes #\(String(fingerprint(file.bytes), radix: 16))"
     return "a file \(octal(file.mode)) \(file.mark ?? "-") \(links) links \(contents)"
   }
 }
@@ -92,7 +93,7 @@ public struct Judgement {
       } else {
         candidates = before.flatMap { $0.during(entry.deed) }
       }
-      candidates = Array(Set(candidates))
+      if candidates.count > 1 { candidates = Array(Set(candidates)) }
     }
     return lines
   }

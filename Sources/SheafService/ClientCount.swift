@@ -1,0 +1,56 @@
+import NIOCore
+import SheafModel
+import Synchronization
+
+/// How many clients are connected, and whether new ones are still served.
+///
+/// A client greets before it asks for anything (`GET /v1`). Whoever was greeted may finish: the service ends only once
+/// all of them have gone, or after its patience.
+final class ClientCount: Sendable {
+  private struct State {
+    var connections = 0
+    var isClosed = false
+  }
+
+  private let state = Mutex(State())
+
+  /// Greets a client.
+  ///
+  /// - Throws: ``SheafError`` of kind `unavailable` once the service is ending.
+  func greet() throws {
+    guard !state.withLock({ $0.isClosed }) else {
+      throw SheafError(.unavailable, reason: "the process is ending", advice: "try again")
+    }
+  }
+
+  /// Waits until nobody is connected, at most for `patience`; from then on nobody is greeted.
+  func close(patience: Duration) async {
+    let deadline = ContinuousClock.now + patience
+    while !closeIfIdle(), ContinuousClock.now < deadline {
+      try? await Task.sleep(for: .milliseconds(2))
+    }
+    state.withLock { $0.isClosed = true }
+  }
+
+  /// A channel handler that counts the connection it is added to.
+  func makeHandler() -> any RemovableChannelHandler { Handler(count: self) }
+
+  private func closeIfIdle() -> Bool {
+    state.withLock { state in
+      if state.connections == 0 { state.isClosed = true }
+      return state.isClosed
+    }
+  }
+
+  private final class Handler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = NIOAny
+
+    private let count: ClientCount
+
+    init(count: ClientCount) { self.count = count }
+
+    func handlerAdded(context: ChannelHandlerContext) { count.state.withLock { $0.connections += 1 } }
+
+    func handlerRemoved(context: ChannelHandlerContext) { count.state.withLock { $0.connections -= 1 } }
+  }
+}

@@ -1,0 +1,36 @@
+import SheafLibrary
+import SheafModel
+
+/// How long to wait for the process that holds a library's lock: a while for each that has held it since.
+struct OwnerPatience {
+  /// How long one process may take until it answers, or ends.
+  static let limit = Duration.seconds(10)
+
+  private let location: LibraryLocation
+  private var owner: Int32?
+  private var deadline = ContinuousClock.now + limit
+
+  init(_ location: LibraryLocation) {
+    self.location = location
+    owner = Self.owner(of: location)
+  }
+
+  /// Waits a moment.
+  ///
+  /// - Throws: `failure` once the patience with one process is exhausted.
+  mutating func wait(otherwise failure: SheafError) async throws {
+    let now = Self.owner(of: location)
+    if now != owner {
+      owner = now
+      deadline = ContinuousClock.now + Self.limit
+    }
+    guard ContinuousClock.now < deadline else { throw failure }
+    try await Task.sleep(for: .milliseconds(20))
+  }
+
+  /// The process that took a library's lock last.
+  static func owner(of location: LibraryLocation) -> Int32? {
+    let text = (try? SmallFile.read(location.lockPath, limit: 64))?.prefix { $0 != UInt8(ascii: "\n") }.readable
+    return text.flatMap { Int32($0) }
+  }
+}

@@ -1,0 +1,65 @@
+import SheafModel
+import Testing
+
+@testable import sheaf
+
+@Suite struct MountOptionsTests {
+  @Test func readsListsAsMountPassesThem() throws {
+    let options = try MountOptions(parsing: [
+      "rw,nosuid,noexec,_netdev,x-systemd.automount,user=ann", "ro,allow_other,library=/a/b.sqlite,as=ann@x,for=ann",
+    ])
+    var expected = MountOptions()
+    expected.readOnly = true
+    expected.allowOther = true
+    expected.library = "/a/b.sqlite"
+    expected.account = "ann@x"
+    expected.forUser = "ann"
+    expected.forwarded = ["nosuid", "noexec"]
+    #expect(options == expected)
+  }
+
+  @Test func takesNothing() throws {
+    #expect(try MountOptions(parsing: []) == MountOptions())
+    #expect(try MountOptions(parsing: ["", "defaults"]) == MountOptions())
+  }
+
+  @Test(arguments: ["max_read=5", "library=", "nosuch", "as"])
+  func namesWhatItDoesNotKnow(option: String) {
+    #expect {
+      try MountOptions(parsing: ["ro," + option])
+    } throws: { error in
+      (error as? SheafError)?.subject == "-o \(option)"
+    }
+  }
+
+  @Test func readsFuseConfiguration() {
+    #expect(FuseAvailability.allowsOthers(Array("# x\n  user_allow_other \n".utf8)))
+    #expect(!FuseAvailability.allowsOthers(Array("#user_allow_other\nmount_max = 5\n".utf8)))
+  }
+}
+
+@Suite struct DefaultAccountTests {
+  @Test(arguments: [
+    ("ann", "box", "ann@box"), ("Ann", "Box.Example.COM", "ann@box.example.com"),
+    ("a b\\c", "my_host", "a-b-c@my-host"),
+    ("", "", "user@localhost"), ("änn", "x", "-nn@x"),
+  ])
+  func makesAHandle(user: String, host: String, handle: String) throws {
+    #expect(try DefaultAccount.handle(user: user, host: host).description == handle)
+  }
+
+  @Test func bearsLongNames() throws {
+    let long = String(repeating: "x", count: 300)
+    #expect(try DefaultAccount.handle(user: long, host: long).description.utf8.count <= AccountHandle.maximumLength)
+  }
+
+  @Test func knowsThePersonAfterTheMachineWasRenamed() throws {
+    func account(_ handle: String) throws -> Account { Account(handle: try AccountHandle(handle), name: handle) }
+    let ann = try AccountHandle("ann@new")
+    #expect(DefaultAccount.existing(ann, among: []) == nil)
+    #expect(try DefaultAccount.existing(ann, among: [account("bob@x"), account("ann@new")]) == ann)
+    #expect(try DefaultAccount.existing(ann, among: [account("ann@old")])?.description == "ann@old")
+    #expect(try DefaultAccount.existing(ann, among: [account("bob@old")]) == nil)
+    #expect(try DefaultAccount.existing(ann, among: [account("ann@old"), account("bob@x")]) == nil)
+  }
+}

@@ -1,0 +1,46 @@
+import Testing
+
+@testable import sheaf
+
+@Suite struct MountTableTests {
+  private static let text = #"""
+    22 27 0:20 / /proc rw,nosuid,nodev,noexec,relatime shared:5 - proc proc rw
+    27 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+    90 27 0:50 / /home/ann/My\040Sheaf rw,nosuid,nodev shared:9 master:2 - fuse.sheaf /home/ann/a\011b\134.sqlite rw
+    91 90 0:51 / /home/ann/My\040Sheaf/Documents/inner rw - tmpfs tmpfs rw
+    92 27 0:50 /Documents/Work /work rw - fuse.sheaf /home/ann/a\011b\134.sqlite rw
+    93 27 0:52 / /work rw - fuse.sheaf /other.sqlite rw
+    no line of a table
+    """#
+
+  private let table = MountTable(parsing: Array(text.utf8))
+
+  @Test func readsEscapesAndOptionalFields() throws {
+    #expect(table.entries.count == 6)
+    let entry = try #require(table.entry(at: Array("/home/ann/My Sheaf".utf8)))
+    #expect(entry.isSheaf)
+    #expect(entry.device == "0:50")
+    #expect(entry.source.readable == "/home/ann/a\tb\\.sqlite")
+  }
+
+  @Test func takesTheLongestPlace() {
+    #expect(table.entry(containing: Array("/home/ann/My Sheaf/Documents/x".utf8))?.type == "fuse.sheaf")
+    #expect(table.entry(containing: Array("/home/ann/My Sheaf/Documents/inner/x".utf8))?.type == "tmpfs")
+    #expect(table.entry(containing: Array("/home/ann/My Sheafs".utf8))?.type == "ext4")
+    #expect(table.entry(containing: Array("/home/ann/My Sheaf".utf8))?.type == "fuse.sheaf")
+  }
+
+  @Test func takesTheUppermostOfSeveral() {
+    #expect(table.entry(at: Array("/work".utf8))?.source.readable == "/other.sqlite")
+    #expect(table.entry(containing: Array("/work/x".utf8))?.source.readable == "/other.sqlite")
+  }
+
+  @Test func knowsAllPlacesOfOneMount() throws {
+    let entry = try #require(table.entry(at: Array("/home/ann/My Sheaf".utf8)))
+    #expect(table.mountpoints(sharing: entry).map(\.readable) == ["/home/ann/My Sheaf", "/work"])
+  }
+
+  @Test func readsThisMachine() throws {
+    #expect(try MountTable.current().entry(containing: Array("/proc/self".utf8))?.type == "proc")
+  }
+}

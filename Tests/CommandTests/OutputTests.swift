@@ -1,0 +1,56 @@
+import Glibc
+import SheafModel
+import Testing
+
+@testable import sheaf
+
+@Suite struct OutputTests {
+  @Test func tellsAFailureInOneLine() {
+    let error = SheafError(.notFound, subject: "Documents/a\nb", reason: "no such item", advice: "see: sheaf deleted")
+    #expect(ErrorLine.text(error.description) == "sheaf: Documents/a\\u{a}b: no such item; see: sheaf deleted\n")
+    #expect(ErrorLine.text("x: \u{1B}[2J").filter { $0 == "\u{1B}" }.isEmpty)
+  }
+
+  @Test(arguments: [
+    (0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1000, "1.0 kB"), (1234, "1.2 kB"), (12_345, "12 kB"),
+    (999_499, "999 kB"), (999_600, "1.0 MB"), (5_000_000_000, "5.0 GB"),
+  ])
+  func tellsSizes(bytes: Int64, text: String) { #expect(Format.size(bytes) == text) }
+
+  @Test func alignsColumns() {
+    var table = Table([("N", .right), ("NAME", .left), ("X", .left)])
+    table.append(["1", "a\tb", ""])
+    table.append(["100", "c", "y"])
+    #expect(table.text == "  N  NAME     X\n  1  a\\u{9}b\n100  c        y\n")
+  }
+
+  @Test func namesHoldersOfAMount() {
+    let holders = zip(pid_t(1)..., ["vim", "bash", "less", "cat"]).map { MountHolders.Holder(pid: $0, command: $1) }
+    let error = MountHolders(mountpoint: "/m", holders: holders).error
+    #expect(error.kind == .busy)
+    #expect(error.description.hasPrefix("/m: is in use by vim (1), bash (2), less (3) and 1 more; "))
+  }
+
+  @Test func keepsArgumentsByteForByte() {
+    var generator = SystemRandomNumberGenerator()
+    for _ in 0..<500 {
+      let bytes = (0..<Int.random(in: 0...40, using: &generator)).map { _ in
+        [UInt8.random(in: 1...255, using: &generator), 0xF4, 0x8F, 0xBF, 0x41].randomElement(using: &generator)!
+      }
+      #expect(RawArguments.bytes(RawArguments.text(bytes)) == bytes)
+    }
+    #expect(RawArguments.text(Array("Übung €".utf8)) == "Übung €")
+  }
+}
+
+@Suite struct LibraryChoiceTests {
+  @Test func choosesByOptionThenEnvironmentThenHome() throws {
+    let all = ["SHEAF_LIBRARY": "/e/l.sqlite", "XDG_DATA_HOME": "/x", "HOME": "/h"]
+    #expect(try LibraryChoice.location(named: "/o/l.sqlite") { all[$0] }.path == "/o/l.sqlite")
+    #expect(try LibraryChoice.location(named: nil) { all[$0] }.path == "/e/l.sqlite")
+    let data = ["XDG_DATA_HOME": "/x", "HOME": "/h"]
+    #expect(try LibraryChoice.location(named: nil) { data[$0] }.path == "/x/sheaf/library.sqlite")
+    let home = ["XDG_DATA_HOME": "relative", "HOME": "/h"]
+    #expect(try LibraryChoice.location(named: nil) { home[$0] }.path == "/h/.local/share/sheaf/library.sqlite")
+  }
+}

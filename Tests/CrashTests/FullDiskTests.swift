@@ -1,0 +1,125 @@
+import ConformanceKit
+import Foundation
+import Glibc
+import MountKit
+import Testing
+
+/// The disk with the library fills up: what does not fit fails with ENOSPC, everything else goes on.
+@Suite(.serialized, .enabled(if: TestUser.isRoot, "a small disk needs root"))
+struct FullDiskTests {
+  @Test func aFullDiskLosesNothingAndCanBeFreed() throws {
+    try withSmallDisk { library, disk in
+      try library.shell("echo precious > old; mkdir folder; seq 10000 > folder/numbers")
+      let filled = try fill(library.documents)
+      #expect(filled.count > 5, "the disk was full after \(filled.count) files")
+      #expect(try library.shell("cat old; seq 10000 | cmp - folder/numbers").text == "precious")
+      for (number, contents) in filled.enumerated() {
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(library.documents)/fill-\(number)"))
+        #expect(Array(bytes) == contents.bytes, "fill-\(number) was closed without an error and differs")
+      }
+      // Truthful: nothing is left.
+      #expect(try available(library.documents) < 4 << 20)
+
+      // Nothing half done: the failed document is whole, as it was, or not there.
+      let refused = try Command.shell("head -c 5000000 /dev/urandom > old", in: library.documents).run()
+      #expect(refused.errorText.contains("No space left on device"), "\(refused)")
+      let shown = try library.sheaf("show", "\(library.documents)/old", "--version", "1")
+      #expect(shown.text == "precious", "\(shown)")
+
+      try library.shell("rm fill-0 fill-1 fill-2")
+      for number in 0..<3 { try library.sheafSucceeds("purge", "\(library.documents)/fill-\(number)", "--yes") }
+      try library.sheafSucceeds("compact", "--library", library.library)
+      #expect(try available(library.documents) > 4 << 20, "purging three files of 2 MiB gave too little back")
+      try library.shell("head -c 3000000 /dev/urandom > new; sync new; echo again > old; cat old")
+      try library.unmount()
+      #expect(try library.check() == [])
+      try library.mount()
+      #expect(try library.shell("cat old; stat -c %s new").text == "again\n3000000")
+    }
+  }
+
+  @Test func aFullDiskSurvivesAKillAndMountsAgain() throws {
+    try withSmallDisk { library, disk in
+      try library.shell("echo precious > old")
+      let filled = try fill(library.documents)
+      try library.killServer()
+      try library.mount()
+      #expect(try library.shell("cat old").text == "precious")
+      for (number, contents) in filled.enumerated() {
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(library.documents)/fill-\(number)"))
+        #expect(Array(bytes) == contents.bytes, "fill-\(number) differs")
+      }
+      #expect(try library.check() == [])
+      try library.shell("rm fill-0; echo small > old; cat old")
+    }
+  }
+
+  @Test func aDiskThatSomeoneElseFillsIsNoDanger() throws {
+    try withSmallDisk { library, disk in
+      try library.shell("echo precious > old; seq 1000 > numbers")
+      let file = open("\(disk.mountpoint)/other", O_WRONLY | O_CREAT, 0o600)
+      let block = pattern(1 << 20)
+      while write(file, block, block.count) > 0 {}
+      while write(file, block, 512) > 0 {}
+      close(file)
+      let refused = try Command.shell("head -c 9000000 /dev/urandom > new", in: library.documents).run()
+      #expect(refused.errorText.contains("No space left on device"), "\(refused)")
+      #expect(try library.shell("cat old; rm numbers; ls").text.hasPrefix("precious"))
+      unlink("\(disk.mountpoint)/other")
+      try library.shell("echo again > old; cat old")
+      try library.unmount()
+      #expect(try library.check() == [])
+    }
+  }
+
+  @Test func aLibraryThatDoesNotFitIsRefusedInOneLine() throws {
+    try withTemporaryFolder { folder in
+      let disk = try LoopFileSystem(below: folder, mebibytes: 48)
+      defer { disk.detach() }
+      let file = open("\(disk.mountpoint)/other", O_WRONLY | O_CREAT, 0o600)
+      let block = pattern(1 << 20)
+      while write(file, block, block.count) > 0 {}
+      while write(file, block, 1) > 0 {}
+      close(file)
+      let library = try MountedLibrary(place: disk.mountpoint)
+      let output = try library.tryMount()
+      #expect(output.status == 1 && output.errorText.contains(library.library), "\(output)")
+      #expect(!output.errorText.contains("\n") && !output.errorText.isEmpty, "\(output)")
+      #expect(!library.isMounted)
+      try library.tearDown()
+      try disk.unmount()
+    }
+  }
+
+  /// Writes files of 2 MiB that nothing compresses until one does not fit; what those that fit hold.
+  private func fill(_ folder: String) throws -> [Contents] {
+    var filled: [Contents] = []
+    while filled.count < 100 {
+      let contents = Contents(seed: UInt64(filled.count + 1), count: 2 << 20)
+      do {
+        try Deed.save("fill-\(filled.count)", contents).perform(in: folder)
+      } catch {
+        #expect(error.code == ENOSPC, "\(error)")
+        return filled
+      }
+      filled.append(contents)
+    }
+    Issue.record("the disk was never full")
+    return filled
+  }
+
+  private func available(_ folder: String) throws -> Int64 {
+    var facts = statvfs()
+    guard statvfs(folder, &facts) == 0 else { throw Errno(errno, "statvfs \(folder)") }
+    return Int64(facts.f_bavail) * Int64(facts.f_frsize)
+  }
+
+  private func withSmallDisk(_ body: (MountedLibrary, LoopFileSystem) throws -> Void) throws {
+    try withTemporaryFolder { folder in
+      let disk = try LoopFileSystem(below: folder, mebibytes: 48)
+      defer { disk.detach() }
+      try withMount(place: disk.mountpoint) { try body($0, disk) }
+      try disk.unmount()
+    }
+  }
+}

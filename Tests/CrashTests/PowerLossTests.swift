@@ -1,0 +1,124 @@
+import ConformanceKit
+import Foundation
+import Glibc
+import MountKit
+import Testing
+
+/// The power fails at random moments: what was synced is there, and of the rest a whole prefix of what happened.
+@Suite(.serialized, .enabled(if: TestUser.isRoot, "a disk that loses its power needs root"))
+struct PowerLossTests {
+  /// Seconds after which what was closed is durable.
+  private static let grace = 5.0
+
+  @Test(arguments: ["commit=900", "commit=900,data=writeback", "commit=1"])
+  func whatIsLeftIsAPrefixWithAllThatWasSynced(_ options: String) throws {
+    print("SHEAF_SEED=\(crashSeed)")
+    var random = SeededRandom(seed: crashSeed)
+    for round in 0..<rounds(4) {
+      let wrong = try cutPower(options, random.next(), deeds: Int.random(in: 1...300, using: &random))
+      for line in wrong { Issue.record("SHEAF_SEED=\(crashSeed), round \(round), \(options): \(line)") }
+      guard wrong.isEmpty else { return }
+    }
+  }
+
+  @Test func whatWasClosedIsDurableAfterFiveSeconds() throws {
+    print("SHEAF_SEED=\(crashSeed)")
+    // No fsync comes from the program: the library's own does it.
+    let wrong = try cutPower("commit=900", crashSeed, deeds: 60, waiting: Self.grace + 1)
+    for line in wrong { Issue.record("SHEAF_SEED=\(crashSeed): \(line)") }
+  }
+
+  @Test func unmountMakesEverythingDurable() throws {
+    try withTemporaryFolder { folder in
+      let disk = try LoopFileSystem(below: folder, mebibytes: 512, options: "commit=900")
+      defer { disk.detach() }
+      let library = try MountedLibrary(place: disk.mountpoint)
+      defer { library.breakMount() }
+      try library.mount()
+      let worker = Worker(folder: library.documents, record: "\(folder.path)/record")
+      try worker.start(seed: crashSeed, count: 200)
+      try worker.end()
+      try library.unmount()
+      try disk.cutPower()
+      try disk.unmount()
+      try disk.mount()
+      try library.mount()
+      for line in try worker.judge() { Issue.record("SHEAF_SEED=\(crashSeed): \(line)") }
+      #expect(try library.check() == [])
+      try library.unmount()
+      try library.tearDown()
+      try disk.unmount()
+    }
+  }
+
+  /// One life of a library until its disk loses power; what is wrong with what is left.
+  private func cutPower(_ options: String, _ seed: UInt64, deeds: Int, waiting: Double = 0) throws -> [String] {
+    try withTemporaryFolder { folder in
+      let disk = try LoopFileSystem(below: folder, mebibytes: 512, options: options)
+      defer { disk.detach() }
+      let library = try MountedLibrary(place: disk.mountpoint)
+      defer { library.breakMount() }
+      try library.mount()
+      let record = "\(folder.path)/record"
+      let worker = Worker(folder: library.documents, record: record)
+      defer { worker.stop() }
+      try worker.start(seed: seed, count: waiting > 0 ? deeds : 1_000_000)
+      if waiting > 0 {
+        try worker.end()
+        Thread.sleep(forTimeInterval: waiting)
+      } else {
+        try eventually("\(deeds) deeds", within: .seconds(60)) { worker.lines >= 2 * deeds }
+      }
+      let cut = Date().timeIntervalSince1970
+      try disk.cutPower()
+      if let server = library.server { kill(server, SIGKILL) }
+      library.breakMount()
+      worker.stop()
+      try disk.unmount()
+      try disk.mount()
+      try library.mount()
+      let found = try FoundTree(library.documents)
+      var wrong = prefix(try readRecord(record).filter { $0.begun <= cut }, cut, found)
+      wrong += try library.check().map { "check: \($0)" }
+      try library.unmount()
+      try library.tearDown()
+      try disk.unmount()
+      return wrong
+    }
+  }
+
+  /// Nothing where the tree is what some prefix of the record leaves, one with everything that had to be durable.
+  private func prefix(_ record: [RecordedDeed], _ cut: Double, _ found: FoundTree) -> [String] {
+    var judgement = Judgement(TreeModel())
+    var nearest = ["no prefix is allowed"]
+    let durable =
+      (record.lastIndex { ($0.synced && $0.ended ?? cut < cut) || $0.ended ?? cut < cut - Self.grace }) ?? -1
+    for (index, entry) in record.enumerated() {
+      // Between the deed's system calls.
+      var underway = judgement
+      var open = entry
+      open.returned = nil
+      _ = underway.follow([open])
+      if index > durable || entry.returned == nil {
+        let differences = underway.settle(found)
+        if differences.isEmpty { return [] }
+        if index == durable + 1 { nearest = differences }
+      }
+      _ = judgement.follow([entry])
+    }
+    var all = judgement
+    let differences = all.settle(found)
+    if differences.isEmpty { return [] }
+    return ["\(record.count) deeds, of which \(durable + 1) must be there; not a prefix:"]
+      + (durable + 1 < record.count ? nearest : differences)
+  }
+}
+
+extension RecordedDeed {
+  /// Whether the deed ended with an fsync, after which all before it is durable too.
+  fileprivate var synced: Bool {
+    guard returned == 0 else { return false }
+    if case .append = deed { return true }
+    return false
+  }
+}

@@ -1,0 +1,83 @@
+import ConformanceKit
+import Foundation
+import MountKit
+import SheafLibrary
+import SheafModel
+import Testing
+
+/// Two programs save the same documents in all ways at once, and the process is killed in between (rule 6 of DESIGN.md).
+@Suite(.serialized) struct InterleavingTests {
+  static let seed = ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap(Int.init) ?? Int.random(in: 0..<1_000_000)
+
+  @Test func nothingThatWasClosedIsLost() throws {
+    print("SHEAF_SEED=\(Self.seed)")
+    var chance = Chance(seed: UInt64(Self.seed))
+    let mounted = try MountedLibrary()
+    defer { mounted.breakMount() }
+    let log = mounted.folder.path + "/log"
+    for round in 0..<5 {
+      try mounted.mount()
+      var programs: [BackgroundCommand] = []
+      for number in 1...2 {
+        programs.append(
+          try BackgroundCommand(
+            Command([
+              Repository.path("Tests/EditorTests/interleave"), "\(Self.seed * 100 + round * 10 + number)",
+              mounted.documents, log, "doc", "report.md", "notes.txt",
+            ])))
+      }
+      Thread.sleep(forTimeInterval: 0.5 + Double(chance.next() % 2000) / 1000)
+      try mounted.killServer()
+      Thread.sleep(forTimeInterval: 0.1)
+      programs.forEach { $0.end() }
+      mounted.breakMount()
+      try examine(mounted, log)
+    }
+  }
+
+  /// - Parameter log: the file of texts that were closed.
+  private func examine(_ mounted: MountedLibrary, _ log: String) throws {
+    let closed = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").map(String.init)
+    let library = try Library.open(LibraryLocation(path: mounted.library))
+    let items = try mounted.query("SELECT id FROM items WHERE kind = 1").compactMap(Int64.init)
+    var found: Set<String> = []
+    for item in items {
+      for file in try library.versionFiles(of: item) {
+        found.insert(try text(of: file, of: item, in: library))
+      }
+    }
+    let problems = try library.check { _ in }.problems
+    try library.close()
+    #expect(problems == [])
+    let lost = closed.filter { !found.contains($0) }
+    #expect(lost == [], "SHEAF_SEED=\(Self.seed): of \(closed.count) texts")
+    #expect(try mounted.query("SELECT uuid FROM items GROUP BY uuid HAVING count(*) > 1") == [])
+    #expect(try mounted.query("SELECT item FROM inodes WHERE item IS NOT NULL GROUP BY item HAVING count(*) > 1") == [])
+    let empty = try mounted.query(
+      "SELECT i.name FROM versions v JOIN inodes i ON i.item = v.item WHERE v.size = 0")
+    #expect(empty == [], "SHEAF_SEED=\(Self.seed)")
+    #expect(closed.count > 5)
+  }
+
+  private func text(of file: Library.VersionFile, of item: Int64, in library: Library) throws -> String {
+    let reader = try library.openVersion(of: item, number: file.number)
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = try buffer.withUnsafeMutableBytes { try library.read(reader, at: 0, into: $0) }
+    return String(decoding: buffer[..<count], as: UTF8.self)
+  }
+}
+
+/// Random numbers that a seed replays (SplitMix64).
+struct Chance {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var value = state
+    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+    return value ^ (value >> 31)
+  }
+}

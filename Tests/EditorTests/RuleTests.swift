@@ -1,0 +1,344 @@
+import Foundation
+import SheafLibrary
+import Testing
+
+/// The rules at the head of Identity.swift, without a mount and with a clock that stands still.
+@Suite(.serialized) struct RuleTests {
+  /// Numbers of processes that there are none of.
+  static let (maker, editor, other): (Int32, Int32, Int32) = (5_000_001, 5_000_002, 5_000_003)
+
+  let desk: Desk
+  let maker: Program
+  let editor: Program
+  let other: Program
+
+  init() throws {
+    desk = try Desk()
+    maker = desk.program(Self.maker)
+    editor = desk.program(Self.editor)
+    other = desk.program(Self.other)
+  }
+
+  /// A document that is no longer young.
+  private func establish(_ name: String = "doc", _ text: String = "old") throws -> String {
+    try maker.make(name, text, mode: 0o640)
+    desk.wait(20)
+    _ = try desk.events()
+    return try maker.id(name)
+  }
+
+  // MARK: - Renaming over (rules 3, 4 and 11)
+
+  @Test func renamingOverKeepsIdAndMode() throws {
+    let id = try establish()
+    try editor.make("doc.tmp", "new", mode: 0o600)
+    try editor.rename("doc.tmp", "doc")
+    #expect(try editor.id("doc") == id)
+    #expect(try editor.mode("doc") == 0o640)
+    #expect(try editor.versions("doc") == ["old", "new"])
+    desk.wait(20)
+    #expect(try desk.events() == ["sheaf.persistence.created doc", "sheaf.change.edit doc"])
+    #expect(try desk.check() == [])
+  }
+
+  @Test func aChosenModeIsKept() throws {
+    _ = try establish()
+    try editor.make("doc.tmp", "new", mode: 0o600)
+    try editor.chmod("doc.tmp", 0o755)
+    try editor.rename("doc.tmp", "doc")
+    #expect(try editor.mode("doc") == 0o755)
+  }
+
+  @Test func oneProgramSeesRename() throws {
+    try maker.make("a", "first", mode: 0o600)
+    try maker.make("b", "second", mode: 0o644)
+    try maker.rename("a", "b")
+    #expect(try maker.mode("b") == 0o600)
+    #expect(try maker.text("b") == "first")
+    #expect(try maker.versions("b") == ["second", "first"])
+  }
+
+  @Test func anEmptyOwnFileIsReplaced() throws {
+    try maker.make("b", "")
+    try maker.make("a", "text")
+    let id = try maker.id("a")
+    try maker.rename("a", "b")
+    #expect(try maker.id("b") == id)
+    #expect(try maker.deleted == [])
+    desk.wait(20)
+    #expect(try desk.events() == ["sheaf.persistence.created b"])
+  }
+
+  @Test func anOwnFileKeepsItsIdOnceSaved() throws {
+    try maker.make("doc", "old")
+    let id = try maker.id("doc")
+    for text in ["one", "two"] {
+      try maker.make("doc.tmp", text)
+      try maker.rename("doc.tmp", "doc")
+    }
+    #expect(try maker.id("doc") == id)
+    #expect(try maker.versions("doc") == ["old", "one", "two"])
+    desk.wait(20)
+    #expect(
+      try desk.events() == ["sheaf.persistence.created doc", "sheaf.change.edit doc", "sheaf.change.edit doc"])
+  }
+
+  @Test func oneNameForTwoFirstSaves() throws {
+    // The first save makes the document, the second one replaces it, by the same temporary name.
+    try editor.make("scratch", "one")
+    try editor.rename("scratch", "doc")
+    let id = try editor.ask("doc")
+    try editor.make("scratch", "two")
+    try editor.rename("scratch", "doc")
+    #expect(try editor.ask("doc") == id)
+    #expect(try editor.versions("doc") == ["one", "two"])
+    #expect(try editor.names == ["doc"])
+    desk.wait(20)
+    #expect(try desk.events() == ["sheaf.persistence.created doc", "sheaf.change.edit doc"])
+  }
+
+  @Test func replacedBeforeAnythingIsWritten() throws {
+    let id = try establish()
+    let (_, handle) = try desk.library.create(
+      editor.documents, Array("doc.tmp".utf8), mode: 0o600, flags: O_WRONLY | O_CREAT, editor.caller)
+    try editor.rename("doc.tmp", "doc")
+    try editor.write(handle, "new")
+    try editor.close(handle)
+    #expect(try editor.id("doc") == id)
+    #expect(try editor.versions("doc") == ["old", "new"])
+    #expect(try desk.check() == [])
+  }
+
+  @Test func movedOntoAnotherDocument() throws {
+    let id = try establish()
+    _ = try establish("b", "from b")
+    try editor.rename("b", "doc")
+    #expect(try editor.id("doc") == id)
+    #expect(try editor.versions("doc") == ["old", "from b"])
+    #expect(try editor.deleted == ["Documents/b"])
+    #expect(try desk.events().last == "sheaf.change.edit b doc")
+    #expect(try desk.check() == [])
+  }
+
+  @Test func openHandlesGoOnReading() throws {
+    _ = try establish()
+    let reader = try other.open("doc", O_RDONLY)
+    try editor.make("doc.tmp", "new")
+    try editor.rename("doc.tmp", "doc")
+    #expect(try other.read(reader) == "old")
+    #expect(try other.text("doc") == "new")
+    try desk.library.release(reader)
+  }
+
+  // MARK: - Remembered names (rules 5 to 8)
+
+  @Test func backupAndCreate() throws {
+    let id = try establish()
+    for (before, text) in [("old", "one"), ("one", "two")] {
+      try editor.rename("doc", "doc~")
+      #expect(try editor.names == ["doc~"])
+      try editor.make("doc", text)
+      #expect(try editor.id("doc") == id)
+      #expect(try editor.text("doc~") == before)
+      #expect(try editor.id("doc~") != id)
+    }
+    desk.wait(30)
+    // A session a day later finds a backup that is old.
+    try other.rename("doc", "doc~")
+    try other.make("doc", "three")
+    #expect(try editor.id("doc") == id)
+    #expect(try editor.text("doc~") == "two")
+    #expect(try editor.versions("doc") == ["old", "one", "two", "three"])
+    #expect(try editor.mode("doc") == 0o640)
+    desk.wait(20)
+    #expect(
+      try desk.events() == ["sheaf.persistence.created doc"] + Array(repeating: "sheaf.change.edit doc", count: 3))
+    #expect(try editor.deleted == [])
+    #expect(try desk.check() == [])
+  }
+
+  @Test func deleteAndCreate() throws {
+    let id = try establish()
+    try editor.unlink("doc")
+    #expect(try editor.names == [])
+    try editor.make("doc", "new")
+    #expect(try editor.id("doc") == id)
+    #expect(try editor.versions("doc") == ["old", "new"])
+    desk.wait(20)
+    #expect(try desk.events() == ["sheaf.persistence.created doc", "sheaf.change.edit doc"])
+  }
+
+  @Test func deletedThenMadeAMinuteLater() throws {
+    let id = try establish()
+    try editor.unlink("doc")
+    desk.wait(60)
+    try editor.make("doc", "new")
+    #expect(try editor.id("doc") != id)
+    #expect(try editor.versions("doc") == ["new"])
+    #expect(try editor.deleted == ["Documents/doc"])
+    desk.wait(20)
+    #expect(
+      try desk.events() == [
+        "sheaf.persistence.created doc", "sheaf.persistence.deleted doc", "sheaf.persistence.created doc",
+      ])
+  }
+
+  @Test func deletedThenMadeByAnother() throws {
+    let id = try establish()
+    try editor.unlink("doc")
+    try other.make("doc", "new")
+    #expect(try editor.id("doc") != id)
+    #expect(try editor.deleted == ["Documents/doc"])
+  }
+
+  @Test func movedThenMadeByAnother() throws {
+    let id = try establish()
+    try editor.rename("doc", "elsewhere")
+    try other.make("doc", "new")
+    #expect(try editor.id("elsewhere") == id)
+    #expect(try editor.id("doc") != id)
+    desk.wait(20)
+    #expect(
+      try desk.events() == [
+        "sheaf.persistence.created doc", "sheaf.persistence.renamed doc elsewhere", "sheaf.persistence.created doc",
+      ])
+  }
+
+  @Test func backAgain() throws {
+    let id = try establish()
+    try editor.rename("doc", "doc~")
+    try editor.rename("doc~", "doc")
+    #expect(try editor.id("doc") == id)
+    desk.wait(20)
+    #expect(try desk.events() == ["sheaf.persistence.created doc"])
+  }
+
+  @Test func swappedThroughAThirdName() throws {
+    let (first, second) = (try establish("a", "of a"), try establish("b", "of b"))
+    try editor.rename("a", "c")
+    try editor.rename("b", "a")
+    try editor.rename("c", "b")
+    #expect(try editor.id("b") == first)
+    #expect(try editor.id("a") == second)
+    #expect(try editor.text("a") == "of b")
+    desk.wait(20)
+    #expect(
+      try desk.events().suffix(3).sorted() == [
+        "sheaf.persistence.renamed a c", "sheaf.persistence.renamed b a", "sheaf.persistence.renamed c b",
+      ])
+  }
+
+  @Test func ownFileWithoutContentsLeavesNoTrace() throws {
+    try maker.make("4913", "")
+    try maker.unlink("4913")
+    try maker.make("tmpAbC123", "text")
+    try maker.unlink("tmpAbC123")
+    try maker.make("empty", "")
+    try maker.unlink("empty")
+    desk.wait(20)
+    #expect(try desk.events() == [])
+    #expect(try maker.deleted == [])
+  }
+
+  @Test func ownDocumentThatIsDeletedCanComeBack() throws {
+    try maker.make("report.md", "text")
+    try maker.unlink("report.md")
+    #expect(try maker.deleted == ["Documents/report.md"])
+    desk.wait(20)
+    #expect(try desk.events() == ["sheaf.persistence.created report.md", "sheaf.persistence.deleted report.md"])
+  }
+
+  @Test func aBuildToolMakesVersions() throws {
+    for number in 0..<300 { try maker.make("object-\(number)", "first \(number)") }
+    desk.wait(20)
+    _ = try desk.events()
+    let ids = try (0..<300).map { try maker.id("object-\($0)") }
+    for number in 0..<300 { try editor.unlink("object-\(number)") }
+    #expect(try editor.names == [])
+    for number in 0..<300 { try editor.make("object-\(number)", "second \(number)") }
+    #expect(try (0..<300).map { try maker.id("object-\($0)") } == ids)
+    desk.wait(20)
+    let events = try desk.events()
+    #expect(events.filter { $0.contains("deleted") } == [])
+    #expect(events.filter { $0.contains("edit") }.count == 300)
+  }
+
+  // MARK: - Names (rules 9, 10, 12 and 13)
+
+  @Test func hardLinks() throws {
+    let id = try establish()
+    try editor.link("doc", "doc.bak")
+    try editor.make("tmp1", "new")
+    try editor.rename("tmp1", "doc")
+    #expect(try editor.id("doc") == id)
+    #expect(try editor.id("doc.bak") != id)
+    #expect(try editor.text("doc.bak") == "old")
+    // Over a younger name: only that one is new.
+    try editor.link("doc", "second")
+    try editor.make("tmp2", "other")
+    try editor.rename("tmp2", "second")
+    #expect(try editor.id("doc") == id)
+    #expect(try editor.id("second") != id)
+    #expect(try editor.text("doc") == "new")
+    #expect(try desk.check() == [])
+  }
+
+  @Test func exchange() throws {
+    let id = try establish()
+    try editor.make("doc.new", "new", mode: 0o600)
+    try editor.rename("doc.new", "doc", .exchange)
+    #expect(try editor.id("doc") == id)
+    #expect(try editor.text("doc") == "new")
+    #expect(try editor.mode("doc") == 0o640)
+    #expect(try editor.text("doc.new") == "old")
+    try editor.unlink("doc.new")
+    desk.wait(20)
+    #expect(try desk.events() == ["sheaf.persistence.created doc", "sheaf.change.edit doc"])
+    #expect(try desk.check() == [])
+  }
+
+  @Test func exchangeOfDocuments() throws {
+    let (first, second) = (try establish("a", "of a"), try establish("b", "of b"))
+    try editor.rename("a", "b", .exchange)
+    #expect(try editor.id("b") == first)
+    #expect(try editor.id("a") == second)
+  }
+
+  @Test func aBackupRenamedIsADocument() throws {
+    let id = try establish()
+    try editor.rename("doc", "doc~")
+    try editor.make("doc", "new")
+    desk.wait(20)
+    try other.rename("doc~", "earlier")
+    #expect(try editor.id("earlier") != id)
+    desk.wait(20)
+    #expect(
+      try desk.events() == [
+        "sheaf.persistence.created doc", "sheaf.change.edit doc", "sheaf.persistence.created earlier",
+      ])
+  }
+
+  @Test func aBackupOfNothingIsADocument() throws {
+    try maker.make("notes.bak", "text")
+    try maker.make("Cargo.lock", "text")
+    desk.wait(20)
+    #expect(
+      try desk.events().sorted() == ["sheaf.persistence.created Cargo.lock", "sheaf.persistence.created notes.bak"])
+  }
+
+  // MARK: - Bounds and restarts (rule 14)
+
+  @Test func aRestartSettlesInFavourOfHistory() throws {
+    let id = try establish()
+    try editor.unlink("doc")
+    try desk.close()
+    try desk.open()
+    try editor.make("doc", "new")
+    #expect(try editor.id("doc") != id)
+    #expect(try editor.deleted == ["Documents/doc"])
+    desk.wait(20)
+    #expect(try desk.events().prefix(2) == ["sheaf.persistence.created doc", "sheaf.persistence.deleted doc"])
+    #expect(try desk.check() == [])
+  }
+
+}

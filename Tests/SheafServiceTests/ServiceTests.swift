@@ -1,0 +1,122 @@
+import Foundation
+import Logging
+import SheafClient
+import SheafLibrary
+import SheafModel
+import SheafService
+import Testing
+
+@Suite struct ServiceTests {
+  /// Serves a new library in a folder of its own to `body`.
+  private func withService(
+    folder name: String = "library", mounts: (any MountController)? = nil,
+    _ body: (Library, SheafClient) async throws -> Void
+  ) async throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("sheaf-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let location = LibraryLocation(path: folder.appendingPathComponent(name).path + "/library.sqlite")
+    let library = try Library.open(location)
+    let service = try SheafService(library: library, mounts: mounts, logger: Logger(label: "test"))
+    try await service.start()
+    var status = stat()
+    #expect(lstat(location.socketPath, &status) == 0 && status.st_mode & 0o7777 == 0o600)
+    #expect(try SocketProbe.isServed(location.socketPath))
+    let client = try SheafClient(socket: location.socketPath, library: location.path)
+    do {
+      try await body(library, client)
+    } catch {
+      Issue.record(error)
+    }
+    await client.shutdown()
+    try await service.stop(patience: .seconds(5))
+    #expect(try !SocketProbe.isServed(location.socketPath))
+    #expect(lstat(location.socketPath, &status) != 0)
+    try library.close()
+  }
+
+  /// What a call fails with.
+  private func failure(_ call: () async throws -> Void) async -> SheafError? {
+    do {
+      try await call()
+      return nil
+    } catch {
+      return error as? SheafError
+    }
+  }
+
+  @Test func servesAccountsAndErrors() async throws {
+    try await withService { library, client in
+      let info = try await client.info(within: .seconds(10))
+      #expect(info == ServiceInfo(library: library.location.path, pid: getpid(), mounts: false))
+      let alice = try AccountHandle("alice@example.com")
+      #expect(try await client.addAccount(alice, name: "Alice") == Account(handle: alice, name: "Alice"))
+      #expect(try await client.accounts().map(\.handle) == [alice])
+      #expect(await failure { _ = try await client.addAccount(alice, name: nil) }?.kind == .exists)
+      let nothing = ItemAddress(account: nil, path: Array("Documents/none".utf8))
+      #expect(await failure { _ = try await client.versions(of: nothing) }?.kind == .notFound)
+      #expect(await failure { try await client.content(of: nothing, version: nil) { _ in } }?.kind == .notFound)
+      let bad = ItemAddress(account: nil, path: Array("Documents/../x".utf8))
+      #expect(await failure { _ = try await client.status(of: bad) }?.kind == .invalid)
+      let mount = MountRequest(mountpoint: "/nowhere", account: alice)
+      #expect(await failure { _ = try await client.mount(mount) }?.kind == .unavailable)
+      #expect(try await client.status().accounts == 1)
+      try await client.removeAccount(alice)
+      #expect(try await client.accounts().isEmpty)
+    }
+  }
+
+  @Test func tellsProgressAndResultsOfLongJobs() async throws {
+    try await withService { _, client in
+      #expect(try await client.check { _ in }.problems.isEmpty)
+      _ = try await client.compact { _ in }
+      let copy = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+      defer { unlink(copy) }
+      try await client.backup(to: copy) { _ in }
+      #expect(access(copy, F_OK) == 0)
+      #expect(await failure { try await client.backup(to: copy) { _ in } }?.kind == .exists)
+      #expect(await failure { try await client.backup(to: "relative") { _ in } }?.kind == .invalid)
+    }
+  }
+
+  @Test func servesLibrariesWithLongPaths() async throws {
+    try await withService(folder: String(repeating: "long", count: 40)) { library, client in
+      #expect(library.location.socketPath.utf8.count > SocketPath.maximumLength)
+      let status = try await client.status()
+      #expect(status.library == library.location.path)
+    }
+  }
+
+  @Test func mountsThroughTheController() async throws {
+    try await withService(mounts: FakeMounts()) { _, client in
+      let alice = try await client.addAccount(try AccountHandle("alice@example.com"), name: nil).handle
+      let mount = MountInfo(mountpoint: "/mnt/a b", account: alice)
+      #expect(try await client.mount(MountRequest(mountpoint: mount.mountpoint, account: alice)) == mount)
+      #expect(try await client.mounts() == [mount])
+      #expect(try await client.status().mounts == [mount])
+      #expect(await failure { try await client.removeAccount(alice) }?.kind == .busy)
+      #expect(try await client.unmount(mount.mountpoint, lazy: false).remaining == 0)
+      #expect(await failure { _ = try await client.unmount(mount.mountpoint, lazy: false) }?.kind == .notFound)
+    }
+  }
+}
+
+/// Mounts nothing, and remembers it.
+private actor FakeMounts: MountController {
+  private var live: [MountInfo] = []
+
+  func mount(_ request: MountRequest) async throws -> MountInfo {
+    let info = MountInfo(mountpoint: request.mountpoint, account: request.account)
+    live.append(info)
+    return info
+  }
+
+  func unmount(mountpoint: String, lazy: Bool) async throws -> Int {
+    guard live.contains(where: { $0.mountpoint == mountpoint }) else {
+      throw SheafError(.notFound, subject: mountpoint)
+    }
+    live.removeAll { $0.mountpoint == mountpoint }
+    return live.count
+  }
+
+  func mounts() async -> [MountInfo] { live }
+}
