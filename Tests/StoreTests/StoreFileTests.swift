@@ -217,7 +217,8 @@ struct StoreFileTests {
       try store.write(.create) { transaction in
         for id: Int64 in 1...3 {
           try transaction.insert(
-            ItemRow(id: id, uuid: .timeOrdered(.init(seconds: 0)), kind: .document, owner: 1, created: .init(seconds: 0)))
+            ItemRow(
+              id: id, uuid: .timeOrdered(.init(seconds: 0)), kind: .document, owner: 1, created: .init(seconds: 0)))
         }
         try transaction.deleteItem(2)
       }

@@ -40,19 +40,21 @@ struct StoredContentTests {
 
   @Test func examplesOfTheFormat() throws {
     #expect(StoredContent.empty.encoded == [0])
-    #expect(StoredContent.extents([Extent(chunk: 300, length: 5), .hole(128)]).encoded == [0, 0xAC, 2, 0, 5, 0, 0, 0x80, 1])
+    #expect(
+      StoredContent.extents([Extent(chunk: 300, length: 5), .hole(128)]).encoded == [0, 0xAC, 2, 0, 5, 0, 0, 0x80, 1])
     #expect(StoredContent.nodes([ExtentNode(chunk: 7, length: 200, data: 100)]).encoded == [1, 7, 0xC8, 1, 100])
   }
 
-  @Test(arguments: [
-    [], [2], [0, 1], [0, 1, 0], [0, 1, 0, 0], [0, 1, 0, 0x80], [1, 1, 1], [1, 0, 5, 0], [1, 3, 0, 0], [1, 3, 5, 6],
-    [0, 0, 7, 9],
-    // A number of 64 bits, and one of more than ten bytes.
-    [0, 1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1],
-    [0, 1, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1],
-    // Lengths, and an offset and a length, whose sum is no file's.
-    [0, 1, 0] + largest + [2, 0, 1], [0, 1, 1] + largest, [1, 1] + largest + [0, 2, 1, 0],
-  ] as [[UInt8]])
+  @Test(
+    arguments: [
+      [], [2], [0, 1], [0, 1, 0], [0, 1, 0, 0], [0, 1, 0, 0x80], [1, 1, 1], [1, 0, 5, 0], [1, 3, 0, 0], [1, 3, 5, 6],
+      [0, 0, 7, 9],
+      // A number of 64 bits, and one of more than ten bytes.
+      [0, 1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1],
+      [0, 1, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1],
+      // Lengths, and an offset and a length, whose sum is no file's.
+      [0, 1, 0] + largest + [2, 0, 1], [0, 1, 1] + largest, [1, 1] + largest + [0, 2, 1, 0],
+    ] as [[UInt8]])
   func damagedBytesAreRefused(_ bytes: [UInt8]) {
     #expect { try StoredContent(encoded: bytes) } throws: { ($0 as? SheafError)?.kind == .corrupt }
   }
