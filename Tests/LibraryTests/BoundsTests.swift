@@ -52,9 +52,9 @@ struct BoundsTests {
           let row = InodeRow(
             ino: ino, item: nil, owner: 1, parent: 16, name: [], mode: S_IFREG | 0o600, nlink: 1, uid: 0, gid: 0,
             time: fixture.clock.now)
-          let inode = fixture.library.remember(Inode(row))
-          fixture.library.identity.born(ino, thread: 1, at: fixture.clock.now)
-          inode.modeIsChosen = true
+          fixture.library.remember(Inode(row))
+          fixture.library.identity.born(ino, process: 1, at: fixture.clock.now)
+          fixture.library.identity.choseMode(ino)
           _ = try? fixture.library.inode(ino)
         }
       }
