@@ -221,7 +221,9 @@ struct Content {
     if one.isHole { return try bytes(of: other, from: storage).allSatisfy { $0 == 0 } }
     if other.isHole { return try bytes(of: one, from: storage).allSatisfy { $0 == 0 } }
     return try bytes(of: one, from: storage).withUnsafeBytes { left in
-      try bytes(of: other, from: storage).withUnsafeBytes { memcmp(left.baseAddress!, $0.baseAddress!, left.count) == 0 }
+      try bytes(of: other, from: storage).withUnsafeBytes {
+        memcmp(left.baseAddress!, $0.baseAddress!, left.count) == 0
+      }
     }
   }
 

@@ -89,7 +89,7 @@ extension Library {
     return earliest
   }
 
-  private func recover(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> String {
+  func recover(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> String {
     let time = clock()
     guard var inode = try transaction.inode(row.ino), var folder = try transaction.inode(row.parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")

@@ -37,7 +37,10 @@ enum CheckRules {
       GROUP BY e.ino HAVING count(*) > 1
       """
     ),
-    ("an inode has one oldest name", "SELECT ino, count(*) FROM entries WHERE extra = 0 GROUP BY ino HAVING count(*) > 1"),
+    (
+      "an inode has one oldest name",
+      "SELECT ino, count(*) FROM entries WHERE extra = 0 GROUP BY ino HAVING count(*) > 1"
+    ),
   ]
 
   private static let inodes: [(rule: String, sql: String)] = [

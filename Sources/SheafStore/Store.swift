@@ -27,6 +27,9 @@ package final class Store: Sendable {
   /// Transactions that the last checkpoint took in.
   private let checkpointed = Atomic<Int>(0)
 
+  /// Seconds to wait for another connection.
+  private static let busySeconds = 5
+
   /// Bytes of the log past which ``checkpoint()`` has something to do.
   private static let checkpointThreshold: Int64 = 4 << 20
   /// Bytes of the log past which writers should be held off for a moment.
@@ -44,7 +47,7 @@ package final class Store: Sendable {
       let pool = try DatabasePool(path: path, configuration: Self.configuration)
       try Migrator.migrate(pool, path: path)
       var configuration = Configuration()
-      configuration.busyMode = .timeout(5)
+      configuration.busyMode = .timeout(TimeInterval(Self.busySeconds))
       configuration.prepareDatabase {
         try $0.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0")
       }
@@ -79,7 +82,7 @@ package final class Store: Sendable {
   private static var configuration: Configuration {
     var configuration = Configuration()
     configuration.maximumReaderCount = 3
-    configuration.busyMode = .timeout(5)
+    configuration.busyMode = .timeout(TimeInterval(Self.busySeconds))
     configuration.foreignKeysEnabled = false
     configuration.prepareDatabase { database in
       // Only a file without pages takes it, and setting it again would be a write, which readers may not do.
@@ -215,7 +218,12 @@ package final class Store: Sendable {
     while try shrinkSome() {
       try copyLog()
     }
-    pool.writeWithoutTransaction { _ = try? $0.checkpoint(.truncate) }
+    pool.writeWithoutTransaction { database in
+      // Emptied only where no reader is in the way: writers would wait for it as long as this does.
+      try? database.execute(sql: "PRAGMA busy_timeout = 0")
+      _ = try? database.checkpoint(.truncate)
+      try? database.execute(sql: "PRAGMA busy_timeout = \(Self.busySeconds * 1000)")
+    }
   }
 
   /// Gives some free pages back; says whether there may be more.

@@ -55,7 +55,10 @@ final class LibraryFixture: Sendable {
     return ino
   }
 
-  func ino(_ text: String) throws -> Int64 { try #require(try find(text), "\(text) is not there") }
+  func ino(_ text: String) throws -> Int64 {
+    guard let ino = try find(text) else { throw SheafError(.notFound, subject: text) }
+    return ino
+  }
 
   /// The folder and the name of a path.
   func place(_ text: String) throws -> (parent: Int64, name: [UInt8]) {

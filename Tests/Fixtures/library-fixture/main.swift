@@ -30,4 +30,5 @@ try library.fsync(open.attributes.ino)
 // Spilled and never saved: chunks that no row refers to.
 let large = (0..<(9 << 20)).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 7) }
 try large.withUnsafeBytes { try library.write(open.handle, at: 5, $0) }
+try bytes("more").withUnsafeBytes { try library.write(open.handle, at: 0, $0) }
 kill(getpid(), SIGKILL)
