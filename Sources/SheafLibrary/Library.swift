@@ -253,10 +253,7 @@ package final class Library: @unchecked Sendable {
     inodes[inode.ino] = inode
     if inodes.count > evictionLimit {
       let oldest = useCount - min(useCount, UInt64(Self.inodeLimit / 2))
-      let time = clock()
-      inodes = inodes.filter { ino, inode in
-        inode.isPinned || inode.used > oldest || (inode.modeIsChosen && identity.isYoung(ino, at: time))
-      }
+      inodes = inodes.filter { $0.value.isPinned || $0.value.used > oldest }
       evictionLimit = max(Self.inodeLimit, inodes.count * 2)
     }
     return inode

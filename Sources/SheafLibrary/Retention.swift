@@ -49,6 +49,7 @@ extension Library {
       let count = try locked {
         let old = try read { try $0.deleted(before: border, limit: Self.thinBatch) }
         guard !old.isEmpty else { return 0 }
+        try settleEvents(all: true)
         try transaction(.thin, freesSpace: true) { transaction in
           for row in old where try transaction.deleted(row.ino) != nil { try eraseDeleted(row, transaction) }
         }

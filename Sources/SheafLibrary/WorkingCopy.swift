@@ -69,6 +69,13 @@ struct WorkingCopy {
     isChanged = true
   }
 
+  /// Takes other contents whole.
+  mutating func replaceAll(with stored: StoredContent) {
+    dirty.removeAll()
+    content = Content(stored)
+    isChanged = true
+  }
+
   /// The extents of `range`; everything written must have been flushed.
   mutating func extents(of range: Range<Int64>, from storage: any ChunkStorage) throws -> [Extent] {
     try content.extents(touching: range, from: storage).map { start, extent in
