@@ -43,13 +43,13 @@ let package = Package(
       dependencies: [
         "SheafModel", .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Crypto", package: "swift-crypto"),
-      ], swiftSettings: settings),
+      ], swiftSettings: testable),
     .target(
       name: "SheafLibrary",
       dependencies: [
         "SheafModel", "SheafStore",
         .product(name: "Logging", package: "swift-log"),
-      ], swiftSettings: settings),
+      ], swiftSettings: testable),
     .testTarget(
       name: "StoreTests",
       dependencies: [

@@ -42,6 +42,28 @@ struct BoundsTests {
     try? FileManager.default.removeItem(atPath: fixture.folder)
   }
 
+  @Test func chosenModesDoNotKeepInodes() throws {
+    let fixture = try LibraryFixture()
+    for round in 0..<12 {
+      // Files unpacked from an archive: made, and given their mode.
+      fixture.library.locked {
+        for number in 0..<2000 {
+          let ino = Int64(1_000_000 + round * 2000 + number)
+          let row = InodeRow(
+            ino: ino, item: nil, owner: 1, parent: 16, name: [], mode: S_IFREG | 0o600, nlink: 1, uid: 0, gid: 0,
+            time: fixture.clock.now)
+          fixture.library.remember(Inode(row))
+          fixture.library.identity.born(ino, process: 1, at: fixture.clock.now)
+          fixture.library.identity.choseMode(ino)
+          _ = try? fixture.library.inode(ino)
+        }
+      }
+      fixture.clock.advance(20)
+    }
+    #expect(fixture.library.locked { fixture.library.inodes.count } <= Library.inodeLimit)
+    try fixture.finish()
+  }
+
   @Test func theChunkCacheKeepsToItsLimit() {
     var cache = ChunkCache(limit: 1_000_000)
     for id: Int64 in 0..<1000 {
