@@ -107,6 +107,23 @@ struct RetentionTests {
     try fixture.finish()
   }
 
+  @Test func tidyingIsThinningAndSweeping() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    for _ in 0..<5 { try fixture.save("a", random.bytes(100_000)) }
+    // A file that goes without a trace, and leaves its chunks.
+    let made = try fixture.library.create(fixture.root, Array(".b.swp".utf8), mode: 0o600, flags: O_RDWR, .library)
+    try fixture.write(made.handle, random.bytes(300_000))
+    try fixture.close(made.handle)
+    try fixture.unlink(".b.swp")
+    fixture.clock.advance(400 * Self.day)
+    let before = try fixture.chunkCount
+    try fixture.library.tidy()
+    #expect(try fixture.versions("a").map(\.number) == [5])
+    #expect(try fixture.chunkCount < before - 4)
+    try fixture.finish()
+  }
+
   @Test func compactingWhileOneCompacts() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()
