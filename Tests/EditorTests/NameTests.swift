@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test func swapping() throws {
-    let swapped = try events("echo a > a; echo b > b", "mv a c; mv b a; mv c b") { mounted in
+    let swapped = try events("echo a > a; echo b > b", "mv a c; mv b a; mv c b") { (mounted: MountedLibrary) throws in
       #expect(try mounted.text("a") == "b\n")
       #expect(try mounted.versions("a").count == 1)
       #expect(try mounted.versions("b").count == 1)
