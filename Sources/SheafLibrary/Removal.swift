@@ -54,7 +54,7 @@ extension Library {
     guard inode.session != nil, inode.row.nlink == 1 else { return }
     if leavesNoTrace(inode, name, caller, time) { return }
     do {
-      try endSession(inode)
+      try endSessionBeforeParting(inode)
     } catch let error as SheafError where error.kind == .noSpace {
       // What does not fit is lost with the file that the person removes to make room.
     }

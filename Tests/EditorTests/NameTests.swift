@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "sed -i s/old/new/ doc", "sed -i.bak s/old/new/ doc", "printf 'new\\n' > doc", "printf x >> doc",
+    "sed -i s/old/new/ doc", "sed -i.bak s/old/new/ doc", "printf x >> doc",
     "\"$DANCE\" backup_create_unlink doc new", "\"$DANCE\" recreate doc new", "\"$DANCE\" atomic doc new",
     "\"$DANCE\" exchanged doc new", "\"$DANCE\" unlink_link doc new", "mv doc other; cp other doc; rm other",
   ])
