@@ -135,7 +135,8 @@ extension Library {
       old.row.item = final.id
       old.item = final
       shareChunks(of: old)
-      identity.born(old.ino, process: caller.process, at: time)
+      // What has no version yet is written by another program, which loses nothing by an unlink of this one.
+      if final.version > 0 { identity.born(old.ino, process: caller.process, at: time) }
       if old.session == nil, old.working?.isChanged ?? false {
         // It was just truncated, and who did goes on.
         old.session = EditingSession(

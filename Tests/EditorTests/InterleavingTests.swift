@@ -23,7 +23,7 @@ import Testing
           try BackgroundCommand(
             Command([
               Repository.path("Tests/EditorTests/interleave"), "\(Self.seed * 100 + round * 10 + number)",
-              mounted.documents, log, "doc", "report.md", "notes.txt",
+              mounted.documents, log, "doc", "report.md", "notes.txt", "mine-\(number)",
             ])))
       }
       Thread.sleep(forTimeInterval: 0.5 + Double(chance.next() % 2000) / 1000)
