@@ -7,6 +7,9 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
 ]
 
+/// Settings of targets whose tests look inside them: all tests run on the release build.
+let testable = settings + [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
+
 let package = Package(
   name: "sheaf",
   products: [
@@ -29,7 +32,7 @@ let package = Package(
     ),
     .target(
       name: "Fuse", dependencies: ["CFuse", .product(name: "Logging", package: "swift-log")],
-      swiftSettings: settings),
+      swiftSettings: testable),
     .executableTarget(
       name: "fuse-fixture", dependencies: ["Fuse", .product(name: "Logging", package: "swift-log")],
       path: "Tests/Fixtures/fuse-fixture", swiftSettings: settings),
@@ -40,12 +43,26 @@ let package = Package(
       dependencies: [
         "SheafModel", .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Crypto", package: "swift-crypto"),
-      ], swiftSettings: settings),
+      ], swiftSettings: testable),
     .target(
       name: "SheafLibrary",
       dependencies: [
         "SheafModel", "SheafStore",
         .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: testable),
+    .testTarget(
+      name: "StoreTests",
+      dependencies: [
+        "SheafModel", "SheafStore", .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "Crypto", package: "swift-crypto"),
+      ], swiftSettings: settings),
+    .executableTarget(
+      name: "library-fixture", dependencies: ["SheafModel", "SheafLibrary"], path: "Tests/Fixtures/library-fixture",
+      swiftSettings: settings),
+    .testTarget(
+      name: "LibraryTests",
+      dependencies: [
+        "SheafModel", "SheafStore", "SheafLibrary", "library-fixture", .product(name: "GRDB", package: "GRDB.swift"),
       ], swiftSettings: settings),
     .target(
       name: "SheafMount",
@@ -73,7 +90,8 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-      ], swiftSettings: settings),
+      ],
+      swiftSettings: testable),
     .testTarget(name: "ArchitectureTests", swiftSettings: settings),
     .testTarget(
       name: "SheafServiceTests", dependencies: ["SheafModel", "SheafLibrary", "SheafService", "SheafClient"],

@@ -136,8 +136,8 @@ extension Library {
         }
         return value
       }
-      guard !inode.hasNoXattrs, let value = try read({ try $0.xattr(ino, name) }) else {
-        if !inode.hasNoXattrs, try read({ try $0.xattrs(ino) }).isEmpty { inode.hasNoXattrs = true }
+      guard !inode.hasNoXattrs, let value = try storedXattr(inode, name) else {
+        if !inode.hasNoXattrs, try storedXattrNames(inode).isEmpty { inode.hasNoXattrs = true }
         throw SheafError(.noAttribute)
       }
       return value
@@ -148,7 +148,7 @@ extension Library {
   package func xattrNames(_ ino: Int64) throws -> [[UInt8]] {
     try locked {
       let inode = try inode(ino)
-      return try computedAttributes(inode).map(\.name) + read { try $0.xattrs(ino).map(\.name) }
+      return try computedAttributes(inode).map(\.name) + storedXattrNames(inode)
     }
   }
 
@@ -162,10 +162,10 @@ extension Library {
       let inode = try inode(ino)
       if Self.isComputed(name) { return }
       guard value.count <= Self.valueLimit else { throw SheafError(.attributeTooLarge) }
-      let present = try read { try $0.xattr(ino, name) } != nil
+      let present = try storedXattr(inode, name) != nil
       if mode == .create, present { throw SheafError(.exists) }
       if mode == .replace, !present { throw SheafError(.noAttribute) }
-      try changeXattrs(of: inode, .setXattr) { try $0.setXattr(ino, name, value) }
+      try changeXattr(name, of: inode, to: value)
     }
   }
 
@@ -176,16 +176,36 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       if Self.isComputed(name) { return }
-      guard try read({ try $0.xattr(ino, name) }) != nil else { throw SheafError(.noAttribute) }
-      try changeXattrs(of: inode, .removeXattr) { try $0.removeXattr(ino, name) }
+      guard try storedXattr(inode, name) != nil else { throw SheafError(.noAttribute) }
+      try changeXattr(name, of: inode, to: nil)
     }
   }
 
-  private func changeXattrs(of inode: Inode, _ step: DurableStep, _ body: (StoreTransaction) throws -> Void) throws {
-    guard !inode.isOrphan else { throw SheafError(.notSupported) }
+  private func storedXattr(_ inode: Inode, _ name: [UInt8]) throws -> [UInt8]? {
+    if inode.isOrphan { return inode.orphanXattrs[name] }
+    return try read { try $0.xattr(inode.ino, name) }
+  }
+
+  private func storedXattrNames(_ inode: Inode) throws -> [[UInt8]] {
+    if inode.isOrphan { return inode.orphanXattrs.keys.sorted { $0.lexicographicallyPrecedes($1) } }
+    return try read { try $0.xattrs(inode.ino).map(\.name) }
+  }
+
+  /// Sets an attribute, or removes it where `value` is nil.
+  private func changeXattr(_ name: [UInt8], of inode: Inode, to value: [UInt8]?) throws {
     let time = clock()
-    try transaction(step, freesSpace: step == .removeXattr) { transaction in
-      try body(transaction)
+    if inode.isOrphan {
+      inode.orphanXattrs[name] = value
+      inode.row.ctime = time
+      inode.hasNoXattrs = false
+      return
+    }
+    try transaction(value == nil ? .removeXattr : .setXattr, freesSpace: value == nil) { transaction in
+      if let value {
+        try transaction.setXattr(inode.ino, name, value)
+      } else {
+        try transaction.removeXattr(inode.ino, name)
+      }
       var row = inode.row
       row.ctime = time
       try transaction.update(row)

@@ -1,3 +1,4 @@
+import Glibc
 import SheafModel
 import SheafStore
 
@@ -92,6 +93,19 @@ struct Content {
     return extents
   }
 
+  /// The extents of the group in which `offset` lies, with the offset at which each begins; none past the end.
+  mutating func groupExtents(
+    at offset: Int64, from storage: any ChunkStorage
+  ) throws -> [(start: Int64, extent: Extent)] {
+    var start: Int64 = 0
+    for index in groups.indices {
+      let end = start + groups[index].length
+      if offset < end { return try extents(touching: max(offset, start)..<end, from: storage) }
+      start = end
+    }
+    return []
+  }
+
   /// The extents that touch `range`, with the offset at which each begins; past the end there are none.
   mutating func extents(
     touching range: Range<Int64>, from storage: any ChunkStorage
@@ -181,6 +195,46 @@ struct Content {
 
   mutating func forgetReleased() { released = [] }
 
+  /// Whether two stored contents are the same bytes, at whatever places they are cut; reads only where they differ.
+  static func areSame(
+    _ left: StoredContent, _ right: StoredContent, from storage: any ChunkStorage
+  ) throws -> Bool {
+    if left == right { return true }
+    guard left.length == right.length else { return false }
+    var (left, right) = (ExtentCursor(left), ExtentCursor(right))
+    while true {
+      if let node = left.nodeAhead, node == right.nodeAhead {
+        left.skipNode()
+        right.skipNode()
+        continue
+      }
+      guard let one = try left.head(storage), let other = try right.head(storage) else { return true }
+      let count = min(one.length, other.length)
+      let isShared = one.chunk == other.chunk && (one.isHole || one.offset == other.offset)
+      if !isShared, try !areSame(one.prefix(count), other.prefix(count), from: storage) { return false }
+      left.drop(count)
+      right.drop(count)
+    }
+  }
+
+  private static func areSame(_ one: Extent, _ other: Extent, from storage: any ChunkStorage) throws -> Bool {
+    if one.isHole { return try bytes(of: other, from: storage).allSatisfy { $0 == 0 } }
+    if other.isHole { return try bytes(of: one, from: storage).allSatisfy { $0 == 0 } }
+    return try bytes(of: one, from: storage).withUnsafeBytes { left in
+      try bytes(of: other, from: storage).withUnsafeBytes {
+        memcmp(left.baseAddress!, $0.baseAddress!, left.count) == 0
+      }
+    }
+  }
+
+  private static func bytes(of extent: Extent, from storage: any ChunkStorage) throws -> ArraySlice<UInt8> {
+    let bytes = try storage.chunk(extent.chunk)
+    guard extent.offset + extent.length <= Int64(bytes.count) else {
+      throw SheafError(.corrupt, subject: "chunk \(extent.chunk)", reason: "is too short", advice: "run sheaf check")
+    }
+    return bytes[Int(extent.offset)..<Int(extent.offset + extent.length)]
+  }
+
   /// Appends, joining neighbours that are one run.
   private static func append(_ extent: Extent, to extents: inout [Extent]) {
     if let last = extents.last, last.chunk == extent.chunk, last.isHole || last.offset + last.length == extent.offset {
@@ -195,6 +249,41 @@ struct Content {
     let size = (extents.count + pieces - 1) / pieces
     return stride(from: 0, to: extents.count, by: max(1, size)).map { lower in
       Group(Array(extents[lower..<min(lower + size, extents.count)]))
+    }
+  }
+}
+
+/// Goes through stored contents from front to back, loading a node only where it is looked into.
+private struct ExtentCursor {
+  private var nodes: ArraySlice<ExtentNode>
+  private var extents: ArraySlice<Extent>
+
+  init(_ stored: StoredContent) {
+    switch stored {
+    case .extents(let list): (nodes, extents) = ([], list[...])
+    case .nodes(let list): (nodes, extents) = (list[...], [])
+    }
+  }
+
+  /// The node that begins here.
+  var nodeAhead: Int64? { extents.isEmpty ? nodes.first?.chunk : nil }
+
+  mutating func skipNode() { nodes.removeFirst() }
+
+  /// What begins here; nil at the end.
+  mutating func head(_ storage: any ChunkStorage) throws -> Extent? {
+    while extents.isEmpty, let node = nodes.popFirst() {
+      extents = try StoredContent.decodeNode(storage.chunk(node.chunk))[...]
+    }
+    return extents.first
+  }
+
+  mutating func drop(_ count: Int64) {
+    guard let first = extents.first else { return }
+    if first.length > count {
+      extents[extents.startIndex] = first.dropping(first: count)
+    } else {
+      extents.removeFirst()
     }
   }
 }

@@ -46,11 +46,13 @@ extension Library {
       var paths: [String] = []
       try transaction(.recover) { transaction in
         try recoverParents(of: row, transaction)
-        var waiting = [row]
-        while let next = waiting.popLast() {
+        var rows: [DeletedRow] = []
+        _ = try gather(row, into: &rows, transaction)
+        for next in rows {
           paths.append(try recover(next, transaction))
-          waiting += try takenAlong(next, transaction)
-          progress(SheafModel.Progress(done: Int64(paths.count), total: Int64(paths.count + waiting.count)))
+          if paths.count % 64 == 0 || paths.count == rows.count {
+            progress(SheafModel.Progress(done: Int64(paths.count), total: Int64(rows.count)))
+          }
         }
       }
       return paths
@@ -67,20 +69,27 @@ extension Library {
   /// Seconds between two deletions of one `rm -r` at most.
   private static let sweepGap: Int64 = 10
 
-  /// What was deleted from a folder together with it: one deletion after the other, up to its own.
-  private func takenAlong(_ folder: DeletedRow, _ transaction: StoreTransaction) throws -> [DeletedRow] {
-    var latest = folder.time
-    var rows: [DeletedRow] = []
+  /// Gathers a deleted item and what was deleted from it together with it, each folder before what is in it: one
+  /// deletion after the other, up to its own. Returns the time of the first.
+  private func gather(
+    _ folder: DeletedRow, into rows: inout [DeletedRow], _ transaction: StoreTransaction
+  ) throws -> Timestamp {
+    rows.append(folder)
+    var earliest = folder.time
     var names: Set<[UInt8]> = []
     for row in try transaction.deleted(from: folder.ino) {
-      guard row.time <= folder.time, latest.seconds - row.time.seconds <= Self.sweepGap else { break }
-      latest = row.time
-      if names.insert(row.name).inserted { rows.append(row) }
+      guard row.time <= folder.time, earliest.seconds - row.time.seconds <= Self.sweepGap else { break }
+      // What one of the same name took away before it does not come along.
+      guard names.insert(row.name).inserted else {
+        earliest = min(earliest, row.time)
+        continue
+      }
+      earliest = min(earliest, try gather(row, into: &rows, transaction))
     }
-    return rows
+    return earliest
   }
 
-  private func recover(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> String {
+  func recover(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> String {
     let time = clock()
     guard var inode = try transaction.inode(row.ino), var folder = try transaction.inode(row.parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
@@ -110,8 +119,12 @@ extension Library {
       tell(.entry(parent: row.parent, name: name), from: 0)
     }
     // The paths below a folder that is recovered in this transaction are read through its row.
-    if final.mode & S_IFMT == S_IFDIR, let cached = inodes[final.ino] { cached.row = final }
-    if let cached = inodes[finalFolder.ino] { cached.row = finalFolder }
+    for row in [final, finalFolder] where row.mode & S_IFMT == S_IFDIR {
+      guard let cached = inodes[row.ino] else { continue }
+      let before = cached.row
+      whenFailed { cached.row = before }
+      cached.row = row
+    }
     return try mountPath(row.parent, name)
   }
 
@@ -156,7 +169,18 @@ extension Library {
       }
     }
     _ = try sweep()
-    try store.shrink()
+    try shrink()
+  }
+
+  /// Gives freed space back to the disk, as far as it has room for the work.
+  private func shrink() throws {
+    do {
+      try store.shrink()
+    } catch {
+      guard error.kind == .noSpace else { throw error }
+      // Freed it is all the same: its room in the file is there for what comes next.
+      log.warning("the library could not be shrunk", metadata: ["error": "\(error)"])
+    }
   }
 
   private func purgeItem(_ path: ItemPath) throws {
@@ -206,12 +230,24 @@ extension Library {
         owner: inode.row.owner, thread: 0, opens: false, transaction)
     }
     try erase(inode, transaction)
+    letGo(inode)
   }
 
   /// Erases a deleted inode and all that was deleted from it.
   func eraseDeleted(_ row: DeletedRow, _ transaction: StoreTransaction) throws {
     for child in try transaction.deleted(from: row.ino) { try eraseDeleted(child, transaction) }
     try transaction.removeDeleted(row.ino)
-    try erase(inode(row.ino), transaction)
+    let inode = try inode(row.ino)
+    try erase(inode, transaction)
+    letGo(inode)
+  }
+
+  /// Forgets an erased inode that nobody has open, and with it the contents that would hold its chunks.
+  private func letGo(_ inode: Inode) {
+    whenCommitted { [self] in
+      guard inode.openCount == 0 else { return }
+      inode.working = nil
+      inodes[inode.ino] = nil
+    }
   }
 }

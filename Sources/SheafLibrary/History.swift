@@ -32,21 +32,18 @@ extension Library {
   package func readVersion(
     _ path: ItemPath, number: Int64?, into sink: (UnsafeRawBufferPointer) throws -> Void
   ) throws {
-    let content: StoredContent = try locked {
+    let reader = try locked {
       let (inode, item) = try document(path)
       if inode.session != nil { try cut(inode, cause: .autosave) }
       // Chunks of an open version must outlast its renewal while they are read.
       shareChunks(of: inode)
-      guard let number else { return inode.row.content ?? .empty }
-      return try versionRow(item.id, number, path).content
+      guard let number else { return self.reader(of: inode.row.content ?? .empty) }
+      return self.reader(of: try versionRow(item.id, number, path).content)
     }
-    var copy = WorkingCopy(content)
     var buffer = [UInt8](repeating: 0, count: 1 << 20)
     var offset: Int64 = 0
-    while offset < copy.size {
-      let count = try buffer.withUnsafeMutableBytes { bytes in
-        try locked { try copy.read(at: offset, into: bytes, from: self) }
-      }
+    while true {
+      let count = try buffer.withUnsafeMutableBytes { try read(reader, at: offset, into: $0) }
       guard count > 0 else { break }
       try buffer.withUnsafeBytes { try sink(UnsafeRawBufferPointer(rebasing: $0.prefix(count))) }
       offset += Int64(count)
@@ -60,7 +57,7 @@ extension Library {
       try endSession(inode)
       guard var item = try item(of: inode) else { throw SheafError(.notFound, subject: "\(path)") }
       let row = try versionRow(item.id, number, path)
-      guard row.content != inode.row.content else { return nil }
+      guard try !Content.areSame(row.content, inode.row.content ?? .empty, from: self) else { return nil }
       let time = clock()
       let restored = VersionRow(
         item: item.id, number: item.lastVersion + 1, time: time, author: inode.row.owner, size: row.size,

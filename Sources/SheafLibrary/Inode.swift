@@ -21,6 +21,8 @@ final class Inode {
   var isOrphan = false
   /// Whether the access time waits to be stored.
   var hasNewAccessTime = false
+  /// Extended attributes of one without a row.
+  var orphanXattrs: [[UInt8]: [UInt8]] = [:]
   /// Whether it is known to have no extended attribute: the kernel asks for one before every write.
   var hasNoXattrs = false
   var used: UInt64 = 0

@@ -45,17 +45,25 @@ package final class Library: @unchecked Sendable {
   private var useCount: UInt64 = 0
   private var current: StoreTransaction?
   private var afterCommit: [() -> Void] = []
+  private var afterFailure: [() -> Void] = []
   private var changes: [(door: Int, change: LibraryChange)] = []
   private var observers: [Int: @Sendable ([LibraryChange]) -> Void] = [:]
   /// Chunks stored by the transaction that is running.
-  var storedNow: [Int64] = []
+  var storedNow: Set<Int64> = []
   /// The session whose version alone holds a chunk, so that a renewal can free it.
   var chunkOwners: [Int64: Int64] = [:]
   /// Chunks that a running sweep must spare; nil while none runs.
   var sweepSpares: Set<Int64>?
+  /// Held by the one sweep that runs; taken before the lock.
+  let sweeping = Mutex<Void>(())
+  /// Versions that someone reads, whose chunks outlast them.
+  var versionReaders: [ObjectIdentifier: WeakReader] = [:]
 
   /// Inodes kept in memory that nobody uses.
-  private static let inodeLimit = 16_384
+  static let inodeLimit = 16_384
+  /// Inodes in memory at which those that nobody uses are let go: never less than twice of what stayed last time, so
+  /// that many inodes in use do not have every look-up go through them all.
+  private var evictionLimit = Library.inodeLimit
 
   /// Opens the library, making it where there is none, and ends what a crash left open.
   ///
@@ -143,6 +151,10 @@ package final class Library: @unchecked Sendable {
       observers[door] = nil
       return files.filter { $0.value.door == door }.map(\.key)
     }
+    defer {
+      // With the last door, nobody is left who could come back for a file without a name.
+      locked { if observers.isEmpty { inodes = inodes.filter { !$0.value.isOrphan || $0.value.openCount > 0 } } }
+    }
     for handle in handles {
       do {
         try release(handle)
@@ -178,6 +190,7 @@ package final class Library: @unchecked Sendable {
   private func attempt<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws -> Value {
     precondition(current == nil, "transactions do not nest")
     afterCommit = []
+    afterFailure = []
     storedNow = []
     defer { current = nil }
     let numbersBefore = (events: numbers.event, pending: numbers.pending)
@@ -191,10 +204,13 @@ package final class Library: @unchecked Sendable {
       maintenance.wake()
       let actions = afterCommit
       afterCommit = []
+      afterFailure = []
       for action in actions { action() }
       return value
     } catch {
       afterCommit = []
+      for action in afterFailure.reversed() { action() }
+      afterFailure = []
       // Sequence numbers have no gaps.
       numbers.event = numbersBefore.events
       numbers.pending = numbersBefore.pending
@@ -204,6 +220,9 @@ package final class Library: @unchecked Sendable {
 
   /// Has `action` change memory once the running transaction is committed.
   func whenCommitted(_ action: @escaping () -> Void) { afterCommit.append(action) }
+
+  /// Has `action` put memory back if the running transaction fails, for the few places that must change it before.
+  func whenFailed(_ action: @escaping () -> Void) { afterFailure.append(action) }
 
   /// Reads in the running transaction, or outside of one.
   func read<Value>(_ body: (StoreTransaction) throws -> Value) throws -> Value {
@@ -223,6 +242,8 @@ package final class Library: @unchecked Sendable {
       return inode
     }
     guard let row = try read({ try $0.inode(ino) }) else { throw SheafError(.notFound) }
+    // What a transaction reads of its own changes is not so where it fails.
+    if current != nil { whenFailed { [self] in inodes[ino] = nil } }
     return remember(Inode(row))
   }
 
@@ -230,9 +251,10 @@ package final class Library: @unchecked Sendable {
   func remember(_ inode: Inode) -> Inode {
     inode.used = useCount
     inodes[inode.ino] = inode
-    if inodes.count > Self.inodeLimit {
-      let oldest = useCount &- UInt64(Self.inodeLimit / 2)
+    if inodes.count > evictionLimit {
+      let oldest = useCount - min(useCount, UInt64(Self.inodeLimit / 2))
       inodes = inodes.filter { $0.value.isPinned || $0.value.used > oldest }
+      evictionLimit = max(Self.inodeLimit, inodes.count * 2)
     }
     return inode
   }
@@ -242,6 +264,7 @@ package final class Library: @unchecked Sendable {
     guard let id = inode.row.item else { return nil }
     if let item = inode.item, item.id == id { return item }
     let item = try read { try $0.item(id) }
+    if current != nil { whenFailed { inode.item = nil } }
     inode.item = item
     return item
   }
@@ -288,14 +311,16 @@ extension Library: ChunkStorage {
     guard let current else { preconditionFailure("chunks are stored in transactions") }
     let hash = ChunkHash(of: bytes)
     if let id = try current.chunk(hash: hash) {
+      // Referred to twice now, be it by the same document.
       chunkOwners[id] = nil
+      storedNow.remove(id)
       sweepSpares?.insert(id)
       return id
     }
     numbers.chunk += 1
     let id = numbers.chunk
     try current.insertChunk(id, hash: hash, bytes: bytes)
-    storedNow.append(id)
+    storedNow.insert(id)
     sweepSpares?.insert(id)
     return id
   }

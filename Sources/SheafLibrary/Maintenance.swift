@@ -14,7 +14,8 @@ extension Library {
     if !open.isEmpty {
       try transaction(.endSession, freesSpace: true) { transaction in
         for version in open {
-          try transaction.closeVersion(version.item, version.number, cause: .autosave)
+          // Its cause is that of its last renewal: what a close stored is a save, whatever came then.
+          try transaction.closeVersion(version.item, version.number, cause: version.cause)
           guard let item = try transaction.item(version.item), let inode = try transaction.inode(item: version.item)
           else { continue }
           var ended = version

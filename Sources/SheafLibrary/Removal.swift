@@ -124,9 +124,12 @@ extension Library {
 
   /// Removes an inode's own rows: it has no name and is no item any more.
   func detach(_ inode: Inode, _ transaction: StoreTransaction) throws {
+    let xattrs = try transaction.xattrs(inode.ino).map { ($0.name, $0.value) }
     try transaction.deleteInode(inode.ino)
     whenCommitted { [self] in
+      inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)
       shareChunks(of: inode)
+      discardUnsaved(inode)
       load(inode)
       inode.row.nlink = 0
       inode.row.item = nil

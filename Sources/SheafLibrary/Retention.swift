@@ -16,7 +16,7 @@ extension Library {
   /// Thins history by the rules of retention, frees what nothing refers to, and shrinks the file.
   package func compact(progress: (SheafModel.Progress) -> Void) throws -> CompactReport {
     let before = store.fileBytes
-    let thinned = try locked { try thin() }
+    let thinned = try thin()
     progress(SheafModel.Progress(done: 1, total: 3))
     let freed = try sweep()
     progress(SheafModel.Progress(done: 2, total: 3))
@@ -26,12 +26,49 @@ extension Library {
     return CompactReport(versionsThinned: thinned, chunksFreed: freed, bytesFreed: max(0, before - store.fileBytes))
   }
 
-  /// The versions to remove: of each interval the last one stays.
+  /// Versions and deleted items that one transaction of ``thin()`` takes away at most, so that nobody waits long.
+  private static let thinBatch = 500
+
+  /// Removes what retention has passed; returns how many versions.
   private func thin() throws -> Int {
     let time = clock()
+    var removed = 0
+    let surplus = try surplusVersions(at: time)
+    for batch in stride(from: 0, to: surplus.count, by: Self.thinBatch) {
+      removed += try locked {
+        try transaction(.thin, freesSpace: true) { transaction in
+          // One that got a label meanwhile stays.
+          try surplus[batch..<min(batch + Self.thinBatch, surplus.count)].reduce(0) {
+            $0 + (try transaction.thinVersion($1.item, $1.number) ? 1 : 0)
+          }
+        }
+      }
+    }
+    let border = Timestamp(seconds: time.seconds - Self.deletedSeconds)
+    while true {
+      let count = try locked {
+        let old = try read { try $0.deleted(before: border, limit: Self.thinBatch) }
+        guard !old.isEmpty else { return 0 }
+        try transaction(.thin, freesSpace: true) { transaction in
+          for row in old where try transaction.deleted(row.ino) != nil { try eraseDeleted(row, transaction) }
+        }
+        return old.count
+      }
+      if count == 0 { break }
+    }
+    try locked {
+      try transaction(.thin, freesSpace: true) {
+        try $0.dropEvents(before: Timestamp(seconds: time.seconds - Self.eventSeconds))
+      }
+    }
+    return removed
+  }
+
+  /// The versions to remove, found while work goes on: of each interval the last one stays.
+  private func surplusVersions(at time: Timestamp) throws -> [(item: Int64, number: Int64)] {
     var surplus: [(item: Int64, number: Int64)] = []
     var previous: (item: Int64, number: Int64, slot: Int64)?
-    try read { transaction in
+    try store.snapshot { transaction in
       try transaction.thinnableVersions { item, number, made in
         let age = time.seconds - made.seconds
         guard let span = Self.spans.first(where: { age < $0.age }) else {
@@ -48,38 +85,37 @@ extension Library {
         previous = (item, number, slot)
       }
     }
-    let old = try read { try $0.deleted(before: Timestamp(seconds: time.seconds - Self.deletedSeconds), limit: .max) }
-    try transaction(.thin, freesSpace: true) { transaction in
-      for version in surplus { try transaction.deleteVersion(version.item, version.number) }
-      for row in old where try transaction.deleted(row.ino) != nil { try eraseDeleted(row, transaction) }
-      try transaction.dropEvents(before: Timestamp(seconds: time.seconds - Self.eventSeconds))
-    }
-    return surplus.count
+    return surplus
   }
 
-  /// Frees chunks that no version, inode or open file refers to; returns how many.
+  /// Frees chunks that no version, inode, open file or reader of a version refers to; returns how many.
   ///
-  /// What is referred to is found while writing goes on: chunks stored or found again meanwhile are spared.
-  func sweep() throws -> Int {
-    let (limit, inMemory): (Int64, [Int64]) = try locked {
-      guard sweepSpares == nil else {
-        throw SheafError(.busy, subject: "the library", reason: "is being compacted already")
-      }
-      sweepSpares = []
-      return (numbers.chunk, try inodes.values.flatMap { try $0.working?.referredChunks(self) ?? [] })
-    }
+  /// What is referred to is found while writing goes on. Memory and store are looked at in one moment, and whatever is
+  /// referred to later was so then, or was stored or found again meanwhile, which spares it. One sweep runs at a time.
+  func sweep() throws -> Int { try sweeping.withLock { _ in try sweepAlone() } }
+
+  private func sweepAlone() throws -> Int {
     defer { locked { sweepSpares = nil } }
-    var marks = ChunkMarks(limit: limit)
-    for chunk in inMemory { marks.insert(chunk) }
+    var marks = ChunkMarks(limit: 0)
     var dead: [Int64] = []
     try store.snapshot { transaction in
+      let inMemory: [Int64] = try locked {
+        sweepSpares = []
+        // The snapshot's moment is that of its first reading.
+        let limit = max(numbers.chunk, try transaction.highestNumbers().chunk)
+        marks = ChunkMarks(limit: limit)
+        let readers = versionReaders.values.compactMap(\.reader)
+        return try inodes.values.flatMap { try $0.working?.referredChunks(self) ?? [] }
+          + readers.flatMap { try $0.copy.referredChunks(self) }
+      }
+      for chunk in inMemory { marks.insert(chunk) }
       try transaction.contents { content in
         switch content {
         case .extents(let extents): for extent in extents { marks.insert(extent.chunk) }
         case .nodes(let nodes): for node in nodes { try markNode(node.chunk, &marks, transaction) }
         }
       }
-      try transaction.chunkIDs { if $0 <= limit, !marks.contains($0) { dead.append($0) } }
+      try transaction.chunkIDs { if marks.isDead($0) { dead.append($0) } }
     }
     var freed = 0
     for batch in stride(from: 0, to: dead.count, by: 500) {
@@ -118,7 +154,10 @@ private struct ChunkMarks {
     bits[Int(chunk / 64)] |= 1 << UInt64(chunk % 64)
   }
 
-  func contains(_ chunk: Int64) -> Bool { bits[Int(chunk / 64)] & (1 << UInt64(chunk % 64)) != 0 }
+  /// Whether nothing refers to a chunk that was there when the sweep began.
+  func isDead(_ chunk: Int64) -> Bool {
+    (1...max(1, limit)).contains(chunk) && bits[Int(chunk / 64)] & (1 << UInt64(chunk % 64)) == 0
+  }
 
   /// Notes that what a node lists is being marked; false where it was before.
   mutating func expand(_ node: Int64) -> Bool { expanded.insert(node).inserted }

@@ -67,7 +67,17 @@ extension Library {
     }
     try transaction(.save) { transaction in
       var content = try working.flushed(into: self)
-      let stored = try content.stored(in: self)
+      let released = content.released
+      var stored = try content.stored(in: self)
+      if session.number == nil, !isFirst, stored != session.baseContent,
+        try Content.areSame(stored, session.baseContent, from: self)
+      {
+        // The same bytes, cut at other places: what was there stays.
+        stored = session.baseContent
+        content = Content(stored)
+        for chunk in storedNow { try transaction.deleteChunk(chunk) }
+        storedNow = []
+      }
       var row = inode.row
       row.content = stored
       row.size = stored.length
@@ -90,7 +100,7 @@ extension Library {
         if ends, number != nil { try logSave(version, of: changed, inode: row, transaction) }
       }
       try transaction.update(row)
-      let own = try freeReplaced(content.released, session, inode, transaction)
+      let own = try freeReplaced(released, session, inode, transaction)
       whenCommitted { [self, storedNow, item] in
         inode.row.content = stored
         inode.row.size = row.size
@@ -188,10 +198,18 @@ extension Library {
       whenCommitted { [self, storedNow] in
         unsavedBytes -= inode.working?.dirty.count ?? 0
         inode.working?.adopt(content)
+        guard inode.session != nil else { return }
         inode.session?.ownChunks.formUnion(storedNow)
         for chunk in storedNow { chunkOwners[chunk] = inode.ino }
       }
     }
+  }
+
+  /// Forgets what was written to a file that went and that nobody has open.
+  func discardUnsaved(_ inode: Inode) {
+    guard inode.openCount == 0 else { return }
+    unsavedBytes -= inode.working?.dirty.count ?? 0
+    inode.working = nil
   }
 
   /// Cuts what has waited long enough, and ends sessions that last too long; a failure is tried again.
@@ -220,13 +238,22 @@ extension Library {
         }
       } catch {
         log.error("autosave failed", metadata: ["ino": "\(inode.ino)", "error": "\(error)"])
+        if inode.session?.dirtySince != nil { inode.session?.dirtySince = time }
       }
     }
   }
 
-  /// Ends every session, as an unmount does.
+  /// Ends every session, as an unmount does; one that cannot be stored keeps no other from it.
   func endAllSessions() throws {
-    for inode in Array(dirtyInodes.values) { try endSession(inode, cause: inode.writerCount > 0 ? .autosave : .save) }
+    var failure: (any Error)?
+    for inode in Array(dirtyInodes.values) {
+      do {
+        try endSession(inode, cause: inode.writerCount > 0 ? .autosave : .save)
+      } catch {
+        failure = failure ?? error
+      }
+    }
     try settleSessions()
+    if let failure { throw failure }
   }
 }

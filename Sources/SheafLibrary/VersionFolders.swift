@@ -42,8 +42,8 @@ extension Library {
       }
       for row in try read({ try $0.deleted(from: ino) }) {
         if let folder = try deletedFolder(row, taken: used.contains(row.name)) {
-          used.insert(folder.name)
-          folders.append(folder)
+          // Two of one name within a second: the later one stands for both.
+          if used.insert(folder.name).inserted { folders.append(folder) }
         }
       }
       return folders
@@ -136,8 +136,16 @@ extension Library {
       try settleSessions()
       guard let row = try read({ try $0.version(item, number) }) else { throw SheafError(.notFound) }
       if row.isOpen, let ino = try read({ try $0.inode(item: item) })?.ino { shareChunks(of: try inode(ino)) }
-      return VersionReader(content: row.content)
+      return reader(of: row.content)
     }
+  }
+
+  /// A reader of contents whose chunks stay for as long as it does, whatever becomes of the version.
+  func reader(of content: StoredContent) -> VersionReader {
+    if versionReaders.count % 64 == 63 { versionReaders = versionReaders.filter { $0.value.reader != nil } }
+    let reader = VersionReader(content: content)
+    versionReaders[ObjectIdentifier(reader)] = WeakReader(reader: reader)
+    return reader
   }
 
   /// Reads into `buffer` from `offset` of an open version; returns the number of bytes, 0 at the end.
@@ -158,10 +166,15 @@ extension Library {
   }
 
   /// A version that someone reads.
-  // Sendable: `copy` is touched only by `Library.read(_:at:into:)` and the initialiser, the former under the lock.
+  // Sendable: `copy` is touched only by functions of `Library` that hold the lock, and by the initialiser.
   package final class VersionReader: @unchecked Sendable {
-    fileprivate var copy: WorkingCopy
+    var copy: WorkingCopy
 
     fileprivate init(content: StoredContent) { copy = WorkingCopy(content) }
+  }
+
+  /// A reader for as long as someone has it.
+  struct WeakReader {
+    weak var reader: VersionReader?
   }
 }

@@ -88,7 +88,19 @@ struct WorkingCopy {
   /// The first offset at or after `offset` that is data or a hole; nil where there is none before the end.
   mutating func next(hole: Bool, at offset: Int64, from storage: any ChunkStorage) throws -> Int64? {
     var position = offset
-    for (start, extent) in try content.extents(touching: offset..<size, from: storage) {
+    // A group at a time, so that the answer costs what it takes to find it.
+    while position < size {
+      let group = try content.groupExtents(at: position, from: storage)
+      if group.isEmpty { break }
+      if let found = next(hole: hole, from: &position, in: group) { return found }
+    }
+    return nil
+  }
+
+  private func next(
+    hole: Bool, from position: inout Int64, in group: [(start: Int64, extent: Extent)]
+  ) -> Int64? {
+    for (start, extent) in group {
       position = max(position, start)
       let end = start + extent.length
       guard extent.isHole else {

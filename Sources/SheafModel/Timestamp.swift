@@ -79,7 +79,9 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable, CustomStringC
   /// Parses RFC 3339 in UTC (`Z`), with 0 to 9 decimals; nil for anything else.
   package init?(rfc3339 text: String) {
     let bytes = Array(text.utf8)
-    guard bytes.count >= 20, bytes.last == UInt8(ascii: "Z"), bytes[10] == UInt8(ascii: "T") else { return nil }
+    guard bytes.count >= 20, bytes.last == UInt8(ascii: "Z"), bytes[10] == UInt8(ascii: "T"),
+      [4, 7].allSatisfy({ bytes[$0] == UInt8(ascii: "-") }), [13, 16].allSatisfy({ bytes[$0] == UInt8(ascii: ":") })
+    else { return nil }
     func number(_ range: Range<Int>) -> Int64? {
       var value: Int64 = 0
       for byte in bytes[range] {
@@ -106,6 +108,8 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable, CustomStringC
     let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
     let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
     let days = era * 146_097 + dayOfEra - 719_468
+    // A day that its month does not have falls into the next one.
+    guard Self.civil(daysSinceEpoch: days) == (year, month, day) else { return nil }
     self.init(seconds: days * 86_400 + hour * 3600 + minute * 60 + second, nanoseconds: fraction)
   }
 }

@@ -180,9 +180,13 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  /// Access control lists are not kept: programs that ask (vim, sed, install) are told so in the usual way (acl(5)).
+  /// Namespaces of xattr(7) that are kept. Access control lists (`system.`) are not: programs that ask (vim, sed,
+  /// install) are told so in the usual way (acl(5)).
+  private static let namespaces = ["user.", "trusted.", "security."].map { Array($0.utf8) }
+
   private static func checkNamespace(_ name: FileName) throws(Errno) {
-    if name.bytes.starts(with: Array("system.".utf8)) { throw .notSupported }
+    guard let namespace = namespaces.first(where: { name.bytes.starts(with: $0) }) else { throw .notSupported }
+    if name.bytes.count == namespace.count { throw .invalidArgument }
   }
 }
 

@@ -88,8 +88,12 @@ package enum StoredContent: Hashable, Sendable {
     case 0: self = .extents(try Self.decode(&reader))
     case 1:
       var nodes: [ExtentNode] = []
+      var total: Int64 = 0
       while !reader.isAtEnd {
-        nodes.append(ExtentNode(chunk: try reader.next(), length: try reader.next(), data: try reader.next()))
+        let node = ExtentNode(chunk: try reader.next(), length: try reader.next(), data: try reader.next())
+        guard node.chunk > 0, node.length > 0, node.data <= node.length else { throw Self.damaged }
+        total = try Self.sum(total, node.length)
+        nodes.append(node)
       }
       self = .nodes(nodes)
     default: throw Self.damaged
@@ -115,12 +119,21 @@ package enum StoredContent: Hashable, Sendable {
 
   private static func decode(_ reader: inout VarintReader) throws(SheafError) -> [Extent] {
     var extents: [Extent] = []
+    var total: Int64 = 0
     while !reader.isAtEnd {
       let extent = Extent(chunk: try reader.next(), offset: try reader.next(), length: try reader.next())
-      guard extent.length > 0 else { throw damaged }
+      guard extent.length > 0, !extent.isHole || extent.offset == 0 else { throw damaged }
+      _ = try sum(extent.offset, extent.length)
+      total = try sum(total, extent.length)
       extents.append(extent)
     }
     return extents
+  }
+
+  private static func sum(_ left: Int64, _ right: Int64) throws(SheafError) -> Int64 {
+    let (sum, overflow) = left.addingReportingOverflow(right)
+    guard !overflow else { throw damaged }
+    return sum
   }
 
   fileprivate static let damaged = SheafError(
@@ -152,6 +165,8 @@ private struct VarintReader {
       guard position < bytes.count, shift < 64 else { throw StoredContent.damaged }
       let byte = bytes[position]
       position += 1
+      // Of the tenth byte one bit is left, which would make the number negative.
+      guard shift < 63 || byte == 0 else { throw StoredContent.damaged }
       value |= UInt64(byte & 0x7F) << shift
       if byte & 0x80 == 0 { break }
       shift += 7

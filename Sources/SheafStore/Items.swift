@@ -115,5 +115,11 @@ extension StoreTransaction {
   package func deleteItem(_ id: Int64) throws {
     try run("DELETE FROM versions WHERE item = ?", [id])
     try run("DELETE FROM items WHERE id = ?", [id])
+    // The highest number is not given again: events go on telling of the item that had it.
+    try run(
+      """
+      INSERT INTO settings (key, value) SELECT 'itemsBefore', ?1 WHERE NOT EXISTS (SELECT 1 FROM items WHERE id > ?1)
+        ON CONFLICT DO UPDATE SET value = max(value, excluded.value)
+      """, [id])
   }
 }

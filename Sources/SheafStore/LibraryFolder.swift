@@ -26,7 +26,7 @@ enum LibraryFolder {
   /// Reads `application_id` and `user_version` from the file's header (SQLite file format, 1.3).
   ///
   /// - Throws: `newerFormat`; `corrupt` for a file that is no library. Nothing is written.
-  static func checkHeader(of path: String) throws(SheafError) {
+  static func checkHeader(of path: String) throws(SheafError) -> Header {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
     // Closing is safe here: SQLite holds no POSIX lock on the file yet that this would drop.
@@ -34,7 +34,7 @@ enum LibraryFolder {
     var header = [UInt8](repeating: 0, count: 100)
     let count = read(descriptor, &header, 100)
     guard count >= 0 else { throw SheafError(systemError: errno, subject: path) }
-    if count == 0 { return }
+    if count == 0 { return .empty }
     func number(at offset: Int) -> Int32 {
       Int32(bitPattern: header[offset..<(offset + 4)].reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
     }
@@ -42,13 +42,21 @@ enum LibraryFolder {
     let application = number(at: 68)
     guard count == 100, header.starts(with: Array("SQLite format 3\0".utf8)),
       application == Schema.applicationID || (application == 0 && version == 0)
-    else { throw SheafError(.corrupt, subject: path, reason: "is not a library of Sheaf", advice: "name another file") }
+    else { throw notALibrary(path) }
     guard version <= Schema.version else {
       throw SheafError(
         .newerFormat, subject: path,
         reason: "was written by a newer version of Sheaf (format \(version), this program knows \(Schema.version))",
         advice: "update Sheaf; the file was not touched")
     }
+    return application == 0 ? .unmarked : .library
+  }
+
+  /// What a file's header tells: nothing yet, a database that may be anybody's, or a library.
+  enum Header { case empty, unmarked, library }
+
+  static func notALibrary(_ path: String) -> SheafError {
+    SheafError(.corrupt, subject: path, reason: "is not a library of Sheaf", advice: "name another file")
   }
 
   /// Makes the names in the folder of `path` durable.

@@ -28,6 +28,9 @@ package final class LibraryLock: Sendable {
 
   deinit { close(descriptor) }
 
+  /// Lets another process have the library.
+  package func release() { flock(descriptor, LOCK_UN) }
+
   /// The process that wrote its id into the lock's file last.
   package static func owner(path: String) -> Int32? {
     (try? String(contentsOfFile: path, encoding: .utf8)).flatMap {

@@ -5,7 +5,12 @@ internal import SheafModel
 /// Brings a library file to the newest format, in one transaction.
 enum Migrator {
   /// Migrates the file that `pool` has open; does nothing for a file of the newest format.
-  static func migrate(_ pool: DatabasePool, path: String, to version: Int32 = Schema.version) throws {
+  ///
+  /// - Parameter migrations: ``Schema/migrations``, but for tests of migrating.
+  static func migrate(
+    _ pool: DatabasePool, path: String, to version: Int32 = Schema.version,
+    migrations: [String] = Schema.migrations
+  ) throws {
     try pool.writeWithoutTransaction { database in
       let present = try Int32.fetchOne(database, sql: "PRAGMA user_version") ?? 0
       guard present <= version else {
@@ -15,7 +20,7 @@ enum Migrator {
       }
       guard present < version else { return }
       try database.inTransaction(.immediate) {
-        for step in Int(present)..<Int(version) { try database.execute(sql: Schema.migrations[step]) }
+        for step in Int(present)..<Int(version) { try database.execute(sql: migrations[step]) }
         if present == 0 {
           try database.execute(
             sql: "INSERT INTO settings (key, value) VALUES ('library', ?), ('hashKey', ?), ('created', ?)",

@@ -27,6 +27,9 @@ package final class Store: Sendable {
   /// Transactions that the last checkpoint took in.
   private let checkpointed = Atomic<Int>(0)
 
+  /// Seconds to wait for another connection.
+  private static let busySeconds = 5
+
   /// Bytes of the log past which ``checkpoint()`` has something to do.
   private static let checkpointThreshold: Int64 = 4 << 20
   /// Bytes of the log past which writers should be held off for a moment.
@@ -39,12 +42,12 @@ package final class Store: Sendable {
     self.path = path
     try LibraryFolder.prepare(for: path)
     lock = try LibraryLock(path: lockPath, library: path)
-    try LibraryFolder.checkHeader(of: path)
+    if try LibraryFolder.checkHeader(of: path) == .unmarked { try Self.refuseStranger(at: path) }
     let (pool, checkpointer) = try Self.storeErrors {
       let pool = try DatabasePool(path: path, configuration: Self.configuration)
       try Migrator.migrate(pool, path: path)
       var configuration = Configuration()
-      configuration.busyMode = .timeout(5)
+      configuration.busyMode = .timeout(TimeInterval(Self.busySeconds))
       configuration.prepareDatabase {
         try $0.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0")
       }
@@ -59,12 +62,27 @@ package final class Store: Sendable {
     reserve.establish()
   }
 
+  /// Refuses a database of another program, which bears no mark as a new library's file does; it is only read.
+  private static func refuseStranger(at path: String) throws(SheafError) {
+    try storeErrors {
+      var configuration = Configuration()
+      configuration.readonly = true
+      let database = try DatabaseQueue(path: path, configuration: configuration)
+      defer { try? database.close() }
+      let isOurs = try database.read {
+        try Int32.fetchOne($0, sql: "PRAGMA application_id") == Schema.applicationID
+          || Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") == 0
+      }
+      guard isOurs else { throw LibraryFolder.notALibrary(path) }
+    }
+  }
+
   deinit { Glibc.close(logDescriptor) }
 
   private static var configuration: Configuration {
     var configuration = Configuration()
     configuration.maximumReaderCount = 3
-    configuration.busyMode = .timeout(5)
+    configuration.busyMode = .timeout(TimeInterval(Self.busySeconds))
     configuration.foreignKeysEnabled = false
     configuration.prepareDatabase { database in
       // Only a file without pages takes it, and setting it again would be a write, which readers may not do.
@@ -72,12 +90,14 @@ package final class Store: Sendable {
         try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
       }
       // NORMAL: the log is synced before a checkpoint and by sync(), not at each commit; rule 3 needs no more.
+      // FAST: freeing a chunk must not write its pages once more, which a full disk has no room for.
       try database.execute(
         sql: """
           PRAGMA synchronous = NORMAL;
           PRAGMA wal_autocheckpoint = 0;
           PRAGMA journal_size_limit = 16777216;
           PRAGMA cache_size = -16384;
+          PRAGMA secure_delete = FAST;
           PRAGMA temp_store = MEMORY;
           """)
     }
@@ -150,11 +170,26 @@ package final class Store: Sendable {
     let target = committed.load(ordering: .acquiring)
     guard logBytes > Self.checkpointThreshold, checkpointed.load(ordering: .relaxed) < target else { return }
     try Faults.pass(.checkpoint)
-    try Self.storeErrors { try checkpointer.writeWithoutTransaction { _ = try $0.checkpoint(.passive) } }
+    guard try copyLog() else { return }
     checkpointed.store(target, ordering: .relaxed)
   }
 
-  /// Makes everything durable, leaves one file without a log, and closes the connections.
+  /// A passive checkpoint; false where another one is running, which does the work.
+  @discardableResult
+  private func copyLog() throws(SheafError) -> Bool {
+    try Self.storeErrors {
+      try checkpointer.writeWithoutTransaction { database in
+        do {
+          _ = try database.checkpoint(.passive)
+          return true
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+          return false
+        }
+      }
+    }
+  }
+
+  /// Makes everything durable, leaves one file without a log, closes the connections and lets go of the lock.
   package func close() throws(SheafError) {
     try sync()
     try Self.storeErrors {
@@ -162,6 +197,7 @@ package final class Store: Sendable {
       pool.writeWithoutTransaction { _ = try? $0.checkpoint(.truncate) }
       try pool.close()
     }
+    lock.release()
   }
 
   // MARK: - Whole-file work
@@ -173,19 +209,31 @@ package final class Store: Sendable {
     }.filter { $0 != "ok" }.map { "SQLite: \($0)" }
   }
 
-  /// Gives free pages back to the disk.
+  /// Pages that one step of ``shrink()`` moves: writers wait that long at most, and a full disk needs that much log.
+  private static let shrinkPages = 128
+
+  /// Gives free pages back to the disk, some at a time.
   package func shrink() throws(SheafError) {
     try Faults.pass(.shrink)
+    while try shrinkSome() {
+      try copyLog()
+    }
+    pool.writeWithoutTransaction { database in
+      // Emptied only where no reader is in the way: writers would wait for it as long as this does.
+      try? database.execute(sql: "PRAGMA busy_timeout = 0")
+      _ = try? database.checkpoint(.truncate)
+      try? database.execute(sql: "PRAGMA busy_timeout = \(Self.busySeconds * 1000)")
+    }
+  }
+
+  /// Gives some free pages back; says whether there may be more.
+  private func shrinkSome() throws(SheafError) -> Bool {
     try Self.storeErrors {
       try pool.writeWithoutTransaction { database in
-        while try Int.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0 > 0 {
-          // Some pages at a time, so that a full disk needs little log.
-          let before = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
-          _ = try Row.fetchAll(database, sql: "PRAGMA incremental_vacuum(2000)")
-          if try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0 >= before { break }
-          _ = try? database.checkpoint(.truncate)
-        }
-        _ = try? database.checkpoint(.truncate)
+        guard try Int.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0 > 0 else { return false }
+        let before = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
+        _ = try Row.fetchAll(database, sql: "PRAGMA incremental_vacuum(\(Self.shrinkPages))")
+        return try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0 < before
       }
     }
   }

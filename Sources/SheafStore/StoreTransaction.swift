@@ -84,7 +84,8 @@ extension StoreTransaction {
   package func highestNumbers() throws -> (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64) {
     func highest(_ sql: String) throws -> Int64 { try first(sql, []) { ($0[0] as Int64?) ?? 0 } ?? 0 }
     return (
-      try highest("SELECT max(ino) FROM inodes"), try highest("SELECT max(id) FROM items"),
+      try highest("SELECT max(ino) FROM inodes"),
+      try max(highest("SELECT max(id) FROM items"), numberSetting("itemsBefore") ?? 0),
       try highest("SELECT max(id) FROM chunks"),
       try max(highest("SELECT max(sequence) FROM events"), numberSetting("eventsBefore") ?? 0),
       try highest("SELECT max(id) FROM pending_events")

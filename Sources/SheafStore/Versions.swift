@@ -120,6 +120,16 @@ extension StoreTransaction {
     try run("DELETE FROM versions WHERE item = ? AND number = ?", [item, number])
   }
 
+  /// Removes a version that is neither current nor labelled nor open; says whether it was.
+  package func thinVersion(_ item: Int64, _ number: Int64) throws -> Bool {
+    try run(
+      """
+      DELETE FROM versions WHERE item = ?1 AND number = ?2 AND label IS NULL AND open = 0
+        AND number <> (SELECT version FROM items WHERE id = ?1)
+      """, [item, number])
+    return changes > 0
+  }
+
   /// Moves the versions of `source` behind those of `target`, for a document that took another's place.
   package func moveVersions(from source: Int64, to target: Int64, addingToNumbers shift: Int64) throws {
     try run(

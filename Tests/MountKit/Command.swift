@@ -25,13 +25,15 @@ public struct Command: Sendable {
     self.limit = limit
   }
 
-  /// A script for `bash`, which ends at its first failure.
+  /// A script for `bash`, which ends at its first failure. As at a prompt, each program in it is a process of its own:
+  /// `bash -c` would become the last one.
   public static func shell(
     _ script: String, as user: TestUser? = nil, in folder: String? = nil, environment: [String: String?] = [:],
     limit: Duration = .seconds(60)
   ) -> Command {
     Command(
-      ["/bin/bash", "-euo", "pipefail", "-c", script], as: user, in: folder, environment: environment, limit: limit)
+      ["/bin/bash", "-euo", "pipefail", "-c", script + "\n:"], as: user, in: folder, environment: environment,
+      limit: limit)
   }
 
   /// What a program did.
@@ -81,11 +83,14 @@ public struct Command: Sendable {
 
   /// Starts the program with pipes for its three streams.
   func start() throws -> RunningCommand {
-    let words = (user?.prefix ?? []) + arguments
+    // A user's mount may be closed to whoever starts this: the user's own shell goes there.
+    let going = user == nil ? nil : folder
+    let words =
+      (user?.prefix ?? []) + (going.map { ["sh", "-c", "cd \"$0\" && exec \"$@\"", $0] } ?? []) + arguments
     var variables = ProcessInfo.processInfo.environment
     if let user { variables.merge(user.environment) { _, new in new } }
     for (name, value) in environment { variables[name] = value }
-    return try RunningCommand(words, variables.map { "\($0)=\($1)" }, folder: folder)
+    return try RunningCommand(words, variables.map { "\($0)=\($1)" }, folder: going == nil ? folder : nil)
   }
 }
 

@@ -5,6 +5,7 @@ import Glibc
 func runDifferential(subject: String, oracle: String, seed: UInt64, steps: Int) -> Int32 {
   print("seed \(seed), \(steps) steps")
   var round = 0
+  var seen: [AllowedDeviation: Int] = [:]
 
   // Runs the steps in new folders; the difference, or nil.
   func attempt(_ operations: [Operation]) throws -> Difference? {
@@ -22,9 +23,7 @@ func runDifferential(subject: String, oracle: String, seed: UInt64, steps: Int) 
     do {
       try operations.count > 2000 ? run.run(steps: operations.count) : run.replay(operations)
       try run.closeAll()
-      print(
-        "deviations asked for: \(run.seen.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key) \($0.value)" })"
-      )
+      seen = run.seen
       return nil
     } catch let difference as Difference {
       try? run.closeAll()
@@ -35,7 +34,8 @@ func runDifferential(subject: String, oracle: String, seed: UInt64, steps: Int) 
   do {
     let operations = Differential.operations(seed: seed, steps: steps)
     guard let difference = try attempt(operations) else {
-      print("no difference")
+      let deviations = seen.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key) \($0.value)" }
+      print("no difference; deviations asked for: \(deviations.joined(separator: ", "))")
       return 0
     }
     print(difference)

@@ -90,8 +90,8 @@ public enum Deed: Hashable, Codable, Sendable {
     case .rmdir(let name): try done(Glibc.rmdir("\(folder)/\(name)"))
     case .symlink(let target, let name): try done(Glibc.symlink(target, "\(folder)/\(name)"))
     case .chmod(let name, let mode): try done(Glibc.chmod("\(folder)/\(name)", mode))
-    case .mark(let name, let value): try PlainMark.set("\(folder)/\(name)", value)
-    case .unmark(let name): try PlainMark.remove("\(folder)/\(name)")
+    case .mark(let name, let value): try Attributes.set("\(folder)/\(name)", value)
+    case .unmark(let name): try Attributes.remove("\(folder)/\(name)")
     case .touch(let name, let seconds):
       let time = timespec(tv_sec: seconds, tv_nsec: 5)
       try done(utimensat(AT_FDCWD, "\(folder)/\(name)", [time, time], 0))

@@ -50,10 +50,10 @@ public struct FoundTree: Sendable {
       case S_IFLNK:
         nodes[name] = Node(
           text: "a link to \(try FileManager.default.destinationOfSymbolicLink(atPath: path))", time: nil)
-      case S_IFDIR: nodes[name] = Node(text: "a folder \(octal(mode)) \(PlainMark.get(path) ?? "-")", time: nil)
+      case S_IFDIR: nodes[name] = Node(text: "a folder \(octal(mode)) \(Attributes.get(path) ?? "-")", time: nil)
       default:
         let file = TreeModel.File(
-          bytes: Array(try Data(contentsOf: URL(fileURLWithPath: path))), mode: mode, mark: PlainMark.get(path))
+          bytes: Array(try Data(contentsOf: URL(fileURLWithPath: path))), mode: mode, mark: Attributes.get(path))
         let text = FoundTree.describe(file, links: Int(status.st_nlink))
         nodes[name] = Node(text: text, time: status.st_mtim.tv_sec)
       }

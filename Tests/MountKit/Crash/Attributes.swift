@@ -2,8 +2,8 @@ import CTestSystem
 import ConformanceKit
 import Glibc
 
-/// The extended attribute `user.mark`.
-enum PlainMark {
+/// Extended attributes that tests set and ask for by calls of their own: `user.mark` above all.
+public enum Attributes {
   static func set(_ path: String, _ value: String) throws(Errno) {
     let bytes = Array(value.utf8)
     guard setxattr(path, "user.mark", bytes, bytes.count, 0) == 0 else { throw Errno(errno, "setxattr \(path)") }
@@ -11,6 +11,13 @@ enum PlainMark {
 
   static func remove(_ path: String) throws(Errno) {
     guard removexattr(path, "user.mark") == 0 else { throw Errno(errno, "removexattr \(path)") }
+  }
+
+  /// `user.sheaf.state` of an open document.
+  public static func state(_ file: Int32) -> String? {
+    var buffer = [UInt8](repeating: 0, count: 256)
+    let count = fgetxattr(file, "user.sheaf.state", &buffer, buffer.count)
+    return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
   }
 
   /// Nil where there is none.

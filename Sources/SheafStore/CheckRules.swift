@@ -1,0 +1,266 @@
+/// The consistency rules of docs/FORMAT.md that `sheaf check` verifies by queries, each of which finds what breaks it.
+enum CheckRules {
+  static let library = "the library has an id"
+  static let hashKey = "the order of names has a key"
+  static let entryHash = "an entry lies where its name puts it"
+  static let handle = "an account's handle is one"
+
+  /// Every rule by name: those of ``queries``, and those that SQL cannot say.
+  static let names = queries.map(\.rule) + [library, hashKey, entryHash, handle]
+
+  static let queries: [(rule: String, sql: String)] =
+    entries + inodes + items + versions + accounts + deleted + shares + events
+
+  private static let entries: [(rule: String, sql: String)] = [
+    (
+      "an entry names an inode",
+      "SELECT parent, ino FROM entries e WHERE NOT EXISTS (SELECT 1 FROM inodes WHERE ino = e.ino)"
+    ),
+    (
+      "an entry lies in a folder that has a name",
+      """
+      SELECT e.parent, e.ino FROM entries e LEFT JOIN inodes p ON p.ino = e.parent
+      WHERE p.ino IS NULL OR p.mode & 61440 <> 16384 OR p.nlink = 0
+      """
+    ),
+    (
+      "a name is one that a file can have",
+      """
+      SELECT parent, ino FROM entries WHERE length(name) NOT BETWEEN 1 AND 255 OR instr(name, x'00') OR instr(name, x'2F')
+        OR name IN (x'2E', x'2E2E', CAST('.versions' AS BLOB))
+      """
+    ),
+    (
+      "a folder has one name",
+      """
+      SELECT e.ino, count(*) FROM entries e JOIN inodes i ON i.ino = e.ino WHERE i.mode & 61440 = 16384
+      GROUP BY e.ino HAVING count(*) > 1
+      """
+    ),
+    (
+      "an inode has one oldest name",
+      "SELECT ino, count(*) FROM entries WHERE extra = 0 GROUP BY ino HAVING count(*) > 1"
+    ),
+  ]
+
+  private static let inodes: [(rule: String, sql: String)] = [
+    (
+      "a file's link count is its number of names",
+      """
+      SELECT i.ino, i.nlink FROM inodes i LEFT JOIN (SELECT ino, count(*) AS n FROM entries GROUP BY ino) e ON e.ino = i.ino
+      WHERE i.mode & 61440 <> 16384 AND i.nlink <> coalesce(e.n, 0)
+      """
+    ),
+    (
+      "a folder's link count is two and its folders",
+      """
+      SELECT i.ino, i.nlink FROM inodes i LEFT JOIN (
+        SELECT e.parent AS ino, count(*) AS n FROM entries e JOIN inodes c ON c.ino = e.ino
+        WHERE c.mode & 61440 = 16384 GROUP BY e.parent) f ON f.ino = i.ino
+      WHERE i.mode & 61440 = 16384 AND i.nlink > 0 AND i.nlink <> 2 + coalesce(f.n, 0)
+      """
+    ),
+    (
+      "a named inode's oldest name is an entry",
+      """
+      SELECT i.ino, i.parent FROM inodes i WHERE i.nlink > 0 AND i.parent > 0 AND NOT EXISTS (
+        SELECT 1 FROM entries e WHERE e.parent = i.parent AND e.name = i.name AND e.ino = i.ino AND e.extra = 0)
+      """
+    ),
+    (
+      "an inode without a name is among the deleted",
+      "SELECT ino, nlink FROM inodes i WHERE (nlink = 0) <> EXISTS (SELECT 1 FROM deleted d WHERE d.ino = i.ino)"
+    ),
+    (
+      "a folder leads up to an account's Documents",
+      """
+      WITH RECURSIVE reached (ino) AS (
+        SELECT documents FROM accounts UNION
+        SELECT e.ino FROM reached r JOIN entries e ON e.parent = r.ino JOIN inodes i ON i.ino = e.ino
+        WHERE i.mode & 61440 = 16384)
+      SELECT ino, parent FROM inodes WHERE mode & 61440 = 16384 AND nlink > 0 AND ino NOT IN (SELECT ino FROM reached)
+      """
+    ),
+    (
+      "an inode's owner is an account",
+      "SELECT ino, owner FROM inodes i WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = i.owner)"
+    ),
+    (
+      "an inode belongs to its folder's owner",
+      "SELECT i.ino, i.owner FROM inodes i JOIN inodes p ON p.ino = i.parent WHERE i.owner <> p.owner"
+    ),
+    (
+      "a regular file has contents, and nothing else has",
+      "SELECT ino, mode FROM inodes WHERE (mode & 61440 = 32768) <> (content IS NOT NULL)"
+    ),
+    (
+      "a symbolic link has a target as long as its size, and nothing else has one",
+      """
+      SELECT ino, mode FROM inodes WHERE (mode & 61440 = 40960) <> (target IS NOT NULL)
+        OR target IS NOT NULL AND length(target) <> size
+      """
+    ),
+    (
+      "an attribute belongs to an inode",
+      "SELECT ino, 0 FROM xattrs x WHERE NOT EXISTS (SELECT 1 FROM inodes WHERE ino = x.ino)"
+    ),
+    (
+      "an attribute's name has a namespace and is not a computed one",
+      """
+      SELECT ino, length(name) FROM xattrs WHERE length(name) > 255 OR instr(name, x'00')
+        OR instr(substr(name, 2), x'2E') = 0 OR substr(name, 1, 11) = CAST('user.sheaf.' AS BLOB)
+      """
+    ),
+  ]
+
+  private static let items: [(rule: String, sql: String)] = [
+    (
+      "an inode's item exists",
+      "SELECT ino, item FROM inodes i WHERE item IS NOT NULL AND NOT EXISTS (SELECT 1 FROM items WHERE id = i.item)"
+    ),
+    ("an item is an inode", "SELECT id, kind FROM items t WHERE NOT EXISTS (SELECT 1 FROM inodes WHERE item = t.id)"),
+    (
+      "documents, folders and symbolic links are items, and nothing else is",
+      "SELECT ino, mode FROM inodes WHERE (mode & 61440 IN (32768, 16384, 40960)) <> (item IS NOT NULL)"
+    ),
+    (
+      "an item's kind is its inode's",
+      """
+      SELECT i.ino, t.kind FROM inodes i JOIN items t ON t.id = i.item
+      WHERE t.kind <> CASE i.mode & 61440 WHEN 32768 THEN 1 WHEN 16384 THEN 2 WHEN 40960 THEN 3 ELSE 0 END
+      """
+    ),
+    (
+      "an item's owner is its inode's",
+      "SELECT i.ino, t.id FROM inodes i JOIN items t ON t.id = i.item WHERE t.owner <> i.owner"
+    ),
+  ]
+
+  private static let versions: [(rule: String, sql: String)] = [
+    (
+      "a version belongs to an item",
+      "SELECT item, number FROM versions v WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = v.item)"
+    ),
+    (
+      "an item's current version exists",
+      """
+      SELECT id, version FROM items t WHERE version > 0
+        AND NOT EXISTS (SELECT 1 FROM versions WHERE item = t.id AND number = t.version)
+      """
+    ),
+    (
+      "an item without a current version has none",
+      "SELECT id, version FROM items t WHERE version = 0 AND EXISTS (SELECT 1 FROM versions WHERE item = t.id)"
+    ),
+    (
+      "a document's contents are those of its current version",
+      """
+      SELECT i.ino, t.version FROM inodes i JOIN items t ON t.id = i.item
+        JOIN versions v ON v.item = t.id AND v.number = t.version WHERE v.content <> i.content
+      """
+    ),
+    (
+      "no version is above the item's last",
+      "SELECT v.item, v.number FROM versions v JOIN items t ON t.id = v.item WHERE v.number > t.last_version"
+    ),
+    (
+      "only a current version is open",
+      "SELECT v.item, v.number FROM versions v JOIN items t ON t.id = v.item WHERE v.open = 1 AND v.number <> t.version"
+    ),
+    ("a version's base is an earlier one", "SELECT item, number FROM versions WHERE base NOT BETWEEN 1 AND number - 1"),
+    (
+      "a version's author is an account",
+      "SELECT item, number FROM versions v WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = v.author)"
+    ),
+    (
+      "a label is unique in its document",
+      "SELECT item, count(*) FROM versions WHERE label IS NOT NULL GROUP BY item, label HAVING count(*) > 1"
+    ),
+  ]
+
+  private static let accounts: [(rule: String, sql: String)] = [
+    (
+      "an account's Documents is a folder of its own",
+      """
+      SELECT id, documents FROM accounts a WHERE NOT EXISTS (
+        SELECT 1 FROM inodes WHERE ino = a.documents AND parent = 0 AND owner = a.id AND mode & 61440 = 16384)
+      """
+    ),
+    (
+      "only an account's Documents has no folder above it",
+      "SELECT ino, owner FROM inodes i WHERE parent = 0 AND NOT EXISTS (SELECT 1 FROM accounts WHERE documents = i.ino)"
+    ),
+  ]
+
+  private static let deleted: [(rule: String, sql: String)] = [
+    (
+      "what is deleted is an inode",
+      "SELECT ino, parent FROM deleted d WHERE NOT EXISTS (SELECT 1 FROM inodes WHERE ino = d.ino)"
+    ),
+    (
+      "what is deleted was in a folder that can come back",
+      """
+      SELECT ino, parent FROM deleted d
+      WHERE NOT EXISTS (SELECT 1 FROM inodes WHERE ino = d.parent AND mode & 61440 = 16384)
+      """
+    ),
+    (
+      "a deleted name is one that a file can have",
+      """
+      SELECT ino, parent FROM deleted WHERE length(name) NOT BETWEEN 1 AND 255 OR instr(name, x'00') OR instr(name, x'2F')
+        OR name IN (x'2E', x'2E2E', CAST('.versions' AS BLOB))
+      """
+    ),
+    (
+      "who deleted is an account",
+      "SELECT ino, actor FROM deleted d WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = d.actor)"
+    ),
+  ]
+
+  private static let shares: [(rule: String, sql: String)] = [
+    (
+      "a share is of an item",
+      "SELECT id, item FROM shares s WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = s.item)"
+    ),
+    (
+      "a participant is in a share",
+      "SELECT share, account FROM participants p WHERE NOT EXISTS (SELECT 1 FROM shares WHERE id = p.share)"
+    ),
+    (
+      "a participant is an account",
+      "SELECT share, account FROM participants p WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.account)"
+    ),
+  ]
+
+  private static let events: [(rule: String, sql: String)] = [
+    (
+      "an event's actor is an account",
+      "SELECT sequence, actor FROM events e WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = e.actor)"
+    ),
+    (
+      "an event has an id and a JSON object",
+      """
+      SELECT sequence, item FROM events
+      WHERE length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
+      """
+    ),
+    (
+      "an event's number is above those that retention dropped",
+      """
+      SELECT sequence, item FROM events
+      WHERE sequence <= coalesce((SELECT value FROM settings WHERE key = 'eventsBefore'), 0)
+      """
+    ),
+    (
+      "an event that is still open is about an item",
+      "SELECT id, item FROM pending_events p WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = p.item)"
+    ),
+    (
+      "an event that is still open has an actor, an id and a JSON object",
+      """
+      SELECT id, item FROM pending_events p WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.actor)
+        OR length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
+      """
+    ),
+  ]
+}

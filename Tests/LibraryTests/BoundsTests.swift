@@ -1,0 +1,138 @@
+import Foundation
+import Glibc
+import SheafModel
+import SheafStore
+import Synchronization
+import Testing
+
+@testable import SheafLibrary
+
+/// What must stay bounded, and what many threads at once must not break.
+struct BoundsTests {
+  @Test func manyLookupsKeepFewInodes() throws {
+    let fixture = try LibraryFixture()
+    let folder = try fixture.root
+    let count = 200_000
+    // Made by rows: what is tried here is looking up.
+    try fixture.library.store.write(.create) { transaction in
+      var root = try #require(try transaction.inode(folder))
+      for number in 0..<count {
+        let ino = Int64(1_000_000 + number)
+        let name = Array("\(number)".utf8)
+        let item = ItemRow(
+          id: ino, uuid: .timeOrdered(fixture.clock.now), kind: .folder, owner: root.owner, created: fixture.clock.now)
+        try transaction.insert(item)
+        try transaction.insert(
+          InodeRow(
+            ino: ino, item: item.id, owner: root.owner, parent: folder, name: name, mode: S_IFDIR | 0o755, nlink: 2,
+            uid: 0, gid: 0, time: fixture.clock.now))
+        try transaction.insert(
+          EntryRow(parent: folder, hash: fixture.library.nameHash(name), name: name, ino: ino))
+      }
+      root.nlink += Int64(count)
+      try transaction.update(root)
+    }
+    var largest = 0
+    for number in 0..<count {
+      _ = try fixture.library.lookup(folder, Array("\(number)".utf8), .library)
+      if number % 1000 == 0 { largest = max(largest, fixture.library.locked { fixture.library.inodes.count }) }
+    }
+    #expect(largest <= Library.inodeLimit)
+    try fixture.library.close()
+    try? FileManager.default.removeItem(atPath: fixture.folder)
+  }
+
+  @Test func chosenModesDoNotKeepInodes() throws {
+    let fixture = try LibraryFixture()
+    for round in 0..<12 {
+      // Files unpacked from an archive: made, and given their mode.
+      fixture.library.locked {
+        for number in 0..<2000 {
+          let ino = Int64(1_000_000 + round * 2000 + number)
+          let row = InodeRow(
+            ino: ino, item: nil, owner: 1, parent: 16, name: [], mode: S_IFREG | 0o600, nlink: 1, uid: 0, gid: 0,
+            time: fixture.clock.now)
+          fixture.library.remember(Inode(row))
+          fixture.library.identity.born(ino, process: 1, at: fixture.clock.now)
+          fixture.library.identity.choseMode(ino)
+          _ = try? fixture.library.inode(ino)
+        }
+      }
+      fixture.clock.advance(20)
+    }
+    #expect(fixture.library.locked { fixture.library.inodes.count } <= Library.inodeLimit)
+    try fixture.finish()
+  }
+
+  @Test func theChunkCacheKeepsToItsLimit() {
+    var cache = ChunkCache(limit: 1_000_000)
+    for id: Int64 in 0..<1000 {
+      cache.insert(id, [UInt8](repeating: 1, count: 10_000))
+      #expect(cache.value(id) != nil)
+    }
+    #expect((0..<1000).count { cache.value($0) != nil } <= 100)
+    #expect(cache.value(0) == nil)
+  }
+
+  @Test func manyThreadsAtOnce() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    for name in ["x", "y", "z"] { try fixture.mkdir(name) }
+    let failures = Mutex<[String]>([])
+    let seeds = (0..<6).map { _ in random.next() }
+    let threads = seeds.map { seed in
+      Thread {
+        var random = SeededRandom(seed: seed)
+        for _ in 0..<100 {
+          do {
+            try Self.step(fixture, &random)
+          } catch let error as SheafError
+            where [.notFound, .exists, .isDirectory, .notDirectory, .notEmpty, .busy].contains(error.kind)
+          {
+            // Another thread was there first.
+          } catch {
+            failures.withLock { $0.append("\(error)") }
+          }
+        }
+      }
+    }
+    for thread in threads { thread.start() }
+    while threads.contains(where: { !$0.isFinished }) {
+      fixture.clock.advance(1)
+      _ = try fixture.library.sweep()
+      usleep(20_000)
+    }
+    #expect(failures.withLock { $0 } == [], random.note)
+    try fixture.library.locked { try fixture.library.endAllSessions() }
+    #expect(fixture.library.locked { fixture.library.unsavedBytes } == 0, random.note)
+    try fixture.finish()
+  }
+
+  private static func step(_ fixture: LibraryFixture, _ random: inout SeededRandom) throws {
+    func name() -> String {
+      ["x/", "y/", "z/", ""].randomElement(using: &random)! + ["a", "b", "c", "d"].randomElement(using: &random)!
+    }
+    let path = name()
+    switch Int.random(in: 0..<12, using: &random) {
+    case 0..<4:
+      let byte = UInt8.random(in: 1...255, using: &random)
+      try fixture.save(path, [UInt8](repeating: byte, count: Int.random(in: 1...200_000, using: &random)))
+    case 4, 5: try fixture.rename(path, name())
+    case 6: try fixture.unlink(path)
+    case 7:
+      let (parent, last) = try fixture.place(name())
+      if let ino = try fixture.find(path) { _ = try fixture.library.link(ino, parent, last, .library) }
+    case 8:
+      for version in try fixture.versions(path) {
+        var size: Int64 = 0
+        try fixture.library.readVersion(fixture.path(path), number: version.number) { size += Int64($0.count) }
+        if !version.open, size != version.size {
+          throw SheafError(.corrupt, subject: path, reason: "version \(version.number) has \(size) bytes")
+        }
+      }
+    case 9: _ = try fixture.library.recover(fixture.path(path), id: nil) { _ in }
+    case 10: try fixture.library.purge(fixture.path(path), version: nil)
+    default: _ = try fixture.read(path)
+    }
+  }
+}

@@ -1,0 +1,271 @@
+import Foundation
+import GRDB
+import Glibc
+import SheafModel
+import Testing
+
+@testable import SheafLibrary
+@testable import SheafStore
+
+/// Every rule of docs/FORMAT.md: a sound library in which exactly it is broken, and what check says.
+struct CheckTests {
+  /// A way to break a rule. In SQL, `$name` stands for the inode of the sample's entry, `#name` for its item, and
+  /// `@name` for the place of a name in the order of its folder.
+  struct Damage: CustomStringConvertible, Sendable {
+    let rule: String
+    let sql: String
+    /// Other rules that cannot but break with it.
+    var also: [String] = []
+
+    var description: String { rule }
+  }
+
+  private static let secondName = "INSERT INTO entries VALUES ($root, @ghost, CAST('ghost' AS BLOB), $a, 1);"
+  private static let oneMore = "UPDATE inodes SET nlink = nlink + 1 WHERE ino = $a;"
+
+  static let damages: [Damage] = [
+    Damage(
+      rule: "an entry names an inode",
+      sql: "INSERT INTO entries VALUES ($root, @ghost, CAST('ghost' AS BLOB), 999999, 0)"),
+    Damage(
+      rule: "an entry lies in a folder that has a name",
+      sql: oneMore + "INSERT INTO entries VALUES (888888, @ghost, CAST('ghost' AS BLOB), $a, 1)"),
+    Damage(
+      rule: "a name is one that a file can have",
+      sql: oneMore + "INSERT INTO entries VALUES ($root, @.versions, CAST('.versions' AS BLOB), $a, 1)"),
+    Damage(
+      rule: "a folder has one name",
+      sql: """
+        INSERT INTO entries VALUES ($root, @ghost, CAST('ghost' AS BLOB), $g, 1);
+        UPDATE inodes SET nlink = nlink + 1 WHERE ino = $root
+        """),
+    Damage(
+      rule: "an inode has one oldest name",
+      sql: oneMore + secondName + "UPDATE entries SET extra = 0 WHERE ino = $a"),
+    Damage(rule: "a file's link count is its number of names", sql: oneMore),
+    Damage(
+      rule: "a folder's link count is two and its folders", sql: "UPDATE inodes SET nlink = nlink + 1 WHERE ino = $g"),
+    Damage(
+      rule: "a named inode's oldest name is an entry", sql: "UPDATE inodes SET name = x'41' WHERE ino = $a"),
+    Damage(rule: "an inode without a name is among the deleted", sql: "DELETE FROM deleted"),
+    Damage(
+      rule: "a folder leads up to an account's Documents",
+      sql: """
+        UPDATE entries SET parent = $h WHERE ino = $g; UPDATE inodes SET parent = $h WHERE ino = $g;
+        UPDATE inodes SET nlink = nlink - 1 WHERE ino = $root; UPDATE inodes SET nlink = nlink + 1 WHERE ino = $h
+        """),
+    Damage(
+      rule: "an inode's owner is an account", sql: "UPDATE inodes SET owner = 77 WHERE ino = $fifo",
+      also: ["an inode belongs to its folder's owner"]),
+    Damage(
+      rule: "an inode belongs to its folder's owner", sql: "UPDATE inodes SET owner = 2 WHERE ino = $fifo"),
+    Damage(
+      rule: "a regular file has contents, and nothing else has",
+      sql: "UPDATE inodes SET content = x'00' WHERE ino = $fifo"),
+    Damage(
+      rule: "a symbolic link has a target as long as its size, and nothing else has one",
+      sql: "UPDATE inodes SET size = size + 1 WHERE ino = $link"),
+    Damage(
+      rule: "an attribute belongs to an inode", sql: "INSERT INTO xattrs VALUES (999999, CAST('user.x' AS BLOB), x'')"),
+    Damage(
+      rule: "an attribute's name has a namespace and is not a computed one",
+      sql: "INSERT INTO xattrs VALUES ($a, CAST('user.sheaf.id' AS BLOB), x'')"),
+    Damage(
+      rule: "an inode's item exists", sql: "UPDATE inodes SET item = 9999 WHERE ino = $fifo",
+      also: ["documents, folders and symbolic links are items, and nothing else is"]),
+    Damage(
+      rule: "an item is an inode",
+      sql: "INSERT INTO items (id, uuid, kind, owner, created) VALUES (9999, randomblob(16), 1, 1, 0)"),
+    Damage(
+      rule: "documents, folders and symbolic links are items, and nothing else is",
+      sql: "DELETE FROM items WHERE id = #link; UPDATE inodes SET item = NULL WHERE ino = $link"),
+    Damage(rule: "an item's kind is its inode's", sql: "UPDATE items SET kind = 2 WHERE id = #link"),
+    Damage(rule: "an item's owner is its inode's", sql: "UPDATE items SET owner = 2 WHERE id = #g"),
+    Damage(
+      rule: "a version belongs to an item",
+      sql: "INSERT INTO versions VALUES (9999, 1, 0, 1, 0, 1, NULL, NULL, x'00', 0)"),
+    Damage(
+      rule: "an item's current version exists", sql: "DELETE FROM versions WHERE item = #a AND number = 2"),
+    Damage(rule: "an item without a current version has none", sql: "UPDATE items SET version = 0 WHERE id = #a"),
+    Damage(
+      rule: "a document's contents are those of its current version",
+      sql: """
+        UPDATE inodes SET (content, size) = (SELECT content, size FROM versions WHERE item = #a AND number = 1)
+        WHERE ino = $a
+        """),
+    Damage(
+      rule: "no version is above the item's last",
+      sql: "INSERT INTO versions VALUES (#a, 9, 0, 1, 0, 1, NULL, NULL, x'00', 0)"),
+    Damage(rule: "only a current version is open", sql: "UPDATE versions SET open = 1 WHERE item = #a AND number = 1"),
+    Damage(
+      rule: "a version's base is an earlier one", sql: "UPDATE versions SET base = 2 WHERE item = #a AND number = 2"),
+    Damage(
+      rule: "a version's author is an account", sql: "UPDATE versions SET author = 77 WHERE item = #a AND number = 1"),
+    Damage(
+      rule: "a label is unique in its document",
+      sql: "DROP INDEX versions_label; UPDATE versions SET label = 'x' WHERE item = #a"),
+    Damage(
+      rule: "an account's Documents is a folder of its own", sql: "UPDATE accounts SET documents = 9999 WHERE id = 2",
+      also: [
+        "only an account's Documents has no folder above it", "a folder leads up to an account's Documents",
+      ]),
+    Damage(
+      rule: "only an account's Documents has no folder above it",
+      sql: """
+        INSERT INTO inodes (ino, owner, parent, name, mode, nlink, uid, gid, atime, mtime, ctime)
+        VALUES (9999, 1, 0, x'', 4516, 0, 0, 0, 0, 0, 0);
+        INSERT INTO deleted VALUES (9999, $root, x'41', 0, 1)
+        """),
+    Damage(rule: "what is deleted is an inode", sql: "INSERT INTO deleted VALUES (9999, $root, x'41', 0, 1)"),
+    Damage(rule: "what is deleted was in a folder that can come back", sql: "UPDATE deleted SET parent = $a"),
+    Damage(rule: "a deleted name is one that a file can have", sql: "UPDATE deleted SET name = CAST('a/b' AS BLOB)"),
+    Damage(rule: "who deleted is an account", sql: "UPDATE deleted SET actor = 77"),
+    Damage(
+      rule: "a share is of an item",
+      sql: """
+        INSERT INTO shares (id, uuid, item, token, title, created)
+        VALUES (1, randomblob(16), 9999, randomblob(16), '', 0)
+        """),
+    Damage(rule: "a participant is in a share", sql: "INSERT INTO participants VALUES (5, 1, 1, 1, 1, NULL, 0)"),
+    Damage(
+      rule: "a participant is an account",
+      sql: """
+        INSERT INTO shares (id, uuid, item, token, title, created)
+        VALUES (1, randomblob(16), #a, randomblob(16), '', 0);
+        INSERT INTO participants VALUES (1, 77, 1, 1, 1, NULL, 0)
+        """),
+    Damage(rule: "an event's actor is an account", sql: "UPDATE events SET actor = 77 WHERE sequence = 1"),
+    Damage(rule: "an event has an id and a JSON object", sql: "UPDATE events SET data = '[]' WHERE sequence = 1"),
+    Damage(
+      rule: "an event's number is above those that retention dropped",
+      sql: "INSERT INTO settings VALUES ('eventsBefore', 1)"),
+    Damage(
+      rule: "an event that is still open is about an item",
+      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 9999, '{}', 0)"),
+    Damage(
+      rule: "an event that is still open has an actor, an id and a JSON object",
+      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, #a, '{', 0)"),
+    Damage(rule: "the library has an id", sql: "UPDATE settings SET value = 'x' WHERE key = 'library'"),
+    Damage(rule: "the order of names has a key", sql: "DELETE FROM settings WHERE key = 'hashKey'"),
+    Damage(rule: "an entry lies where its name puts it", sql: "UPDATE entries SET hash = hash + 1 WHERE ino = $a"),
+    Damage(rule: "an account's handle is one", sql: "UPDATE accounts SET handle = 'Nobody' WHERE id = 2"),
+  ]
+
+  /// Damage to chunks and lists of extents, with the end of what check says.
+  static let contentDamages: [Damage] = [
+    Damage(rule: ": its number is not positive", sql: "UPDATE chunks SET id = -1 WHERE id = $free"),
+    Damage(rule: ": unknown encoding", sql: "UPDATE chunks SET encoding = 9 WHERE id = $free"),
+    Damage(
+      rule: ": its bytes do not have its hash", sql: "UPDATE chunks SET data = zeroblob(length(data)) WHERE id = $free"),
+    Damage(rule: ": its size is wrong", sql: "UPDATE chunks SET size = size + 1 WHERE id = $free"),
+    Damage(rule: " is missing", sql: "DELETE FROM chunks WHERE id = $chunk"),
+    Damage(
+      rule: " is too short",
+      sql: "UPDATE versions SET content = $long, size = size + 1 WHERE item = #a AND number = 1"),
+    Damage(
+      rule: ": its list of extents is damaged",
+      sql: "UPDATE versions SET content = x'09' WHERE item = #a AND number = 1"),
+    Damage(
+      rule: ": its size is not that of its contents",
+      sql: "UPDATE versions SET size = size + 1 WHERE item = #a AND number = 1"),
+    Damage(rule: ": is missing or damaged", sql: "DELETE FROM chunks WHERE id = $node"),
+    Damage(
+      rule: ": its length is wrong",
+      sql: """
+        UPDATE versions SET content = $wrong, size = size + 1 WHERE item = #sparse;
+        UPDATE inodes SET content = $wrong, size = size + 1 WHERE ino = $sparse
+        """),
+  ]
+
+  /// A closed library with something of everything; the words of the SQL with what they stand for.
+  private func sample(_ folder: String) throws -> (path: String, words: [String: String]) {
+    let fixture = try LibraryFixture(at: folder + "/library.sqlite")
+    var random = SeededRandom()
+    _ = try fixture.library.addAccount(AccountHandle("bob@example.com"), name: nil)
+    let long = random.bytes(50_000)
+    try fixture.save("a", long)
+    try fixture.save("a", "current")
+    try fixture.save("deleted", "deleted")
+    try fixture.unlink("deleted")
+    for name in ["g", "g/h"] { try fixture.mkdir(name) }
+    let root = try fixture.root
+    _ = try fixture.library.make(.symbolicLink(target: Array("a".utf8)), root, Array("link".utf8), mode: 0, .library)
+    _ = try fixture.library.make(.special(type: S_IFIFO, rdev: 0), root, Array("fifo".utf8), mode: 0o600, .library)
+    try fixture.library.setXattr(fixture.ino("a"), Array("user.x".utf8), [1], .set, .library)
+    let sparse = try fixture.open("sparse", O_RDWR | O_CREAT)
+    for place in 0..<80 { try fixture.write(sparse, [UInt8(place + 1)], at: Int64(place) * 8192) }
+    try fixture.close(sparse)
+
+    var words = ["$root": "\(root)"]
+    for (word, path) in ["a": "a", "g": "g", "h": "g/h", "link": "link", "fifo": "fifo", "sparse": "sparse"] {
+      let ino = try fixture.ino(path)
+      words["$\(word)"] = "\(ino)"
+      words["#\(word)"] = "\(try fixture.library.locked { try fixture.library.inode(ino).row.item } ?? 0)"
+    }
+    for name in ["ghost", ".versions"] { words["@\(name)"] = "\(fixture.library.nameHash(Array(name.utf8)))" }
+    let item = try #require(words["#a"].flatMap { Int64($0) })
+    let first = try #require(try fixture.library.store.read { try $0.version(item, 1) })
+    guard case .extents(let extents) = first.content, let extent = extents.first else {
+      throw CocoaError(.featureUnsupported)
+    }
+    words["$chunk"] = "\(extent.chunk)"
+    let longer = StoredContent.extents([Extent(chunk: extent.chunk, length: extent.length + 1)])
+    words["$long"] = "x'\(longer.encoded.map { String(format: "%02x", $0) }.joined())'"
+    let sparseIno = try fixture.ino("sparse")
+    guard case .nodes(let nodes) = try fixture.library.locked({ try fixture.library.inode(sparseIno).row.content }),
+      let node = nodes.first
+    else { throw CocoaError(.featureUnsupported) }
+    words["$node"] = "\(node.chunk)"
+    let wrong = StoredContent.nodes([ExtentNode(chunk: node.chunk, length: node.length + 1, data: node.data)])
+    words["$wrong"] = "x'\(wrong.encoded.map { String(format: "%02x", $0) }.joined())'"
+    // A chunk that nothing refers to is no damage, and lies there for the next sweep.
+    let free = try fixture.library.locked {
+      try fixture.library.transaction(.spill) { _ in
+        try [UInt8](repeating: 3, count: 100).withUnsafeBytes { try fixture.library.store($0) }
+      }
+    }
+    words["$free"] = "\(free)"
+    try fixture.library.close()
+    try? FileManager.default.removeItem(atPath: fixture.folder)
+    return (fixture.path, words)
+  }
+
+  private func problems(after sql: String) throws -> [String] {
+    var found: [String] = []
+    try withLibraryFolder { folder in
+      let (path, words) = try sample(folder)
+      var sql = sql
+      for (word, value) in words.sorted(by: { $0.key.count > $1.key.count }) {
+        sql = sql.replacingOccurrences(of: word, with: value)
+      }
+      let queue = try DatabaseQueue(path: path)
+      try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA foreign_keys = OFF; \(sql)") }
+      try queue.close()
+      let store = try Store(path: path, lockPath: path + "-lock")
+      #expect(try store.integrityProblems() == [])
+      found = try store.read { try $0.check { _ in } }.problems
+      try store.close()
+    }
+    return found
+  }
+
+  @Test func aSoundLibraryHasNoProblems() throws { #expect(try problems(after: "SELECT 1") == []) }
+
+  @Test(arguments: damages)
+  func aBrokenRuleIsReported(_ damage: Damage) throws {
+    let found = try problems(after: damage.sql)
+    let rules = Set(found.map { String($0.prefix(upTo: $0.range(of: ": not so")?.lowerBound ?? $0.endIndex)) })
+    #expect(rules == Set([damage.rule] + damage.also), "\(found)")
+  }
+
+  @Test(arguments: contentDamages)
+  func damagedContentsAreReported(_ damage: Damage) throws {
+    let found = try problems(after: damage.sql)
+    #expect(!found.isEmpty && found.allSatisfy { $0.hasSuffix(damage.rule) }, "\(found)")
+  }
+
+  @Test func everyRuleIsTried() {
+    #expect(Set(Self.damages.map(\.rule)) == Set(CheckRules.names))
+    #expect(CheckRules.names.count == Self.damages.count)
+  }
+}

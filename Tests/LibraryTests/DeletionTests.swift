@@ -1,0 +1,213 @@
+import Foundation
+import Glibc
+import SheafModel
+import SheafStore
+import Testing
+
+@testable import SheafLibrary
+
+/// Deleting, recovering, destroying.
+struct DeletionTests {
+  private func deleted(_ fixture: LibraryFixture) throws -> [String] {
+    try fixture.library.deleted(fixture.account, below: nil).map(\.path)
+  }
+
+  private func recover(_ fixture: LibraryFixture, _ path: String, id: String? = nil) throws -> [String] {
+    try fixture.library.recover(fixture.path(path), id: id) { _ in }
+  }
+
+  @Test func whatIsDeletedComesBackWithItsIdAndHistory() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("a", "one")
+    try fixture.save("a", "two")
+    let id = try fixture.library.itemStatus(fixture.path("a")).id
+    try fixture.unlink("a")
+    #expect(try fixture.find("a") == nil)
+    #expect(try fixture.library.deleted(fixture.account, below: nil).map(\.id) == [id])
+    #expect(try recover(fixture, "a") == ["Documents/a"])
+    #expect(try fixture.library.itemStatus(fixture.path("a")).id == id)
+    #expect(try fixture.versions("a").count == 2 && fixture.text("a") == "two")
+    #expect(try deleted(fixture) == [])
+    #expect { try recover(fixture, "a") } throws: { ($0 as? SheafError)?.kind == .notFound }
+    try fixture.finish()
+  }
+
+  @Test func aTakenNameGetsANumber() throws {
+    let fixture = try LibraryFixture()
+    for name in ["a.tar.gz", ".hidden", "plain"] {
+      try fixture.save(name, "old")
+      try fixture.unlink(name)
+      try fixture.save(name, "new")
+    }
+    #expect(try recover(fixture, "a.tar.gz") == ["Documents/a.tar (2).gz"])
+    #expect(try recover(fixture, ".hidden") == ["Documents/.hidden (2)"])
+    #expect(try recover(fixture, "plain") == ["Documents/plain (2)"])
+    #expect(try fixture.text("plain") == "new" && fixture.text("plain (2)") == "old")
+    try fixture.unlink("plain")
+    try fixture.save("plain", "newest")
+    #expect(try recover(fixture, "plain") == ["Documents/plain (3)"])
+    try fixture.finish()
+  }
+
+  @Test func missingFoldersAreMadeAnew() throws {
+    let fixture = try LibraryFixture()
+    try fixture.mkdir("x")
+    try fixture.mkdir("x/y")
+    try fixture.save("x/y/a", "deep")
+    let folder = try fixture.library.itemStatus(fixture.path("x")).id
+    try fixture.unlink("x/y/a")
+    fixture.clock.advance(3600)
+    try fixture.rmdir("x/y")
+    fixture.clock.advance(3600)
+    try fixture.rmdir("x")
+    #expect(try recover(fixture, "x/y/a") == ["Documents/x/y/a"])
+    #expect(try fixture.text("x/y/a") == "deep")
+    #expect(try fixture.library.itemStatus(fixture.path("x")).id == folder)
+    try fixture.finish()
+  }
+
+  /// `rm -r`, depth first, a second for each entry.
+  private func removeTree(_ fixture: LibraryFixture, _ path: String, seconds: Int64 = 1) throws {
+    for name in try fixture.names(path) {
+      let child = "\(path)/\(name)"
+      if try fixture.library.attributes(fixture.ino(child)).mode & S_IFMT == S_IFDIR {
+        try removeTree(fixture, child, seconds: seconds)
+      } else {
+        try fixture.unlink(child)
+        fixture.clock.advance(seconds)
+      }
+    }
+    try fixture.rmdir(path)
+    fixture.clock.advance(seconds)
+  }
+
+  @Test func aWholeFolderComesBackAtOnce() throws {
+    let fixture = try LibraryFixture()
+    try fixture.mkdir("t")
+    try fixture.save("t/a", "first")
+    try fixture.save("t/gone", "deleted long before")
+    try fixture.unlink("t/gone")
+    fixture.clock.advance(3600)
+    // The folder in the middle takes longer to delete than two deletions may lie apart.
+    try fixture.mkdir("t/many")
+    for number in 0..<30 { try fixture.save("t/many/\(number)", "\(number)") }
+    try fixture.save("t/z", "last")
+    let folder = try fixture.library.attributes(fixture.ino("")).nlink
+    try removeTree(fixture, "t")
+    let paths = try recover(fixture, "t")
+    #expect(paths.count == 34 && paths.first == "Documents/t")
+    #expect(try fixture.names("t") == ["a", "many", "z"])
+    #expect(try fixture.names("t/many").count == 30)
+    #expect(try fixture.text("t/a") == "first" && fixture.text("t/many/7") == "7")
+    #expect(try fixture.library.attributes(fixture.ino("")).nlink == folder)
+    #expect(try deleted(fixture) == ["Documents/t/gone"])
+    try fixture.finish()
+  }
+
+  @Test func namesOfAnyBytes() throws {
+    let fixture = try LibraryFixture()
+    let names: [[UInt8]] = [
+      [0xFF, 0xFE], [0x0A], Array("a\u{1B}[31m".utf8), Array(repeating: 0x78, count: 255),
+      Array(repeating: 0x78, count: 250) + Array(".text".utf8), [0x2E] + [UInt8](repeating: 0x79, count: 254),
+    ]
+    for name in names {
+      for _ in 0..<2 {
+        let made = try fixture.library.create(fixture.root, name, mode: 0o600, flags: O_RDWR, .library)
+        try fixture.write(made.handle, name)
+        try fixture.close(made.handle)
+        try fixture.library.unlink(fixture.root, name, .library)
+      }
+      let path = try ItemPath(account: fixture.account, bytes: Array("Documents/".utf8) + name)
+      #expect(try fixture.library.recover(path, id: nil) { _ in }.count == 1)
+      #expect(try fixture.library.recover(path, id: nil) { _ in }.count == 1)
+    }
+    let listed = try fixture.library.list(fixture.root, after: 0, limit: 100).map(\.name)
+    #expect(listed.count == names.count * 2 && listed.allSatisfy { $0.count <= 255 })
+    try fixture.finish()
+  }
+
+  @Test func anIdOfAnotherAccountIsNotFound() throws {
+    let fixture = try LibraryFixture()
+    let bob = try AccountHandle("bob@example.com")
+    _ = try fixture.library.addAccount(bob, name: nil)
+    try fixture.save("a", "x")
+    let id = try fixture.library.itemStatus(fixture.path("a")).id
+    try fixture.unlink("a")
+    let path = try ItemPath(account: bob, "Documents/a")
+    #expect { try fixture.library.recover(path, id: id) { _ in } } throws: {
+      ($0 as? SheafError)?.kind == .notFound
+    }
+    try fixture.finish()
+  }
+
+  // MARK: - Destroying
+
+  @Test func purgingFreesChunks() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    try fixture.save("keep", random.bytes(500_000))
+    let empty = try fixture.chunkCount
+    // A version.
+    try fixture.save("a", random.bytes(500_000))
+    let one = try fixture.chunkCount
+    try fixture.save("a", "small")
+    try fixture.library.purge(fixture.path("a"), version: 1)
+    #expect(try fixture.chunkCount == empty + 1 && one > empty + 1)
+    #expect { try fixture.library.purge(fixture.path("a"), version: 2) } throws: { ($0 as? SheafError)?.kind == .busy }
+    // An item that is there, and one that is deleted.
+    try fixture.library.purge(fixture.path("a"), version: nil)
+    #expect(try fixture.chunkCount == empty)
+    try fixture.save("b", random.bytes(500_000))
+    try fixture.unlink("b")
+    try fixture.library.purge(fixture.path("b"), version: nil)
+    #expect(try fixture.chunkCount == empty && deleted(fixture) == [])
+    // A folder, with what is in it and what was deleted from it.
+    try fixture.mkdir("t")
+    try fixture.mkdir("t/u")
+    for name in ["t/a", "t/u/b", "t/u/c"] { try fixture.save(name, random.bytes(300_000)) }
+    try fixture.unlink("t/u/b")
+    try fixture.library.purge(fixture.path("t"), version: nil)
+    #expect(try fixture.chunkCount == empty && deleted(fixture) == [] && fixture.names() == ["keep"])
+    #expect(try fixture.library.status().versions == 1)
+    try fixture.finish()
+  }
+
+  @Test func purgingShrinksTheFile() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    try fixture.save("a", random.bytes(20_000_000))
+    _ = try fixture.library.compact { _ in }
+    let before = try fixture.library.status().fileBytes
+    try fixture.library.purge(fixture.path("a"), version: nil)
+    #expect(try fixture.library.status().fileBytes < before - 18_000_000)
+    try fixture.finish()
+  }
+
+  @Test func whatIsOpenOutlivesItsPurge() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    let bytes = random.bytes(500_000)
+    try fixture.save("a", bytes)
+    let handle = try fixture.open("a")
+    try fixture.library.purge(fixture.path("a"), version: nil)
+    #expect(try fixture.read(handle) == bytes)
+    // Past the limit it is spilled to chunks that no row refers to.
+    let more = random.bytes(9 << 20)
+    try fixture.write(handle, more, at: 0)
+    try fixture.write(handle, [1], at: Int64(more.count))
+    _ = try fixture.library.sweep()
+    #expect(try fixture.read(handle) == more + [1])
+    try fixture.close(handle)
+    _ = try fixture.library.sweep()
+    #expect(try fixture.chunkCount == 0)
+    try fixture.finish()
+  }
+
+  @Test func documentsItselfStays() throws {
+    let fixture = try LibraryFixture()
+    #expect { try fixture.library.purge(fixture.path(""), version: nil) } throws: {
+      ($0 as? SheafError)?.kind == .notPermitted
+    }
+    try fixture.finish()
+  }
+}

@@ -1,0 +1,203 @@
+import Foundation
+import Glibc
+import SheafModel
+import SheafStore
+import Synchronization
+import Testing
+
+@testable import SheafLibrary
+
+/// Opening, closing, being killed, copies, accounts.
+struct LifetimeTests {
+  @Test func aSecondOpenerIsToldWhoHasIt() throws {
+    let fixture = try LibraryFixture()
+    #expect { try Library.open(fixture.library.location) } throws: { error in
+      (error as? SheafError)?.kind == .busy && "\(error)".contains("process \(getpid())")
+    }
+    try fixture.finish()
+  }
+
+  @Test func aClosedLibraryOpensAgain() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("a", "kept")
+    let id = fixture.library.id
+    try fixture.library.close()
+    #expect(access(fixture.path + "-wal", F_OK) != 0)
+    let again = try LibraryFixture(at: fixture.path)
+    #expect(again.library.id == id)
+    #expect(try again.text("a") == "kept")
+    try again.finish()
+  }
+
+  /// Runs the fixture program, which kills itself.
+  private func runUntilKilled(_ library: String, _ count: Int) throws {
+    let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: own).deletingLastPathComponent()
+      .appendingPathComponent("library-fixture")
+    process.arguments = [library, "\(count)"]
+    try process.run()
+    process.waitUntilExit()
+    #expect(process.terminationReason == .uncaughtSignal && process.terminationStatus == SIGKILL)
+  }
+
+  @Test func whatWasClosedOutlivesAKill() throws {
+    try withLibraryFolder { folder in
+      let path = folder + "/library.sqlite"
+      try runUntilKilled(path, 25)
+      let fixture = try LibraryFixture(at: path, clock: TestClock(Library.systemClock()))
+      try fixture.expectSound()
+      for number in 0..<25 {
+        #expect(try fixture.text("closed \(number)") == "contents \(number)")
+        #expect(try fixture.versions("closed \(number)").map(\.open) == [false])
+      }
+      // What fsync stored is a version that ended; what was only spilled is gone, and its chunks with the next sweep.
+      #expect(try fixture.text("open") == "first")
+      let versions = try fixture.versions("open")
+      #expect(versions.map(\.open) == [false] && versions.map(\.cause) == [.autosave])
+      let events = try fixture.library.store.read { try $0.events(after: 0, limit: 1000) }
+      #expect(events.map(\.number) == Array(1...Int64(events.count)))
+      #expect(events.count { $0.type == "sheaf.persistence.created" } == 26)
+      let before = try fixture.chunkCount
+      _ = try fixture.library.compact { _ in }
+      #expect(try fixture.chunkCount < before && fixture.chunkCount == 26)
+      try fixture.finish()
+    }
+  }
+
+  @Test func oneDocumentThatCannotBeSavedKeepsNoOtherFromIt() throws {
+    let fixture = try LibraryFixture()
+    let bad = try fixture.open("bad", O_RDWR | O_CREAT)
+    try fixture.write(bad, [1])
+    for number in 0..<5 {
+      try fixture.write(try fixture.open("good \(number)", O_RDWR | O_CREAT), Array("good".utf8))
+    }
+    // A write next to a chunk that is missing cannot be cut.
+    let ino = try fixture.ino("bad")
+    fixture.library.locked { fixture.library.inodes[ino]?.working = unreadable() }
+    #expect(throws: SheafError.self) { try fixture.library.locked { try fixture.library.endAllSessions() } }
+    for number in 0..<5 { #expect(try fixture.versions("good \(number)").map(\.open) == [false]) }
+    fixture.library.locked {
+      fixture.library.inodes[ino]?.session = nil
+      fixture.library.inodes[ino]?.working = WorkingCopy(.empty)
+      fixture.library.dirtyInodes[ino] = nil
+    }
+    try fixture.finish()
+  }
+
+  /// A working copy with a write next to a chunk that is missing.
+  private func unreadable() -> WorkingCopy {
+    var copy = WorkingCopy(.extents([Extent(chunk: 999, length: 10)]))
+    try? [UInt8(1)].withUnsafeBytes { try copy.write($0, at: 5, from: WorkingCopyTests.FakeStorage()) }
+    return copy
+  }
+
+  @Test func aFailedRecoveryLeavesMemoryAsItWas() throws {
+    let fixture = try LibraryFixture()
+    try fixture.mkdir("t")
+    try fixture.save("t/a", "x")
+    let root = try fixture.library.attributes(fixture.root)
+    try fixture.unlink("t/a")
+    try fixture.rmdir("t")
+    let before = try fixture.library.attributes(fixture.root)
+    struct Stop: Error {}
+    #expect(throws: SheafError.self) {
+      try fixture.library.locked {
+        try fixture.library.transaction(.recover) { transaction in
+          let folder = try #require(try transaction.deleted(owner: 1).first { $0.name == Array("t".utf8) })
+          _ = try fixture.library.recover(folder, transaction)
+          throw Stop()
+        }
+      }
+    }
+    #expect(try fixture.library.attributes(fixture.root) == before)
+    #expect(try fixture.library.recover(fixture.path("t"), id: nil) { _ in }.count == 2)
+    #expect(try fixture.library.attributes(fixture.root).nlink == root.nlink)
+    try fixture.finish()
+  }
+
+  @Test func aBackupOpensWhileWritingGoesOn() throws {
+    let fixture = try LibraryFixture()
+    let stop = Atomic(false)
+    let writer = Thread {
+      var number = 0
+      while !stop.load(ordering: .relaxed) {
+        number += 1
+        try? fixture.save("a\(number % 50)", "contents \(number)")
+      }
+    }
+    writer.start()
+    let open = try fixture.open("open", O_RDWR | O_CREAT)
+    try fixture.write(open, Array("saved".utf8))
+    try fixture.library.fsync(fixture.ino("open"))
+    try fixture.write(open, Array("UNSAVED".utf8))
+    for number in 0..<3 {
+      usleep(50_000)
+      let file = fixture.folder + "/backup \(number)"
+      let seen = Mutex<[Int64]>([])
+      try fixture.library.backup(to: file) { progress in seen.withLock { $0.append(progress.done) } }
+      #expect(seen.withLock { !$0.isEmpty })
+      let copy = try LibraryFixture(at: file, clock: fixture.clock)
+      #expect(try copy.text("open") == "saved")
+      #expect(try copy.versions("open").map(\.open) == [false])
+      try copy.finish()
+    }
+    stop.store(true, ordering: .relaxed)
+    while !writer.isFinished { usleep(1000) }
+    try fixture.close(open)
+    try fixture.finish()
+  }
+
+  // MARK: - Accounts
+
+  @Test func accounts() throws {
+    let fixture = try LibraryFixture()
+    let bob = try AccountHandle("bob@example.com")
+    #expect(try fixture.library.addAccount(bob, name: nil).name == "bob@example.com")
+    #expect { try fixture.library.addAccount(bob, name: "Again") } throws: { ($0 as? SheafError)?.kind == .exists }
+    for name in ["a\nb", String(repeating: "x", count: 201)] {
+      #expect { try fixture.library.addAccount(AccountHandle("c@d"), name: name) } throws: {
+        ($0 as? SheafError)?.kind == .invalid
+      }
+    }
+    #expect(try fixture.library.accounts().map(\.handle) == [fixture.account, bob])
+    #expect(try fixture.library.documents(of: bob) != fixture.library.documents(of: fixture.account))
+    try fixture.library.removeAccount(bob)
+    #expect(try fixture.library.accounts().count == 1)
+    #expect { try fixture.library.removeAccount(bob) } throws: { ($0 as? SheafError)?.kind == .notFound }
+    try fixture.save("a", "x")
+    try fixture.unlink("a")
+    #expect { try fixture.library.removeAccount(fixture.account) } throws: { ($0 as? SheafError)?.kind == .notEmpty }
+    try fixture.expectSound()
+    try fixture.library.close()
+    let again = try LibraryFixture(at: fixture.path)
+    #expect(try again.library.accounts().count == 1)
+    try again.finish()
+  }
+
+  @Test func treesOfTwoOwnersStayApart() throws {
+    let fixture = try LibraryFixture()
+    let bob = try AccountHandle("bob@example.com")
+    _ = try fixture.library.addAccount(bob, name: nil)
+    try fixture.save("a", "x")
+    let other = try fixture.library.documents(of: bob)
+    #expect {
+      try fixture.library.rename(fixture.root, Array("a".utf8), to: other, Array("a".utf8), .replace, .library)
+    } throws: {
+      ($0 as? SheafError)?.kind == .crossDevice
+    }
+    #expect { try fixture.library.link(fixture.ino("a"), other, Array("a".utf8), .library) } throws: {
+      ($0 as? SheafError)?.kind == .crossDevice
+    }
+    try fixture.finish()
+  }
+}
+
+/// Runs `body` with a new folder, removed afterwards.
+func withLibraryFolder(_ body: (String) throws -> Void) throws {
+  var template = Array("/var/tmp/sheaf-library-XXXXXX".utf8CString)
+  try #require(mkdtemp(&template) != nil)
+  let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  defer { try? FileManager.default.removeItem(atPath: folder) }
+  try body(folder)
+}

@@ -1,0 +1,247 @@
+import Crypto
+import Foundation
+import GRDB
+import Glibc
+import SheafModel
+import Synchronization
+import Testing
+
+@testable import SheafStore
+
+/// The library file as a file: its rights, its mark, its migrations, and files that are none.
+struct StoreFileTests {
+  @Test func aNewLibraryIsPrivate() throws {
+    try withFolder { folder in
+      let path = folder + "/new/folders/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      defer { try? store.close() }
+      #expect(try mode(folder + "/new") == 0o700 && mode(folder + "/new/folders") == 0o700)
+      for suffix in ["", "-wal", "-shm", "-lock", "-reserve"] { #expect(try mode(path + suffix) == 0o600, "\(suffix)") }
+      let settings = try store.read { transaction in
+        (
+          application: try Int32.fetchOne(transaction.database, sql: "PRAGMA application_id"),
+          vacuum: try Int.fetchOne(transaction.database, sql: "PRAGMA auto_vacuum"),
+          secure: try Int.fetchOne(transaction.database, sql: "PRAGMA secure_delete"),
+          journal: try String.fetchOne(transaction.database, sql: "PRAGMA journal_mode")
+        )
+      }
+      #expect(settings == (0x5348_4546, 2, 2, "wal"))
+    }
+  }
+
+  @Test func aFileOpenToOthersIsClosed() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      chmod(path, 0o644)
+      try Store(path: path, lockPath: path + "-lock").close()
+      #expect(try mode(path) == 0o600)
+    }
+  }
+
+  @Test func aSecondOpenerIsTold() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      #expect { try Store(path: path, lockPath: path + "-lock") } throws: { error in
+        (error as? SheafError)?.kind == .busy && "\(error)".contains("\(getpid())")
+      }
+      #expect(LibraryLock.owner(path: path + "-lock") == getpid())
+      try store.close()
+    }
+  }
+
+  @Test func aNewerFormatIsNotTouched() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      let queue = try DatabaseQueue(path: path)
+      try queue.writeWithoutTransaction {
+        try $0.execute(sql: "PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE)")
+      }
+      try queue.close()
+      let before = try Data(contentsOf: URL(fileURLWithPath: path))
+      #expect { try Store(path: path, lockPath: path + "-lock") } throws: { error in
+        (error as? SheafError)?.kind == .newerFormat && "\(error)".contains("99")
+      }
+      #expect(try SHA256.hash(data: Data(contentsOf: URL(fileURLWithPath: path))) == SHA256.hash(data: before))
+      #expect(access(path + "-wal", F_OK) != 0)
+    }
+  }
+
+  @Test func aDatabaseOfAnotherProgramIsRefused() throws {
+    try withFolder { folder in
+      let path = folder + "/other.sqlite"
+      let queue = try DatabaseQueue(path: path)
+      try queue.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
+      try queue.close()
+      let before = try Data(contentsOf: URL(fileURLWithPath: path))
+      #expect { try Store(path: path, lockPath: path + "-lock") } throws: { ($0 as? SheafError)?.kind == .corrupt }
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+  }
+
+  @Test func whatIsNoDatabaseIsRefused() throws {
+    try withFolder { folder in
+      let path = folder + "/text"
+      for text in ["x", String(repeating: "not a database ", count: 100)] {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        #expect { try Store(path: path, lockPath: path + "-lock") } throws: { ($0 as? SheafError)?.kind == .corrupt }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(text.utf8))
+      }
+    }
+  }
+
+  @Test func aDamagedFileIsCorrupt() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+      for index in 100..<bytes.count { bytes[index] = UInt8(truncatingIfNeeded: index &* 31) }
+      try bytes.write(to: URL(fileURLWithPath: path))
+      #expect {
+        let store = try Store(path: path, lockPath: path + "-lock")
+        _ = try store.read { try $0.accounts() }
+      } throws: {
+        ($0 as? SheafError)?.kind == .corrupt
+      }
+    }
+  }
+
+  // MARK: - Migrations
+
+  private static let second = "ALTER TABLE accounts ADD COLUMN colour TEXT; UPDATE accounts SET colour = 'blue'"
+
+  @Test func anOlderFormatIsMigrated() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      let pool = try DatabasePool(path: path)
+      try pool.write {
+        try $0.execute(sql: "INSERT INTO accounts VALUES (1, 'a@b', 'A', 0, 16)")
+      }
+      try Migrator.migrate(pool, path: path, to: 2, migrations: Schema.migrations + [Self.second])
+      let found = try pool.read {
+        (try Int.fetchOne($0, sql: "PRAGMA user_version"), try String.fetchOne($0, sql: "SELECT colour FROM accounts"))
+      }
+      #expect(found == (2, "blue"))
+      // The header says so without the log.
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path))[60..<64] == Data([0, 0, 0, 2]))
+      try pool.close()
+      #expect { try Store(path: path, lockPath: path + "-lock") } throws: { ($0 as? SheafError)?.kind == .newerFormat }
+    }
+  }
+
+  @Test func aMigrationThatFailsLeavesTheFileAsItWas() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      let pool = try DatabasePool(path: path)
+      let broken = Self.second + "; DROP TABLE events; SELECT no_such_function()"
+      #expect(throws: (any Error).self) {
+        try Migrator.migrate(pool, path: path, to: 3, migrations: Schema.migrations + [Self.second, broken])
+      }
+      try pool.close()
+      let store = try Store(path: path, lockPath: path + "-lock")
+      let columns = try store.read { try $0.database.columns(in: "accounts").map(\.name) }
+      #expect(!columns.contains("colour"))
+      let report = try store.read { try $0.check { _ in } }
+      #expect(report.problems == [])
+      try store.close()
+    }
+  }
+
+  @Test func everyFormatHasAMigration() { #expect(Schema.migrations.count == Int(Schema.version)) }
+
+  // MARK: - Transactions and copies
+
+  @Test func whatThrowsLeavesNothing() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      struct Stop: Error {}
+      #expect(throws: SheafError.self) {
+        try store.write(.accounts) { transaction in
+          try transaction.setSetting("publicAddress", "x")
+          throw Stop()
+        }
+      }
+      #expect(try store.read { try $0.setting("publicAddress") } == nil)
+      try store.write(.accounts) { try $0.setSetting("publicAddress", "y") }
+      #expect(!store.isDurable)
+      try store.sync()
+      #expect(store.isDurable)
+      try store.close()
+    }
+  }
+
+  @Test func aBackupIsOneMoment() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      let stop = Atomic(false)
+      let thread = Thread {
+        var number = 0
+        while !stop.load(ordering: .relaxed) {
+          number += 1
+          // Two settings that are equal at every moment.
+          try? store.write(.accounts) { transaction in
+            try transaction.setSetting("one", "\(number)")
+            try transaction.setSetting("two", "\(number)")
+          }
+        }
+      }
+      thread.start()
+      for copy in 0..<5 {
+        usleep(20_000)
+        let file = folder + "/copy\(copy)"
+        try store.backup(to: file) { _ in }
+        #expect(try mode(file) == 0o600)
+        let other = try Store(path: file, lockPath: file + "-lock")
+        #expect(try other.integrityProblems() == [])
+        let (one, two) = try other.read { (try $0.setting("one"), try $0.setting("two")) }
+        #expect(one == two && one != nil)
+        try other.close()
+      }
+      #expect { try store.backup(to: folder + "/copy0") { _ in } } throws: { ($0 as? SheafError)?.kind == .exists }
+      stop.store(true, ordering: .relaxed)
+      while !thread.isFinished { usleep(1000) }
+      try store.close()
+    }
+  }
+
+  @Test func numbersOfItemsAreNotGivenAgain() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      try store.write(.create) { transaction in
+        for id: Int64 in 1...3 {
+          try transaction.insert(
+            ItemRow(
+              id: id, uuid: .timeOrdered(.init(seconds: 0)), kind: .document, owner: 1, created: .init(seconds: 0)))
+        }
+        try transaction.deleteItem(2)
+      }
+      #expect(try store.read { try $0.highestNumbers().item } == 3)
+      try store.write(.purge) { try $0.deleteItem(3) }
+      #expect(try store.read { try $0.highestNumbers().item } == 3)
+      try store.close()
+    }
+  }
+}
+
+/// Runs `body` with a new folder, removed afterwards.
+func withFolder(_ body: (String) throws -> Void) throws {
+  var template = Array("/var/tmp/sheaf-store-XXXXXX".utf8CString)
+  try #require(mkdtemp(&template) != nil)
+  let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  defer { try? FileManager.default.removeItem(atPath: folder) }
+  try body(folder)
+}
+
+/// The permission bits of a file.
+func mode(_ path: String) throws -> UInt32 {
+  var status = stat()
+  try #require(stat(path, &status) == 0, "\(path)")
+  return status.st_mode & 0o7777
+}
