@@ -67,7 +67,7 @@ enum CheckRules {
       LEFT JOIN (
         SELECT ino, count(*) AS n, max(parent) AS parent, max(name) AS name FROM entries WHERE extra = 0 GROUP BY ino
       ) e ON e.ino = i.ino
-      WHERE i.nlink > 0 AND i.parent > 0 AND (coalesce(e.n, 0) <> 1 OR e.parent <> i.parent OR e.name <> i.name)
+      WHERE i.nlink > 0 AND i.parent > 0 AND (e.n IS NULL OR e.n = 1 AND (e.parent <> i.parent OR e.name <> i.name))
       """
     ),
     (
