@@ -27,7 +27,7 @@ import SheafModel
 ///    file, and after every unlink. An own file that is not proved leaves no trace when its maker unlinks it.
 /// 7. Another program that makes a remembered name makes a new document: `rm a; echo > a` and `mv a b; cp c a` in a
 ///    script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in one
-///    program) is a move: ids go with the entries.
+///    program) is a move: ids go with the entries; but not where `X` is named as the backup of `doc` (`mv -b b doc`).
 /// 8. `rename(doc → X)` onto a file that is quiet, or that is named as the backup of `doc`, moves `doc` over it, so
 ///    that a second save with a backup is the same as the first. (`X` stays among the deleted if it was established.)
 /// 9. All names of an inode are one item, its place the oldest name. A rename over the oldest name keeps the identity
@@ -39,13 +39,13 @@ import SheafModel
 ///    and there is none before the first byte.
 ///
 /// Which events there are:
-/// 12. What a program makes is `created` under the name that it has when it is settled: renaming an own file, a file
-///    that was never closed, or one with a temporary file's name is part of making it. Any other rename is an event.
+/// 12. What a program makes is `created` under the name that it has when it is settled: renaming a young file that is not
+///    proved, or that is named after its new name, is part of making it. Any other rename is an event.
 /// 13. A file that has a temporary, lock or probe name then, or the name of a backup of a file beside it, or that the
 ///    old contents were left in under such a name, is *quiet*: a document without events, until it is renamed to a
 ///    name that is none.
 /// 14. Records of what may be undone wait for the end of the program (and one second, for what a script does next), for
-///    15 s, or for room: not more than ``EventLog/limit`` wait. A restart settles all, in favour of keeping history.
+///    15 s, for the file to be known where they tell that it was made, or for room: not more than ``EventLog/limit`` wait. A restart settles all, in favour of keeping history.
 /// 15. A build tool that removes and makes hundreds of files goes by rules 5 to 7 like all: one process makes versions,
 ///    `rm` and `cc` make new documents, with the old ones among the deleted.
 ///

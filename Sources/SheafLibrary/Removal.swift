@@ -54,7 +54,7 @@ extension Library {
     guard inode.session != nil, inode.row.nlink == 1 else { return }
     if leavesNoTrace(inode, name, caller, time) { return }
     do {
-      try endSession(inode)
+      try endSessionBeforeParting(inode)
     } catch let error as SheafError where error.kind == .noSpace {
       // What does not fit is lost with the file that the person removes to make room.
     }
@@ -63,6 +63,8 @@ extension Library {
   /// Whether a file goes for good with its last name (rules 6 and 13 of ``Identity``).
   func leavesNoTrace(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) -> Bool {
     if inode.row.item == nil || FileRole(name) == .scratch { return true }
+    // What someone wrote to a backup since it parted from its document is nowhere else.
+    if let item = try? item(of: inode), item.isQuiet, item.lastVersion > 1 { return false }
     return identity.isOwn(inode.ino, of: caller.process, at: time) && !isProved(inode, name)
   }
 
