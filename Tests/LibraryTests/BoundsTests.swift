@@ -100,7 +100,6 @@ struct BoundsTests {
     while threads.contains(where: { !$0.isFinished }) {
       fixture.clock.advance(1)
       _ = try fixture.library.sweep()
-      usleep(20_000)
     }
     #expect(failures.withLock { $0 } == [], random.note)
     try fixture.library.locked { try fixture.library.endAllSessions() }

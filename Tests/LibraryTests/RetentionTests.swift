@@ -128,10 +128,16 @@ struct RetentionTests {
     var random = SeededRandom()
     let fixture = try LibraryFixture()
     for number in 0..<20 { try fixture.save("a\(number)", random.bytes(200_000)) }
-    let threads = (0..<3).map { _ in Thread { _ = try? fixture.library.compact { _ in } } }
+    let done = DispatchSemaphore(value: 0)
+    let threads = (0..<3).map { _ in
+      Thread {
+        _ = try? fixture.library.compact { _ in }
+        done.signal()
+      }
+    }
     for thread in threads { thread.start() }
     for number in 0..<20 { try fixture.library.purge(fixture.path("a\(number)"), version: nil) }
-    while threads.contains(where: { !$0.isFinished }) { usleep(1000) }
+    for _ in threads { done.wait() }
     #expect(try fixture.chunkCount == 0)
     try fixture.finish()
   }
