@@ -29,8 +29,7 @@ import Testing
       let oracle = try plain(try library.folder.folder("oracle"))
       let place = "\(library.documents)/subject"
       try #require(mkdir(place, 0o755) == 0)
-      let subject = try plain(place)
-      let run = Differential(subject: subject, oracle: oracle, seed: seed)
+      let run = Differential(subject: try plain(place), oracle: oracle, seed: seed)
       do {
         for part in 0..<4 {
           try run.run(steps: steps / 4)

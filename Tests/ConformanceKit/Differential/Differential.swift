@@ -48,6 +48,8 @@ public final class Differential {
   public func reopen(_ reopened: () throws -> any FileSystem) throws {
     try oracle.closeAll()
     try subject.closeAll()
+    // Nothing of the test may be open on the mount while it goes: the folder's descriptor goes with the old world.
+    subject = oracle
     subject = World(try reopened())
     recent.append("--- closed everything, mounted anew")
     try compareTrees()
