@@ -178,6 +178,7 @@ extension Library {
       try inode.working?.truncate(to: size, from: self)
       unsavedBytes += (inode.working?.dirty.count ?? 0) - before
       if size > 0 { inode.session?.hasWrites = true }
+      tell(.contents(inode.ino), from: caller.door)
     }
     inode.row.mtime = time
     inode.row.ctime = time
@@ -231,6 +232,7 @@ extension Library {
       inode.session?.hasWrites = true
       inode.row.mtime = time
       inode.row.ctime = time
+      tell(.contents(inode.ino), from: file.door)
     }
   }
 
@@ -275,6 +277,7 @@ extension Library {
       to.inode.session?.hasWrites = true
       to.inode.row.mtime = time
       to.inode.row.ctime = time
+      tell(.contents(to.inode.ino), from: to.door)
       noteAccess(from.inode)
       return length
     }

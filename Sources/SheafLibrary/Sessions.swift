@@ -70,7 +70,8 @@ extension Library {
       let released = content.released
       var stored = try content.stored(in: self)
       if session.number == nil, !isFirst, stored != session.baseContent,
-        try Content.areSame(stored, session.baseContent, from: self)
+        // What is damaged in the old contents must not keep the new ones from being stored.
+        (try? Content.areSame(stored, session.baseContent, from: self)) ?? false
       {
         // The same bytes, cut at other places: what was there stays.
         stored = session.baseContent

@@ -56,9 +56,14 @@ final class Worker {
 
   /// Judges the folder by the record since the last look.
   func judge() throws -> [String] {
-    var lines = judgement.follow(try readRecord(record))
+    let entries = try readRecord(record)
+    var lines = judgement.follow(entries)
     lines += judgement.settle(try FoundTree(folder))
     unlink(record)
-    return lines.map { "\(folder): \($0)" }
+    return lines.map { line in
+      let name = line.prefix { $0 != ":" }
+      let deeds = entries.filter { "\($0.deed)".contains("\"\(name)\"") }.suffix(4).map(\.description)
+      return "\(folder): \(line); the last of \(entries.count) deeds there: \(deeds.joined(separator: ", "))"
+    }
   }
 }

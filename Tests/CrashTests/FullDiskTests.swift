@@ -15,7 +15,8 @@ struct FullDiskTests {
       #expect(try library.shell("cat old; seq 10000 | cmp - folder/numbers").text == "precious")
       for (number, contents) in filled.enumerated() {
         let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(library.documents)/fill-\(number)"))
-        #expect(Array(bytes) == contents.bytes, "fill-\(number) was closed without an error and differs")
+        let isWhole = Array(bytes) == contents.bytes
+        #expect(isWhole, "fill-\(number) was closed without an error and differs")
       }
       // Truthful: nothing is left.
       #expect(try available(library.documents) < 4 << 20)
@@ -47,7 +48,8 @@ struct FullDiskTests {
       #expect(try library.shell("cat old").text == "precious")
       for (number, contents) in filled.enumerated() {
         let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(library.documents)/fill-\(number)"))
-        #expect(Array(bytes) == contents.bytes, "fill-\(number) differs")
+        let isWhole = Array(bytes) == contents.bytes
+        #expect(isWhole, "fill-\(number) differs")
       }
       #expect(try library.check() == [])
       try library.shell("rm fill-0; echo small > old; cat old")

@@ -41,11 +41,11 @@ import Testing
   @Test(.enabled(if: TestUser.isRoot, "mount(8) needs root"))
   func mountAndFstabFindTheHelper() throws {
     let user = try TestUser.ordinary()
-    let library = try MountedLibrary(as: user)
+    let library = try MountedLibrary()
     do {
       // In a mount namespace of its own, /usr/sbin is an overlay that has the helper.
       let fstab = "\(library.folder.path)/fstab"
-      let options = "for=\(user.name),as=carol@example.com,noauto,nofail,x-systemd.automount"
+      let options = "as=carol@example.com,allow_other,noauto,nofail,x-systemd.automount"
       try "\(library.library) \(library.mountpoint) fuse.sheaf \(options) 0 0\n"
         .write(toFile: fstab, atomically: false, encoding: .utf8)
       let script = """
@@ -55,8 +55,8 @@ import Testing
         ln -s '\(helper)' /usr/sbin/mount.fuse.sheaf
         mountpoint='\(library.mountpoint)'
         as_user() { setpriv --reuid=\(user.user) --regid=\(user.group) --init-groups "$@"; }
-        mount -t fuse.sheaf '\(library.library)' "$mountpoint" -o for=\(user.name),as=carol@example.com
-        as_user bash -c "echo one > '$mountpoint/Documents/document'"
+        mount -t fuse.sheaf '\(library.library)' "$mountpoint" -o as=carol@example.com,allow_other
+        echo one > "$mountpoint/Documents/document"
         umount "$mountpoint"
         mount --fstab '\(fstab)' "$mountpoint"
         as_user cat "$mountpoint/Documents/document"

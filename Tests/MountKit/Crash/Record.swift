@@ -13,12 +13,17 @@ public struct RecordLine: Codable, Sendable {
 }
 
 /// A deed as the record tells it.
-public struct RecordedDeed: Sendable {
+public struct RecordedDeed: Sendable, CustomStringConvertible {
   public var deed: Deed
   public var begun: Double
   /// Nil where it had not come back when the record ended.
   public var returned: Int32?
   public var ended: Double?
+
+  public var description: String {
+    let seconds = begun.truncatingRemainder(dividingBy: 1000)
+    return "\(deed) at \((seconds * 1000).rounded() / 1000): \(returned.map { Errno.name($0) } ?? "under way")"
+  }
 }
 
 /// Errnos by which a mount whose process is gone, or whose disk is, answers.
