@@ -64,7 +64,7 @@ extension Library {
   func leavesNoTrace(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) -> Bool {
     if inode.row.item == nil || FileRole(name) == .scratch { return true }
     // What someone wrote to a backup since it parted from its document is nowhere else.
-    if let item = try? item(of: inode), item.isQuiet, item.lastVersion > 1 { return false }
+    if let item = try? item(of: inode), item.isQuiet, item.lastVersion > 1 || inode.session != nil { return false }
     return identity.isOwn(inode.ino, of: caller.process, at: time) && !isProved(inode, name)
   }
 
