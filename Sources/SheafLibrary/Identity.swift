@@ -18,7 +18,8 @@ import SheafModel
 ///    one's history stays among the deleted, and the event tells where the contents came from.
 /// 4. The mode stays `doc`'s too where `new` is young and nobody called chmod on it; but not where `doc` is own itself
 ///    and nobody called chmod on that either: one program that makes two files and renames one over the other sees
-///    what rename(2) says, since no person can have meant the first file's mode.
+///    what rename(2) says, since no person can have meant the first file's mode. Where `doc` is made again by open(2) with
+///    0666 or 0777, its execute bits follow that (a version control tool makes scripts so); any narrower mode is chosen.
 /// 5. `rename(doc → X)` and `unlink(doc)` of an established document are *remembered* until 15 s passed, in memory. The
 ///    same program making `doc` again in that time, by open(2), by linking or by renaming an own file there, makes the
 ///    same document: `X` becomes a document of its own with the old contents, a deletion is undone. A name that looks

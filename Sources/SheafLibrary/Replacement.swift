@@ -60,6 +60,15 @@ extension Library {
     return mode & S_IFMT | old.row.mode & 0o7777
   }
 
+  /// The mode of a document whose file is made anew by open(2) (rule 4 of ``Identity``).
+  private func remadeMode(_ mode: UInt32, of old: Inode, _ caller: Caller, _ time: Timestamp) -> UInt32 {
+    // One that asks for less than everything that the umask leaves has chosen the mode.
+    guard (mode | caller.umask) & 0o666 == 0o666 else { return mode }
+    var kept = keptMode(mode, of: old, caller, time)
+    if mode & 0o111 == 0 { kept &= ~0o111 } else if kept & 0o111 == 0 { kept |= (kept & 0o444) >> 2 }
+    return caller.uid == old.row.uid ? kept : kept & ~0o6000
+  }
+
   /// Makes a remembered document's file anew: empty for its writer, while the store keeps the contents it had until
   /// something is written, so that a crash in between leaves the old contents rather than none (rule 5).
   func remake(
@@ -69,7 +78,7 @@ extension Library {
     try endSessionBeforeParting(old)
     guard let item = try item(of: old) else { throw SheafError(.notFound) }
     var row = newRow(S_IFREG, in: folder, name, mode: mode, caller, time)
-    row.mode = keptMode(row.mode, of: old, caller, time)
+    row.mode = remadeMode(row.mode, of: old, caller, time)
     row.item = item.id
     row.content = old.row.content ?? .empty
     row.size = old.row.size

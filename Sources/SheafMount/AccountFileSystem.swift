@@ -45,7 +45,7 @@ final class AccountFileSystem: FileSystem {
   }
 
   func credentials(_ caller: Fuse.Caller) -> SheafLibrary.Caller {
-    SheafLibrary.Caller(uid: caller.uid, gid: caller.gid, thread: caller.pid, door: door) {
+    SheafLibrary.Caller(uid: caller.uid, gid: caller.gid, umask: caller.umask, thread: caller.pid, door: door) {
       (try? caller.groups()) ?? []
     }
   }

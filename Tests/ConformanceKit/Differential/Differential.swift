@@ -134,8 +134,18 @@ public final class Differential {
     case .open(_, let path, _, _):
       guard before.target == nil, let place = before.targetPlace, let own = try oracle.marks(path) else { return }
       let formers = departed[place] ?? []
-      try settle(
-        path, formers.map { (Marks(mode: own.mode, attributes: $0.attributes), .recreationKeepsAttributes) }, own: own)
+      // The document's mode, with the execute bits that open(2) asked for.
+      func again(_ former: UInt32) -> UInt32 {
+        if own.mode & 0o111 == 0 { return former & ~0o111 }
+        return former & 0o111 == 0 ? former | (former & 0o444) >> 2 : former
+      }
+      let allowed: [(Marks, AllowedDeviation)] = formers.flatMap { former in
+        [
+          (Marks(mode: own.mode, attributes: former.attributes), .recreationKeepsAttributes),
+          (Marks(mode: again(former.mode), attributes: former.attributes), .recreationKeepsMode),
+        ]
+      }
+      try settle(path, allowed, own: own)
     default: break
     }
   }
