@@ -63,6 +63,8 @@ extension Library {
   /// Whether a file goes for good with its last name (rules 6 and 13 of ``Identity``).
   func leavesNoTrace(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) -> Bool {
     if inode.row.item == nil || FileRole(name) == .scratch { return true }
+    // It was linked to a document's name, and another program was faster to take that.
+    if linkedPlaces[inode.ino] != nil { return false }
     // What someone wrote to a backup since it parted from its document is nowhere else.
     if let item = try? item(of: inode), item.isQuiet, item.lastVersion > 1 || inode.session != nil { return false }
     return identity.isOwn(inode.ino, of: caller.process, at: time) && !isProved(inode, name)
