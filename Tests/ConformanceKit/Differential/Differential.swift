@@ -106,6 +106,8 @@ public final class Differential {
       case .open(_, let path, let flags, _) where flags & O_CREAT != 0:
         target = try oracle.marks(path)
         targetPlace = oracle.place(path)
+      case .link(_, let path):
+        targetPlace = oracle.place(path)
       default: break
       }
     }
@@ -117,8 +119,17 @@ public final class Differential {
     case .unlink: depart(before.sourcePlace, before.source)
     case .rename(let from, let to, let flags) where flags & exchange != 0:
       guard let source = before.source, let target = before.target else { return }
-      try settle(to, [(target, .exchangeSwapsContents)], own: source)
-      try settle(from, [(source, .exchangeSwapsContents)], own: target)
+      // Attributes that came with the contents win, as in a replacement; a mode that was chosen does too.
+      func staying(_ name: Marks, _ contents: Marks) -> [(Marks, AllowedDeviation)] {
+        [name.mode, contents.mode].flatMap { mode in
+          [
+            (Marks(mode: mode, attributes: name.attributes), .exchangeSwapsContents),
+            (Marks(mode: mode, attributes: contents.over(name)), .exchangeSwapsContents),
+          ]
+        }
+      }
+      try settle(to, staying(target, source), own: source)
+      try settle(from, staying(source, target), own: target)
     case .rename(_, let to, _):
       guard let source = before.source, before.sourcePlace != before.targetPlace else { return }
       depart(before.sourcePlace, source)
@@ -144,6 +155,12 @@ public final class Differential {
           (Marks(mode: own.mode, attributes: former.attributes), .recreationKeepsAttributes),
           (Marks(mode: again(former.mode), attributes: former.attributes), .recreationKeepsMode),
         ]
+      }
+      try settle(path, allowed, own: own)
+    case .link(_, let path):
+      guard let place = before.targetPlace, let own = try oracle.marks(path) else { return }
+      let allowed = (departed[place] ?? []).flatMap {
+        variants(own, $0, .recreationKeepsMode, .recreationKeepsAttributes)
       }
       try settle(path, allowed, own: own)
     default: break
