@@ -41,8 +41,11 @@ extension Library {
       // The kernel opens to execute with the right to execute alone.
       if inode.row.mode & 0o111 == 0 { try permit(inode, caller, file.wanted) }
       load(inode)
-      if flags & O_TRUNC != 0, inode.size > 0 {
+      if flags & O_TRUNC != 0 {
+        let wasEmpty = inode.size == 0
         try truncate(inode, to: 0, handle: nil, caller)
+        // Nothing will be cut that would store the times along.
+        if wasEmpty, !inode.isOrphan { try transaction(.setAttributes) { try $0.update(inode.row) } }
       }
       return register(file)
     }

@@ -71,6 +71,8 @@ struct Identity {
     let ino: Int64
     let process: Int32
     let time: Timestamp
+    /// The mode that the file had under the name.
+    let mode: UInt32
     /// The first of the item's waiting events that the deed logged: taken back if the document returns.
     let event: Int64
   }
@@ -134,11 +136,12 @@ struct Identity {
   // MARK: - Names
 
   mutating func remember(
-    _ item: Int64, ino: Int64, lost parent: Int64, _ name: [UInt8], process: Int32, event: Int64, at time: Timestamp
+    _ item: Int64, ino: Int64, lost parent: Int64, _ name: [UInt8], process: Int32, mode: UInt32, event: Int64,
+    at time: Timestamp
   ) {
     guard process != 0 else { return }
     let key = Name(parent: parent, name: name)
-    remembered[key] = Remembered(item: item, ino: ino, process: process, time: time, event: event)
+    remembered[key] = Remembered(item: item, ino: ino, process: process, time: time, mode: mode, event: event)
     rememberedOrder.append(key)
     while remembered.count > Self.limit, let oldest = rememberedOrder.popFirst() { remembered[oldest] = nil }
   }

@@ -110,7 +110,8 @@ extension Library {
       inode.row = final
       if inode.isRegular {
         identity.remember(
-          item.id, ino: final.ino, lost: entry.parent, entry.name, process: caller.process, event: firstEvent, at: time)
+          item.id, ino: final.ino, lost: entry.parent, entry.name, process: caller.process, mode: final.mode,
+          event: firstEvent, at: time)
       }
     }
   }

@@ -241,7 +241,8 @@ extension Library {
       }
     }
     identity.remember(
-      item, ino: inode.ino, lost: source.parent, source.name, process: caller.process, event: firstEvent, at: time)
+      item, ino: inode.ino, lost: source.parent, source.name, process: caller.process, mode: inode.row.mode,
+      event: firstEvent, at: time)
   }
 
   /// Which of two files that are exchanged is the document that the other one saves, if so (rule 10): its inode.

@@ -55,16 +55,21 @@ extension Library {
   // MARK: - Making a document anew
 
   /// The mode that a document has after `inode` took its place (rule 4 of ``Identity``).
-  private func keptMode(_ mode: UInt32, of old: Inode, _ caller: Caller, _ time: Timestamp) -> UInt32 {
+  ///
+  /// - Parameter former: the mode that `old` had under the name.
+  private func keptMode(
+    _ mode: UInt32, of old: Inode, former: UInt32, _ caller: Caller, _ time: Timestamp
+  ) -> UInt32 {
     if identity.isOwn(old.ino, of: caller.process, at: time), !identity.isModeChosen(old.ino) { return mode }
-    return mode & S_IFMT | old.row.mode & 0o7777
+    return mode & S_IFMT | former & 0o7777
   }
 
   /// The mode of a document whose file is made anew by open(2) (rule 4 of ``Identity``).
-  private func remadeMode(_ mode: UInt32, of old: Inode, _ caller: Caller, _ time: Timestamp) -> UInt32 {
+  private func remadeMode(_ mode: UInt32, of old: Inode, former: UInt32, _ caller: Caller, _ time: Timestamp) -> UInt32
+  {
     // One that asks for less than everything that the umask leaves has chosen the mode.
     guard (mode | caller.umask) & 0o666 == 0o666 else { return mode }
-    var kept = keptMode(mode, of: old, caller, time)
+    var kept = keptMode(mode, of: old, former: former, caller, time)
     if mode & 0o111 == 0 { kept &= ~0o111 } else if kept & 0o111 == 0 { kept |= (kept & 0o444) >> 2 }
     return caller.uid == old.row.uid ? kept : kept & ~0o6000
   }
@@ -78,7 +83,7 @@ extension Library {
     try endSessionBeforeParting(old)
     guard let item = try item(of: old) else { throw SheafError(.notFound) }
     var row = newRow(S_IFREG, in: folder, name, mode: mode, caller, time)
-    row.mode = remadeMode(row.mode, of: old, caller, time)
+    row.mode = remadeMode(row.mode, of: old, former: lost.memory.mode, caller, time)
     row.item = item.id
     row.content = old.row.content ?? .empty
     row.size = old.row.size
@@ -247,7 +252,9 @@ extension Library {
       try partFromItem(old, item, memory, parent: row.parent, row.name, caller, time, transaction)
     }
     row.item = document.id
-    if isYoung, !identity.isModeChosen(inode.ino) { row.mode = keptMode(row.mode, of: old, caller, time) }
+    if isYoung, !identity.isModeChosen(inode.ino) {
+      row.mode = keptMode(row.mode, of: old, former: memory?.mode ?? old.row.mode, caller, time)
+    }
     let present = Set(try transaction.xattrs(inode.ino).map(\.name))
     for xattr in oldXattrs where Self.isUserAttribute(xattr.name) && !present.contains(xattr.name) {
       try transaction.setXattr(inode.ino, xattr.name, xattr.value)

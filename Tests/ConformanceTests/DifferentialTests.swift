@@ -9,10 +9,12 @@ import Testing
 /// `SHEAF_SEED` replays a sequence, `SHEAF_STEPS` says how long each is. `test-helper differential` shrinks one.
 /// What may differ is in ``AllowedDeviation``, and nowhere else.
 @Suite(.serialized) struct DifferentialTests {
-  private let seed = ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap(UInt64.init) ?? .random(in: 0...(.max))
+  /// One seed, or five that are the same each time.
+  private static let seeds =
+    ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap(UInt64.init).map { [$0] } ?? [1, 2, 3, 4, 5]
   private let steps = ProcessInfo.processInfo.environment["SHEAF_STEPS"].flatMap(Int.init) ?? 4000
 
-  @Test func twoLocalFoldersAgree() throws {
+  @Test(arguments: seeds) func twoLocalFoldersAgree(_ seed: UInt64) throws {
     try withTemporaryFolder { folder in
       print("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps)")
       let (subject, oracle) = (try plain(try folder.folder("subject")), try plain(try folder.folder("oracle")))
@@ -23,20 +25,22 @@ import Testing
     }
   }
 
-  @Test func aMountAndALocalFolderAgree() throws {
+  @Test(arguments: seeds) func aMountAndALocalFolderAgree(_ seed: UInt64) throws {
     print("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps)")
     try withMount(limit: .seconds(Double(300 + steps / 10))) { library in
       let oracle = try plain(try library.folder.folder("oracle"))
       let place = "\(library.documents)/subject"
       try #require(mkdir(place, 0o755) == 0)
       // What the run has open on the mount goes with it, before the mount does.
-      try differ(library, place, oracle)
+      try differ(library, place, oracle, seed)
       try library.unmount()
       #expect(try library.check() == [])
     }
   }
 
-  private func differ(_ library: MountedLibrary, _ place: String, _ oracle: PlainDirectory) throws {
+  private func differ(
+    _ library: MountedLibrary, _ place: String, _ oracle: PlainDirectory, _ seed: UInt64
+  ) throws {
     let run = Differential(subject: try plain(place), oracle: oracle, seed: seed)
     do {
       for part in 0..<4 {
