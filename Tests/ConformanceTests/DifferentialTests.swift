@@ -4,14 +4,15 @@ import Glibc
 import MountKit
 import Testing
 
+/// One seed, or five that are the same each time.
+private let seeds =
+  ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap(UInt64.init).map { [$0] } ?? [1, 2, 3, 4, 5]
+
 /// Long random sequences on a mount and on a local disk, which must tell the same of everything.
 ///
 /// `SHEAF_SEED` replays a sequence, `SHEAF_STEPS` says how long each is. `test-helper differential` shrinks one.
 /// What may differ is in ``AllowedDeviation``, and nowhere else.
 @Suite(.serialized) struct DifferentialTests {
-  /// One seed, or five that are the same each time.
-  private static let seeds =
-    ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap(UInt64.init).map { [$0] } ?? [1, 2, 3, 4, 5]
   private let steps = ProcessInfo.processInfo.environment["SHEAF_STEPS"].flatMap(Int.init) ?? 4000
 
   @Test(arguments: seeds) func twoLocalFoldersAgree(_ seed: UInt64) throws {
