@@ -5,8 +5,10 @@ import MountKit
 import Testing
 
 /// One seed, or five that are the same each time.
-private let seeds =
-  ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap(UInt64.init).map { [$0] } ?? [1, 2, 3, 4, 5]
+private let seeds: [UInt64] =
+  if let text = ProcessInfo.processInfo.environment["SHEAF_SEED"], let seed = UInt64(text) { [seed] } else {
+    [1, 2, 3, 4, 5]
+  }
 
 /// Long random sequences on a mount and on a local disk, which must tell the same of everything.
 ///
