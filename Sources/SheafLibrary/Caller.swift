@@ -6,6 +6,8 @@ import Synchronization
 package struct Caller: Sendable {
   package let uid: UInt32
   package let gid: UInt32
+  /// Bits that umask(2) took from the mode of what is made.
+  package let umask: UInt32
   /// Thread id, as the kernel tells it; 0 for the kernel itself and for the API.
   package let thread: Int32
   /// The door by which the request came (``Library/observe(_:)``'s token), which knows what it changes; 0 for the API.
@@ -13,7 +15,11 @@ package struct Caller: Sendable {
   private let supplementary: @Sendable () -> [UInt32]
 
   /// - Parameter groups: supplementary groups, asked for only where owner and group do not decide.
-  package init(uid: UInt32, gid: UInt32, thread: Int32, door: Int, groups: @escaping @Sendable () -> [UInt32]) {
+  package init(
+    uid: UInt32, gid: UInt32, umask: UInt32 = 0, thread: Int32, door: Int,
+    groups: @escaping @Sendable () -> [UInt32]
+  ) {
+    self.umask = umask
     self.door = door
     self.uid = uid
     self.gid = gid

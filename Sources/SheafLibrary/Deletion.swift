@@ -151,6 +151,8 @@ extension Library {
   package func purge(_ path: ItemPath, version number: Int64?) throws {
     try locked {
       try settleSessions()
+      // What was done before is told before the item goes: an event that waits would go with it.
+      try settleEvents(all: true)
       if let number {
         let (inode, item) = try document(path)
         guard let row = try read({ try $0.version(item.id, number) }) else {

@@ -233,7 +233,9 @@ extension Library {
       if event.row.type == EventType.created.rawValue {
         // A file that is still being written has no version to tell of, and may be a temporary one.
         if let inode = inodes[event.ino], inode.session != nil || inode.writerCount > 0 { return false }
-        since = max(since, identity.time(of: event.ino) ?? since)
+        // Known, it is a document whatever its program does.
+        guard let made = identity.time(of: event.ino) else { return true }
+        since = max(since, made)
       }
       let age = time.nanoseconds - since.nanoseconds
       if age < 0 || age >= Identity.window { return true }

@@ -41,8 +41,11 @@ extension Library {
       // The kernel opens to execute with the right to execute alone.
       if inode.row.mode & 0o111 == 0 { try permit(inode, caller, file.wanted) }
       load(inode)
-      if flags & O_TRUNC != 0, inode.size > 0 {
+      if flags & O_TRUNC != 0 {
+        let wasEmpty = inode.size == 0
         try truncate(inode, to: 0, handle: nil, caller)
+        // Nothing will be cut that would store the times along.
+        if wasEmpty, !inode.isOrphan { try transaction(.setAttributes) { try $0.update(inode.row) } }
       }
       return register(file)
     }
@@ -178,6 +181,7 @@ extension Library {
       try inode.working?.truncate(to: size, from: self)
       unsavedBytes += (inode.working?.dirty.count ?? 0) - before
       if size > 0 { inode.session?.hasWrites = true }
+      tell(.contents(inode.ino), from: caller.door)
     }
     inode.row.mtime = time
     inode.row.ctime = time
@@ -231,6 +235,7 @@ extension Library {
       inode.session?.hasWrites = true
       inode.row.mtime = time
       inode.row.ctime = time
+      tell(.contents(inode.ino), from: file.door)
     }
   }
 
@@ -275,6 +280,7 @@ extension Library {
       to.inode.session?.hasWrites = true
       to.inode.row.mtime = time
       to.inode.row.ctime = time
+      tell(.contents(to.inode.ino), from: to.door)
       noteAccess(from.inode)
       return length
     }

@@ -18,7 +18,8 @@ import SheafModel
 ///    one's history stays among the deleted, and the event tells where the contents came from.
 /// 4. The mode stays `doc`'s too where `new` is young and nobody called chmod on it; but not where `doc` is own itself
 ///    and nobody called chmod on that either: one program that makes two files and renames one over the other sees
-///    what rename(2) says, since no person can have meant the first file's mode.
+///    what rename(2) says, since no person can have meant the first file's mode. Where `doc` is made again by open(2) with
+///    0666 or 0777, its execute bits follow that (a version control tool makes scripts so); any narrower mode is chosen.
 /// 5. `rename(doc → X)` and `unlink(doc)` of an established document are *remembered* until 15 s passed, in memory. The
 ///    same program making `doc` again in that time, by open(2), by linking or by renaming an own file there, makes the
 ///    same document: `X` becomes a document of its own with the old contents, a deletion is undone. A name that looks
@@ -27,7 +28,7 @@ import SheafModel
 ///    file, and after every unlink. An own file that is not proved leaves no trace when its maker unlinks it.
 /// 7. Another program that makes a remembered name makes a new document: `rm a; echo > a` and `mv a b; cp c a` in a
 ///    script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in one
-///    program) is a move: ids go with the entries.
+///    program) is a move: ids go with the entries; but not where `X` is named as the backup of `doc` (`mv -b b doc`).
 /// 8. `rename(doc → X)` onto a file that is quiet, or that is named as the backup of `doc`, moves `doc` over it, so
 ///    that a second save with a backup is the same as the first. (`X` stays among the deleted if it was established.)
 /// 9. All names of an inode are one item, its place the oldest name. A rename over the oldest name keeps the identity
@@ -39,13 +40,13 @@ import SheafModel
 ///    and there is none before the first byte.
 ///
 /// Which events there are:
-/// 12. What a program makes is `created` under the name that it has when it is settled: renaming an own file, a file
-///    that was never closed, or one with a temporary file's name is part of making it. Any other rename is an event.
+/// 12. What a program makes is `created` under the name that it has when it is settled: renaming a young file that is not
+///    proved, or that is named after its new name, is part of making it. Any other rename is an event.
 /// 13. A file that has a temporary, lock or probe name then, or the name of a backup of a file beside it, or that the
 ///    old contents were left in under such a name, is *quiet*: a document without events, until it is renamed to a
 ///    name that is none.
 /// 14. Records of what may be undone wait for the end of the program (and one second, for what a script does next), for
-///    15 s, or for room: not more than ``EventLog/limit`` wait. A restart settles all, in favour of keeping history.
+///    15 s, for the file to be known where they tell that it was made, or for room: not more than ``EventLog/limit`` wait. A restart settles all, in favour of keeping history.
 /// 15. A build tool that removes and makes hundreds of files goes by rules 5 to 7 like all: one process makes versions,
 ///    `rm` and `cc` make new documents, with the old ones among the deleted.
 ///
@@ -70,6 +71,8 @@ struct Identity {
     let ino: Int64
     let process: Int32
     let time: Timestamp
+    /// The mode that the file had under the name.
+    let mode: UInt32
     /// The first of the item's waiting events that the deed logged: taken back if the document returns.
     let event: Int64
   }
@@ -133,11 +136,12 @@ struct Identity {
   // MARK: - Names
 
   mutating func remember(
-    _ item: Int64, ino: Int64, lost parent: Int64, _ name: [UInt8], process: Int32, event: Int64, at time: Timestamp
+    _ item: Int64, ino: Int64, lost parent: Int64, _ name: [UInt8], process: Int32, mode: UInt32, event: Int64,
+    at time: Timestamp
   ) {
     guard process != 0 else { return }
     let key = Name(parent: parent, name: name)
-    remembered[key] = Remembered(item: item, ino: ino, process: process, time: time, event: event)
+    remembered[key] = Remembered(item: item, ino: ino, process: process, time: time, mode: mode, event: event)
     rememberedOrder.append(key)
     while remembered.count > Self.limit, let oldest = rememberedOrder.popFirst() { remembered[oldest] = nil }
   }

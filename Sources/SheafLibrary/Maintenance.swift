@@ -49,6 +49,7 @@ extension Library {
           }
           self.store.reserve.establish()
         }
+        if maintenance.isTimeToTidy() { self.startTidying() }
         maintenance.note(busy: busy || !self.store.isDurable)
       }
       maintenance.finished()
@@ -58,6 +59,18 @@ extension Library {
     thread.start()
   }
 
+  /// Tidies on a thread of its own, which nobody waits for but ``stopMaintenance()``.
+  private func startTidying() {
+    let thread = Thread { [self] in
+      attempt("tidying") { try tidy() }
+      maintenance.endTidying()
+    }
+    thread.name = "sheaf-tidy"
+    thread.stackSize = 1 << 20
+    thread.start()
+  }
+
+  /// Ends upkeep, and returns once its threads do nothing any more.
   func stopMaintenance() { maintenance.stop() }
 
   private func attempt(_ what: String, _ body: () throws -> Void) {
@@ -77,10 +90,14 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private var isFinished = false
   private var isBusy = true
   private var lastSync = Date.distantPast
+  private var lastTidying = Date()
+  private var isTidying = false
 
   /// Seconds between rounds, and between syncs: what was closed survives power loss after 5 s (rule 3).
   private static let interval = 0.25
   private static let syncInterval = 2.0
+  /// Seconds between two tidyings.
+  private static let tidyInterval = 4 * 3600.0
 
   /// Waits for the next round; false once stopped.
   func wait() -> Bool {
@@ -118,6 +135,30 @@ final class MaintenanceSchedule: @unchecked Sendable {
     return true
   }
 
+  /// Whether to tidy now; it is going on then until ``endTidying()``.
+  func isTimeToTidy() -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    guard !isStopped, !isTidying, Date().timeIntervalSince(lastTidying) >= Self.tidyInterval else { return false }
+    lastTidying = Date()
+    isTidying = true
+    return true
+  }
+
+  func endTidying() {
+    condition.lock()
+    isTidying = false
+    condition.broadcast()
+    condition.unlock()
+  }
+
+  /// Whether the library is being closed, so that long work should end.
+  var isStopping: Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    return isStopped
+  }
+
   func finished() {
     condition.lock()
     isFinished = true
@@ -129,7 +170,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
     condition.lock()
     isStopped = true
     condition.broadcast()
-    while !isFinished { condition.wait() }
+    while !isFinished || isTidying { condition.wait() }
     condition.unlock()
   }
 }

@@ -54,7 +54,7 @@ extension Library {
     guard inode.session != nil, inode.row.nlink == 1 else { return }
     if leavesNoTrace(inode, name, caller, time) { return }
     do {
-      try endSession(inode)
+      try endSessionBeforeParting(inode)
     } catch let error as SheafError where error.kind == .noSpace {
       // What does not fit is lost with the file that the person removes to make room.
     }
@@ -63,6 +63,10 @@ extension Library {
   /// Whether a file goes for good with its last name (rules 6 and 13 of ``Identity``).
   func leavesNoTrace(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) -> Bool {
     if inode.row.item == nil || FileRole(name) == .scratch { return true }
+    // It was linked to a document's name, and another program was faster to take that.
+    if linkedPlaces[inode.ino] != nil { return false }
+    // What someone wrote to a backup since it parted from its document is nowhere else.
+    if let item = try? item(of: inode), item.isQuiet, item.lastVersion > 1 || inode.session != nil { return false }
     return identity.isOwn(inode.ino, of: caller.process, at: time) && !isProved(inode, name)
   }
 
@@ -106,7 +110,8 @@ extension Library {
       inode.row = final
       if inode.isRegular {
         identity.remember(
-          item.id, ino: final.ino, lost: entry.parent, entry.name, process: caller.process, event: firstEvent, at: time)
+          item.id, ino: final.ino, lost: entry.parent, entry.name, process: caller.process, mode: final.mode,
+          event: firstEvent, at: time)
       }
     }
   }

@@ -80,7 +80,7 @@ extension Library {
     var continues = false
     if let heir {
       continues = try settleBeforeTakeOver(inode, time)
-      try endSession(heir.old)
+      try endSessionBeforeParting(heir.old)
     } else if let replaced, let target {
       try endSessionBeforeRemoval(replaced, target.name, caller, time)
     }
@@ -150,7 +150,8 @@ extension Library {
     }
     guard let lost = try lostDocument(newFolder.ino, newName, caller, time), lost.inode !== inode else { return nil }
     let isQuiet = try item(of: inode)?.isQuiet ?? false
-    guard isQuiet || identity.isOwn(inode.ino, of: caller.process, at: time) else { return nil }
+    let hasBackup = lost.inode.row.nlink > 0 && FileRole.isBackup(lost.inode.row.name, of: newName)
+    guard isQuiet || hasBackup || identity.isOwn(inode.ino, of: caller.process, at: time) else { return nil }
     return (lost.inode, lost.memory)
   }
 
@@ -207,7 +208,9 @@ extension Library {
     }
     if identity.isYoung(inode.ino, at: time),
       let created = events.of(item.id).first(where: { $0.row.type == EventType.created.rawValue }),
-      identity.isOwn(inode.ino, of: caller.process, at: time) || inode.isRegular && !isProved(inode, source.name)
+      inode.isRegular
+        ? !isProved(inode, source.name) || FileRole.isNamedAfter(source.name, entry.name)
+        : identity.isOwn(inode.ino, of: caller.process, at: time)
     {
       // What is still being made was never known by its first name (rule 12).
       let data = try eventData(item, parent: entry.parent, name: entry.name)
@@ -238,7 +241,8 @@ extension Library {
       }
     }
     identity.remember(
-      item, ino: inode.ino, lost: source.parent, source.name, process: caller.process, event: firstEvent, at: time)
+      item, ino: inode.ino, lost: source.parent, source.name, process: caller.process, mode: inode.row.mode,
+      event: firstEvent, at: time)
   }
 
   /// Which of two files that are exchanged is the document that the other one saves, if so (rule 10): its inode.
@@ -271,8 +275,8 @@ extension Library {
     let document = saved(inode, source, other, target, caller)
     let swapsContents = document != nil
     if swapsContents {
-      try endSession(inode)
-      try endSession(other)
+      try endSessionBeforeParting(inode)
+      try endSessionBeforeParting(other)
     }
     try transaction(.rename) { transaction in
       var row = inode.row
@@ -353,7 +357,9 @@ extension Library {
         item: id, number: item.lastVersion + 1, time: time, author: changed.owner, size: changed.size,
         cause: .replace, base: item.version == 0 ? nil : item.version, content: changed.content ?? .empty,
         isOpen: false)
-      if try transaction.version(id, item.version)?.content != version.content {
+      if item.version > 0 || version.size > 0,
+        try transaction.version(id, item.version)?.content != version.content
+      {
         try transaction.insert(version)
         item.version = version.number
         item.lastVersion = version.number

@@ -55,9 +55,23 @@ extension Library {
   // MARK: - Making a document anew
 
   /// The mode that a document has after `inode` took its place (rule 4 of ``Identity``).
-  private func keptMode(_ mode: UInt32, of old: Inode, _ caller: Caller, _ time: Timestamp) -> UInt32 {
+  ///
+  /// - Parameter former: the mode that `old` had under the name.
+  private func keptMode(
+    _ mode: UInt32, of old: Inode, former: UInt32, _ caller: Caller, _ time: Timestamp
+  ) -> UInt32 {
     if identity.isOwn(old.ino, of: caller.process, at: time), !identity.isModeChosen(old.ino) { return mode }
-    return mode & S_IFMT | old.row.mode & 0o7777
+    return mode & S_IFMT | former & 0o7777
+  }
+
+  /// The mode of a document whose file is made anew by open(2) (rule 4 of ``Identity``).
+  private func remadeMode(_ mode: UInt32, of old: Inode, former: UInt32, _ caller: Caller, _ time: Timestamp) -> UInt32
+  {
+    // One that asks for less than everything that the umask leaves has chosen the mode.
+    guard (mode | caller.umask) & 0o666 == 0o666 else { return mode }
+    var kept = keptMode(mode, of: old, former: former, caller, time)
+    if mode & 0o111 == 0 { kept &= ~0o111 } else if kept & 0o111 == 0 { kept |= (kept & 0o444) >> 2 }
+    return caller.uid == old.row.uid ? kept : kept & ~0o6000
   }
 
   /// Makes a remembered document's file anew: empty for its writer, while the store keeps the contents it had until
@@ -66,10 +80,10 @@ extension Library {
     _ lost: Lost, _ folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller, _ time: Timestamp
   ) throws -> Inode {
     let old = lost.inode
-    try endSession(old)
+    try endSessionBeforeParting(old)
     guard let item = try item(of: old) else { throw SheafError(.notFound) }
     var row = newRow(S_IFREG, in: folder, name, mode: mode, caller, time)
-    row.mode = keptMode(row.mode, of: old, caller, time)
+    row.mode = remadeMode(row.mode, of: old, former: lost.memory.mode, caller, time)
     row.item = item.id
     row.content = old.row.content ?? .empty
     row.size = old.row.size
@@ -114,13 +128,16 @@ extension Library {
     var fresh = newItem(.document, owner: old.row.owner, time: time)
     fresh.isQuiet =
       item.isQuiet || FileRole.looksPassing(old.row.name) || FileRole.isNamedAfter(old.row.name, name)
-    fresh.version = 1
-    fresh.lastVersion = 1
+    // What nobody closed yet has no version.
+    fresh.version = item.version == 0 ? 0 : 1
+    fresh.lastVersion = fresh.version
     try transaction.insert(fresh)
-    try transaction.insert(
-      VersionRow(
-        item: fresh.id, number: 1, time: time, author: old.row.owner, size: old.row.size, cause: .save, base: nil,
-        content: old.row.content ?? .empty, isOpen: false))
+    if fresh.version > 0 {
+      try transaction.insert(
+        VersionRow(
+          item: fresh.id, number: 1, time: time, author: old.row.owner, size: old.row.size, cause: .save, base: nil,
+          content: old.row.content ?? .empty, isOpen: false))
+    }
     var row = old.row
     row.item = fresh.id
     try transaction.update(row)
@@ -132,7 +149,16 @@ extension Library {
       old.row.item = final.id
       old.item = final
       shareChunks(of: old)
-      identity.born(old.ino, process: caller.process, at: time)
+      // What has no version yet is written by another program, which loses nothing by an unlink of this one.
+      if final.version > 0 { identity.born(old.ino, process: caller.process, at: time) }
+      if old.session == nil, old.working?.isChanged ?? false {
+        // It was just truncated, and who did goes on.
+        old.session = EditingSession(
+          base: final.version == 0 ? nil : final.version, baseContent: old.row.content ?? .empty, began: time,
+          cause: .save)
+        old.session?.dirtySince = time
+        dirtyInodes[old.ino] = old
+      }
     }
   }
 
@@ -226,7 +252,9 @@ extension Library {
       try partFromItem(old, item, memory, parent: row.parent, row.name, caller, time, transaction)
     }
     row.item = document.id
-    if isYoung, !identity.isModeChosen(inode.ino) { row.mode = keptMode(row.mode, of: old, caller, time) }
+    if isYoung, !identity.isModeChosen(inode.ino) {
+      row.mode = keptMode(row.mode, of: old, former: memory?.mode ?? old.row.mode, caller, time)
+    }
     let present = Set(try transaction.xattrs(inode.ino).map(\.name))
     for xattr in oldXattrs where Self.isUserAttribute(xattr.name) && !present.contains(xattr.name) {
       try transaction.setXattr(inode.ino, xattr.name, xattr.value)
@@ -284,10 +312,23 @@ extension Library {
     }
   }
 
+  /// Ends the session of an inode that an item parts from; one that has only truncated so far makes no version.
+  func endSessionBeforeParting(_ inode: Inode) throws {
+    if let session = inode.session, session.number == nil, !session.hasWrites, inode.size == 0,
+      session.baseContent.length > 0, inode.writerCount > 0
+    {
+      shareChunks(of: inode)
+      inode.session = nil
+      dirtyInodes[inode.ino] = nil
+    } else {
+      try endSession(inode)
+    }
+  }
+
   /// Whether the session of `inode` goes on after it took a document's name; ends it where it does not.
   func settleBeforeTakeOver(_ inode: Inode, _ time: Timestamp) throws -> Bool {
     guard identity.isYoung(inode.ino, at: time), isBeingWritten(inode) else {
-      try endSession(inode)
+      try endSessionBeforeParting(inode)
       return false
     }
     try cut(inode, cause: .autosave)

@@ -26,6 +26,13 @@ extension Library {
     return CompactReport(versionsThinned: thinned, chunksFreed: freed, bytesFreed: max(0, before - store.fileBytes))
   }
 
+  /// Thins and sweeps while the library is in use, so that it does not grow for want of a command; started by upkeep
+  /// every few hours. The file is not shrunk: what comes next takes the room.
+  func tidy() throws {
+    _ = try thin()
+    _ = try sweep()
+  }
+
   /// Versions and deleted items that one transaction of ``thin()`` takes away at most, so that nobody waits long.
   private static let thinBatch = 500
 
@@ -34,7 +41,7 @@ extension Library {
     let time = clock()
     var removed = 0
     let surplus = try surplusVersions(at: time)
-    for batch in stride(from: 0, to: surplus.count, by: Self.thinBatch) {
+    for batch in stride(from: 0, to: surplus.count, by: Self.thinBatch) where !maintenance.isStopping {
       removed += try locked {
         try transaction(.thin, freesSpace: true) { transaction in
           // One that got a label meanwhile stays.
@@ -45,10 +52,11 @@ extension Library {
       }
     }
     let border = Timestamp(seconds: time.seconds - Self.deletedSeconds)
-    while true {
+    while !maintenance.isStopping {
       let count = try locked {
         let old = try read { try $0.deleted(before: border, limit: Self.thinBatch) }
         guard !old.isEmpty else { return 0 }
+        try settleEvents(all: true)
         try transaction(.thin, freesSpace: true) { transaction in
           for row in old where try transaction.deleted(row.ino) != nil { try eraseDeleted(row, transaction) }
         }
@@ -107,9 +115,11 @@ extension Library {
         let readers = versionReaders.values.compactMap(\.reader)
         return try inodes.values.flatMap { try $0.working?.referredChunks(self) ?? [] }
           + readers.flatMap { try $0.copy.referredChunks(self) }
+          + dirtyInodes.values.flatMap { try $0.session.map { try Content($0.baseContent).referredChunks(self) } ?? [] }
       }
       for chunk in inMemory { marks.insert(chunk) }
       try transaction.contents { content in
+        if maintenance.isStopping { throw SheafError(.busy, subject: "the library", reason: "is being closed") }
         switch content {
         case .extents(let extents): for extent in extents { marks.insert(extent.chunk) }
         case .nodes(let nodes): for node in nodes { try markNode(node.chunk, &marks, transaction) }

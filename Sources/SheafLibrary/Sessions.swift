@@ -27,7 +27,7 @@ extension Library {
   /// A write through another handle than those that wrote so far, all of which were closed, begins a new session: the
   /// kernel tells of the last close later than close(2) returns.
   func beginSession(_ inode: Inode, handle: UInt64?, at time: Timestamp) throws {
-    if let session = inode.session, let handle, session.writers[handle] == nil, !session.writers.isEmpty,
+    if let session = inode.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
       session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil
     {
       try endSession(inode)
@@ -70,7 +70,8 @@ extension Library {
       let released = content.released
       var stored = try content.stored(in: self)
       if session.number == nil, !isFirst, stored != session.baseContent,
-        try Content.areSame(stored, session.baseContent, from: self)
+        // What is damaged in the old contents must not keep the new ones from being stored.
+        (try? Content.areSame(stored, session.baseContent, from: self)) ?? false
       {
         // The same bytes, cut at other places: what was there stays.
         stored = session.baseContent

@@ -45,7 +45,7 @@ final class AccountFileSystem: FileSystem {
   }
 
   func credentials(_ caller: Fuse.Caller) -> SheafLibrary.Caller {
-    SheafLibrary.Caller(uid: caller.uid, gid: caller.gid, thread: caller.pid, door: door) {
+    SheafLibrary.Caller(uid: caller.uid, gid: caller.gid, umask: caller.umask, thread: caller.pid, door: door) {
       (try? caller.groups()) ?? []
     }
   }
@@ -73,8 +73,8 @@ final class AccountFileSystem: FileSystem {
   func folder(_ node: Node, mode: UInt32 = 0o555, links: UInt32 = 2, time: Timestamp? = nil) -> FileAttributes {
     let time = TimeSpec(time ?? mounted)
     return FileAttributes(
-      node: node.id, mode: S_IFDIR | mode, linkCount: links, uid: uid, gid: gid, size: 4096, blocks: 8, accessTime: time,
-      modificationTime: time, changeTime: time)
+      node: node.id, mode: S_IFDIR | mode, linkCount: links, uid: uid, gid: gid, size: 4096, blocks: 8,
+      accessTime: time, modificationTime: time, changeTime: time)
   }
 
   func file(_ version: Library.VersionFile, owner: (uid: UInt32, gid: UInt32)) -> FileAttributes {

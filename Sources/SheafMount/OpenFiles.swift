@@ -145,7 +145,8 @@ extension AccountFileSystem {
       return Int(
         try translated {
           try library.copy(
-            from: source.handle.rawValue, at: source.offset, to: target.handle.rawValue, at: target.offset, count: count)
+            from: source.handle.rawValue, at: source.offset, to: target.handle.rawValue, at: target.offset,
+            count: count)
         })
     }
   }

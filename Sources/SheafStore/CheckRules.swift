@@ -63,8 +63,11 @@ enum CheckRules {
     (
       "a named inode's oldest name is an entry",
       """
-      SELECT i.ino, i.parent FROM inodes i WHERE i.nlink > 0 AND i.parent > 0 AND NOT EXISTS (
-        SELECT 1 FROM entries e WHERE e.parent = i.parent AND e.name = i.name AND e.ino = i.ino AND e.extra = 0)
+      SELECT i.ino, i.parent FROM inodes i
+      LEFT JOIN (
+        SELECT ino, count(*) AS n, max(parent) AS parent, max(name) AS name FROM entries WHERE extra = 0 GROUP BY ino
+      ) e ON e.ino = i.ino
+      WHERE i.nlink > 0 AND i.parent > 0 AND (e.n IS NULL OR e.n = 1 AND (e.parent <> i.parent OR e.name <> i.name))
       """
     ),
     (

@@ -4,15 +4,18 @@ import Glibc
 import MountKit
 import Testing
 
+/// One seed, or five that are the same each time.
+private let seeds =
+  ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap(UInt64.init).map { [$0] } ?? [1, 2, 3, 4, 5]
+
 /// Long random sequences on a mount and on a local disk, which must tell the same of everything.
 ///
 /// `SHEAF_SEED` replays a sequence, `SHEAF_STEPS` says how long each is. `test-helper differential` shrinks one.
 /// What may differ is in ``AllowedDeviation``, and nowhere else.
 @Suite(.serialized) struct DifferentialTests {
-  private let seed = ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap(UInt64.init) ?? .random(in: 0...(.max))
   private let steps = ProcessInfo.processInfo.environment["SHEAF_STEPS"].flatMap(Int.init) ?? 4000
 
-  @Test func twoLocalFoldersAgree() throws {
+  @Test(arguments: seeds) func twoLocalFoldersAgree(_ seed: UInt64) throws {
     try withTemporaryFolder { folder in
       print("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps)")
       let (subject, oracle) = (try plain(try folder.folder("subject")), try plain(try folder.folder("oracle")))
@@ -23,35 +26,39 @@ import Testing
     }
   }
 
-  @Test func aMountAndALocalFolderAgree() throws {
+  @Test(arguments: seeds) func aMountAndALocalFolderAgree(_ seed: UInt64) throws {
     print("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps)")
     try withMount(limit: .seconds(Double(300 + steps / 10))) { library in
       let oracle = try plain(try library.folder.folder("oracle"))
       let place = "\(library.documents)/subject"
       try #require(mkdir(place, 0o755) == 0)
-      let subject = try plain(place)
-      let run = Differential(subject: subject, oracle: oracle, seed: seed)
-      do {
-        for part in 0..<4 {
-          try run.run(steps: steps / 4)
-          // Served anew by another process, after an orderly end and after a kill, the tree is the same.
-          try run.reopen {
-            if part % 2 == 0 { try library.unmount() } else { try library.killServer() }
-            try library.mount()
-            return try plain(place)
-          }
-        }
-      } catch let difference as Difference {
-        try? run.closeAll()
-        Issue.record("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps): \(difference)")
-        return
-      }
-      try run.closeAll()
-      let seen = run.seen.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key) \($0.value)" }
-      print("deviations asked for: \(seen.joined(separator: ", "))")
+      // What the run has open on the mount goes with it, before the mount does.
+      try differ(library, place, oracle, seed)
       try library.unmount()
       #expect(try library.check() == [])
     }
+  }
+
+  private func differ(
+    _ library: MountedLibrary, _ place: String, _ oracle: PlainDirectory, _ seed: UInt64
+  ) throws {
+    let run = Differential(subject: try plain(place), oracle: oracle, seed: seed)
+    do {
+      for part in 0..<4 {
+        try run.run(steps: steps / 4)
+        // Served anew by another process, after an orderly end and after a kill, the tree is the same.
+        try run.reopen {
+          if part % 2 == 0 { try library.unmount() } else { try library.killServer() }
+          try library.mount()
+          return try plain(place)
+        }
+      }
+    } catch let difference as Difference {
+      Issue.record("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps): \(difference)")
+    }
+    try run.closeAll()
+    let seen = run.seen.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key) \($0.value)" }
+    print("deviations asked for: \(seen.joined(separator: ", "))")
   }
 
   /// A folder, made to be like the other: owner and mode of a folder that the tests made.

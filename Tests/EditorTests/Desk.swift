@@ -28,7 +28,8 @@ final class Desk: Sendable {
   deinit { try? close() }
 
   var library: Library {
-    opened.withLock { $0 } ?? { fatalError("the library is closed") }()
+    guard let library = opened.withLock({ $0 }) else { fatalError("the library is closed") }
+    return library
   }
 
   func open() throws {

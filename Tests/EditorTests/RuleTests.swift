@@ -66,7 +66,7 @@ import Testing
     #expect(try maker.id("b") == id)
     #expect(try maker.deleted == [])
     desk.wait(20)
-    #expect(try desk.events() == ["sheaf.persistence.created b"])
+    #expect(try desk.events() == ["sheaf.persistence.created a", "sheaf.persistence.renamed a b"])
   }
 
   @Test func anOwnFileKeepsItsIdOnceSaved() throws {
@@ -94,7 +94,10 @@ import Testing
     #expect(try editor.versions("doc") == ["one", "two"])
     #expect(try editor.names == ["doc"])
     desk.wait(20)
-    #expect(try desk.events() == ["sheaf.persistence.created doc", "sheaf.change.edit doc"])
+    #expect(
+      try desk.events() == [
+        "sheaf.persistence.created scratch", "sheaf.persistence.renamed scratch doc", "sheaf.change.edit doc",
+      ])
   }
 
   @Test func replacedBeforeAnythingIsWritten() throws {
@@ -249,18 +252,19 @@ import Testing
   }
 
   @Test func aBuildToolMakesVersions() throws {
-    for number in 0..<300 { try maker.make("object-\(number)", "first \(number)") }
+    for number in 0..<100 { try maker.make("object-\(number)", "first \(number)") }
     desk.wait(20)
     _ = try desk.events()
-    let ids = try (0..<300).map { try maker.id("object-\($0)") }
-    for number in 0..<300 { try editor.unlink("object-\(number)") }
+    let ids = try (0..<100).map { try maker.id("object-\($0)") }
+    for number in 0..<100 { try editor.unlink("object-\(number)") }
     #expect(try editor.names == [])
-    for number in 0..<300 { try editor.make("object-\(number)", "second \(number)") }
-    #expect(try (0..<300).map { try maker.id("object-\($0)") } == ids)
+    for number in 0..<100 { try editor.make("object-\(number)", "second \(number)") }
+    let after = try (0..<100).map { try maker.id("object-\($0)") }
+    #expect(after == ids)
     desk.wait(20)
     let events = try desk.events()
     #expect(events.filter { $0.contains("deleted") } == [])
-    #expect(events.filter { $0.contains("edit") }.count == 300)
+    #expect(events.filter { $0.contains("edit") }.count == 100)
   }
 
   // MARK: - Names (rules 9, 10, 12 and 13)

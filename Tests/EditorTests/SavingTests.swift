@@ -68,7 +68,9 @@ import Testing
     let events = try mounted.events(after: lastEvent)
     #expect(events == Array(repeating: "sheaf.change.edit doc", count: 2 * scenario.versions))
     if let backup = scenario.backup {
-      #expect(try mounted.text(backup).trimmingCharacters(in: .newlines) == "one")
+      // Some programs make one backup in a session, some with each save.
+      let texts = scenario.keys.isEmpty ? ["one\n"] : [Self.old, "one\n", "one"]
+      #expect(texts.contains(try mounted.text(backup)))
       #expect(try mounted.attribute("user.sheaf.id", of: backup) != before.id)
     }
     try mounted.unmount()

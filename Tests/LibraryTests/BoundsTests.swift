@@ -100,7 +100,6 @@ struct BoundsTests {
     while threads.contains(where: { !$0.isFinished }) {
       fixture.clock.advance(1)
       _ = try fixture.library.sweep()
-      usleep(20_000)
     }
     #expect(failures.withLock { $0 } == [], random.note)
     try fixture.library.locked { try fixture.library.endAllSessions() }
@@ -134,5 +133,35 @@ struct BoundsTests {
     case 10: try fixture.library.purge(fixture.path(path), version: nil)
     default: _ = try fixture.read(path)
     }
+  }
+
+  @Test func otherDoorsLearnOfEveryChangeOfContents() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("a", "contents")
+    try fixture.save("b", "other")
+    let (a, b) = (try fixture.ino("a"), try fixture.ino("b"))
+    let told = Mutex<[LibraryChange]>([])
+    let own = fixture.library.observe { _ in Issue.record("a door is not told of what came by it") }
+    let other = fixture.library.observe { changes in told.withLock { $0 += changes } }
+    let caller = Caller(uid: 0, gid: 0, thread: 0, door: own) { [] }
+    func expectTold(_ ino: Int64, _ what: Comment, _ body: () throws -> Void) rethrows {
+      told.withLock { $0 = [] }
+      try body()
+      #expect(told.withLock { $0.contains(.contents(ino)) }, what)
+    }
+    let source = try fixture.library.open(a, flags: O_RDWR, caller)
+    let target = try fixture.library.open(b, flags: O_RDWR, caller)
+    try expectTold(b, "write") { try fixture.write(target, [1]) }
+    try expectTold(b, "copy") { _ = try fixture.library.copy(from: source, at: 0, to: target, at: 0, count: 8) }
+    try expectTold(b, "fallocate") { try fixture.library.allocate(target, 0..<4, .punchHole) }
+    try expectTold(b, "ftruncate") {
+      _ = try fixture.library.setAttributes(b, .init(size: 0), handle: target, caller)
+    }
+    try expectTold(b, "truncate") { _ = try fixture.library.setAttributes(b, .init(size: 9), handle: nil, caller) }
+    try expectTold(a, "open") { try fixture.close(try fixture.library.open(a, flags: O_RDWR | O_TRUNC, caller)) }
+    for handle in [source, target] { try fixture.close(handle) }
+    fixture.library.endObserving(own)
+    fixture.library.endObserving(other)
+    try fixture.finish()
   }
 }

@@ -182,7 +182,7 @@ struct CheckTests {
     let fixture = try LibraryFixture(at: folder + "/library.sqlite")
     var random = SeededRandom()
     _ = try fixture.library.addAccount(AccountHandle("bob@example.com"), name: nil)
-    let long = random.bytes(50_000)
+    let long = random.bytes(20_000)
     try fixture.save("a", long)
     try fixture.save("a", "current")
     try fixture.save("deleted", "deleted")

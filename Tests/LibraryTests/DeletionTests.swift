@@ -172,6 +172,26 @@ struct DeletionTests {
     try fixture.finish()
   }
 
+  @Test func purgingTellsWhatWasDoneBefore() throws {
+    let fixture = try LibraryFixture()
+    func types() throws -> [String] {
+      try fixture.library.store.read { try $0.events(after: 0, limit: 100) }.map(\.type)
+    }
+    // By a program, whose deeds wait: this process, which does not end.
+    let caller = Caller(uid: 0, gid: 0, thread: getpid(), door: 0) { [] }
+    let made = try fixture.library.create(fixture.root, Array("a".utf8), mode: 0o644, flags: O_RDWR, caller)
+    try fixture.write(made.handle, [1])
+    try fixture.close(made.handle)
+    try fixture.save("b", "b")
+    try fixture.library.unlink(fixture.root, Array("b".utf8), caller)
+    try fixture.library.purge(fixture.path("b"), version: nil)
+    try fixture.library.purge(fixture.path("a"), version: nil)
+    let persistence = "sheaf.persistence."
+    #expect(try types() == ["created", "created", "deleted", "deleted"].map { persistence + $0 })
+    #expect(try fixture.library.store.read { try $0.pendingEvents() }.isEmpty)
+    try fixture.finish()
+  }
+
   @Test func purgingShrinksTheFile() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()

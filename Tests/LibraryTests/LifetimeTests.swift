@@ -119,12 +119,16 @@ struct LifetimeTests {
   @Test func aBackupOpensWhileWritingGoesOn() throws {
     let fixture = try LibraryFixture()
     let stop = Atomic(false)
+    let saved = DispatchSemaphore(value: 0)
+    let ended = DispatchSemaphore(value: 0)
     let writer = Thread {
       var number = 0
       while !stop.load(ordering: .relaxed) {
         number += 1
         try? fixture.save("a\(number % 50)", "contents \(number)")
+        saved.signal()
       }
+      ended.signal()
     }
     writer.start()
     let open = try fixture.open("open", O_RDWR | O_CREAT)
@@ -132,7 +136,7 @@ struct LifetimeTests {
     try fixture.library.fsync(fixture.ino("open"))
     try fixture.write(open, Array("UNSAVED".utf8))
     for number in 0..<3 {
-      usleep(50_000)
+      saved.wait()
       let file = fixture.folder + "/backup \(number)"
       let seen = Mutex<[Int64]>([])
       try fixture.library.backup(to: file) { progress in seen.withLock { $0.append(progress.done) } }
@@ -143,7 +147,7 @@ struct LifetimeTests {
       try copy.finish()
     }
     stop.store(true, ordering: .relaxed)
-    while !writer.isFinished { usleep(1000) }
+    ended.wait()
     try fixture.close(open)
     try fixture.finish()
   }

@@ -107,14 +107,37 @@ struct RetentionTests {
     try fixture.finish()
   }
 
+  @Test func tidyingIsThinningAndSweeping() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    for _ in 0..<5 { try fixture.save("a", random.bytes(100_000)) }
+    // A file that goes without a trace, and leaves its chunks.
+    let made = try fixture.library.create(fixture.root, Array(".b.swp".utf8), mode: 0o600, flags: O_RDWR, .library)
+    try fixture.write(made.handle, random.bytes(300_000))
+    try fixture.close(made.handle)
+    try fixture.unlink(".b.swp")
+    fixture.clock.advance(400 * Self.day)
+    let before = try fixture.chunkCount
+    try fixture.library.tidy()
+    #expect(try fixture.versions("a").map(\.number) == [5])
+    #expect(try fixture.chunkCount < before - 4)
+    try fixture.finish()
+  }
+
   @Test func compactingWhileOneCompacts() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()
     for number in 0..<20 { try fixture.save("a\(number)", random.bytes(200_000)) }
-    let threads = (0..<3).map { _ in Thread { _ = try? fixture.library.compact { _ in } } }
+    let done = DispatchSemaphore(value: 0)
+    let threads = (0..<3).map { _ in
+      Thread {
+        _ = try? fixture.library.compact { _ in }
+        done.signal()
+      }
+    }
     for thread in threads { thread.start() }
     for number in 0..<20 { try fixture.library.purge(fixture.path("a\(number)"), version: nil) }
-    while threads.contains(where: { !$0.isFinished }) { usleep(1000) }
+    for _ in threads { done.wait() }
     #expect(try fixture.chunkCount == 0)
     try fixture.finish()
   }

@@ -207,6 +207,24 @@ struct VersionTests {
     try fixture.finish()
   }
 
+  @Test func aDamagedDocumentCanBeWrittenAnew() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    try fixture.save("a", random.bytes(10_000))
+    let damaged = StoredContent.extents([Extent(chunk: 999_999, length: 10_000)])
+    let ino = try fixture.ino("a")
+    try fixture.library.locked {
+      let inode = try fixture.library.inode(ino)
+      inode.row.content = damaged
+      inode.working = nil
+    }
+    let bytes = random.bytes(10_000)
+    try fixture.save("a", bytes)
+    #expect(try fixture.read("a") == bytes)
+    #expect(try fixture.versions("a").count == 2)
+    try fixture.finish()
+  }
+
   @Test func renewedVersionsGiveTheirChunksBack() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()

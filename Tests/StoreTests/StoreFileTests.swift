@@ -180,6 +180,8 @@ struct StoreFileTests {
       let path = folder + "/library.sqlite"
       let store = try Store(path: path, lockPath: path + "-lock")
       let stop = Atomic(false)
+      let written = DispatchSemaphore(value: 0)
+      let ended = DispatchSemaphore(value: 0)
       let thread = Thread {
         var number = 0
         while !stop.load(ordering: .relaxed) {
@@ -189,11 +191,13 @@ struct StoreFileTests {
             try transaction.setSetting("one", "\(number)")
             try transaction.setSetting("two", "\(number)")
           }
+          written.signal()
         }
+        ended.signal()
       }
       thread.start()
       for copy in 0..<5 {
-        usleep(20_000)
+        written.wait()
         let file = folder + "/copy\(copy)"
         try store.backup(to: file) { _ in }
         #expect(try mode(file) == 0o600)
@@ -205,7 +209,7 @@ struct StoreFileTests {
       }
       #expect { try store.backup(to: folder + "/copy0") { _ in } } throws: { ($0 as? SheafError)?.kind == .exists }
       stop.store(true, ordering: .relaxed)
-      while !thread.isFinished { usleep(1000) }
+      ended.wait()
       try store.close()
     }
   }

@@ -11,7 +11,7 @@ public enum AllowedDeviation: String, CaseIterable, Sendable {
   case replacementKeepsAttributes
   /// A document made again under its name, by creating or renaming, has its user attributes again.
   case recreationKeepsAttributes
-  /// A document made again under its name by renaming has its mode again.
+  /// A document made again under its name has its mode again; made by open(2), with the execute bits asked for there.
   case recreationKeepsMode
   /// Two documents of which one is young are exchanged: contents swap, mode and user attributes stay on the names.
   case exchangeSwapsContents

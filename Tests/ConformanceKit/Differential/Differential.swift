@@ -48,6 +48,8 @@ public final class Differential {
   public func reopen(_ reopened: () throws -> any FileSystem) throws {
     try oracle.closeAll()
     try subject.closeAll()
+    // Nothing of the test may be open on the mount while it goes: the folder's descriptor goes with the old world.
+    subject = oracle
     subject = World(try reopened())
     recent.append("--- closed everything, mounted anew")
     try compareTrees()
@@ -104,6 +106,8 @@ public final class Differential {
       case .open(_, let path, let flags, _) where flags & O_CREAT != 0:
         target = try oracle.marks(path)
         targetPlace = oracle.place(path)
+      case .link(_, let path):
+        targetPlace = oracle.place(path)
       default: break
       }
     }
@@ -115,8 +119,17 @@ public final class Differential {
     case .unlink: depart(before.sourcePlace, before.source)
     case .rename(let from, let to, let flags) where flags & exchange != 0:
       guard let source = before.source, let target = before.target else { return }
-      try settle(to, [(target, .exchangeSwapsContents)], own: source)
-      try settle(from, [(source, .exchangeSwapsContents)], own: target)
+      // Attributes that came with the contents win, as in a replacement; a mode that was chosen does too.
+      func staying(_ name: Marks, _ contents: Marks) -> [(Marks, AllowedDeviation)] {
+        [name.mode, contents.mode].flatMap { mode in
+          [
+            (Marks(mode: mode, attributes: name.attributes), .exchangeSwapsContents),
+            (Marks(mode: mode, attributes: contents.over(name)), .exchangeSwapsContents),
+          ]
+        }
+      }
+      try settle(to, staying(target, source), own: source)
+      try settle(from, staying(source, target), own: target)
     case .rename(_, let to, _):
       guard let source = before.source, before.sourcePlace != before.targetPlace else { return }
       depart(before.sourcePlace, source)
@@ -132,8 +145,24 @@ public final class Differential {
     case .open(_, let path, _, _):
       guard before.target == nil, let place = before.targetPlace, let own = try oracle.marks(path) else { return }
       let formers = departed[place] ?? []
-      try settle(
-        path, formers.map { (Marks(mode: own.mode, attributes: $0.attributes), .recreationKeepsAttributes) }, own: own)
+      // The document's mode, with the execute bits that open(2) asked for.
+      func again(_ former: UInt32) -> UInt32 {
+        if own.mode & 0o111 == 0 { return former & ~0o111 }
+        return former & 0o111 == 0 ? former | (former & 0o444) >> 2 : former
+      }
+      let allowed: [(Marks, AllowedDeviation)] = formers.flatMap { former in
+        [
+          (Marks(mode: own.mode, attributes: former.attributes), .recreationKeepsAttributes),
+          (Marks(mode: again(former.mode), attributes: former.attributes), .recreationKeepsMode),
+        ]
+      }
+      try settle(path, allowed, own: own)
+    case .link(_, let path):
+      guard let place = before.targetPlace, let own = try oracle.marks(path) else { return }
+      let allowed = (departed[place] ?? []).flatMap {
+        variants(own, $0, .recreationKeepsMode, .recreationKeepsAttributes)
+      }
+      try settle(path, allowed, own: own)
     default: break
     }
   }
