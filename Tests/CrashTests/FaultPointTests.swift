@@ -13,7 +13,9 @@ import Testing
     let large = Contents(seed: 2, count: 3_000_000)
     let other = Contents(seed: 3, count: 70_000)
     return [
-      .save("doc", text), .save("doc", other), .append("doc", text), .mkdir("folder"), .mkdir("other"),
+      // The first create is that of a document which no later deed is about.
+      .save("first", text), .save("doc", text), .save("doc", other), .append("doc", text), .mkdir("folder"),
+      .mkdir("other"),
       .symlink("doc", at: "symlink"), .link("doc", "hard"), .rename("hard", "moved"), .chmod("doc", 0o600),
       .mark("doc", "blue"), .mark("folder", "red"), .unmark("folder"), .touch("doc", 1_000_000_000),
       .replace("doc", text), .save("large", large), .patch("large", at: 1_000_000, other),
@@ -26,24 +28,88 @@ import Testing
     ]
   }()
 
-  @Test(arguments: FaultPoint.allCases.map(\.rawValue))
+  /// What passes the steps that the library takes by itself, some time later.
+  static let patience: [Deed] = [
+    .scatter("scattered", 4200), .save("read", Contents(seed: 4, count: 6_000_000)), .read("read"),
+    .save("removed", Contents(seed: 5, count: 100)), .removeElsewhere("removed"),
+    .save("status", Contents(seed: 6, count: 100)), .command(["status"]), .pause(6.5), .command(["compact"]),
+  ]
+
+  /// Points that other tests pass: a disk that is full, and a recovery.
+  static let elsewhere: Set<String> = ["reserve.release", "sweep."]
+
+  /// The points of the steps of ``patience``.
+  static let patientSteps: Set<String> = ["spill", "endSession", "settle", "sweep", "times", "checkpoint"]
+
+  private static func isPatient(_ point: String) -> Bool {
+    patientSteps.contains(String(point.prefix { $0 != "." && $0 != ":" }))
+  }
+
+  static let points = FaultPoint.allCases.map(\.rawValue)
+
+  @Test(arguments: points)
   func theProcessDies(_ point: String) throws {
-    try run(point, "kill")
+    try run(point, "kill", counts: Self.isPatient(point) ? [1] : [1, 3])
   }
 
-  @Test(arguments: FaultPoint.allCases.map(\.rawValue))
+  @Test(arguments: points)
   func theStepFails(_ point: String) throws {
-    try run(point, "fail")
+    try run(point, "fail", counts: [1])
   }
 
-  @Test(arguments: FaultPoint.allCases.map(\.rawValue))
+  @Test(arguments: points)
   func theDiskIsFullAtTheStep(_ point: String) throws {
-    try run(point, "full")
+    try run(point, "full", counts: [1])
   }
 
-  /// Does the exercise again and again, with the fault at the first, second, third passage of the point.
-  private func run(_ point: String, _ action: String) throws {
-    for count in [1, 2, 5] {
+  @Test(arguments: points)
+  func theProcessDiesAgainWhileItRecovers(_ point: String) throws {
+    try withTemporaryFolder { records in
+      let library = try MountedLibrary()
+      defer { library.breakMount() }
+      try library.mount()
+      let folder = "\(library.documents)/work"
+      try #require(mkdir(folder, 0o755) == 0)
+      let worker = Worker(folder: folder, record: "\(records.path)/record")
+      try worker.perform([
+        .save("doc", Contents(seed: 1, count: 100)), .save("young", Contents(seed: 2, count: 100_000)),
+        .unlink("young"),
+        .removeElsewhere("doc"), .scatter("scattered", 4200), .rename("scattered", "renamed"),
+      ])
+      // A session that is open, autosaved, and goes on.
+      let file = open("\(folder)/open", O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+      #expect(write(file, "saved", 5) == 5)
+      try eventually("the autosave", within: .seconds(5)) { Attributes.state(file) == "saved" }
+      #expect(write(file, " and not", 8) == 8)
+      // Chunks of a working copy that spilled, which no version will have.
+      let spilled = open("\(folder)/spilled", O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+      for number in 0..<4200 { #expect(pwrite(spilled, "x", 1, number * 10) == 1) }
+      try library.killServer()
+      close(file)
+      close(spilled)
+      // The next process, and one more after it.
+      _ = try library.tryMount(environment: ["SHEAF_FAULT": "\(point):kill:1"])
+      let compacted = try library.sheaf("compact", "--library", library.library)
+      #expect(
+        compacted.status == 0 ? !point.hasPrefix("sweep.") : library.server == nil,
+        "SHEAF_FAULT=\(point) while recovering, at sheaf compact: \(compacted)")
+      if library.server != nil { try library.killServer() }
+      library.breakMount()
+      try library.mount()
+      let text = try String(contentsOfFile: "\(folder)/open", encoding: .utf8)
+      #expect(text == "saved" || text == "saved and not", "SHEAF_FAULT=\(point)")
+      unlink("\(folder)/open")
+      unlink("\(folder)/spilled")
+      for line in try worker.judge() { Issue.record("SHEAF_FAULT=\(point) while recovering: \(line)") }
+      try library.unmount()
+      #expect(try library.check() == [], "SHEAF_FAULT=\(point) while recovering")
+      try library.tearDown()
+    }
+  }
+
+  /// Does the exercise again and again, with the fault at the first, second, fifth passage of the point.
+  private func run(_ point: String, _ action: String, counts: [Int]) throws {
+    for count in counts {
       try withTemporaryFolder { records in
         let library = try MountedLibrary()
         defer { library.breakMount() }
@@ -67,11 +133,16 @@ import Testing
     let worker = Worker(folder: folder, record: record)
     let made = mkdir(folder, 0o755) == 0
     if made {
-      try worker.perform(Self.exercise.map { $0.naming(library.library) })
+      let deeds = Self.exercise + (Self.isPatient(fault) ? Self.patience : [])
+      try worker.perform(deeds.map { $0.naming(library.library) })
+      // What is settled when the program has ended comes soon after.
+      if fault.hasSuffix(":kill:1") { try? eventually("the fault", within: .seconds(2)) { library.server == nil } }
     }
     if library.server == nil {
       library.breakMount()
       try library.mount()
+    } else if fault.hasSuffix(":kill:1"), !Self.elsewhere.contains(where: fault.hasPrefix) {
+      Issue.record("\(fault): the exercise never came to this point")
     }
     if !made {
       // The fault came at the very first folder: it is there or not.

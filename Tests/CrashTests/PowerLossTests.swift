@@ -69,9 +69,10 @@ struct PowerLossTests {
       } else {
         try eventually("\(deeds) deeds", within: .seconds(60)) { worker.lines >= 2 * deeds }
       }
+      let server = try #require(library.server)
       let cut = Date().timeIntervalSince1970
       try disk.cutPower()
-      if let server = library.server { kill(server, SIGKILL) }
+      try library.kill(server)
       library.breakMount()
       worker.stop()
       try disk.unmount()

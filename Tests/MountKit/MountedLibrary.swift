@@ -91,7 +91,12 @@ public struct MountedLibrary: Sendable {
   /// Kills the owning process as `kill -9` does, and waits until it is gone.
   public func killServer() throws {
     guard let server else { throw Command.Failure(description: "no process owns \(library)") }
-    guard kill(server, SIGKILL) == 0 else { throw Errno(errno, "kill \(server)") }
+    try kill(server)
+  }
+
+  /// Kills a process that owned the library, whose lock file may be out of reach by now.
+  public func kill(_ server: Int32) throws {
+    guard Glibc.kill(server, SIGKILL) == 0 else { throw Errno(errno, "kill \(server)") }
     try eventually("the end of the killed process") { !Self.runs(server) }
   }
 
@@ -107,7 +112,7 @@ public struct MountedLibrary: Sendable {
 
   /// Ends mount and process by whatever it takes.
   public func breakMount() {
-    if let server { kill(server, SIGKILL) }
+    if let server { Glibc.kill(server, SIGKILL) }
     if isMounted { _ = try? Command(["umount", "--lazy", mountpoint], limit: .seconds(20)).run() }
     if isMounted { _ = try? Command(["fusermount3", "-uz", mountpoint], as: user, limit: .seconds(20)).run() }
   }

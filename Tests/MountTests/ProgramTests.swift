@@ -40,6 +40,8 @@ import Testing
         git checkout -q -b side; sed -i 's/1/one/' d*/file-*; git commit -q -am side
         git checkout -q main; git mv d0 d0-moved; chmod +x d1/file-1; git commit -q -am main
         git merge -q side -m merge
+        git checkout -q side~1; test ! -x d1/file-1; git checkout -q main; test -x d1/file-1
+        test -z "$(git status --porcelain)"
         git stash list; echo change >> d1/file-1; git stash -q; git stash pop -q; git checkout -q .
         git gc -q --aggressive --prune=now; git fsck --full --strict
         test -z "$(git status --porcelain)"

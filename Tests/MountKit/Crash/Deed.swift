@@ -38,6 +38,14 @@ public enum Deed: Hashable, Codable, Sendable {
   case unmark(String)
   /// Sets the modification time, in seconds.
   case touch(String, Int)
+  /// Writes one byte in every ten, so often that a working copy spills, and closes.
+  case scatter(String, Int)
+  /// Reads all of it.
+  case read(String)
+  /// Has a program of its own remove it.
+  case removeElsewhere(String)
+  /// Does nothing for so many seconds, while the library looks after itself.
+  case pause(Double)
   /// Runs `sheaf` with arguments, in which `%` stands for the folder; changes nothing in the tree.
   case command([String])
   /// Runs `sheaf`, after which the document holds the contents of an earlier save.
@@ -82,6 +90,31 @@ public enum Deed: Hashable, Codable, Sendable {
       try write(folder, name, O_WRONLY | O_CREAT | O_APPEND, contents.bytes, synchronizing: true)
     case .patch(let name, let offset, let contents):
       try write(folder, name, O_WRONLY, contents.bytes, at: offset)
+    case .scatter(let name, let count):
+      let file = Glibc.open("\(folder)/\(name)", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+      guard file >= 0 else { throw Errno(errno, "\(self)") }
+      var failure: Errno?
+      for number in 0..<count where failure == nil && Glibc.pwrite(file, "x", 1, number * 10) != 1 {
+        failure = Errno(errno, "\(self)")
+      }
+      if Glibc.close(file) != 0 { failure = failure ?? Errno(errno, "\(self)") }
+      if let failure { throw failure }
+    case .read(let name):
+      let file = Glibc.open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC)
+      guard file >= 0 else { throw Errno(errno, "\(self)") }
+      var buffer = [UInt8](repeating: 0, count: 1 << 20)
+      var count = 0
+      repeat { count = Glibc.read(file, &buffer, buffer.count) } while count > 0
+      let code = errno
+      close(file)
+      if count < 0 { throw Errno(code, "\(self)") }
+    case .removeElsewhere(let name):
+      let output = try? Command(["rm", "\(folder)/\(name)"], limit: .seconds(60)).run()
+      guard let output, output.status == 0 else {
+        let isGone = output?.errorText.contains("No such file") ?? false
+        throw Errno(isGone ? ENOENT : EIO, "\(self): \(output?.errorText ?? "late")")
+      }
+    case .pause(let seconds): Thread.sleep(forTimeInterval: seconds)
     case .truncate(let name, let size): try done(Glibc.truncate("\(folder)/\(name)", size))
     case .unlink(let name): try done(Glibc.unlink("\(folder)/\(name)"))
     case .rename(let from, let to): try done(Glibc.rename("\(folder)/\(from)", "\(folder)/\(to)"))
@@ -97,6 +130,13 @@ public enum Deed: Hashable, Codable, Sendable {
       try done(utimensat(AT_FDCWD, "\(folder)/\(name)", [time, time], 0))
     case .command(let arguments), .revive(let arguments, _, _): try Deed.run(arguments, folder)
     }
+  }
+
+  /// The bytes of ``scatter(_:_:)``.
+  static func scattered(_ count: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: max(count * 10 - 9, 0))
+    for index in stride(from: 0, to: bytes.count, by: 10) { bytes[index] = UInt8(ascii: "x") }
+    return bytes
   }
 
   private func done(_ result: Int32) throws(Errno) {

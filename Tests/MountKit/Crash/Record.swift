@@ -27,7 +27,7 @@ public struct RecordedDeed: Sendable, CustomStringConvertible {
 }
 
 /// Errnos by which a mount whose process is gone, or whose disk is, answers.
-let deadMount: Set<Int32> = [ENOTCONN, ECONNABORTED, ECONNREFUSED, ENODEV, ESHUTDOWN]
+public let deadMount: Set<Int32> = [ENOTCONN, ECONNABORTED, ECONNREFUSED, ENODEV, ESHUTDOWN]
 
 /// Does deeds one after the other and records each, before and after, until they are done or the mount is dead.
 public func performDeeds(_ deeds: some Sequence<Deed>, in folder: String, record: String) throws {

@@ -53,7 +53,8 @@ public struct FoundTree: Sendable {
       case S_IFDIR: nodes[name] = Node(text: "a folder \(octal(mode)) \(Attributes.get(path) ?? "-")", time: nil)
       default:
         let file = TreeModel.File(
-          bytes: Array(try Data(contentsOf: URL(fileURLWithPath: path))), mode: mode, mark: Attributes.get(path))
+          contents: TreeModel.Bytes(Array(try Data(contentsOf: URL(fileURLWithPath: path)))), mode: mode,
+          mark: Attributes.get(path))
         let text = FoundTree.describe(file, links: Int(status.st_nlink))
         nodes[name] = Node(text: text, time: status.st_mtim.tv_sec)
       }
@@ -62,7 +63,7 @@ public struct FoundTree: Sendable {
   }
 
   static func describe(_ file: TreeModel.File, links: Int) -> String {
-    let contents = "\(file.bytes.count) bytes #\(String(fingerprint(file.bytes), radix: 16))"
+    let contents = "\(file.bytes.count) bytes #\(String(file.contents.print, radix: 16))"
     return "a file \(octal(file.mode)) \(file.mark ?? "-") \(links) links \(contents)"
   }
 }

@@ -11,8 +11,26 @@ public struct TreeModel: Hashable, Sendable {
     case symlink(String)
   }
 
+  /// Bytes that are compared by their fingerprint.
+  struct Bytes: Hashable, Sendable {
+    let all: [UInt8]
+    let print: UInt64
+
+    init(_ all: [UInt8]) {
+      self.all = all
+      print = fingerprint(all)
+    }
+
+    static func == (left: Bytes, right: Bytes) -> Bool { left.print == right.print }
+    func hash(into hasher: inout Hasher) { hasher.combine(print) }
+  }
+
   struct File: Hashable, Sendable {
-    var bytes: [UInt8]
+    var contents: Bytes
+    var bytes: [UInt8] {
+      get { contents.all }
+      set { contents = Bytes(newValue) }
+    }
     var mode: UInt32 = 0o644
     var mark: String?
     /// Set times alone.
@@ -22,11 +40,14 @@ public struct TreeModel: Hashable, Sendable {
   var nodes: [String: Node] = [:]
   var files: [Int: File] = [:]
   private var next = 0
+  /// What documents held when their names went. A document that its program makes anew holds that until something is
+  /// written: a crash in between leaves the old contents rather than none.
+  private var departed: [String: Bytes] = [:]
 
   public init() {}
 
   private mutating func add(_ name: String, _ bytes: [UInt8]) {
-    files[next] = File(bytes: bytes)
+    files[next] = File(contents: Bytes(bytes))
     nodes[name] = .file(next)
     next += 1
   }
@@ -42,7 +63,12 @@ public struct TreeModel: Hashable, Sendable {
     files[number]!.time = nil
   }
 
+  private mutating func depart(_ name: String) {
+    if let number = number(name) { departed[name] = Bytes(files[number]!.bytes) }
+  }
+
   private mutating func drop(_ name: String) {
+    depart(name)
     guard let node = nodes.removeValue(forKey: name) else { return }
     if case .file(let number) = node, !nodes.values.contains(node) { files[number] = nil }
   }
@@ -50,10 +76,12 @@ public struct TreeModel: Hashable, Sendable {
   /// The errno that a deed must come back with here: 0 for success.
   func answer(to deed: Deed) -> Int32 {
     switch deed {
-    case .save(let name, _), .append(let name, _), .replace(let name, _), .revive(_, let name, _):
+    case .save(let name, _), .append(let name, _), .replace(let name, _), .revive(_, let name, _),
+      .scatter(let name, _):
       if case .folder = nodes[name] { return EISDIR }
       return 0
-    case .patch(let name, _, _), .truncate(let name, _): return number(name) == nil ? ENOENT : 0
+    case .patch(let name, _, _), .truncate(let name, _), .read(let name), .removeElsewhere(let name):
+      return number(name) == nil ? ENOENT : 0
     case .unlink(let name), .chmod(let name, _), .mark(let name, _), .touch(let name, _):
       return nodes[name] == nil ? ENOENT : 0
     case .unmark(let name):
@@ -62,7 +90,7 @@ public struct TreeModel: Hashable, Sendable {
     case .link(let existing, let new): return nodes[existing] == nil ? ENOENT : nodes[new] != nil ? EEXIST : 0
     case .mkdir(let name), .symlink(_, let name): return nodes[name] == nil ? 0 : EEXIST
     case .rmdir(let name): return nodes[name] == nil ? ENOENT : 0
-    case .command: return 0
+    case .command, .pause: return 0
     }
   }
 
@@ -80,17 +108,24 @@ public struct TreeModel: Hashable, Sendable {
     switch deed {
     case .save(let name, let contents), .revive(_, let name, let contents): tree.set(name, contents.bytes)
     case .replace(let name, let contents):
-      // The document keeps its mode and mark.
-      tree.set(name, contents.bytes)
+      // The document keeps its mode and mark; another name of the old file keeps the old contents.
+      var file = number(name).map { files[$0]! } ?? File(contents: Bytes([]))
+      (file.bytes, file.time) = (contents.bytes, nil)
+      tree.drop(name)
+      tree.add(name, [])
+      tree.files[tree.number(name)!] = file
       tree.drop(name + ".tmp")
+      tree.departed[name + ".tmp"] = Bytes(contents.bytes)
     case .append(let name, let contents): tree.set(name, tree.bytes(name) + contents.bytes)
     case .patch(let name, let offset, let contents): tree.set(name, tree.patched(name, offset, contents.bytes))
     case .truncate(let name, let size):
       let bytes = tree.bytes(name)
       tree.set(name, Array(bytes.prefix(size)) + [UInt8](repeating: 0, count: max(0, size - bytes.count)))
-    case .unlink(let name), .rmdir(let name): tree.drop(name)
+    case .scatter(let name, let count): tree.set(name, Deed.scattered(count))
+    case .unlink(let name), .rmdir(let name), .removeElsewhere(let name): tree.drop(name)
     case .rename(let from, let to):
       guard from != to, nodes[from] != nodes[to] else { break }
+      tree.depart(from)
       tree.drop(to)
       tree.nodes[to] = tree.nodes.removeValue(forKey: from)
     case .link(let existing, let new): tree.nodes[new] = tree.nodes[existing]
@@ -101,7 +136,7 @@ public struct TreeModel: Hashable, Sendable {
     case .unmark(let name): tree.change(name, mark: .some(nil))
     case .touch(let name, let seconds):
       if let number = number(name) { tree.files[number]!.time = seconds }
-    case .command: break
+    case .command, .pause, .read: break
     }
     return tree
   }
@@ -133,6 +168,11 @@ public struct TreeModel: Hashable, Sendable {
   func during(_ deed: Deed) -> [TreeModel] {
     var trees = [self]
     func add(_ name: String, _ base: (Int) -> [UInt8], _ count: Int) {
+      if nodes[name] == nil, let former = departed[name] {
+        var tree = self
+        tree.set(name, former.all)
+        trees.append(tree)
+      }
       for end in stride(from: 0, to: count, by: Deed.piece) + [count] {
         var tree = self
         tree.set(name, base(end))
@@ -152,6 +192,9 @@ public struct TreeModel: Hashable, Sendable {
     case .patch(let name, let offset, let contents):
       let bytes = contents.bytes
       add(name, { patched(name, offset, Array(bytes[..<$0])) }, bytes.count)
+    case .scatter(let name, let count):
+      // Nothing, or what there was when the working copy spilled.
+      for end in [0, min(4095, count), min(4096, count)] { add(name, { _ in Deed.scattered(end) }, 0) }
     default: break
     }
     if answer(to: deed) == 0 { trees.append(after(deed)) }
