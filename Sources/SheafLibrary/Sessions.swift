@@ -87,7 +87,17 @@ extension Library {
         var version = VersionRow(
           item: changed.id, number: number ?? changed.lastVersion + 1, time: time, author: row.owner, size: row.size,
           cause: cause, base: session.base, content: stored, isOpen: !ends)
-        if number != nil {
+        if let open = number, let base = session.base, stored == session.baseContent,
+          try transaction.version(changed.id, open)?.label == nil
+        {
+          // Back to what it began from: contents equal to the version before make none.
+          try transaction.deleteVersion(changed.id, open)
+          number = nil
+          changed.version = base
+          changed.lastVersion = max(base, open - 1)
+          try transaction.update(changed)
+          item = changed
+        } else if number != nil {
           try transaction.update(version)
         } else if stored != session.baseContent || isFirst {
           try transaction.insert(version)
