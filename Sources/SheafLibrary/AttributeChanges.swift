@@ -123,12 +123,24 @@ extension Library {
     case set, create, replace
   }
 
+  private static let trustedPrefix = Array("trusted.".utf8)
+
+  /// The rules of xattr(7): `user.` goes by the permission bits, `trusted.` is root's.
+  private func permitXattr(_ name: [UInt8], of inode: Inode, _ caller: Caller, writes: Bool) throws {
+    if Self.isUserAttribute(name) {
+      try permit(inode, caller, writes ? Permission.write : Permission.read)
+    } else if name.starts(with: Self.trustedPrefix), caller.uid != 0 {
+      throw SheafError(writes ? .notPermitted : .noAttribute)
+    }
+  }
+
   /// The value of an extended attribute.
   ///
-  /// - Throws: `noAttribute`.
+  /// - Throws: `noAttribute`, `accessDenied`.
   package func xattr(_ ino: Int64, _ name: [UInt8], _ caller: Caller) throws -> [UInt8] {
     try locked {
       let inode = try inode(ino)
+      try permitXattr(name, of: inode, caller, writes: false)
       if Self.isComputed(name) {
         if name == Self.idName { identity.becomesKnown(ino) }
         guard let value = try computedAttributes(inode).first(where: { $0.name == name })?.value else {
@@ -154,12 +166,13 @@ extension Library {
 
   /// Sets an extended attribute; setting a computed one succeeds and changes nothing.
   ///
-  /// - Throws: `exists`, `noAttribute`, `attributeTooLarge`, `noSpace`.
+  /// - Throws: `exists`, `noAttribute`, `attributeTooLarge`, `noSpace`, `accessDenied`, `notPermitted`.
   package func setXattr(
     _ ino: Int64, _ name: [UInt8], _ value: [UInt8], _ mode: XattrMode, _ caller: Caller
   ) throws {
     try locked {
       let inode = try inode(ino)
+      try permitXattr(name, of: inode, caller, writes: true)
       if Self.isComputed(name) { return }
       guard value.count <= Self.valueLimit else { throw SheafError(.attributeTooLarge) }
       let present = try storedXattr(inode, name) != nil
@@ -171,10 +184,11 @@ extension Library {
 
   /// Removes an extended attribute; removing a computed one succeeds and changes nothing.
   ///
-  /// - Throws: `noAttribute`.
+  /// - Throws: `noAttribute`, `accessDenied`, `notPermitted`.
   package func removeXattr(_ ino: Int64, _ name: [UInt8], _ caller: Caller) throws {
     try locked {
       let inode = try inode(ino)
+      try permitXattr(name, of: inode, caller, writes: true)
       if Self.isComputed(name) { return }
       guard try storedXattr(inode, name) != nil else { throw SheafError(.noAttribute) }
       try changeXattr(name, of: inode, to: nil)

@@ -38,8 +38,7 @@ extension Library {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
       let file = OpenFile(inode: inode, flags: flags, door: caller.door)
-      // The kernel opens to execute with the right to execute alone.
-      if inode.row.mode & 0o111 == 0 { try permit(inode, caller, file.wanted) }
+      try permit(inode, caller, file.wanted)
       load(inode)
       if flags & O_TRUNC != 0 {
         let wasEmpty = inode.size == 0

@@ -102,6 +102,8 @@ final class OpenFile {
   let canRead: Bool
   let canWrite: Bool
   let appends: Bool
+  /// Whether the kernel opens it to run it, which needs the right to execute alone.
+  private let executes: Bool
   /// The door by which it was opened.
   let door: Int
 
@@ -112,8 +114,14 @@ final class OpenFile {
     canRead = mode != O_WRONLY
     canWrite = mode != O_RDONLY
     appends = flags & O_APPEND != 0
+    executes = flags & Self.toExecute != 0
   }
 
+  /// `__FMODE_EXEC` of <linux/fs.h>, which open(2) never has.
+  private static let toExecute: Int32 = 0x20
+
   /// The permission bits that opening needs.
-  var wanted: UInt32 { (canRead ? Permission.read : 0) | (canWrite ? Permission.write : 0) }
+  var wanted: UInt32 {
+    executes ? Permission.execute : (canRead ? Permission.read : 0) | (canWrite ? Permission.write : 0)
+  }
 }

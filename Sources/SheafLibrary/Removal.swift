@@ -10,6 +10,7 @@ extension Library {
   package func unlink(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
     try locked {
       let folder = try self.folder(parent)
+      try Self.checkLength(name)
       guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
       let inode = try inode(entry.ino)
       try permitRemoving(inode, from: folder, caller)
@@ -34,6 +35,7 @@ extension Library {
   package func rmdir(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
     try locked {
       let folder = try self.folder(parent)
+      try Self.checkLength(name)
       guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
       let inode = try inode(entry.ino)
       try permitRemoving(inode, from: folder, caller)

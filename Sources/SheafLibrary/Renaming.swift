@@ -18,6 +18,7 @@ extension Library {
     try locked {
       let folder = try self.folder(parent)
       let newFolder = try self.folder(newParent)
+      try Self.checkLength(name)
       try Self.checkLength(newName)
       guard let source = try entry(parent, name) else { throw SheafError(.notFound) }
       guard newName != Self.versionsName else { throw SheafError(.exists) }
