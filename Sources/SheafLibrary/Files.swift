@@ -24,9 +24,9 @@ extension Library {
         guard let entry = try entry(parent, name) else { throw error }
         inode = try self.inode(entry.ino)
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
-        try permit(inode, caller, OpenFile(inode: inode, flags: flags, door: 0).wanted)
+        try permit(inode, caller, OpenFile(inode: inode, flags: flags, caller).wanted)
       }
-      return (inode.attributes, register(OpenFile(inode: inode, flags: flags, door: caller.door)))
+      return (inode.attributes, register(OpenFile(inode: inode, flags: flags, caller)))
     }
   }
 
@@ -37,7 +37,7 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
-      let file = OpenFile(inode: inode, flags: flags, door: caller.door)
+      let file = OpenFile(inode: inode, flags: flags, caller)
       try permit(inode, caller, file.wanted)
       load(inode)
       if flags & O_TRUNC != 0 {

@@ -106,10 +106,13 @@ final class OpenFile {
   private let executes: Bool
   /// The door by which it was opened.
   let door: Int
+  /// The thread that opened it.
+  let thread: Int32
 
-  init(inode: Inode, flags: Int32, door: Int) {
+  init(inode: Inode, flags: Int32, _ caller: Caller) {
     self.inode = inode
-    self.door = door
+    door = caller.door
+    thread = caller.thread
     let mode = flags & O_ACCMODE
     canRead = mode != O_WRONLY
     canWrite = mode != O_RDONLY

@@ -70,6 +70,15 @@ extension Library {
     // What someone wrote to a backup since it parted from its document is nowhere else.
     if let item = try? item(of: inode), item.isQuiet, item.lastVersion > 1 || inode.session != nil { return false }
     return identity.isOwn(inode.ino, of: caller.process, at: time) && !isProved(inode, name)
+      && !identity.wasProved(inode.ino) && !isOpenForWriting(inode, byOthersThan: caller.process)
+  }
+
+  /// Whether another program has yet to close the file, to which it may have written.
+  private func isOpenForWriting(_ inode: Inode, byOthersThan process: Int32) -> Bool {
+    guard inode.writerCount > 0 else { return false }
+    return files.values.contains { file in
+      file.inode === inode && file.canWrite && Caller.process(of: file.thread) != process
+    }
   }
 
   /// Takes `entry` from `inode` in the running transaction; the entry's row itself is the caller's to delete or change.

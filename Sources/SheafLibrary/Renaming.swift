@@ -86,6 +86,7 @@ extension Library {
       try endSessionBeforeRemoval(replaced, target.name, caller, time)
     }
     let firstEvent = numbers.pending + 1
+    let isProved = isProved(inode, source.name)
     try transaction(.rename) { transaction in
       var row = inode.row
       row.ctime = time
@@ -127,6 +128,7 @@ extension Library {
       let final = row
       whenCommitted { [self] in
         inode.row = final
+        identity.named(final.ino, by: caller.process, isProved: isProved)
         identity.settle(newFolder.ino, newName)
         linkedPlaces[final.ino] = nil
         tell(.entry(parent: source.parent, name: source.name), from: caller.door)
@@ -322,6 +324,7 @@ extension Library {
           tell(.attributes(inode.ino), from: 0)
           tell(.attributes(other.ino), from: 0)
         }
+        for ino in [inode.ino, other.ino] { identity.named(ino, by: caller.process) }
         tell(.entry(parent: source.parent, name: source.name), from: caller.door)
         tell(.entry(parent: target.parent, name: target.name), from: caller.door)
       }
