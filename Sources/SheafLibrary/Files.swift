@@ -44,7 +44,7 @@ extension Library {
         let wasEmpty = inode.size == 0
         try truncate(inode, to: 0, handle: nil, caller)
         // Nothing will be cut that would store the times along.
-        if wasEmpty, !inode.isOrphan { try transaction(.setAttributes) { try $0.update(inode.row) } }
+        if wasEmpty { try storeAttributes(inode.row, of: inode) }
       }
       return register(file)
     }
@@ -234,6 +234,8 @@ extension Library {
       inode.session?.hasWrites = true
       inode.row.mtime = time
       inode.row.ctime = time
+      // Room alone, or zeros where there were none to change.
+      if !(inode.working?.isChanged ?? false) { try storeAttributes(inode.row, of: inode) }
       tell(.contents(inode.ino), from: file.door)
     }
   }
