@@ -119,6 +119,7 @@ extension Library {
     _ old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, parent: Int64, _ name: [UInt8], _ caller: Caller,
     _ time: Timestamp, _ transaction: StoreTransaction
   ) throws {
+    if shares.active(item.id) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
     if let memory { try takeBack(memory, old, item, parent: parent, name, caller, transaction) }
     guard old.row.nlink > 0 else {
       try transaction.removeDeleted(old.ino)
@@ -143,7 +144,8 @@ extension Library {
     row.item = fresh.id
     try transaction.update(row)
     try logEvent(
-      .created, fresh, ino: old.ino, try eventData(fresh, parent: row.parent, name: row.name), actor: caller.actor(in: row),
+      .created, fresh, ino: old.ino, try eventData(fresh, parent: row.parent, name: row.name),
+      actor: caller.actor(in: row),
       thread: caller.thread, opens: true, transaction)
     let final = fresh
     whenCommitted { [self] in
@@ -155,7 +157,8 @@ extension Library {
       if old.session == nil, old.working?.isChanged ?? false {
         // It was just truncated, and who did goes on.
         old.session = EditingSession(
-          author: caller.actor(in: old.row), base: final.version == 0 ? nil : final.version, baseContent: old.row.content ?? .empty, began: time,
+          author: caller.actor(in: old.row), base: final.version == 0 ? nil : final.version,
+          baseContent: old.row.content ?? .empty, began: time,
           cause: .save)
         old.session?.dirtySince = time
         dirtyInodes[old.ino] = old
@@ -181,7 +184,8 @@ extension Library {
         try setPrevious(&data, item, parent: old.row.parent, name: old.row.name)
       }
       try logEvent(
-        type, item, ino: old.ino, data, actor: caller.actor(in: old.row), thread: caller.thread, opens: false, transaction)
+        type, item, ino: old.ino, data, actor: caller.actor(in: old.row), thread: caller.thread, opens: false,
+        transaction)
     }
   }
 
@@ -224,8 +228,10 @@ extension Library {
       if isYoung || isQuiet {
         try transaction.update(row)
         try dropPending(dissolved, transaction)
+        try removeShare(of: dissolved, transaction)
         try transaction.deleteItem(dissolved)
       } else {
+        if shares.active(dissolved) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
         try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, transaction)
       }
     }
@@ -300,7 +306,8 @@ extension Library {
       identity.forget(inode.ino)
       if continues {
         inode.session = EditingSession(
-          author: caller.actor(in: final), number: number, base: base, baseContent: oldContent, began: time, cause: .replace,
+          author: caller.actor(in: final), number: number, base: base, baseContent: oldContent, began: time,
+          cause: .replace,
           writers: inode.session?.writers ?? [:])
         if isEmptyYet {
           inode.working?.replaceAll(with: .empty)

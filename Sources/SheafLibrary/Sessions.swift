@@ -37,7 +37,8 @@ extension Library {
     if inode.session == nil {
       let item = try item(of: inode)
       inode.session = EditingSession(
-        author: account ?? inode.row.owner, base: item.flatMap { $0.version == 0 ? nil : $0.version }, baseContent: inode.row.content ?? .empty,
+        author: account ?? inode.row.owner, base: item.flatMap { $0.version == 0 ? nil : $0.version },
+        baseContent: inode.row.content ?? .empty,
         began: time,
         cause: .save)
     }

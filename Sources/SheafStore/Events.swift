@@ -69,7 +69,8 @@ extension StoreTransaction {
 
   /// Logs an event under its sequence number.
   package func insert(_ event: EventRow) throws {
-    try run("INSERT INTO events (sequence, \(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)", [event.number] + values(event))
+    try run(
+      "INSERT INTO events (sequence, \(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)", [event.number] + values(event))
   }
 
   /// Records an event whose meaning is still open.
@@ -98,9 +99,33 @@ extension StoreTransaction {
     ) { row in
       EventRow(
         number: row[0], uuid: UUID(bytes: try row.bytes(1)), type: row[2], time: Timestamp(nanoseconds: row[3]),
-        actor: row[4], item: row[5], data: row[6], share: ShareMark(row, 7), previousShare: ShareMark(row, 9), process: 0
+        actor: row[4], item: row[5], data: row[6], share: ShareMark(row, 7), previousShare: ShareMark(row, 9),
+        process: 0
       )
     }
+  }
+
+  /// When each account last changed something in a share.
+  package func lastEdits(inShare share: Int64) throws -> [Int64: Timestamp] {
+    let rows = try all(
+      """
+      SELECT actor, max(time) FROM events WHERE share = ? AND (type LIKE 'sheaf.change.%' OR type LIKE 'sheaf.persistence.%')
+      GROUP BY actor
+      """, [share]
+    ) { ($0[0] as Int64, Timestamp(nanoseconds: $0[1])) }
+    return Dictionary(uniqueKeysWithValues: rows)
+  }
+
+  /// The latest changes of an item, or of everything in the share that it is, newest first.
+  package func latestChanges(
+    of item: Int64, isShared: Bool, after sequence: Int64, limit: Int
+  ) throws -> [(time: Timestamp, actor: Int64, type: String, name: String)] {
+    try all(
+      """
+      SELECT time, actor, type, json_extract(data, '$.item.name') FROM events
+      WHERE sequence > ? AND \(isShared ? "share" : "item") = ? ORDER BY sequence DESC LIMIT ?
+      """, [sequence, item, limit]
+    ) { (Timestamp(nanoseconds: $0[0]), $0[1], $0[2], $0[3] as String? ?? "") }
   }
 
   /// Drops events that retention has passed, keeping the count.

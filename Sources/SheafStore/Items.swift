@@ -96,7 +96,8 @@ extension UUID {
 private let nullUUID: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 extension StoreTransaction {
-  private static let columns = "id, uuid, kind, owner, created, version, last_version, quiet, creator, entered, conflict"
+  private static let columns =
+    "id, uuid, kind, owner, created, version, last_version, quiet, creator, entered, conflict"
 
   package func item(_ id: Int64) throws -> ItemRow? {
     try first("SELECT \(Self.columns) FROM items WHERE id = ?", [id], ItemRow.init)

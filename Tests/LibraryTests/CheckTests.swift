@@ -121,7 +121,9 @@ struct CheckTests {
     Damage(rule: "a deleted name is one that a file can have", sql: "UPDATE deleted SET name = CAST('a/b' AS BLOB)"),
     Damage(rule: "who deleted is an account", sql: "UPDATE deleted SET actor = 77"),
     Damage(rule: "an item's creator is an account", sql: "UPDATE items SET creator = 77 WHERE id = #g"),
-    Damage(rule: "a share is of an item", sql: "UPDATE items SET kind = 3 WHERE id = #a", also: ["an item's kind is its inode's"]),
+    Damage(
+      rule: "a share is of an item", sql: "UPDATE items SET kind = 3 WHERE id = #a",
+      also: ["an item's kind is its inode's"]),
     Damage(rule: "a share has one owner, whose item it is", sql: "DELETE FROM participants WHERE role = 1"),
     Damage(
       rule: "a share that goes on lies in no other",
@@ -201,6 +203,7 @@ struct CheckTests {
     _ = try fixture.library.make(.symbolicLink(target: Array("a".utf8)), root, Array("link".utf8), mode: 0, .library)
     _ = try fixture.library.make(.special(type: S_IFIFO, rdev: 0), root, Array("fifo".utf8), mode: 0o600, .library)
     try fixture.library.setXattr(fixture.ino("a"), Array("user.x".utf8), [1], .set, .library)
+    _ = try fixture.library.share(fixture.path("a"), ShareChange())
     let sparse = try fixture.open("sparse", O_RDWR | O_CREAT)
     for place in 0..<80 { try fixture.write(sparse, [UInt8(place + 1)], at: Int64(place) * 8192) }
     try fixture.close(sparse)

@@ -86,7 +86,9 @@ struct ShareBook {
     shares[entry.row.item] = entry
     tokens[entry.row.token] = entry.row.item
     if entry.row.isActive { activeCount += 1 }
-    for member in entry.members where member.role != .owner { joined[member.account, default: []].insert(entry.row.item) }
+    for member in entry.members where member.role != .owner {
+      joined[member.account, default: []].insert(entry.row.item)
+    }
   }
 
   mutating func remove(_ item: Int64) {
