@@ -211,7 +211,8 @@ final class LibraryFolder: OpenFolder {
                 kind: .init(rawValue: listed.attributes.mode & S_IFMT), position: Int(listed.cookie))
             }
           } else {
-            let parent = try directory.library.parent(of: ino)
+            var parent = ino
+            if case .folder(let above) = try directory.library.parent(of: ino, .library) { parent = above }
             state.waiting = [
               FolderEntry(name: ".", inode: UInt64(ino), kind: .folder, position: Self.afterDot),
               FolderEntry(name: "..", inode: UInt64(parent), kind: .folder, position: 0),
