@@ -32,7 +32,7 @@ extension Library {
       let time = clock()
       let id = (accountRows.map(\.id).max() ?? 0) + 1
       let row = AccountRow(id: id, handle: handle, name: shown, documents: newInodeNumber())
-      let item = newItem(.folder, owner: id, time: time)
+      let item = newItem(.folder, owner: id, creator: id, time: time)
       var root = InodeRow(
         ino: row.documents, item: item.id, owner: id, parent: 0, name: [], mode: S_IFDIR | 0o755, nlink: 2, uid: uid,
         gid: gid, time: time)
@@ -87,6 +87,19 @@ extension Library {
     }
     return row.handle
   }
+
+  /// The name by which people see an account.
+  func name(_ account: Int64) throws -> String {
+    guard let row = accountRows.first(where: { $0.id == account }) else {
+      throw SheafError(.corrupt, subject: "account \(account)", reason: "is missing", advice: "run sheaf check")
+    }
+    return row.name
+  }
+
+  /// The account of a handle as ``Caller/account`` has it.
+  ///
+  /// - Throws: `notFound` that names the handle.
+  package func number(of handle: AccountHandle) throws -> Int64 { try locked { try account(handle).id } }
 
   /// The inode of an account's `Documents`.
   package func documents(of handle: AccountHandle) throws -> Int64 { try locked { try account(handle).documents } }

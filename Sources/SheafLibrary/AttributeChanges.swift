@@ -41,6 +41,7 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       let time = clock()
+      let change = try fit(change, to: inode, caller)
       try permitChange(of: inode, change, handle: handle, caller)
       if let size = change.size {
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
@@ -58,8 +59,23 @@ extension Library {
       if change.mode != nil { identity.choseMode(ino) }
       if !inode.isOrphan { inode.hasNewAccessTime = false }
       tell(.attributes(ino), from: caller.door)
-      return inode.attributes
+      return try attributes(inode, caller)
     }
+  }
+
+  /// A change as it may be made to what another account shares: no set-id bits, and no owner but the one that is shown.
+  ///
+  /// - Throws: `accessDenied` for readers; `notPermitted` for another owner or group.
+  private func fit(_ change: AttributeChange, to inode: Inode, _ caller: Caller) throws -> AttributeChange {
+    guard isForeign(inode, caller) else { return change }
+    try allow(.write, inode, caller)
+    var change = change
+    guard change.uid == nil || change.uid == caller.user?.uid, change.gid == nil || change.gid == caller.user?.gid
+    else { throw SheafError(.notPermitted) }
+    change.uid = nil
+    change.gid = nil
+    change.mode = change.mode.map { ($0 & 0o1777) | (inode.row.mode & 0o6000 & $0) }
+    return change
   }
 
   /// Stores a row that no cut would store, since its contents are as they were.
@@ -71,7 +87,7 @@ extension Library {
   /// The rules of chmod(2), chown(2), truncate(2) and utimensat(2).
   private func permitChange(of inode: Inode, _ change: AttributeChange, handle: UInt64?, _ caller: Caller) throws {
     guard caller.uid != 0 else { return }
-    let isOwner = caller.uid == inode.row.uid
+    let isOwner = caller.uid == (isForeign(inode, caller) ? caller.user?.uid ?? inode.row.uid : inode.row.uid)
     if let mode = change.mode, !isOwner {
       // The kernel takes set-id bits from a file that someone who may write it writes.
       let lost = inode.row.mode & 0o7777 & ~(mode & 0o7777)
@@ -130,6 +146,9 @@ extension Library {
 
   /// The rules of xattr(7): `user.` goes by the permission bits, `trusted.` is root's.
   private func permitXattr(_ name: [UInt8], of inode: Inode, _ caller: Caller, writes: Bool) throws {
+    // Of what others share, the user's own ones alone can be changed, and setting a computed one changes nothing.
+    if isForeign(inode, caller), writes, !Self.isUserAttribute(name) { throw SheafError(.notPermitted) }
+    if isForeign(inode, caller), Self.isComputed(name) { return try allow(.read, inode, caller) }
     if Self.isUserAttribute(name) {
       try permit(inode, caller, writes ? Permission.write : Permission.read)
     } else if name.starts(with: Self.trustedPrefix), caller.uid != 0 {
@@ -146,11 +165,12 @@ extension Library {
       try permitXattr(name, of: inode, caller, writes: false)
       if Self.isComputed(name) {
         if name == Self.idName { identity.becomesKnown(ino) }
-        guard let value = try computedAttributes(inode).first(where: { $0.name == name })?.value else {
+        guard let value = try computedAttributes(inode, caller).first(where: { $0.name == name })?.value else {
           throw SheafError(.noAttribute)
         }
         return value
       }
+      if isForeign(inode, caller), !Self.isUserAttribute(name) { throw SheafError(.noAttribute) }
       guard !inode.hasNoXattrs, let value = try storedXattr(inode, name) else {
         if !inode.hasNoXattrs, try storedXattrNames(inode).isEmpty { inode.hasNoXattrs = true }
         throw SheafError(.noAttribute)
@@ -160,10 +180,13 @@ extension Library {
   }
 
   /// Names of the extended attributes, computed ones first.
-  package func xattrNames(_ ino: Int64) throws -> [[UInt8]] {
+  package func xattrNames(_ ino: Int64, _ caller: Caller) throws -> [[UInt8]] {
     try locked {
       let inode = try inode(ino)
-      return try computedAttributes(inode).map(\.name) + storedXattrNames(inode)
+      try allow(.read, inode, caller)
+      let isForeign = isForeign(inode, caller)
+      return try computedAttributes(inode, caller).map(\.name)
+        + storedXattrNames(inode).filter { !isForeign || Self.isUserAttribute($0) }
     }
   }
 
@@ -234,12 +257,12 @@ extension Library {
   }
 
   /// The attributes of CONTRACT.md, "Extended attributes", that Sheaf computes for documents and folders.
-  private func computedAttributes(_ inode: Inode) throws -> [(name: [UInt8], value: [UInt8])] {
+  private func computedAttributes(
+    _ inode: Inode, _ caller: Caller
+  ) throws -> [(name: [UInt8], value: [UInt8])] {
     guard inode.isRegular || inode.isFolder, let item = try item(of: inode) else { return [] }
-    var values = [
-      ("id", item.uuid.text), ("share.status", "notShared"),
-      ("state", inode.working?.isChanged ?? false ? "edited" : "saved"),
-    ]
+    var values = [("id", item.uuid.text), ("state", inode.working?.isChanged ?? false ? "edited" : "saved")]
+    values += try shareAttributes(inode, caller).map { ($0.name, $0.value) }
     if inode.isRegular {
       values.append(("version", "\(item.version)"))
       if item.version > 0, let version = try read({ try $0.version(item.id, item.version) }),
@@ -247,6 +270,7 @@ extension Library {
       {
         values.append(("editor", author.handle.description))
       }
+      if let conflict = item.conflict { values.append(("conflict", "\(conflict)")) }
     }
     return values.map { (Array("user.sheaf.\($0.0)".utf8), Array($0.1.utf8)) }
   }

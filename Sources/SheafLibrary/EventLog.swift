@@ -61,6 +61,11 @@ struct EventLog {
 /// The types of CONTRACT.md that a library logs by itself.
 enum EventType: String {
   case edit = "sheaf.change.edit"
+  case memberAdded = "sheaf.membership.added"
+  case memberRemoved = "sheaf.membership.removed"
+  case shareCreated = "sheaf.share.created"
+  case shareUpdated = "sheaf.share.updated"
+  case shareStopped = "sheaf.share.stopped"
   case created = "sheaf.persistence.created"
   case deleted = "sheaf.persistence.deleted"
   case renamed = "sheaf.persistence.renamed"
@@ -83,10 +88,24 @@ struct EventData: Decodable {
     var cause: String
   }
 
+  struct Participant: Decodable {
+    var handle: String
+    var name: String
+    var role: String
+    var permission: String
+    var acceptance: String
+  }
+
   var item: Item
   var version: Version?
   var previousPath: String?
   var previousName: String?
+  var participant: Participant?
+  /// The shares that the item is in and that `previousPath` was in; columns of their own, and not of the JSON.
+  var share: ShareMark?
+  var previousShare: ShareMark?
+
+  private enum CodingKeys: CodingKey { case item, version, previousPath, previousName, participant }
 
   /// The JSON, written by hand: every file that is made costs one.
   var json: String {
@@ -99,6 +118,19 @@ struct EventData: Decodable {
     text += #","path":"#
     Self.append(item.path, to: &text)
     text += "}"
+    if let participant {
+      text += #","participant":{"acceptance":"#
+      Self.append(participant.acceptance, to: &text)
+      text += #","handle":"#
+      Self.append(participant.handle, to: &text)
+      text += #","name":"#
+      Self.append(participant.name, to: &text)
+      text += #","permission":"#
+      Self.append(participant.permission, to: &text)
+      text += #","role":"#
+      Self.append(participant.role, to: &text)
+      text += "}"
+    }
     if let previousName {
       text += #","previousName":"#
       Self.append(previousName, to: &text)
@@ -145,10 +177,21 @@ extension Library {
   private static let settleBatch = 1024
 
   func eventData(_ item: ItemRow, parent: Int64, name: [UInt8]) throws -> EventData {
-    EventData(
+    let (path, share) = try place(parent, name, item: item.id)
+    var data = EventData(
       item: .init(
         id: item.uuid.text, kind: item.kind.word, name: String(decoding: name, as: UTF8.self),
-        path: String(decoding: try path(parent, name), as: UTF8.self)))
+        path: String(decoding: path, as: UTF8.self)))
+    data.share = share
+    return data
+  }
+
+  /// Notes in `data` where `item` was before.
+  func setPrevious(_ data: inout EventData, _ item: ItemRow, parent: Int64, name: [UInt8]) throws {
+    let (path, share) = try place(parent, name, item: item.id)
+    data.previousPath = String(decoding: path, as: UTF8.self)
+    data.previousName = String(decoding: name, as: UTF8.self)
+    data.previousShare = share
   }
 
   /// Logs a deed in the running transaction.
@@ -156,15 +199,15 @@ extension Library {
   /// - Parameter opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It
   ///   stays open in any case while an earlier deed on the item is.
   func logEvent(
-    _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, owner: Int64, thread: Int32, opens: Bool,
+    _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
     _ transaction: StoreTransaction
   ) throws {
     guard !item.isQuiet else { return }
     let time = clock()
     let process = opens ? Caller.process(of: thread) : 0
     let row = EventRow(
-      number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: owner, item: item.id,
-      data: data.json, process: Int64(process))
+      number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor, item: item.id,
+      data: data.json, share: data.share, previousShare: data.previousShare, process: Int64(process))
     if opens || events.has(item.id) {
       numbers.pending += 1
       var pending = row
@@ -184,7 +227,7 @@ extension Library {
     if version.number == 1, events.has(item.id, type: .created) { return }
     var data = try eventData(item, parent: inode.parent, name: inode.name)
     data.version = .init(version)
-    try logEvent(.edit, item, ino: inode.ino, data, owner: version.author, thread: 0, opens: false, transaction)
+    try logEvent(.edit, item, ino: inode.ino, data, actor: version.author, thread: 0, opens: false, transaction)
   }
 
   /// Takes back deeds on an item that turned out not to be what they looked like; returns whether there were any.
@@ -285,7 +328,7 @@ extension Library {
     try transaction.insert(
       EventRow(
         number: numbers.event, uuid: event.row.uuid, type: event.row.type, time: event.row.time, actor: event.row.actor,
-        item: item.id, data: json, process: 0))
+        item: item.id, data: json, share: event.row.share, previousShare: event.row.previousShare, process: 0))
   }
 }
 

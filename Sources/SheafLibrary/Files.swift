@@ -26,7 +26,7 @@ extension Library {
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
         try permit(inode, caller, OpenFile(inode: inode, flags: flags, caller).wanted)
       }
-      return (inode.attributes, register(OpenFile(inode: inode, flags: flags, caller)))
+      return (try attributes(inode, caller), register(try openFile(inode, flags, caller)))
     }
   }
 
@@ -37,7 +37,8 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
-      let file = OpenFile(inode: inode, flags: flags, caller)
+      let file = try openFile(inode, flags, caller)
+      if flags & O_TRUNC != 0 { try allow(.write, inode, caller) }
       try permit(inode, caller, file.wanted)
       load(inode)
       if flags & O_TRUNC != 0 {
@@ -48,6 +49,11 @@ extension Library {
       }
       return register(file)
     }
+  }
+
+  private func openFile(_ inode: Inode, _ flags: Int32, _ caller: Caller) throws -> OpenFile {
+    let share = isForeign(inode, caller) ? try share(of: inode)?.row.item : nil
+    return OpenFile(inode: inode, flags: flags, share: share, caller)
   }
 
   private func register(_ file: OpenFile) -> UInt64 {
@@ -75,6 +81,7 @@ extension Library {
     try locked {
       let file = try file(handle)
       guard file.canRead || file.canWrite else { throw SheafError(.badDescriptor) }
+      try allow(.read, file)
       let count = try file.inode.working?.read(at: offset, into: buffer, from: self) ?? 0
       noteAccess(file.inode)
       return count
@@ -90,18 +97,20 @@ extension Library {
   ) throws {
     try locked {
       let file = try file(handle)
+      try allow(.write, file)
       let inode = file.inode
       let start = file.appends && !inPlace ? inode.size : offset
       guard start >= 0, start <= WorkingCopy.maximumSize - Int64(data.count) else { throw SheafError(.tooLarge) }
       try makeRoom(for: data.count, in: inode)
       let time = clock()
-      try beginSession(inode, handle: handle, at: time)
+      try beginSession(inode, handle: handle, by: file.account, at: time)
       let before = inode.working?.dirty.count ?? 0
       try inode.working?.write(data, at: start, from: self)
       unsavedBytes += (inode.working?.dirty.count ?? 0) - before
       inode.session?.hasWrites = true
       inode.row.mtime = time
       inode.row.ctime = time
+      if file.share != nil { clearSetID(inode) }
       tell(.contents(inode.ino), from: file.door)
     }
   }
@@ -121,16 +130,17 @@ extension Library {
     try locked {
       let file = try file(handle)
       guard file.canWrite else { return }
-      try save(file.inode)
+      if file.inode.session?.dirtySince != nil { try allow(.write, file) }
+      try save(file.inode, by: file.account)
       identity.closed(file.inode.ino, at: clock())
       if file.inode.session?.writers[handle] != nil { file.inode.session?.writers[handle] = true }
     }
   }
 
   /// Has a version hold the document's contents now; a document that was only made gets an empty first one.
-  private func save(_ inode: Inode) throws {
+  private func save(_ inode: Inode, by account: Int64?) throws {
     if inode.session == nil, try item(of: inode)?.version == 0, !inode.isOrphan {
-      try beginSession(inode, handle: nil, at: clock())
+      try beginSession(inode, handle: nil, by: account, at: clock())
     }
     try cut(inode, cause: .save)
     // What fsync(2) stored before is saved by the close, too.
@@ -175,7 +185,7 @@ extension Library {
     let time = clock()
     let before = inode.working?.dirty.count ?? 0
     if inode.working?.size != size {
-      try beginSession(inode, handle: handle, at: time)
+      try beginSession(inode, handle: handle, by: caller.account, at: time)
       shareChunks(of: inode)
       try inode.working?.truncate(to: size, from: self)
       unsavedBytes += (inode.working?.dirty.count ?? 0) - before
@@ -185,7 +195,7 @@ extension Library {
     inode.row.mtime = time
     inode.row.ctime = time
     // A change of contents takes set-id bits away (truncate(2)); the kernel asks for it except at open.
-    if caller.uid != 0 { clearSetID(inode) }
+    if caller.uid != 0 || isForeign(inode, caller) { clearSetID(inode) }
   }
 
   private func clearSetID(_ inode: Inode) {
@@ -206,6 +216,7 @@ extension Library {
     try locked {
       let file = try file(handle)
       guard file.canWrite else { throw SheafError(.badDescriptor) }
+      try allow(.write, file)
       let inode = file.inode
       guard range.upperBound <= WorkingCopy.maximumSize else { throw SheafError(.tooLarge) }
       let time = clock()
@@ -214,7 +225,7 @@ extension Library {
       } else {
         try requireRoom(for: Int64(range.count))
       }
-      try beginSession(inode, handle: handle, at: time)
+      try beginSession(inode, handle: handle, by: file.account, at: time)
       shareChunks(of: inode)
       let before = inode.working?.dirty.count ?? 0
       switch allocation {
@@ -245,7 +256,9 @@ extension Library {
   /// - Throws: `noSuchAddress` past the end, or where no data follows.
   package func seek(_ handle: UInt64, _ offset: Int64, hole: Bool) throws -> Int64 {
     try locked {
-      let inode = try file(handle).inode
+      let file = try file(handle)
+      try allow(.read, file)
+      let inode = file.inode
       guard offset >= 0, offset < inode.size else { throw SheafError(.noSuchAddress) }
       if let found = try inode.working?.next(hole: hole, at: offset, from: self) { return found }
       guard hole else { throw SheafError(.noSuchAddress) }
@@ -260,6 +273,8 @@ extension Library {
     try locked {
       let (from, to) = (try file(source), try file(target))
       guard from.canRead, to.canWrite, !to.appends else { throw SheafError(.badDescriptor) }
+      try allow(.read, from)
+      try allow(.write, to)
       let length = min(count, max(0, from.inode.size - offset))
       guard length > 0 else { return 0 }
       guard targetOffset <= WorkingCopy.maximumSize - length else { throw SheafError(.tooLarge) }
@@ -271,7 +286,7 @@ extension Library {
       shareChunks(of: to.inode)
       let extents = try from.inode.working?.extents(of: range, from: self) ?? []
       let time = clock()
-      try beginSession(to.inode, handle: target, at: time)
+      try beginSession(to.inode, handle: target, by: to.account, at: time)
       let before = to.inode.working?.dirty.count ?? 0
       if let size = to.inode.working?.size, size < targetRange.upperBound {
         try to.inode.working?.truncate(to: targetRange.upperBound, from: self)

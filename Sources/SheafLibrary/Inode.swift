@@ -48,7 +48,7 @@ final class Inode {
     let data = working?.dataLength ?? row.content?.dataLength ?? (isFolder ? 4096 : 0)
     return Attributes(
       ino: row.ino, mode: row.mode, nlink: row.nlink, uid: row.uid, gid: row.gid, rdev: row.rdev, size: size,
-      blocks: (data + 4095) / 4096 * 8, atime: row.atime, mtime: row.mtime, ctime: row.ctime)
+      blocks: (data + 4095) / 4096 * 8, atime: row.atime, mtime: row.mtime, ctime: row.ctime, isForeign: false)
   }
 }
 
@@ -67,10 +67,14 @@ package struct Attributes: Hashable, Sendable {
   package let atime: Timestamp
   package let mtime: Timestamp
   package let ctime: Timestamp
+  /// Whether another account than that which asks owns it.
+  package let isForeign: Bool
 }
 
 /// One editing session: the writes between the first dirty one and the last writable close, which become one version.
 struct EditingSession {
+  /// The account that writes.
+  let author: Int64
   /// The version's number, once an autosave or a close gave it one.
   var number: Int64?
   /// The version that the session began from; nil before any.
@@ -106,12 +110,19 @@ final class OpenFile {
   private let executes: Bool
   /// The door by which it was opened.
   let door: Int
+  /// The account that opened it; nil for the library itself.
+  let account: Int64?
+  /// The share in which someone who does not own the file opened it.
+  let share: Int64?
+
   /// The thread that opened it.
   let thread: Int32
 
-  init(inode: Inode, flags: Int32, _ caller: Caller) {
+  init(inode: Inode, flags: Int32, share: Int64? = nil, _ caller: Caller) {
     self.inode = inode
+    self.share = share
     door = caller.door
+    account = caller.account
     thread = caller.thread
     let mode = flags & O_ACCMODE
     canRead = mode != O_WRONLY

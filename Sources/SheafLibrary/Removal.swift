@@ -112,11 +112,12 @@ extension Library {
     }
     try transaction.update(row)
     try transaction.insert(
-      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: row.owner))
+      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     let data = try eventData(item, parent: entry.parent, name: entry.name)
     let firstEvent = numbers.pending + 1
     try logEvent(
-      .deleted, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: caller.thread != 0,
+      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
+      opens: caller.thread != 0,
       transaction)
     let final = row
     whenCommitted { [self] in
@@ -133,6 +134,7 @@ extension Library {
   func erase(_ inode: Inode, _ transaction: StoreTransaction) throws {
     if let item = inode.row.item {
       try dropPending(item, transaction)
+      try removeShare(of: item, transaction)
       try transaction.deleteItem(item)
     }
     try detach(inode, transaction)
@@ -173,10 +175,14 @@ extension Library {
     row.ctime = time
     try transaction.update(row)
     try transaction.insert(
-      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: row.owner))
+      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     let data = try eventData(item, parent: entry.parent, name: entry.name)
     try logEvent(
-      .deleted, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: false, transaction)
-    whenCommitted { inode.row = row }
+      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: false, transaction
+    )
+    whenCommitted { [self] in
+      inode.row = row
+      shares.forgetFolders()
+    }
   }
 }

@@ -2,6 +2,25 @@ package import Foundation
 internal import GRDB
 package import SheafModel
 
+/// The share that an item is in, and how its path reads there.
+package struct ShareMark: Hashable, Sendable {
+  /// The shared item.
+  package let share: Int64
+  /// Components of the path below the owner's `Documents` that lie above the shared item; -1 where that is `Documents`
+  /// itself. Without them, and with `Documents` before it in that case, the path is the participants'.
+  package let depth: Int64
+
+  package init(share: Int64, depth: Int64) {
+    self.share = share
+    self.depth = depth
+  }
+
+  fileprivate init?(_ row: Row, _ index: Int) {
+    guard let share = row[index] as Int64? else { return nil }
+    self.init(share: share, depth: row[index + 1])
+  }
+}
+
 /// An event as it is stored, settled or still pending.
 package struct EventRow: Hashable, Sendable {
   /// `sequence` of a settled event, row of a pending one.
@@ -14,11 +33,16 @@ package struct EventRow: Hashable, Sendable {
   package let item: Int64
   /// The CloudEvents `data`, JSON.
   package let data: String
+  /// The share that the item was in after the deed; nil for none.
+  package let share: ShareMark?
+  /// The share that `previousPath` was in, of events that have one.
+  package let previousShare: ShareMark?
   /// Process group leader (tgid) that did it, for pending events; 0 where none did.
   package let process: Int64
 
   package init(
-    number: Int64, uuid: UUID, type: String, time: Timestamp, actor: Int64, item: Int64, data: String, process: Int64
+    number: Int64, uuid: UUID, type: String, time: Timestamp, actor: Int64, item: Int64, data: String,
+    share: ShareMark? = nil, previousShare: ShareMark? = nil, process: Int64
   ) {
     self.number = number
     self.uuid = uuid
@@ -27,26 +51,32 @@ package struct EventRow: Hashable, Sendable {
     self.actor = actor
     self.item = item
     self.data = data
+    self.share = share
+    self.previousShare = previousShare
     self.process = process
   }
 }
 
 extension StoreTransaction {
-  private static let columns = "uuid, type, time, actor, item, data"
+  private static let columns = "uuid, type, time, actor, item, data, share, depth, previous_share, previous_depth"
 
   private func values(_ event: EventRow) -> [(any DatabaseValueConvertible)?] {
-    [Data(event.uuid.bytes), event.type, event.time.nanoseconds, event.actor, event.item, event.data]
+    [
+      Data(event.uuid.bytes), event.type, event.time.nanoseconds, event.actor, event.item, event.data,
+      event.share?.share, event.share?.depth ?? 0, event.previousShare?.share, event.previousShare?.depth ?? 0,
+    ]
   }
 
   /// Logs an event under its sequence number.
   package func insert(_ event: EventRow) throws {
-    try run("INSERT INTO events (sequence, \(Self.columns)) VALUES (?,?,?,?,?,?,?)", [event.number] + values(event))
+    try run(
+      "INSERT INTO events (sequence, \(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)", [event.number] + values(event))
   }
 
   /// Records an event whose meaning is still open.
   package func insertPending(_ event: EventRow) throws {
     try run(
-      "INSERT INTO pending_events (id, \(Self.columns), process) VALUES (?,?,?,?,?,?,?,?)",
+      "INSERT INTO pending_events (id, \(Self.columns), process) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
       [event.number] + values(event) + [event.process])
   }
 
@@ -55,7 +85,8 @@ extension StoreTransaction {
     try all("SELECT id, \(Self.columns), process FROM pending_events ORDER BY id", []) { row in
       EventRow(
         number: row[0], uuid: UUID(bytes: try row.bytes(1)), type: row[2], time: Timestamp(nanoseconds: row[3]),
-        actor: row[4], item: row[5], data: row[6], process: row[7])
+        actor: row[4], item: row[5], data: row[6], share: ShareMark(row, 7), previousShare: ShareMark(row, 9),
+        process: row[11])
     }
   }
 
@@ -68,8 +99,33 @@ extension StoreTransaction {
     ) { row in
       EventRow(
         number: row[0], uuid: UUID(bytes: try row.bytes(1)), type: row[2], time: Timestamp(nanoseconds: row[3]),
-        actor: row[4], item: row[5], data: row[6], process: 0)
+        actor: row[4], item: row[5], data: row[6], share: ShareMark(row, 7), previousShare: ShareMark(row, 9),
+        process: 0
+      )
     }
+  }
+
+  /// When each account last changed something in a share.
+  package func lastEdits(inShare share: Int64) throws -> [Int64: Timestamp] {
+    let rows = try all(
+      """
+      SELECT actor, max(time) FROM events WHERE share = ? AND (type LIKE 'sheaf.change.%' OR type LIKE 'sheaf.persistence.%')
+      GROUP BY actor
+      """, [share]
+    ) { ($0[0] as Int64, Timestamp(nanoseconds: $0[1])) }
+    return Dictionary(uniqueKeysWithValues: rows)
+  }
+
+  /// The latest changes of an item, or of everything in the share that it is, newest first.
+  package func latestChanges(
+    of item: Int64, isShared: Bool, after sequence: Int64, limit: Int
+  ) throws -> [(time: Timestamp, actor: Int64, type: String, name: String)] {
+    try all(
+      """
+      SELECT time, actor, type, json_extract(data, '$.item.name') FROM events
+      WHERE sequence > ? AND \(isShared ? "share" : "item") = ? ORDER BY sequence DESC LIMIT ?
+      """, [sequence, item, limit]
+    ) { (Timestamp(nanoseconds: $0[0]), $0[1], $0[2], $0[3] as String? ?? "") }
   }
 
   /// Drops events that retention has passed, keeping the count.
