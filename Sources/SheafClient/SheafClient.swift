@@ -12,7 +12,7 @@ package import SheafModel
 /// await client.shutdown()
 /// ```
 package final class SheafClient: Sendable {
-  private let transport: Transport
+  let transport: Transport
 
   /// - Parameters:
   ///   - socket: Path of the socket.

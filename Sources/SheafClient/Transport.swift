@@ -57,12 +57,21 @@ final class Transport: Sendable {
     try JSONDecoder().decode(Value.self, from: Data(buffer.readableBytesView))
   }
 
+  /// Sends a request whose answer goes on until one of the two ends it, and gives its body.
+  ///
+  /// The connection serves nothing else, and is closed in the end.
+  func open(_ resource: String, query: String) async throws -> HTTPClientResponse.Body {
+    try await send(.get, resource, query: query, body: nil, within: nil, headers: ["connection": "close"]).body
+  }
+
   private func send(
-    _ method: Method, _ resource: String, query: String, body: (any Encodable & Sendable)?, within limit: TimeAmount?
+    _ method: Method, _ resource: String, query: String, body: (any Encodable & Sendable)?, within limit: TimeAmount?,
+    headers: [String: String] = [:]
   ) async throws -> HTTPClientResponse {
     let host = PercentCoding.encode(socket.address.utf8).replacing("/", with: "%2F")
     var request = HTTPClientRequest(url: "http+unix://\(host)\(resource)\(query.isEmpty ? "" : "?" + query)")
     request.method = .init(rawValue: method.rawValue)
+    for (name, value) in headers { request.headers.add(name: name, value: value) }
     if let body {
       request.headers.add(name: "content-type", value: "application/json")
       request.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(body)))
@@ -80,7 +89,7 @@ final class Transport: Sendable {
   }
 
   /// Runs `body`, turning a failure of the connection into an error that a person can use.
-  private func described<Value>(_ body: () async throws -> Value) async throws -> Value {
+  func described<Value>(_ body: () async throws -> Value) async throws -> Value {
     do {
       return try await body()
     } catch let error as SheafError {

@@ -58,88 +58,6 @@ struct EventLog {
   }
 }
 
-/// The types of CONTRACT.md that a library logs by itself.
-enum EventType: String {
-  case edit = "sheaf.change.edit"
-  case created = "sheaf.persistence.created"
-  case deleted = "sheaf.persistence.deleted"
-  case renamed = "sheaf.persistence.renamed"
-  case moved = "sheaf.persistence.moved"
-}
-
-/// The `data` of an event (CONTRACT.md, "Events").
-struct EventData: Decodable {
-  struct Item: Decodable {
-    var id: String
-    var kind: String
-    var name: String
-    var path: String
-  }
-
-  struct Version: Decodable {
-    var number: Int64
-    var base: Int64?
-    var size: Int64
-    var cause: String
-  }
-
-  var item: Item
-  var version: Version?
-  var previousPath: String?
-  var previousName: String?
-
-  /// The JSON, written by hand: every file that is made costs one.
-  var json: String {
-    var text = #"{"item":{"id":"#
-    Self.append(item.id, to: &text)
-    text += #","kind":"#
-    Self.append(item.kind, to: &text)
-    text += #","name":"#
-    Self.append(item.name, to: &text)
-    text += #","path":"#
-    Self.append(item.path, to: &text)
-    text += "}"
-    if let previousName {
-      text += #","previousName":"#
-      Self.append(previousName, to: &text)
-    }
-    if let previousPath {
-      text += #","previousPath":"#
-      Self.append(previousPath, to: &text)
-    }
-    if let version {
-      text += #","version":{"#
-      if let base = version.base { text += #""base":\#(base),"# }
-      text += #""cause":"#
-      Self.append(version.cause, to: &text)
-      text += #","number":\#(version.number),"size":\#(version.size)}"#
-    }
-    return text + "}"
-  }
-
-  /// Appends `value` as a JSON string (RFC 8259, section 7).
-  private static func append(_ value: String, to text: inout String) {
-    text += "\""
-    if value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C }) {
-      text += value
-    } else {
-      for scalar in value.unicodeScalars {
-        switch scalar {
-        case "\"": text += #"\""#
-        case "\\": text += #"\\"#
-        case "\n": text += #"\n"#
-        case "\t": text += #"\t"#
-        case _ where scalar.value < 0x20:
-          let hex = String(scalar.value, radix: 16)
-          text += #"\u"# + String(repeating: "0", count: 4 - hex.count) + hex
-        default: text.unicodeScalars.append(scalar)
-        }
-      }
-    }
-    text += "\""
-  }
-}
-
 extension Library {
   /// Events settled in one transaction at most, so that nobody waits long for it.
   private static let settleBatch = 1024
@@ -163,8 +81,8 @@ extension Library {
     let time = clock()
     let process = opens ? Caller.process(of: thread) : 0
     let row = EventRow(
-      number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: owner, item: item.id,
-      data: data.json, process: Int64(process))
+      number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: owner, owner: item.owner,
+      item: item.id, data: data.json, process: Int64(process))
     if opens || events.has(item.id) {
       numbers.pending += 1
       var pending = row
@@ -282,15 +200,10 @@ extension Library {
       json = data.json
     }
     numbers.event += 1
-    try transaction.insert(
-      EventRow(
-        number: numbers.event, uuid: event.row.uuid, type: event.row.type, time: event.row.time, actor: event.row.actor,
-        item: item.id, data: json, process: 0))
-  }
-}
-
-extension EventData.Version {
-  init(_ version: VersionRow) {
-    self.init(number: version.number, base: version.base, size: version.size, cause: version.cause.rawValue)
+    var row = event.row
+    row.number = numbers.event
+    row.data = json
+    row.process = 0
+    try transaction.insert(row)
   }
 }

@@ -48,6 +48,9 @@ package final class Library: @unchecked Sendable {
   private var afterFailure: [() -> Void] = []
   private var changes: [(door: Int, change: LibraryChange)] = []
   private var observers: [Int: @Sendable ([LibraryChange]) -> Void] = [:]
+  /// Number of the newest event that the observers of the log know of.
+  private var announcedEvent: Int64
+  private var eventObservers: [Int: @Sendable () -> Void] = [:]
   /// Chunks stored by the transaction that is running.
   var storedNow: Set<Int64> = []
   /// The session whose version alone holds a chunk, so that a renewal can free it.
@@ -88,6 +91,7 @@ package final class Library: @unchecked Sendable {
         try $0.accounts()
       )
     }
+    announcedEvent = numbers.event
     // Inode 1 is the root of mounts, 2 their `Shared`.
     numbers.ino = max(numbers.ino, 15)
   }
@@ -116,11 +120,13 @@ package final class Library: @unchecked Sendable {
   func locked<Value>(_ body: () throws -> Value) rethrows -> Value {
     var told: [(door: Int, change: LibraryChange)] = []
     var listeners: [Int: @Sendable ([LibraryChange]) -> Void] = [:]
+    var eventListeners: [@Sendable () -> Void] = []
     defer {
       for (door, listener) in listeners {
         let foreign = told.filter { $0.door != door }.map(\.change)
         if !foreign.isEmpty { listener(foreign) }
       }
+      for listener in eventListeners { listener() }
     }
     return try lock.withLock { _ in
       defer {
@@ -128,6 +134,10 @@ package final class Library: @unchecked Sendable {
           told = changes
           changes = []
           listeners = observers
+        }
+        if numbers.event != announcedEvent {
+          announcedEvent = numbers.event
+          eventListeners = Array(eventObservers.values)
         }
       }
       return try body()
@@ -163,6 +173,21 @@ package final class Library: @unchecked Sendable {
       }
     }
   }
+
+  /// Calls `observer` whenever events were numbered, from now on; returns a number for ``endObservingEvents(_:)``.
+  ///
+  /// The observer is called without the lock and must return at once; what came it reads with
+  /// ``events(after:limit:for:)``.
+  package func observeEvents(_ observer: @escaping @Sendable () -> Void) -> Int {
+    locked {
+      nextDoor += 1
+      eventObservers[nextDoor] = observer
+      return nextDoor
+    }
+  }
+
+  /// Ends the calls of an observer of events.
+  package func endObservingEvents(_ number: Int) { locked { eventObservers[number] = nil } }
 
   /// Has the observers told of a change that came by `door`, once the lock is free.
   func tell(_ change: LibraryChange, from door: Int) {

@@ -187,13 +187,13 @@ extension Library {
 
   /// Changes what a waiting event says; its place in the order stays.
   func rewrite(_ event: EventLog.Pending, _ data: EventData, _ transaction: StoreTransaction) throws {
-    let row = EventRow(
-      number: event.row.number, uuid: event.row.uuid, type: event.row.type, time: event.row.time,
-      actor: event.row.actor, item: event.row.item, data: data.json, process: event.row.process)
+    var row = event.row
+    row.data = data.json
     try transaction.removePending(row.number)
     try transaction.insertPending(row)
+    let rewritten = row
     whenCommitted { [self] in
-      events.replace(.init(row: row, process: event.process, ino: event.ino, data: data))
+      events.replace(.init(row: rewritten, process: event.process, ino: event.ino, data: data))
     }
   }
 

@@ -12,6 +12,7 @@ struct LibraryAPI: Sendable {
   /// Where the library's synchronous calls run.
   let threads: NIOThreadPool
   let clients: ClientCount
+  let signals: EventSignals
   let info: ServiceInfo
 
   /// Adds every route below `/v1`.
@@ -24,6 +25,8 @@ struct LibraryAPI: Sendable {
     addItemRoutes(to: routes.group("items"))
     addDeletionRoutes(to: routes)
     addMaintenanceRoutes(to: routes)
+    addEventRoutes(to: routes)
+    addNoticeRoutes(to: routes)
   }
 
   /// Runs a call of the library on a thread of its own.

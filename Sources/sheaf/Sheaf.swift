@@ -30,6 +30,7 @@ struct Sheaf: AsyncParsableCommand {
         subcommands: [
           Versions.self, Show.self, Diff.self, Restore.self, LabelVersion.self, Deleted.self, Recover.self, Purge.self,
         ]),
+      CommandGroup(name: "News", subcommands: [Activity.self, Notices.self, CommentCommand.self]),
       CommandGroup(
         name: "Libraries",
         subcommands: [AccountCommand.self, LibraryCommand.self, Check.self, Compact.self, Backup.self]),

@@ -134,17 +134,17 @@ struct CheckTests {
         VALUES (1, randomblob(16), #a, randomblob(16), '', 0);
         INSERT INTO participants VALUES (1, 77, 1, 1, 1, NULL, 0)
         """),
-    Damage(rule: "an event's actor is an account", sql: "UPDATE events SET actor = 77 WHERE sequence = 1"),
+    Damage(rule: "an event's actor and owner are accounts", sql: "UPDATE events SET owner = 77 WHERE sequence = 1"),
     Damage(rule: "an event has an id and a JSON object", sql: "UPDATE events SET data = '[]' WHERE sequence = 1"),
     Damage(
       rule: "an event's number is above those that retention dropped",
       sql: "INSERT INTO settings VALUES ('eventsBefore', 1)"),
     Damage(
       rule: "an event that is still open is about an item",
-      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 9999, '{}', 0)"),
+      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 1, 9999, '{}', 0)"),
     Damage(
-      rule: "an event that is still open has an actor, an id and a JSON object",
-      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, #a, '{', 0)"),
+      rule: "an event that is still open has an actor, an owner, an id and a JSON object",
+      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 1, #a, '{', 0)"),
     Damage(rule: "the library has an id", sql: "UPDATE settings SET value = 'x' WHERE key = 'library'"),
     Damage(rule: "the order of names has a key", sql: "DELETE FROM settings WHERE key = 'hashKey'"),
     Damage(rule: "an entry lies where its name puts it", sql: "UPDATE entries SET hash = hash + 1 WHERE ino = $a"),

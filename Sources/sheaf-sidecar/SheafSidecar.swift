@@ -1,0 +1,6 @@
+import ArgumentParser
+
+@main
+struct SheafSidecarCommand: AsyncParsableCommand {
+  func run() async throws {}
+}
