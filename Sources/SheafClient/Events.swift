@@ -45,6 +45,11 @@ extension SheafClient {
       transport: transport)
   }
 
+  /// Tells how delivery goes.
+  package func report(_ report: SidecarReport) async throws {
+    try await transport.perform(.put, "/v1/library/sidecar", body: report)
+  }
+
   package func notices(_ address: ItemAddress) async throws -> NoticeList {
     try await transport.fetch(.get, "/v1/notices", query: address.query)
   }
@@ -88,12 +93,18 @@ package struct EventStream {
   /// - Throws: ``SheafError`` of kind `unavailable` where the connection broke.
   package mutating func next() async throws -> Element? {
     while true {
-      while let line = buffer.next() {
-        if let element = try take(line) { return element }
-      }
+      if let element = try nextReceived() { return element }
       guard let bytes = try await read() else { return nil }
       buffer.append(bytes)
     }
+  }
+
+  /// What comes next, if it is here already.
+  package mutating func nextReceived() throws -> Element? {
+    while let line = buffer.next() {
+      if let element = try take(line) { return element }
+    }
+    return nil
   }
 
   private mutating func read() async throws -> ByteBuffer? {

@@ -13,10 +13,12 @@ final class Transport: Sendable {
   private let client: HTTPClient
   private let socket: SocketPath
   private let library: String
+  private let keepsConnections: Bool
 
   /// - Parameter library: The library's name for errors.
-  init(socket: SocketPath, library: String) {
+  init(socket: SocketPath, library: String, keepsConnections: Bool) {
     self.socket = socket
+    self.keepsConnections = keepsConnections
     self.library = library
     var configuration = HTTPClient.Configuration()
     configuration.timeout.connect = .seconds(5)
@@ -61,17 +63,17 @@ final class Transport: Sendable {
   ///
   /// The connection serves nothing else, and is closed in the end.
   func open(_ resource: String, query: String) async throws -> HTTPClientResponse.Body {
-    try await send(.get, resource, query: query, body: nil, within: nil, headers: ["connection": "close"]).body
+    try await send(.get, resource, query: query, body: nil, within: nil, isLast: true).body
   }
 
   private func send(
     _ method: Method, _ resource: String, query: String, body: (any Encodable & Sendable)?, within limit: TimeAmount?,
-    headers: [String: String] = [:]
+    isLast: Bool = false
   ) async throws -> HTTPClientResponse {
     let host = PercentCoding.encode(socket.address.utf8).replacing("/", with: "%2F")
     var request = HTTPClientRequest(url: "http+unix://\(host)\(resource)\(query.isEmpty ? "" : "?" + query)")
     request.method = .init(rawValue: method.rawValue)
-    for (name, value) in headers { request.headers.add(name: name, value: value) }
+    if isLast || !keepsConnections { request.headers.add(name: "connection", value: "close") }
     if let body {
       request.headers.add(name: "content-type", value: "application/json")
       request.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(body)))

@@ -13,6 +13,7 @@ struct LibraryAPI: Sendable {
   let threads: NIOThreadPool
   let clients: ClientCount
   let signals: EventSignals
+  let sidecars: SidecarBoard
   let info: ServiceInfo
 
   /// Adds every route below `/v1`.
@@ -27,6 +28,7 @@ struct LibraryAPI: Sendable {
     addMaintenanceRoutes(to: routes)
     addEventRoutes(to: routes)
     addNoticeRoutes(to: routes)
+    addDeliveryRoutes(to: routes)
   }
 
   /// Runs a call of the library on a thread of its own.

@@ -48,7 +48,8 @@ package final class SheafService: Sendable {
     let info = ServiceInfo(library: library.location.path, id: library.id, pid: getpid(), mounts: mounts != nil)
     let router = Router()
     let api = LibraryAPI(
-      library: library, mounts: mounts, threads: threads, clients: clients, signals: signals, info: info)
+      library: library, mounts: mounts, threads: threads, clients: clients, signals: signals,
+      sidecars: SidecarBoard(), info: info)
     api.addRoutes(to: router)
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)

@@ -21,10 +21,10 @@ import Testing
       "ServiceLifecycle", "UnixSignals",
     ],
     "SheafSidecar": [
-      "SheafModel", "SheafClient", "AsyncHTTPClient", "Crypto", "GRDB", "Logging", "NIOCore", "NIOFoundationCompat",
-      "NIOHTTP1", "ServiceLifecycle", "Subprocess", "TOMLKit",
+      "SheafModel", "SheafClient", "AsyncHTTPClient", "Crypto", "GRDB", "Logging", "NIOCore",
+      "NIOHTTP1", "ServiceLifecycle", "Subprocess", "SystemPackage", "TOMLKit",
     ],
-    "sheaf-sidecar": ["SheafModel", "SheafSidecar", "ArgumentParser", "Logging", "ServiceLifecycle"],
+    "sheaf-sidecar": ["SheafModel", "SheafSidecar", "ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"],
   ]
 
   /// Modules of the system and the language, which say nothing about layers.

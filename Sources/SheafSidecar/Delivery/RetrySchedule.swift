@@ -23,7 +23,8 @@ package struct RetrySchedule: Sendable, Equatable {
   ///   - failures: Attempts that failed in a row, at least 1.
   ///   - random: From 0 up to 1.
   package func wait(afterFailures failures: Int, asked: Double?, random: Double) -> Double {
-    let longest = Double.minimum(cap, base * Double(sign: .plus, exponent: min(max(0, failures - 1), 60), significand: 1))
+    let longest = Double.minimum(
+      cap, base * Double(sign: .plus, exponent: min(max(0, failures - 1), 60), significand: 1))
     return Double.maximum(longest * random, asked ?? 0)
   }
 

@@ -1,4 +1,5 @@
 import Foundation
+package import SheafClient
 package import SheafModel
 import Subprocess
 import Synchronization
@@ -19,11 +20,20 @@ package final class DesktopSink: Sink {
     let notice: Notice
   }
 
-  package var reader: AccountHandle? { account }
-  private let account: AccountHandle
+  package let account: AccountHandle?
+  /// Whose notices are shown.
+  private let person = Mutex<AccountHandle?>(nil)
   private let shown = Mutex<[Shown]>([])
 
-  package init(account: AccountHandle) { self.account = account }
+  /// - Parameter account: Nil for the library's first one.
+  package init(account: AccountHandle?) { self.account = account }
+
+  package func reader(_ client: SheafClient) async throws -> SheafClient.EventReader {
+    let handle: AccountHandle?
+    if let account { handle = account } else { handle = try await client.accounts().first?.handle }
+    person.withLock { $0 = handle }
+    return .account(ItemAddress(account: handle, path: nil))
+  }
 
   package func deliver(_ deliveries: [Delivery]) async throws {
     for event in deliveries.map(\.event) where concerns(event) {
@@ -41,8 +51,8 @@ package final class DesktopSink: Sink {
 
   /// Whether the account is told of an event: not of its own deeds, and of a comment that mentions it once.
   private func concerns(_ event: Event) -> Bool {
-    guard event.data.actor.handle != account else { return false }
-    return event.type != .comment || !Mentions.handles(in: event.data.comment ?? "").contains(account)
+    guard let person = person.withLock({ $0 }), event.data.actor.handle != person else { return false }
+    return event.type != .comment || !Mentions.handles(in: event.data.comment ?? "").contains(person)
   }
 
   /// Shows a notification; returns the id that the server gave it.
@@ -59,9 +69,9 @@ package final class DesktopSink: Sink {
         let result = try await run(
           .name("gdbus"), arguments: Arguments(arguments), output: .string(limit: 4096), error: .string(limit: 4096))
         guard result.terminationStatus.isSuccess else {
-          throw DeliveryFailure(result.standardError ?? "gdbus ended with \(result.terminationStatus)")
+          throw DeliveryFailure("gdbus ended with \(result.terminationStatus): \(result.standardError)")
         }
-        return result.standardOutput ?? ""
+        return result.standardOutput
       }
     } catch let failure as DeliveryFailure {
       throw failure

@@ -6,14 +6,14 @@ import SystemPackage
 
 /// Runs a command for each event, with the event's JSON on its standard input; exit status 0 says that it arrived.
 package struct ExecSink: Sink {
-  package let reader: AccountHandle?
+  package let account: AccountHandle?
   private let command: String
   private let timeout: Duration
 
   /// - Parameter command: For `sh -c`, with `SHEAF_EVENT_ID` and `SHEAF_EVENT_TYPE` in its environment.
-  package init(command: String, reader: AccountHandle?, timeout: Duration) {
+  package init(command: String, account: AccountHandle?, timeout: Duration) {
     self.command = command
-    self.reader = reader
+    self.account = account
     self.timeout = timeout
   }
 
@@ -26,7 +26,7 @@ package struct ExecSink: Sink {
           var options = PlatformOptions()
           // What the command starts ends with it.
           options.processGroupID = 0
-          options.teardownSequence = [.gracefulShutDown(toProcessGroup: true, allowedDuration: .seconds(2))]
+          options.teardownSequence = [.gracefulShutDown(toProcessGroup: true, allowedDurationToNextStep: .seconds(2))]
           return try await run(
             .path("/bin/sh"), arguments: ["-c", command],
             environment: .inherit.updating([
@@ -46,18 +46,18 @@ package struct ExecSink: Sink {
   }
 
   /// A file without a name that holds the event and a newline: unlike a pipe it does not mind a command that reads none.
-  private static func file(of json: ByteBuffer) throws -> FileDescriptor {
-    var template = Array((NSTemporaryDirectory() + "/sheaf-event-XXXXXX").utf8CString)
-    let descriptor = FileDescriptor(rawValue: mkostemp(&template, O_CLOEXEC))
-    guard descriptor.rawValue >= 0 else { throw DeliveryFailure("no temporary file: \(String(cString: strerror(errno)))") }
-    unlink(template)
+  private static func file(of json: ByteBuffer) throws -> SystemPackage.FileDescriptor {
+    let path = NSTemporaryDirectory() + "/sheaf-event-\(UUID().uuidString)"
+    let file = try SystemPackage.FileDescriptor.open(
+      FilePath(path), .readWrite, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
+    unlink(path)
     do {
-      _ = try descriptor.writeAll(json.readableBytesView + [UInt8(ascii: "\n")])
-      try descriptor.seek(offset: 0, from: .start)
+      try file.writeAll(Array(json.readableBytesView) + [UInt8(ascii: "\n")])
+      try file.seek(offset: 0, from: .start)
     } catch {
-      try? descriptor.close()
+      try? file.close()
       throw error
     }
-    return descriptor
+    return file
   }
 }

@@ -5,15 +5,15 @@ package import SheafModel
 
 /// Writes each event as a line of JSON to a descriptor, standard output for one.
 package final class OutputSink: Sink {
-  package let reader: AccountHandle?
+  package let account: AccountHandle?
   package var batch: Int { 1000 }
   private let descriptor: Int32
   /// A pipe that nobody empties holds up this queue and nothing else.
   private let queue = DispatchQueue(label: "sheaf.output")
 
-  package init(descriptor: Int32 = STDOUT_FILENO, reader: AccountHandle?) {
+  package init(descriptor: Int32 = STDOUT_FILENO, account: AccountHandle?) {
     self.descriptor = descriptor
-    self.reader = reader
+    self.account = account
   }
 
   package func deliver(_ deliveries: [Delivery]) async throws {

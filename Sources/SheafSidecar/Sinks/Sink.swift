@@ -1,4 +1,5 @@
 package import NIOCore
+package import SheafClient
 package import SheafModel
 
 /// An event on its way, with its JSON as the library wrote it.
@@ -16,10 +17,13 @@ package struct Delivery: Sendable {
 ///
 /// A sink gets one delivery at a time, and the next one only when it took this one: that keeps the order.
 package protocol Sink: Sendable {
-  /// Whose events it gets: the library's, or what one account sees.
-  var reader: AccountHandle? { get }
+  /// Whose events it gets: what one account sees, or for nil what the library itself sees.
+  var account: AccountHandle? { get }
   /// How many events may be delivered as one.
   var batch: Int { get }
+
+  /// Whose log to read, now that the library answers.
+  func reader(_ client: SheafClient) async throws -> SheafClient.EventReader
 
   /// Delivers events, at least one; returning means that they arrived.
   ///
@@ -31,9 +35,11 @@ package protocol Sink: Sendable {
 }
 
 extension Sink {
-  package var reader: AccountHandle? { nil }
   package var batch: Int { 1 }
   package func close() async {}
+  package func reader(_ client: SheafClient) async throws -> SheafClient.EventReader {
+    account.map { .account(ItemAddress(account: $0, path: nil)) } ?? .library
+  }
 }
 
 /// Why events did not arrive.

@@ -1,5 +1,5 @@
 import Crypto
-import Foundation
+package import Foundation
 package import SheafModel
 
 /// A key that both sides of a webhook know (Standard Webhooks, "Signature scheme").

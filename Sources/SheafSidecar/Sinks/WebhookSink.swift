@@ -14,7 +14,7 @@ package final class WebhookSink: Sink {
   /// Seconds for connecting.
   private static let connectSeconds: Int64 = 5
 
-  package let reader: AccountHandle?
+  package let account: AccountHandle?
   package let batch: Int
   private let url: String
   private let secrets: [WebhookSecret]
@@ -27,12 +27,12 @@ package final class WebhookSink: Sink {
   ///   - secrets: One, or two while the receiver changes from one to the other: then each request bears both signatures.
   ///   - timeout: For a request with its whole response.
   package init(
-    url: String, secrets: [WebhookSecret], reader: AccountHandle?, batch: Int, timeout: Duration,
+    url: String, secrets: [WebhookSecret], account: AccountHandle?, batch: Int, timeout: Duration,
     clock: any SidecarClock
   ) {
     self.url = url
     self.secrets = secrets
-    self.reader = reader
+    self.account = account
     self.batch = batch
     self.timeout = timeout
     self.clock = clock

@@ -146,6 +146,14 @@ package final class SidecarState: Sendable {
     }
   }
 
+  package func deadLetterCount(of sink: SinkKey) throws -> Int {
+    try database.read {
+      try Int.fetchOne(
+        $0, sql: "SELECT count(*) FROM dead_letters WHERE library = ? AND sink = ?",
+        arguments: [sink.library, sink.name]) ?? 0
+    }
+  }
+
   /// Has all dead letters sent once more by the sinks that they are of; returns how many.
   package func retryDeadLetters() throws -> Int {
     try database.write { database in

@@ -1,6 +1,0 @@
-import ArgumentParser
-
-@main
-struct SheafSidecarCommand: AsyncParsableCommand {
-  func run() async throws {}
-}
