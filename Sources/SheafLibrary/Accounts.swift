@@ -32,7 +32,7 @@ extension Library {
       let time = clock()
       let id = (accountRows.map(\.id).max() ?? 0) + 1
       let row = AccountRow(id: id, handle: handle, name: shown, documents: newInodeNumber())
-      let item = newItem(.folder, owner: id, time: time)
+      let item = newItem(.folder, owner: id, creator: id, time: time)
       var root = InodeRow(
         ino: row.documents, item: item.id, owner: id, parent: 0, name: [], mode: S_IFDIR | 0o755, nlink: 2, uid: uid,
         gid: gid, time: time)

@@ -26,8 +26,16 @@ extension Library {
           .invalid, subject: "\(path)", reason: "is a temporary or special file, of which no event speaks",
           advice: "comment on a document or a folder")
       }
-      let mentioned = try Mentions.handles(in: trimmed).map { try mentionable($0, item, path) }
-      var data = try eventData(item, parent: inode.row.parent, name: inode.row.name)
+      var data = try eventData(item, parent: inode.row.parent, name: path.components.last ?? inode.row.name)
+      let mentioned = try Mentions.handles(in: trimmed).map { handle in
+        guard let account = accountRows.first(where: { $0.handle == handle }), sees(account, item, data.share) else {
+          // The same for who is no account and for who cannot see it.
+          throw SheafError(
+            .accessDenied, subject: "@\(handle)", reason: "cannot see \(path)",
+            advice: "share it with them first, or write the handle without @")
+        }
+        return account
+      }
       data.comment = trimmed
       try transaction(.comment) { transaction in
         try log(.comment, data)
@@ -37,7 +45,7 @@ extension Library {
           try log(.mention, mention)
         }
         func log(_ type: EventType, _ data: EventData) throws {
-          try logEvent(type, item, ino: inode.ino, data, owner: actor.id, thread: 0, opens: false, transaction)
+          try logEvent(type, item, ino: inode.ino, data, actor: actor.id, thread: 0, opens: false, transaction)
         }
       }
       return ItemComment(
@@ -45,17 +53,8 @@ extension Library {
     }
   }
 
-  /// The account of a handle that a comment mentions.
-  ///
-  /// - Throws: `accessDenied`, the same for who is no account and for who cannot see the item.
-  private func mentionable(_ handle: AccountHandle, _ item: ItemRow, _ path: ItemPath) throws -> AccountRow {
-    guard let account = accountRows.first(where: { $0.handle == handle }), canSee(item, account) else {
-      throw SheafError(
-        .accessDenied, subject: "@\(handle)", reason: "cannot see \(path)",
-        advice: "share it with them first, or write the handle without @")
-    }
-    return account
+  /// Whether an account sees an item that is in a share, or in none.
+  private func sees(_ account: AccountRow, _ item: ItemRow, _ share: ShareMark?) -> Bool {
+    item.owner == account.id || share.flatMap { shares.active($0.share) }?.member(account.id) != nil
   }
-
-  private func canSee(_ item: ItemRow, _ account: AccountRow) -> Bool { item.owner == account.id }
 }

@@ -29,6 +29,7 @@ extension Library {
   /// - Throws: `notFound` that names the path; `noSpace`.
   package func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String] {
     try locked {
+      let caller = Caller.api(try account(path.account).id)
       let row: DeletedRow
       if let id {
         guard let uuid = UUID(uuidString: id), let item = try read({ try $0.item(uuid: uuid) }),
@@ -45,11 +46,11 @@ extension Library {
       }
       var paths: [String] = []
       try transaction(.recover) { transaction in
-        try recoverParents(of: row, transaction)
+        try recoverParents(of: row, caller, transaction)
         var rows: [DeletedRow] = []
         _ = try gather(row, into: &rows, transaction)
         for next in rows {
-          paths.append(try recover(next, transaction))
+          paths.append(try recover(next, caller, transaction))
           if paths.count % 64 == 0 || paths.count == rows.count {
             progress(SheafModel.Progress(done: Int64(paths.count), total: Int64(rows.count)))
           }
@@ -60,10 +61,12 @@ extension Library {
   }
 
   /// Brings back the folders above, empty.
-  private func recoverParents(of row: DeletedRow, _ transaction: StoreTransaction) throws {
+  private func recoverParents(
+    of row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction
+  ) throws {
     guard let parent = try transaction.deleted(row.parent) else { return }
-    try recoverParents(of: parent, transaction)
-    _ = try recover(parent, transaction)
+    try recoverParents(of: parent, caller, transaction)
+    _ = try recover(parent, caller, transaction)
   }
 
   /// Seconds between two deletions of one `rm -r` at most.
@@ -89,7 +92,7 @@ extension Library {
     return earliest
   }
 
-  func recover(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> String {
+  func recover(_ row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction) throws -> String {
     let time = clock()
     guard var inode = try transaction.inode(row.ino), var folder = try transaction.inode(row.parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
@@ -109,7 +112,8 @@ extension Library {
     if let id = inode.item, let item = try transaction.item(id) {
       var data = try eventData(item, parent: row.parent, name: name)
       if item.version > 0, let version = try transaction.version(id, item.version) { data.version = .init(version) }
-      try logEvent(.created, item, ino: row.ino, data, owner: inode.owner, thread: 0, opens: false, transaction)
+      try logEvent(
+        .created, item, ino: row.ino, data, actor: caller.actor(in: inode), thread: 0, opens: false, transaction)
     }
     let (final, finalFolder) = (inode, folder)
     whenCommitted { [self] in
@@ -203,33 +207,34 @@ extension Library {
     let parent = try resolve(ItemPath(account: path.account, bytes: path.bytes.dropLast(name.count + 1)))
     guard let entry = try entry(parent.ino, name) else { throw SheafError(.notFound, subject: "\(path)") }
     let time = clock()
+    let caller = Caller.api(try account(path.account).id)
     try transaction(.purge, freesSpace: true) { transaction in
       try touch(parent, time, links: inode.isFolder ? -1 : 0, transaction)
-      try eraseTree(entry, transaction)
+      try eraseTree(entry, caller, transaction)
     }
   }
 
   /// Erases an entry and all below it, deleted things too.
-  private func eraseTree(_ entry: EntryRow, _ transaction: StoreTransaction) throws {
+  private func eraseTree(_ entry: EntryRow, _ caller: Caller, _ transaction: StoreTransaction) throws {
     let inode = try inode(entry.ino)
     if inode.isFolder {
       while true {
         let children = try transaction.entries(entry.ino, after: 0, limit: 256)
         if children.isEmpty { break }
-        for child in children { try eraseTree(child, transaction) }
+        for child in children { try eraseTree(child, caller, transaction) }
       }
       for row in try transaction.deleted(from: entry.ino) { try eraseDeleted(row, transaction) }
     }
     try transaction.delete(entry)
     whenCommitted { [self] in tell(.entry(parent: entry.parent, name: entry.name), from: 0) }
     if inode.row.nlink > 1, !inode.isFolder {
-      try removeName(entry, of: inode, .library, clock(), transaction)
+      try removeName(entry, of: inode, caller, clock(), transaction)
       return
     }
     if let item = try item(of: inode) {
       try logEvent(
         .deleted, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
-        owner: inode.row.owner, thread: 0, opens: false, transaction)
+        actor: caller.actor(in: inode.row), thread: 0, opens: false, transaction)
     }
     try erase(inode, transaction)
     letGo(inode)

@@ -10,12 +10,20 @@ struct EventData: Decodable {
   var version: Version?
   var previousPath: String?
   var previousName: String?
+  var participant: EventDetails.Participant?
   /// What a folder took along: the first of them, and how many there are.
   var contents: [Item]?
   var contentCount: Int64?
   var comment: String?
   /// Handle of the account that a comment mentions.
   var mentioned: String?
+  /// The shares that the item is in and that `previousPath` was in; columns of their own, and not of the JSON.
+  var share: ShareMark?
+  var previousShare: ShareMark?
+
+  private enum CodingKeys: CodingKey {
+    case item, version, previousPath, previousName, participant, contents, contentCount, comment, mentioned
+  }
 
   /// The JSON, written by hand: every file that is made costs one.
   var json: String {
@@ -35,6 +43,19 @@ struct EventData: Decodable {
         Self.append(item, to: &text)
       }
       text += "]"
+    }
+    if let participant {
+      text += #","participant":{"acceptance":"#
+      Self.append(participant.acceptance, to: &text)
+      text += #","handle":"#
+      Self.append(participant.handle, to: &text)
+      text += #","name":"#
+      Self.append(participant.name, to: &text)
+      text += #","permission":"#
+      Self.append(participant.permission, to: &text)
+      text += #","role":"#
+      Self.append(participant.role, to: &text)
+      text += "}"
     }
     if let version {
       text += #","version":{"#

@@ -63,10 +63,21 @@ extension Library {
   private static let settleBatch = 1024
 
   func eventData(_ item: ItemRow, parent: Int64, name: [UInt8]) throws -> EventData {
-    EventData(
+    let (path, share) = try place(parent, name, item: item.id)
+    var data = EventData(
       item: .init(
         id: item.uuid.text, kind: item.kind.word, name: String(decoding: name, as: UTF8.self),
-        path: String(decoding: try path(parent, name), as: UTF8.self)))
+        path: String(decoding: path, as: UTF8.self)))
+    data.share = share
+    return data
+  }
+
+  /// Notes in `data` where `item` was before.
+  func setPrevious(_ data: inout EventData, _ item: ItemRow, parent: Int64, name: [UInt8]) throws {
+    let (path, share) = try place(parent, name, item: item.id)
+    data.previousPath = String(decoding: path, as: UTF8.self)
+    data.previousName = String(decoding: name, as: UTF8.self)
+    data.previousShare = share
   }
 
   /// Logs a deed in the running transaction.
@@ -74,15 +85,15 @@ extension Library {
   /// - Parameter opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It
   ///   stays open in any case while an earlier deed on the item is.
   func logEvent(
-    _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, owner: Int64, thread: Int32, opens: Bool,
+    _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
     _ transaction: StoreTransaction
   ) throws {
     guard !item.isQuiet else { return }
     let time = clock()
     let process = opens ? Caller.process(of: thread) : 0
     let row = EventRow(
-      number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: owner, owner: item.owner,
-      item: item.id, data: data.json, process: Int64(process))
+      number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor, owner: item.owner,
+      item: item.id, data: data.json, share: data.share, previousShare: data.previousShare, process: Int64(process))
     if opens || events.has(item.id) {
       numbers.pending += 1
       var pending = row
@@ -102,7 +113,7 @@ extension Library {
     if version.number == 1, events.has(item.id, type: .created) { return }
     var data = try eventData(item, parent: inode.parent, name: inode.name)
     data.version = .init(version)
-    try logEvent(.edit, item, ino: inode.ino, data, owner: version.author, thread: 0, opens: false, transaction)
+    try logEvent(.edit, item, ino: inode.ino, data, actor: version.author, thread: 0, opens: false, transaction)
   }
 
   /// Takes back deeds on an item that turned out not to be what they looked like; returns whether there were any.

@@ -5,25 +5,109 @@ import SheafStore
 /// Who sees which event, and as what: the one place (CONTRACT.md, "Events").
 ///
 /// - An account sees events of its own documents, with paths relative to its `Documents`.
+/// - A participant sees events of the share from joining to departure, both included, with paths that begin with the shared
+///   item's name. What comes into the share is `created` for them, what leaves it `deleted`.
+/// - Whom a membership event is about sees it, joined or not: an invitation, a removal. Public users see of others only
+///   what the owner does.
 /// - A mention is seen by whom it mentions, and by nobody else.
 /// - The library itself, for the machine's owner and the sidecar, sees every event as the owner of the item sees it.
 struct EventVisibility: Sendable {
   /// Who looks; nil for the library itself.
   let viewer: AccountRow?
   let accounts: [Int64: Account]
+  /// By shared item.
+  let shares: [Int64: ShareBook.Entry]
   let library: String
+  let publicAddress: String?
 
   /// The event of a row as the viewer sees it; nil where the viewer does not.
   ///
   /// - Throws: `corrupt` where the row makes no sense.
   func event(_ row: EventRow) throws -> Event? {
     guard let viewer else { return try decoded(row) }
-    guard row.type != EventType.mention.rawValue else {
+    if row.owner == viewer.id {
+      // Their own mentions too come by another way than ownership: from what others say.
+      guard row.type == EventType.mention.rawValue else { return try decoded(row) }
       let event = try decoded(row)
       return event.data.mentioned?.handle == viewer.handle ? event : nil
     }
-    return row.owner == viewer.id ? try decoded(row) : nil
+    guard row.share.map({ takesPart(viewer, $0) }) ?? false || row.previousShare.map({ takesPart(viewer, $0) }) ?? false
+    else { return nil }
+    let event = try decoded(row)
+    if event.type == .mention, event.data.mentioned?.handle != viewer.handle { return nil }
+    if let participant = event.data.participant, !sees(viewer, news: participant, row) { return nil }
+    if event.data.participant?.handle != viewer.handle.description, !isMember(viewer, row.share, row),
+      !isMember(viewer, row.previousShare, row)
+    {
+      return nil
+    }
+    return participantsView(event, row, viewer)
   }
+
+  // MARK: - Participants
+
+  /// Whether the viewer takes or took part, or was asked to.
+  private func takesPart(_ viewer: AccountRow, _ mark: ShareMark) -> Bool {
+    shares[mark.share]?.participants[viewer.id] != nil
+  }
+
+  /// Whether the viewer was a member of a share when an event was logged.
+  private func isMember(_ viewer: AccountRow, _ mark: ShareMark?, _ row: EventRow) -> Bool {
+    guard let mark, let participant = shares[mark.share]?.participants[viewer.id], let joined = participant.joined,
+      row.number >= joined
+    else { return false }
+    return participant.ended.map { row.number <= $0 } ?? true
+  }
+
+  /// Whether the viewer is told of someone's joining, leaving or standing.
+  private func sees(_ viewer: AccountRow, news participant: EventDetails.Participant, _ row: EventRow) -> Bool {
+    if participant.handle == viewer.handle.description { return true }
+    guard let mark = row.share, let share = shares[mark.share], let own = share.participants[viewer.id] else {
+      return false
+    }
+    return own.role != .publicUser
+  }
+
+  /// The event without anything of what lies outside of the share.
+  private func participantsView(_ event: Event, _ row: EventRow, _ viewer: AccountRow) -> Event {
+    var type = event.type
+    var data = event.data
+    let isAbout = data.participant?.handle == viewer.handle.description
+    if let mark = row.share, isMember(viewer, mark, row) || isAbout {
+      data.item.path = path(data.item.path, mark)
+      if let previous = row.previousShare, previous.share == mark.share, let former = data.previousPath {
+        data.previousPath = path(former, previous)
+      } else {
+        // It came from where the viewer does not see.
+        if type == .moved || type == .renamed { type = .created }
+        (data.previousPath, data.previousName) = (nil, nil)
+      }
+      data.contents = data.contents?.map { item in
+        var item = item
+        item.path = path(item.path, mark)
+        return item
+      }
+    } else if let previous = row.previousShare {
+      // It went to where the viewer does not see.
+      type = .deleted
+      data.item.path = path(data.previousPath ?? "", previous)
+      data.item.name = data.previousName ?? data.item.name
+      data.share = share(previous)
+      (data.previousPath, data.previousName, data.version, data.contents) = (nil, nil, nil, nil)
+    }
+    return Event(
+      id: event.id, source: event.source, type: type, subject: event.subject, time: event.time,
+      sequence: event.sequence, data: data)
+  }
+
+  /// The participants' form of an owner's path (docs/FORMAT.md, `depth`).
+  private func path(_ path: String, _ mark: ShareMark) -> String {
+    guard mark.depth >= 0 else { return path.isEmpty || path == "Documents" ? "Documents" : "Documents/" + path }
+    return path.split(separator: "/", omittingEmptySubsequences: false).dropFirst(Int(mark.depth)).joined(
+      separator: "/")
+  }
+
+  // MARK: - Rows
 
   private func decoded(_ row: EventRow) throws -> Event {
     guard let type = EventType(rawValue: row.type), let actor = accounts[row.actor],
@@ -32,16 +116,24 @@ struct EventVisibility: Sendable {
       throw SheafError(.corrupt, subject: "event \(row.number)", advice: "run sheaf check")
     }
     var data = EventDetails(item: stored.item, actor: actor)
+    data.share = row.share.flatMap(share)
     data.version = stored.version
     data.previousPath = stored.previousPath
     data.previousName = stored.previousName
+    data.participant = stored.participant
     data.contents = stored.contents
     data.contentCount = stored.contentCount
     data.comment = stored.comment
-    data.mentioned = accounts.values.first { $0.handle.description == stored.mentioned }
+    data.mentioned = stored.mentioned.flatMap { handle in accounts.values.first { $0.handle.description == handle } }
     return Event(
       id: row.uuid.text, source: "sheaf://\(library)", type: type, subject: stored.item.id, time: row.time,
       sequence: row.number, data: data)
+  }
+
+  private func share(_ mark: ShareMark) -> EventDetails.Share? {
+    guard let row = shares[mark.share]?.row else { return nil }
+    return EventDetails.Share(
+      id: row.uuid.text, url: row.token.url(address: publicAddress, library: library), title: row.title)
   }
 }
 

@@ -24,9 +24,9 @@ extension Library {
         guard let entry = try entry(parent, name) else { throw error }
         inode = try self.inode(entry.ino)
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
-        try permit(inode, caller, OpenFile(inode: inode, flags: flags, door: 0).wanted)
+        try permit(inode, caller, OpenFile(inode: inode, flags: flags, caller).wanted)
       }
-      return (inode.attributes, register(OpenFile(inode: inode, flags: flags, door: caller.door)))
+      return (inode.attributes, register(OpenFile(inode: inode, flags: flags, caller)))
     }
   }
 
@@ -37,7 +37,7 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
-      let file = OpenFile(inode: inode, flags: flags, door: caller.door)
+      let file = OpenFile(inode: inode, flags: flags, caller)
       // The kernel opens to execute with the right to execute alone.
       if inode.row.mode & 0o111 == 0 { try permit(inode, caller, file.wanted) }
       load(inode)
@@ -96,7 +96,7 @@ extension Library {
       guard start >= 0, start <= WorkingCopy.maximumSize - Int64(data.count) else { throw SheafError(.tooLarge) }
       try makeRoom(for: data.count, in: inode)
       let time = clock()
-      try beginSession(inode, handle: handle, at: time)
+      try beginSession(inode, handle: handle, by: file.account, at: time)
       let before = inode.working?.dirty.count ?? 0
       try inode.working?.write(data, at: start, from: self)
       unsavedBytes += (inode.working?.dirty.count ?? 0) - before
@@ -122,16 +122,16 @@ extension Library {
     try locked {
       let file = try file(handle)
       guard file.canWrite else { return }
-      try save(file.inode)
+      try save(file.inode, by: file.account)
       identity.closed(file.inode.ino, at: clock())
       if file.inode.session?.writers[handle] != nil { file.inode.session?.writers[handle] = true }
     }
   }
 
   /// Has a version hold the document's contents now; a document that was only made gets an empty first one.
-  private func save(_ inode: Inode) throws {
+  private func save(_ inode: Inode, by account: Int64?) throws {
     if inode.session == nil, try item(of: inode)?.version == 0, !inode.isOrphan {
-      try beginSession(inode, handle: nil, at: clock())
+      try beginSession(inode, handle: nil, by: account, at: clock())
     }
     try cut(inode, cause: .save)
     // What fsync(2) stored before is saved by the close, too.
@@ -176,7 +176,7 @@ extension Library {
     let time = clock()
     let before = inode.working?.dirty.count ?? 0
     if inode.working?.size != size {
-      try beginSession(inode, handle: handle, at: time)
+      try beginSession(inode, handle: handle, by: caller.account, at: time)
       shareChunks(of: inode)
       try inode.working?.truncate(to: size, from: self)
       unsavedBytes += (inode.working?.dirty.count ?? 0) - before
@@ -215,7 +215,7 @@ extension Library {
       } else {
         guard Int64(range.count) < store.reserve.space().available else { throw SheafError(.noSpace) }
       }
-      try beginSession(inode, handle: handle, at: time)
+      try beginSession(inode, handle: handle, by: file.account, at: time)
       shareChunks(of: inode)
       let before = inode.working?.dirty.count ?? 0
       switch allocation {
@@ -270,7 +270,7 @@ extension Library {
       shareChunks(of: to.inode)
       let extents = try from.inode.working?.extents(of: range, from: self) ?? []
       let time = clock()
-      try beginSession(to.inode, handle: target, at: time)
+      try beginSession(to.inode, handle: target, by: to.account, at: time)
       let before = to.inode.working?.dirty.count ?? 0
       if let size = to.inode.working?.size, size < targetRange.upperBound {
         try to.inode.working?.truncate(to: targetRange.upperBound, from: self)

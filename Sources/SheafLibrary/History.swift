@@ -61,7 +61,7 @@ extension Library {
       if (try? Content.areSame(row.content, inode.row.content ?? .empty, from: self)) ?? false { return nil }
       let time = clock()
       let restored = VersionRow(
-        item: item.id, number: item.lastVersion + 1, time: time, author: inode.row.owner, size: row.size,
+        item: item.id, number: item.lastVersion + 1, time: time, author: try account(path.account).id, size: row.size,
         cause: .restore, base: item.version, content: row.content, isOpen: false)
       try transaction(.restore) { transaction in
         try transaction.insert(restored)

@@ -71,6 +71,8 @@ package struct Attributes: Hashable, Sendable {
 
 /// One editing session: the writes between the first dirty one and the last writable close, which become one version.
 struct EditingSession {
+  /// The account that writes.
+  let author: Int64
   /// The version's number, once an autosave or a close gave it one.
   var number: Int64?
   /// The version that the session began from; nil before any.
@@ -104,10 +106,13 @@ final class OpenFile {
   let appends: Bool
   /// The door by which it was opened.
   let door: Int
+  /// The account that opened it; nil for the library itself.
+  let account: Int64?
 
-  init(inode: Inode, flags: Int32, door: Int) {
+  init(inode: Inode, flags: Int32, _ caller: Caller) {
     self.inode = inode
-    self.door = door
+    door = caller.door
+    account = caller.account
     let mode = flags & O_ACCMODE
     canRead = mode != O_WRONLY
     canWrite = mode != O_RDONLY

@@ -34,6 +34,7 @@ package final class Library: @unchecked Sendable {
   var chunks = ChunkCache(limit: 24 << 20)
   var identity = Identity()
   var events = EventLog()
+  var shares = ShareBook()
   /// Names of remembered documents to which own files were linked (rule 5 of ``Identity``).
   var linkedPlaces: [Int64: Library.LinkedPlace] = [:]
   var dirtyInodes: [Int64: Inode] = [:]
@@ -92,6 +93,13 @@ package final class Library: @unchecked Sendable {
       )
     }
     announcedEvent = numbers.event
+    try store.read { transaction in
+      let participants = Dictionary(grouping: try transaction.participants(), by: \.share)
+      for row in try transaction.shares() {
+        let people = (participants[row.item] ?? []).map { ($0.account, $0) }
+        shares.set(.init(row: row, participants: Dictionary(uniqueKeysWithValues: people)))
+      }
+    }
     // Inode 1 is the root of mounts, 2 their `Shared`.
     numbers.ino = max(numbers.ino, 15)
   }
@@ -308,9 +316,10 @@ package final class Library: @unchecked Sendable {
     return numbers.ino
   }
 
-  func newItem(_ kind: ItemKind, owner: Int64, time: Timestamp) -> ItemRow {
+  func newItem(_ kind: ItemKind, owner: Int64, creator: Int64, time: Timestamp) -> ItemRow {
     numbers.item += 1
-    return ItemRow(id: numbers.item, uuid: .timeOrdered(time), kind: kind, owner: owner, created: time)
+    return ItemRow(
+      id: numbers.item, uuid: .timeOrdered(time), kind: kind, owner: owner, creator: creator, created: time)
   }
 }
 

@@ -61,16 +61,27 @@ extension Library {
   }
 
   /// The path below `Documents`, joined by `/`, of `name` in `parent`.
-  func path(_ parent: Int64, _ name: [UInt8]) throws -> [UInt8] {
+  func path(_ parent: Int64, _ name: [UInt8]) throws -> [UInt8] { try place(parent, name, item: nil).path }
+
+  /// The path below `Documents` of `name` in `parent`, and the share that `item`, which has that name, is in there.
+  func place(_ parent: Int64, _ name: [UInt8], item: Int64?) throws -> (path: [UInt8], share: ShareMark?) {
+    var shared = item.flatMap { shares.active($0) == nil ? nil : $0 }
+    guard parent != 0 else { return ([], shared.map { ShareMark(share: $0, depth: -1) }) }
     var components = [name]
+    var below = 1
     var ino = parent
     while true {
       let row = try inode(ino).row
+      if shared == nil, let item = row.item, shares.active(item) != nil {
+        shared = item
+        below = components.count + 1
+      }
       if row.parent == 0 { break }
       components.append(row.name)
       ino = row.parent
     }
-    return Array(components.reversed().joined(separator: [UInt8(ascii: "/")]))
+    let path = Array(components.reversed().joined(separator: [UInt8(ascii: "/")]))
+    return (path, shared.map { ShareMark(share: $0, depth: Int64(components.count - below)) })
   }
 
   // MARK: - Making
@@ -120,7 +131,7 @@ extension Library {
     case .file: row.content = .empty
     case .folder: row.nlink = 2
     }
-    let item = kind.map { newItem($0, owner: row.owner, time: time) }
+    let item = kind.map { newItem($0, owner: row.owner, creator: caller.actor(in: row), time: time) }
     row.item = item?.id
     let inode = Inode(row)
     // A folder is what it is at once, unless a program means it for its temporary files.
@@ -133,7 +144,7 @@ extension Library {
       if let item {
         let data = try eventData(item, parent: parent, name: name)
         try logEvent(
-          .created, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: isPassing,
+          .created, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: isPassing,
           transaction)
       }
       whenCommitted { [self] in

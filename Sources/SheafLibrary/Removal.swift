@@ -99,11 +99,12 @@ extension Library {
     }
     try transaction.update(row)
     try transaction.insert(
-      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: row.owner))
+      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     let data = try eventData(item, parent: entry.parent, name: entry.name)
     let firstEvent = numbers.pending + 1
     try logEvent(
-      .deleted, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: caller.thread != 0,
+      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
+      opens: caller.thread != 0,
       transaction)
     let final = row
     whenCommitted { [self] in
@@ -160,10 +161,11 @@ extension Library {
     row.ctime = time
     try transaction.update(row)
     try transaction.insert(
-      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: row.owner))
+      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     let data = try eventData(item, parent: entry.parent, name: entry.name)
     try logEvent(
-      .deleted, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: false, transaction)
+      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: false, transaction
+    )
     whenCommitted { inode.row = row }
   }
 }

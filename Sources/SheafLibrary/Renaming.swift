@@ -112,7 +112,7 @@ extension Library {
           transaction)
       } else if let replaced, let target {
         if replaced.isFolder {
-          try buryReplaced(replaced, target, time, transaction)
+          try buryReplaced(replaced, target, caller, time, transaction)
         } else if try isKeptInHistory(replaced, newName, of: inode, source.name, transaction) {
           try erase(replaced, transaction)
         } else {
@@ -169,14 +169,14 @@ extension Library {
   }
 
   private func buryReplaced(
-    _ folder: Inode, _ target: EntryRow, _ time: Timestamp, _ transaction: StoreTransaction
+    _ folder: Inode, _ target: EntryRow, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
   ) throws {
     var row = folder.row
     row.nlink = 0
     row.ctime = time
     try transaction.update(row)
     try transaction.insert(
-      DeletedRow(ino: row.ino, parent: target.parent, name: target.name, time: time, actor: row.owner))
+      DeletedRow(ino: row.ino, parent: target.parent, name: target.name, time: time, actor: caller.actor(in: row)))
     whenCommitted { folder.row = row }
   }
 
@@ -197,7 +197,7 @@ extension Library {
       whenCommitted { inode.item = proven }
       try logEvent(
         .created, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
-        owner: inode.row.owner, thread: caller.thread, opens: true, transaction)
+        actor: caller.actor(in: inode.row), thread: caller.thread, opens: true, transaction)
       return
     }
     if let lost = try lostDocument(entry.parent, entry.name, caller, time), lost.inode === inode,
@@ -218,10 +218,9 @@ extension Library {
       return
     }
     var data = try eventData(item, parent: entry.parent, name: entry.name)
-    data.previousPath = String(decoding: try path(source.parent, source.name), as: UTF8.self)
-    data.previousName = String(decoding: source.name, as: UTF8.self)
+    try setPrevious(&data, item, parent: source.parent, name: source.name)
     try logEvent(
-      source.parent == entry.parent ? .renamed : .moved, item, ino: inode.ino, data, owner: inode.row.owner,
+      source.parent == entry.parent ? .renamed : .moved, item, ino: inode.ino, data, actor: caller.actor(in: inode.row),
       thread: caller.thread, opens: inode.isRegular && caller.thread != 0, transaction)
   }
 
@@ -354,7 +353,7 @@ extension Library {
         item.isQuiet = true
       }
       let version = VersionRow(
-        item: id, number: item.lastVersion + 1, time: time, author: changed.owner, size: changed.size,
+        item: id, number: item.lastVersion + 1, time: time, author: caller.actor(in: changed), size: changed.size,
         cause: .replace, base: item.version == 0 ? nil : item.version, content: changed.content ?? .empty,
         isOpen: false)
       if item.version > 0 || version.size > 0,

@@ -106,7 +106,7 @@ extension Library {
       }
     }
     try inode.working?.truncate(to: 0, from: self)
-    if inode.row.size > 0 { try beginSession(inode, handle: nil, at: time) }
+    if inode.row.size > 0 { try beginSession(inode, handle: nil, by: caller.account, at: time) }
     return inode
   }
 
@@ -125,7 +125,7 @@ extension Library {
       return try detach(old, transaction)
     }
     // Renamed away, or another name of the file: a document of its own with the contents.
-    var fresh = newItem(.document, owner: old.row.owner, time: time)
+    var fresh = newItem(.document, owner: old.row.owner, creator: item.creator, time: time)
     fresh.isQuiet =
       item.isQuiet || FileRole.looksPassing(old.row.name) || FileRole.isNamedAfter(old.row.name, name)
     // What nobody closed yet has no version.
@@ -133,16 +133,18 @@ extension Library {
     fresh.lastVersion = fresh.version
     try transaction.insert(fresh)
     if fresh.version > 0 {
+      let author = try transaction.version(item.id, item.version)?.author ?? old.row.owner
       try transaction.insert(
         VersionRow(
-          item: fresh.id, number: 1, time: time, author: old.row.owner, size: old.row.size, cause: .save, base: nil,
+          item: fresh.id, number: 1, time: time, author: author, size: old.row.size, cause: .save, base: nil,
           content: old.row.content ?? .empty, isOpen: false))
     }
     var row = old.row
     row.item = fresh.id
     try transaction.update(row)
     try logEvent(
-      .created, fresh, ino: old.ino, try eventData(fresh, parent: row.parent, name: row.name), owner: row.owner,
+      .created, fresh, ino: old.ino, try eventData(fresh, parent: row.parent, name: row.name),
+      actor: caller.actor(in: row),
       thread: caller.thread, opens: true, transaction)
     let final = fresh
     whenCommitted { [self] in
@@ -154,7 +156,8 @@ extension Library {
       if old.session == nil, old.working?.isChanged ?? false {
         // It was just truncated, and who did goes on.
         old.session = EditingSession(
-          base: final.version == 0 ? nil : final.version, baseContent: old.row.content ?? .empty, began: time,
+          author: caller.actor(in: old.row), base: final.version == 0 ? nil : final.version,
+          baseContent: old.row.content ?? .empty, began: time,
           cause: .save)
         old.session?.dirtySince = time
         dirtyInodes[old.ino] = old
@@ -177,11 +180,11 @@ extension Library {
       var data = here
       let type: EventType = old.row.nlink == 0 ? .created : old.row.parent == parent ? .renamed : .moved
       if type != .created {
-        data.previousPath = String(decoding: try path(old.row.parent, old.row.name), as: UTF8.self)
-        data.previousName = String(decoding: old.row.name, as: UTF8.self)
+        try setPrevious(&data, item, parent: old.row.parent, name: old.row.name)
       }
       try logEvent(
-        type, item, ino: old.ino, data, owner: item.owner, thread: caller.thread, opens: false, transaction)
+        type, item, ino: old.ino, data, actor: caller.actor(in: old.row), thread: caller.thread, opens: false,
+        transaction)
     }
   }
 
@@ -189,6 +192,8 @@ extension Library {
   func rewrite(_ event: EventLog.Pending, _ data: EventData, _ transaction: StoreTransaction) throws {
     var row = event.row
     row.data = data.json
+    row.share = data.share
+    row.previousShare = data.previousShare
     try transaction.removePending(row.number)
     try transaction.insertPending(row)
     let rewritten = row
@@ -225,7 +230,7 @@ extension Library {
         try dropPending(dissolved, transaction)
         try transaction.deleteItem(dissolved)
       } else {
-        try leaveTombstone(of: inode, item: dissolved, at: source, time, transaction)
+        try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, transaction)
       }
     }
     if memory == nil {
@@ -271,7 +276,7 @@ extension Library {
     var number: Int64?
     if !isEmptyYet, current?.content != content {
       let version = VersionRow(
-        item: document.id, number: document.lastVersion + 1, time: time, author: row.owner, size: row.size,
+        item: document.id, number: document.lastVersion + 1, time: time, author: caller.actor(in: row), size: row.size,
         cause: .replace, base: base, content: content, isOpen: continues)
       try transaction.insert(version)
       number = version.number
@@ -285,10 +290,9 @@ extension Library {
       } else {
         var data = try eventData(document, parent: row.parent, name: row.name)
         data.version = .init(version)
-        data.previousPath = String(decoding: try path(source.parent, source.name), as: UTF8.self)
-        data.previousName = String(decoding: source.name, as: UTF8.self)
+        try setPrevious(&data, document, parent: source.parent, name: source.name)
         try logEvent(
-          .edit, document, ino: row.ino, data, owner: row.owner, thread: 0, opens: false, transaction)
+          .edit, document, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
       }
     }
     let (final, finalDocument) = (row, document)
@@ -300,7 +304,8 @@ extension Library {
       identity.forget(inode.ino)
       if continues {
         inode.session = EditingSession(
-          number: number, base: base, baseContent: oldContent, began: time, cause: .replace,
+          author: caller.actor(in: final), number: number, base: base, baseContent: oldContent, began: time,
+          cause: .replace,
           writers: inode.session?.writers ?? [:])
         if isEmptyYet {
           inode.working?.replaceAll(with: .empty)
@@ -337,7 +342,8 @@ extension Library {
 
   /// Leaves the history of a document whose inode became another's contents among the deleted (rule 6 of DESIGN.md).
   private func leaveTombstone(
-    of inode: Inode, item: Int64, at source: EntryRow, _ time: Timestamp, _ transaction: StoreTransaction
+    of inode: Inode, item: Int64, at source: EntryRow, _ caller: Caller, _ time: Timestamp,
+    _ transaction: StoreTransaction
   ) throws {
     var row = inode.row
     row.item = nil
@@ -350,7 +356,7 @@ extension Library {
     try transaction.insert(row)
     for xattr in try transaction.xattrs(inode.ino) { try transaction.setXattr(row.ino, xattr.name, xattr.value) }
     try transaction.insert(
-      DeletedRow(ino: row.ino, parent: source.parent, name: source.name, time: time, actor: row.owner))
+      DeletedRow(ino: row.ino, parent: source.parent, name: source.name, time: time, actor: caller.actor(in: row)))
   }
 
   // MARK: - Linking to a document's name

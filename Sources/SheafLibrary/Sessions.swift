@@ -26,7 +26,9 @@ extension Library {
   ///
   /// A write through another handle than those that wrote so far, all of which were closed, begins a new session: the
   /// kernel tells of the last close later than close(2) returns.
-  func beginSession(_ inode: Inode, handle: UInt64?, at time: Timestamp) throws {
+  ///
+  /// - Parameter account: who changes it; nil for the owner.
+  func beginSession(_ inode: Inode, handle: UInt64?, by account: Int64?, at time: Timestamp) throws {
     if let session = inode.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
       session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil
     {
@@ -35,7 +37,8 @@ extension Library {
     if inode.session == nil {
       let item = try item(of: inode)
       inode.session = EditingSession(
-        base: item.flatMap { $0.version == 0 ? nil : $0.version }, baseContent: inode.row.content ?? .empty,
+        author: account ?? inode.row.owner, base: item.flatMap { $0.version == 0 ? nil : $0.version },
+        baseContent: inode.row.content ?? .empty,
         began: time,
         cause: .save)
     }
@@ -85,8 +88,8 @@ extension Library {
       var number = session.number
       if var changed = item {
         var version = VersionRow(
-          item: changed.id, number: number ?? changed.lastVersion + 1, time: time, author: row.owner, size: row.size,
-          cause: cause, base: session.base, content: stored, isOpen: !ends)
+          item: changed.id, number: number ?? changed.lastVersion + 1, time: time, author: session.author,
+          size: row.size, cause: cause, base: session.base, content: stored, isOpen: !ends)
         if let open = number, let base = session.base, stored == session.baseContent,
           try transaction.version(changed.id, open)?.label == nil
         {
@@ -138,7 +141,7 @@ extension Library {
   /// all the same (``recoverFromCrash()``): no transaction of its own is needed.
   private func noteEnd(of number: Int64, _ item: ItemRow, _ inode: Inode, _ session: EditingSession) {
     let version = VersionRow(
-      item: item.id, number: number, time: clock(), author: inode.row.owner, size: inode.row.size,
+      item: item.id, number: number, time: clock(), author: session.author, size: inode.row.size,
       cause: session.cause, base: session.base, content: inode.row.content ?? .empty, isOpen: false)
     endedSessions.append(EndedSession(version: version, item: item, inode: inode.row))
     maintenance.wake()

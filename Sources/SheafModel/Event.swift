@@ -122,12 +122,30 @@ package struct EventDetails: Hashable, Sendable, Codable {
     private enum CodingKeys: CodingKey { case number, base, size, cause }
   }
 
+  /// Whom a membership event is about, as they stood then.
+  package struct Participant: Hashable, Sendable, Codable {
+    package var handle: String
+    package var name: String
+    package var role: String
+    package var permission: String
+    package var acceptance: String
+
+    package init(handle: String, name: String, role: String, permission: String, acceptance: String) {
+      self.handle = handle
+      self.name = name
+      self.role = role
+      self.permission = permission
+      self.acceptance = acceptance
+    }
+  }
+
   package var item: Item
   package var actor: Account
   package var share: Share?
   package var version: Version?
   package var previousPath: String?
   package var previousName: String?
+  package var participant: Participant?
   /// What a folder took along when it was deleted or came back: the first of them.
   package var contents: [Item]?
   /// How many items a folder took along.
@@ -143,7 +161,8 @@ package struct EventDetails: Hashable, Sendable, Codable {
   }
 
   private enum CodingKeys: CodingKey {
-    case item, actor, share, version, previousPath, previousName, contents, contentCount, comment, mentioned
+    case item, actor, share, version, previousPath, previousName, participant, contents, contentCount, comment,
+      mentioned
   }
 
   /// Encodes a share that is absent as null, and leaves out what the type does not bear.
@@ -155,6 +174,7 @@ package struct EventDetails: Hashable, Sendable, Codable {
     try container.encodeIfPresent(version, forKey: .version)
     try container.encodeIfPresent(previousPath, forKey: .previousPath)
     try container.encodeIfPresent(previousName, forKey: .previousName)
+    try container.encodeIfPresent(participant, forKey: .participant)
     try container.encodeIfPresent(contents, forKey: .contents)
     try container.encodeIfPresent(contentCount, forKey: .contentCount)
     try container.encodeIfPresent(comment, forKey: .comment)

@@ -22,12 +22,12 @@ package struct Notice: Hashable, Sendable, Codable {
   /// Seconds without a further deed after which the next one is another burst.
   private static let burst: Int64 = 600
 
-  package init(_ event: Event) {
+  package init(_ event: Event, for account: AccountHandle? = nil) {
     id = event.id
     type = event.type
     actor = event.data.actor
     item = event.data.item
-    text = event.sentence
+    text = event.sentence(for: account)
     count = 1
     time = event.time
     sequence = event.sequence
@@ -73,7 +73,7 @@ package struct Notice: Hashable, Sendable, Codable {
       }
       if let index = latest[event.subject], notices[index].absorb(event) { continue }
       latest[event.subject] = notices.count
-      notices.append(Notice(event))
+      notices.append(Notice(event, for: account))
     }
     return notices.sorted { $0.sequence > $1.sequence }
   }
@@ -94,12 +94,15 @@ package struct NoticeList: Sendable, Codable {
 
 extension Event {
   /// What was done, as a person says it.
-  package var sentence: String {
+  ///
+  /// - Parameter account: Whom it is said to.
+  package func sentence(for account: AccountHandle? = nil) -> String {
     let who = data.actor.name
     let name = data.item.name
     switch type {
     case .created:
-      return "\(who) \(data.version?.cause == "recover" ? "brought back" : "created") \(name)" + withContents
+      let isBack = data.version.map { $0.number > 1 } ?? (data.contentCount != nil)
+      return "\(who) \(isBack ? "brought back" : "created") \(name)" + withContents
     case .edit:
       if data.version?.cause == "restore" { return "\(who) restored an earlier version of \(name)" }
       return data.previousName.map { "\(who) replaced \(name) with \($0)" } ?? "\(who) edited \(name)"
@@ -111,12 +114,26 @@ extension Event {
       return "\(who) moved \(former) \(place) as \(name)"
     case .comment: return "\(who) commented on \(name): \(data.comment ?? "")"
     case .mention: return "\(who) mentioned you in a comment on \(name): \(data.comment ?? "")"
-    case .memberAdded: return "\(who) joined \(name)"
-    case .memberRemoved: return "\(who) left \(name)"
+    case .memberAdded: return isAboutActor ? "\(who) joined \(name)" : "\(who) added \(whom(account)) to \(name)"
+    case .memberRemoved: return isAboutActor ? "\(who) left \(name)" : "\(who) removed \(whom(account)) from \(name)"
     case .shareCreated: return "\(who) shared \(name)"
-    case .shareUpdated: return "\(who) changed how \(name) is shared"
+    case .shareUpdated:
+      guard let participant = data.participant else { return "\(who) changed how \(name) is shared" }
+      guard participant.acceptance == "pending" else {
+        return "\(who) changed what \(whom(account)) may do with \(name)"
+      }
+      guard participant.handle == account?.description else { return "\(who) invited \(participant.name) to \(name)" }
+      return "\(who) invites you to \(name)" + (data.share.map { ": \($0.url)" } ?? "")
     case .shareStopped: return "\(who) stopped sharing \(name)"
     }
+  }
+
+  private var isAboutActor: Bool { data.participant.map { $0.handle == data.actor.handle.description } ?? true }
+
+  /// The participant, to `account`.
+  private func whom(_ account: AccountHandle?) -> String {
+    guard let participant = data.participant else { return "someone" }
+    return participant.handle == account?.description ? "you" : participant.name
   }
 
   private var withContents: String {

@@ -134,6 +134,10 @@ enum CheckRules {
       """
     ),
     (
+      "an item's creator is an account",
+      "SELECT id, creator FROM items t WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = t.creator)"
+    ),
+    (
       "an item's owner is its inode's",
       "SELECT i.ino, t.id FROM inodes i JOIN items t ON t.id = i.item WHERE t.owner <> i.owner"
     ),
@@ -223,11 +227,44 @@ enum CheckRules {
   private static let shares: [(rule: String, sql: String)] = [
     (
       "a share is of an item",
-      "SELECT id, item FROM shares s WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = s.item)"
+      "SELECT item, active FROM shares s WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = s.item AND kind IN (1, 2))"
+    ),
+    (
+      "a share has one owner, whose item it is",
+      """
+      SELECT s.item, t.owner FROM shares s JOIN items t ON t.id = s.item
+      WHERE (SELECT count(*) FROM participants WHERE share = s.item AND role = 1) <> 1
+        OR NOT EXISTS (
+          SELECT 1 FROM participants WHERE share = s.item AND role = 1 AND account = t.owner AND acceptance = 2)
+      """
+    ),
+    (
+      "a share that goes on lies in no other",
+      """
+      WITH RECURSIVE above (item, ino) AS (
+        SELECT s.item, i.parent FROM shares s JOIN inodes i ON i.item = s.item WHERE s.active = 1 AND i.nlink > 0 UNION
+        SELECT a.item, i.parent FROM above a JOIN inodes i ON i.ino = a.ino)
+      SELECT a.item, s.item FROM above a JOIN inodes i ON i.ino = a.ino JOIN shares s ON s.item = i.item
+      WHERE s.active = 1
+      """
     ),
     (
       "a participant is in a share",
-      "SELECT share, account FROM participants p WHERE NOT EXISTS (SELECT 1 FROM shares WHERE id = p.share)"
+      "SELECT share, account FROM participants p WHERE NOT EXISTS (SELECT 1 FROM shares WHERE item = p.share)"
+    ),
+    (
+      "a one-time link is of a share, by one of its participants",
+      """
+      SELECT share, inviter FROM one_time_links l
+      WHERE NOT EXISTS (SELECT 1 FROM participants WHERE share = l.share AND account = l.inviter)
+      """
+    ),
+    (
+      "who asks for access is an account, and asks for a share",
+      """
+      SELECT share, account FROM access_requests r WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = r.account)
+        OR NOT EXISTS (SELECT 1 FROM shares WHERE item = r.share)
+      """
     ),
     (
       "a participant is an account",

@@ -2,6 +2,25 @@ package import Foundation
 internal import GRDB
 package import SheafModel
 
+/// The share that an item is in, and how its path reads there.
+package struct ShareMark: Hashable, Sendable {
+  /// The shared item.
+  package let share: Int64
+  /// Components of the path below the owner's `Documents` that lie above the shared item; -1 where that is `Documents`
+  /// itself. Without them, and with `Documents` before it in that case, the path is the participants'.
+  package let depth: Int64
+
+  package init(share: Int64, depth: Int64) {
+    self.share = share
+    self.depth = depth
+  }
+
+  fileprivate init?(_ row: Row, _ index: Int) {
+    guard let share = row[index] as Int64? else { return nil }
+    self.init(share: share, depth: row[index + 1])
+  }
+}
+
 /// An event as it is stored, settled or still pending.
 package struct EventRow: Hashable, Sendable {
   /// `sequence` of a settled event, row of a pending one.
@@ -16,12 +35,16 @@ package struct EventRow: Hashable, Sendable {
   package let item: Int64
   /// The CloudEvents `data`, JSON.
   package var data: String
+  /// The share that the item was in after the deed; nil for none.
+  package var share: ShareMark?
+  /// The share that `previousPath` was in, of events that have one.
+  package var previousShare: ShareMark?
   /// Process group leader (tgid) that did it, for pending events; 0 where none did.
   package var process: Int64
 
   package init(
     number: Int64, uuid: UUID, type: String, time: Timestamp, actor: Int64, owner: Int64, item: Int64, data: String,
-    process: Int64
+    share: ShareMark? = nil, previousShare: ShareMark? = nil, process: Int64
   ) {
     self.number = number
     self.uuid = uuid
@@ -31,40 +54,49 @@ package struct EventRow: Hashable, Sendable {
     self.owner = owner
     self.item = item
     self.data = data
+    self.share = share
+    self.previousShare = previousShare
     self.process = process
   }
 }
 
 extension StoreTransaction {
-  private static let columns = "uuid, type, time, actor, owner, item, data"
+  private static let columns =
+    "uuid, type, time, actor, owner, item, data, share, depth, previous_share, previous_depth"
 
   private func values(_ event: EventRow) -> [(any DatabaseValueConvertible)?] {
-    [Data(event.uuid.bytes), event.type, event.time.nanoseconds, event.actor, event.owner, event.item, event.data]
+    [
+      Data(event.uuid.bytes), event.type, event.time.nanoseconds, event.actor, event.owner, event.item, event.data,
+      event.share?.share, event.share?.depth ?? 0, event.previousShare?.share, event.previousShare?.depth ?? 0,
+    ]
   }
 
   /// A row whose first column is its number.
   private static func event(_ row: Row, process: Int64) throws -> EventRow {
     EventRow(
       number: row[0], uuid: UUID(bytes: try row.bytes(1)), type: row[2], time: Timestamp(nanoseconds: row[3]),
-      actor: row[4], owner: row[5], item: row[6], data: row[7], process: process)
+      actor: row[4], owner: row[5], item: row[6], data: row[7], share: ShareMark(row, 8),
+      previousShare: ShareMark(row, 10), process: process)
   }
 
   /// Logs an event under its sequence number.
   package func insert(_ event: EventRow) throws {
-    try run("INSERT INTO events (sequence, \(Self.columns)) VALUES (?,?,?,?,?,?,?,?)", [event.number] + values(event))
+    try run(
+      "INSERT INTO events (sequence, \(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+      [event.number] + values(event))
   }
 
   /// Records an event whose meaning is still open.
   package func insertPending(_ event: EventRow) throws {
     try run(
-      "INSERT INTO pending_events (id, \(Self.columns), process) VALUES (?,?,?,?,?,?,?,?,?)",
+      "INSERT INTO pending_events (id, \(Self.columns), process) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
       [event.number] + values(event) + [event.process])
   }
 
   /// All events whose meaning is still open, oldest first.
   package func pendingEvents() throws -> [EventRow] {
     try all("SELECT id, \(Self.columns), process FROM pending_events ORDER BY id", []) {
-      try Self.event($0, process: $0[8])
+      try Self.event($0, process: $0[12])
     }
   }
 

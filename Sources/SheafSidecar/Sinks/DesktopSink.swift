@@ -38,8 +38,9 @@ package final class DesktopSink: Sink {
   package func deliver(_ deliveries: [Delivery]) async throws {
     for event in deliveries.map(\.event) where concerns(event) {
       let before = shown.withLock { $0.first { $0.item == event.subject } }
-      var notice = before?.notice ?? Notice(event)
-      if before != nil, !notice.absorb(event) { notice = Notice(event) }
+      let account = person.withLock { $0 }
+      var notice = before?.notice ?? Notice(event, for: account)
+      if before != nil, !notice.absorb(event) { notice = Notice(event, for: account) }
       let id = try await notify(notice, replacing: before?.id ?? 0)
       shown.withLock { shown in
         shown.removeAll { $0.item == event.subject }

@@ -51,12 +51,12 @@ struct Activity: AsyncParsableCommand {
     if output.json { return try JSON.write(events) }
     guard !events.isEmpty else { return try StandardOutput.line("Nothing happened yet.") }
     var table = Table([("TIME", .left), ("WHAT", .left), ("PATH", .left)])
-    for event in events { table.append([Format.time(event.time), event.sentence, event.data.item.path]) }
+    for event in events { table.append([Format.time(event.time), event.sentence(), event.data.item.path]) }
     try StandardOutput.write(table.text)
   }
 
   private func line(_ event: Event) throws {
     if output.json { return try JSON.writeLine(event) }
-    try StandardOutput.line("\(Format.time(event.time))  \(event.sentence.escapingControls)")
+    try StandardOutput.line("\(Format.time(event.time))  \(event.sentence().escapingControls)")
   }
 }
