@@ -121,6 +121,16 @@ let package = Package(
       name: "SheafServiceTests", dependencies: ["SheafModel", "SheafLibrary", "SheafService", "SheafClient"],
       swiftSettings: settings),
     .testTarget(
+      name: "SidecarTests",
+      dependencies: [
+        "ConformanceKit", "MountKit", "SheafClient", "SheafLibrary", "SheafModel", "SheafService", "SheafSidecar",
+        "sheaf",
+        "sheaf-sidecar",
+        .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ], exclude: ["receiver"], swiftSettings: settings),
+    .testTarget(
       name: "CommandTests", dependencies: ["sheaf", "SheafModel", "SheafLibrary"], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),
     .target(

@@ -45,6 +45,13 @@ extension SheafClient {
       transport: transport)
   }
 
+  /// Numbers in the text format of Prometheus.
+  package func metrics() async throws -> String {
+    var bytes = ByteBuffer()
+    try await transport.stream(.get, "/v1/metrics") { bytes.writeImmutableBuffer($0) }
+    return String(buffer: bytes)
+  }
+
   /// Tells how delivery goes.
   package func report(_ report: SidecarReport) async throws {
     try await transport.perform(.put, "/v1/library/sidecar", body: report)

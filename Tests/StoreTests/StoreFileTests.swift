@@ -222,7 +222,8 @@ struct StoreFileTests {
         for id: Int64 in 1...3 {
           try transaction.insert(
             ItemRow(
-              id: id, uuid: .timeOrdered(.init(seconds: 0)), kind: .document, owner: 1, created: .init(seconds: 0)))
+              id: id, uuid: .timeOrdered(.init(seconds: 0)), kind: .document, owner: 1, creator: 1,
+              created: .init(seconds: 0)))
         }
         try transaction.deleteItem(2)
       }
