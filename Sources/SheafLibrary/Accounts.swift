@@ -88,6 +88,19 @@ extension Library {
     return row.handle
   }
 
+  /// The name by which people see an account.
+  func name(_ account: Int64) throws -> String {
+    guard let row = accountRows.first(where: { $0.id == account }) else {
+      throw SheafError(.corrupt, subject: "account \(account)", reason: "is missing", advice: "run sheaf check")
+    }
+    return row.name
+  }
+
+  /// The account of a handle as ``Caller/account`` has it.
+  ///
+  /// - Throws: `notFound` that names the handle.
+  package func number(of handle: AccountHandle) throws -> Int64 { try locked { try account(handle).id } }
+
   /// The inode of an account's `Documents`.
   package func documents(of handle: AccountHandle) throws -> Int64 { try locked { try account(handle).documents } }
 

@@ -41,6 +41,7 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       let time = clock()
+      let change = try fit(change, to: inode, caller)
       try permitChange(of: inode, change, handle: handle, caller)
       if let size = change.size {
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
@@ -61,14 +62,29 @@ extension Library {
       if change.mode != nil { identity.choseMode(ino) }
       if !inode.isOrphan { inode.hasNewAccessTime = false }
       tell(.attributes(ino), from: caller.door)
-      return inode.attributes
+      return try attributes(inode, caller)
     }
+  }
+
+  /// A change as it may be made to what another account shares: no set-id bits, and no owner but the one that is shown.
+  ///
+  /// - Throws: `accessDenied` for readers; `notPermitted` for another owner or group.
+  private func fit(_ change: AttributeChange, to inode: Inode, _ caller: Caller) throws -> AttributeChange {
+    guard isForeign(inode, caller) else { return change }
+    try allow(.write, inode, caller)
+    var change = change
+    guard change.uid == nil || change.uid == caller.user?.uid, change.gid == nil || change.gid == caller.user?.gid
+    else { throw SheafError(.notPermitted) }
+    change.uid = nil
+    change.gid = nil
+    change.mode = change.mode.map { ($0 & 0o1777) | (inode.row.mode & 0o6000 & $0) }
+    return change
   }
 
   /// The rules of chmod(2), chown(2), truncate(2) and utimensat(2).
   private func permitChange(of inode: Inode, _ change: AttributeChange, handle: UInt64?, _ caller: Caller) throws {
     guard caller.uid != 0 else { return }
-    let isOwner = caller.uid == inode.row.uid
+    let isOwner = caller.uid == (isForeign(inode, caller) ? caller.user?.uid ?? inode.row.uid : inode.row.uid)
     if let mode = change.mode, !isOwner {
       // The kernel takes set-id bits from a file that someone who may write it writes.
       let lost = inode.row.mode & 0o7777 & ~(mode & 0o7777)
@@ -129,13 +145,15 @@ extension Library {
   package func xattr(_ ino: Int64, _ name: [UInt8], _ caller: Caller) throws -> [UInt8] {
     try locked {
       let inode = try inode(ino)
+      try allow(.read, inode, caller)
       if Self.isComputed(name) {
         if name == Self.idName { identity.becomesKnown(ino) }
-        guard let value = try computedAttributes(inode).first(where: { $0.name == name })?.value else {
+        guard let value = try computedAttributes(inode, caller).first(where: { $0.name == name })?.value else {
           throw SheafError(.noAttribute)
         }
         return value
       }
+      if isForeign(inode, caller), !Self.isUserAttribute(name) { throw SheafError(.noAttribute) }
       guard !inode.hasNoXattrs, let value = try storedXattr(inode, name) else {
         if !inode.hasNoXattrs, try storedXattrNames(inode).isEmpty { inode.hasNoXattrs = true }
         throw SheafError(.noAttribute)
@@ -145,10 +163,13 @@ extension Library {
   }
 
   /// Names of the extended attributes, computed ones first.
-  package func xattrNames(_ ino: Int64) throws -> [[UInt8]] {
+  package func xattrNames(_ ino: Int64, _ caller: Caller) throws -> [[UInt8]] {
     try locked {
       let inode = try inode(ino)
-      return try computedAttributes(inode).map(\.name) + storedXattrNames(inode)
+      try allow(.read, inode, caller)
+      let isForeign = isForeign(inode, caller)
+      return try computedAttributes(inode, caller).map(\.name)
+        + storedXattrNames(inode).filter { !isForeign || Self.isUserAttribute($0) }
     }
   }
 
@@ -160,7 +181,8 @@ extension Library {
   ) throws {
     try locked {
       let inode = try inode(ino)
-      if Self.isComputed(name) { return }
+      if Self.isComputed(name) { return try allow(.read, inode, caller) }
+      try permitAttribute(name, of: inode, caller)
       guard value.count <= Self.valueLimit else { throw SheafError(.attributeTooLarge) }
       let present = try storedXattr(inode, name) != nil
       if mode == .create, present { throw SheafError(.exists) }
@@ -175,10 +197,18 @@ extension Library {
   package func removeXattr(_ ino: Int64, _ name: [UInt8], _ caller: Caller) throws {
     try locked {
       let inode = try inode(ino)
-      if Self.isComputed(name) { return }
+      if Self.isComputed(name) { return try allow(.read, inode, caller) }
+      try permitAttribute(name, of: inode, caller)
       guard try storedXattr(inode, name) != nil else { throw SheafError(.noAttribute) }
       try changeXattr(name, of: inode, to: nil)
     }
+  }
+
+  /// Checks that an attribute may be changed: of what others share, the user's own ones alone.
+  private func permitAttribute(_ name: [UInt8], of inode: Inode, _ caller: Caller) throws {
+    guard isForeign(inode, caller) else { return }
+    try allow(.write, inode, caller)
+    guard Self.isUserAttribute(name) else { throw SheafError(.notPermitted) }
   }
 
   private func storedXattr(_ inode: Inode, _ name: [UInt8]) throws -> [UInt8]? {
@@ -217,12 +247,12 @@ extension Library {
   }
 
   /// The attributes of CONTRACT.md, "Extended attributes", that Sheaf computes for documents and folders.
-  private func computedAttributes(_ inode: Inode) throws -> [(name: [UInt8], value: [UInt8])] {
+  private func computedAttributes(
+    _ inode: Inode, _ caller: Caller
+  ) throws -> [(name: [UInt8], value: [UInt8])] {
     guard inode.isRegular || inode.isFolder, let item = try item(of: inode) else { return [] }
-    var values = [
-      ("id", item.uuid.text), ("share.status", "notShared"),
-      ("state", inode.working?.isChanged ?? false ? "edited" : "saved"),
-    ]
+    var values = [("id", item.uuid.text), ("state", inode.working?.isChanged ?? false ? "edited" : "saved")]
+    values += try shareAttributes(inode, caller).map { ($0.name, $0.value) }
     if inode.isRegular {
       values.append(("version", "\(item.version)"))
       if item.version > 0, let version = try read({ try $0.version(item.id, item.version) }),
@@ -230,6 +260,7 @@ extension Library {
       {
         values.append(("editor", author.handle.description))
       }
+      if let conflict = item.conflict { values.append(("conflict", "\(conflict)")) }
     }
     return values.map { (Array("user.sheaf.\($0.0)".utf8), Array($0.1.utf8)) }
   }

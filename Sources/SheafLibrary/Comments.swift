@@ -19,6 +19,7 @@ extension Library {
       }
       let actor = try account(path.account)
       let inode = try resolve(path)
+      try allow(.comment, inode, on: path)
       // Who named it in a command knows it (rule 1 of identity).
       identity.becomesKnown(inode.ino)
       guard let item = try item(of: inode), !item.isQuiet else {
@@ -26,7 +27,8 @@ extension Library {
           .invalid, subject: "\(path)", reason: "is a temporary or special file, of which no event speaks",
           advice: "comment on a document or a folder")
       }
-      var data = try eventData(item, parent: inode.row.parent, name: path.components.last ?? inode.row.name)
+      var data = try eventData(
+        item, parent: inode.row.parent, name: inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name)
       let mentioned = try Mentions.handles(in: trimmed).map { handle in
         guard let account = accountRows.first(where: { $0.handle == handle }), sees(account, item, data.share) else {
           // The same for who is no account and for who cannot see it.

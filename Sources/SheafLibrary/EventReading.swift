@@ -87,17 +87,23 @@ extension Library {
 
   /// What `path` means for the log: the item there, or that was deleted from there, with all that is below.
   ///
-  /// - Throws: `notFound`.
+  /// - Throws: `notFound`, `accessDenied`.
   package func eventScope(_ path: ItemPath) throws -> EventScope {
     try locked {
-      let item: ItemRow?
+      var inode: Inode
       do {
-        item = try self.item(of: resolve(path))
+        inode = try resolve(path)
+        try allow(.readHistory, inode, on: path)
       } catch let error as SheafError where error.kind == .notFound {
-        item = try self.item(of: inode(resolveDeleted(path).ino))
+        inode = try self.inode(resolveDeleted(path).ino)
       }
-      let place = path.components.dropFirst().map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
-      return EventScope(item: item?.uuid.text ?? "", path: place)
+      guard let item = try item(of: inode) else {
+        throw SheafError(.invalid, subject: "\(path)", reason: "is a special file, of which no event speaks")
+      }
+      let (place, share) = try place(inode.row.parent, inode.row.name, item: item.id)
+      let own = String(decoding: place, as: UTF8.self)
+      let isOwner = try account(path.account).id == inode.row.owner
+      return EventScope(item: item.uuid.text, path: isOwner ? own : share?.path(own) ?? own)
     }
   }
 

@@ -26,7 +26,6 @@ struct EventVisibility: Sendable {
   func event(_ row: EventRow) throws -> Event? {
     guard let viewer else { return try decoded(row) }
     if row.owner == viewer.id {
-      // Their own mentions too come by another way than ownership: from what others say.
       guard row.type == EventType.mention.rawValue else { return try decoded(row) }
       let event = try decoded(row)
       return event.data.mentioned?.handle == viewer.handle ? event : nil
@@ -74,9 +73,9 @@ struct EventVisibility: Sendable {
     var data = event.data
     let isAbout = data.participant?.handle == viewer.handle.description
     if let mark = row.share, isMember(viewer, mark, row) || isAbout {
-      data.item.path = path(data.item.path, mark)
+      data.item.path = mark.path(data.item.path)
       if let previous = row.previousShare, previous.share == mark.share, let former = data.previousPath {
-        data.previousPath = path(former, previous)
+        data.previousPath = previous.path(former)
       } else {
         // It came from where the viewer does not see.
         if type == .moved || type == .renamed { type = .created }
@@ -84,13 +83,13 @@ struct EventVisibility: Sendable {
       }
       data.contents = data.contents?.map { item in
         var item = item
-        item.path = path(item.path, mark)
+        item.path = mark.path(item.path)
         return item
       }
     } else if let previous = row.previousShare {
       // It went to where the viewer does not see.
       type = .deleted
-      data.item.path = path(data.previousPath ?? "", previous)
+      data.item.path = previous.path(data.previousPath ?? "")
       data.item.name = data.previousName ?? data.item.name
       data.share = share(previous)
       (data.previousPath, data.previousName, data.version, data.contents) = (nil, nil, nil, nil)
@@ -98,13 +97,6 @@ struct EventVisibility: Sendable {
     return Event(
       id: event.id, source: event.source, type: type, subject: event.subject, time: event.time,
       sequence: event.sequence, data: data)
-  }
-
-  /// The participants' form of an owner's path (docs/FORMAT.md, `depth`).
-  private func path(_ path: String, _ mark: ShareMark) -> String {
-    guard mark.depth >= 0 else { return path.isEmpty || path == "Documents" ? "Documents" : "Documents/" + path }
-    return path.split(separator: "/", omittingEmptySubsequences: false).dropFirst(Int(mark.depth)).joined(
-      separator: "/")
   }
 
   // MARK: - Rows
@@ -134,6 +126,14 @@ struct EventVisibility: Sendable {
     guard let row = shares[mark.share]?.row else { return nil }
     return EventDetails.Share(
       id: row.uuid.text, url: row.token.url(address: publicAddress, library: library), title: row.title)
+  }
+}
+
+extension ShareMark {
+  /// The participants' form of an owner's path (docs/FORMAT.md, `depth`).
+  func path(_ path: String) -> String {
+    guard depth >= 0 else { return path.isEmpty || path == "Documents" ? "Documents" : "Documents/" + path }
+    return path.split(separator: "/", omittingEmptySubsequences: false).dropFirst(Int(depth)).joined(separator: "/")
   }
 }
 

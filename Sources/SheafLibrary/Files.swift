@@ -26,7 +26,7 @@ extension Library {
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
         try permit(inode, caller, OpenFile(inode: inode, flags: flags, caller).wanted)
       }
-      return (inode.attributes, register(OpenFile(inode: inode, flags: flags, caller)))
+      return (try attributes(inode, caller), register(try openFile(inode, flags, caller)))
     }
   }
 
@@ -37,7 +37,8 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
-      let file = OpenFile(inode: inode, flags: flags, caller)
+      let file = try openFile(inode, flags, caller)
+      try allow(file.canWrite || flags & O_TRUNC != 0 ? .write : .read, inode, caller)
       // The kernel opens to execute with the right to execute alone.
       if inode.row.mode & 0o111 == 0 { try permit(inode, caller, file.wanted) }
       load(inode)
@@ -49,6 +50,11 @@ extension Library {
       }
       return register(file)
     }
+  }
+
+  private func openFile(_ inode: Inode, _ flags: Int32, _ caller: Caller) throws -> OpenFile {
+    let share = isForeign(inode, caller) ? try share(of: inode)?.row.item : nil
+    return OpenFile(inode: inode, flags: flags, share: share, caller)
   }
 
   private func register(_ file: OpenFile) -> UInt64 {
@@ -76,6 +82,7 @@ extension Library {
     try locked {
       let file = try file(handle)
       guard file.canRead || file.canWrite else { throw SheafError(.badDescriptor) }
+      try allow(.read, file)
       let count = try file.inode.working?.read(at: offset, into: buffer, from: self) ?? 0
       noteAccess(file.inode)
       return count
@@ -91,6 +98,7 @@ extension Library {
   ) throws {
     try locked {
       let file = try file(handle)
+      try allow(.write, file)
       let inode = file.inode
       let start = file.appends && !inPlace ? inode.size : offset
       guard start >= 0, start <= WorkingCopy.maximumSize - Int64(data.count) else { throw SheafError(.tooLarge) }
@@ -103,6 +111,7 @@ extension Library {
       inode.session?.hasWrites = true
       inode.row.mtime = time
       inode.row.ctime = time
+      if file.share != nil { clearSetID(inode) }
       tell(.contents(inode.ino), from: file.door)
     }
   }
@@ -122,6 +131,7 @@ extension Library {
     try locked {
       let file = try file(handle)
       guard file.canWrite else { return }
+      if file.inode.session?.dirtySince != nil { try allow(.write, file) }
       try save(file.inode, by: file.account)
       identity.closed(file.inode.ino, at: clock())
       if file.inode.session?.writers[handle] != nil { file.inode.session?.writers[handle] = true }
@@ -186,7 +196,7 @@ extension Library {
     inode.row.mtime = time
     inode.row.ctime = time
     // A change of contents takes set-id bits away (truncate(2)); the kernel asks for it except at open.
-    if caller.uid != 0 { clearSetID(inode) }
+    if caller.uid != 0 || isForeign(inode, caller) { clearSetID(inode) }
   }
 
   private func clearSetID(_ inode: Inode) {
@@ -207,6 +217,7 @@ extension Library {
     try locked {
       let file = try file(handle)
       guard file.canWrite else { throw SheafError(.badDescriptor) }
+      try allow(.write, file)
       let inode = file.inode
       guard range.upperBound <= WorkingCopy.maximumSize else { throw SheafError(.tooLarge) }
       let time = clock()
@@ -244,7 +255,9 @@ extension Library {
   /// - Throws: `noSuchAddress` past the end, or where no data follows.
   package func seek(_ handle: UInt64, _ offset: Int64, hole: Bool) throws -> Int64 {
     try locked {
-      let inode = try file(handle).inode
+      let file = try file(handle)
+      try allow(.read, file)
+      let inode = file.inode
       guard offset >= 0, offset < inode.size else { throw SheafError(.noSuchAddress) }
       if let found = try inode.working?.next(hole: hole, at: offset, from: self) { return found }
       guard hole else { throw SheafError(.noSuchAddress) }
@@ -259,6 +272,8 @@ extension Library {
     try locked {
       let (from, to) = (try file(source), try file(target))
       guard from.canRead, to.canWrite, !to.appends else { throw SheafError(.badDescriptor) }
+      try allow(.read, from)
+      try allow(.write, to)
       let length = min(count, max(0, from.inode.size - offset))
       guard length > 0 else { return 0 }
       guard targetOffset <= WorkingCopy.maximumSize - length else { throw SheafError(.tooLarge) }

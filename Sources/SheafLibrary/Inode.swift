@@ -48,7 +48,7 @@ final class Inode {
     let data = working?.dataLength ?? row.content?.dataLength ?? (isFolder ? 4096 : 0)
     return Attributes(
       ino: row.ino, mode: row.mode, nlink: row.nlink, uid: row.uid, gid: row.gid, rdev: row.rdev, size: size,
-      blocks: (data + 4095) / 4096 * 8, atime: row.atime, mtime: row.mtime, ctime: row.ctime)
+      blocks: (data + 4095) / 4096 * 8, atime: row.atime, mtime: row.mtime, ctime: row.ctime, isForeign: false)
   }
 }
 
@@ -67,6 +67,8 @@ package struct Attributes: Hashable, Sendable {
   package let atime: Timestamp
   package let mtime: Timestamp
   package let ctime: Timestamp
+  /// Whether another account than that which asks owns it.
+  package let isForeign: Bool
 }
 
 /// One editing session: the writes between the first dirty one and the last writable close, which become one version.
@@ -108,9 +110,12 @@ final class OpenFile {
   let door: Int
   /// The account that opened it; nil for the library itself.
   let account: Int64?
+  /// The share in which someone who does not own the file opened it.
+  let share: Int64?
 
-  init(inode: Inode, flags: Int32, _ caller: Caller) {
+  init(inode: Inode, flags: Int32, share: Int64? = nil, _ caller: Caller) {
     self.inode = inode
+    self.share = share
     door = caller.door
     account = caller.account
     let mode = flags & O_ACCMODE

@@ -47,11 +47,13 @@ package final class Library: @unchecked Sendable {
   private var current: StoreTransaction?
   private var afterCommit: [() -> Void] = []
   private var afterFailure: [() -> Void] = []
-  private var changes: [(door: Int, change: LibraryChange)] = []
-  private var observers: [Int: @Sendable ([LibraryChange]) -> Void] = [:]
+  private var changes: [Told] = []
+  private var observers: [Int: Observer] = [:]
   /// Number of the newest event that the observers of the log know of.
   private var announcedEvent: Int64
   private var eventObservers: [Int: @Sendable () -> Void] = [:]
+  /// Whether entries of `Shared` may be others than those last shown.
+  var sharedEntriesAreStale = false
   /// Chunks stored by the transaction that is running.
   var storedNow: Set<Int64> = []
   /// The session whose version alone holds a chunk, so that a renewal can free it.
@@ -126,18 +128,22 @@ package final class Library: @unchecked Sendable {
 
   /// Runs `body` with the lock held, then tells the observers what changed.
   func locked<Value>(_ body: () throws -> Value) rethrows -> Value {
-    var told: [(door: Int, change: LibraryChange)] = []
-    var listeners: [Int: @Sendable ([LibraryChange]) -> Void] = [:]
+    var told: [Told] = []
+    var listeners: [Int: Observer] = [:]
     var eventListeners: [@Sendable () -> Void] = []
     defer {
-      for (door, listener) in listeners {
-        let foreign = told.filter { $0.door != door }.map(\.change)
-        if !foreign.isEmpty { listener(foreign) }
+      for (door, observer) in listeners {
+        let foreign = told.filter { $0.door != door && $0.isFor(observer.account) }.map(\.change)
+        if !foreign.isEmpty { observer.listen(foreign) }
       }
       for listener in eventListeners { listener() }
     }
     return try lock.withLock { _ in
       defer {
+        if sharedEntriesAreStale {
+          sharedEntriesAreStale = false
+          tellSharedEntries()
+        }
         if !changes.isEmpty {
           told = changes
           changes = []
@@ -154,11 +160,13 @@ package final class Library: @unchecked Sendable {
 
   /// Opens a door: calls `observer` with what changes by other doors; returns the door's number, for ``Caller/door``.
   ///
-  /// The observer is called without the lock and must return at once.
-  package func observe(_ observer: @escaping @Sendable ([LibraryChange]) -> Void) -> Int {
+  /// The observer is called without the lock, and makes the request wait that made the changes.
+  ///
+  /// - Parameter account: the account whose door it is, which is told what that account sees; nil for all there is.
+  package func observe(account: Int64?, _ observer: @escaping @Sendable ([LibraryChange]) -> Void) -> Int {
     locked {
       nextDoor += 1
-      observers[nextDoor] = observer
+      observers[nextDoor] = Observer(account: account, listen: observer)
       return nextDoor
     }
   }
@@ -197,9 +205,50 @@ package final class Library: @unchecked Sendable {
   /// Ends the calls of an observer of events.
   package func endObservingEvents(_ number: Int) { locked { eventObservers[number] = nil } }
 
-  /// Has the observers told of a change that came by `door`, once the lock is free.
+  /// Has the doors of those who see it told of a change that came by `door`, once the lock is free.
   func tell(_ change: LibraryChange, from door: Int) {
-    if !observers.isEmpty { changes.append((door, change)) }
+    if !shares.isEmpty, case .entry(let parent, let name) = change,
+      shares.isRoot(.init(parent: parent, name: name))
+    {
+      sharedEntriesAreStale = true
+    }
+    if !observers.isEmpty { changes.append(Told(door: door, audience: audience(of: change), change: change)) }
+  }
+
+  /// Has every door of an account told of a change.
+  func tell(_ change: LibraryChange, to account: Int64) {
+    if !observers.isEmpty { changes.append(Told(door: 0, audience: [account], change: change)) }
+  }
+
+  /// The accounts that see what changed; nil where that cannot be told.
+  private func audience(of change: LibraryChange) -> Set<Int64>? {
+    let ino: Int64
+    switch change {
+    case .contents(let changed), .attributes(let changed): ino = changed
+    case .entry(let parent, _): ino = parent
+    case .sharedEntry, .sharedOwner, .access: return nil
+    }
+    guard let inode = inodes[ino] else { return nil }
+    var audience: Set<Int64> = [inode.row.owner]
+    if let share = try? share(of: inode) { audience.formUnion(share.members.map(\.account)) }
+    return audience
+  }
+
+  /// A change with those who are told of it.
+  private struct Told {
+    let door: Int
+    let audience: Set<Int64>?
+    let change: LibraryChange
+
+    func isFor(_ account: Int64?) -> Bool {
+      guard let account, let audience else { return true }
+      return audience.contains(account)
+    }
+  }
+
+  private struct Observer {
+    let account: Int64?
+    let listen: @Sendable ([LibraryChange]) -> Void
   }
 
   // MARK: - Transactions
@@ -331,6 +380,12 @@ package enum LibraryChange: Hashable, Sendable {
   case attributes(Int64)
   /// A name in a folder came, went or means another inode.
   case entry(parent: Int64, name: [UInt8])
+  /// An entry of the account's `Shared/OWNER/` came, went or means another inode.
+  case sharedEntry(owner: Int64, name: [UInt8])
+  /// A folder of the account's `Shared` came or went.
+  case sharedOwner(AccountHandle)
+  /// What the account may see or do of what others share.
+  case access
 }
 
 extension Library: ChunkStorage {

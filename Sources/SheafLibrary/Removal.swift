@@ -121,6 +121,7 @@ extension Library {
   func erase(_ inode: Inode, _ transaction: StoreTransaction) throws {
     if let item = inode.row.item {
       try dropPending(item, transaction)
+      try removeShare(of: item, transaction)
       try transaction.deleteItem(item)
     }
     try detach(inode, transaction)
@@ -166,6 +167,9 @@ extension Library {
     try logEvent(
       .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: false, transaction
     )
-    whenCommitted { inode.row = row }
+    whenCommitted { [self] in
+      inode.row = row
+      shares.forgetFolders()
+    }
   }
 }

@@ -36,6 +36,8 @@ extension Library {
       guard folder.row.owner == newFolder.row.owner else { throw SheafError(.crossDevice) }
       try checkNesting(inode, replaced, folder, newFolder, mode, caller)
       if let replaced, replaced === inode { return }
+      try checkMove(of: inode, from: folder, to: newFolder)
+      if mode == .exchange, let replaced { try checkMove(of: replaced, from: newFolder, to: folder) }
       if mode == .exchange, let target, let replaced {
         try exchange(source, inode, folder, target, replaced, newFolder, caller)
       } else {
@@ -122,6 +124,7 @@ extension Library {
       } else {
         try logRename(inode, source, to: entry, caller, time, transaction)
       }
+      try noteMove(of: inode, from: folder, to: newFolder, time, transaction)
       try transaction.update(row)
       let final = row
       whenCommitted { [self] in
@@ -177,7 +180,10 @@ extension Library {
     try transaction.update(row)
     try transaction.insert(
       DeletedRow(ino: row.ino, parent: target.parent, name: target.name, time: time, actor: caller.actor(in: row)))
-    whenCommitted { folder.row = row }
+    whenCommitted { [self] in
+      folder.row = row
+      shares.forgetFolders()
+    }
   }
 
   private func logRename(
@@ -307,6 +313,8 @@ extension Library {
         try logRename(inode, source, to: newTarget, caller, time, transaction)
         try logRename(other, target, to: newSource, caller, time, transaction)
       }
+      try noteMove(of: inode, from: folder, to: newFolder, time, transaction)
+      try noteMove(of: other, from: newFolder, to: folder, time, transaction)
       try transaction.update(row)
       try transaction.update(otherRow)
       let (final, otherFinal) = (row, otherRow)
@@ -319,6 +327,7 @@ extension Library {
           identity.swap(inode.ino, other.ino)
           tell(.attributes(inode.ino), from: 0)
           tell(.attributes(other.ino), from: 0)
+          sharedEntriesAreStale = !shares.isEmpty
         }
         tell(.entry(parent: source.parent, name: source.name), from: caller.door)
         tell(.entry(parent: target.parent, name: target.name), from: caller.door)

@@ -119,6 +119,7 @@ extension Library {
     _ old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, parent: Int64, _ name: [UInt8], _ caller: Caller,
     _ time: Timestamp, _ transaction: StoreTransaction
   ) throws {
+    if shares.active(item.id) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
     if let memory { try takeBack(memory, old, item, parent: parent, name, caller, transaction) }
     guard old.row.nlink > 0 else {
       try transaction.removeDeleted(old.ino)
@@ -228,8 +229,10 @@ extension Library {
       if isYoung || isQuiet {
         try transaction.update(row)
         try dropPending(dissolved, transaction)
+        try removeShare(of: dissolved, transaction)
         try transaction.deleteItem(dissolved)
       } else {
+        if shares.active(dissolved) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
         try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, transaction)
       }
     }

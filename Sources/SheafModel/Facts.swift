@@ -136,33 +136,6 @@ package struct LibraryStatus: Sendable, Codable {
   }
 }
 
-/// What `sheaf status PATH` tells of one item.
-package struct ItemStatus: Sendable, Codable {
-  package var id: String
-  package var path: String
-  /// `document`, `folder` or `symlink`.
-  package var kind: String
-  /// Number of the current version; nil for folders and symbolic links.
-  package var version: Int64?
-  package var owner: AccountHandle
-  /// `saved` or `edited`.
-  package var state: String
-  /// The share the item is in; null where it is in none.
-  package var share: String?
-
-  package init(
-    id: String, path: String, kind: String, version: Int64?, owner: AccountHandle, state: String, share: String?
-  ) {
-    self.id = id
-    self.path = path
-    self.kind = kind
-    self.version = version
-    self.owner = owner
-    self.state = state
-    self.share = share
-  }
-}
-
 /// What `sheaf check` found.
 package struct CheckReport: Sendable, Codable {
   /// One line each, naming the thing and the rule; empty for a sound library.

@@ -35,16 +35,20 @@ package final class LibraryMount: Sendable {
     self.library = library
     self.account = account
     let documents = try library.documents(of: account)
-    let invalidator = Invalidator()
+    let number = try library.number(of: account)
+    let foreignNodes = ForeignNodes()
+    let invalidator = Invalidator(library: library, account: number, foreignNodes: foreignNodes)
     self.invalidator = invalidator
-    door = library.observe { invalidator.post($0) }
+    door = library.observe(account: number) { invalidator.post($0) }
     var mountOptions = MountOptions(source: library.location.path)
     mountOptions.allowOther = options.allowOther
     mountOptions.readOnly = options.readOnly
     mountOptions.extra = options.extra
     do {
       session = try Session(
-        AccountFileSystem(library: library, documents: documents, door: door), options: mountOptions,
+        AccountFileSystem(
+          library: library, account: number, documents: documents, door: door,
+          user: .init(uid: getuid(), gid: getgid()), foreignNodes: foreignNodes), options: mountOptions,
         logger: Logger(label: "sheaf.fuse"))
     } catch {
       library.endObserving(door)

@@ -24,6 +24,8 @@ struct LibraryAPI: Sendable {
     addAccountRoutes(to: routes.group("accounts"))
     addMountRoutes(to: routes.group("mounts"))
     addItemRoutes(to: routes.group("items"))
+    addShareRoutes(to: routes.group("items"))
+    addLinkRoutes(to: routes.group("links"))
     addDeletionRoutes(to: routes)
     addMaintenanceRoutes(to: routes)
     addEventRoutes(to: routes)

@@ -123,6 +123,29 @@ extension StoreTransaction {
     return (dropped, max(dropped, try first("SELECT max(sequence) FROM events", []) { $0[0] as Int64? ?? 0 } ?? 0))
   }
 
+  /// When each account last changed something in a share.
+  package func lastEdits(inShare share: Int64) throws -> [Int64: Timestamp] {
+    let rows = try all(
+      """
+      SELECT actor, max(time) FROM events WHERE share = ? AND (type LIKE 'sheaf.change.%' OR type LIKE 'sheaf.persistence.%')
+      GROUP BY actor
+      """, [share]
+    ) { ($0[0] as Int64, Timestamp(nanoseconds: $0[1])) }
+    return Dictionary(uniqueKeysWithValues: rows)
+  }
+
+  /// The latest changes of an item, or of everything in the share that it is, newest first.
+  package func latestChanges(
+    of item: Int64, isShared: Bool, after sequence: Int64, limit: Int
+  ) throws -> [(time: Timestamp, actor: Int64, type: String, name: String)] {
+    try all(
+      """
+      SELECT time, actor, type, json_extract(data, '$.item.name') FROM events
+      WHERE sequence > ? AND \(isShared ? "share" : "item") = ? ORDER BY sequence DESC LIMIT ?
+      """, [sequence, item, limit]
+    ) { (Timestamp(nanoseconds: $0[0]), $0[1], $0[2], $0[3] as String? ?? "") }
+  }
+
   /// Drops the events at the log's beginning that retention has passed, keeping the count.
   package func dropEvents(before time: Timestamp) throws {
     // As far as the first one that stays: a clock that was wrong for a while must not take the rest along.

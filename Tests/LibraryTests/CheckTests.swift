@@ -203,6 +203,7 @@ struct CheckTests {
     _ = try fixture.library.make(.symbolicLink(target: Array("a".utf8)), root, Array("link".utf8), mode: 0, .library)
     _ = try fixture.library.make(.special(type: S_IFIFO, rdev: 0), root, Array("fifo".utf8), mode: 0o600, .library)
     try fixture.library.setXattr(fixture.ino("a"), Array("user.x".utf8), [1], .set, .library)
+    _ = try fixture.library.share(fixture.path("a"), ShareChange())
     let sparse = try fixture.open("sparse", O_RDWR | O_CREAT)
     for place in 0..<80 { try fixture.write(sparse, [UInt8(place + 1)], at: Int64(place) * 8192) }
     try fixture.close(sparse)

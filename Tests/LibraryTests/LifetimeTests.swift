@@ -96,23 +96,23 @@ struct LifetimeTests {
     let fixture = try LibraryFixture()
     try fixture.mkdir("t")
     try fixture.save("t/a", "x")
-    let root = try fixture.library.attributes(fixture.root)
+    let root = try fixture.library.attributes(fixture.root, .library)
     try fixture.unlink("t/a")
     try fixture.rmdir("t")
-    let before = try fixture.library.attributes(fixture.root)
+    let before = try fixture.library.attributes(fixture.root, .library)
     struct Stop: Error {}
     #expect(throws: SheafError.self) {
       try fixture.library.locked {
         try fixture.library.transaction(.recover) { transaction in
           let folder = try #require(try transaction.deleted(owner: 1).first { $0.name == Array("t".utf8) })
-          _ = try fixture.library.recover(folder, transaction)
+          _ = try fixture.library.recover(folder, .library, transaction)
           throw Stop()
         }
       }
     }
-    #expect(try fixture.library.attributes(fixture.root) == before)
+    #expect(try fixture.library.attributes(fixture.root, .library) == before)
     #expect(try fixture.library.recover(fixture.path("t"), id: nil) { _ in }.count == 2)
-    #expect(try fixture.library.attributes(fixture.root).nlink == root.nlink)
+    #expect(try fixture.library.attributes(fixture.root, .library).nlink == root.nlink)
     try fixture.finish()
   }
 

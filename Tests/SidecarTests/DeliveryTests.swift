@@ -77,7 +77,8 @@ import Testing
       #expect(try receiver.requests().count == 1)
       #expect(try SidecarState(path: served.state).resume() == ["webhook"])
       try await served.delivering([try .webhook(receiver.url)]) {
-        #expect(try receiver.requests(3).map { try $0.event().data.item.name } == ["one", "one", "two"])
+        let names = try receiver.requests(3).map { try $0.event().data.item.name }
+        #expect(names == ["one", "one", "two"])
       }
     }
   }
@@ -87,7 +88,8 @@ import Testing
       let receiver = try Receiver(in: served.folder, ["huge"])
       for name in ["one", "two"] { try served.mkdir(name) }
       try await served.delivering([try .webhook(receiver.url)]) {
-        #expect(try receiver.requests(2).map { try $0.event().data.item.name } == ["one", "two"])
+        let names = try receiver.requests(2).map { try $0.event().data.item.name }
+        #expect(names == ["one", "two"])
       }
     }
   }
