@@ -12,6 +12,8 @@ struct EventLog {
     let ino: Int64
     /// What `row.data` says; nil for what a crash left.
     let data: EventData?
+    /// The folder that a deletion was from; 0 for other deeds.
+    var folder: Int64 = 0
   }
 
   /// Events kept open at most; the oldest are settled early.
@@ -22,6 +24,7 @@ struct EventLog {
 
   private var events: [Int64: Pending] = [:]
   private var numbersByItem: [Int64: [Int64]] = [:]
+  private var deletionsByFolder: [Int64: [Int64]] = [:]
   /// Numbers in ascending order, with those that are gone among them.
   private var order: [Int64] = []
 
@@ -37,7 +40,14 @@ struct EventLog {
 
   func has(_ item: Int64, type: EventType) -> Bool { of(item).contains { $0.row.type == type.rawValue } }
 
+  /// Deletions from a folder by a program, oldest first.
+  func deletions(from folder: Int64, by process: Int32) -> [Pending] {
+    guard process != 0 else { return [] }
+    return deletionsByFolder[folder]?.compactMap { events[$0] }.filter { $0.process == process } ?? []
+  }
+
   mutating func append(_ event: Pending) {
+    if event.folder != 0 { deletionsByFolder[event.folder, default: []].append(event.row.number) }
     events[event.row.number] = event
     numbersByItem[event.row.item, default: []].append(event.row.number)
     order.append(event.row.number)
@@ -53,6 +63,9 @@ struct EventLog {
       guard let event = events.removeValue(forKey: number) else { continue }
       numbersByItem[event.row.item]?.removeAll { $0 == number }
       if numbersByItem[event.row.item]?.isEmpty ?? false { numbersByItem[event.row.item] = nil }
+      guard event.folder != 0 else { continue }
+      deletionsByFolder[event.folder]?.removeAll { $0 == number }
+      if deletionsByFolder[event.folder]?.isEmpty ?? false { deletionsByFolder[event.folder] = nil }
     }
     if order.count > 2 * events.count + 64 { order.removeAll { events[$0] == nil } }
   }
@@ -82,11 +95,13 @@ extension Library {
 
   /// Logs a deed in the running transaction.
   ///
-  /// - Parameter opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It
-  ///   stays open in any case while an earlier deed on the item is.
+  /// - Parameters:
+  ///   - opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It stays open in
+  ///     any case while an earlier deed on the item is.
+  ///   - folder: that from which the item was deleted, for that folder's own deletion to tell of it; 0 for other deeds.
   func logEvent(
     _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
-    _ transaction: StoreTransaction
+    folder: Int64 = 0, _ transaction: StoreTransaction
   ) throws {
     guard !item.isQuiet else { return }
     let time = clock()
@@ -99,7 +114,8 @@ extension Library {
       var pending = row
       pending.number = numbers.pending
       try transaction.insertPending(pending)
-      whenCommitted { [self] in events.append(.init(row: pending, process: process, ino: ino, data: data)) }
+      let event = EventLog.Pending(row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0)
+      whenCommitted { [self] in events.append(event) }
     } else {
       numbers.event += 1
       var settled = row
@@ -130,6 +146,30 @@ extension Library {
     let numbers = Set(dropped.map(\.row.number))
     if !numbers.isEmpty { whenCommitted { [self] in events.remove(numbers) } }
     return !numbers.isEmpty
+  }
+
+  /// Items that a folder's event names at most; of more it tells how many there are.
+  private static let contentLimit = 100
+
+  /// Has the deletion of a folder tell of what the same program deleted from it just before (`rm -r`): one thing that a
+  /// person did.
+  func absorbDeletions(
+    from folder: Int64, into data: inout EventData, by process: Int32, _ transaction: StoreTransaction
+  ) throws {
+    let deletions = events.deletions(from: folder, by: process)
+    guard !deletions.isEmpty else { return }
+    var contents: [EventData.Item] = []
+    var count: Int64 = 0
+    for event in deletions {
+      try transaction.removePending(event.row.number)
+      guard let deleted = event.data else { continue }
+      count += 1 + (deleted.contentCount ?? 0)
+      if contents.count < Self.contentLimit { contents += [deleted.item] + (deleted.contents ?? []) }
+    }
+    data.contents = Array(contents.prefix(Self.contentLimit))
+    data.contentCount = count
+    let numbers = Set(deletions.map(\.row.number))
+    whenCommitted { [self] in events.remove(numbers) }
   }
 
   /// Numbers the events whose meaning is settled: their program ended, or the window has passed.

@@ -223,6 +223,7 @@ extension Library {
     let oldXattrs = try transaction.xattrs(old.ino)
     let oldContent = old.row.content ?? .empty
     var document = item
+    var tombstone: ItemRow?
     // The item that the new inode was.
     if let dissolved = row.item {
       row.item = nil
@@ -233,6 +234,7 @@ extension Library {
         try transaction.deleteItem(dissolved)
       } else {
         if shares.active(dissolved) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
+        tombstone = try transaction.item(dissolved)
         try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, transaction)
       }
     }
@@ -293,10 +295,16 @@ extension Library {
       } else {
         var data = try eventData(document, parent: row.parent, name: row.name)
         data.version = .init(version)
-        try setPrevious(&data, document, parent: source.parent, name: source.name)
+        try setPrevious(&data, tombstone ?? document, parent: source.parent, name: source.name)
         try logEvent(
           .edit, document, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
       }
+    }
+    if let tombstone, number == nil, !continues {
+      // No version tells where it went: the contents were equal.
+      let data = try eventData(tombstone, parent: source.parent, name: source.name)
+      try logEvent(
+        .deleted, tombstone, ino: inode.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
     }
     let (final, finalDocument) = (row, document)
     whenCommitted { [self] in

@@ -7,6 +7,8 @@ import Synchronization
 extension LibraryAPI {
   /// How long a stream is silent at most: a comment tells the reader that it lives.
   private static let keepAlive = Duration.seconds(15)
+  /// Events of a stream's first page: a reader that comes only for the next one costs little. Each page is larger.
+  private static let firstPage = 16
 
   /// Server-Sent Events (WHATWG HTML, section 9.2): each event's `id` is its sequence number, its `data` the CloudEvent.
   ///
@@ -19,12 +21,13 @@ extension LibraryAPI {
     let body = ResponseBody { writer in
       try await clients.withoutCounting {
         var position = start
+        var limit = Self.firstPage
         try await writer.write(ByteBuffer(string: "retry: 1000\n\n"))
         for await _ in signals.wakeUps(every: Self.keepAlive) {
           var written = false
           while true {
-            let page = try await call { [position] library in
-              try library.events(after: position, limit: Library.eventPage, for: reader.account, in: scope)
+            let page = try await call { [position, limit] library in
+              try library.events(after: position, limit: limit, for: reader.account, in: scope)
             }
             if !page.events.isEmpty { try await writer.write(ByteBuffer(events: page.events)) }
             if page.next > page.events.last?.sequence ?? position {
@@ -32,6 +35,7 @@ extension LibraryAPI {
             }
             if page.next > position { written = true }
             position = page.next
+            limit = min(limit * 4, Library.eventPage)
             if position >= page.last { break }
           }
           if !written { try await writer.write(ByteBuffer(string: ": \n\n")) }

@@ -54,7 +54,7 @@ import Testing
     #expect(log.map(\.sequence) == Array(1...Int64(log.count)), note)
     // Each save is an edit, but for those that made a first version before the event of their document was settled.
     #expect(log.count(where: { $0.type == "sheaf.change.edit" }) >= written - documents.count, note)
-    try eventually("the last event", within: .seconds(120)) {
+    try eventually("the last event", within: .seconds(60 + Self.target / 10)) {
       try receiver.requests().last(where: \.taken)?.event().sequence == log.last?.sequence
     }
     try judge(try receiver.requests(), log, note)

@@ -142,19 +142,30 @@ struct SinkRunner: Sendable {
     }
   }
 
-  /// Makes one attempt, and stores what came of it.
+  /// Seconds of waiting for which the stream is kept.
+  private static let shortWait = 2.0
+
+  /// Makes attempts until one succeeds or the event is given up, or until there is long to wait.
   ///
   /// - Throws: `Pause` and `Ended` where the position stays.
   private func deliver(
     _ deliveries: [Delivery], upTo position: Int64, _ record: inout SidecarState.Record, _ key: SinkKey
   ) async throws {
-    guard let failure = await attempt(deliveries) else {
-      record.position = position
-      record.failures = 0
-      record.failingSince = nil
-      record.delivered += Int64(deliveries.count)
-      return
+    while let failure = await attempt(deliveries) {
+      if try await hasGivenUp(deliveries, failure, upTo: position, &record, key) { return }
+      record.nextAttempt = nil
     }
+    record.position = position
+    record.failures = 0
+    record.failingSince = nil
+    record.delivered += Int64(deliveries.count)
+  }
+
+  /// Stores that an attempt failed, and waits until the next one is due; true where there will be none.
+  private func hasGivenUp(
+    _ deliveries: [Delivery], _ failure: DeliveryFailure, upTo position: Int64, _ record: inout SidecarState.Record,
+    _ key: SinkKey
+  ) async throws -> Bool {
     let now = clock.now
     record.failures += 1
     record.failed += 1
@@ -180,7 +191,7 @@ struct SinkRunner: Sendable {
             time: now)
         }
         try state.save(record, of: key, dead: keepsDeadLetters ? dead : [])
-        return
+        return true
       }
       let wait = schedule.wait(afterFailures: record.failures, asked: asked, random: random())
       record.nextAttempt = now.adding(wait)
@@ -188,7 +199,9 @@ struct SinkRunner: Sendable {
     }
     try state.save(record, of: key)
     show(record, key, failure: failure.description)
-    throw Pause()
+    guard let next = record.nextAttempt, next <= now.adding(Self.shortWait) else { throw Pause() }
+    try await clock.sleep(until: next)
+    return false
   }
 
   /// Makes one attempt, whether the task is cancelled meanwhile or not; nil where it succeeded.
