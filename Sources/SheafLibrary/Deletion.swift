@@ -46,6 +46,8 @@ extension Library {
         row = try resolveDeleted(path)
       }
       try allow(.recover, inode(row.ino), on: path)
+      // What was deleted is told before that it is back, also where a folder's deletion tells of it.
+      try settleEvents(all: true)
       var paths: [String] = []
       try transaction(.recover) { transaction in
         try recoverParents(of: row, caller, transaction)

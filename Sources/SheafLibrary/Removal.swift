@@ -118,6 +118,7 @@ extension Library {
     try logEvent(
       .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
       opens: caller.thread != 0,
+      folder: entry.parent,
       transaction)
     let final = row
     whenCommitted { [self] in
@@ -176,10 +177,11 @@ extension Library {
     try transaction.update(row)
     try transaction.insert(
       DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
-    let data = try eventData(item, parent: entry.parent, name: entry.name)
+    var data = try eventData(item, parent: entry.parent, name: entry.name)
+    try absorbDeletions(from: inode.ino, into: &data, by: caller.process, transaction)
     try logEvent(
-      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: false, transaction
-    )
+      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
+      opens: caller.thread != 0, folder: entry.parent, transaction)
     whenCommitted { [self] in
       inode.row = row
       shares.forgetFolders()

@@ -274,8 +274,11 @@ enum CheckRules {
 
   private static let events: [(rule: String, sql: String)] = [
     (
-      "an event's actor is an account",
-      "SELECT sequence, actor FROM events e WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = e.actor)"
+      "an event's actor and owner are accounts",
+      """
+      SELECT sequence, actor FROM events e WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = e.actor)
+        OR NOT EXISTS (SELECT 1 FROM accounts WHERE id = e.owner)
+      """
     ),
     (
       "an event has an id and a JSON object",
@@ -296,9 +299,10 @@ enum CheckRules {
       "SELECT id, item FROM pending_events p WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = p.item)"
     ),
     (
-      "an event that is still open has an actor, an id and a JSON object",
+      "an event that is still open has an actor, an owner, an id and a JSON object",
       """
       SELECT id, item FROM pending_events p WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.actor)
+        OR NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.owner)
         OR length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
       """
     ),

@@ -22,7 +22,8 @@ enum Schema {
       handle TEXT NOT NULL UNIQUE,
       name TEXT NOT NULL,
       created INTEGER NOT NULL,
-      documents INTEGER NOT NULL UNIQUE
+      documents INTEGER NOT NULL UNIQUE,
+      noticed INTEGER NOT NULL DEFAULT 0
     ) STRICT;
 
     CREATE TABLE items (
@@ -160,6 +161,7 @@ enum Schema {
       type TEXT NOT NULL,
       time INTEGER NOT NULL,
       actor INTEGER NOT NULL REFERENCES accounts (id),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
       item INTEGER NOT NULL,
       data TEXT NOT NULL,
       share INTEGER,
@@ -174,6 +176,7 @@ enum Schema {
       type TEXT NOT NULL,
       time INTEGER NOT NULL,
       actor INTEGER NOT NULL REFERENCES accounts (id),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
       item INTEGER NOT NULL,
       data TEXT NOT NULL,
       share INTEGER,

@@ -75,13 +75,14 @@ import Testing
     }
   }
 
-  @Test func theSystemdUnitIsSound() throws {
+  @Test(arguments: ["sheaf", "sheaf-sidecar"])
+  func theSystemdUnitIsSound(_ name: String) throws {
     try withTemporaryFolder { folder in
       try Command.shell(
         """
-        mkdir -p home/.local/bin run; ln -s /bin/true home/.local/bin/sheaf
+        mkdir -p home/.local/bin run; ln -s /bin/true home/.local/bin/\(name)
         HOME=$PWD/home XDG_RUNTIME_DIR=$PWD/run systemd-analyze verify --user --man=no \
-          '\(Repository.path("mount-scripts/sheaf.service"))'
+          '\(Repository.path("mount-scripts/\(name).service"))'
         """, in: folder.path
       ).succeed()
     }
