@@ -72,7 +72,7 @@ let package = Package(
     .target(
       name: "SheafMount",
       dependencies: ["Fuse", "SheafModel", "SheafLibrary", .product(name: "Logging", package: "swift-log")],
-      swiftSettings: settings),
+      swiftSettings: testable),
     .target(
       name: "SheafService",
       dependencies: [
@@ -142,7 +142,10 @@ let package = Package(
       name: "test-helper", dependencies: ["ConformanceKit", "MountKit"], path: "Tests/TestHelper",
       swiftSettings: settings),
     .testTarget(
-      name: "ConformanceTests", dependencies: ["ConformanceKit", "MountKit", "sheaf", "test-helper"],
+      name: "ConformanceTests",
+      dependencies: [
+        "ConformanceKit", "MountKit", "Fuse", "SheafLibrary", "SheafModel", "SheafMount", "sheaf", "test-helper",
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel", "sheaf"],

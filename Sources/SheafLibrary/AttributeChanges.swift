@@ -55,10 +55,7 @@ extension Library {
       if let atime = change.atime { row.atime = atime.timestamp(time) }
       if let mtime = change.mtime { row.mtime = mtime.timestamp(time) }
       row.ctime = time
-      if row != inode.row, !inode.isOrphan {
-        try transaction(.setAttributes) { try $0.update(row) }
-      }
-      inode.row = row
+      try storeAttributes(row, of: inode)
       if change.mode != nil { identity.choseMode(ino) }
       if !inode.isOrphan { inode.hasNewAccessTime = false }
       tell(.attributes(ino), from: caller.door)
@@ -79,6 +76,12 @@ extension Library {
     change.gid = nil
     change.mode = change.mode.map { ($0 & 0o1777) | (inode.row.mode & 0o6000 & $0) }
     return change
+  }
+
+  /// Stores a row that no cut would store, since its contents are as they were.
+  func storeAttributes(_ row: InodeRow, of inode: Inode) throws {
+    if !inode.isOrphan { try transaction(.setAttributes) { try $0.update(row) } }
+    inode.row = row
   }
 
   /// The rules of chmod(2), chown(2), truncate(2) and utimensat(2).
@@ -139,13 +142,27 @@ extension Library {
     case set, create, replace
   }
 
+  private static let trustedPrefix = Array("trusted.".utf8)
+
+  /// The rules of xattr(7): `user.` goes by the permission bits, `trusted.` is root's.
+  private func permitXattr(_ name: [UInt8], of inode: Inode, _ caller: Caller, writes: Bool) throws {
+    // Of what others share, the user's own ones alone can be changed, and setting a computed one changes nothing.
+    if isForeign(inode, caller), writes, !Self.isUserAttribute(name) { throw SheafError(.notPermitted) }
+    if isForeign(inode, caller), Self.isComputed(name) { return try allow(.read, inode, caller) }
+    if Self.isUserAttribute(name) {
+      try permit(inode, caller, writes ? Permission.write : Permission.read)
+    } else if name.starts(with: Self.trustedPrefix), caller.uid != 0 {
+      throw SheafError(writes ? .notPermitted : .noAttribute)
+    }
+  }
+
   /// The value of an extended attribute.
   ///
-  /// - Throws: `noAttribute`.
+  /// - Throws: `noAttribute`, `accessDenied`.
   package func xattr(_ ino: Int64, _ name: [UInt8], _ caller: Caller) throws -> [UInt8] {
     try locked {
       let inode = try inode(ino)
-      try allow(.read, inode, caller)
+      try permitXattr(name, of: inode, caller, writes: false)
       if Self.isComputed(name) {
         if name == Self.idName { identity.becomesKnown(ino) }
         guard let value = try computedAttributes(inode, caller).first(where: { $0.name == name })?.value else {
@@ -175,14 +192,14 @@ extension Library {
 
   /// Sets an extended attribute; setting a computed one succeeds and changes nothing.
   ///
-  /// - Throws: `exists`, `noAttribute`, `attributeTooLarge`, `noSpace`.
+  /// - Throws: `exists`, `noAttribute`, `attributeTooLarge`, `noSpace`, `accessDenied`, `notPermitted`.
   package func setXattr(
     _ ino: Int64, _ name: [UInt8], _ value: [UInt8], _ mode: XattrMode, _ caller: Caller
   ) throws {
     try locked {
       let inode = try inode(ino)
-      if Self.isComputed(name) { return try allow(.read, inode, caller) }
-      try permitAttribute(name, of: inode, caller)
+      try permitXattr(name, of: inode, caller, writes: true)
+      if Self.isComputed(name) { return }
       guard value.count <= Self.valueLimit else { throw SheafError(.attributeTooLarge) }
       let present = try storedXattr(inode, name) != nil
       if mode == .create, present { throw SheafError(.exists) }
@@ -193,22 +210,15 @@ extension Library {
 
   /// Removes an extended attribute; removing a computed one succeeds and changes nothing.
   ///
-  /// - Throws: `noAttribute`.
+  /// - Throws: `noAttribute`, `accessDenied`, `notPermitted`.
   package func removeXattr(_ ino: Int64, _ name: [UInt8], _ caller: Caller) throws {
     try locked {
       let inode = try inode(ino)
-      if Self.isComputed(name) { return try allow(.read, inode, caller) }
-      try permitAttribute(name, of: inode, caller)
+      try permitXattr(name, of: inode, caller, writes: true)
+      if Self.isComputed(name) { return }
       guard try storedXattr(inode, name) != nil else { throw SheafError(.noAttribute) }
       try changeXattr(name, of: inode, to: nil)
     }
-  }
-
-  /// Checks that an attribute may be changed: of what others share, the user's own ones alone.
-  private func permitAttribute(_ name: [UInt8], of inode: Inode, _ caller: Caller) throws {
-    guard isForeign(inode, caller) else { return }
-    try allow(.write, inode, caller)
-    guard Self.isUserAttribute(name) else { throw SheafError(.notPermitted) }
   }
 
   private func storedXattr(_ inode: Inode, _ name: [UInt8]) throws -> [UInt8]? {

@@ -38,15 +38,14 @@ extension Library {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
       let file = try openFile(inode, flags, caller)
-      try allow(file.canWrite || flags & O_TRUNC != 0 ? .write : .read, inode, caller)
-      // The kernel opens to execute with the right to execute alone.
-      if inode.row.mode & 0o111 == 0 { try permit(inode, caller, file.wanted) }
+      if flags & O_TRUNC != 0 { try allow(.write, inode, caller) }
+      try permit(inode, caller, file.wanted)
       load(inode)
       if flags & O_TRUNC != 0 {
         let wasEmpty = inode.size == 0
         try truncate(inode, to: 0, handle: nil, caller)
         // Nothing will be cut that would store the times along.
-        if wasEmpty, !inode.isOrphan { try transaction(.setAttributes) { try $0.update(inode.row) } }
+        if wasEmpty { try storeAttributes(inode.row, of: inode) }
       }
       return register(file)
     }
@@ -246,6 +245,8 @@ extension Library {
       inode.session?.hasWrites = true
       inode.row.mtime = time
       inode.row.ctime = time
+      // Room alone, or zeros where there were none to change.
+      if !(inode.working?.isChanged ?? false) { try storeAttributes(inode.row, of: inode) }
       tell(.contents(inode.ino), from: file.door)
     }
   }

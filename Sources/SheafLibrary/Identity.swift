@@ -8,14 +8,16 @@ import SheafModel
 ///
 /// What a file is:
 /// 1. A file is *young* until 15 s after it was made or closed last, unless it got *known* before: someone read its id, or
-///    a command named it. It is *own* to the program that made it. Every file that is not young is *established*, and so
-///    is a young one for every program but its own.
-/// 2. An own file is *proved* when it was closed with contents in it under a name that looks like no temporary file's.
+///    a command named it. It is *own* to the program that made it, until another one gives it a name. Every file that is
+///    not young is *established*, and so is a young one for every program but its own.
+/// 2. An own file is *proved* when it was closed with contents in it under a name that looks like no temporary file's,
+///    and stays so under other names.
 ///
 /// What becomes of documents:
 /// 3. `rename(new → doc)` over an established or proved document: `doc` keeps id, history, labels and user xattrs (those
 ///    that `new` set win), and takes the contents as its next version. A young or quiet `new` dissolves in it; another
-///    one's history stays among the deleted, and the event tells where the contents came from.
+///    one's history stays among the deleted, and the event tells where the contents came from. So does that of a `new`
+///    which is not own, was meant to stay by its name, and has held more than these contents.
 /// 4. The mode stays `doc`'s too where `new` is young and nobody called chmod on it; but not where `doc` is own itself
 ///    and nobody called chmod on that either: one program that makes two files and renames one over the other sees
 ///    what rename(2) says, since no person can have meant the first file's mode. Where `doc` is made again by open(2) with
@@ -25,7 +27,8 @@ import SheafModel
 ///    same document: `X` becomes a document of its own with the old contents, a deletion is undone. A name that looks
 ///    like a temporary file's is not remembered (`doc.tmp` renamed to `doc`, then `doc.tmp` made again, are two saves).
 /// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a temporary
-///    file, and after every unlink. An own file that is not proved leaves no trace when its maker unlinks it.
+///    file, and after every unlink. An own file that is not proved leaves no trace when its maker unlinks it, unless another
+///    program is writing to it.
 /// 7. Another program that makes a remembered name makes a new document: `rm a; echo > a` and `mv a b; cp c a` in a
 ///    script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in one
 ///    program) is a move: ids go with the entries; but not where `X` is named as the backup of `doc` (`mv -b b doc`).
@@ -78,10 +81,13 @@ struct Identity {
   }
 
   private struct Youth {
-    let process: Int32
+    /// The program that made it; 0 once another one gave it a name.
+    var process: Int32
     var time: Timestamp
     /// Whether a program called chmod(2) on it, which then outweighs the mode of a document it replaces.
     var isModeChosen = false
+    /// Whether it was proved under an earlier name.
+    var wasProved = false
   }
 
   private struct Name: Hashable {
@@ -106,6 +112,17 @@ struct Identity {
 
   /// Notes that a writer closed the file: it stays young from now on, if it is.
   mutating func closed(_ ino: Int64, at time: Timestamp) { young[ino]?.time = time }
+
+  /// Notes that `process` gave the file another name (rules 1 and 2).
+  ///
+  /// - Parameter isProved: whether it was proved under the name that it has had.
+  mutating func named(_ ino: Int64, by process: Int32, isProved: Bool = false) {
+    guard let youth = young[ino] else { return }
+    if youth.process != process { young[ino]?.process = 0 }
+    if isProved { young[ino]?.wasProved = true }
+  }
+
+  func wasProved(_ ino: Int64) -> Bool { young[ino]?.wasProved ?? false }
 
   /// Notes that someone saw the file's identity (rule 1).
   mutating func becomesKnown(_ ino: Int64) { young[ino] = nil }

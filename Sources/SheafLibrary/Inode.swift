@@ -106,6 +106,8 @@ final class OpenFile {
   let canRead: Bool
   let canWrite: Bool
   let appends: Bool
+  /// Whether the kernel opens it to run it, which needs the right to execute alone.
+  private let executes: Bool
   /// The door by which it was opened.
   let door: Int
   /// The account that opened it; nil for the library itself.
@@ -113,17 +115,27 @@ final class OpenFile {
   /// The share in which someone who does not own the file opened it.
   let share: Int64?
 
+  /// The thread that opened it.
+  let thread: Int32
+
   init(inode: Inode, flags: Int32, share: Int64? = nil, _ caller: Caller) {
     self.inode = inode
     self.share = share
     door = caller.door
     account = caller.account
+    thread = caller.thread
     let mode = flags & O_ACCMODE
     canRead = mode != O_WRONLY
     canWrite = mode != O_RDONLY
     appends = flags & O_APPEND != 0
+    executes = flags & Self.toExecute != 0
   }
 
+  /// `__FMODE_EXEC` of <linux/fs.h>, which open(2) never has.
+  private static let toExecute: Int32 = 0x20
+
   /// The permission bits that opening needs.
-  var wanted: UInt32 { (canRead ? Permission.read : 0) | (canWrite ? Permission.write : 0) }
+  var wanted: UInt32 {
+    executes ? Permission.execute : (canRead ? Permission.read : 0) | (canWrite ? Permission.write : 0)
+  }
 }

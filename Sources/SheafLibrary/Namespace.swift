@@ -219,6 +219,7 @@ extension Library {
         whenCommitted { [self] in
           inode.row.nlink = row.nlink
           inode.row.ctime = time
+          identity.named(ino, by: caller.process)
           if !mayReturn { identity.settle(parent, name) }
           tell(.entry(parent: parent, name: name), from: caller.door)
         }

@@ -10,6 +10,7 @@ extension Library {
   package func unlink(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
     try locked {
       let folder = try self.folder(parent)
+      try Self.checkLength(name)
       guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
       let inode = try inode(entry.ino)
       try permitRemoving(inode, from: folder, caller)
@@ -34,6 +35,7 @@ extension Library {
   package func rmdir(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
     try locked {
       let folder = try self.folder(parent)
+      try Self.checkLength(name)
       guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
       let inode = try inode(entry.ino)
       try permitRemoving(inode, from: folder, caller)
@@ -68,6 +70,15 @@ extension Library {
     // What someone wrote to a backup since it parted from its document is nowhere else.
     if let item = try? item(of: inode), item.isQuiet, item.lastVersion > 1 || inode.session != nil { return false }
     return identity.isOwn(inode.ino, of: caller.process, at: time) && !isProved(inode, name)
+      && !identity.wasProved(inode.ino) && !isOpenForWriting(inode, byOthersThan: caller.process)
+  }
+
+  /// Whether another program has yet to close the file, to which it may have written.
+  private func isOpenForWriting(_ inode: Inode, byOthersThan process: Int32) -> Bool {
+    guard inode.writerCount > 0 else { return false }
+    return files.values.contains { file in
+      file.inode === inode && file.canWrite && Caller.process(of: file.thread) != process
+    }
   }
 
   /// Takes `entry` from `inode` in the running transaction; the entry's row itself is the caller's to delete or change.
@@ -84,6 +95,8 @@ extension Library {
         try transaction.update(heir)
         row.parent = heir.parent
         row.name = heir.name
+        let isProved = isProved(inode, entry.name)
+        whenCommitted { [self] in identity.named(inode.ino, by: caller.process, isProved: isProved) }
         if row.nlink == 1, try takeLinkedPlace(inode, &row, from: entry, caller, time, transaction) {
           return try transaction.update(row)
         }

@@ -18,6 +18,7 @@ extension Library {
     try locked {
       let folder = try self.folder(parent)
       let newFolder = try self.folder(newParent)
+      try Self.checkLength(name)
       try Self.checkLength(newName)
       guard let source = try entry(parent, name) else { throw SheafError(.notFound) }
       guard newName != Self.versionsName else { throw SheafError(.exists) }
@@ -87,6 +88,7 @@ extension Library {
       try endSessionBeforeRemoval(replaced, target.name, caller, time)
     }
     let firstEvent = numbers.pending + 1
+    let isProved = isProved(inode, source.name)
     try transaction(.rename) { transaction in
       var row = inode.row
       row.ctime = time
@@ -129,6 +131,7 @@ extension Library {
       let final = row
       whenCommitted { [self] in
         inode.row = final
+        identity.named(final.ino, by: caller.process, isProved: isProved)
         identity.settle(newFolder.ino, newName)
         linkedPlaces[final.ino] = nil
         tell(.entry(parent: source.parent, name: source.name), from: caller.door)
@@ -329,6 +332,7 @@ extension Library {
           tell(.attributes(other.ino), from: 0)
           sharedEntriesAreStale = !shares.isEmpty
         }
+        for ino in [inode.ino, other.ino] { identity.named(ino, by: caller.process) }
         tell(.entry(parent: source.parent, name: source.name), from: caller.door)
         tell(.entry(parent: target.parent, name: target.name), from: caller.door)
       }

@@ -220,6 +220,9 @@ extension Library {
   ) throws {
     let isYoung = identity.isYoung(inode.ino, at: time)
     let isQuiet = try self.item(of: inode)?.isQuiet ?? false
+    let dissolves =
+      try (isYoung || isQuiet)
+      && (identity.isOwn(inode.ino, of: caller.process, at: time) || !hasHistory(inode, source.name, transaction))
     let oldXattrs = try transaction.xattrs(old.ino)
     let oldContent = old.row.content ?? .empty
     var document = item
@@ -227,7 +230,7 @@ extension Library {
     // The item that the new inode was.
     if let dissolved = row.item {
       row.item = nil
-      if isYoung || isQuiet {
+      if dissolves {
         try transaction.update(row)
         try dropPending(dissolved, transaction)
         try removeShare(of: dissolved, transaction)
@@ -290,7 +293,7 @@ extension Library {
       try transaction.update(document)
       if continues {
         // The end of the session tells.
-      } else if isYoung || isQuiet || source.parent == row.parent && source.name == row.name {
+      } else if dissolves || source.parent == row.parent && source.name == row.name {
         try logSave(version, of: document, inode: row, transaction)
       } else {
         var data = try eventData(document, parent: row.parent, name: row.name)
@@ -326,6 +329,16 @@ extension Library {
       }
       tell(.attributes(inode.ino), from: 0)
     }
+  }
+
+  /// Whether a file of several programs holds contents that nothing else would, once it dissolves in a document.
+  private func hasHistory(_ inode: Inode, _ name: [UInt8], _ transaction: StoreTransaction) throws -> Bool {
+    guard let item = try item(of: inode), item.lastVersion > 1 else { return false }
+    // A temporary file's earlier contents are nobody's; a backup's are.
+    if FileRole.looksPassing(name), !identity.wasProved(inode.ino) {
+      guard case .backup = FileRole(name) else { return false }
+    }
+    return try transaction.versions(item.id).count { $0.size > 0 } > 1
   }
 
   /// Ends the session of an inode that an item parts from; one that has only truncated so far makes no version.

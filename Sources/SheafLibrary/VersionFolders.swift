@@ -41,12 +41,7 @@ extension Library {
           }
         }
       }
-      for row in try read({ try $0.deleted(from: ino) }) where try isVisible(row, caller) {
-        if let folder = try deletedFolder(row, taken: used.contains(row.name)) {
-          // Two of one name within a second: the later one stands for both.
-          if used.insert(folder.name).inserted { folders.append(folder) }
-        }
-      }
+      folders += try deletedFolders(of: ino, caller) { used.contains($0) }
       return folders
     }
   }
@@ -64,24 +59,37 @@ extension Library {
         }
         throw SheafError(.notFound)
       }
-      let deleted = try read { try $0.deleted(from: ino) }
-      var taken: Set<[UInt8]> = []
-      for row in deleted where try isVisible(row, caller) {
-        let isTaken = try taken.contains(row.name) || entry(ino, row.name) != nil
-        if let folder = try deletedFolder(row, taken: isTaken) {
-          if folder.name == name { return folder }
-          taken.insert(row.name)
-        }
-      }
-      throw SheafError(.notFound)
+      let deleted = try deletedFolders(of: ino, caller) { try self.entry(ino, $0) != nil }
+      guard let folder = deleted.first(where: { $0.name == name }) else { throw SheafError(.notFound) }
+      return folder
     }
   }
 
-  private func deletedFolder(_ row: DeletedRow, taken: Bool) throws -> VersionFolder? {
-    let inode = try inode(row.ino)
-    guard inode.isRegular, let item = inode.row.item else { return nil }
-    let suffix = taken ? Array("~deleted~\(row.time.nameText)".utf8) : []
-    return VersionFolder(name: Array(row.name.prefix(255 - suffix.count)) + suffix, item: item, mtime: inode.row.mtime)
+  /// The folders of the documents deleted from a folder, each with a name of its own.
+  ///
+  /// - Parameter isTaken: whether something in the folder has the name.
+  private func deletedFolders(
+    of ino: Int64, _ caller: Caller, _ isTaken: ([UInt8]) throws -> Bool
+  ) throws -> [VersionFolder] {
+    var folders: [VersionFolder] = []
+    var used: Set<[UInt8]> = []
+    var counts: [[UInt8]: Int] = [:]
+    for row in try read({ try $0.deleted(from: ino) }) where try isVisible(row, caller) {
+      let inode = try inode(row.ino)
+      guard inode.isRegular, let item = inode.row.item else { continue }
+      var name = row.name
+      while try used.contains(name) || isTaken(name) {
+        // Two of one name can go within a second.
+        let time = "~deleted~\(row.time.nameText)"
+        let count = counts[row.name + Array(time.utf8), default: 0] + 1
+        counts[row.name + Array(time.utf8)] = count
+        let suffix = count > 1 ? "\(time) (\(count))" : time
+        name = Array(row.name.prefix(255 - suffix.utf8.count)) + Array(suffix.utf8)
+      }
+      used.insert(name)
+      folders.append(VersionFolder(name: name, item: item, mtime: inode.row.mtime))
+    }
+    return folders
   }
 
   /// The files of a document's folder of versions, oldest first.

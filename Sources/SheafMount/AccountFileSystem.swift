@@ -96,6 +96,10 @@ final class AccountFileSystem: FileSystem {
       accessTime: time, modificationTime: time, changeTime: time)
   }
 
+  /// `Shared/OWNER`: the kernel lets its user take entries away, which leaves their shares. What else is done there, the
+  /// library refuses.
+  func sharedFolderAttributes(_ node: Node) -> FileAttributes { folder(node, mode: 0o755) }
+
   func file(_ version: Library.VersionFile, owner: (uid: UInt32, gid: UInt32)) -> FileAttributes {
     let time = TimeSpec(version.mtime)
     return FileAttributes(
@@ -109,7 +113,8 @@ final class AccountFileSystem: FileSystem {
     let credentials = credentials(caller)
     switch node {
     case .root: return (folder(.root, links: 4), Self.forever)
-    case .shared, .sharedOwner: return (folder(node), Self.forever)
+    case .shared: return (folder(node), Self.forever)
+    case .sharedOwner: return (sharedFolderAttributes(node), Self.forever)
     case .inode(let ino): return (FileAttributes(try library.attributes(ino, credentials)), Self.forever)
     case .versions(let ino):
       let parent = try library.attributes(ino, credentials)

@@ -78,7 +78,8 @@ extension AccountFileSystem {
   func sharedFolder(_ owner: Int64) -> Entry {
     let node = Node.sharedOwner(owner)
     return Entry(
-      node: node.id, attributes: folder(node), entryTimeout: Self.forever, attributeTimeout: Self.forever)
+      node: node.id, attributes: sharedFolderAttributes(node), entryTimeout: Self.forever,
+      attributeTimeout: Self.forever)
   }
 
   /// The entry that `body` finds, or one that says that there is none.

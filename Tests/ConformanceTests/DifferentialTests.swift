@@ -4,10 +4,10 @@ import Glibc
 import MountKit
 import Testing
 
-/// One seed, or five that are the same each time.
+/// The seed that is asked for, or five new ones.
 private let seeds: [UInt64] =
   if let text = ProcessInfo.processInfo.environment["SHEAF_SEED"], let seed = UInt64(text) { [seed] } else {
-    [1, 2, 3, 4, 5]
+    (0..<5).map { _ in UInt64.random(in: 1...UInt64(Int64.max)) }
   }
 
 /// Long random sequences on a mount and on a local disk, which must tell the same of everything.
@@ -20,7 +20,9 @@ private let seeds: [UInt64] =
   @Test(arguments: seeds) func twoLocalFoldersAgree(_ seed: UInt64) throws {
     try withTemporaryFolder { folder in
       print("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps)")
-      let (subject, oracle) = (try plain(try folder.folder("subject")), try plain(try folder.folder("oracle")))
+      // One level down: links to `../a` lead out of the root, and must not meet.
+      _ = try (folder.folder("left"), folder.folder("right"))
+      let (subject, oracle) = (try plain(try folder.folder("left/root")), try plain(try folder.folder("right/root")))
       let run = Differential(subject: subject, oracle: oracle, seed: seed)
       try run.run(steps: steps)
       try run.closeAll()

@@ -78,7 +78,7 @@ struct Program: Sendable {
   let desk: Desk
   let process: Int32
 
-  var caller: Caller { Caller(uid: 0, gid: 0, thread: process, door: 0, groups: { [] }) }
+  var caller: Caller { Caller(uid: 0, gid: 0, umask: 0o022, thread: process, door: 0, groups: { [] }) }
   var documents: Int64 {
     get throws { try desk.library.documents(of: AccountHandle("alice@example.com")) }
   }

@@ -60,10 +60,12 @@ import Testing
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let text = try Command.shell(
       """
-      cd "$0"; printf 'old\\n' > doc; log=$(mktemp); sleep 0.3
-      inotifywait -m -q --format '%e %f' . > $log & watch=$!; sleep 0.5
+      cd "$0"; printf 'old\\n' > doc; log=$(mktemp)
+      inotifywait -m --format '%e %f' . > $log 2> $log.errors & watch=$!
+      until grep -q established $log.errors; do sleep 0.02; done
       \(script)
-      sleep 0.7; kill $watch; cat $log; rm $log
+      : > end; until grep -q ' end$' $log; do sleep 0.02; done
+      kill $watch; grep -v ' end$' $log; rm $log $log.errors
       """
     ).with(["DANCE": Repository.path("Tests/EditorTests/dance")], []).words([folder]).succeed().text
     return text.components(separatedBy: "\n").map { line in

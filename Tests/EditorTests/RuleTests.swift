@@ -133,6 +133,62 @@ import Testing
     try desk.library.release(reader)
   }
 
+  // MARK: - Files of two programs (rules 1, 2 and 6)
+
+  @Test func aFileThatAnotherProgramMovedIsNobodysOwn() throws {
+    try maker.make("doc", "kept")
+    try editor.rename("doc", "doc~")
+    try maker.make("doc", "new")
+    try maker.rename("doc", "doc~")
+    #expect(try editor.deleted == ["Documents/doc~"])
+    #expect(try desk.check() == [])
+  }
+
+  @Test func aFileThatAnotherProgramLinkedIsNobodysOwn() throws {
+    try maker.make("doc.tmp", "kept")
+    try editor.link("doc.tmp", "doc.bak")
+    try maker.unlink("doc.tmp")
+    try maker.unlink("doc.bak")
+    #expect(try editor.deleted == ["Documents/doc.bak"])
+  }
+
+  @Test func aProvedFileStaysProvedUnderABackupsName() throws {
+    try maker.make("doc", "kept")
+    try maker.rename("doc", "doc~")
+    try other.make("doc", "others'")
+    try maker.rename("doc", "doc~")
+    #expect(try editor.deleted == ["Documents/doc~"])
+    #expect(try desk.check() == [])
+  }
+
+  @Test func aFileThatLostItsFirstNameToAnotherProgramIsNobodysOwn() throws {
+    try maker.make("doc", "kept")
+    try maker.link("doc", "doc.bak")
+    try editor.unlink("doc")
+    try maker.unlink("doc.bak")
+    #expect(try editor.deleted == ["Documents/doc.bak"])
+  }
+
+  @Test func aFileThatAnotherProgramWritesLeavesATrace() throws {
+    try maker.make("doc.tmp", "")
+    let handle = try editor.open("doc.tmp", O_WRONLY)
+    try maker.unlink("doc.tmp")
+    try editor.write(handle, "kept")
+    try editor.close(handle)
+    #expect(try editor.deleted == ["Documents/doc.tmp"])
+  }
+
+  @Test func theHistoryOfAFileOfTwoProgramsDoesNotDissolve() throws {
+    let id = try establish()
+    try maker.make("fresh", "one")
+    try maker.overwrite("fresh", "two")
+    try editor.rename("fresh", "doc")
+    #expect(try editor.id("doc") == id)
+    #expect(try editor.versions("doc") == ["old", "two"])
+    #expect(try editor.deleted == ["Documents/fresh"])
+    #expect(try desk.check() == [])
+  }
+
   // MARK: - Remembered names (rules 5 to 8)
 
   @Test func backupAndCreate() throws {

@@ -16,6 +16,8 @@ public final class Differential {
   private var step = 0
   /// Marks that documents had when their names went, by place in the oracle.
   private var departed: [Place: [Marks]] = [:]
+  /// Names that files were linked to, by inode in the oracle: unlinking the first name can make it a departed document.
+  private var linked: [UInt64: Path] = [:]
   /// How often each allowed deviation was seen.
   public private(set) var seen: [AllowedDeviation: Int] = [:]
 
@@ -92,6 +94,7 @@ public final class Differential {
   private struct Before {
     var source: Marks?
     var target: Marks?
+    var sourceInode: UInt64?
     var sourcePlace: Place?
     var targetPlace: Place?
 
@@ -102,11 +105,10 @@ public final class Differential {
         (sourcePlace, targetPlace) = (oracle.place(from), oracle.place(to))
       case .unlink(let path):
         source = try oracle.marks(path)
+        sourceInode = try? oracle.system.lstat(path).inode
         sourcePlace = oracle.place(path)
       case .open(_, let path, let flags, _) where flags & O_CREAT != 0:
         target = try oracle.marks(path)
-        targetPlace = oracle.place(path)
-      case .link(_, let path):
         targetPlace = oracle.place(path)
       default: break
       }
@@ -116,7 +118,10 @@ public final class Differential {
   /// Makes up for an allowed deviation: where the mount's marks are allowed ones, the oracle takes them over.
   private func settle(_ operation: Operation, _ before: Before) throws {
     switch operation {
-    case .unlink: depart(before.sourcePlace, before.source)
+    case .unlink:
+      depart(before.sourcePlace, before.source)
+      guard let inode = before.sourceInode, let path = linked.removeValue(forKey: inode) else { return }
+      try settleLink(path)
     case .rename(let from, let to, let flags) where flags & exchange != 0:
       guard let source = before.source, let target = before.target else { return }
       // Attributes that came with the contents win, as in a replacement; a mode that was chosen does too.
@@ -158,13 +163,19 @@ public final class Differential {
       }
       try settle(path, allowed, own: own)
     case .link(_, let path):
-      guard let place = before.targetPlace, let own = try oracle.marks(path) else { return }
-      let allowed = (departed[place] ?? []).flatMap {
-        variants(own, $0, .recreationKeepsMode, .recreationKeepsAttributes)
-      }
-      try settle(path, allowed, own: own)
+      if let inode = try? oracle.system.lstat(path).inode { linked[inode] = path }
+      try settleLink(path)
     default: break
     }
+  }
+
+  /// A file that was linked to the name of a departed document may be that.
+  private func settleLink(_ path: Path) throws {
+    guard let place = oracle.place(path), let own = try oracle.marks(path) else { return }
+    let allowed = (departed[place] ?? []).flatMap {
+      variants(own, $0, .recreationKeepsMode, .recreationKeepsAttributes)
+    }
+    try settle(path, allowed, own: own)
   }
 
   private func variants(

@@ -94,8 +94,8 @@ struct Person {
   // MARK: - Files
 
   func open(_ text: String, _ flags: Int32) throws -> UInt64 {
-    let (parent, name) = try place(text)
     if flags & O_CREAT != 0 {
+      let (parent, name) = try place(text)
       do {
         return try library.create(parent, name, mode: 0o644, flags: flags | O_EXCL, caller).handle
       } catch let error as SheafError where error.kind == .exists && flags & O_EXCL == 0 {}
