@@ -8,17 +8,25 @@ import Testing
 struct EventVisibilityTests {
   /// Settles what is open; gives what someone sees, as type and path.
   private func seen(_ people: People, _ name: People.Name?, after position: Int64 = 0) throws -> [String] {
-    try people.library.locked { try people.library.settleEvents(all: true) }
+    try settle(people)
     return try people.library.events(after: position, limit: 1000, for: name?.handle).events.map(Self.line)
+  }
+
+  private func settle(_ people: People) throws {
+    try people.library.locked {
+      try people.library.settleSessions()
+      try people.library.settleEvents(all: true)
+    }
   }
 
   private static func line(_ event: Event) -> String {
     let former = event.data.previousPath.map { " was \($0)" } ?? ""
-    return event.type.rawValue.split(separator: ".").dropFirst().joined(separator: ".") + " \(event.data.item.path)" + former
+    return event.type.rawValue.split(separator: ".").dropFirst().joined(separator: ".") + " \(event.data.item.path)"
+      + former
   }
 
   private func notices(_ people: People, _ name: People.Name) throws -> [String] {
-    try people.library.locked { try people.library.settleEvents(all: true) }
+    try settle(people)
     return try people.library.notices(for: name.handle).notices.map(\.text)
   }
 
@@ -140,7 +148,7 @@ struct EventVisibilityTests {
         try $0.save("Shared/alice@example.com/plans/x/a.md", "1")
         try $0.save("Documents/own.md", "1")
       }
-      try people.library.locked { try people.library.settleEvents(all: true) }
+      try settle(people)
       let path = try ItemPath(account: People.Name.bob.handle, "Shared/alice@example.com/plans/x")
       let events = try people.library.latestEvents(
         limit: 10, for: People.Name.bob.handle, in: people.library.eventScope(path))
