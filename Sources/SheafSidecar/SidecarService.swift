@@ -1,6 +1,6 @@
 package import Logging
 package import SheafModel
-package import ServiceLifecycle
+import ServiceLifecycle
 
 /// Delivers a library's events to all sinks until it is told to stop; the sinks know nothing of each other.
 package struct SidecarService: Service {

@@ -1,6 +1,5 @@
 import Dispatch
 import Glibc
-package import SheafModel
 
 /// Keeps webhooks that accounts registered away from what is not theirs to reach: this machine and its networks
 /// (OWASP, "Server-Side Request Forgery Prevention").
