@@ -1,4 +1,3 @@
-import AsyncHTTPClient
 import FoundationEssentials
 package import NIOCore
 package import SheafModel
@@ -40,10 +39,33 @@ extension SheafClient {
   /// - Throws: As ``events(_:after:limit:)``.
   package func follow(_ reader: EventReader, after position: Int64?) async throws -> EventStream {
     let query = reader.query(position.map { ["after=\($0)"] } ?? [])
-    return EventStream(
-      lines: try await transport.open(reader.resource + "/stream", query: query).makeAsyncIterator(),
-      transport: transport)
+    return EventStream(try await ServerSentEvents(transport, reader.resource + "/stream", query: query))
   }
+
+  // MARK: Webhooks of accounts
+
+  package func webhooks(_ address: ItemAddress) async throws -> [Webhook] {
+    try await transport.fetch(.get, "/v1/webhooks", query: address.query)
+  }
+
+  /// Has what an account sees posted to a URL; the answer alone has the secret.
+  package func addWebhook(_ address: ItemAddress, _ request: WebhookRequest) async throws -> Webhook {
+    try await transport.fetch(.post, "/v1/webhooks", query: address.query, body: request)
+  }
+
+  package func removeWebhook(_ address: ItemAddress, id: String) async throws {
+    try await transport.perform(.delete, "/v1/webhooks/" + PercentCoding.encode(id.utf8), query: address.query)
+  }
+
+  /// Passes all accounts' webhooks to `body`, now and after each change, until the library's process ends.
+  package func followWebhooks(_ body: ([Webhook]) async throws -> Void) async throws {
+    var messages = try await ServerSentEvents(transport, "/v1/library/webhooks/stream", query: "")
+    while let message = try await messages.next() {
+      if case .message(_, let data?) = message { try await body(try Transport.decode(data)) }
+    }
+  }
+
+  // MARK: News
 
   /// Numbers in the text format of Prometheus.
   package func metrics() async throws -> String {
@@ -72,7 +94,7 @@ extension SheafClient {
   }
 }
 
-/// Events as a library tells them (Server-Sent Events); read by one task.
+/// Events as a library tells them; read by one task.
 package struct EventStream {
   /// What came.
   package enum Element: Sendable {
@@ -84,63 +106,23 @@ package struct EventStream {
     case silence
   }
 
-  fileprivate var lines: HTTPClientResponse.Body.AsyncIterator
-  fileprivate let transport: Transport
-  private var buffer = LineBuffer()
-  private var id: Int64?
-  private var data: ByteBuffer?
+  private var messages: ServerSentEvents
 
-  fileprivate init(lines: HTTPClientResponse.Body.AsyncIterator, transport: Transport) {
-    self.lines = lines
-    self.transport = transport
-  }
+  fileprivate init(_ messages: ServerSentEvents) { self.messages = messages }
 
   /// What comes next; nil where the library ended the stream, as a process does that ends.
   ///
   /// - Throws: ``SheafError`` of kind `unavailable` where the connection broke.
-  package mutating func next() async throws -> Element? {
-    while true {
-      if let element = try nextReceived() { return element }
-      guard let bytes = try await read() else { return nil }
-      buffer.append(bytes)
-    }
-  }
+  package mutating func next() async throws -> Element? { try await messages.next().map(element) }
 
   /// What comes next, if it is here already.
-  package mutating func nextReceived() throws -> Element? {
-    while let line = buffer.next() {
-      if let element = try take(line) { return element }
-    }
-    return nil
-  }
+  package mutating func nextReceived() throws -> Element? { try messages.nextReceived().map(element) }
 
-  private mutating func read() async throws -> ByteBuffer? {
-    do {
-      return try await lines.next()
-    } catch let error as CancellationError {
-      throw error
-    } catch {
-      return try await transport.described { throw error }
+  private func element(_ message: ServerSentEvents.Message) throws -> Element {
+    switch message {
+    case .message(_, let data?): .event(try Transport.decode(data), json: data)
+    case .message(let id?, nil): .position(id)
+    default: .silence
     }
-  }
-
-  /// Takes one line of the stream; an empty one ends an event.
-  private mutating func take(_ line: ByteBuffer) throws -> Element? {
-    var line = line
-    guard line.readableBytes > 0 else {
-      defer { (id, data) = (nil, nil) }
-      if let data { return .event(try Transport.decode(data), json: data) }
-      return id.map { .position($0) }
-    }
-    if line.readableBytesView.starts(with: "data: ".utf8) {
-      line.moveReaderIndex(forwardBy: 6)
-      data = line
-    } else if line.readableBytesView.starts(with: "id: ".utf8) {
-      line.moveReaderIndex(forwardBy: 4)
-      id = Int64(String(buffer: line))
-    } else if line.readableBytesView.first == UInt8(ascii: ":") {
-      return .silence
-    }
-    return nil
   }
 }

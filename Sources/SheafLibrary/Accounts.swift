@@ -62,6 +62,7 @@ extension Library {
       try transaction(.accounts, freesSpace: true) { transaction in
         try detach(root, transaction)
         if let item = root.row.item { try transaction.deleteItem(item) }
+        try transaction.deleteWebhooks(of: account.id)
         try transaction.deleteAccount(account.id)
         whenCommitted { [self] in
           accountRows.removeAll { $0.id == account.id }

@@ -6,7 +6,7 @@ import Synchronization
 
 extension LibraryAPI {
   /// How long a stream is silent at most: a comment tells the reader that it lives.
-  private static let keepAlive = Duration.seconds(15)
+  static let keepAlive = Duration.seconds(15)
   /// Events of a stream's first page: a reader that comes only for the next one costs little. Each page is larger.
   private static let firstPage = 16
 
@@ -120,7 +120,8 @@ final class EventSignals: Sendable {
     for stream in streams { stream.finish() }
   }
 
-  private func wake() {
+  /// Has all streams look again.
+  func wake() {
     let streams = state.withLock { Array($0.streams.values) }
     for stream in streams { stream.yield() }
   }

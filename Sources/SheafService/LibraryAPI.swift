@@ -31,6 +31,7 @@ struct LibraryAPI: Sendable {
     addEventRoutes(to: routes)
     addNoticeRoutes(to: routes)
     addDeliveryRoutes(to: routes)
+    addWebhookRoutes(to: routes)
   }
 
   /// Runs a call of the library on a thread of its own.

@@ -306,5 +306,12 @@ enum CheckRules {
         OR length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
       """
     ),
+    (
+      "a webhook is of an account and has a list of types",
+      """
+      SELECT id, account FROM webhooks w WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = w.account)
+        OR NOT json_valid(types) OR substr(types, 1, 1) <> '['
+      """
+    ),
   ]
 }

@@ -185,5 +185,15 @@ enum Schema {
       previous_depth INTEGER NOT NULL DEFAULT 0,
       process INTEGER NOT NULL
     ) STRICT;
+
+    CREATE TABLE webhooks (
+      id INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
+      account INTEGER NOT NULL REFERENCES accounts (id),
+      url TEXT NOT NULL,
+      secret TEXT NOT NULL,
+      types TEXT NOT NULL,
+      created INTEGER NOT NULL
+    ) STRICT;
     """
 }

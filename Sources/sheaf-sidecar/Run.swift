@@ -37,6 +37,9 @@ struct Run: AsyncParsableCommand {
     help: ArgumentHelp("Run a command for each event, with the event on its standard input.", valueName: "command"))
   var exec: [String] = []
 
+  @Flag(help: "Serve the webhooks that accounts registered through the API, at public addresses alone.")
+  var accountWebhooks = false
+
   @Option(
     help: ArgumentHelp(
       "Deliver these types only, such as 'sheaf.change.*'; may be repeated. For the sinks named by flags.",
@@ -94,6 +97,7 @@ struct Run: AsyncParsableCommand {
       if fromNow { sink.beginsNow = true }
       configuration.sinks.append(sink)
     }
+    if accountWebhooks { configuration.servesAccounts = true }
     try configuration.check()
     return configuration
   }

@@ -156,6 +156,9 @@ struct CheckTests {
     Damage(
       rule: "an event that is still open has an actor, an owner, an id and a JSON object",
       sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 1, #a, '{', NULL, 0, NULL, 0, 0)"),
+    Damage(
+      rule: "a webhook is of an account and has a list of types",
+      sql: "INSERT INTO webhooks VALUES (1, randomblob(16), 77, 'https://x', 'whsec_', '[]', 0)"),
     Damage(rule: "the library has an id", sql: "UPDATE settings SET value = 'x' WHERE key = 'library'"),
     Damage(rule: "the order of names has a key", sql: "DELETE FROM settings WHERE key = 'hashKey'"),
     Damage(rule: "an entry lies where its name puts it", sql: "UPDATE entries SET hash = hash + 1 WHERE ino = $a"),

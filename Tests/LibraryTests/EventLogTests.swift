@@ -28,7 +28,10 @@ struct EventLogTests {
   /// Lets what is open be settled, and gives what was logged since the last time.
   private func events(_ fixture: LibraryFixture, after position: inout Int64) throws -> [Event] {
     fixture.clock.advance(20)
-    try fixture.library.locked { try fixture.library.settleEvents(all: true) }
+    try fixture.library.locked {
+      try fixture.library.settleSessions()
+      try fixture.library.settleEvents(all: true)
+    }
     let page = try fixture.library.events(after: position, limit: 1000, for: nil)
     position = page.next
     return page.events

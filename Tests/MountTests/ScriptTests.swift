@@ -75,6 +75,14 @@ import Testing
     }
   }
 
+  @Test func theLatencyIsMeasured() throws {
+    let output = try Command(
+      [Repository.path("mount-scripts/latency"), "--rate", "50", "--seconds", "2"],
+      environment: ["SHEAF_BIN": try SheafProgram.path()], limit: .seconds(120)
+    ).succeed()
+    #expect(output.text.contains("100 saves") && output.text.contains(" 0 not delivered"), "\(output)")
+  }
+
   @Test(arguments: ["sheaf", "sheaf-sidecar"])
   func theSystemdUnitIsSound(_ name: String) throws {
     try withTemporaryFolder { folder in

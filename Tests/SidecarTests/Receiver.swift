@@ -46,7 +46,7 @@ final class Receiver {
   private static func lines(_ file: String) throws -> [String] {
     let text = try String(contentsOfFile: file, encoding: .utf8)
     // What follows the last newline is still being written, or was cut off.
-    return text.components(separatedBy: "\n").dropLast().map { $0 }
+    return text.components(separatedBy: "\n").dropLast().filter { !$0.isEmpty }
   }
 
   /// Kills it; what comes now is refused.
@@ -54,16 +54,19 @@ final class Receiver {
 
   /// Starts it again at the same port.
   func restart(_ actions: [String]? = nil) throws {
-    let before = try Self.lines(record).count
+    let (file, mark) = (record, "\(port)")
+    let before = try Self.lines(file).count(where: { $0 == mark })
     process = try Self.start(record, port, actions ?? arguments)
-    let file = record
-    try eventually("the receiver", within: .seconds(30)) { try Self.lines(file).count > before }
+    try eventually("the receiver", within: .seconds(30)) {
+      try Self.lines(file).count(where: { $0 == mark }) > before
+    }
   }
 
   /// All requests so far, in the order of their arrival.
   func requests() throws -> [Request] {
     try Self.lines(record).compactMap { line in
-      line.hasPrefix("{") ? try JSONDecoder().decode(Request.self, from: Data(line.utf8)) : nil
+      // What a kill cut off was not answered.
+      line.hasPrefix("{") && line.hasSuffix("}") ? try JSONDecoder().decode(Request.self, from: Data(line.utf8)) : nil
     }
   }
 

@@ -47,13 +47,16 @@ struct ServedLibrary {
 
   /// Delivers while `body` runs.
   func delivering(
-    _ sinks: [SinkConfiguration], clock: any SidecarClock = RealClock(), _ body: () async throws -> Void
+    _ sinks: [SinkConfiguration], accounts: Bool = false, isGuarded: Bool = true,
+    clock: any SidecarClock = RealClock(), _ body: () async throws -> Void
   ) async throws {
     var configuration = SidecarConfiguration()
     configuration.sinks = sinks
+    configuration.servesAccounts = accounts
     try configuration.check()
     let service = SidecarService(
-      configuration, library: library.location, state: try SidecarState(path: state), clock: clock, random: { 0.5 },
+      configuration, library: library.location, state: try SidecarState(path: state), clock: clock,
+      isGuarded: isGuarded, random: { 0.5 },
       log: Logger(label: "sidecar") { _ in SwiftLogNoOpLogHandler() })
     let group = ServiceGroup(
       configuration: .init(

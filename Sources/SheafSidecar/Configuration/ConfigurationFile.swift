@@ -34,8 +34,9 @@ package enum ConfigurationFile {
     var configuration = SidecarConfiguration()
     configuration.library = try file.path("library")
     configuration.state = try file.path("state")
+    configuration.servesAccounts = try file.flag("account-webhooks") ?? false
     for sink in try file.sections("sink") { configuration.sinks.append(try self.sink(sink)) }
-    try file.refuseOthers(["library", "state", "sink"])
+    try file.refuseOthers(["library", "state", "account-webhooks", "sink"])
     return configuration
   }
 

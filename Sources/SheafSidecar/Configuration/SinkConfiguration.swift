@@ -55,15 +55,17 @@ package struct SidecarConfiguration: Sendable, Equatable {
   /// Path of the file that holds positions; nil for the person's own.
   package var state: String?
   package var sinks: [SinkConfiguration] = []
+  /// Whether to serve the webhooks that accounts registered through the API, at public addresses alone.
+  package var servesAccounts = false
 
   package init() {}
 
   /// - Throws: ``SheafError`` of kind `invalid` where it makes no sense.
   package func check() throws(SheafError) {
-    guard !sinks.isEmpty else {
+    guard !sinks.isEmpty || servesAccounts else {
       throw SheafError(
         .invalid, subject: "sheaf-sidecar", reason: "has nowhere to deliver to",
-        advice: "name a sink: --webhook URL, --stdout, --desktop, --exec COMMAND or --config FILE")
+        advice: "name a sink: --webhook URL, --stdout, --desktop, --exec COMMAND, --account-webhooks or --config FILE")
     }
     var names: Set<String> = []
     for sink in sinks {

@@ -18,6 +18,12 @@ final class StatusBoard: Sendable {
     }
   }
 
+  func remove(_ name: String) {
+    state.withLock { state in
+      if state.sinks.removeValue(forKey: name) != nil { state.changes?.yield() }
+    }
+  }
+
   var report: SidecarReport {
     SidecarReport(pid: getpid(), sinks: state.withLock { $0.sinks.values.sorted { $0.name < $1.name } })
   }

@@ -11,24 +11,22 @@ package import SheafModel
 package final class WebhookSink: Sink {
   /// Bytes of a response that are read; what an endpoint says beyond is dropped with the connection.
   private static let maximumResponse = 64 * 1024
-  /// Seconds for connecting.
-  private static let connectSeconds: Int64 = 5
-
   package let account: AccountHandle?
   package let batch: Int
   private let url: String
   private let secrets: [WebhookSecret]
   private let timeout: Duration
-  private let client: HTTPClient
+  private let clients: WebhookClients
   private let clock: any SidecarClock
 
   /// - Parameters:
   ///   - url: `http:` or `https:`.
   ///   - secrets: One, or two while the receiver changes from one to the other: then each request bears both signatures.
   ///   - timeout: For a request with its whole response.
+  ///   - isGuarded: Whether only public addresses are connected to (``AddressGuard``).
   package init(
     url: String, secrets: [WebhookSecret], account: AccountHandle?, batch: Int, timeout: Duration,
-    clock: any SidecarClock
+    isGuarded: Bool = false, clock: any SidecarClock
   ) {
     self.url = url
     self.secrets = secrets
@@ -36,22 +34,18 @@ package final class WebhookSink: Sink {
     self.batch = batch
     self.timeout = timeout
     self.clock = clock
-    var configuration = HTTPClient.Configuration()
-    configuration.redirectConfiguration = .disallow
-    configuration.timeout.connect = .seconds(Self.connectSeconds)
-    configuration.connectionPool.idleTimeout = .seconds(20)
-    configuration.connectionPool.retryConnectionEstablishment = false
-    client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    clients = WebhookClients(
+      host: isGuarded ? (URL(string: url)?.host ?? "").trimmingCharacters(in: ["[", "]"]) : nil)
   }
 
-  package func close() async { try? await client.shutdown() }
+  package func close() async { await clients.shutdown() }
 
   package func deliver(_ deliveries: [Delivery]) async throws {
     let request = request(deliveries)
     let status: (code: UInt, reason: String, retryAfter: String?)
     do {
-      status = try await withTimeout(timeout) { [client] in
-        let response = try await client.execute(request, deadline: .distantFuture)
+      status = try await withTimeout(timeout) { [clients] in
+        let response = try await clients.current().execute(request, deadline: .distantFuture)
         // All of it, within bounds: a response that breaks off is none.
         var count = 0
         for try await bytes in response.body {
@@ -64,6 +58,8 @@ package final class WebhookSink: Sink {
       }
     } catch is TimedOut {
       throw DeliveryFailure("no answer within \(timeout)")
+    } catch let failure as DeliveryFailure {
+      throw failure
     } catch {
       throw DeliveryFailure("\(error)")
     }
@@ -115,5 +111,44 @@ package final class WebhookSink: Sink {
     var hash = SHA256()
     for delivery in deliveries { hash.update(data: Data(delivery.event.id.utf8)) }
     return "batch_" + hash.finalize().prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+}
+
+/// The HTTP client of a webhook: one for good, or one for each address that a guarded host is found at.
+private actor WebhookClients {
+  /// Seconds for connecting.
+  private static let connectSeconds: Int64 = 5
+
+  /// The host whose addresses are checked; nil for no guard.
+  private let host: String?
+  private var client: HTTPClient?
+  private var address: String?
+
+  init(host: String?) { self.host = host }
+
+  /// The client for the next request.
+  ///
+  /// - Throws: ``DeliveryFailure`` where the host has an address that is not public.
+  func current() async throws -> HTTPClient {
+    var found: String?
+    if let host { found = try await AddressGuard.resolve(host) }
+    if let client, address == found { return client }
+    let former = client
+    var configuration = HTTPClient.Configuration()
+    configuration.redirectConfiguration = .disallow
+    configuration.timeout.connect = .seconds(Self.connectSeconds)
+    configuration.connectionPool.idleTimeout = .seconds(20)
+    configuration.connectionPool.retryConnectionEstablishment = false
+    // What was checked is what is connected to; certificates are still those of the host.
+    if let host, let found { configuration.dnsOverride = [host: found] }
+    let made = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    (client, address) = (made, found)
+    try? await former?.shutdown()
+    return made
+  }
+
+  func shutdown() async {
+    try? await client?.shutdown()
+    client = nil
   }
 }

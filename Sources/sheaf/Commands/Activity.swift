@@ -34,6 +34,11 @@ struct Activity: AsyncParsableCommand {
     try await ItemTarget.with(optional: path, library) { target in
       let events = try await target.client.latestEvents(target.address, limit: limit)
       guard follow else { return try show(events) }
+      guard !target.connection.isOwn else {
+        throw SheafError(
+          .unavailable, subject: target.connection.info.library, reason: "nothing happens while no process has it open",
+          advice: "mount it first: sheaf mount")
+      }
       for event in events { try line(event) }
       var position = events.last?.sequence
       if position == nil {
