@@ -168,7 +168,8 @@ extension Library {
             .notFound, subject: "\(path)", reason: "has no version \(number)",
             advice: "`sheaf versions` shows those it has")
         }
-        guard number != item.version, !row.isOpen, inode.session?.number != number else {
+        guard number != item.version, !row.isOpen, !inode.drafts.contains(where: { $0.session?.number == number })
+        else {
           throw SheafError(
             .busy, subject: "version \(number) of \(path)", reason: "is the current one",
             advice: "restore another first, or purge the whole document")
@@ -259,7 +260,7 @@ extension Library {
   private func letGo(_ inode: Inode) {
     whenCommitted { [self] in
       guard inode.openCount == 0 else { return }
-      inode.working = nil
+      for draft in inode.drafts { draft.working = nil }
       inodes[inode.ino] = nil
     }
   }

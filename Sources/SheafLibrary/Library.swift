@@ -190,6 +190,18 @@ package final class Library: @unchecked Sendable {
     if !observers.isEmpty { changes.append(Told(door: door, audience: audience(of: change), change: change)) }
   }
 
+  /// Has the other doors of the account told that its draft changed: nobody else sees that before it is saved.
+  func tell(_ change: LibraryChange, of draft: Draft, from door: Int) {
+    if observers.count > 1 { changes.append(Told(door: door, audience: [draft.account], change: change)) }
+  }
+
+  /// Has the doors of the other accounts told that a draft was saved.
+  func tellSaved(_ inode: Inode, _ draft: Draft) {
+    guard !shares.isEmpty, !observers.isEmpty, var audience = audience(of: .saved(inode.ino)) else { return }
+    audience.remove(draft.account)
+    if !audience.isEmpty { changes.append(Told(door: 0, audience: audience, change: .saved(inode.ino))) }
+  }
+
   /// Has every door of an account told of a change.
   func tell(_ change: LibraryChange, to account: Int64) {
     if !observers.isEmpty { changes.append(Told(door: 0, audience: [account], change: change)) }
@@ -199,7 +211,7 @@ package final class Library: @unchecked Sendable {
   private func audience(of change: LibraryChange) -> Set<Int64>? {
     let ino: Int64
     switch change {
-    case .contents(let changed), .attributes(let changed): ino = changed
+    case .contents(let changed), .saved(let changed), .attributes(let changed): ino = changed
     case .entry(let parent, _): ino = parent
     case .sharedEntry, .sharedOwner, .access: return nil
     }
@@ -351,6 +363,8 @@ package final class Library: @unchecked Sendable {
 package enum LibraryChange: Hashable, Sendable {
   /// Data and attributes of an inode.
   case contents(Int64)
+  /// As `contents`, by another account, which has saved: who reads now reads that.
+  case saved(Int64)
   /// Attributes of an inode.
   case attributes(Int64)
   /// A name in a folder came, went or means another inode.
