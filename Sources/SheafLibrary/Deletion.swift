@@ -95,7 +95,13 @@ extension Library {
     return earliest
   }
 
-  func recover(_ row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction) throws -> String {
+  /// Gives a deleted inode a name again, in the running transaction; returns its path.
+  ///
+  /// - Parameter undoes: whether the deletion is taken back as if it had not been: nothing is told of either, if nobody was
+  ///   told of the deletion yet.
+  func recover(
+    _ row: DeletedRow, undoes: Bool = false, _ caller: Caller, _ transaction: StoreTransaction
+  ) throws -> String {
     let time = clock()
     guard var inode = try transaction.inode(row.ino), var folder = try transaction.inode(row.parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
@@ -116,8 +122,11 @@ extension Library {
       try settleRecovered(&item, row, transaction)
       var data = try eventData(item, parent: row.parent, name: name)
       if item.version > 0, let version = try transaction.version(id, item.version) { data.version = .init(version) }
-      try logEvent(
-        .created, item, ino: row.ino, data, actor: caller.actor(in: inode), thread: 0, opens: false, transaction)
+      let isUntold = try undoes && dropPending(id, types: [.deleted], transaction)
+      if !isUntold {
+        try logEvent(
+          .created, item, ino: row.ino, data, actor: caller.actor(in: inode), thread: 0, opens: false, transaction)
+      }
     }
     let (final, finalFolder) = (inode, folder)
     whenCommitted { [self] in
@@ -141,7 +150,7 @@ extension Library {
   }
 
   /// `name`, or with ` (2)`, ` (3)` … before its extension where it is taken.
-  private func freeName(_ name: [UInt8], in parent: Int64, _ transaction: StoreTransaction) throws -> [UInt8] {
+  func freeName(_ name: [UInt8], in parent: Int64, _ transaction: StoreTransaction) throws -> [UInt8] {
     var candidate = name
     var number = 2
     while try transaction.entry(parent, hash: nameHash(candidate), name: candidate) != nil {

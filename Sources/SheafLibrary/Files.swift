@@ -130,6 +130,7 @@ extension Library {
     try locked {
       let file = try file(handle)
       guard file.canWrite else { return }
+      if file.hasLostChanges { throw Self.denied }
       if file.draft.session?.dirtySince != nil { try allow(.write, file) }
       try save(file.inode, file.draft)
       identity.closed(file.inode.ino, at: clock())

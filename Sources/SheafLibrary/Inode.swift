@@ -90,6 +90,8 @@ struct EditingSession {
   var hasWrites = false
   /// Whether the version that it numbered was made on top of the current one.
   var isOnTop = true
+  /// Whether another account saved since this session's last cut, so that what it holds is not current.
+  var isPassedOver = false
   /// Chunks that only this session's version holds: freed as soon as a later cut replaces them.
   var ownChunks: Set<Int64> = []
   /// Handles that wrote, and whether each was flushed since.
@@ -122,6 +124,8 @@ final class OpenFile {
 
   /// The thread that opened it.
   let thread: Int32
+  /// Whether what was written through it could not be saved in its place, because the account lost the right to.
+  var hasLostChanges = false
 
   init(inode: Inode, flags: Int32, share: Int64? = nil, _ caller: Caller) {
     self.inode = inode

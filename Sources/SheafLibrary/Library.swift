@@ -51,6 +51,10 @@ package final class Library: @unchecked Sendable {
   private var observers: [Int: Observer] = [:]
   /// Whether entries of `Shared` may be others than those last shown.
   var sharedEntriesAreStale = false
+  /// When programs began to delete what others share (``noteDeparture(from:_:_:)``).
+  var departures: [Departing: Timestamp] = [:]
+  /// Accounts that may have lost the right to write something that they are writing.
+  private var demoted: Set<Int64> = []
   /// Chunks stored by the transaction that is running.
   var storedNow: Set<Int64> = []
   /// The session whose version alone holds a chunk, so that a renewal can free it.
@@ -134,6 +138,10 @@ package final class Library: @unchecked Sendable {
     }
     return try lock.withLock { _ in
       defer {
+        if !demoted.isEmpty {
+          for account in demoted { rescueDrafts(of: account) }
+          demoted = []
+        }
         if sharedEntriesAreStale {
           sharedEntriesAreStale = false
           tellSharedEntries()
@@ -205,6 +213,12 @@ package final class Library: @unchecked Sendable {
   /// Has every door of an account told of a change.
   func tell(_ change: LibraryChange, to account: Int64) {
     if !observers.isEmpty { changes.append(Told(door: 0, audience: [account], change: change)) }
+  }
+
+  /// Has what an account may do be looked at anew: by its doors, and in what it is writing.
+  func tellAccess(of account: Int64) {
+    demoted.insert(account)
+    tell(.access, to: account)
   }
 
   /// The accounts that see what changed; nil where that cannot be told.

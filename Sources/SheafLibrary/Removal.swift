@@ -20,6 +20,7 @@ extension Library {
         try endSession(inode)
       }
       try endSessionBeforeRemoval(inode, name, caller, time)
+      try noteDeparture(from: folder, caller, time)
       try transaction(.unlink, freesSpace: true) { transaction in
         try transaction.delete(entry)
         try touch(folder, time, transaction)
@@ -42,6 +43,7 @@ extension Library {
       guard inode.isFolder else { throw SheafError(.notDirectory) }
       guard try !read({ try $0.hasEntries(inode.ino) }) else { throw SheafError(.notEmpty) }
       let time = clock()
+      try noteDeparture(from: folder, caller, time)
       try transaction(.rmdir, freesSpace: true) { transaction in
         try transaction.delete(entry)
         try touch(folder, time, links: -1, transaction)
@@ -180,8 +182,8 @@ extension Library {
       DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     let data = try eventData(item, parent: entry.parent, name: entry.name)
     try logEvent(
-      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: false, transaction
-    )
+      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
+      opens: isForeign(inode, caller) && caller.thread != 0, transaction)
     whenCommitted { [self] in
       inode.row = row
       shares.forgetFolders()

@@ -115,6 +115,7 @@ extension Library {
         }
         draft.session?.number = result.number
         draft.session?.isOnTop = result.isOnTop
+        draft.session?.isPassedOver = row.content != stored
         draft.session?.cause = cause
         draft.session?.dirtySince = nil
         draft.session?.hasWrites = false
@@ -191,11 +192,14 @@ extension Library {
     }
   }
 
-  /// Has the drafts of other accounts show what was saved, but for those with unsaved changes of their own.
+  /// Has the drafts of other accounts show what was saved; whoever is editing goes on with what they have.
   private func adoptSaved(in inode: Inode, by draft: Draft) {
-    for other in inode.drafts where other !== draft && !other.isChanged {
-      if other.session != nil { finish(inode, other) }
-      if other.working != nil { other.working = WorkingCopy(inode.row.content ?? .empty) }
+    for other in inode.drafts where other !== draft {
+      if other.session != nil {
+        other.session?.isPassedOver = true
+      } else if other.working != nil, !other.isChanged {
+        other.working = WorkingCopy(inode.row.content ?? .empty)
+      }
     }
   }
 
@@ -261,6 +265,11 @@ extension Library {
 
   private func finish(_ inode: Inode, _ draft: Draft) {
     shareChunks(of: draft)
+    if draft.session?.isPassedOver ?? false, !draft.isChanged, !inode.isOrphan {
+      // From here on the account sees what someone else saved meanwhile.
+      draft.working = WorkingCopy(inode.row.content ?? .empty)
+      tell(.saved(inode.ino), to: draft.account)
+    }
     draft.session = nil
     if !inode.hasSession { dirtyInodes[inode.ino] = nil }
     releaseContents(inode, draft)

@@ -22,7 +22,8 @@ enum Schema {
       handle TEXT NOT NULL UNIQUE,
       name TEXT NOT NULL,
       created INTEGER NOT NULL,
-      documents INTEGER NOT NULL UNIQUE
+      documents INTEGER NOT NULL UNIQUE,
+      removed INTEGER
     ) STRICT;
 
     CREATE TABLE items (
