@@ -46,7 +46,8 @@ extension Library {
       if let size = change.size {
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
         try truncate(inode, to: size, handle: handle, caller)
-        if inode.writerCount == 0 { try endSession(inode) }
+        let draft = inode.draft(of: caller.account)
+        if draft.writerCount == 0 { try endSession(inode, draft) }
       }
       var row = inode.row
       if let mode = change.mode { row.mode = row.mode & S_IFMT | mode & 0o7777 }
@@ -261,7 +262,7 @@ extension Library {
     _ inode: Inode, _ caller: Caller
   ) throws -> [(name: [UInt8], value: [UInt8])] {
     guard inode.isRegular || inode.isFolder, let item = try item(of: inode) else { return [] }
-    var values = [("id", item.uuid.text), ("state", inode.working?.isChanged ?? false ? "edited" : "saved")]
+    var values = [("id", item.uuid.text), ("state", inode.draft(of: caller.account).isChanged ? "edited" : "saved")]
     values += try shareAttributes(inode, caller).map { ($0.name, $0.value) }
     if inode.isRegular {
       values.append(("version", "\(item.version)"))

@@ -201,7 +201,7 @@ extension Library {
       var since = event.row.time
       if event.row.type == EventType.created.rawValue {
         // A file that is still being written has no version to tell of, and may be a temporary one.
-        if let inode = inodes[event.ino], inode.session != nil || inode.writerCount > 0 { return false }
+        if let inode = inodes[event.ino], inode.hasSession || inode.writerCount > 0 { return false }
         // Known, it is a document whatever its program does.
         guard let made = identity.time(of: event.ino) else { return true }
         since = max(since, made)

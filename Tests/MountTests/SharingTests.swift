@@ -213,4 +213,79 @@ import Testing
         """)
     }
   }
+
+  @Test(arguments: Owner.possible)
+  func removingAnEntryWithRealProgramsDeletesNothing(_ owner: Owner) throws {
+    try withSharedMounts(as: owner.user()) { mounts in
+      try mounts.shell(
+        """
+        make() { mkdir -p "$ALICE/Documents/plans/deep"; echo a >"$ALICE/Documents/plans/a"; seq 50 | while read n; do echo $n >"$ALICE/Documents/plans/deep/$n"; done; }
+        make; plans="$BOB/Shared/alice@example.com/plans"
+        for way in 'rm -r' 'rm -rf' 'python3 -c "import shutil,sys; shutil.rmtree(sys.argv[1])"'; do
+          invite "$ALICE/Documents/plans" bob edit
+          eval "$way \"$plans\""
+          same "$(ls "$BOB/Shared")" ""
+          same "$(ls "$ALICE/Documents/plans/deep" | wc -l)" 50
+          same "$(cat "$ALICE/Documents/plans/a")" a
+          same "$("$SHEAF" deleted "$ALICE/Documents/plans")" "Nothing deleted that can come back."
+        done
+        # What is deleted below the entry is deleted for everyone, and comes back whole.
+        invite "$ALICE/Documents/plans" bob edit
+        rm -r "$plans/deep"
+        same "$(ls "$ALICE/Documents/plans")" a
+        "$SHEAF" recover "$plans/deep" >/dev/null
+        same "$(ls "$ALICE/Documents/plans/deep" | wc -l)" 50
+        """)
+    }
+  }
+
+  @Test func twoWhoWriteAtOnceBothHaveTheirVersion() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        echo one >"$ALICE/Documents/a.md"
+        invite "$ALICE/Documents/a.md" bob edit
+        bob="$BOB/Shared/alice@example.com/a.md"
+        exec 7<>"$ALICE/Documents/a.md" 8<>"$bob"
+        echo "from alice" >&7; echo "from bob" >&8
+        same "$(cat "$ALICE/Documents/a.md")" "from alice"
+        exec 7>&-
+        same "$(cat "$bob")" "from bob"
+        exec 8>&-
+        same "$(cat "$ALICE/Documents/a.md")" "from bob"
+        same "$(attribute conflict "$ALICE/Documents/a.md")" 2
+        same "$(attribute conflict "$bob")" 2
+        same "$("$SHEAF" show "$bob" --version 2)" "from alice"
+        "$SHEAF" status "$bob" | grep -q "not based on version 2"
+        "$SHEAF" resolve "$bob"
+        refused "" attribute conflict "$bob"
+        # What is saved in place reaches handles that are open for reading.
+        exec 7<"$bob"
+        echo "saved in place" >"$ALICE/Documents/a.md"
+        same "$(cat <&7)" "saved in place"
+        """)
+    }
+  }
+
+  @Test func whatCouldNotBeSavedIsKeptForItsWriter() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        echo one >"$ALICE/Documents/plan.md"
+        invite "$ALICE/Documents/plan.md" bob edit
+        """)
+      let path = try #require(mounts.places["bob"])
+      let file = open("\(path)/Shared/alice@example.com/plan.md", O_RDWR | O_CLOEXEC)
+      try #require(file >= 0)
+      #expect(write(file, "work", 4) == 4)
+      try mounts.shell("\"$SHEAF\" participant set \"$ALICE/Documents/plan.md\" bob@example.com --can view")
+      #expect(write(file, "more", 4) == -1 && errno == EACCES)
+      #expect(close(file) == -1 && errno == EACCES)
+      try mounts.shell(
+        """
+        same "$(cat "$BOB/Documents/plan (not saved).md" | head -c 4)" work
+        same "$(cat "$ALICE/Documents/plan.md")" one
+        """)
+    }
+  }
 }

@@ -85,7 +85,8 @@ extension Library {
   func attributes(_ inode: Inode, _ caller: Caller) throws -> Attributes {
     guard let account = caller.account, account != inode.row.owner else { return inode.attributes }
     guard let participant = try participant(account, in: inode) else { throw Self.denied }
-    return inode.attributes.shown(to: caller.user, writable: Self.allows(.write, participant))
+    return inode.attributes(inode.contents(for: account)).shown(
+      to: caller.user, writable: Self.allows(.write, participant))
   }
 
   /// Checks permission bits as the caller's door shows them, and the share before.
