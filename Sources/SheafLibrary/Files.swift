@@ -122,7 +122,7 @@ extension Library {
     {
       try spill(inode, draft)
     }
-    guard store.reserve.space().available > Int64(unsavedBytes + count) + (1 << 20) else { throw SheafError(.noSpace) }
+    try requireRoom(for: Int64(unsavedBytes + count))
   }
 
   /// What close(2) promises: all that was written survives the end of this process.
@@ -226,7 +226,7 @@ extension Library {
       let within = min(range.lowerBound, size)..<min(range.upperBound, size)
       if case .punchHole = allocation {
       } else {
-        guard Int64(range.count) < store.reserve.space().available else { throw SheafError(.noSpace) }
+        try requireRoom(for: Int64(range.count))
       }
       try beginSession(inode, draft, handle: handle, at: time)
       shareChunks(of: draft)
@@ -308,6 +308,6 @@ extension Library {
   package func space() -> (total: Int64, free: Int64, available: Int64) {
     let space = store.reserve.space()
     let unsaved = Int64(locked { unsavedBytes })
-    return (space.total, max(0, space.free - unsaved), max(0, space.available - unsaved))
+    return (space.total, max(0, space.free - unsaved), max(0, store.availableBytes - unsaved))
   }
 }
