@@ -97,7 +97,13 @@ extension Library {
     return earliest
   }
 
-  func recover(_ row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction) throws -> String {
+  /// Gives a deleted inode a name again, in the running transaction; returns its path.
+  ///
+  /// - Parameter undoes: whether the deletion is taken back as if it had not been: nothing is told of either, if nobody was
+  ///   told of the deletion yet.
+  func recover(
+    _ row: DeletedRow, undoes: Bool = false, _ caller: Caller, _ transaction: StoreTransaction
+  ) throws -> String {
     let time = clock()
     guard var inode = try transaction.inode(row.ino), var folder = try transaction.inode(row.parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
@@ -118,8 +124,11 @@ extension Library {
       try settleRecovered(&item, row, transaction)
       var data = try eventData(item, parent: row.parent, name: name)
       if item.version > 0, let version = try transaction.version(id, item.version) { data.version = .init(version) }
-      try logEvent(
-        .created, item, ino: row.ino, data, actor: caller.actor(in: inode), thread: 0, opens: false, transaction)
+      let isUntold = try undoes && (dropPending(id, types: [.deleted], transaction) || events.isAbsorbed(id))
+      if !isUntold {
+        try logEvent(
+          .created, item, ino: row.ino, data, actor: caller.actor(in: inode), thread: 0, opens: false, transaction)
+      }
     }
     let (final, finalFolder) = (inode, folder)
     whenCommitted { [self] in
@@ -143,7 +152,7 @@ extension Library {
   }
 
   /// `name`, or with ` (2)`, ` (3)` … before its extension where it is taken.
-  private func freeName(_ name: [UInt8], in parent: Int64, _ transaction: StoreTransaction) throws -> [UInt8] {
+  func freeName(_ name: [UInt8], in parent: Int64, _ transaction: StoreTransaction) throws -> [UInt8] {
     var candidate = name
     var number = 2
     while try transaction.entry(parent, hash: nameHash(candidate), name: candidate) != nil {
@@ -170,7 +179,8 @@ extension Library {
             .notFound, subject: "\(path)", reason: "has no version \(number)",
             advice: "`sheaf versions` shows those it has")
         }
-        guard number != item.version, !row.isOpen, inode.session?.number != number else {
+        guard number != item.version, !row.isOpen, !inode.drafts.contains(where: { $0.session?.number == number })
+        else {
           throw SheafError(
             .busy, subject: "version \(number) of \(path)", reason: "is the current one",
             advice: "restore another first, or purge the whole document")
@@ -261,7 +271,7 @@ extension Library {
   private func letGo(_ inode: Inode) {
     whenCommitted { [self] in
       guard inode.openCount == 0 else { return }
-      inode.working = nil
+      for draft in inode.drafts { draft.working = nil }
       inodes[inode.ino] = nil
     }
   }

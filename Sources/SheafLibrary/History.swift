@@ -37,9 +37,9 @@ extension Library {
   ) throws {
     let reader = try locked {
       let (inode, item) = try document(path, for: .readHistory)
-      if inode.session != nil { try cut(inode, cause: .autosave) }
+      try cutAll(inode)
       // Chunks of an open version must outlast its renewal while they are read.
-      shareChunks(of: inode)
+      for draft in inode.drafts { shareChunks(of: draft) }
       guard let number else { return self.reader(of: inode.row.content ?? .empty) }
       return self.reader(of: try versionRow(item.id, number, inode, path).content)
     }
@@ -70,6 +70,7 @@ extension Library {
         try transaction.insert(restored)
         item.version = restored.number
         item.lastVersion = restored.number
+        item.conflict = nil
         try transaction.update(item)
         var inodeRow = inode.row
         inodeRow.content = row.content
@@ -81,8 +82,8 @@ extension Library {
         whenCommitted { [self, item, inodeRow] in
           inode.item = item
           inode.row = inodeRow
-          if inode.working != nil { inode.working = WorkingCopy(row.content) }
-          tell(.contents(inode.ino), from: 0)
+          for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(row.content) }
+          tell(.saved(inode.ino), from: 0)
         }
       }
       return try version(restored)
@@ -100,7 +101,7 @@ extension Library {
     }
     return try locked {
       let (inode, item) = try document(path, for: .label)
-      if inode.session != nil { try cut(inode, cause: .autosave) }
+      try cutAll(inode)
       let row = try versionRow(item.id, number ?? self.item(of: inode)?.version ?? item.version, inode, path)
       try transaction(.label) { try $0.setLabel(item.id, row.number, name) }
       return try version(versionRow(item.id, row.number, inode, path))

@@ -54,6 +54,10 @@ package final class Library: @unchecked Sendable {
   private var eventObservers: [Int: @Sendable () -> Void] = [:]
   /// Whether entries of `Shared` may be others than those last shown.
   var sharedEntriesAreStale = false
+  /// When programs began to delete what others share (``noteDeparture(from:_:_:)``).
+  var departures: [Departing: Timestamp] = [:]
+  /// Accounts that may have lost the right to write something that they are writing.
+  private var demoted: Set<Int64> = []
   /// Chunks stored by the transaction that is running.
   var storedNow: Set<Int64> = []
   /// The session whose version alone holds a chunk, so that a renewal can free it.
@@ -140,6 +144,10 @@ package final class Library: @unchecked Sendable {
     }
     return try lock.withLock { _ in
       defer {
+        if !demoted.isEmpty {
+          for account in demoted { rescueDrafts(of: account) }
+          demoted = []
+        }
         if sharedEntriesAreStale {
           sharedEntriesAreStale = false
           tellSharedEntries()
@@ -215,16 +223,34 @@ package final class Library: @unchecked Sendable {
     if !observers.isEmpty { changes.append(Told(door: door, audience: audience(of: change), change: change)) }
   }
 
+  /// Has the other doors of the account told that its draft changed: nobody else sees that before it is saved.
+  func tell(_ change: LibraryChange, of draft: Draft, from door: Int) {
+    if observers.count > 1 { changes.append(Told(door: door, audience: [draft.account], change: change)) }
+  }
+
+  /// Has the doors of the other accounts told that a draft was saved.
+  func tellSaved(_ inode: Inode, _ draft: Draft) {
+    guard !shares.isEmpty, !observers.isEmpty, var audience = audience(of: .saved(inode.ino)) else { return }
+    audience.remove(draft.account)
+    if !audience.isEmpty { changes.append(Told(door: 0, audience: audience, change: .saved(inode.ino))) }
+  }
+
   /// Has every door of an account told of a change.
   func tell(_ change: LibraryChange, to account: Int64) {
     if !observers.isEmpty { changes.append(Told(door: 0, audience: [account], change: change)) }
+  }
+
+  /// Has what an account may do be looked at anew: by its doors, and in what it is writing.
+  func tellAccess(of account: Int64) {
+    demoted.insert(account)
+    tell(.access, to: account)
   }
 
   /// The accounts that see what changed; nil where that cannot be told.
   private func audience(of change: LibraryChange) -> Set<Int64>? {
     let ino: Int64
     switch change {
-    case .contents(let changed), .attributes(let changed): ino = changed
+    case .contents(let changed), .saved(let changed), .attributes(let changed): ino = changed
     case .entry(let parent, _): ino = parent
     case .sharedEntry, .sharedOwner, .access: return nil
     }
@@ -383,6 +409,8 @@ package final class Library: @unchecked Sendable {
 package enum LibraryChange: Hashable, Sendable {
   /// Data and attributes of an inode.
   case contents(Int64)
+  /// As `contents`, by another account, which has saved: who reads now reads that.
+  case saved(Int64)
   /// Attributes of an inode.
   case attributes(Int64)
   /// A name in a folder came, went or means another inode.

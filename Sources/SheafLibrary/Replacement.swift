@@ -41,7 +41,8 @@ extension Library {
 
   /// Whether someone has yet to close the file after writing to it, or has yet to write to a new one.
   private func isBeingWritten(_ inode: Inode) -> Bool {
-    if let session = inode.session, !session.writers.isEmpty { return session.writers.values.contains(false) }
+    let sessions = inode.drafts.compactMap(\.session).filter { !$0.writers.isEmpty }
+    if !sessions.isEmpty { return sessions.contains { $0.writers.values.contains(false) } }
     return inode.writerCount > 0 && ((try? item(of: inode))?.version ?? 0) == 0
   }
 
@@ -88,6 +89,7 @@ extension Library {
     row.content = old.row.content ?? .empty
     row.size = old.row.size
     let inode = Inode(row)
+    let draft = inode.draft(of: caller.account)
     try transaction(.create) { transaction in
       let xattrs = try transaction.xattrs(old.ino)
       try partFromItem(old, item, lost.memory, parent: folder.ino, name, caller, time, transaction)
@@ -99,14 +101,14 @@ extension Library {
       try touch(folder, time, transaction)
       whenCommitted { [self] in
         inode.item = item
-        load(inode)
+        load(inode, draft)
         remember(inode)
         identity.settle(folder.ino, name)
         tell(.entry(parent: folder.ino, name: name), from: caller.door)
       }
     }
-    try inode.working?.truncate(to: 0, from: self)
-    if inode.row.size > 0 { try beginSession(inode, handle: nil, by: caller.account, at: time) }
+    try draft.working?.truncate(to: 0, from: self)
+    if inode.row.size > 0 { try beginSession(inode, draft, handle: nil, at: time) }
     return inode
   }
 
@@ -151,16 +153,16 @@ extension Library {
     whenCommitted { [self] in
       old.row.item = final.id
       old.item = final
-      shareChunks(of: old)
+      for draft in old.drafts { shareChunks(of: draft) }
       // What has no version yet is written by another program, which loses nothing by an unlink of this one.
       if final.version > 0 { identity.born(old.ino, process: caller.process, at: time) }
-      if old.session == nil, old.working?.isChanged ?? false {
+      for draft in old.drafts where draft.session == nil && draft.isChanged {
         // It was just truncated, and who did goes on.
-        old.session = EditingSession(
-          author: caller.actor(in: old.row), base: final.version == 0 ? nil : final.version,
+        draft.session = EditingSession(
+          author: draft.account, base: final.version == 0 ? nil : final.version,
           baseContent: old.row.content ?? .empty, began: time,
           cause: .save)
-        old.session?.dirtySince = time
+        draft.session?.dirtySince = time
         dirtyInodes[old.ino] = old
       }
     }
@@ -314,16 +316,17 @@ extension Library {
       inode.row = final
       inode.item = finalDocument
       inode.hasNoXattrs = false
-      shareChunks(of: inode)
+      for draft in inode.drafts { shareChunks(of: draft) }
       identity.forget(inode.ino)
       if continues {
-        inode.session = EditingSession(
-          author: caller.actor(in: final), number: number, base: base, baseContent: oldContent, began: time,
+        let draft = inode.drafts.first { $0.session != nil } ?? inode.draft(of: caller.account)
+        draft.session = EditingSession(
+          author: draft.account, number: number, base: base, baseContent: oldContent, began: time,
           cause: .replace,
-          writers: inode.session?.writers ?? [:])
+          writers: draft.session?.writers ?? [:])
         if isEmptyYet {
-          inode.working?.replaceAll(with: .empty)
-          inode.session?.dirtySince = time
+          draft.working?.replaceAll(with: .empty)
+          draft.session?.dirtySince = time
         }
         dirtyInodes[inode.ino] = inode
       }
@@ -343,15 +346,17 @@ extension Library {
 
   /// Ends the session of an inode that an item parts from; one that has only truncated so far makes no version.
   func endSessionBeforeParting(_ inode: Inode) throws {
-    if let session = inode.session, session.number == nil, !session.hasWrites, inode.size == 0,
-      session.baseContent.length > 0, inode.writerCount > 0
-    {
-      shareChunks(of: inode)
-      inode.session = nil
-      dirtyInodes[inode.ino] = nil
-    } else {
-      try endSession(inode)
+    for draft in inode.drafts {
+      if let session = draft.session, session.number == nil, !session.hasWrites, draft.working?.size == 0,
+        session.baseContent.length > 0, draft.writerCount > 0
+      {
+        shareChunks(of: draft)
+        draft.session = nil
+      } else {
+        try endSession(inode, draft)
+      }
     }
+    if !inode.hasSession { dirtyInodes[inode.ino] = nil }
   }
 
   /// Whether the session of `inode` goes on after it took a document's name; ends it where it does not.
@@ -360,7 +365,7 @@ extension Library {
       try endSessionBeforeParting(inode)
       return false
     }
-    try cut(inode, cause: .autosave)
+    try cutAll(inode)
     return true
   }
 

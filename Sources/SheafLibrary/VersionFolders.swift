@@ -164,7 +164,7 @@ extension Library {
     try locked {
       try settleSessions()
       let (inode, row) = try visibleVersion(of: item, number: number, caller)
-      if row.isOpen { shareChunks(of: inode) }
+      if row.isOpen { for draft in inode.drafts { shareChunks(of: draft) } }
       let reader = reader(of: row.content)
       if isForeign(inode, caller) { reader.access = (item, caller) }
       return reader

@@ -52,7 +52,8 @@ final class Invalidator: Sendable {
   // What the kernel does not know needs no invalidation, and a mount that ends none either.
   private func tell(_ change: LibraryChange, by notifier: Notifier) {
     switch change {
-    case .contents(let ino): _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: 0, length: 0)
+    case .contents(let ino), .saved(let ino):
+      _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: 0, length: 0)
     case .attributes(let ino): _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: -1, length: 0)
     case .entry(let parent, let name):
       _ = try? notifier.invalidateEntry(FileName(name), in: Node.inode(parent).id)
@@ -77,7 +78,7 @@ extension LibraryChange {
   fileprivate var patience: Int? {
     switch self {
     case .contents, .attributes: nil
-    case .entry: 20
+    case .entry, .saved: 20
     case .sharedEntry, .sharedOwner, .access: 1000
     }
   }

@@ -23,6 +23,7 @@ enum Schema {
       name TEXT NOT NULL,
       created INTEGER NOT NULL,
       documents INTEGER NOT NULL UNIQUE,
+      removed INTEGER,
       noticed INTEGER NOT NULL DEFAULT 0
     ) STRICT;
 

@@ -74,12 +74,12 @@ struct LifetimeTests {
     }
     // A write next to a chunk that is missing cannot be cut.
     let ino = try fixture.ino("bad")
-    fixture.library.locked { fixture.library.inodes[ino]?.working = unreadable() }
+    fixture.library.locked { fixture.library.inodes[ino]?.own.working = unreadable() }
     #expect(throws: SheafError.self) { try fixture.library.locked { try fixture.library.endAllSessions() } }
     for number in 0..<5 { #expect(try fixture.versions("good \(number)").map(\.open) == [false]) }
     fixture.library.locked {
-      fixture.library.inodes[ino]?.session = nil
-      fixture.library.inodes[ino]?.working = WorkingCopy(.empty)
+      fixture.library.inodes[ino]?.own.session = nil
+      fixture.library.inodes[ino]?.own.working = WorkingCopy(.empty)
       fixture.library.dirtyInodes[ino] = nil
     }
     try fixture.finish()

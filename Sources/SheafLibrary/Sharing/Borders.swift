@@ -112,7 +112,7 @@ extension Library {
       }
       let lost = here.map { $0.members.filter { member in there?.member(member.account) == nil } } ?? []
       whenCommitted { [self] in
-        for member in lost where member.role != .owner { tell(.access, to: member.account) }
+        for member in lost where member.role != .owner { tellAccess(of: member.account) }
       }
     }
     whenCommitted { [self] in

@@ -48,7 +48,9 @@ extension Library {
       guard var participant = share.participants[target.id], participant.acceptance != .removed else {
         throw Self.notThere(handle, path)
       }
-      if target.id == actor.id, participant.role != .owner { return try leave(share, target.id) }
+      if target.id == actor.id, participant.role != .owner {
+        return try leave(share, target.id, .api(target.id))
+      }
       try require(.managePeople, in: share, actor.id, path)
       try checkTarget(participant, in: share, by: actor.id, path)
       let wasThere = participant.acceptance == .accepted
@@ -74,11 +76,13 @@ extension Library {
   package func leave(_ path: ItemPath) throws {
     try locked {
       let account = try account(path.account)
-      try leave(sharedItem(path).share, account.id)
+      try leave(sharedItem(path).share, account.id, .api(account.id))
     }
   }
 
-  func leave(_ share: ShareBook.Entry, _ account: Int64) throws {
+  /// Leaves a share. What the same program deleted in it, as `rm -r` of the entry does before it takes that away, comes back:
+  /// who leaves deletes nothing.
+  func leave(_ share: ShareBook.Entry, _ account: Int64, _ caller: Caller) throws {
     guard var participant = share.member(account), Self.allows(.leave, participant) else {
       throw SheafError(
         .notPermitted, subject: "\(share.row.title)", reason: "is shared by you", advice: "stop it with: sheaf unshare")
@@ -87,7 +91,11 @@ extension Library {
     share.participants[account] = nil
     participant.acceptance = .removed
     let inode = try sharedInode(share.row.item)
+    let since = departures[.init(share: share.row.item, account: account, process: caller.process)]
     try transaction(.share, freesSpace: true) { transaction in
+      if let since, let inode, caller.process != 0 {
+        try undoDeletions(in: inode.ino, by: account, since: since, caller, transaction)
+      }
       try transaction.deleteOneTimeLinks(of: share.row.item, by: account)
       if let inode {
         try logShareEvent(.memberRemoved, share, inode, participant: participant, actor: account, transaction)

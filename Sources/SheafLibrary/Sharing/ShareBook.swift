@@ -61,7 +61,7 @@ struct ShareBook {
   subscript(item: Int64) -> Entry? { shares[item] }
 
   /// All, by shared item; stopped ones too.
-  var all: [Int64: Entry] { shares }
+  var byItem: [Int64: Entry] { shares }
 
   /// The share of an item that is shared now.
   func active(_ item: Int64) -> Entry? {
@@ -71,6 +71,9 @@ struct ShareBook {
 
   func active(_ token: ShareToken) -> Entry? { tokens[token].flatMap { active($0) } }
 
+  /// All shares, stopped ones too.
+  var all: [Entry] { Array(shares.values) }
+
   /// The items of the active shares.
   var activeItems: [Int64] { shares.values.filter(\.row.isActive).map(\.row.item) }
 
@@ -78,9 +81,6 @@ struct ShareBook {
   func joined(by account: Int64) -> [Entry] {
     (joined[account] ?? []).compactMap { active($0) }
   }
-
-  /// Whether the account takes or took part in any share.
-  func isKnown(_ account: Int64) -> Bool { shares.values.contains { $0.participants[account] != nil } }
 
   // MARK: - Changes
 

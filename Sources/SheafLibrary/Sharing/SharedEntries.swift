@@ -78,12 +78,7 @@ extension Library {
   }
 
   /// `name` with ` (2)`, ` (3)` … before its extension.
-  static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] {
-    let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
-    let middle = Array(" (\(number))".utf8)
-    let ending = Array(name[dot...])
-    return Array((Array(name[..<dot].prefix(max(0, 255 - middle.count - ending.count))) + middle + ending).prefix(255))
-  }
+  static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] { marked(name, " (\(number))") }
 
   /// Tells the doors of every account which entries of `Shared` came, went or mean another inode.
   func tellSharedEntries() {
@@ -127,7 +122,7 @@ extension Library {
       guard let entry = try entries(of: account, owner: owner).first(where: { $0.name == name }),
         let share = shares.active(entry.share)
       else { throw SheafError(.notFound) }
-      try leave(share, account)
+      try leave(share, account, caller)
     }
   }
 }

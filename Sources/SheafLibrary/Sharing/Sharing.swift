@@ -201,7 +201,7 @@ extension Library {
       sharedEntriesAreStale = true
       for account in Set(share.participants.keys).union(before?.participants.keys ?? [:].keys) {
         let (old, new) = (before?.member(account), share.row.isActive ? share.member(account) : nil)
-        if old?.permission != new?.permission || old?.role != new?.role { tell(.access, to: account) }
+        if old?.permission != new?.permission || old?.role != new?.role { tellAccess(of: account) }
       }
     }
   }
@@ -213,7 +213,7 @@ extension Library {
     whenCommitted { [self] in
       shares.remove(item)
       sharedEntriesAreStale = true
-      for account in share.participants.keys { tell(.access, to: account) }
+      for account in share.participants.keys { tellAccess(of: account) }
     }
   }
 }
