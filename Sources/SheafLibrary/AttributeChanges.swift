@@ -64,18 +64,19 @@ extension Library {
     }
   }
 
-  /// A change as it may be made to what another account shares: no set-id bits, and no owner but the one that is shown.
+  /// A change as it may be made where another user than the file's own is shown: to that user alone, and without set-id
+  /// bits on what another account shares.
   ///
   /// - Throws: `accessDenied` for readers; `notPermitted` for another owner or group.
   private func fit(_ change: AttributeChange, to inode: Inode, _ caller: Caller) throws -> AttributeChange {
-    guard isForeign(inode, caller) else { return change }
+    guard isForeign(inode, caller) || caller.user?.ownsAll ?? false else { return change }
     try allow(.write, inode, caller)
     var change = change
     guard change.uid == nil || change.uid == caller.user?.uid, change.gid == nil || change.gid == caller.user?.gid
     else { throw SheafError(.notPermitted) }
     change.uid = nil
     change.gid = nil
-    change.mode = change.mode.map { ($0 & 0o1777) | (inode.row.mode & 0o6000 & $0) }
+    if isForeign(inode, caller) { change.mode = change.mode.map { ($0 & 0o1777) | (inode.row.mode & 0o6000 & $0) } }
     return change
   }
 
@@ -88,7 +89,7 @@ extension Library {
   /// The rules of chmod(2), chown(2), truncate(2) and utimensat(2).
   private func permitChange(of inode: Inode, _ change: AttributeChange, handle: UInt64?, _ caller: Caller) throws {
     guard caller.uid != 0 else { return }
-    let isOwner = caller.uid == (isForeign(inode, caller) ? caller.user?.uid ?? inode.row.uid : inode.row.uid)
+    let isOwner = caller.uid == shownUser(of: inode, caller).uid
     if let mode = change.mode, !isOwner {
       // The kernel takes set-id bits from a file that someone who may write it writes.
       let lost = inode.row.mode & 0o7777 & ~(mode & 0o7777)

@@ -15,7 +15,7 @@ package struct Caller: Sendable {
   package let door: Int
   /// The account whose door it is; nil for the library itself, which acts for the owner of what it touches.
   package let account: Int64?
-  /// The Linux user to whom the door shows what others share as their own; nil where it shows the owner's.
+  /// The Linux user as whose the door shows what others share; nil where it shows the user of the owner's file.
   package let user: User?
   private let supplementary: @Sendable () -> [UInt32]
 
@@ -38,10 +38,13 @@ package struct Caller: Sendable {
   package struct User: Hashable, Sendable {
     package let uid: UInt32
     package let gid: UInt32
+    /// Whether the account's own files are shown as theirs too: the mount was given to them.
+    package let ownsAll: Bool
 
-    package init(uid: UInt32, gid: UInt32) {
+    package init(uid: UInt32, gid: UInt32, ownsAll: Bool = false) {
       self.uid = uid
       self.gid = gid
+      self.ownsAll = ownsAll
     }
   }
 

@@ -14,6 +14,8 @@ struct EventLog {
     let data: EventData?
     /// The folder that a deletion was from; 0 for other deeds.
     var folder: Int64 = 0
+    /// Items whose deletion a folder's tells of.
+    var absorbed: Set<Int64> = []
   }
 
   /// Events kept open at most; the oldest are settled early.
@@ -25,6 +27,8 @@ struct EventLog {
   private var events: [Int64: Pending] = [:]
   private var numbersByItem: [Int64: [Int64]] = [:]
   private var deletionsByFolder: [Int64: [Int64]] = [:]
+  /// Items whose deletion an open event of a folder tells of.
+  private var absorbed: Set<Int64> = []
   /// Numbers in ascending order, with those that are gone among them.
   private var order: [Int64] = []
 
@@ -46,7 +50,11 @@ struct EventLog {
     return deletionsByFolder[folder]?.compactMap { events[$0] }.filter { $0.process == process } ?? []
   }
 
+  /// Whether the deletion of an item is told by that of a folder, and nobody has heard of it yet.
+  func isAbsorbed(_ item: Int64) -> Bool { absorbed.contains(item) }
+
   mutating func append(_ event: Pending) {
+    absorbed.formUnion(event.absorbed)
     if event.folder != 0 { deletionsByFolder[event.folder, default: []].append(event.row.number) }
     events[event.row.number] = event
     numbersByItem[event.row.item, default: []].append(event.row.number)
@@ -64,6 +72,7 @@ struct EventLog {
       numbersByItem[event.row.item]?.removeAll { $0 == number }
       if numbersByItem[event.row.item]?.isEmpty ?? false { numbersByItem[event.row.item] = nil }
       guard event.folder != 0 else { continue }
+      absorbed.subtract(event.absorbed)
       deletionsByFolder[event.folder]?.removeAll { $0 == number }
       if deletionsByFolder[event.folder]?.isEmpty ?? false { deletionsByFolder[event.folder] = nil }
     }
@@ -99,9 +108,10 @@ extension Library {
   ///   - opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It stays open in
   ///     any case while an earlier deed on the item is.
   ///   - folder: that from which the item was deleted, for that folder's own deletion to tell of it; 0 for other deeds.
+  ///   - absorbed: items whose deletion this one tells of.
   func logEvent(
     _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
-    folder: Int64 = 0, _ transaction: StoreTransaction
+    folder: Int64 = 0, absorbed: Set<Int64> = [], _ transaction: StoreTransaction
   ) throws {
     guard !item.isQuiet else { return }
     let time = clock()
@@ -114,7 +124,7 @@ extension Library {
       var pending = row
       pending.number = numbers.pending
       try transaction.insertPending(pending)
-      let event = EventLog.Pending(row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0)
+      let event = EventLog.Pending(row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0, absorbed: opens ? absorbed : [])
       whenCommitted { [self] in events.append(event) }
     } else {
       numbers.event += 1
@@ -152,12 +162,12 @@ extension Library {
   private static let contentLimit = 100
 
   /// Has the deletion of a folder tell of what the same program deleted from it just before (`rm -r`): one thing that a
-  /// person did.
+  /// person did. Returns the items that it tells of.
   func absorbDeletions(
     from folder: Int64, into data: inout EventData, by process: Int32, _ transaction: StoreTransaction
-  ) throws {
+  ) throws -> Set<Int64> {
     let deletions = events.deletions(from: folder, by: process)
-    guard !deletions.isEmpty else { return }
+    guard !deletions.isEmpty else { return [] }
     var contents: [EventData.Item] = []
     var count: Int64 = 0
     for event in deletions {
@@ -170,6 +180,10 @@ extension Library {
     data.contentCount = count
     let numbers = Set(deletions.map(\.row.number))
     whenCommitted { [self] in events.remove(numbers) }
+    return deletions.reduce(into: []) { items, event in
+      items.insert(event.row.item)
+      items.formUnion(event.absorbed)
+    }
   }
 
   /// Numbers the events whose meaning is settled: their program ended, or the window has passed.

@@ -112,7 +112,7 @@ extension Library {
       let accounts = accountRows.map { ($0.id, Account(handle: $0.handle, name: $0.name)) }
       return EventVisibility(
         viewer: try account.map { try self.account($0) }, accounts: Dictionary(uniqueKeysWithValues: accounts),
-        shares: shares.all, library: id, publicAddress: try read { try $0.setting("publicAddress") })
+        shares: shares.byItem, library: id, publicAddress: try read { try $0.setting("publicAddress") })
     }
   }
 }

@@ -182,10 +182,10 @@ extension Library {
     try transaction.insert(
       DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     var data = try eventData(item, parent: entry.parent, name: entry.name)
-    try absorbDeletions(from: inode.ino, into: &data, by: caller.process, transaction)
+    let absorbed = try absorbDeletions(from: inode.ino, into: &data, by: caller.process, transaction)
     try logEvent(
       .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
-      opens: caller.thread != 0, folder: entry.parent, transaction)
+      opens: caller.thread != 0, folder: entry.parent, absorbed: absorbed, transaction)
     whenCommitted { [self] in
       inode.row = row
       shares.forgetFolders()

@@ -112,7 +112,7 @@ final class AccountFileSystem: FileSystem {
   func attributes(_ node: Node, _ caller: Fuse.Caller) throws -> (FileAttributes, Double) {
     let credentials = credentials(caller)
     switch node {
-    case .root: return (folder(.root, links: 4), Self.forever)
+    case .root: return (folder(.root, mode: user.ownsAll ? 0o700 : 0o555, links: 4), Self.forever)
     case .shared: return (folder(node), Self.forever)
     case .sharedOwner: return (sharedFolderAttributes(node), Self.forever)
     case .inode(let ino): return (FileAttributes(try library.attributes(ino, credentials)), Self.forever)

@@ -23,8 +23,8 @@ enum Schema {
       name TEXT NOT NULL,
       created INTEGER NOT NULL,
       documents INTEGER NOT NULL UNIQUE,
-      noticed INTEGER NOT NULL DEFAULT 0,
-      removed INTEGER
+      removed INTEGER,
+      noticed INTEGER NOT NULL DEFAULT 0
     ) STRICT;
 
     CREATE TABLE items (

@@ -239,20 +239,30 @@ import Testing
     }
   }
 
+  /// All in this process: a program that it starts would get duplicates of its handles, and closing those is a close.
   @Test func twoWhoWriteAtOnceBothHaveTheirVersion() throws {
     try withSharedMounts { mounts in
       try mounts.shell(
         """
         echo one >"$ALICE/Documents/a.md"
         invite "$ALICE/Documents/a.md" bob edit
+        """)
+      let mine = try #require(mounts.places["alice"]) + "/Documents/a.md"
+      let theirs = try #require(mounts.places["bob"]) + "/Shared/alice@example.com/a.md"
+      let reader = open(theirs, O_RDONLY | O_CLOEXEC)
+      let (alice, bob) = (open(mine, O_RDWR | O_CLOEXEC), open(theirs, O_RDWR | O_CLOEXEC))
+      try #require(reader >= 0 && alice >= 0 && bob >= 0)
+      #expect(pwrite(alice, "from alice\n", 11, 0) == 11 && pwrite(bob, "from bob\n", 9, 0) == 9)
+      #expect(text(alice) == "from alice\n" && text(bob) == "from bob\n" && text(reader) == "from bob\n")
+      #expect(close(alice) == 0)
+      #expect(text(bob) == "from bob\n")
+      #expect(close(bob) == 0)
+      let after = open(mine, O_RDONLY | O_CLOEXEC)
+      #expect(text(after) == "from bob\n")
+      for file in [reader, after] { close(file) }
+      try mounts.shell(
+        """
         bob="$BOB/Shared/alice@example.com/a.md"
-        exec 7<>"$ALICE/Documents/a.md" 8<>"$bob"
-        echo "from alice" >&7; echo "from bob" >&8
-        same "$(cat "$ALICE/Documents/a.md")" "from alice"
-        exec 7>&-
-        same "$(cat "$bob")" "from bob"
-        exec 8>&-
-        same "$(cat "$ALICE/Documents/a.md")" "from bob"
         same "$(attribute conflict "$ALICE/Documents/a.md")" 2
         same "$(attribute conflict "$bob")" 2
         same "$("$SHEAF" show "$bob" --version 2)" "from alice"
@@ -267,24 +277,68 @@ import Testing
     }
   }
 
+  private func text(_ file: Int32) -> String {
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = pread(file, &buffer, buffer.count, 0)
+    return count < 0 ? "errno \(errno)" : String(decoding: buffer.prefix(count), as: UTF8.self)
+  }
+
   @Test func whatCouldNotBeSavedIsKeptForItsWriter() throws {
     try withSharedMounts { mounts in
+      let (begin, done) = ("\(mounts.library.folder.path)/begin", "\(mounts.library.folder.path)/done")
+      // Started before the file is open, so that it has no duplicate of the handle.
       try mounts.shell(
         """
         echo one >"$ALICE/Documents/plan.md"
         invite "$ALICE/Documents/plan.md" bob edit
+        mkfifo "\(begin)" "\(done)"
+        { read line <"\(begin)"; "$SHEAF" participant set "$ALICE/Documents/plan.md" bob@example.com --can view
+          echo done >"\(done)"; } >/dev/null 2>&1 &
         """)
       let path = try #require(mounts.places["bob"])
       let file = open("\(path)/Shared/alice@example.com/plan.md", O_RDWR | O_CLOEXEC)
       try #require(file >= 0)
       #expect(write(file, "work", 4) == 4)
-      try mounts.shell("\"$SHEAF\" participant set \"$ALICE/Documents/plan.md\" bob@example.com --can view")
+      try "begin\n".write(toFile: begin, atomically: false, encoding: .utf8)
+      _ = try String(contentsOfFile: done, encoding: .utf8)
       #expect(write(file, "more", 4) == -1 && errno == EACCES)
       #expect(close(file) == -1 && errno == EACCES)
       try mounts.shell(
         """
-        same "$(cat "$BOB/Documents/plan (not saved).md" | head -c 4)" work
+        same "$(head -c 4 "$BOB/Documents/plan (not saved).md")" work
         same "$(cat "$ALICE/Documents/plan.md")" one
+        """)
+    }
+  }
+
+  /// Root gives each of two Linux users a mount of their own.
+  @Test(.enabled(if: TestUser.isRoot)) func rootMountsForOthers() throws {
+    try withSharedMounts { mounts in
+      let user = try TestUser.ordinary()
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/a.md"
+        invite "$ALICE/Documents/plans" bob edit
+        "$SHEAF" unmount "$BOB"; chown \(user.name): "$BOB"; chmod 711 "$BOB/.." "$BOB/../.." 2>/dev/null || true
+        "$SHEAF" mount "$BOB" --library "$LIBRARY" --as bob@example.com --for \(user.name)
+        them() { setpriv --reuid=\(user.user) --regid=\(user.group) --clear-groups "$@"; }
+        nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+        plans="$BOB/Shared/alice@example.com/plans"
+        same "$(them cat "$plans/a.md")" one
+        same "$(them stat -c %u "$plans/a.md" "$BOB/Documents" | sort -u)" \(user.user)
+        them sh -c 'echo two >"$0"' "$plans/a.md"
+        same "$(cat "$ALICE/Documents/plans/a.md")" two
+        same "$(stat -c %u "$ALICE/Documents/plans/a.md")" 0
+        same "$(attribute editor "$ALICE/Documents/plans/a.md")" bob@example.com
+        them sh -c 'echo mine >"$0/Documents/mine"; chmod 600 "$0/Documents/mine"; mkdir "$0/Documents/sub"' "$BOB"
+        same "$(them cat "$BOB/Documents/mine")" mine
+        for path in "$BOB" "$BOB/Documents" "$BOB/Documents/mine" "$plans/a.md"; do
+          refused "Permission denied" nobody ls "$path"
+        done
+        refused "Permission denied" nobody cat "$plans/a.md"
+        them rmdir "$plans"
+        same "$(them ls "$BOB/Shared")" ""
+        same "$(cat "$ALICE/Documents/plans/a.md")" two
         """)
     }
   }

@@ -83,21 +83,26 @@ extension Library {
   ///
   /// - Throws: `accessDenied` for what the account does not see, or no longer.
   func attributes(_ inode: Inode, _ caller: Caller) throws -> Attributes {
-    guard let account = caller.account, account != inode.row.owner else { return inode.attributes }
+    guard let account = caller.account, account != inode.row.owner else {
+      guard let user = caller.user, user.ownsAll else { return inode.attributes }
+      return inode.attributes.shown(to: user, writable: true, isForeign: false)
+    }
     guard let participant = try participant(account, in: inode) else { throw Self.denied }
     return inode.attributes(inode.contents(for: account)).shown(
-      to: caller.user, writable: Self.allows(.write, participant))
+      to: caller.user, writable: Self.allows(.write, participant), isForeign: true)
   }
 
   /// Checks permission bits as the caller's door shows them, and the share before.
   func permit(_ inode: Inode, _ caller: Caller, _ wanted: UInt32) throws {
-    guard isForeign(inode, caller) else {
-      return try Permission.check(inode.row.mode, uid: inode.row.uid, gid: inode.row.gid, caller, wanted)
-    }
     try allow(wanted & Permission.write != 0 ? .write : .read, inode, caller)
-    let user = caller.user
-    try Permission.check(
-      inode.row.mode, uid: user?.uid ?? inode.row.uid, gid: user?.gid ?? inode.row.gid, caller, wanted)
+    let user = shownUser(of: inode, caller)
+    try Permission.check(inode.row.mode, uid: user.uid, gid: user.gid, caller, wanted)
+  }
+
+  /// The Linux user as whose the caller's door shows an inode.
+  func shownUser(of inode: Inode, _ caller: Caller) -> Caller.User {
+    if let user = caller.user, user.ownsAll || isForeign(inode, caller) { return user }
+    return Caller.User(uid: inode.row.uid, gid: inode.row.gid)
   }
 
   // MARK: - History
@@ -132,10 +137,10 @@ extension Library {
 
 extension Attributes {
   /// As a door shows what another account owns.
-  func shown(to user: Caller.User?, writable: Bool) -> Attributes {
+  func shown(to user: Caller.User?, writable: Bool, isForeign: Bool) -> Attributes {
     Attributes(
       ino: ino, mode: writable ? mode : mode & ~0o222, nlink: nlink, uid: user?.uid ?? uid, gid: user?.gid ?? gid,
       rdev: rdev, size: size, blocks: blocks, atime: atime, mtime: mtime, ctime: ctime,
-      isForeign: true)
+      isForeign: isForeign)
   }
 }

@@ -12,12 +12,15 @@ extension Library {
         let allowed = try? mayWrite(account, inode), !allowed
       else { continue }
       do {
-        if draft.isChanged, draft.session?.dirtySince != nil { try rescue(draft, of: inode) }
+        if draft.isChanged {
+          try rescue(draft, of: inode)
+          drop(draft, of: inode)
+        }
+        // What was saved before ends as it is.
+        try endSession(inode, draft)
       } catch {
         log.error("unsaved changes could not be kept", metadata: ["account": "\(account)", "error": "\(error)"])
-        continue
       }
-      drop(draft, of: inode)
     }
   }
 
@@ -60,15 +63,11 @@ extension Library {
 
   /// Has a draft hold what is saved, and whoever wrote to it learn at close(2) that it was not saved.
   private func drop(_ draft: Draft, of inode: Inode) {
-    shareChunks(of: draft)
     unsavedBytes -= draft.working?.dirty.count ?? 0
-    for file in files.values where file.draft === draft && file.canWrite && draft.isChanged {
-      file.hasLostChanges = true
-    }
-    draft.session = nil
+    for file in files.values where file.draft === draft && file.canWrite { file.hasLostChanges = true }
     draft.working = WorkingCopy(inode.row.content ?? .empty)
-    if !inode.hasSession { dirtyInodes[inode.ino] = nil }
-    releaseContents(inode, draft)
+    draft.session?.dirtySince = nil
+    tell(.saved(inode.ino), to: draft.account)
   }
 
   /// `name` with a mark before its extension.

@@ -61,7 +61,7 @@ struct ShareBook {
   subscript(item: Int64) -> Entry? { shares[item] }
 
   /// All, by shared item; stopped ones too.
-  var all: [Int64: Entry] { shares }
+  var byItem: [Int64: Entry] { shares }
 
   /// The share of an item that is shared now.
   func active(_ item: Int64) -> Entry? {

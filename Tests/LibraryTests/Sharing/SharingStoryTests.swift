@@ -414,6 +414,7 @@ struct SharingStoryTests {
       }
       try people.share("Documents/plans", with: [(.bob, .readWrite)])
       people.clock.advance(60)
+      try people.library.locked { try people.library.settleEvents(all: true) }
       let before = try people.library.store.read { try $0.highestNumbers().event }
       try people.as(.bob, process: getpid()) { bob in
         let plans = "Shared/alice@example.com/plans"
