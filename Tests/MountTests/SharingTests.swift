@@ -336,6 +336,11 @@ import Testing
           refused "Permission denied" nobody ls "$path"
         done
         refused "Permission denied" nobody cat "$plans/a.md"
+        # Their commands go by a socket of their own, and act for that account alone.
+        same "$(them "$SHEAF" versions "$plans/a.md" --json | grep -c '"number"')" 2
+        refused "is bob@example.com's" them "$SHEAF" versions Documents/mine --library "$LIBRARY" --as alice@example.com
+        refused "" them "$SHEAF" account list --library "$LIBRARY"
+        refused "" nobody "$SHEAF" versions "$plans/a.md"
         them rmdir "$plans"
         same "$(them ls "$BOB/Shared")" ""
         same "$(cat "$ALICE/Documents/plans/a.md")" two
