@@ -71,6 +71,7 @@ extension Library {
           try removeShare(of: item, transaction)
           try transaction.deleteItem(item)
         }
+        try transaction.deleteWebhooks(of: account.id)
         try transaction.deleteAccount(account.id)
         whenCommitted { [self] in
           accountRows.removeAll { $0.id == account.id }
@@ -87,6 +88,7 @@ extension Library {
     let final = retired
     try transaction(.accounts, freesSpace: true) { transaction in
       try transaction.update(final)
+      try transaction.deleteWebhooks(of: account.id)
       for share in shares.all where share.owner != account.id && share.participants[account.id] != nil {
         var share = share
         share.participants[account.id] = nil

@@ -46,6 +46,8 @@ extension Library {
         row = try resolveDeleted(path)
       }
       try allow(.recover, inode(row.ino), on: path)
+      // What was deleted is told before that it is back, also where a folder's deletion tells of it.
+      try settleEvents(all: true)
       var paths: [String] = []
       try transaction(.recover) { transaction in
         try recoverParents(of: row, caller, transaction)
@@ -122,7 +124,7 @@ extension Library {
       try settleRecovered(&item, row, transaction)
       var data = try eventData(item, parent: row.parent, name: name)
       if item.version > 0, let version = try transaction.version(id, item.version) { data.version = .init(version) }
-      let isUntold = try undoes && dropPending(id, types: [.deleted], transaction)
+      let isUntold = try undoes && (dropPending(id, types: [.deleted], transaction) || events.isAbsorbed(id))
       if !isUntold {
         try logEvent(
           .created, item, ino: row.ino, data, actor: caller.actor(in: inode), thread: 0, opens: false, transaction)

@@ -49,6 +49,9 @@ package final class Library: @unchecked Sendable {
   private var afterFailure: [() -> Void] = []
   private var changes: [Told] = []
   private var observers: [Int: Observer] = [:]
+  /// Number of the newest event that the observers of the log know of.
+  private var announcedEvent: Int64
+  private var eventObservers: [Int: @Sendable () -> Void] = [:]
   /// Whether entries of `Shared` may be others than those last shown.
   var sharedEntriesAreStale = false
   /// When programs began to delete what others share (``noteDeparture(from:_:_:)``).
@@ -95,6 +98,7 @@ package final class Library: @unchecked Sendable {
         try $0.accounts()
       )
     }
+    announcedEvent = numbers.event
     try store.read { transaction in
       let participants = Dictionary(grouping: try transaction.participants(), by: \.share)
       for row in try transaction.shares() {
@@ -130,11 +134,13 @@ package final class Library: @unchecked Sendable {
   func locked<Value>(_ body: () throws -> Value) rethrows -> Value {
     var told: [Told] = []
     var listeners: [Int: Observer] = [:]
+    var eventListeners: [@Sendable () -> Void] = []
     defer {
       for (door, observer) in listeners {
         let foreign = told.filter { $0.door != door && $0.isFor(observer.account) }.map(\.change)
         if !foreign.isEmpty { observer.listen(foreign) }
       }
+      for listener in eventListeners { listener() }
     }
     return try lock.withLock { _ in
       defer {
@@ -150,6 +156,10 @@ package final class Library: @unchecked Sendable {
           told = changes
           changes = []
           listeners = observers
+        }
+        if numbers.event != announcedEvent {
+          announcedEvent = numbers.event
+          eventListeners = Array(eventObservers.values)
         }
       }
       return try body()
@@ -187,6 +197,21 @@ package final class Library: @unchecked Sendable {
       }
     }
   }
+
+  /// Calls `observer` whenever events were numbered, from now on; returns a number for ``endObservingEvents(_:)``.
+  ///
+  /// The observer is called without the lock and must return at once; what came it reads with
+  /// ``events(after:limit:for:)``.
+  package func observeEvents(_ observer: @escaping @Sendable () -> Void) -> Int {
+    locked {
+      nextDoor += 1
+      eventObservers[nextDoor] = observer
+      return nextDoor
+    }
+  }
+
+  /// Ends the calls of an observer of events.
+  package func endObservingEvents(_ number: Int) { locked { eventObservers[number] = nil } }
 
   /// Has the doors of those who see it told of a change that came by `door`, once the lock is free.
   func tell(_ change: LibraryChange, from door: Int) {

@@ -120,6 +120,7 @@ extension Library {
     try logEvent(
       .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
       opens: caller.thread != 0,
+      folder: entry.parent,
       transaction)
     let final = row
     whenCommitted { [self] in
@@ -180,10 +181,11 @@ extension Library {
     try transaction.update(row)
     try transaction.insert(
       DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
-    let data = try eventData(item, parent: entry.parent, name: entry.name)
+    var data = try eventData(item, parent: entry.parent, name: entry.name)
+    let absorbed = try absorbDeletions(from: inode.ino, into: &data, by: caller.process, transaction)
     try logEvent(
       .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
-      opens: isForeign(inode, caller) && caller.thread != 0, transaction)
+      opens: caller.thread != 0, folder: entry.parent, absorbed: absorbed, transaction)
     whenCommitted { [self] in
       inode.row = row
       shares.forgetFolders()

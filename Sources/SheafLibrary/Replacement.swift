@@ -193,14 +193,15 @@ extension Library {
 
   /// Changes what a waiting event says; its place in the order stays.
   func rewrite(_ event: EventLog.Pending, _ data: EventData, _ transaction: StoreTransaction) throws {
-    let row = EventRow(
-      number: event.row.number, uuid: event.row.uuid, type: event.row.type, time: event.row.time,
-      actor: event.row.actor, item: event.row.item, data: data.json, share: data.share,
-      previousShare: data.previousShare, process: event.row.process)
+    var row = event.row
+    row.data = data.json
+    row.share = data.share
+    row.previousShare = data.previousShare
     try transaction.removePending(row.number)
     try transaction.insertPending(row)
+    let rewritten = row
     whenCommitted { [self] in
-      events.replace(.init(row: row, process: event.process, ino: event.ino, data: data))
+      events.replace(.init(row: rewritten, process: event.process, ino: event.ino, data: data))
     }
   }
 
@@ -227,6 +228,7 @@ extension Library {
     let oldXattrs = try transaction.xattrs(old.ino)
     let oldContent = old.row.content ?? .empty
     var document = item
+    var tombstone: ItemRow?
     // The item that the new inode was.
     if let dissolved = row.item {
       row.item = nil
@@ -237,6 +239,7 @@ extension Library {
         try transaction.deleteItem(dissolved)
       } else {
         if shares.active(dissolved) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
+        tombstone = try transaction.item(dissolved)
         try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, transaction)
       }
     }
@@ -297,10 +300,16 @@ extension Library {
       } else {
         var data = try eventData(document, parent: row.parent, name: row.name)
         data.version = .init(version)
-        try setPrevious(&data, document, parent: source.parent, name: source.name)
+        try setPrevious(&data, tombstone ?? document, parent: source.parent, name: source.name)
         try logEvent(
           .edit, document, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
       }
+    }
+    if let tombstone, number == nil, !continues {
+      // No version tells where it went: the contents were equal.
+      let data = try eventData(tombstone, parent: source.parent, name: source.name)
+      try logEvent(
+        .deleted, tombstone, ino: inode.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
     }
     let (final, finalDocument) = (row, document)
     whenCommitted { [self] in

@@ -213,6 +213,7 @@ extension Library {
       cause: session.cause, base: session.base, content: inode.row.content ?? .empty, isOpen: false)
     endedSessions.append(EndedSession(version: version, item: item, inode: inode.row))
     maintenance.wake()
+    maintenance.endSessionsSoon()
   }
 
   /// Ends the versions that wait for it, in the running transaction.

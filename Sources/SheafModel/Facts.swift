@@ -111,6 +111,10 @@ package struct LibraryStatus: Sendable, Codable {
   package var fileBytes: Int64
   /// Bytes that can still be written.
   package var availableBytes: Int64
+  /// How delivery goes at the sinks of the sidecar; empty where none has told of itself.
+  package var sinks: [SinkStatus] = []
+  /// Events that a sink has still to deal with: of the one that is furthest behind.
+  package var undelivered: Int64 = 0
 
   package init(
     library: String, pid: Int32, mounts: [MountInfo] = [], accounts: Int, documents: Int, folders: Int, versions: Int,

@@ -12,6 +12,8 @@ struct LibraryAPI: Sendable {
   /// Where the library's synchronous calls run.
   let threads: NIOThreadPool
   let clients: ClientCount
+  let signals: EventSignals
+  let sidecars: SidecarBoard
   let info: ServiceInfo
   /// The one account that may act; nil where any may.
   let onlyAccount: AccountHandle?
@@ -28,6 +30,10 @@ struct LibraryAPI: Sendable {
     addLinkRoutes(to: routes.group("links"))
     addDeletionRoutes(to: routes)
     addMaintenanceRoutes(to: routes)
+    addEventRoutes(to: routes)
+    addNoticeRoutes(to: routes)
+    addDeliveryRoutes(to: routes)
+    addWebhookRoutes(to: routes)
   }
 
   /// Runs a call of the library on a thread of its own.

@@ -57,8 +57,8 @@ extension StoreTransaction {
   package func isNamed(_ account: AccountRow) throws -> Bool {
     try first(
       """
-      SELECT EXISTS (SELECT 1 FROM versions WHERE author = ?1) OR EXISTS (SELECT 1 FROM events WHERE actor = ?1)
-        OR EXISTS (SELECT 1 FROM pending_events WHERE actor = ?1)
+      SELECT EXISTS (SELECT 1 FROM versions WHERE author = ?1) OR EXISTS (SELECT 1 FROM events WHERE ?1 IN (actor, owner))
+        OR EXISTS (SELECT 1 FROM pending_events WHERE ?1 IN (actor, owner))
         OR EXISTS (SELECT 1 FROM items WHERE creator = ?1 AND owner <> ?1)
         OR EXISTS (SELECT 1 FROM deleted WHERE actor = ?1)
         OR EXISTS (SELECT 1 FROM participants WHERE account = ?1 AND role <> 1)

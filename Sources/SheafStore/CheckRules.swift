@@ -274,8 +274,11 @@ enum CheckRules {
 
   private static let events: [(rule: String, sql: String)] = [
     (
-      "an event's actor is an account",
-      "SELECT sequence, actor FROM events e WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = e.actor)"
+      "an event's actor and owner are accounts",
+      """
+      SELECT sequence, actor FROM events e WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = e.actor)
+        OR NOT EXISTS (SELECT 1 FROM accounts WHERE id = e.owner)
+      """
     ),
     (
       "an event has an id and a JSON object",
@@ -296,10 +299,18 @@ enum CheckRules {
       "SELECT id, item FROM pending_events p WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = p.item)"
     ),
     (
-      "an event that is still open has an actor, an id and a JSON object",
+      "an event that is still open has an actor, an owner, an id and a JSON object",
       """
       SELECT id, item FROM pending_events p WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.actor)
+        OR NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.owner)
         OR length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
+      """
+    ),
+    (
+      "a webhook is of an account and has a list of types",
+      """
+      SELECT id, account FROM webhooks w WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = w.account)
+        OR NOT json_valid(types) OR substr(types, 1, 1) <> '['
       """
     ),
   ]

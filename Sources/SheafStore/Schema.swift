@@ -23,7 +23,8 @@ enum Schema {
       name TEXT NOT NULL,
       created INTEGER NOT NULL,
       documents INTEGER NOT NULL UNIQUE,
-      removed INTEGER
+      removed INTEGER,
+      noticed INTEGER NOT NULL DEFAULT 0
     ) STRICT;
 
     CREATE TABLE items (
@@ -161,6 +162,7 @@ enum Schema {
       type TEXT NOT NULL,
       time INTEGER NOT NULL,
       actor INTEGER NOT NULL REFERENCES accounts (id),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
       item INTEGER NOT NULL,
       data TEXT NOT NULL,
       share INTEGER,
@@ -175,6 +177,7 @@ enum Schema {
       type TEXT NOT NULL,
       time INTEGER NOT NULL,
       actor INTEGER NOT NULL REFERENCES accounts (id),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
       item INTEGER NOT NULL,
       data TEXT NOT NULL,
       share INTEGER,
@@ -182,6 +185,16 @@ enum Schema {
       previous_share INTEGER,
       previous_depth INTEGER NOT NULL DEFAULT 0,
       process INTEGER NOT NULL
+    ) STRICT;
+
+    CREATE TABLE webhooks (
+      id INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
+      account INTEGER NOT NULL REFERENCES accounts (id),
+      url TEXT NOT NULL,
+      secret TEXT NOT NULL,
+      types TEXT NOT NULL,
+      created INTEGER NOT NULL
     ) STRICT;
     """
 }

@@ -31,6 +31,7 @@ struct Sheaf: AsyncParsableCommand {
         subcommands: [
           Versions.self, Show.self, Diff.self, Restore.self, LabelVersion.self, Deleted.self, Recover.self, Purge.self,
         ]),
+      CommandGroup(name: "News", subcommands: [Activity.self, Notices.self, CommentCommand.self]),
       CommandGroup(
         name: "Sharing",
         subcommands: [

@@ -145,17 +145,20 @@ struct CheckTests {
     Damage(
       rule: "who asks for access is an account, and asks for a share",
       sql: "INSERT INTO access_requests VALUES (#a, 77, 0, 0)"),
-    Damage(rule: "an event's actor is an account", sql: "UPDATE events SET actor = 77 WHERE sequence = 1"),
+    Damage(rule: "an event's actor and owner are accounts", sql: "UPDATE events SET owner = 77 WHERE sequence = 1"),
     Damage(rule: "an event has an id and a JSON object", sql: "UPDATE events SET data = '[]' WHERE sequence = 1"),
     Damage(
       rule: "an event's number is above those that retention dropped",
       sql: "INSERT INTO settings VALUES ('eventsBefore', 1)"),
     Damage(
       rule: "an event that is still open is about an item",
-      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 9999, '{}', NULL, 0, NULL, 0, 0)"),
+      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 1, 9999, '{}', NULL, 0, NULL, 0, 0)"),
     Damage(
-      rule: "an event that is still open has an actor, an id and a JSON object",
-      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, #a, '{', NULL, 0, NULL, 0, 0)"),
+      rule: "an event that is still open has an actor, an owner, an id and a JSON object",
+      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 1, #a, '{', NULL, 0, NULL, 0, 0)"),
+    Damage(
+      rule: "a webhook is of an account and has a list of types",
+      sql: "INSERT INTO webhooks VALUES (1, randomblob(16), 77, 'https://x', 'whsec_', '[]', 0)"),
     Damage(rule: "the library has an id", sql: "UPDATE settings SET value = 'x' WHERE key = 'library'"),
     Damage(rule: "the order of names has a key", sql: "DELETE FROM settings WHERE key = 'hashKey'"),
     Damage(rule: "an entry lies where its name puts it", sql: "UPDATE entries SET hash = hash + 1 WHERE ino = $a"),

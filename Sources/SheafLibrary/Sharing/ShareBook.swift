@@ -60,6 +60,9 @@ struct ShareBook {
   /// Shares of which an account is told something, stopped ones too.
   subscript(item: Int64) -> Entry? { shares[item] }
 
+  /// All, by shared item; stopped ones too.
+  var byItem: [Int64: Entry] { shares }
+
   /// The share of an item that is shared now.
   func active(_ item: Int64) -> Entry? {
     guard activeCount > 0, let entry = shares[item], entry.row.isActive else { return nil }

@@ -26,8 +26,9 @@ extension Library {
     numbers.event += 1
     try transaction.insert(
       EventRow(
-        number: numbers.event, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor, item: item.id,
-        data: data.json, share: data.share, process: 0))
+        number: numbers.event, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor,
+        owner: item.owner,
+        item: item.id, data: data.json, share: data.share, process: 0))
     return numbers.event
   }
 

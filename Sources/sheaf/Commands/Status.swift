@@ -104,19 +104,30 @@ struct LibraryReport: Encodable {
   var text: String {
     var facts = [("Library", status.library), ("Process", isRunning ? "\(status.pid)" : "not running")]
     if status.mounts.isEmpty { facts.append(("Mounts", "none; mount it with: sheaf mount")) }
+    let delivery =
+      status.sinks.isEmpty ? "" : status.undelivered == 0 ? ", all delivered" : ", \(status.undelivered) undelivered"
     for (index, mount) in status.mounts.enumerated() {
       facts.append((index == 0 ? "Mounts" : "", "\(mount.mountpoint) for \(mount.account)"))
     }
     let documents = Format.count(status.documents, "document") + " in " + Format.count(status.folders, "folder")
     let sizes = "\(Format.size(status.contentBytes)) of contents, stored in \(Format.size(status.storedBytes))"
-    facts += [
-      ("Accounts", "\(status.accounts)"),
-      ("Contents", documents + ", " + Format.count(status.versions, "version")),
-      ("Deleted", status.deleted == 0 ? "nothing" : Format.count(status.deleted, "item") + " that can come back"),
-      ("Size", sizes + "; files of \(Format.size(status.fileBytes))"),
-      ("Free", Format.size(status.availableBytes)),
-      ("Events", "\(status.events)"),
-    ]
+    let deleted = Format.count(status.deleted, "item") + " that can come back"
+    facts.append(("Accounts", "\(status.accounts)"))
+    facts.append(("Contents", documents + ", " + Format.count(status.versions, "version")))
+    facts.append(("Deleted", status.deleted == 0 ? "nothing" : deleted))
+    facts.append(("Size", sizes + "; files of \(Format.size(status.fileBytes))"))
+    facts.append(("Free", Format.size(status.availableBytes)))
+    facts.append(("Events", "\(status.events)" + delivery))
+    for (index, sink) in status.sinks.enumerated() { facts.append((index == 0 ? "Sinks" : "", Self.text(sink))) }
     return Table.facts(facts).text
+  }
+
+  private static func text(_ sink: SinkStatus) -> String {
+    var text = "\(sink.name): \(sink.delivered) delivered"
+    if let undelivered = sink.undelivered, undelivered > 0 { text += ", \(undelivered) behind" }
+    if sink.deadLetters > 0 { text += ", \(sink.deadLetters) given up (sheaf-sidecar dead-letters)" }
+    if let reason = sink.disabled { return text + "; disabled: \(reason) (sheaf-sidecar resume)" }
+    guard let failure = sink.failure else { return text }
+    return text + "; failing: \(failure)" + (sink.nextAttempt.map { ", next attempt \(Format.time($0))" } ?? "")
   }
 }
