@@ -220,7 +220,8 @@ package final class Library: @unchecked Sendable {
     {
       sharedEntriesAreStale = true
     }
-    if !observers.isEmpty { changes.append(Told(door: door, audience: audience(of: change), change: change)) }
+    guard observers.contains(where: { $0.key != door }) else { return }
+    changes.append(Told(door: door, audience: audience(of: change), change: change))
   }
 
   /// Has the other doors of the account told that its draft changed: nobody else sees that before it is saved.

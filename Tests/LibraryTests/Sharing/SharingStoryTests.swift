@@ -137,6 +137,7 @@ struct SharingStoryTests {
         // It may go anywhere else.
         try alice.rename("Documents/plans/q1", "Documents/q1")
         #expect(try alice.attribute("share.status", "Documents/q1/deep") == "sharedByMe")
+        expect(.notPermitted) { try alice.library.unshare(alice.path("Documents/q1/deep")) }
         try alice.library.unshare(alice.path("Documents/q1"))
         try alice.rename("Documents/q1", "Documents/other/q1")
         #expect(try alice.attribute("share.title", "Documents/other/q1/a.md") == "other")
