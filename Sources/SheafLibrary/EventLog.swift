@@ -124,7 +124,9 @@ extension Library {
       var pending = row
       pending.number = numbers.pending
       try transaction.insertPending(pending)
-      let event = EventLog.Pending(row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0, absorbed: opens ? absorbed : [])
+      let event = EventLog.Pending(
+        row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0,
+        absorbed: opens ? absorbed : [])
       whenCommitted { [self] in events.append(event) }
     } else {
       numbers.event += 1
