@@ -311,6 +311,7 @@ import Testing
         """
         same "$(head -c 4 "$BOB/Documents/plan (not saved).md")" work
         same "$(cat "$ALICE/Documents/plan.md")" one
+        rm "\(begin)" "\(done)"
         """)
     }
   }
