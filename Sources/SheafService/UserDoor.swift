@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Hummingbird
 import NIOCore
@@ -20,15 +21,25 @@ package struct UserDoor: Sendable {
   ///
   /// - Throws: ``SheafError``.
   func prepareFolder() throws {
-    guard mkdir(UserSocket.folder, 0o755) == 0 || errno == EEXIST, chmod(UserSocket.folder, 0o755) == 0 else {
-      throw SheafError(.inputOutput, subject: UserSocket.folder, reason: String(cString: strerror(errno)))
+    try Self.attempt(UserSocket.folder) {
+      try FileManager.default.createDirectory(atPath: UserSocket.folder, withIntermediateDirectories: true)
+      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: UserSocket.folder)
     }
   }
 
   /// Gives the socket, which nobody else can use, to the user.
   func own(_ socket: String) throws {
-    guard chown(socket, uid, gid) == 0 else {
-      throw SheafError(.inputOutput, subject: socket, reason: String(cString: strerror(errno)))
+    try Self.attempt(socket) {
+      try FileManager.default.setAttributes(
+        [.ownerAccountID: NSNumber(value: uid), .groupOwnerAccountID: NSNumber(value: gid)], ofItemAtPath: socket)
+    }
+  }
+
+  private static func attempt(_ path: String, _ body: () throws -> Void) throws {
+    do {
+      try body()
+    } catch {
+      throw SheafError(.inputOutput, subject: path, reason: error.localizedDescription)
     }
   }
 

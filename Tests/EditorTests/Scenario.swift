@@ -39,6 +39,9 @@ struct Scenario: Sendable, CustomStringConvertible {
       name: "mv --backup", program: nil, save: #"printf '%s\n' "$TEXT" > other; mv -b other doc"#,
       backup: "doc~"),
     .init(name: "dd", program: nil, save: #"dd if="$OUT/new" of=doc status=none"#),
+    .init(
+      name: "dd conv=notrunc and truncate", program: nil,
+      save: #"printf x >> doc; dd if="$OUT/new" of=doc conv=notrunc status=none; truncate -s 4 doc"#, versions: 3),
   ]
 
   private static let tools: [Scenario] = [
@@ -54,7 +57,17 @@ struct Scenario: Sendable, CustomStringConvertible {
     .init(name: "rsync -ab", program: "rsync", save: #"rsync -Ib "$OUT/new" doc"#, backup: "doc~"),
     .init(name: "rsync --inplace", program: "rsync", save: #"rsync -I --inplace "$OUT/new" doc"#),
     .init(name: "rsync --delay-updates", program: "rsync", save: #"rsync -I --delay-updates "$OUT/new" doc"#),
-    .init(name: "rsync -X", program: "rsync", save: #"rsync -I "$OUT/new" doc"#),
+    .init(name: "rsync -aX", program: "rsync", save: #"chmod 640 "$OUT/new"; rsync -aIX "$OUT/new" doc"#),
+    .init(
+      name: "git stash", program: "git",
+      prepare: """
+        export GIT_DIR="$OUT/git" GIT_WORK_TREE=.; git init -q -b main; git config user.email a@b.c
+        git config user.name A; git add doc; git commit -q -m old
+        """,
+      save: """
+        export GIT_DIR="$OUT/git" GIT_WORK_TREE=.; printf '%s\\n' "$TEXT" > doc
+        git stash -q; git stash pop -q
+        """, versions: 3),
     .init(
       name: "git checkout", program: "git",
       prepare: """

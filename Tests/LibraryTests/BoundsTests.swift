@@ -126,7 +126,9 @@ struct BoundsTests {
       for version in try fixture.versions(path) {
         var size: Int64 = 0
         try fixture.library.readVersion(fixture.path(path), number: version.number) { size += Int64($0.count) }
-        if !version.open, size != version.size {
+        // Where the name means another document by now, so does the number.
+        let isSame = try fixture.versions(path).contains(version)
+        if !version.open, isSame, size != version.size {
           throw SheafError(.corrupt, subject: path, reason: "version \(version.number) has \(size) bytes")
         }
       }

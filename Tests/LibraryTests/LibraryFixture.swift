@@ -37,7 +37,8 @@ final class LibraryFixture: Sendable {
   }
 
   func expectSound(_ location: SourceLocation = #_sourceLocation) throws {
-    #expect(try library.check { _ in }.problems == [], sourceLocation: location)
+    let problems = try library.check { _ in }.problems
+    #expect(problems == [], sourceLocation: location)
   }
 
   // MARK: - Names

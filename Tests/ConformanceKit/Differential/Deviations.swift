@@ -46,6 +46,15 @@ extension World {
     }
   }
 
+  /// Where a path leads through symbolic links in its last component, be there something or not.
+  func resolved(_ path: Path, depth: Int = 0) -> Path {
+    guard depth < 40, let status = try? system.lstat(path), status.kind == .symlink,
+      let target = try? system.readlink(path)
+    else { return path }
+    let folder = path.bytes.lastIndex(of: UInt8(ascii: "/")).map { Path(Array(path.bytes[..<$0])) } ?? ""
+    return resolved(folder / target, depth: depth + 1)
+  }
+
   func place(_ path: Path) -> Place? {
     guard let slash = path.bytes.lastIndex(of: UInt8(ascii: "/")) else {
       return (try? system.stat("")).map { Place(parent: $0.inode, name: path) }

@@ -111,8 +111,9 @@ public final class Differential {
         sourceInode = try? oracle.system.lstat(path).inode
         sourcePlace = oracle.place(path)
       case .open(_, let path, let flags, _) where flags & O_CREAT != 0:
-        target = try oracle.marks(path)
-        targetPlace = oracle.place(path)
+        let resolved = oracle.resolved(path)
+        target = try oracle.marks(resolved)
+        targetPlace = oracle.place(resolved)
       default: break
       }
     }
@@ -153,7 +154,8 @@ public final class Differential {
       }
       depart(before.targetPlace, before.target)
       try settle(to, allowed, own: source)
-    case .open(_, let path, _, _):
+    case .open(_, let named, _, _):
+      let path = oracle.resolved(named)
       guard before.target == nil, let place = before.targetPlace, let own = try oracle.marks(path) else { return }
       let formers = departed[place] ?? []
       // The document's mode, with the execute bits that open(2) asked for.
