@@ -1,5 +1,4 @@
 internal import Foundation
-internal import GRDB
 internal import SheafModel
 
 /// A row of `entries`: a name in a folder.
@@ -50,7 +49,7 @@ extension StoreTransaction {
 
   package func entry(_ parent: Int64, hash: Int64, name: [UInt8]) throws -> EntryRow? {
     try first(
-      "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash = ? AND name = ?", [parent, hash, Data(name)],
+      "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash = ? AND name = ?", [parent, hash, name],
       EntryRow.init)
   }
 
@@ -62,7 +61,7 @@ extension StoreTransaction {
     if rows.count == limit, let last = rows.last {
       rows += try all(
         "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash = ? AND name > ? ORDER BY name",
-        [parent, last.hash, Data(last.name)], EntryRow.init)
+        [parent, last.hash, last.name], EntryRow.init)
     }
     return rows
   }
@@ -81,17 +80,17 @@ extension StoreTransaction {
   package func insert(_ entry: EntryRow) throws {
     try run(
       "INSERT INTO entries (\(Self.columns)) VALUES (?,?,?,?,?)",
-      [entry.parent, entry.hash, Data(entry.name), entry.ino, entry.isExtra ? 1 : 0])
+      [entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0])
   }
 
   package func update(_ entry: EntryRow) throws {
     try run(
       "UPDATE entries SET ino = ?, extra = ? WHERE parent = ? AND hash = ? AND name = ?",
-      [entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, Data(entry.name)])
+      [entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, entry.name])
   }
 
   package func delete(_ entry: EntryRow) throws {
     try run(
-      "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", [entry.parent, entry.hash, Data(entry.name)])
+      "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", [entry.parent, entry.hash, entry.name])
   }
 }

@@ -1,5 +1,4 @@
 package import Foundation
-internal import GRDB
 package import SheafModel
 
 /// An event as it is stored, settled or still pending.
@@ -34,8 +33,8 @@ package struct EventRow: Hashable, Sendable {
 extension StoreTransaction {
   private static let columns = "uuid, type, time, actor, item, data"
 
-  private func values(_ event: EventRow) -> [(any DatabaseValueConvertible)?] {
-    [Data(event.uuid.bytes), event.type, event.time.nanoseconds, event.actor, event.item, event.data]
+  private func values(_ event: EventRow) -> [(any Bindable)?] {
+    [event.uuid.bytes, event.type, event.time.nanoseconds, event.actor, event.item, event.data]
   }
 
   /// Logs an event under its sequence number.

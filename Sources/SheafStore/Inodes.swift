@@ -1,5 +1,4 @@
 internal import Foundation
-internal import GRDB
 package import SheafModel
 
 /// A row of `inodes`: what stat(2) tells of a file, its current contents, and the item that it is.
@@ -94,7 +93,7 @@ extension StoreTransaction {
     var rows = try all(select + " AND e.hash > ? ORDER BY e.hash, e.name LIMIT ?", [parent, hash, limit], decode)
     if rows.count == limit, let last = rows.last {
       rows += try all(
-        select + " AND e.hash = ? AND e.name > ? ORDER BY e.name", [parent, last.hash, Data(last.name)], decode)
+        select + " AND e.hash = ? AND e.name > ? ORDER BY e.name", [parent, last.hash, last.name], decode)
     }
     return rows
   }
@@ -107,10 +106,10 @@ extension StoreTransaction {
     try run(
       "INSERT INTO inodes (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
       [
-        inode.ino, inode.item, inode.owner, inode.parent, Data(inode.name), Int64(inode.mode), inode.nlink,
+        inode.ino, inode.item, inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink,
         Int64(inode.uid), Int64(inode.gid), Int64(bitPattern: inode.rdev), inode.size, inode.atime.nanoseconds,
-        inode.mtime.nanoseconds, inode.ctime.nanoseconds, inode.content.map { Data($0.encoded) },
-        inode.target.map { Data($0) },
+        inode.mtime.nanoseconds, inode.ctime.nanoseconds, inode.content.map(\.encoded),
+        inode.target,
       ])
   }
 
@@ -122,9 +121,9 @@ extension StoreTransaction {
         atime = ?, mtime = ?, ctime = ?, content = ? WHERE ino = ?
       """,
       [
-        inode.item, inode.owner, inode.parent, Data(inode.name), Int64(inode.mode), inode.nlink, Int64(inode.uid),
+        inode.item, inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink, Int64(inode.uid),
         Int64(inode.gid), inode.size, inode.atime.nanoseconds, inode.mtime.nanoseconds, inode.ctime.nanoseconds,
-        inode.content.map { Data($0.encoded) }, inode.ino,
+        inode.content.map(\.encoded), inode.ino,
       ])
   }
 
@@ -148,7 +147,7 @@ extension StoreTransaction {
   // MARK: - Extended attributes
 
   package func xattr(_ ino: Int64, _ name: [UInt8]) throws -> [UInt8]? {
-    try first("SELECT value FROM xattrs WHERE ino = ? AND name = ?", [ino, Data(name)]) { try $0.bytes(0) }
+    try first("SELECT value FROM xattrs WHERE ino = ? AND name = ?", [ino, name]) { try $0.bytes(0) }
   }
 
   package func xattrs(_ ino: Int64) throws -> [(name: [UInt8], value: [UInt8])] {
@@ -158,10 +157,10 @@ extension StoreTransaction {
   package func setXattr(_ ino: Int64, _ name: [UInt8], _ value: [UInt8]) throws {
     try run(
       "INSERT INTO xattrs (ino, name, value) VALUES (?,?,?) ON CONFLICT DO UPDATE SET value = excluded.value",
-      [ino, Data(name), Data(value)])
+      [ino, name, value])
   }
 
   package func removeXattr(_ ino: Int64, _ name: [UInt8]) throws {
-    try run("DELETE FROM xattrs WHERE ino = ? AND name = ?", [ino, Data(name)])
+    try run("DELETE FROM xattrs WHERE ino = ? AND name = ?", [ino, name])
   }
 }

@@ -1,5 +1,4 @@
 package import Foundation
-internal import GRDB
 package import SheafModel
 
 /// What an item is.
@@ -93,14 +92,14 @@ extension StoreTransaction {
   }
 
   package func item(uuid: UUID) throws -> ItemRow? {
-    try first("SELECT \(Self.columns) FROM items WHERE uuid = ?", [Data(uuid.bytes)], ItemRow.init)
+    try first("SELECT \(Self.columns) FROM items WHERE uuid = ?", [uuid.bytes], ItemRow.init)
   }
 
   package func insert(_ item: ItemRow) throws {
     try run(
       "INSERT INTO items (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?)",
       [
-        item.id, Data(item.uuid.bytes), item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
+        item.id, item.uuid.bytes, item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
         item.lastVersion, item.isQuiet ? 1 : 0,
       ])
   }

@@ -1,5 +1,3 @@
-internal import GRDB
-
 /// The file format: what docs/FORMAT.md describes, table by table.
 enum Schema {
   /// `application_id` of a library: "SHEF".

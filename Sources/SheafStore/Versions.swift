@@ -1,5 +1,4 @@
 internal import Foundation
-internal import GRDB
 package import SheafModel
 
 /// A row of `versions`.
@@ -88,7 +87,7 @@ extension StoreTransaction {
       "INSERT INTO versions (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?)",
       [
         version.item, version.number, version.time.nanoseconds, version.author, version.size, version.cause.code,
-        version.base, version.label, Data(version.content.encoded), version.isOpen ? 1 : 0,
+        version.base, version.label, version.content.encoded, version.isOpen ? 1 : 0,
       ])
   }
 
@@ -101,7 +100,7 @@ extension StoreTransaction {
       """,
       [
         version.time.nanoseconds, version.author, version.size, version.cause.code, version.base,
-        Data(version.content.encoded), version.isOpen ? 1 : 0, version.item, version.number,
+        version.content.encoded, version.isOpen ? 1 : 0, version.item, version.number,
       ])
   }
 
