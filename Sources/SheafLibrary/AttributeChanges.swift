@@ -29,6 +29,11 @@ extension Library {
       self.atime = atime
       self.mtime = mtime
     }
+
+    /// Whether all is left as it is, but for the set-id bits, which the kernel leaves to the file system.
+    var onlyClearsSetID: Bool {
+      mode == nil && uid == nil && gid == nil && size == nil && atime == nil && mtime == nil
+    }
   }
 
   /// Changes attributes.
@@ -51,6 +56,9 @@ extension Library {
       if let mode = change.mode { row.mode = row.mode & S_IFMT | mode & 0o7777 }
       if let uid = change.uid { row.uid = uid }
       if let gid = change.gid { row.gid = gid }
+      // Giving a file away takes its set-id bits, whoever does it (chown(2)).
+      if change.mode == nil, !inode.isFolder, change.uid != nil || change.gid != nil { clearSetID(&row) }
+      if change.onlyClearsSetID, caller.uid != 0 { clearSetID(&row) }
       if let atime = change.atime { row.atime = atime.timestamp(time) }
       if let mtime = change.mtime { row.mtime = mtime.timestamp(time) }
       row.ctime = time

@@ -46,10 +46,13 @@ package struct NameHash: Sendable {
 
 extension StoreTransaction {
   private static let columns = "parent, hash, name, ino, extra"
+  // Built once: putting a text together costs as much as running it.
+  private static let entryByName = "SELECT \(columns) FROM entries WHERE parent = ? AND hash = ? AND name = ?"
+  private static let entryInsertion = "INSERT INTO entries (\(columns)) VALUES (?,?,?,?,?)"
 
   package func entry(_ parent: Int64, hash: Int64, name: [UInt8]) throws -> EntryRow? {
     try first(
-      "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash = ? AND name = ?", [parent, hash, name],
+      Self.entryByName, [parent, hash, name],
       EntryRow.init)
   }
 
@@ -79,7 +82,7 @@ extension StoreTransaction {
 
   package func insert(_ entry: EntryRow) throws {
     try run(
-      "INSERT INTO entries (\(Self.columns)) VALUES (?,?,?,?,?)",
+      Self.entryInsertion,
       [entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0])
   }
 

@@ -32,6 +32,8 @@ package struct EventRow: Hashable, Sendable {
 
 extension StoreTransaction {
   private static let columns = "uuid, type, time, actor, item, data"
+  // Built once: putting a text together costs as much as running it.
+  private static let eventInsertion = "INSERT INTO events (sequence, \(columns)) VALUES (?,?,?,?,?,?,?)"
 
   private func values(_ event: EventRow) -> [(any Bindable)?] {
     [event.uuid.bytes, event.type, event.time.nanoseconds, event.actor, event.item, event.data]
@@ -39,7 +41,7 @@ extension StoreTransaction {
 
   /// Logs an event under its sequence number.
   package func insert(_ event: EventRow) throws {
-    try run("INSERT INTO events (sequence, \(Self.columns)) VALUES (?,?,?,?,?,?,?)", [event.number] + values(event))
+    try run(Self.eventInsertion, [event.number] + values(event))
   }
 
   /// Records an event whose meaning is still open.

@@ -75,9 +75,15 @@ package struct InodeRow: Hashable, Sendable {
 extension StoreTransaction {
   private static let columns =
     "ino, item, owner, parent, name, mode, nlink, uid, gid, rdev, size, atime, mtime, ctime, content, target"
+  // Built once: putting a text together costs as much as running it.
+  private static let inodeByNumber = "SELECT \(columns) FROM inodes WHERE ino = ?"
+  private static let listed =
+    "SELECT \(columns.split(separator: ", ").map { "i.\($0)" }.joined(separator: ", ")), e.hash, e.name"
+    + " FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.parent = ?"
+  private static let inodeInsertion = "INSERT INTO inodes (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
   package func inode(_ ino: Int64) throws -> InodeRow? {
-    try first("SELECT \(Self.columns) FROM inodes WHERE ino = ?", [ino], InodeRow.init)
+    try first(Self.inodeByNumber, [ino], InodeRow.init)
   }
 
   /// The entries of a folder after `hash` in its order, about `limit` of them, with their inodes; names of one hash are
@@ -85,15 +91,13 @@ extension StoreTransaction {
   package func listing(
     _ parent: Int64, after hash: Int64, limit: Int
   ) throws -> [(hash: Int64, name: [UInt8], inode: InodeRow)] {
-    let columns = Self.columns.split(separator: ", ").map { "i.\($0)" }.joined(separator: ", ")
-    let select = "SELECT \(columns), e.hash, e.name FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.parent = ?"
     func decode(_ row: Row) throws -> (hash: Int64, name: [UInt8], inode: InodeRow) {
       (row[16], try row.bytes(17), try InodeRow(row))
     }
-    var rows = try all(select + " AND e.hash > ? ORDER BY e.hash, e.name LIMIT ?", [parent, hash, limit], decode)
+    var rows = try all(Self.listed + " AND e.hash > ? ORDER BY e.hash, e.name LIMIT ?", [parent, hash, limit], decode)
     if rows.count == limit, let last = rows.last {
       rows += try all(
-        select + " AND e.hash = ? AND e.name > ? ORDER BY e.name", [parent, last.hash, last.name], decode)
+        Self.listed + " AND e.hash = ? AND e.name > ? ORDER BY e.name", [parent, last.hash, last.name], decode)
     }
     return rows
   }
@@ -104,7 +108,7 @@ extension StoreTransaction {
 
   package func insert(_ inode: InodeRow) throws {
     try run(
-      "INSERT INTO inodes (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+      Self.inodeInsertion,
       [
         inode.ino, inode.item, inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink,
         Int64(inode.uid), Int64(inode.gid), Int64(bitPattern: inode.rdev), inode.size, inode.atime.nanoseconds,

@@ -5,20 +5,21 @@ internal import SheafModel
 
 /// The one connection that changes the library file, and the groups in which it commits.
 ///
-/// A transaction of SQLite costs several times what its statements cost, so many changes share one: a *group*. Each change
-/// is a savepoint in it, and is recorded (``ChangeRecorder``) before its caller hears of it, so that it outlives this
-/// process as a commit does. Readers of this connection see it at once; others, after the commit.
+/// A transaction of SQLite costs several times what its statements cost, so many changes share one: a *group*. Each is
+/// recorded (``ChangeRecorder``) before its caller hears of it, so that it outlives this process as a commit does.
+/// Readers of this connection see it at once; others, after the commit.
 ///
 /// ```
 ///          change(_:_:), read(_:)            commit(), after 25 ms, sync, snapshot, a full record
 ///   none ─────────────────────────► open ────────────────────────────────────────────────────────► none
-///                                    ▲ │ SQLite rolls all back (disk full, I/O error)
+///                                    ▲ │ a change throws, the commit fails
 ///                          restore() │ ▼
 ///                                    lost: the record alone has it; nothing is read or changed until it is restored
 /// ```
 /// Rules:
-/// 1. A change is in its group as a whole or not at all: what throws is undone to its savepoint.
-/// 2. What is recorded is never given up: a group that SQLite loses is made again from the record.
+/// 1. A change is in its group as a whole or not at all: if it throws, the group is made again from the record, which has
+///    it not. (A savepoint would cost every change a copy of all pages that it touches.)
+/// 2. What is recorded is never given up: a group that SQLite loses is made again, too.
 /// 3. Where the disk is nearly full, or a change is large, it is committed at once instead: then its caller hears what fails.
 // Sendable: everything is touched only with `lock` held, but for constants.
 final class Writer: @unchecked Sendable {
@@ -97,13 +98,11 @@ final class Writer: @unchecked Sendable {
       let value: Value
       do {
         defer { connection.recorder = nil }
-        try execute("SAVEPOINT change")
         value = try body(StoreTransaction(connection))
         try Faults.pass(.commit(step))
-        try execute("RELEASE change")
       } catch {
         recorder.discard()
-        try undo()
+        try restore()
         throw error
       }
       if !recorder.seal() {
@@ -135,17 +134,6 @@ final class Writer: @unchecked Sendable {
     isOpen = false
     do { try Faults.pass(.committed(step)) } catch {}
     return value
-  }
-
-  /// Takes the running change out of its group.
-  private func undo() throws {
-    if connection.isInTransaction {
-      try execute("ROLLBACK TO change")
-      try execute("RELEASE change")
-    } else {
-      isLost = true
-      try restore()
-    }
   }
 
   /// Reads what is changed so far.
@@ -214,7 +202,7 @@ final class Writer: @unchecked Sendable {
     recorder?.reset()
   }
 
-  /// Makes a group anew that SQLite rolled back.
+  /// Makes the group anew from the record.
   private func restore() throws {
     if connection.isInTransaction { try execute("ROLLBACK") }
     isOpen = false
