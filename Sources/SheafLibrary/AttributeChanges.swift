@@ -62,15 +62,18 @@ extension Library {
       if let atime = change.atime { row.atime = atime.timestamp(time) }
       if let mtime = change.mtime { row.mtime = mtime.timestamp(time) }
       row.ctime = time
-      if row != inode.row, !inode.isOrphan {
-        try transaction(.setAttributes) { try $0.update(row) }
-      }
-      inode.row = row
+      try storeAttributes(row, of: inode)
       if change.mode != nil { identity.choseMode(ino) }
       if !inode.isOrphan { inode.hasNewAccessTime = false }
       tell(.attributes(ino), from: caller.door)
       return inode.attributes
     }
+  }
+
+  /// Stores a row that no cut would store, since its contents are as they were.
+  func storeAttributes(_ row: InodeRow, of inode: Inode) throws {
+    if !inode.isOrphan { try transaction(.setAttributes) { try $0.update(row) } }
+    inode.row = row
   }
 
   /// The rules of chmod(2), chown(2), truncate(2) and utimensat(2).

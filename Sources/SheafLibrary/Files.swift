@@ -44,7 +44,7 @@ extension Library {
         let wasEmpty = inode.size == 0
         try truncate(inode, to: 0, handle: nil, caller)
         // Nothing will be cut that would store the times along.
-        if wasEmpty, !inode.isOrphan { try transaction(.setAttributes) { try $0.update(inode.row) } }
+        if wasEmpty { try storeAttributes(inode.row, of: inode) }
       }
       return register(file)
     }
@@ -117,7 +117,7 @@ extension Library {
     {
       try spill(inode)
     }
-    guard store.reserve.space().available > Int64(unsavedBytes + count) + (1 << 20) else { throw SheafError(.noSpace) }
+    try requireRoom(for: Int64(unsavedBytes + count))
   }
 
   /// What close(2) promises: all that was written survives the end of this process.
@@ -217,7 +217,7 @@ extension Library {
       let within = min(range.lowerBound, inode.size)..<min(range.upperBound, inode.size)
       if case .punchHole = allocation {
       } else {
-        guard Int64(range.count) < store.reserve.space().available else { throw SheafError(.noSpace) }
+        try requireRoom(for: Int64(range.count))
       }
       try beginSession(inode, handle: handle, at: time)
       shareChunks(of: inode)
@@ -239,6 +239,8 @@ extension Library {
       inode.session?.hasWrites = true
       inode.row.mtime = time
       inode.row.ctime = time
+      // Room alone, or zeros where there were none to change.
+      if !(inode.working?.isChanged ?? false) { try storeAttributes(inode.row, of: inode) }
       tell(.contents(inode.ino), from: file.door)
     }
   }
@@ -296,6 +298,6 @@ extension Library {
   package func space() -> (total: Int64, free: Int64, available: Int64) {
     let space = store.reserve.space()
     let unsaved = Int64(locked { unsavedBytes })
-    return (space.total, max(0, space.free - unsaved), max(0, space.available - unsaved))
+    return (space.total, max(0, space.free - unsaved), max(0, store.availableBytes - unsaved))
   }
 }

@@ -178,12 +178,19 @@ package final class Library: @unchecked Sendable {
   func transaction<Value>(
     _ step: DurableStep, freesSpace: Bool = false, _ body: (StoreTransaction) throws -> Value
   ) throws -> Value {
-    if !freesSpace, !store.reserve.establish() { throw SheafError(.noSpace) }
+    if !freesSpace { try requireRoom(for: 0) }
     do {
       return try attempt(step, body)
     } catch let error as SheafError where error.kind == .noSpace && freesSpace {
-      try store.reserve.release()
+      try store.releaseRoom()
       return try attempt(step, body)
+    }
+  }
+
+  /// - Throws: `noSpace` where `bytes` more would use up what freeing space needs.
+  func requireRoom(for bytes: Int64) throws {
+    guard store.reserve.establish(), store.hasRoom(for: bytes) else {
+      throw SheafError(.noSpace, subject: location.path)
     }
   }
 

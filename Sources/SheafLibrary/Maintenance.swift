@@ -45,7 +45,7 @@ extension Library {
             try self.store.sync()
             try self.store.checkpoint()
             // The rest that came meanwhile is short; with nobody writing, the log starts anew.
-            if self.store.logBytes > Store.logLimit { try self.locked { try self.store.checkpoint() } }
+            if self.store.logBytes > self.store.logLimit { try self.locked { try self.store.checkpoint() } }
           }
           self.store.reserve.establish()
         }

@@ -95,6 +95,8 @@ extension Library {
         try transaction.update(heir)
         row.parent = heir.parent
         row.name = heir.name
+        let isProved = isProved(inode, entry.name)
+        whenCommitted { [self] in identity.named(inode.ino, by: caller.process, isProved: isProved) }
         if row.nlink == 1, try takeLinkedPlace(inode, &row, from: entry, caller, time, transaction) {
           return try transaction.update(row)
         }

@@ -13,7 +13,7 @@ package final class Reserve: Sendable {
   init(path: String) { self.path = path }
 
   /// Bytes to hold: a thirty-second of the disk, between 1 and 16 MiB.
-  private var size: Int64 {
+  var size: Int64 {
     var status = statvfs()
     guard
       statvfs(path, &status) == 0

@@ -21,7 +21,8 @@ package final class Store: Sendable {
   private let pool: DatabasePool
   /// Copies the log into the file without making the writer wait.
   private let checkpointer: DatabaseQueue
-  private let logDescriptor: Int32
+  /// Of the log, to sync it; -1 once the store is closed.
+  private let logDescriptor: Atomic<Int32>
   /// Transactions committed, and how many of them are known to be on the disk.
   private let committed = Atomic<Int>(0)
   private let durable = Mutex<Int>(0)
@@ -36,10 +37,16 @@ package final class Store: Sendable {
   /// Seconds to wait for another connection.
   private static let busySeconds = 5
 
-  /// Bytes of the log past which ``checkpoint()`` has something to do.
-  private static let checkpointThreshold: Int64 = 4 << 20
   /// Bytes of the log past which writers should be held off for a moment.
-  package static let logLimit: Int64 = 16 << 20
+  ///
+  /// What the reserve holds is enough to copy a log of that length into the file.
+  package let logLimit: Int64
+  /// Bytes of the log past which ``checkpoint()`` has something to do.
+  private var checkpointThreshold: Int64 { logLimit / 4 }
+  /// Bytes of the log that are not worth emptying it.
+  private static let shortLog: Int64 = 128 << 10
+  /// Bytes of the disk that are left alone beside the reserve.
+  private static let margin: Int64 = 1 << 20
 
   /// Opens or makes the library file at `path` and takes its lock at `lockPath`.
   ///
@@ -49,7 +56,27 @@ package final class Store: Sendable {
     try LibraryFolder.prepare(for: path)
     lock = try LibraryLock(path: lockPath, library: path)
     if try LibraryFolder.checkHeader(of: path) == .unmarked { try Self.refuseStranger(at: path) }
-    let (pool, checkpointer) = try Self.storeErrors {
+    reserve = Reserve(path: path + "-reserve")
+    logLimit = reserve.size
+    do throws(SheafError) {
+      (pool, checkpointer, writer) = try Self.connect(to: path, reserve)
+    } catch  where error.kind == .noSpace {
+      // SQLite makes its log anew: the reserve has room for that.
+      try reserve.release()
+      (pool, checkpointer, writer) = try Self.connect(to: path, reserve)
+    }
+    let descriptor = Glibc.open(path + "-wal", O_RDWR | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path + "-wal") }
+    logDescriptor = Atomic(descriptor)
+    try LibraryFolder.sync(containing: path)
+    reserve.establish()
+  }
+
+  /// Opens the file, making or migrating it, with connections for readers, for who copies the log, and for the writer.
+  private static func connect(
+    to path: String, _ reserve: Reserve
+  ) throws(SheafError) -> (DatabasePool, DatabaseQueue, Writer) {
+    try storeErrors(path) {
       let pool = try DatabasePool(path: path, configuration: Self.configuration)
       try Migrator.migrate(pool, path: path)
       var configuration = Configuration()
@@ -57,24 +84,16 @@ package final class Store: Sendable {
       configuration.prepareDatabase {
         try $0.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0")
       }
-      return (pool, try DatabaseQueue(path: path, configuration: configuration))
+      return (
+        pool, try DatabaseQueue(path: path, configuration: configuration),
+        try Writer(path: path, recordPath: path + recordSuffix, busySeconds: busySeconds, reserve: reserve)
+      )
     }
-    self.pool = pool
-    self.checkpointer = checkpointer
-    reserve = Reserve(path: path + "-reserve")
-    let reserve = reserve
-    writer = try Self.storeErrors {
-      try Writer(path: path, recordPath: path + Self.recordSuffix, busySeconds: Self.busySeconds, reserve: reserve)
-    }
-    logDescriptor = Glibc.open(path + "-wal", O_RDWR | O_CLOEXEC)
-    guard logDescriptor >= 0 else { throw SheafError(systemError: errno, subject: path + "-wal") }
-    try LibraryFolder.sync(containing: path)
-    reserve.establish()
   }
 
   /// Refuses a database of another program, which bears no mark as a new library's file does; it is only read.
   private static func refuseStranger(at path: String) throws(SheafError) {
-    try storeErrors {
+    try storeErrors(path) {
       var configuration = Configuration()
       configuration.readonly = true
       let database = try DatabaseQueue(path: path, configuration: configuration)
@@ -87,7 +106,12 @@ package final class Store: Sendable {
     }
   }
 
-  deinit { Glibc.close(logDescriptor) }
+  deinit { closeLog() }
+
+  private func closeLog() {
+    let descriptor = logDescriptor.exchange(-1, ordering: .relaxed)
+    if descriptor >= 0 { Glibc.close(descriptor) }
+  }
 
   // NORMAL: the log is synced before a checkpoint and by sync(), not at each commit; rule 3 needs no more.
   // FAST: freeing a chunk must not write its pages once more, which a full disk has no room for.
@@ -123,19 +147,19 @@ package final class Store: Sendable {
   /// Calls must not nest. See ``sync()`` for power loss.
   package func write<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value
   {
-    let value = try Self.storeErrors { try writer.change(step, body) }
+    let value = try Self.storeErrors(path) { try writer.change(step, body) }
     committed.add(1, ordering: .releasing)
     return value
   }
 
   /// Runs `body` on the writer's connection, which sees every change; it must only read.
   package func read<Value>(_ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value {
-    try Self.storeErrors { try writer.read(body) }
+    try Self.storeErrors(path) { try writer.read(body) }
   }
 
   /// Runs `body` on one moment's state while writing goes on; it must only read.
   package func snapshot<Value>(_ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value {
-    try Self.storeErrors {
+    try Self.storeErrors(path) {
       try writer.commit()
       return try pool.read { database in
         let connection = Connection(borrowing: database.sqliteConnection!)
@@ -155,8 +179,10 @@ package final class Store: Sendable {
       try Faults.pass(.logSync)
       // What others committed meanwhile goes along, so that waiting threads share one sync.
       let reached = committed.load(ordering: .acquiring)
-      try Self.storeErrors { try writer.commit() }
-      guard fdatasync(logDescriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
+      try Self.storeErrors(path) { try writer.commit() }
+      guard fdatasync(logDescriptor.load(ordering: .relaxed)) == 0 else {
+        throw SheafError(systemError: errno, subject: path)
+      }
       done = reached
     }
   }
@@ -167,7 +193,7 @@ package final class Store: Sendable {
   /// Bytes of the log's file; it is used anew from its start once all of it is copied.
   package var logBytes: Int64 {
     var status = stat()
-    return fstat(logDescriptor, &status) == 0 ? Int64(status.st_size) : 0
+    return fstat(logDescriptor.load(ordering: .relaxed), &status) == 0 ? Int64(status.st_size) : 0
   }
 
   /// Copies what the log holds into the file as far as readers allow (SQLite's passive checkpoint), where it is long.
@@ -176,17 +202,17 @@ package final class Store: Sendable {
   /// for a moment, which leaves none.
   package func checkpoint() throws(SheafError) {
     let target = committed.load(ordering: .acquiring)
-    guard logBytes > Self.checkpointThreshold, checkpointed.load(ordering: .relaxed) < target else { return }
+    guard logBytes > checkpointThreshold, checkpointed.load(ordering: .relaxed) < target else { return }
     try Faults.pass(.checkpoint)
     guard try copyLog() else { return }
-    if logBytes > Self.logLimit { _ = try Self.storeErrors { try writer.alone { _ in try copyLog() } } }
+    if logBytes > logLimit { _ = try Self.storeErrors(path) { try writer.alone { _ in try copyLog() } } }
     checkpointed.store(target, ordering: .relaxed)
   }
 
   /// A passive checkpoint; false where another one is running, which does the work.
   @discardableResult
   private func copyLog() throws(SheafError) -> Bool {
-    try Self.storeErrors {
+    try Self.storeErrors(path) {
       try checkpointer.writeWithoutTransaction { database in
         do {
           _ = try database.checkpoint(.passive)
@@ -201,13 +227,14 @@ package final class Store: Sendable {
   /// Makes everything durable, leaves one file without a log, closes the connections and lets go of the lock.
   package func close() throws(SheafError) {
     try sync()
-    try Self.storeErrors {
+    try Self.storeErrors(path) {
       try checkpointer.close()
       try writer.alone { try? $0.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
       writer.close()
       try pool.close()
       unlink(path + Self.recordSuffix)
     }
+    closeLog()
     lock.release()
   }
 
@@ -215,7 +242,7 @@ package final class Store: Sendable {
 
   /// What SQLite's `integrity_check` finds; empty for a sound file.
   package func integrityProblems() throws(SheafError) -> [String] {
-    try Self.storeErrors {
+    try Self.storeErrors(path) {
       try writer.commit()
       return try checkpointer.writeWithoutTransaction { try String.fetchAll($0, sql: "PRAGMA integrity_check(20)") }
     }.filter { $0 != "ok" }.map { "SQLite: \($0)" }
@@ -227,22 +254,56 @@ package final class Store: Sendable {
   /// Gives free pages back to the disk, some at a time.
   package func shrink() throws(SheafError) {
     try Faults.pass(.shrink)
+    if !hasRoom(for: Int64(Self.shrinkPages) * 2 * 4096) { try releaseRoom() }
     while try shrinkSome() {
       try copyLog()
     }
-    try Self.storeErrors {
-      try writer.alone { connection in
-        // Emptied only where no reader is in the way: writers would wait for it as long as this does.
-        try? connection.execute("PRAGMA busy_timeout = 0")
-        try? connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        try connection.execute("PRAGMA busy_timeout = \(Self.busySeconds * 1000)")
-      }
+    emptyLog()
+  }
+
+  /// Copies all of the log into the file and gives its room back to the disk, as far as that works.
+  private func emptyLog() {
+    try? writer.alone { connection in
+      // Only where no reader is in the way: writers would wait for it as long as this does.
+      try? connection.execute("PRAGMA busy_timeout = 0")
+      try? connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+      try connection.execute("PRAGMA busy_timeout = \(Self.busySeconds * 1000)")
     }
+  }
+
+  // MARK: - A disk that fills up
+
+  /// Bytes of the log that one transaction writes at most, a little more than what a document keeps unsaved.
+  private static let largestTransaction: Int64 = 16 << 20
+
+  /// Bytes that can be stored yet: what a transaction writes takes room in the log first and then in the file.
+  package var availableBytes: Int64 {
+    let free = max(0, reserve.space().available - logBytes - Self.margin)
+    return free - min(free / 2, Self.largestTransaction)
+  }
+
+  /// Whether `bytes` more can be stored, and copied from the log into the file; makes room by emptying the log.
+  ///
+  /// What is refused for lack of it is refused before anything is written. So the log can always be copied, and its room
+  /// be had back.
+  package func hasRoom(for bytes: Int64) -> Bool {
+    // Looked at lately, and far from full.
+    if bytes < Writer.roomForGroups / 2, writer.hasRoomForGroup { return true }
+    if availableBytes >= bytes { return true }
+    guard logBytes > Self.shortLog else { return false }
+    emptyLog()
+    return availableBytes >= bytes
+  }
+
+  /// Gives up the reserve and empties the log, for an operation that frees space.
+  package func releaseRoom() throws(SheafError) {
+    try reserve.release()
+    emptyLog()
   }
 
   /// Gives some free pages back; says whether there may be more.
   private func shrinkSome() throws(SheafError) -> Bool {
-    try Self.storeErrors {
+    try Self.storeErrors(path) {
       try writer.alone { connection in
         func number(_ sql: String) throws -> Int { try StoreTransaction(connection).first(sql, []) { $0[0] } ?? 0 }
         guard try number("PRAGMA freelist_count") > 0 else { return false }
@@ -259,7 +320,7 @@ package final class Store: Sendable {
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: destination) }
     Glibc.close(descriptor)
     do throws(SheafError) {
-      try Self.storeErrors {
+      try Self.storeErrors(path) {
         var configuration = Configuration()
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         let copy = try DatabaseQueue(path: destination, configuration: configuration)
@@ -288,21 +349,21 @@ package final class Store: Sendable {
   }
 
   /// Turns SQLite's errors into ``SheafError``.
-  private static func storeErrors<Value>(_ body: () throws -> Value) throws(SheafError) -> Value {
+  private static func storeErrors<Value>(_ path: String, _ body: () throws -> Value) throws(SheafError) -> Value {
     do {
       return try body()
     } catch let error as SheafError {
       throw error
     } catch let error as SQLiteError {
-      throw storeError(error.code, error.description)
+      throw storeError(path, error.code, error.description)
     } catch let error as DatabaseError {
-      throw storeError(error.resultCode.rawValue, error.message)
+      throw storeError(path, error.resultCode.rawValue, error.message)
     } catch {
-      throw SheafError(.inputOutput, subject: "the library", reason: "\(error)")
+      throw SheafError(.inputOutput, subject: path, reason: "\(error)")
     }
   }
 
-  private static func storeError(_ code: Int32, _ message: String?) -> SheafError {
+  private static func storeError(_ path: String, _ code: Int32, _ message: String?) -> SheafError {
     let kind: SheafError.Kind =
       switch code {
       case SQLITE_FULL: .noSpace
@@ -310,6 +371,6 @@ package final class Store: Sendable {
       case SQLITE_READONLY: .readOnly
       default: .inputOutput
       }
-    return SheafError(kind, subject: "the library", reason: kind == .noSpace ? nil : message)
+    return SheafError(kind, subject: path, reason: kind == .noSpace ? nil : message)
   }
 }

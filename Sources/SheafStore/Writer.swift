@@ -33,12 +33,14 @@ final class Writer: @unchecked Sendable {
   private var isLost = false
   /// Whether the changes of the open group are recorded.
   private var records = false
+  /// Whether a group is open that began with that much room.
+  private let isRoomy = Atomic(false)
   /// The number of the last recorded change that is committed.
   private var committed: Int64
 
   /// Bytes that the disk must have left for changes to be recorded rather than committed at once: more than a group can
   /// make the log grow by.
-  private static let roomForGroups: Int64 = 128 << 20
+  static let roomForGroups: Int64 = 128 << 20
 
   /// Opens the library file, does again what the record of a killed process holds, and begins a record of its own.
   init(path: String, recordPath: String, busySeconds: Int, reserve: Reserve) throws {
@@ -128,10 +130,10 @@ final class Writer: @unchecked Sendable {
       try execute("COMMIT")
     } catch {
       if connection.isInTransaction { try execute("ROLLBACK") }
-      isOpen = false
+      closeGroup()
       throw error
     }
-    isOpen = false
+    closeGroup()
     do { try Faults.pass(.committed(step)) } catch {}
     return value
   }
@@ -167,7 +169,9 @@ final class Writer: @unchecked Sendable {
     // Nobody else writes, so that a reading transaction can always become a writing one.
     try execute("BEGIN")
     isOpen = true
-    records = recorder != nil && reserve.space().available > Self.roomForGroups
+    let isRoomy = reserve.space().available > Self.roomForGroups
+    self.isRoomy.store(isRoomy, ordering: .relaxed)
+    records = recorder != nil && isRoomy
     schedule.wake()
   }
 
@@ -193,11 +197,11 @@ final class Writer: @unchecked Sendable {
       try execute("COMMIT")
     } catch {
       if connection.isInTransaction { try? execute("ROLLBACK") }
-      isOpen = false
+      closeGroup()
       isLost = true
       throw error
     }
-    isOpen = false
+    closeGroup()
     committed = recorder?.number ?? committed
     recorder?.reset()
   }
@@ -205,7 +209,7 @@ final class Writer: @unchecked Sendable {
   /// Makes the group anew from the record.
   private func restore() throws {
     if connection.isInTransaction { try execute("ROLLBACK") }
-    isOpen = false
+    closeGroup()
     isLost = true
     try execute("BEGIN")
     try Self.run(recorder?.pending(after: committed) ?? [], on: connection)
@@ -213,6 +217,14 @@ final class Writer: @unchecked Sendable {
     isLost = false
     schedule.wake()
   }
+
+  private func closeGroup() {
+    isOpen = false
+    isRoomy.store(false, ordering: .relaxed)
+  }
+
+  /// Whether a group is open that began a moment ago with more room than ``roomForGroups``; asked without the lock.
+  var hasRoomForGroup: Bool { isRoomy.load(ordering: .relaxed) }
 
   private func execute(_ sql: String) throws {
     try connection.run(connection.statement(sql), []) { _ in true }

@@ -64,7 +64,13 @@ import Testing
     try run(point, "full", counts: [1])
   }
 
-  @Test(arguments: points)
+  /// Points that opening a library, or `compact`, can pass.
+  static let recoveringPoints = points.filter { point in
+    ["accounts", "endSession", "settle", "times", "thin", "sweep", "log.sync", "checkpoint", "reserve", "shrink"]
+      .contains { point.hasPrefix($0) }
+  }
+
+  @Test(arguments: recoveringPoints)
   func theProcessDiesAgainWhileItRecovers(_ point: String) throws {
     try withTemporaryFolder { records in
       let library = try MountedLibrary()
@@ -85,7 +91,7 @@ import Testing
       #expect(write(file, " and not", 8) == 8)
       // Chunks of a working copy that spilled, which no version will have.
       let spilled = open("\(folder)/spilled", O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-      for number in 0..<4200 { #expect(pwrite(spilled, "x", 1, number * 10) == 1) }
+      for number in 0..<4200 { #expect(pwrite(spilled, "y", 1, number * 10) == 1) }
       try library.killServer()
       close(file)
       close(spilled)

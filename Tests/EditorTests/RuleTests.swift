@@ -161,6 +161,14 @@ import Testing
     #expect(try desk.check() == [])
   }
 
+  @Test func aFileThatLostItsFirstNameToAnotherProgramIsNobodysOwn() throws {
+    try maker.make("doc", "kept")
+    try maker.link("doc", "doc.bak")
+    try editor.unlink("doc")
+    try maker.unlink("doc.bak")
+    #expect(try editor.deleted == ["Documents/doc.bak"])
+  }
+
   @Test func aFileThatAnotherProgramWritesLeavesATrace() throws {
     try maker.make("doc.tmp", "")
     let handle = try editor.open("doc.tmp", O_WRONLY)

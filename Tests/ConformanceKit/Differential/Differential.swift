@@ -16,6 +16,8 @@ public final class Differential {
   private var step = 0
   /// Marks that documents had when their names went, by place in the oracle.
   private var departed: [Place: [Marks]] = [:]
+  /// Files that departed and live on under another name, by inode in the oracle: where from, and with which mode.
+  private var movedAway: [UInt64: [(place: Place, mode: UInt32)]] = [:]
   /// Names that files were linked to, by inode in the oracle: unlinking the first name can make it a departed document.
   private var linked: [UInt64: Path] = [:]
   /// How often each allowed deviation was seen.
@@ -103,6 +105,7 @@ public final class Differential {
       case .rename(let from, let to, _):
         (source, target) = (try oracle.marks(from), try oracle.marks(to))
         (sourcePlace, targetPlace) = (oracle.place(from), oracle.place(to))
+        sourceInode = try? oracle.system.lstat(from).inode
       case .unlink(let path):
         source = try oracle.marks(path)
         sourceInode = try? oracle.system.lstat(path).inode
@@ -138,6 +141,9 @@ public final class Differential {
     case .rename(_, let to, _):
       guard let source = before.source, before.sourcePlace != before.targetPlace else { return }
       depart(before.sourcePlace, source)
+      if let inode = before.sourceInode, let place = before.sourcePlace {
+        movedAway[inode, default: []].append((place, source.mode))
+      }
       var allowed: [(Marks, AllowedDeviation)] = []
       if let target = before.target {
         allowed += variants(source, target, .replacementKeepsMode, .replacementKeepsAttributes)
@@ -165,6 +171,11 @@ public final class Differential {
     case .link(_, let path):
       if let inode = try? oracle.system.lstat(path).inode { linked[inode] = path }
       try settleLink(path)
+    case .setxattr(let path, _, _, _, _), .removexattr(let path, _):
+      // What is set on a document that moved away comes back with it.
+      guard let inode = try? oracle.system.stat(path).inode, let places = movedAway[inode] else { return }
+      let attributes = try oracle.attributes(path)
+      for (place, mode) in places { depart(place, Marks(mode: mode, attributes: attributes)) }
     default: break
     }
   }
