@@ -72,7 +72,7 @@ extension Library {
 
   /// Stores a row that no cut would store, since its contents are as they were.
   func storeAttributes(_ row: InodeRow, of inode: Inode) throws {
-    if !inode.isOrphan { try transaction(.setAttributes) { try $0.update(row) } }
+    if !inode.isOrphan { try transaction(.setAttributes) { try $0.update(row, keepsItem: true) } }
     inode.row = row
   }
 
@@ -233,7 +233,7 @@ extension Library {
       }
       var row = inode.row
       row.ctime = time
-      try transaction.update(row)
+      try transaction.update(row, keepsItem: true)
       whenCommitted {
         inode.row.ctime = time
         inode.hasNoXattrs = false

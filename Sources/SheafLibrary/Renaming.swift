@@ -124,7 +124,7 @@ extension Library {
       } else {
         try logRename(inode, source, to: entry, caller, time, transaction)
       }
-      try transaction.update(row)
+      try transaction.update(row, keepsItem: heir == nil)
       let final = row
       whenCommitted { [self] in
         inode.row = final

@@ -67,7 +67,7 @@ extension Library {
     }
     try transaction(.save) { transaction in
       var content = try working.flushed(into: self)
-      let released = content.released
+      let (released, parted) = (content.released, content.parted)
       var stored = try content.stored(in: self)
       if session.number == nil, !isFirst, stored != session.baseContent,
         // What is damaged in the old contents must not keep the new ones from being stored.
@@ -110,8 +110,8 @@ extension Library {
         version.isOpen = false
         if ends, number != nil { try logSave(version, of: changed, inode: row, transaction) }
       }
-      try transaction.update(row)
-      let own = try freeReplaced(released, session, inode, transaction)
+      try transaction.update(row, keepsItem: true)
+      let own = try freeReplaced(released, session, sparing: parted, inode, transaction)
       whenCommitted { [self, storedNow, item] in
         inode.row.content = stored
         inode.row.size = row.size
@@ -123,6 +123,7 @@ extension Library {
         inode.session?.cause = cause
         inode.session?.dirtySince = nil
         inode.session?.hasWrites = false
+        disown(parted, inode)
         inode.session?.ownChunks.subtract(own)
         inode.session?.ownChunks.formUnion(storedNow)
         for chunk in own { chunkOwners[chunk] = nil }
@@ -165,14 +166,21 @@ extension Library {
 
   /// Frees chunks that this session's version held alone until this cut replaced them.
   private func freeReplaced(
-    _ released: [Int64], _ session: EditingSession, _ inode: Inode, _ transaction: StoreTransaction
+    _ released: [Int64], _ session: EditingSession, sparing parted: Set<Int64>, _ inode: Inode,
+    _ transaction: StoreTransaction
   ) throws -> Set<Int64> {
-    let own = Set(released).intersection(session.ownChunks).filter { chunkOwners[$0] == inode.ino }
+    let own = Set(released).intersection(session.ownChunks).subtracting(parted)
+      .filter { chunkOwners[$0] == inode.ino }
     for chunk in own {
       try transaction.deleteChunk(chunk)
       chunks.remove(chunk)
     }
     return own
+  }
+
+  /// Has `chunks` outlive later cuts of `inode`: a part of them is in use elsewhere in it.
+  private func disown(_ chunks: Set<Int64>, _ inode: Inode) {
+    for chunk in chunks where inode.session?.ownChunks.remove(chunk) != nil { chunkOwners[chunk] = nil }
   }
 
   /// Has the chunks of `inode` outlive later cuts: something else refers to them now, or to parts of them.
@@ -208,6 +216,7 @@ extension Library {
       let content = try working.flushed(into: self)
       whenCommitted { [self, storedNow] in
         unsavedBytes -= inode.working?.dirty.count ?? 0
+        disown(content.parted, inode)
         inode.working?.adopt(content)
         guard inode.session != nil else { return }
         inode.session?.ownChunks.formUnion(storedNow)

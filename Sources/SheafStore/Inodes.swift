@@ -118,15 +118,18 @@ extension StoreTransaction {
   }
 
   /// Writes every column but `rdev` and `target`, which never change.
-  package func update(_ inode: InodeRow) throws {
+  ///
+  /// - Parameter keepsItem: that the item is the same, which spares its index a change.
+  package func update(_ inode: InodeRow, keepsItem: Bool = false) throws {
+    if !keepsItem { try run("UPDATE inodes SET item = ? WHERE ino = ?", [inode.item, inode.ino]) }
     try run(
       """
-      UPDATE inodes SET item = ?, owner = ?, parent = ?, name = ?, mode = ?, nlink = ?, uid = ?, gid = ?, size = ?,
-        atime = ?, mtime = ?, ctime = ?, content = ? WHERE ino = ?
+      UPDATE inodes SET owner = ?, parent = ?, name = ?, mode = ?, nlink = ?, uid = ?, gid = ?, size = ?, atime = ?,
+        mtime = ?, ctime = ?, content = ? WHERE ino = ?
       """,
       [
-        inode.item, inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink, Int64(inode.uid),
-        Int64(inode.gid), inode.size, inode.atime.nanoseconds, inode.mtime.nanoseconds, inode.ctime.nanoseconds,
+        inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink, Int64(inode.uid), Int64(inode.gid),
+        inode.size, inode.atime.nanoseconds, inode.mtime.nanoseconds, inode.ctime.nanoseconds,
         inode.content.map(\.encoded), inode.ino,
       ])
   }

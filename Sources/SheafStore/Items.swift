@@ -80,7 +80,25 @@ extension UUID {
   package var bytes: [UInt8] { withUnsafeBytes(of: uuid) { Array($0) } }
 
   /// The text of `user.sheaf.id`: lower case.
-  package var text: String { uuidString.lowercased() }
+  package var text: String {
+    // By hand: every file that is made costs one.
+    String(unsafeUninitializedCapacity: 36) { buffer in
+      var place = 0
+      withUnsafeBytes(of: uuid) { bytes in
+        for (index, byte) in bytes.enumerated() {
+          if [4, 6, 8, 10].contains(index) {
+            buffer[place] = UInt8(ascii: "-")
+            place += 1
+          }
+          for digit in [byte >> 4, byte & 15] {
+            buffer[place] = digit < 10 ? 48 + digit : 87 + digit
+            place += 1
+          }
+        }
+      }
+      return place
+    }
+  }
 }
 
 /// Bytes of the system's generator, many fetched at once: getentropy(3) costs more than all else of a UUID.
