@@ -13,7 +13,8 @@ let testable = settings + [.unsafeFlags(["-enable-testing"], .when(configuration
 let package = Package(
   name: "sheaf",
   products: [
-    .executable(name: "sheaf", targets: ["sheaf"])
+    .executable(name: "sheaf", targets: ["sheaf"]),
+    .executable(name: "sheaf-sidecar", targets: ["sheaf-sidecar"]),
   ],
   dependencies: [
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -24,6 +25,10 @@ let package = Package(
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.26.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.86.0"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.3.0"),
+    .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
+    .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
+    .package(url: "https://github.com/apple/swift-system", from: "1.6.0"),
   ],
   targets: [
     .target(
@@ -71,7 +76,8 @@ let package = Package(
     .target(
       name: "SheafService",
       dependencies: [
-        "SheafModel", "SheafLibrary", .product(name: "Hummingbird", package: "hummingbird"),
+        "SheafModel", "SheafLibrary", .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -92,10 +98,38 @@ let package = Package(
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ],
       swiftSettings: testable),
+    .target(
+      name: "SheafSidecar",
+      dependencies: [
+        "SheafModel", "SheafClient", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"), .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "Subprocess", package: "swift-subprocess"),
+        .product(name: "SystemPackage", package: "swift-system"), .product(name: "TOMLKit", package: "TOMLKit"),
+      ], swiftSettings: testable),
+    .executableTarget(
+      name: "sheaf-sidecar",
+      dependencies: [
+        "SheafModel", "SheafSidecar", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+      ], swiftSettings: settings),
     .testTarget(name: "ArchitectureTests", swiftSettings: settings),
     .testTarget(
       name: "SheafServiceTests", dependencies: ["SheafModel", "SheafLibrary", "SheafService", "SheafClient"],
       swiftSettings: settings),
+    .testTarget(
+      name: "SidecarTests",
+      dependencies: [
+        "ConformanceKit", "MountKit", "SheafClient", "SheafLibrary", "SheafModel", "SheafService", "SheafSidecar",
+        "sheaf",
+        "sheaf-sidecar",
+        .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ], exclude: ["receiver"], swiftSettings: settings),
     .testTarget(
       name: "CommandTests", dependencies: ["sheaf", "SheafModel", "SheafLibrary"], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),

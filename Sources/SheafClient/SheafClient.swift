@@ -12,13 +12,14 @@ package import SheafModel
 /// await client.shutdown()
 /// ```
 package final class SheafClient: Sendable {
-  private let transport: Transport
+  let transport: Transport
 
   /// - Parameters:
   ///   - socket: Path of the socket.
   ///   - library: The library's name for errors.
-  package init(socket: String, library: String) throws(SheafError) {
-    transport = Transport(socket: try SocketPath(socket), library: library)
+  ///   - keepsConnections: Whether a connection serves several requests; a process that ends waits for those who do.
+  package init(socket: String, library: String, keepsConnections: Bool = true) throws(SheafError) {
+    transport = Transport(socket: try SocketPath(socket), library: library, keepsConnections: keepsConnections)
   }
 
   /// Closes the connections; the client must not be used any more.

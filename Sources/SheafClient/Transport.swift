@@ -13,10 +13,12 @@ final class Transport: Sendable {
   private let client: HTTPClient
   private let socket: SocketPath
   private let library: String
+  private let keepsConnections: Bool
 
   /// - Parameter library: The library's name for errors.
-  init(socket: SocketPath, library: String) {
+  init(socket: SocketPath, library: String, keepsConnections: Bool) {
     self.socket = socket
+    self.keepsConnections = keepsConnections
     self.library = library
     var configuration = HTTPClient.Configuration()
     configuration.timeout.connect = .seconds(5)
@@ -57,12 +59,21 @@ final class Transport: Sendable {
     try JSONDecoder().decode(Value.self, from: Data(buffer.readableBytesView))
   }
 
+  /// Sends a request whose answer goes on until one of the two ends it, and gives its body.
+  ///
+  /// The connection serves nothing else, and is closed in the end.
+  func open(_ resource: String, query: String) async throws -> HTTPClientResponse.Body {
+    try await send(.get, resource, query: query, body: nil, within: nil, isLast: true).body
+  }
+
   private func send(
-    _ method: Method, _ resource: String, query: String, body: (any Encodable & Sendable)?, within limit: TimeAmount?
+    _ method: Method, _ resource: String, query: String, body: (any Encodable & Sendable)?, within limit: TimeAmount?,
+    isLast: Bool = false
   ) async throws -> HTTPClientResponse {
     let host = PercentCoding.encode(socket.address.utf8).replacing("/", with: "%2F")
     var request = HTTPClientRequest(url: "http+unix://\(host)\(resource)\(query.isEmpty ? "" : "?" + query)")
     request.method = .init(rawValue: method.rawValue)
+    if isLast || !keepsConnections { request.headers.add(name: "connection", value: "close") }
     if let body {
       request.headers.add(name: "content-type", value: "application/json")
       request.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(body)))
@@ -80,7 +91,7 @@ final class Transport: Sendable {
   }
 
   /// Runs `body`, turning a failure of the connection into an error that a person can use.
-  private func described<Value>(_ body: () async throws -> Value) async throws -> Value {
+  func described<Value>(_ body: () async throws -> Value) async throws -> Value {
     do {
       return try await body()
     } catch let error as SheafError {

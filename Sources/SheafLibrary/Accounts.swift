@@ -5,7 +5,7 @@ import SheafStore
 /// Accounts: who owns the documents.
 extension Library {
   package func accounts() throws -> [Account] {
-    locked { accountRows.map { Account(handle: $0.handle, name: $0.name) } }
+    locked { accountRows.filter { $0.removed == nil }.map { Account(handle: $0.handle, name: $0.name) } }
   }
 
   /// Makes an account with an empty `Documents`.
@@ -20,7 +20,7 @@ extension Library {
   package func addAccount(_ handle: AccountHandle, name: String?, uid: UInt32, gid: UInt32) throws -> Account {
     try locked {
       let subject = "account \(handle)"
-      guard !accountRows.contains(where: { $0.handle == handle }) else {
+      guard !accountRows.contains(where: { $0.handle == handle && $0.removed == nil }) else {
         throw SheafError(.exists, subject: subject, reason: "is there already")
       }
       let shown = name.flatMap { $0.isEmpty ? nil : $0 } ?? handle.description
@@ -29,10 +29,11 @@ extension Library {
           .invalid, subject: subject, reason: "its display name has control characters or is too long",
           advice: "give at most 200 printable characters")
       }
+      if let former = accountRows.first(where: { $0.handle == handle }) { return try revive(former, name: shown) }
       let time = clock()
       let id = (accountRows.map(\.id).max() ?? 0) + 1
       let row = AccountRow(id: id, handle: handle, name: shown, documents: newInodeNumber())
-      let item = newItem(.folder, owner: id, time: time)
+      let item = newItem(.folder, owner: id, creator: id, time: time)
       var root = InodeRow(
         ino: row.documents, item: item.id, owner: id, parent: 0, name: [], mode: S_IFDIR | 0o755, nlink: 2, uid: uid,
         gid: gid, time: time)
@@ -47,21 +48,30 @@ extension Library {
     }
   }
 
-  /// Removes an account that owns nothing any more.
+  /// Removes an account that owns nothing any more, from all shares too; history goes on naming it as author.
   ///
-  /// - Throws: `notFound`; `notEmpty` while documents, deleted ones or events tell of it.
+  /// - Throws: `notFound`; `notEmpty` while it has documents or deleted ones.
   package func removeAccount(_ handle: AccountHandle) throws {
     try locked {
       let account = try self.account(handle)
-      guard try !read({ try $0.isInUse(account) }) else {
+      guard try !read({ try $0.ownsDocuments(account) }) else {
         throw SheafError(
-          .notEmpty, subject: "account \(handle)", reason: "owns documents, deleted documents or history",
+          .notEmpty, subject: "account \(handle)", reason: "owns documents or deleted documents",
           advice: "delete them and `sheaf purge` what was deleted first")
       }
       let root = try inode(account.documents)
+      if let item = root.row.item, let share = shares.active(item) {
+        try transaction(.share) { try stop(share, root, actor: account.id, $0) }
+      }
+      for share in shares.joined(by: account.id) { try leave(share, account.id, .api(account.id)) }
+      if try read({ try $0.isNamed(account) }) { return try retire(account) }
       try transaction(.accounts, freesSpace: true) { transaction in
         try detach(root, transaction)
-        if let item = root.row.item { try transaction.deleteItem(item) }
+        if let item = root.row.item {
+          try removeShare(of: item, transaction)
+          try transaction.deleteItem(item)
+        }
+        try transaction.deleteWebhooks(of: account.id)
         try transaction.deleteAccount(account.id)
         whenCommitted { [self] in
           accountRows.removeAll { $0.id == account.id }
@@ -71,9 +81,46 @@ extension Library {
     }
   }
 
+  /// Keeps the name of a removed account for the history that tells of it.
+  private func retire(_ account: AccountRow) throws {
+    var retired = account
+    retired.removed = clock()
+    let final = retired
+    try transaction(.accounts, freesSpace: true) { transaction in
+      try transaction.update(final)
+      try transaction.deleteWebhooks(of: account.id)
+      for share in shares.all where share.owner != account.id && share.participants[account.id] != nil {
+        var share = share
+        share.participants[account.id] = nil
+        try transaction.deleteOneTimeLinks(of: share.row.item, by: account.id)
+        try store(share, transaction)
+      }
+      replace(final)
+    }
+  }
+
+  /// Gives a removed account back, as empty as it was left.
+  private func revive(_ former: AccountRow, name: String) throws -> Account {
+    var revived = former
+    revived.removed = nil
+    revived.name = name
+    let final = revived
+    try transaction(.accounts) { transaction in
+      try transaction.update(final)
+      replace(final)
+    }
+    return Account(handle: former.handle, name: name)
+  }
+
+  private func replace(_ account: AccountRow) {
+    whenCommitted { [self] in
+      if let index = accountRows.firstIndex(where: { $0.id == account.id }) { accountRows[index] = account }
+    }
+  }
+
   /// - Throws: `notFound` that names the handle.
   func account(_ handle: AccountHandle) throws -> AccountRow {
-    guard let account = accountRows.first(where: { $0.handle == handle }) else {
+    guard let account = accountRows.first(where: { $0.handle == handle && $0.removed == nil }) else {
       throw SheafError(
         .notFound, subject: "account \(handle)", reason: "is not in this library",
         advice: "`sheaf account list` shows those that are")
@@ -87,6 +134,19 @@ extension Library {
     }
     return row.handle
   }
+
+  /// The name by which people see an account.
+  func name(_ account: Int64) throws -> String {
+    guard let row = accountRows.first(where: { $0.id == account }) else {
+      throw SheafError(.corrupt, subject: "account \(account)", reason: "is missing", advice: "run sheaf check")
+    }
+    return row.name
+  }
+
+  /// The account of a handle as ``Caller/account`` has it.
+  ///
+  /// - Throws: `notFound` that names the handle.
+  package func number(of handle: AccountHandle) throws -> Int64 { try locked { try account(handle).id } }
 
   /// The inode of an account's `Documents`.
   package func documents(of handle: AccountHandle) throws -> Int64 { try locked { try account(handle).documents } }

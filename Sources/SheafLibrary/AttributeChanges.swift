@@ -46,11 +46,13 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       let time = clock()
+      let change = try fit(change, to: inode, caller)
       try permitChange(of: inode, change, handle: handle, caller)
       if let size = change.size {
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
         try truncate(inode, to: size, handle: handle, caller)
-        if inode.writerCount == 0 { try endSession(inode) }
+        let draft = inode.draft(of: caller.account)
+        if draft.writerCount == 0 { try endSession(inode, draft) }
       }
       var row = inode.row
       if let mode = change.mode { row.mode = row.mode & S_IFMT | mode & 0o7777 }
@@ -66,8 +68,24 @@ extension Library {
       if change.mode != nil { identity.choseMode(ino) }
       if !inode.isOrphan { inode.hasNewAccessTime = false }
       tell(.attributes(ino), from: caller.door)
-      return inode.attributes
+      return try attributes(inode, caller)
     }
+  }
+
+  /// A change as it may be made where another user than the file's own is shown: to that user alone, and without set-id
+  /// bits on what another account shares.
+  ///
+  /// - Throws: `accessDenied` for readers; `notPermitted` for another owner or group.
+  private func fit(_ change: AttributeChange, to inode: Inode, _ caller: Caller) throws -> AttributeChange {
+    guard isForeign(inode, caller) || caller.user?.ownsAll ?? false else { return change }
+    try allow(.write, inode, caller)
+    var change = change
+    guard change.uid == nil || change.uid == caller.user?.uid, change.gid == nil || change.gid == caller.user?.gid
+    else { throw SheafError(.notPermitted) }
+    change.uid = nil
+    change.gid = nil
+    if isForeign(inode, caller) { change.mode = change.mode.map { ($0 & 0o1777) | (inode.row.mode & 0o6000 & $0) } }
+    return change
   }
 
   /// Stores a row that no cut would store, since its contents are as they were.
@@ -79,7 +97,7 @@ extension Library {
   /// The rules of chmod(2), chown(2), truncate(2) and utimensat(2).
   private func permitChange(of inode: Inode, _ change: AttributeChange, handle: UInt64?, _ caller: Caller) throws {
     guard caller.uid != 0 else { return }
-    let isOwner = caller.uid == inode.row.uid
+    let isOwner = caller.uid == shownUser(of: inode, caller).uid
     if let mode = change.mode, !isOwner {
       // The kernel takes set-id bits from a file that someone who may write it writes.
       let lost = inode.row.mode & 0o7777 & ~(mode & 0o7777)
@@ -138,6 +156,9 @@ extension Library {
 
   /// The rules of xattr(7): `user.` goes by the permission bits, `trusted.` is root's.
   private func permitXattr(_ name: [UInt8], of inode: Inode, _ caller: Caller, writes: Bool) throws {
+    // Of what others share, the user's own ones alone can be changed, and setting a computed one changes nothing.
+    if isForeign(inode, caller), writes, !Self.isUserAttribute(name) { throw SheafError(.notPermitted) }
+    if isForeign(inode, caller), Self.isComputed(name) { return try allow(.read, inode, caller) }
     if Self.isUserAttribute(name) {
       try permit(inode, caller, writes ? Permission.write : Permission.read)
     } else if name.starts(with: Self.trustedPrefix), caller.uid != 0 {
@@ -154,11 +175,12 @@ extension Library {
       try permitXattr(name, of: inode, caller, writes: false)
       if Self.isComputed(name) {
         if name == Self.idName { identity.becomesKnown(ino) }
-        guard let value = try computedAttributes(inode).first(where: { $0.name == name })?.value else {
+        guard let value = try computedAttributes(inode, caller).first(where: { $0.name == name })?.value else {
           throw SheafError(.noAttribute)
         }
         return value
       }
+      if isForeign(inode, caller), !Self.isUserAttribute(name) { throw SheafError(.noAttribute) }
       guard !inode.hasNoXattrs, let value = try storedXattr(inode, name) else {
         if !inode.hasNoXattrs, try storedXattrNames(inode).isEmpty { inode.hasNoXattrs = true }
         throw SheafError(.noAttribute)
@@ -168,10 +190,13 @@ extension Library {
   }
 
   /// Names of the extended attributes, computed ones first.
-  package func xattrNames(_ ino: Int64) throws -> [[UInt8]] {
+  package func xattrNames(_ ino: Int64, _ caller: Caller) throws -> [[UInt8]] {
     try locked {
       let inode = try inode(ino)
-      return try computedAttributes(inode).map(\.name) + storedXattrNames(inode)
+      try allow(.read, inode, caller)
+      let isForeign = isForeign(inode, caller)
+      return try computedAttributes(inode, caller).map(\.name)
+        + storedXattrNames(inode).filter { !isForeign || Self.isUserAttribute($0) }
     }
   }
 
@@ -242,12 +267,12 @@ extension Library {
   }
 
   /// The attributes of CONTRACT.md, "Extended attributes", that Sheaf computes for documents and folders.
-  private func computedAttributes(_ inode: Inode) throws -> [(name: [UInt8], value: [UInt8])] {
+  private func computedAttributes(
+    _ inode: Inode, _ caller: Caller
+  ) throws -> [(name: [UInt8], value: [UInt8])] {
     guard inode.isRegular || inode.isFolder, let item = try item(of: inode) else { return [] }
-    var values = [
-      ("id", item.uuid.text), ("share.status", "notShared"),
-      ("state", inode.working?.isChanged ?? false ? "edited" : "saved"),
-    ]
+    var values = [("id", item.uuid.text), ("state", inode.draft(of: caller.account).isChanged ? "edited" : "saved")]
+    values += try shareAttributes(inode, caller).map { ($0.name, $0.value) }
     if inode.isRegular {
       values.append(("version", "\(item.version)"))
       if item.version > 0, let version = try read({ try $0.version(item.id, item.version) }),
@@ -255,6 +280,7 @@ extension Library {
       {
         values.append(("editor", author.handle.description))
       }
+      if let conflict = item.conflict { values.append(("conflict", "\(conflict)")) }
     }
     return values.map { (Array("user.sheaf.\($0.0)".utf8), Array($0.1.utf8)) }
   }

@@ -1,5 +1,6 @@
 internal import Foundation
 import SheafModel
+import SheafStore
 import Synchronization
 
 /// Who asks: the credentials that the kernel gives with a request.
@@ -12,23 +13,51 @@ package struct Caller: Sendable {
   package let thread: Int32
   /// The door by which the request came (``Library/observe(_:)``'s token), which knows what it changes; 0 for the API.
   package let door: Int
+  /// The account whose door it is; nil for the library itself, which acts for the owner of what it touches.
+  package let account: Int64?
+  /// The Linux user as whose the door shows what others share; nil where it shows the user of the owner's file.
+  package let user: User?
   private let supplementary: @Sendable () -> [UInt32]
 
   /// - Parameter groups: supplementary groups, asked for only where owner and group do not decide.
   package init(
-    uid: UInt32, gid: UInt32, umask: UInt32 = 0, thread: Int32, door: Int,
+    uid: UInt32, gid: UInt32, umask: UInt32 = 0, thread: Int32, door: Int, account: Int64? = nil, user: User? = nil,
     groups: @escaping @Sendable () -> [UInt32]
   ) {
     self.umask = umask
     self.door = door
+    self.account = account
+    self.user = user
     self.uid = uid
     self.gid = gid
     self.thread = thread
     supplementary = groups
   }
 
-  /// The library itself, acting for an account through the API.
+  /// A Linux user, with their group.
+  package struct User: Hashable, Sendable {
+    package let uid: UInt32
+    package let gid: UInt32
+    /// Whether the account's own files are shown as theirs too: the mount was given to them.
+    package let ownsAll: Bool
+
+    package init(uid: UInt32, gid: UInt32, ownsAll: Bool = false) {
+      self.uid = uid
+      self.gid = gid
+      self.ownsAll = ownsAll
+    }
+  }
+
+  /// The library itself.
   package static let library = Caller(uid: 0, gid: 0, thread: 0, door: 0, groups: { [] })
+
+  /// An account that asks through the API.
+  static func api(_ account: Int64) -> Caller {
+    Caller(uid: 0, gid: 0, thread: 0, door: 0, account: account, groups: { [] })
+  }
+
+  /// The account that acts on something in the tree of `row`'s owner.
+  func actor(in row: InodeRow) -> Int64 { account ?? row.owner }
 
   func belongs(to group: UInt32) -> Bool { gid == group || supplementary().contains(group) }
 

@@ -10,9 +10,10 @@ extension Library {
       let account = try account(handle)
       let prefix = path.map { Array($0.components.joined(separator: [UInt8(ascii: "/")])) }
       var items: [DeletedItem] = []
-      for row in try read({ try $0.deleted(owner: account.id) }) {
-        guard let item = try item(of: inode(row.ino)) else { continue }
-        let whole = Array("Documents/".utf8) + (try self.path(row.parent, row.name))
+      let owners = [account.id] + Set(shares.joined(by: account.id).map(\.owner)).sorted()
+      for row in try owners.flatMap({ owner in try read { try $0.deleted(owner: owner) } }) {
+        guard let item = try item(of: inode(row.ino)), try isVisible(row, .api(account.id)) else { continue }
+        let whole = Array(try mountPath(row.parent, row.name, for: account.id).utf8)
         if let prefix, whole != prefix, !whole.starts(with: prefix + [UInt8(ascii: "/")]) { continue }
         items.append(
           DeletedItem(
@@ -29,11 +30,12 @@ extension Library {
   /// - Throws: `notFound` that names the path; `noSpace`.
   package func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String] {
     try locked {
+      let caller = Caller.api(try account(path.account).id)
       let row: DeletedRow
       if let id {
         guard let uuid = UUID(uuidString: id), let item = try read({ try $0.item(uuid: uuid) }),
           let inode = try read({ try $0.inode(item: item.id) }), let found = try read({ try $0.deleted(inode.ino) }),
-          item.owner == (try account(path.account).id)
+          try isVisible(found, caller)
         else {
           throw SheafError(
             .notFound, subject: "item \(id.printable)", reason: "is not among the deleted",
@@ -43,13 +45,16 @@ extension Library {
       } else {
         row = try resolveDeleted(path)
       }
+      try allow(.recover, inode(row.ino), on: path)
+      // What was deleted is told before that it is back, also where a folder's deletion tells of it.
+      try settleEvents(all: true)
       var paths: [String] = []
       try transaction(.recover) { transaction in
-        try recoverParents(of: row, transaction)
+        try recoverParents(of: row, caller, transaction)
         var rows: [DeletedRow] = []
-        _ = try gather(row, into: &rows, transaction)
+        _ = try gather(row, into: &rows, caller, transaction)
         for next in rows {
-          paths.append(try recover(next, transaction))
+          paths.append(try recover(next, caller, transaction))
           if paths.count % 64 == 0 || paths.count == rows.count {
             progress(SheafModel.Progress(done: Int64(paths.count), total: Int64(rows.count)))
           }
@@ -60,10 +65,12 @@ extension Library {
   }
 
   /// Brings back the folders above, empty.
-  private func recoverParents(of row: DeletedRow, _ transaction: StoreTransaction) throws {
+  private func recoverParents(
+    of row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction
+  ) throws {
     guard let parent = try transaction.deleted(row.parent) else { return }
-    try recoverParents(of: parent, transaction)
-    _ = try recover(parent, transaction)
+    try recoverParents(of: parent, caller, transaction)
+    _ = try recover(parent, caller, transaction)
   }
 
   /// Seconds between two deletions of one `rm -r` at most.
@@ -72,24 +79,31 @@ extension Library {
   /// Gathers a deleted item and what was deleted from it together with it, each folder before what is in it: one
   /// deletion after the other, up to its own. Returns the time of the first.
   private func gather(
-    _ folder: DeletedRow, into rows: inout [DeletedRow], _ transaction: StoreTransaction
+    _ folder: DeletedRow, into rows: inout [DeletedRow], _ caller: Caller, _ transaction: StoreTransaction
   ) throws -> Timestamp {
     rows.append(folder)
     var earliest = folder.time
     var names: Set<[UInt8]> = []
     for row in try transaction.deleted(from: folder.ino) {
-      guard row.time <= folder.time, earliest.seconds - row.time.seconds <= Self.sweepGap else { break }
+      guard row.time <= folder.time, earliest.seconds - row.time.seconds <= Self.sweepGap, try isVisible(row, caller)
+      else { break }
       // What one of the same name took away before it does not come along.
       guard names.insert(row.name).inserted else {
         earliest = min(earliest, row.time)
         continue
       }
-      earliest = min(earliest, try gather(row, into: &rows, transaction))
+      earliest = min(earliest, try gather(row, into: &rows, caller, transaction))
     }
     return earliest
   }
 
-  func recover(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> String {
+  /// Gives a deleted inode a name again, in the running transaction; returns its path.
+  ///
+  /// - Parameter undoes: whether the deletion is taken back as if it had not been: nothing is told of either, if nobody was
+  ///   told of the deletion yet.
+  func recover(
+    _ row: DeletedRow, undoes: Bool = false, _ caller: Caller, _ transaction: StoreTransaction
+  ) throws -> String {
     let time = clock()
     guard var inode = try transaction.inode(row.ino), var folder = try transaction.inode(row.parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
@@ -106,16 +120,25 @@ extension Library {
     try transaction.insert(EntryRow(parent: row.parent, hash: nameHash(name), name: name, ino: row.ino))
     try transaction.update(inode)
     try transaction.touch(folder: folder.ino, time: time, nlink: folder.nlink)
-    if let id = inode.item, let item = try transaction.item(id) {
+    if let id = inode.item, var item = try transaction.item(id) {
+      try settleRecovered(&item, row, transaction)
       var data = try eventData(item, parent: row.parent, name: name)
       if item.version > 0, let version = try transaction.version(id, item.version) { data.version = .init(version) }
-      try logEvent(.created, item, ino: row.ino, data, owner: inode.owner, thread: 0, opens: false, transaction)
+      let isUntold = try undoes && (dropPending(id, types: [.deleted], transaction) || events.isAbsorbed(id))
+      if !isUntold {
+        try logEvent(
+          .created, item, ino: row.ino, data, actor: caller.actor(in: inode), thread: 0, opens: false, transaction)
+      }
     }
     let (final, finalFolder) = (inode, folder)
     whenCommitted { [self] in
       inodes[final.ino]?.row = final
       inodes[finalFolder.ino]?.row = finalFolder
-      if let item = final.item { identity.settle(item: item) }
+      if let item = final.item {
+        identity.settle(item: item)
+        if shares.active(item) != nil { sharedEntriesAreStale = true }
+      }
+      shares.forgetFolders()
       tell(.entry(parent: row.parent, name: name), from: 0)
     }
     // The paths below a folder that is recovered in this transaction are read through its row.
@@ -125,19 +148,15 @@ extension Library {
       whenFailed { cached.row = before }
       cached.row = row
     }
-    return try mountPath(row.parent, name)
+    return try mountPath(row.parent, name, for: caller.actor(in: inode), item: inode.item)
   }
 
   /// `name`, or with ` (2)`, ` (3)` … before its extension where it is taken.
-  private func freeName(_ name: [UInt8], in parent: Int64, _ transaction: StoreTransaction) throws -> [UInt8] {
-    let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
+  func freeName(_ name: [UInt8], in parent: Int64, _ transaction: StoreTransaction) throws -> [UInt8] {
     var candidate = name
     var number = 2
     while try transaction.entry(parent, hash: nameHash(candidate), name: candidate) != nil {
-      let middle = Array(" (\(number))".utf8)
-      let ending = Array(name[dot...])
-      candidate = Array(name[..<dot].prefix(max(0, 255 - middle.count - ending.count))) + middle + ending
-      candidate = Array(candidate.prefix(255))
+      candidate = Self.numbered(name, number)
       number += 1
     }
     return candidate
@@ -154,13 +173,14 @@ extension Library {
       // What was done before is told before the item goes: an event that waits would go with it.
       try settleEvents(all: true)
       if let number {
-        let (inode, item) = try document(path)
+        let (inode, item) = try document(path, for: .purge)
         guard let row = try read({ try $0.version(item.id, number) }) else {
           throw SheafError(
             .notFound, subject: "\(path)", reason: "has no version \(number)",
             advice: "`sheaf versions` shows those it has")
         }
-        guard number != item.version, !row.isOpen, inode.session?.number != number else {
+        guard number != item.version, !row.isOpen, !inode.drafts.contains(where: { $0.session?.number == number })
+        else {
           throw SheafError(
             .busy, subject: "version \(number) of \(path)", reason: "is the current one",
             advice: "restore another first, or purge the whole document")
@@ -197,39 +217,42 @@ extension Library {
     }
     guard let inode = existing else {
       let row = try resolveDeleted(path)
+      try allow(.purge, self.inode(row.ino), on: path)
       return try transaction(.purge, freesSpace: true) { try eraseDeleted(row, $0) }
     }
+    try allow(.purge, inode, on: path)
     guard let name = path.components.last else { return }
     let parent = try resolve(ItemPath(account: path.account, bytes: path.bytes.dropLast(name.count + 1)))
     guard let entry = try entry(parent.ino, name) else { throw SheafError(.notFound, subject: "\(path)") }
     let time = clock()
+    let caller = Caller.api(try account(path.account).id)
     try transaction(.purge, freesSpace: true) { transaction in
       try touch(parent, time, links: inode.isFolder ? -1 : 0, transaction)
-      try eraseTree(entry, transaction)
+      try eraseTree(entry, caller, transaction)
     }
   }
 
   /// Erases an entry and all below it, deleted things too.
-  private func eraseTree(_ entry: EntryRow, _ transaction: StoreTransaction) throws {
+  private func eraseTree(_ entry: EntryRow, _ caller: Caller, _ transaction: StoreTransaction) throws {
     let inode = try inode(entry.ino)
     if inode.isFolder {
       while true {
         let children = try transaction.entries(entry.ino, after: 0, limit: 256)
         if children.isEmpty { break }
-        for child in children { try eraseTree(child, transaction) }
+        for child in children { try eraseTree(child, caller, transaction) }
       }
       for row in try transaction.deleted(from: entry.ino) { try eraseDeleted(row, transaction) }
     }
     try transaction.delete(entry)
     whenCommitted { [self] in tell(.entry(parent: entry.parent, name: entry.name), from: 0) }
     if inode.row.nlink > 1, !inode.isFolder {
-      try removeName(entry, of: inode, .library, clock(), transaction)
+      try removeName(entry, of: inode, caller, clock(), transaction)
       return
     }
     if let item = try item(of: inode) {
       try logEvent(
         .deleted, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
-        owner: inode.row.owner, thread: 0, opens: false, transaction)
+        actor: caller.actor(in: inode.row), thread: 0, opens: false, transaction)
     }
     try erase(inode, transaction)
     letGo(inode)
@@ -248,7 +271,7 @@ extension Library {
   private func letGo(_ inode: Inode) {
     whenCommitted { [self] in
       guard inode.openCount == 0 else { return }
-      inode.working = nil
+      for draft in inode.drafts { draft.working = nil }
       inodes[inode.ino] = nil
     }
   }

@@ -12,6 +12,10 @@ struct EventLog {
     let ino: Int64
     /// What `row.data` says; nil for what a crash left.
     let data: EventData?
+    /// The folder that a deletion was from; 0 for other deeds.
+    var folder: Int64 = 0
+    /// Items whose deletion a folder's tells of.
+    var absorbed: Set<Int64> = []
   }
 
   /// Events kept open at most; the oldest are settled early.
@@ -22,6 +26,9 @@ struct EventLog {
 
   private var events: [Int64: Pending] = [:]
   private var numbersByItem: [Int64: [Int64]] = [:]
+  private var deletionsByFolder: [Int64: [Int64]] = [:]
+  /// Items whose deletion an open event of a folder tells of.
+  private var absorbed: Set<Int64> = []
   /// Numbers in ascending order, with those that are gone among them.
   private var order: [Int64] = []
 
@@ -37,7 +44,18 @@ struct EventLog {
 
   func has(_ item: Int64, type: EventType) -> Bool { of(item).contains { $0.row.type == type.rawValue } }
 
+  /// Deletions from a folder by a program, oldest first.
+  func deletions(from folder: Int64, by process: Int32) -> [Pending] {
+    guard process != 0 else { return [] }
+    return deletionsByFolder[folder]?.compactMap { events[$0] }.filter { $0.process == process } ?? []
+  }
+
+  /// Whether the deletion of an item is told by that of a folder, and nobody has heard of it yet.
+  func isAbsorbed(_ item: Int64) -> Bool { absorbed.contains(item) }
+
   mutating func append(_ event: Pending) {
+    absorbed.formUnion(event.absorbed)
+    if event.folder != 0 { deletionsByFolder[event.folder, default: []].append(event.row.number) }
     events[event.row.number] = event
     numbersByItem[event.row.item, default: []].append(event.row.number)
     order.append(event.row.number)
@@ -53,90 +71,12 @@ struct EventLog {
       guard let event = events.removeValue(forKey: number) else { continue }
       numbersByItem[event.row.item]?.removeAll { $0 == number }
       if numbersByItem[event.row.item]?.isEmpty ?? false { numbersByItem[event.row.item] = nil }
+      guard event.folder != 0 else { continue }
+      absorbed.subtract(event.absorbed)
+      deletionsByFolder[event.folder]?.removeAll { $0 == number }
+      if deletionsByFolder[event.folder]?.isEmpty ?? false { deletionsByFolder[event.folder] = nil }
     }
     if order.count > 2 * events.count + 64 { order.removeAll { events[$0] == nil } }
-  }
-}
-
-/// The types of CONTRACT.md that a library logs by itself.
-enum EventType: String {
-  case edit = "sheaf.change.edit"
-  case created = "sheaf.persistence.created"
-  case deleted = "sheaf.persistence.deleted"
-  case renamed = "sheaf.persistence.renamed"
-  case moved = "sheaf.persistence.moved"
-}
-
-/// The `data` of an event (CONTRACT.md, "Events").
-struct EventData: Decodable {
-  struct Item: Decodable {
-    var id: String
-    var kind: String
-    var name: String
-    var path: String
-  }
-
-  struct Version: Decodable {
-    var number: Int64
-    var base: Int64?
-    var size: Int64
-    var cause: String
-  }
-
-  var item: Item
-  var version: Version?
-  var previousPath: String?
-  var previousName: String?
-
-  /// The JSON, written by hand: every file that is made costs one.
-  var json: String {
-    var text = #"{"item":{"id":"#
-    Self.append(item.id, to: &text)
-    text += #","kind":"#
-    Self.append(item.kind, to: &text)
-    text += #","name":"#
-    Self.append(item.name, to: &text)
-    text += #","path":"#
-    Self.append(item.path, to: &text)
-    text += "}"
-    if let previousName {
-      text += #","previousName":"#
-      Self.append(previousName, to: &text)
-    }
-    if let previousPath {
-      text += #","previousPath":"#
-      Self.append(previousPath, to: &text)
-    }
-    if let version {
-      text += #","version":{"#
-      if let base = version.base { text += #""base":\#(base),"# }
-      text += #""cause":"#
-      Self.append(version.cause, to: &text)
-      text += #","number":\#(version.number),"size":\#(version.size)}"#
-    }
-    return text + "}"
-  }
-
-  /// Appends `value` as a JSON string (RFC 8259, section 7).
-  private static func append(_ value: String, to text: inout String) {
-    text += "\""
-    if value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C }) {
-      text += value
-    } else {
-      for scalar in value.unicodeScalars {
-        switch scalar {
-        case "\"": text += #"\""#
-        case "\\": text += #"\\"#
-        case "\n": text += #"\n"#
-        case "\t": text += #"\t"#
-        case _ where scalar.value < 0x20:
-          let hex = String(scalar.value, radix: 16)
-          text += #"\u"# + String(repeating: "0", count: 4 - hex.count) + hex
-        default: text.unicodeScalars.append(scalar)
-        }
-      }
-    }
-    text += "\""
   }
 }
 
@@ -145,32 +85,49 @@ extension Library {
   private static let settleBatch = 1024
 
   func eventData(_ item: ItemRow, parent: Int64, name: [UInt8]) throws -> EventData {
-    EventData(
+    let (path, share) = try place(parent, name, item: item.id)
+    var data = EventData(
       item: .init(
         id: item.uuid.text, kind: item.kind.word, name: String(decoding: name, as: UTF8.self),
-        path: String(decoding: try path(parent, name), as: UTF8.self)))
+        path: String(decoding: path, as: UTF8.self)))
+    data.share = share
+    return data
+  }
+
+  /// Notes in `data` where `item` was before.
+  func setPrevious(_ data: inout EventData, _ item: ItemRow, parent: Int64, name: [UInt8]) throws {
+    let (path, share) = try place(parent, name, item: item.id)
+    data.previousPath = String(decoding: path, as: UTF8.self)
+    data.previousName = String(decoding: name, as: UTF8.self)
+    data.previousShare = share
   }
 
   /// Logs a deed in the running transaction.
   ///
-  /// - Parameter opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It
-  ///   stays open in any case while an earlier deed on the item is.
+  /// - Parameters:
+  ///   - opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It stays open in
+  ///     any case while an earlier deed on the item is.
+  ///   - folder: that from which the item was deleted, for that folder's own deletion to tell of it; 0 for other deeds.
+  ///   - absorbed: items whose deletion this one tells of.
   func logEvent(
-    _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, owner: Int64, thread: Int32, opens: Bool,
-    _ transaction: StoreTransaction
+    _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
+    folder: Int64 = 0, absorbed: Set<Int64> = [], _ transaction: StoreTransaction
   ) throws {
     guard !item.isQuiet else { return }
     let time = clock()
     let process = opens ? Caller.process(of: thread) : 0
     let row = EventRow(
-      number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: owner, item: item.id,
-      data: data.json, process: Int64(process))
+      number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor, owner: item.owner,
+      item: item.id, data: data.json, share: data.share, previousShare: data.previousShare, process: Int64(process))
     if opens || events.has(item.id) {
       numbers.pending += 1
       var pending = row
       pending.number = numbers.pending
       try transaction.insertPending(pending)
-      whenCommitted { [self] in events.append(.init(row: pending, process: process, ino: ino, data: data)) }
+      let event = EventLog.Pending(
+        row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0,
+        absorbed: opens ? absorbed : [])
+      whenCommitted { [self] in events.append(event) }
     } else {
       numbers.event += 1
       var settled = row
@@ -184,7 +141,7 @@ extension Library {
     if version.number == 1, events.has(item.id, type: .created) { return }
     var data = try eventData(item, parent: inode.parent, name: inode.name)
     data.version = .init(version)
-    try logEvent(.edit, item, ino: inode.ino, data, owner: version.author, thread: 0, opens: false, transaction)
+    try logEvent(.edit, item, ino: inode.ino, data, actor: version.author, thread: 0, opens: false, transaction)
   }
 
   /// Takes back deeds on an item that turned out not to be what they looked like; returns whether there were any.
@@ -201,6 +158,34 @@ extension Library {
     let numbers = Set(dropped.map(\.row.number))
     if !numbers.isEmpty { whenCommitted { [self] in events.remove(numbers) } }
     return !numbers.isEmpty
+  }
+
+  /// Items that a folder's event names at most; of more it tells how many there are.
+  private static let contentLimit = 100
+
+  /// Has the deletion of a folder tell of what the same program deleted from it just before (`rm -r`): one thing that a
+  /// person did. Returns the items that it tells of.
+  func absorbDeletions(
+    from folder: Int64, into data: inout EventData, by process: Int32, _ transaction: StoreTransaction
+  ) throws -> Set<Int64> {
+    let deletions = events.deletions(from: folder, by: process)
+    guard !deletions.isEmpty else { return [] }
+    var contents: [EventData.Item] = []
+    var count: Int64 = 0
+    for event in deletions {
+      try transaction.removePending(event.row.number)
+      guard let deleted = event.data else { continue }
+      count += 1 + (deleted.contentCount ?? 0)
+      if contents.count < Self.contentLimit { contents += [deleted.item] + (deleted.contents ?? []) }
+    }
+    data.contents = Array(contents.prefix(Self.contentLimit))
+    data.contentCount = count
+    let numbers = Set(deletions.map(\.row.number))
+    whenCommitted { [self] in events.remove(numbers) }
+    return deletions.reduce(into: []) { items, event in
+      items.insert(event.row.item)
+      items.formUnion(event.absorbed)
+    }
   }
 
   /// Numbers the events whose meaning is settled: their program ended, or the window has passed.
@@ -232,7 +217,7 @@ extension Library {
       var since = event.row.time
       if event.row.type == EventType.created.rawValue {
         // A file that is still being written has no version to tell of, and may be a temporary one.
-        if let inode = inodes[event.ino], inode.session != nil || inode.writerCount > 0 { return false }
+        if let inode = inodes[event.ino], inode.hasSession || inode.writerCount > 0 { return false }
         // Known, it is a document whatever its program does.
         guard let made = identity.time(of: event.ino) else { return true }
         since = max(since, made)
@@ -282,15 +267,10 @@ extension Library {
       json = data.json
     }
     numbers.event += 1
-    try transaction.insert(
-      EventRow(
-        number: numbers.event, uuid: event.row.uuid, type: event.row.type, time: event.row.time, actor: event.row.actor,
-        item: item.id, data: json, process: 0))
-  }
-}
-
-extension EventData.Version {
-  init(_ version: VersionRow) {
-    self.init(number: version.number, base: version.base, size: version.size, cause: version.cause.rawValue)
+    var row = event.row
+    row.number = numbers.event
+    row.data = json
+    row.process = 0
+    try transaction.insert(row)
   }
 }

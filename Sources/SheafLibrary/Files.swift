@@ -26,7 +26,7 @@ extension Library {
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
         try permit(inode, caller, OpenFile(inode: inode, flags: flags, caller).wanted)
       }
-      return (inode.attributes, register(OpenFile(inode: inode, flags: flags, caller)))
+      return (try attributes(inode, caller), register(try openFile(inode, flags, caller)))
     }
   }
 
@@ -37,11 +37,12 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
-      let file = OpenFile(inode: inode, flags: flags, caller)
+      let file = try openFile(inode, flags, caller)
+      if flags & O_TRUNC != 0 { try allow(.write, inode, caller) }
       try permit(inode, caller, file.wanted)
-      load(inode)
+      load(inode, file.draft)
       if flags & O_TRUNC != 0 {
-        let wasEmpty = inode.size == 0
+        let wasEmpty = file.draft.working?.size == 0
         try truncate(inode, to: 0, handle: nil, caller)
         // Nothing will be cut that would store the times along.
         if wasEmpty { try storeAttributes(inode.row, of: inode) }
@@ -50,13 +51,18 @@ extension Library {
     }
   }
 
+  private func openFile(_ inode: Inode, _ flags: Int32, _ caller: Caller) throws -> OpenFile {
+    let share = isForeign(inode, caller) ? try share(of: inode)?.row.item : nil
+    return OpenFile(inode: inode, flags: flags, share: share, caller)
+  }
+
   private func register(_ file: OpenFile) -> UInt64 {
     let handle = nextHandle
     nextHandle += 1
     files[handle] = file
-    load(file.inode)
-    file.inode.openCount += 1
-    if file.canWrite { file.inode.writerCount += 1 }
+    load(file.inode, file.draft)
+    file.draft.openCount += 1
+    if file.canWrite { file.draft.writerCount += 1 }
     return handle
   }
 
@@ -75,7 +81,8 @@ extension Library {
     try locked {
       let file = try file(handle)
       guard file.canRead || file.canWrite else { throw SheafError(.badDescriptor) }
-      let count = try file.inode.working?.read(at: offset, into: buffer, from: self) ?? 0
+      try allow(.read, file)
+      let count = try file.draft.working?.read(at: offset, into: buffer, from: self) ?? 0
       noteAccess(file.inode)
       return count
     }
@@ -93,29 +100,30 @@ extension Library {
   ) throws {
     try locked {
       let file = try file(handle)
-      let inode = file.inode
-      let start = file.appends && !inPlace ? inode.size : offset
+      try allow(.write, file)
+      let (inode, draft) = (file.inode, file.draft)
+      let start = file.appends && !inPlace ? draft.working?.size ?? 0 : offset
       guard start >= 0, start <= WorkingCopy.maximumSize - Int64(data.count) else { throw SheafError(.tooLarge) }
-      try makeRoom(for: data.count, in: inode)
+      try makeRoom(for: data.count, in: inode, draft)
       let time = clock()
-      try beginSession(inode, handle: handle, at: time)
-      let before = inode.working?.dirty.count ?? 0
-      try inode.working?.write(data, at: start, from: self)
-      unsavedBytes += (inode.working?.dirty.count ?? 0) - before
-      inode.session?.hasWrites = true
+      try beginSession(inode, draft, handle: handle, at: time)
+      let before = draft.working?.dirty.count ?? 0
+      try draft.working?.write(data, at: start, from: self)
+      unsavedBytes += (draft.working?.dirty.count ?? 0) - before
+      draft.session?.hasWrites = true
       inode.row.mtime = time
       inode.row.ctime = time
-      if clearsSetID { clearSetID(&inode.row) }
-      tell(.contents(inode.ino), from: file.door)
+      if clearsSetID || file.share != nil { clearSetID(&inode.row) }
+      tell(.contents(inode.ino), of: draft, from: file.door)
     }
   }
 
   /// Bounds what is unsaved, and refuses what the disk cannot hold while the person still has it elsewhere.
-  private func makeRoom(for count: Int, in inode: Inode) throws {
-    if (inode.working?.dirty.count ?? 0) + count > Self.spillLimit
-      || (inode.working?.dirty.runs.count ?? 0) >= 4096 || unsavedBytes + count > Self.unsavedLimit
+  private func makeRoom(for count: Int, in inode: Inode, _ draft: Draft) throws {
+    if (draft.working?.dirty.count ?? 0) + count > Self.spillLimit
+      || (draft.working?.dirty.runs.count ?? 0) >= 4096 || unsavedBytes + count > Self.unsavedLimit
     {
-      try spill(inode)
+      try spill(inode, draft)
     }
     try requireRoom(for: Int64(unsavedBytes + count))
   }
@@ -125,27 +133,29 @@ extension Library {
     try locked {
       let file = try file(handle)
       guard file.canWrite else { return }
-      try save(file.inode)
+      if file.hasLostChanges { throw Self.denied }
+      if file.draft.session?.dirtySince != nil { try allow(.write, file) }
+      try save(file.inode, file.draft)
       identity.closed(file.inode.ino, at: clock())
-      if file.inode.session?.writers[handle] != nil { file.inode.session?.writers[handle] = true }
+      if file.draft.session?.writers[handle] != nil { file.draft.session?.writers[handle] = true }
     }
   }
 
   /// Has a version hold the document's contents now; a document that was only made gets an empty first one.
-  private func save(_ inode: Inode) throws {
-    if inode.session == nil, try item(of: inode)?.version == 0, !inode.isOrphan {
-      try beginSession(inode, handle: nil, at: clock())
+  private func save(_ inode: Inode, _ draft: Draft) throws {
+    if draft.session == nil, try item(of: inode)?.version == 0, !inode.isOrphan {
+      try beginSession(inode, draft, handle: nil, at: clock())
     }
-    try cut(inode, cause: .save)
+    try cut(inode, draft, cause: .save)
     // What fsync(2) stored before is saved by the close, too.
-    inode.session?.cause = .save
+    draft.session?.cause = .save
   }
 
   /// fsync(2): what was written survives power loss.
   package func fsync(_ ino: Int64) throws {
     try locked {
       let inode = try inode(ino)
-      if inode.session != nil { try cut(inode, cause: .autosave) }
+      try cutAll(inode)
     }
     try store.sync()
   }
@@ -157,17 +167,17 @@ extension Library {
   package func release(_ handle: UInt64) throws {
     try locked {
       guard let file = files.removeValue(forKey: handle) else { return }
-      let inode = file.inode
-      inode.openCount -= 1
+      let (inode, draft) = (file.inode, file.draft)
+      draft.openCount -= 1
+      defer { releaseContents(inode, draft) }
       if file.canWrite {
-        inode.writerCount -= 1
-        if inode.writerCount == 0 { try endSession(inode) }
+        draft.writerCount -= 1
+        if draft.writerCount == 0 { try endSession(inode, draft) }
       }
-      if inode.openCount == 0, inode.isOrphan {
-        unsavedBytes -= inode.working?.dirty.count ?? 0
-        inode.working = WorkingCopy(.empty)
+      if draft.openCount == 0, inode.isOrphan {
+        unsavedBytes -= draft.working?.dirty.count ?? 0
+        draft.working = WorkingCopy(.empty)
       }
-      releaseContents(inode)
     }
   }
 
@@ -175,21 +185,22 @@ extension Library {
 
   func truncate(_ inode: Inode, to size: Int64, handle: UInt64?, _ caller: Caller) throws {
     guard size <= WorkingCopy.maximumSize else { throw SheafError(.tooLarge) }
-    load(inode)
+    let draft = inode.draft(of: caller.account)
+    load(inode, draft)
     let time = clock()
-    let before = inode.working?.dirty.count ?? 0
-    if inode.working?.size != size {
-      try beginSession(inode, handle: handle, at: time)
-      shareChunks(of: inode)
-      try inode.working?.truncate(to: size, from: self)
-      unsavedBytes += (inode.working?.dirty.count ?? 0) - before
-      if size > 0 { inode.session?.hasWrites = true }
-      tell(.contents(inode.ino), from: caller.door)
+    let before = draft.working?.dirty.count ?? 0
+    if draft.working?.size != size {
+      try beginSession(inode, draft, handle: handle, at: time)
+      shareChunks(of: draft)
+      try draft.working?.truncate(to: size, from: self)
+      unsavedBytes += (draft.working?.dirty.count ?? 0) - before
+      if size > 0 { draft.session?.hasWrites = true }
+      tell(.contents(inode.ino), of: draft, from: caller.door)
     }
     inode.row.mtime = time
     inode.row.ctime = time
     // A change of contents takes set-id bits away (truncate(2)).
-    if caller.uid != 0 { clearSetID(&inode.row) }
+    if caller.uid != 0 || isForeign(inode, caller) { clearSetID(&inode.row) }
   }
 
   /// Takes set-id bits away as a change by somebody without privileges does (inode(7)).
@@ -211,37 +222,35 @@ extension Library {
     try locked {
       let file = try file(handle)
       guard file.canWrite else { throw SheafError(.badDescriptor) }
-      let inode = file.inode
+      try allow(.write, file)
+      let (inode, draft) = (file.inode, file.draft)
       guard range.upperBound <= WorkingCopy.maximumSize else { throw SheafError(.tooLarge) }
       let time = clock()
-      let within = min(range.lowerBound, inode.size)..<min(range.upperBound, inode.size)
+      let size = draft.working?.size ?? 0
+      let within = min(range.lowerBound, size)..<min(range.upperBound, size)
       if case .punchHole = allocation {
       } else {
         try requireRoom(for: Int64(range.count))
       }
-      try beginSession(inode, handle: handle, at: time)
-      shareChunks(of: inode)
-      let before = inode.working?.dirty.count ?? 0
+      try beginSession(inode, draft, handle: handle, at: time)
+      shareChunks(of: draft)
+      let before = draft.working?.dirty.count ?? 0
       switch allocation {
       case .preallocate(let keepsSize):
-        if !keepsSize, range.upperBound > inode.size {
-          try inode.working?.truncate(to: range.upperBound, from: self)
-        }
+        if !keepsSize, range.upperBound > size { try draft.working?.truncate(to: range.upperBound, from: self) }
       case .punchHole:
-        if !within.isEmpty { try inode.working?.replace(within, with: [.hole(Int64(within.count))], from: self) }
+        if !within.isEmpty { try draft.working?.replace(within, with: [.hole(Int64(within.count))], from: self) }
       case .zero(let keepsSize):
-        if !within.isEmpty { try inode.working?.replace(within, with: [.hole(Int64(within.count))], from: self) }
-        if !keepsSize, range.upperBound > inode.size {
-          try inode.working?.truncate(to: range.upperBound, from: self)
-        }
+        if !within.isEmpty { try draft.working?.replace(within, with: [.hole(Int64(within.count))], from: self) }
+        if !keepsSize, range.upperBound > size { try draft.working?.truncate(to: range.upperBound, from: self) }
       }
-      unsavedBytes += (inode.working?.dirty.count ?? 0) - before
-      inode.session?.hasWrites = true
+      unsavedBytes += (draft.working?.dirty.count ?? 0) - before
+      draft.session?.hasWrites = true
       inode.row.mtime = time
       inode.row.ctime = time
       // Room alone, or zeros where there were none to change.
-      if !(inode.working?.isChanged ?? false) { try storeAttributes(inode.row, of: inode) }
-      tell(.contents(inode.ino), from: file.door)
+      if !draft.isChanged { try storeAttributes(inode.row, of: inode) }
+      tell(.contents(inode.ino), of: draft, from: file.door)
     }
   }
 
@@ -250,43 +259,48 @@ extension Library {
   /// - Throws: `noSuchAddress` past the end, or where no data follows.
   package func seek(_ handle: UInt64, _ offset: Int64, hole: Bool) throws -> Int64 {
     try locked {
-      let inode = try file(handle).inode
-      guard offset >= 0, offset < inode.size else { throw SheafError(.noSuchAddress) }
-      if let found = try inode.working?.next(hole: hole, at: offset, from: self) { return found }
+      let file = try file(handle)
+      try allow(.read, file)
+      let size = file.draft.working?.size ?? 0
+      guard offset >= 0, offset < size else { throw SheafError(.noSuchAddress) }
+      if let found = try file.draft.working?.next(hole: hole, at: offset, from: self) { return found }
       guard hole else { throw SheafError(.noSuchAddress) }
-      return inode.size
+      return size
     }
   }
 
   /// copy_file_range(2): chunks are shared, no data is copied. Returns the bytes copied, 0 at the source's end.
   package func copy(
-    from source: UInt64, at offset: Int64, to target: UInt64, at targetOffset: Int64, count: Int64
+    from sourceHandle: UInt64, at offset: Int64, to target: UInt64, at targetOffset: Int64, count: Int64
   ) throws -> Int64 {
     try locked {
-      let (from, to) = (try file(source), try file(target))
+      let (from, to) = (try file(sourceHandle), try file(target))
       guard from.canRead, to.canWrite, !to.appends else { throw SheafError(.badDescriptor) }
-      let length = min(count, max(0, from.inode.size - offset))
+      try allow(.read, from)
+      try allow(.write, to)
+      let (source, draft) = (from.draft, to.draft)
+      let length = min(count, max(0, (source.working?.size ?? 0) - offset))
       guard length > 0 else { return 0 }
       guard targetOffset <= WorkingCopy.maximumSize - length else { throw SheafError(.tooLarge) }
       let range = offset..<(offset + length)
       let targetRange = targetOffset..<(targetOffset + length)
-      guard from.inode !== to.inode || !range.overlaps(targetRange) else { throw SheafError(.invalid) }
-      try spill(from.inode)
-      shareChunks(of: from.inode)
-      shareChunks(of: to.inode)
-      let extents = try from.inode.working?.extents(of: range, from: self) ?? []
+      guard source !== draft || !range.overlaps(targetRange) else { throw SheafError(.invalid) }
+      try spill(from.inode, source)
+      shareChunks(of: source)
+      shareChunks(of: draft)
+      let extents = try source.working?.extents(of: range, from: self) ?? []
       let time = clock()
-      try beginSession(to.inode, handle: target, at: time)
-      let before = to.inode.working?.dirty.count ?? 0
-      if let size = to.inode.working?.size, size < targetRange.upperBound {
-        try to.inode.working?.truncate(to: targetRange.upperBound, from: self)
+      try beginSession(to.inode, draft, handle: target, at: time)
+      let before = draft.working?.dirty.count ?? 0
+      if let size = draft.working?.size, size < targetRange.upperBound {
+        try draft.working?.truncate(to: targetRange.upperBound, from: self)
       }
-      try to.inode.working?.replace(targetRange, with: extents, from: self)
-      unsavedBytes += (to.inode.working?.dirty.count ?? 0) - before
-      to.inode.session?.hasWrites = true
+      try draft.working?.replace(targetRange, with: extents, from: self)
+      unsavedBytes += (draft.working?.dirty.count ?? 0) - before
+      draft.session?.hasWrites = true
       to.inode.row.mtime = time
       to.inode.row.ctime = time
-      tell(.contents(to.inode.ino), from: to.door)
+      tell(.contents(to.inode.ino), of: draft, from: to.door)
       noteAccess(from.inode)
       return length
     }

@@ -8,8 +8,9 @@ extension Library {
   package func versions(_ path: ItemPath) throws -> [Version] {
     try locked {
       try settleSessions()
-      let item = try document(path).item
-      return try read { try $0.versions(item.id) }.map(version)
+      let (inode, item) = try document(path, for: .readHistory)
+      let first = try firstVisibleVersion(of: item.id, inode, .api(account(path.account).id))
+      return try read { try $0.versions(item.id) }.filter { $0.number >= first }.map(version)
     }
   }
 
@@ -19,8 +20,10 @@ extension Library {
       label: row.label, base: row.base, open: row.isOpen)
   }
 
-  private func versionRow(_ item: Int64, _ number: Int64, _ path: ItemPath) throws -> VersionRow {
-    guard let row = try read({ try $0.version(item, number) }) else {
+  private func versionRow(_ item: Int64, _ number: Int64, _ inode: Inode, _ path: ItemPath) throws -> VersionRow {
+    guard let row = try read({ try $0.version(item, number) }),
+      try number >= firstVisibleVersion(of: item, inode, .api(account(path.account).id))
+    else {
       throw SheafError(
         .notFound, subject: "\(path)", reason: "has no version \(number)", advice: "`sheaf versions` shows those it has"
       )
@@ -33,12 +36,12 @@ extension Library {
     _ path: ItemPath, number: Int64?, into sink: (UnsafeRawBufferPointer) throws -> Void
   ) throws {
     let reader = try locked {
-      let (inode, item) = try document(path)
-      if inode.session != nil { try cut(inode, cause: .autosave) }
+      let (inode, item) = try document(path, for: .readHistory)
+      try cutAll(inode)
       // Chunks of an open version must outlast its renewal while they are read.
-      shareChunks(of: inode)
+      for draft in inode.drafts { shareChunks(of: draft) }
       guard let number else { return self.reader(of: inode.row.content ?? .empty) }
-      return self.reader(of: try versionRow(item.id, number, path).content)
+      return self.reader(of: try versionRow(item.id, number, inode, path).content)
     }
     var buffer = [UInt8](repeating: 0, count: 1 << 20)
     var offset: Int64 = 0
@@ -53,20 +56,21 @@ extension Library {
   /// Makes an earlier version's contents current, as a new version; nil where they are so already.
   package func restore(_ path: ItemPath, version number: Int64) throws -> Version? {
     try locked {
-      let (inode, _) = try document(path)
+      let (inode, _) = try document(path, for: .restore)
       try endSession(inode)
       guard var item = try item(of: inode) else { throw SheafError(.notFound, subject: "\(path)") }
-      let row = try versionRow(item.id, number, path)
+      let row = try versionRow(item.id, number, inode, path)
       // Where the current contents are damaged they are other ones.
       if (try? Content.areSame(row.content, inode.row.content ?? .empty, from: self)) ?? false { return nil }
       let time = clock()
       let restored = VersionRow(
-        item: item.id, number: item.lastVersion + 1, time: time, author: inode.row.owner, size: row.size,
+        item: item.id, number: item.lastVersion + 1, time: time, author: try account(path.account).id, size: row.size,
         cause: .restore, base: item.version, content: row.content, isOpen: false)
       try transaction(.restore) { transaction in
         try transaction.insert(restored)
         item.version = restored.number
         item.lastVersion = restored.number
+        item.conflict = nil
         try transaction.update(item)
         var inodeRow = inode.row
         inodeRow.content = row.content
@@ -78,8 +82,8 @@ extension Library {
         whenCommitted { [self, item, inodeRow] in
           inode.item = item
           inode.row = inodeRow
-          if inode.working != nil { inode.working = WorkingCopy(row.content) }
-          tell(.contents(inode.ino), from: 0)
+          for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(row.content) }
+          tell(.saved(inode.ino), from: 0)
         }
       }
       return try version(restored)
@@ -96,23 +100,11 @@ extension Library {
         advice: "give 1 to 200 printable characters")
     }
     return try locked {
-      let (inode, item) = try document(path)
-      if inode.session != nil { try cut(inode, cause: .autosave) }
-      let row = try versionRow(item.id, number ?? self.item(of: inode)?.version ?? item.version, path)
+      let (inode, item) = try document(path, for: .label)
+      try cutAll(inode)
+      let row = try versionRow(item.id, number ?? self.item(of: inode)?.version ?? item.version, inode, path)
       try transaction(.label) { try $0.setLabel(item.id, row.number, name) }
-      return try version(versionRow(item.id, row.number, path))
-    }
-  }
-
-  package func itemStatus(_ path: ItemPath) throws -> ItemStatus {
-    try locked {
-      let inode = try resolve(path)
-      guard let item = try item(of: inode) else {
-        throw SheafError(.invalid, subject: "\(path)", reason: "is a fifo, socket or device, which Sheaf only stores")
-      }
-      return ItemStatus(
-        id: item.uuid.text, path: "\(path)", kind: item.kind.word, version: inode.isRegular ? item.version : nil,
-        owner: try handle(item.owner), state: inode.working?.isChanged ?? false ? "edited" : "saved", share: nil)
+      return try version(versionRow(item.id, row.number, inode, path))
     }
   }
 }

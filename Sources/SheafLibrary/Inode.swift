@@ -10,13 +10,9 @@ final class Inode {
   var row: InodeRow
   /// The item's row, loaded when first needed.
   var item: ItemRow?
-  /// Contents of a regular file, once someone opened it.
-  var working: WorkingCopy?
-  /// The editing session that is going on.
-  var session: EditingSession?
-  /// Open file descriptions, and those of them that can write.
-  var openCount = 0
-  var writerCount = 0
+  /// The owner's draft, and those of other accounts that have the file open.
+  let own: Draft
+  var others: [Int64: Draft] = [:]
   /// Whether the store has no row (any more): it lives on for those who have it open.
   var isOrphan = false
   /// Whether the access time waits to be stored.
@@ -27,28 +23,33 @@ final class Inode {
   var hasNoXattrs = false
   var used: UInt64 = 0
 
-  init(_ row: InodeRow) { self.row = row }
+  init(_ row: InodeRow) {
+    self.row = row
+    own = Draft(account: row.owner)
+  }
 
   var ino: Int64 { row.ino }
   var type: UInt32 { row.mode & S_IFMT }
   var isFolder: Bool { type == S_IFDIR }
   var isRegular: Bool { type == S_IFREG }
-  var size: Int64 {
-    if let working { return working.size }
-    return isFolder ? 4096 : row.size
-  }
+  /// Open file descriptions of all accounts, and those of them that can write.
+  var openCount: Int { drafts.reduce(0) { $0 + $1.openCount } }
+  var writerCount: Int { drafts.reduce(0) { $0 + $1.writerCount } }
 
   /// Whether it must stay in memory.
   var isPinned: Bool {
-    openCount > 0 || isOrphan || session != nil || hasNewAccessTime || (working?.isChanged ?? false)
+    isOrphan || hasNewAccessTime || drafts.contains { !$0.isIdle }
   }
 
-  /// What stat(2) tells.
-  var attributes: Attributes {
-    let data = working?.dataLength ?? row.content?.dataLength ?? (isFolder ? 4096 : 0)
-    return Attributes(
-      ino: row.ino, mode: row.mode, nlink: row.nlink, uid: row.uid, gid: row.gid, rdev: row.rdev, size: size,
-      blocks: (data + 4095) / 4096 * 8, atime: row.atime, mtime: row.mtime, ctime: row.ctime)
+  /// What stat(2) tells the owner.
+  var attributes: Attributes { attributes(contents(for: nil)) }
+
+  /// What stat(2) tells who has these contents.
+  func attributes(_ contents: (size: Int64, dataLength: Int64)) -> Attributes {
+    Attributes(
+      ino: row.ino, mode: row.mode, nlink: row.nlink, uid: row.uid, gid: row.gid, rdev: row.rdev, size: contents.size,
+      blocks: (contents.dataLength + 4095) / 4096 * 8, atime: row.atime, mtime: row.mtime, ctime: row.ctime,
+      isForeign: false)
   }
 }
 
@@ -67,22 +68,30 @@ package struct Attributes: Hashable, Sendable {
   package let atime: Timestamp
   package let mtime: Timestamp
   package let ctime: Timestamp
+  /// Whether another account than that which asks owns it.
+  package let isForeign: Bool
 }
 
 /// One editing session: the writes between the first dirty one and the last writable close, which become one version.
 struct EditingSession {
+  /// The account that writes.
+  let author: Int64
   /// The version's number, once an autosave or a close gave it one.
   var number: Int64?
   /// The version that the session began from; nil before any.
-  let base: Int64?
+  var base: Int64?
   /// The contents it began from.
-  let baseContent: StoredContent
+  var baseContent: StoredContent
   let began: Timestamp
   var cause: VersionCause
   /// Since when something is not stored; nil when everything is.
   var dirtySince: Timestamp?
   /// Whether anything but a truncation to nothing happened since the last cut.
   var hasWrites = false
+  /// Whether the version that it numbered was made on top of the current one.
+  var isOnTop = true
+  /// Whether another account saved since this session's last cut, so that what it holds is not current.
+  var isPassedOver = false
   /// Chunks that only this session's version holds: freed as soon as a later cut replaces them.
   var ownChunks: Set<Int64> = []
   /// Handles that wrote, and whether each was flushed since.
@@ -106,12 +115,24 @@ final class OpenFile {
   private let executes: Bool
   /// The door by which it was opened.
   let door: Int
+  /// The account that opened it; nil for the library itself.
+  let account: Int64?
+  /// What that account has of the contents.
+  let draft: Draft
+  /// The share in which someone who does not own the file opened it.
+  let share: Int64?
+
   /// The thread that opened it.
   let thread: Int32
+  /// Whether what was written through it could not be saved in its place, because the account lost the right to.
+  var hasLostChanges = false
 
-  init(inode: Inode, flags: Int32, _ caller: Caller) {
+  init(inode: Inode, flags: Int32, share: Int64? = nil, _ caller: Caller) {
     self.inode = inode
+    self.share = share
     door = caller.door
+    account = caller.account
+    draft = inode.draft(of: caller.account)
     thread = caller.thread
     let mode = flags & O_ACCMODE
     canRead = mode != O_WRONLY

@@ -34,6 +34,7 @@ package final class Library: @unchecked Sendable {
   var chunks = ChunkCache(limit: 24 << 20)
   var identity = Identity()
   var events = EventLog()
+  var shares = ShareBook()
   /// Names of remembered documents to which own files were linked (rule 5 of ``Identity``).
   var linkedPlaces: [Int64: Library.LinkedPlace] = [:]
   var dirtyInodes: [Int64: Inode] = [:]
@@ -48,8 +49,17 @@ package final class Library: @unchecked Sendable {
   private var current: StoreTransaction?
   private var afterCommit: [() -> Void] = []
   private var afterFailure: [() -> Void] = []
-  private var changes: [(door: Int, change: LibraryChange)] = []
-  private var observers: [Int: @Sendable ([LibraryChange]) -> Void] = [:]
+  private var changes: [Told] = []
+  private var observers: [Int: Observer] = [:]
+  /// Number of the newest event that the observers of the log know of.
+  private var announcedEvent: Int64
+  private var eventObservers: [Int: @Sendable () -> Void] = [:]
+  /// Whether entries of `Shared` may be others than those last shown.
+  var sharedEntriesAreStale = false
+  /// When programs began to delete what others share (``noteDeparture(from:_:_:)``).
+  var departures: [Departing: Timestamp] = [:]
+  /// Accounts that may have lost the right to write something that they are writing.
+  private var demoted: Set<Int64> = []
   /// Chunks stored by the transaction that is running.
   var storedNow: Set<Int64> = []
   /// The session whose version alone holds a chunk, so that a renewal can free it.
@@ -90,6 +100,14 @@ package final class Library: @unchecked Sendable {
         try $0.accounts()
       )
     }
+    announcedEvent = numbers.event
+    try store.read { transaction in
+      let participants = Dictionary(grouping: try transaction.participants(), by: \.share)
+      for row in try transaction.shares() {
+        let people = (participants[row.item] ?? []).map { ($0.account, $0) }
+        shares.set(.init(row: row, participants: Dictionary(uniqueKeysWithValues: people)))
+      }
+    }
     // Inode 1 is the root of mounts, 2 their `Shared`.
     numbers.ino = max(numbers.ino, 15)
   }
@@ -116,20 +134,34 @@ package final class Library: @unchecked Sendable {
 
   /// Runs `body` with the lock held, then tells the observers what changed.
   func locked<Value>(_ body: () throws -> Value) rethrows -> Value {
-    var told: [(door: Int, change: LibraryChange)] = []
-    var listeners: [Int: @Sendable ([LibraryChange]) -> Void] = [:]
+    var told: [Told] = []
+    var listeners: [Int: Observer] = [:]
+    var eventListeners: [@Sendable () -> Void] = []
     defer {
-      for (door, listener) in listeners {
-        let foreign = told.filter { $0.door != door }.map(\.change)
-        if !foreign.isEmpty { listener(foreign) }
+      for (door, observer) in listeners {
+        let foreign = told.filter { $0.door != door && $0.isFor(observer.account) }.map(\.change)
+        if !foreign.isEmpty { observer.listen(foreign) }
       }
+      for listener in eventListeners { listener() }
     }
     return try lock.withLock { _ in
       defer {
+        if !demoted.isEmpty {
+          for account in demoted { rescueDrafts(of: account) }
+          demoted = []
+        }
+        if sharedEntriesAreStale {
+          sharedEntriesAreStale = false
+          tellSharedEntries()
+        }
         if !changes.isEmpty {
           told = changes
           changes = []
           listeners = observers
+        }
+        if numbers.event != announcedEvent {
+          announcedEvent = numbers.event
+          eventListeners = Array(eventObservers.values)
         }
       }
       return try body()
@@ -138,11 +170,13 @@ package final class Library: @unchecked Sendable {
 
   /// Opens a door: calls `observer` with what changes by other doors; returns the door's number, for ``Caller/door``.
   ///
-  /// The observer is called without the lock and must return at once.
-  package func observe(_ observer: @escaping @Sendable ([LibraryChange]) -> Void) -> Int {
+  /// The observer is called without the lock, and makes the request wait that made the changes.
+  ///
+  /// - Parameter account: the account whose door it is, which is told what that account sees; nil for all there is.
+  package func observe(account: Int64?, _ observer: @escaping @Sendable ([LibraryChange]) -> Void) -> Int {
     locked {
       nextDoor += 1
-      observers[nextDoor] = observer
+      observers[nextDoor] = Observer(account: account, listen: observer)
       return nextDoor
     }
   }
@@ -166,9 +200,83 @@ package final class Library: @unchecked Sendable {
     }
   }
 
-  /// Has the observers told of a change that came by `door`, once the lock is free.
+  /// Calls `observer` whenever events were numbered, from now on; returns a number for ``endObservingEvents(_:)``.
+  ///
+  /// The observer is called without the lock and must return at once; what came it reads with
+  /// ``events(after:limit:for:)``.
+  package func observeEvents(_ observer: @escaping @Sendable () -> Void) -> Int {
+    locked {
+      nextDoor += 1
+      eventObservers[nextDoor] = observer
+      return nextDoor
+    }
+  }
+
+  /// Ends the calls of an observer of events.
+  package func endObservingEvents(_ number: Int) { locked { eventObservers[number] = nil } }
+
+  /// Has the doors of those who see it told of a change that came by `door`, once the lock is free.
   func tell(_ change: LibraryChange, from door: Int) {
-    if !observers.isEmpty { changes.append((door, change)) }
+    if !shares.isEmpty, case .entry(let parent, let name) = change,
+      shares.isRoot(.init(parent: parent, name: name))
+    {
+      sharedEntriesAreStale = true
+    }
+    if !observers.isEmpty { changes.append(Told(door: door, audience: audience(of: change), change: change)) }
+  }
+
+  /// Has the other doors of the account told that its draft changed: nobody else sees that before it is saved.
+  func tell(_ change: LibraryChange, of draft: Draft, from door: Int) {
+    if observers.count > 1 { changes.append(Told(door: door, audience: [draft.account], change: change)) }
+  }
+
+  /// Has the doors of the other accounts told that a draft was saved.
+  func tellSaved(_ inode: Inode, _ draft: Draft) {
+    guard !shares.isEmpty, !observers.isEmpty, var audience = audience(of: .saved(inode.ino)) else { return }
+    audience.remove(draft.account)
+    if !audience.isEmpty { changes.append(Told(door: 0, audience: audience, change: .saved(inode.ino))) }
+  }
+
+  /// Has every door of an account told of a change.
+  func tell(_ change: LibraryChange, to account: Int64) {
+    if !observers.isEmpty { changes.append(Told(door: 0, audience: [account], change: change)) }
+  }
+
+  /// Has what an account may do be looked at anew: by its doors, and in what it is writing.
+  func tellAccess(of account: Int64) {
+    demoted.insert(account)
+    tell(.access, to: account)
+  }
+
+  /// The accounts that see what changed; nil where that cannot be told.
+  private func audience(of change: LibraryChange) -> Set<Int64>? {
+    let ino: Int64
+    switch change {
+    case .contents(let changed), .saved(let changed), .attributes(let changed): ino = changed
+    case .entry(let parent, _): ino = parent
+    case .sharedEntry, .sharedOwner, .access: return nil
+    }
+    guard let inode = inodes[ino] else { return nil }
+    var audience: Set<Int64> = [inode.row.owner]
+    if let share = try? share(of: inode) { audience.formUnion(share.members.map(\.account)) }
+    return audience
+  }
+
+  /// A change with those who are told of it.
+  private struct Told {
+    let door: Int
+    let audience: Set<Int64>?
+    let change: LibraryChange
+
+    func isFor(_ account: Int64?) -> Bool {
+      guard let account, let audience else { return true }
+      return audience.contains(account)
+    }
+  }
+
+  private struct Observer {
+    let account: Int64?
+    let listen: @Sendable ([LibraryChange]) -> Void
   }
 
   // MARK: - Transactions
@@ -293,9 +401,10 @@ package final class Library: @unchecked Sendable {
     return numbers.ino
   }
 
-  func newItem(_ kind: ItemKind, owner: Int64, time: Timestamp) -> ItemRow {
+  func newItem(_ kind: ItemKind, owner: Int64, creator: Int64, time: Timestamp) -> ItemRow {
     numbers.item += 1
-    return ItemRow(id: numbers.item, uuid: .timeOrdered(time), kind: kind, owner: owner, created: time)
+    return ItemRow(
+      id: numbers.item, uuid: .timeOrdered(time), kind: kind, owner: owner, creator: creator, created: time)
   }
 }
 
@@ -303,10 +412,18 @@ package final class Library: @unchecked Sendable {
 package enum LibraryChange: Hashable, Sendable {
   /// Data and attributes of an inode.
   case contents(Int64)
+  /// As `contents`, by another account, which has saved: who reads now reads that.
+  case saved(Int64)
   /// Attributes of an inode.
   case attributes(Int64)
   /// A name in a folder came, went or means another inode.
   case entry(parent: Int64, name: [UInt8])
+  /// An entry of the account's `Shared/OWNER/` came, went or means another inode.
+  case sharedEntry(owner: Int64, name: [UInt8])
+  /// A folder of the account's `Shared` came or went.
+  case sharedOwner(AccountHandle)
+  /// What the account may see or do of what others share.
+  case access
 }
 
 extension Library: ChunkStorage {

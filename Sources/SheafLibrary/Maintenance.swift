@@ -30,8 +30,12 @@ extension Library {
   /// Starts the thread that looks after the library until ``close()``.
   func startMaintenance() {
     let thread = Thread { [weak self, maintenance] in
-      while maintenance.wait() {
+      while let round = maintenance.wait() {
         guard let self else { return }
+        if round == .sessions {
+          self.attempt("ending sessions") { try self.locked { try self.settleSessions() } }
+          continue
+        }
         let time = self.clock()
         let busy = self.locked { () -> Bool in
           self.autosave()
@@ -85,10 +89,19 @@ extension Library {
 /// When the upkeep thread runs: every quarter of a second while there is something to do, never while there is not.
 // Sendable: everything that changes is touched only with `condition` locked.
 final class MaintenanceSchedule: @unchecked Sendable {
+  /// What there is to do.
+  enum Round {
+    case everything
+    /// Versions that wait to be ended, whose events others wait for.
+    case sessions
+  }
+
   private let condition = NSCondition()
   private var isStopped = false
   private var isFinished = false
   private var isBusy = true
+  private var nextRound = Date.distantPast
+  private var sessionsDue: Date?
   private var lastSync = Date.distantPast
   private var lastTidying = Date()
   private var isTidying = false
@@ -96,19 +109,35 @@ final class MaintenanceSchedule: @unchecked Sendable {
   /// Seconds between rounds, and between syncs: what was closed survives power loss after 5 s (rule 3).
   private static let interval = 0.25
   private static let syncInterval = 2.0
+  /// Seconds that a version waits for the next transaction to end it; while documents are made one comes sooner.
+  private static let sessionDelay = 0.01
   /// Seconds between two tidyings.
   private static let tidyInterval = 4 * 3600.0
 
-  /// Waits for the next round; false once stopped.
-  func wait() -> Bool {
+  /// Waits for the next round; nil once stopped.
+  func wait() -> Round? {
     condition.lock()
     defer { condition.unlock() }
-    if isBusy {
-      if !isStopped { _ = condition.wait(until: Date(timeIntervalSinceNow: Self.interval)) }
-    } else {
-      while !isBusy, !isStopped { condition.wait() }
+    while !isStopped {
+      let now = Date()
+      if isBusy, now >= nextRound {
+        nextRound = now.addingTimeInterval(Self.interval)
+        sessionsDue = nil
+        return .everything
+      }
+      if let due = sessionsDue, now >= due {
+        sessionsDue = nil
+        return .sessions
+      }
+      if isBusy {
+        _ = condition.wait(until: min(nextRound, sessionsDue ?? nextRound))
+      } else if let sessionsDue {
+        _ = condition.wait(until: sessionsDue)
+      } else {
+        condition.wait()
+      }
     }
-    return !isStopped
+    return nil
   }
 
   /// Has the thread run if it rests: something changed.
@@ -116,6 +145,17 @@ final class MaintenanceSchedule: @unchecked Sendable {
     condition.lock()
     if !isBusy {
       isBusy = true
+      nextRound = .distantPast
+      condition.signal()
+    }
+    condition.unlock()
+  }
+
+  /// Has the thread end versions soon.
+  func endSessionsSoon() {
+    condition.lock()
+    if sessionsDue == nil {
+      sessionsDue = Date(timeIntervalSinceNow: Self.sessionDelay)
       condition.signal()
     }
     condition.unlock()

@@ -21,11 +21,16 @@ extension Library {
         absent = (parent, name)
         throw SheafError(.notFound)
       }
-      return try inode(entry.ino).attributes
+      return try attributes(inode(entry.ino), caller)
     }
   }
 
-  package func attributes(_ ino: Int64) throws -> Attributes { try locked { try inode(ino).attributes } }
+  /// What stat(2) tells.
+  ///
+  /// - Throws: `accessDenied` for what the caller's account does not see.
+  package func attributes(_ ino: Int64, _ caller: Caller) throws -> Attributes {
+    try locked { try attributes(inode(ino), caller) }
+  }
 
   func entry(_ parent: Int64, _ name: [UInt8]) throws -> EntryRow? {
     try read { try $0.entry(parent, hash: nameHash(name), name: name) }
@@ -36,10 +41,6 @@ extension Library {
     let inode = try inode(ino)
     guard inode.isFolder else { throw SheafError(.notDirectory) }
     return inode
-  }
-
-  func permit(_ inode: Inode, _ caller: Caller, _ wanted: UInt32) throws {
-    try Permission.check(inode.row.mode, uid: inode.row.uid, gid: inode.row.gid, caller, wanted)
   }
 
   static func checkLength(_ name: [UInt8]) throws {
@@ -60,22 +61,34 @@ extension Library {
   /// Checks that `caller` may take `inode`'s name out of `folder`: sticky folders guard their entries (chmod(2)).
   func permitRemoving(_ inode: Inode, from folder: Inode, _ caller: Caller) throws {
     try permit(folder, caller, Permission.write | Permission.execute)
+    if isForeign(inode, caller) { return }
     if folder.row.mode & 0o1000 != 0, caller.uid != 0, caller.uid != folder.row.uid, caller.uid != inode.row.uid {
       throw SheafError(.notPermitted)
     }
   }
 
   /// The path below `Documents`, joined by `/`, of `name` in `parent`.
-  func path(_ parent: Int64, _ name: [UInt8]) throws -> [UInt8] {
+  func path(_ parent: Int64, _ name: [UInt8]) throws -> [UInt8] { try place(parent, name, item: nil).path }
+
+  /// The path below `Documents` of `name` in `parent`, and the share that `item`, which has that name, is in there.
+  func place(_ parent: Int64, _ name: [UInt8], item: Int64?) throws -> (path: [UInt8], share: ShareMark?) {
+    var shared = item.flatMap { shares.active($0) == nil ? nil : $0 }
+    guard parent != 0 else { return ([], shared.map { ShareMark(share: $0, depth: -1) }) }
     var components = [name]
+    var below = 1
     var ino = parent
     while true {
       let row = try inode(ino).row
+      if shared == nil, let item = row.item, shares.active(item) != nil {
+        shared = item
+        below = components.count + 1
+      }
       if row.parent == 0 { break }
       components.append(row.name)
       ino = row.parent
     }
-    return Array(components.reversed().joined(separator: [UInt8(ascii: "/")]))
+    let path = Array(components.reversed().joined(separator: [UInt8(ascii: "/")]))
+    return (path, shared.map { ShareMark(share: $0, depth: Int64(components.count - below)) })
   }
 
   // MARK: - Making
@@ -95,7 +108,7 @@ extension Library {
   package func make(
     _ node: NewNode, _ parent: Int64, _ name: [UInt8], mode: UInt32, _ caller: Caller
   ) throws -> Attributes {
-    try locked { try makeInode(node, parent, name, mode: mode, caller).attributes }
+    try locked { try attributes(makeInode(node, parent, name, mode: mode, caller), caller) }
   }
 
   func makeInode(
@@ -103,6 +116,9 @@ extension Library {
   ) throws -> Inode {
     let folder = try self.folder(parent)
     try permitMaking(name, in: folder, caller)
+    if isForeign(folder, caller), case .special(let type, _) = node, type == S_IFBLK || type == S_IFCHR {
+      throw SheafError(.notPermitted)
+    }
     let time = clock()
     if case .file = node, let lost = try lostDocument(parent, name, caller, time) {
       return try remake(lost, folder, name, mode: mode, caller, time)
@@ -125,7 +141,7 @@ extension Library {
     case .file: row.content = .empty
     case .folder: row.nlink = 2
     }
-    let item = kind.map { newItem($0, owner: row.owner, time: time) }
+    let item = kind.map { newItem($0, owner: row.owner, creator: caller.actor(in: row), time: time) }
     row.item = item?.id
     let inode = Inode(row)
     // A folder is what it is at once, unless a program means it for its temporary files.
@@ -138,7 +154,7 @@ extension Library {
       if let item {
         let data = try eventData(item, parent: parent, name: name)
         try logEvent(
-          .created, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: isPassing,
+          .created, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: isPassing,
           transaction)
       }
       whenCommitted { [self] in
@@ -158,11 +174,14 @@ extension Library {
     _ type: UInt32, in folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller, _ time: Timestamp
   ) -> InodeRow {
     let inheritsGroup = folder.row.mode & UInt32(S_ISGID) != 0
+    // What participants make belongs to the user of the folder, and has no set-id bits.
+    let isForeign = isForeign(folder, caller)
+    let bits = mode & (isForeign ? 0o1777 : 0o7777)
     return InodeRow(
       ino: newInodeNumber(), item: nil, owner: folder.row.owner, parent: folder.ino, name: name,
-      mode: type | (mode & 0o7777) | (inheritsGroup && type == S_IFDIR ? UInt32(S_ISGID) : 0), nlink: 1,
-      uid: caller.uid,
-      gid: inheritsGroup ? folder.row.gid : caller.gid, time: time)
+      mode: type | bits | (inheritsGroup && type == S_IFDIR ? UInt32(S_ISGID) : 0), nlink: 1,
+      uid: isForeign ? folder.row.uid : caller.uid,
+      gid: inheritsGroup || isForeign ? folder.row.gid : caller.gid, time: time)
   }
 
   /// Writes a folder's times and link count after its entries changed.
@@ -186,6 +205,8 @@ extension Library {
       guard !inode.isFolder else { throw SheafError(.notPermitted) }
       guard inode.row.nlink > 0, !inode.isOrphan else { throw SheafError(.notFound) }
       guard inode.row.owner == folder.row.owner else { throw SheafError(.crossDevice) }
+      try allow(.write, inode, caller)
+      try checkLink(of: inode, in: folder)
       guard inode.row.nlink < 65_000 else { throw SheafError(.tooManyLinks) }
       try permitMaking(name, in: folder, caller)
       let time = clock()
@@ -209,14 +230,18 @@ extension Library {
           tell(.entry(parent: parent, name: name), from: caller.door)
         }
       }
-      return inode.attributes
+      return try attributes(inode, caller)
     }
   }
 
   /// The target of a symbolic link.
-  package func readLink(_ ino: Int64) throws -> [UInt8] {
+  ///
+  /// - Throws: `invalid` for what is none; `accessDenied` for one that someone else made and that leads out of its share.
+  package func readLink(_ ino: Int64, _ caller: Caller) throws -> [UInt8] {
     try locked {
       let inode = try inode(ino)
+      try allow(.read, inode, caller)
+      try checkTarget(of: inode, caller)
       guard let target = inode.row.target else { throw SheafError(.invalid) }
       noteAccess(inode)
       return target
@@ -237,22 +262,36 @@ extension Library {
   ///
   /// The order is that of a hash of the names, so an entry that exists throughout is told once, whatever else comes and
   /// goes. Entries of one cookie come together.
-  package func list(_ ino: Int64, after cookie: Int64, limit: Int) throws -> [Listed] {
+  package func list(_ ino: Int64, after cookie: Int64, limit: Int, _ caller: Caller) throws -> [Listed] {
     try locked {
       let folder = try self.folder(ino)
+      try allow(.read, folder, caller)
       if cookie == 0 { noteAccess(folder) }
       return try read { try $0.listing(ino, after: cookie, limit: limit) }.map { row in
         let inode = inodes[row.inode.ino] ?? remember(Inode(row.inode))
-        return Listed(name: row.name, attributes: inode.attributes, cookie: row.hash)
+        return Listed(name: row.name, attributes: try attributes(inode, caller), cookie: row.hash)
       }
     }
   }
 
-  /// The folder that a folder is in; itself for an account's `Documents`.
-  package func parent(of ino: Int64) throws -> Int64 {
+  /// Where a folder is in an account's mount.
+  package enum ParentPlace: Sendable {
+    case folder(Int64)
+    /// Beside `Shared`.
+    case mount
+    /// In `Shared/OWNER/`.
+    case shared(owner: Int64)
+  }
+
+  /// The place that a folder is in, as the caller's account sees it.
+  package func parent(of ino: Int64, _ caller: Caller) throws -> ParentPlace {
     try locked {
-      let row = try folder(ino).row
-      return row.parent == 0 ? ino : row.parent
+      let folder = try folder(ino)
+      if isForeign(folder, caller) {
+        guard let share = try share(of: folder) else { throw Self.denied }
+        if share.row.item == folder.row.item { return .shared(owner: share.owner) }
+      }
+      return folder.row.parent == 0 ? .mount : .folder(folder.row.parent)
     }
   }
 }

@@ -8,8 +8,8 @@ extension Library {
   ///
   /// - Throws: `notFound`, `notDirectory` that name the path.
   func resolve(_ path: ItemPath) throws -> Inode {
-    var inode = try root(of: path)
-    for component in path.components.dropFirst() {
+    var (inode, rest) = try root(of: path)
+    for component in rest {
       guard inode.isFolder else { throw SheafError(.notDirectory, subject: "\(path)") }
       guard let entry = try entry(inode.ino, component) else {
         throw SheafError(.notFound, subject: "\(path)", advice: "`sheaf deleted` shows what can be recovered")
@@ -20,8 +20,11 @@ extension Library {
   }
 
   /// The document at `path`, with its item.
-  func document(_ path: ItemPath) throws -> (inode: Inode, item: ItemRow) {
+  ///
+  /// - Throws: `accessDenied` where the path's account may not do `operation` with it.
+  func document(_ path: ItemPath, for operation: ShareOperation) throws -> (inode: Inode, item: ItemRow) {
     let inode = try resolve(path)
+    try allow(operation, inode, on: path)
     // Who named it in a command knows it (rule 1 of identity).
     identity.becomesKnown(inode.ino)
     guard inode.isRegular, let item = try item(of: inode) else {
@@ -31,18 +34,46 @@ extension Library {
     return (inode, item)
   }
 
-  func root(of path: ItemPath) throws -> Inode {
-    let account = try account(path.account)
-    guard path.components.first == Array("Documents".utf8) else {
-      throw SheafError(.notFound, subject: "\(path)", advice: "paths begin with Documents/")
+  /// Checks that the path's account may do something with the inode there.
+  ///
+  /// - Throws: `accessDenied` that names the path.
+  func allow(_ operation: ShareOperation, _ inode: Inode, on path: ItemPath) throws {
+    do {
+      try allow(operation, inode, .api(account(path.account).id))
+    } catch let error as SheafError where error.kind == .accessDenied {
+      throw error.about("\(path)")
     }
-    return try inode(account.documents)
+  }
+
+  /// The folder, or the shared item, that a path begins with, and the components behind it.
+  func root(of path: ItemPath) throws -> (inode: Inode, rest: ArraySlice<[UInt8]>) {
+    let account = try account(path.account)
+    let components = path.components
+    switch components.first {
+    case Array("Documents".utf8): return (try inode(account.documents), components.dropFirst())
+    case Array("Shared".utf8) where components.count > 2:
+      let owner = accountRows.first { Array($0.handle.description.utf8) == components[1] }
+      guard let owner,
+        let entry = try entries(of: account.id, owner: owner.id).first(where: { $0.name == components[2] })
+      else {
+        throw SheafError(
+          .notFound, subject: "\(path)", reason: "nothing is shared under that name",
+          advice: "an invitation shows there once it is accepted: sheaf accept URL")
+      }
+      return (try inode(entry.ino), components.dropFirst(3))
+    case Array("Shared".utf8):
+      throw SheafError(
+        .invalid, subject: "\(path)", reason: "is a folder that Sheaf makes up", advice: "name an item in it")
+    default:
+      throw SheafError(.notFound, subject: "\(path)", advice: "paths begin with Documents/ or Shared/")
+    }
   }
 
   /// The latest deleted inode at `path`, whose folders may be deleted too.
   func resolveDeleted(_ path: ItemPath) throws -> DeletedRow {
-    var folder = try root(of: path).ino
-    let components = path.components.dropFirst()
+    let (root, components) = try root(of: path)
+    let caller = Caller.api(try account(path.account).id)
+    var folder = root.ino
     let missing = SheafError(
       .notFound, subject: "\(path)", reason: "was not deleted, or not lately",
       advice: "`sheaf deleted` shows what can be recovered")
@@ -50,18 +81,16 @@ extension Library {
     for component in components.dropLast() {
       if let entry = try entry(folder, component), try inode(entry.ino).isFolder {
         folder = entry.ino
-      } else if let row = try read({ try $0.deleted(from: folder, name: component) }).first {
+      } else if let row = try read({ try $0.deleted(from: folder, name: component) }).first(where: {
+        try isVisible($0, caller)
+      }) {
         folder = row.ino
       } else {
         throw missing
       }
     }
-    guard let row = try read({ try $0.deleted(from: folder, name: last) }).first else { throw missing }
+    guard let row = try read({ try $0.deleted(from: folder, name: last) }).first(where: { try isVisible($0, caller) })
+    else { throw missing }
     return row
-  }
-
-  /// The path in the account's mount of a name in a folder, such as `Documents/plans/a.md`.
-  func mountPath(_ parent: Int64, _ name: [UInt8]) throws -> String {
-    "Documents/" + String(decoding: try path(parent, name), as: UTF8.self)
   }
 }

@@ -16,10 +16,11 @@ extension Library {
       try permitRemoving(inode, from: folder, caller)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
       let time = clock()
-      if !entry.isExtra, inode.row.nlink == 2, inode.session != nil, linkedPlace(of: inode, caller, time) != nil {
+      if !entry.isExtra, inode.row.nlink == 2, inode.hasSession, linkedPlace(of: inode, caller, time) != nil {
         try endSession(inode)
       }
       try endSessionBeforeRemoval(inode, name, caller, time)
+      try noteDeparture(from: folder, caller, time)
       try transaction(.unlink, freesSpace: true) { transaction in
         try transaction.delete(entry)
         try touch(folder, time, transaction)
@@ -42,6 +43,7 @@ extension Library {
       guard inode.isFolder else { throw SheafError(.notDirectory) }
       guard try !read({ try $0.hasEntries(inode.ino) }) else { throw SheafError(.notEmpty) }
       let time = clock()
+      try noteDeparture(from: folder, caller, time)
       try transaction(.rmdir, freesSpace: true) { transaction in
         try transaction.delete(entry)
         try touch(folder, time, links: -1, transaction)
@@ -53,7 +55,7 @@ extension Library {
 
   /// Has what was written become a version before its file goes, unless it leaves no trace anyway.
   func endSessionBeforeRemoval(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) throws {
-    guard inode.session != nil, inode.row.nlink == 1 else { return }
+    guard inode.hasSession, inode.row.nlink == 1 else { return }
     if leavesNoTrace(inode, name, caller, time) { return }
     do {
       try endSessionBeforeParting(inode)
@@ -68,7 +70,7 @@ extension Library {
     // It was linked to a document's name, and another program was faster to take that.
     if linkedPlaces[inode.ino] != nil { return false }
     // What someone wrote to a backup since it parted from its document is nowhere else.
-    if let item = try? item(of: inode), item.isQuiet, item.lastVersion > 1 || inode.session != nil { return false }
+    if let item = try? item(of: inode), item.isQuiet, item.lastVersion > 1 || inode.hasSession { return false }
     return identity.isOwn(inode.ino, of: caller.process, at: time) && !isProved(inode, name)
       && !identity.wasProved(inode.ino) && !isOpenForWriting(inode, byOthersThan: caller.process)
   }
@@ -112,11 +114,13 @@ extension Library {
     }
     try transaction.update(row, keepsItem: true)
     try transaction.insert(
-      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: row.owner))
+      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     let data = try eventData(item, parent: entry.parent, name: entry.name)
     let firstEvent = numbers.pending + 1
     try logEvent(
-      .deleted, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: caller.thread != 0,
+      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
+      opens: caller.thread != 0,
+      folder: entry.parent,
       transaction)
     let final = row
     whenCommitted { [self] in
@@ -133,6 +137,7 @@ extension Library {
   func erase(_ inode: Inode, _ transaction: StoreTransaction) throws {
     if let item = inode.row.item {
       try dropPending(item, transaction)
+      try removeShare(of: item, transaction)
       try transaction.deleteItem(item)
     }
     try detach(inode, transaction)
@@ -144,13 +149,15 @@ extension Library {
     try transaction.deleteInode(inode.ino)
     whenCommitted { [self] in
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)
-      shareChunks(of: inode)
-      discardUnsaved(inode)
-      load(inode)
+      for draft in inode.drafts {
+        shareChunks(of: draft)
+        discardUnsaved(draft)
+        load(inode, draft)
+        draft.session = nil
+      }
       inode.row.nlink = 0
       inode.row.item = nil
       inode.item = nil
-      inode.session = nil
       inode.isOrphan = true
       inode.hasNewAccessTime = false
       dirtyInodes[inode.ino] = nil
@@ -173,10 +180,15 @@ extension Library {
     row.ctime = time
     try transaction.update(row)
     try transaction.insert(
-      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: row.owner))
-    let data = try eventData(item, parent: entry.parent, name: entry.name)
+      DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
+    var data = try eventData(item, parent: entry.parent, name: entry.name)
+    let absorbed = try absorbDeletions(from: inode.ino, into: &data, by: caller.process, transaction)
     try logEvent(
-      .deleted, item, ino: row.ino, data, owner: row.owner, thread: caller.thread, opens: false, transaction)
-    whenCommitted { inode.row = row }
+      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
+      opens: caller.thread != 0, folder: entry.parent, absorbed: absorbed, transaction)
+    whenCommitted { [self] in
+      inode.row = row
+      shares.forgetFolders()
+    }
   }
 }

@@ -37,6 +37,8 @@ extension Library {
       guard folder.row.owner == newFolder.row.owner else { throw SheafError(.crossDevice) }
       try checkNesting(inode, replaced, folder, newFolder, mode, caller)
       if let replaced, replaced === inode { return }
+      try checkMove(of: inode, from: folder, to: newFolder)
+      if mode == .exchange, let replaced { try checkMove(of: replaced, from: newFolder, to: folder) }
       if mode == .exchange, let target, let replaced {
         try exchange(source, inode, folder, target, replaced, newFolder, caller)
       } else {
@@ -114,7 +116,7 @@ extension Library {
           transaction)
       } else if let replaced, let target {
         if replaced.isFolder {
-          try buryReplaced(replaced, target, time, transaction)
+          try buryReplaced(replaced, target, caller, time, transaction)
         } else if try isKeptInHistory(replaced, newName, of: inode, source.name, transaction) {
           try erase(replaced, transaction)
         } else {
@@ -124,6 +126,7 @@ extension Library {
       } else {
         try logRename(inode, source, to: entry, caller, time, transaction)
       }
+      try noteMove(of: inode, from: folder, to: newFolder, time, transaction)
       try transaction.update(row, keepsItem: heir == nil)
       let final = row
       whenCommitted { [self] in
@@ -172,15 +175,18 @@ extension Library {
   }
 
   private func buryReplaced(
-    _ folder: Inode, _ target: EntryRow, _ time: Timestamp, _ transaction: StoreTransaction
+    _ folder: Inode, _ target: EntryRow, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
   ) throws {
     var row = folder.row
     row.nlink = 0
     row.ctime = time
     try transaction.update(row)
     try transaction.insert(
-      DeletedRow(ino: row.ino, parent: target.parent, name: target.name, time: time, actor: row.owner))
-    whenCommitted { folder.row = row }
+      DeletedRow(ino: row.ino, parent: target.parent, name: target.name, time: time, actor: caller.actor(in: row)))
+    whenCommitted { [self] in
+      folder.row = row
+      shares.forgetFolders()
+    }
   }
 
   private func logRename(
@@ -200,7 +206,7 @@ extension Library {
       whenCommitted { inode.item = proven }
       try logEvent(
         .created, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
-        owner: inode.row.owner, thread: caller.thread, opens: true, transaction)
+        actor: caller.actor(in: inode.row), thread: caller.thread, opens: true, transaction)
       return
     }
     if let lost = try lostDocument(entry.parent, entry.name, caller, time), lost.inode === inode,
@@ -221,10 +227,9 @@ extension Library {
       return
     }
     var data = try eventData(item, parent: entry.parent, name: entry.name)
-    data.previousPath = String(decoding: try path(source.parent, source.name), as: UTF8.self)
-    data.previousName = String(decoding: source.name, as: UTF8.self)
+    try setPrevious(&data, item, parent: source.parent, name: source.name)
     try logEvent(
-      source.parent == entry.parent ? .renamed : .moved, item, ino: inode.ino, data, owner: inode.row.owner,
+      source.parent == entry.parent ? .renamed : .moved, item, ino: inode.ino, data, actor: caller.actor(in: inode.row),
       thread: caller.thread, opens: inode.isRegular && caller.thread != 0, transaction)
   }
 
@@ -311,6 +316,8 @@ extension Library {
         try logRename(inode, source, to: newTarget, caller, time, transaction)
         try logRename(other, target, to: newSource, caller, time, transaction)
       }
+      try noteMove(of: inode, from: folder, to: newFolder, time, transaction)
+      try noteMove(of: other, from: newFolder, to: folder, time, transaction)
       try transaction.update(row)
       try transaction.update(otherRow)
       let (final, otherFinal) = (row, otherRow)
@@ -323,6 +330,7 @@ extension Library {
           identity.swap(inode.ino, other.ino)
           tell(.attributes(inode.ino), from: 0)
           tell(.attributes(other.ino), from: 0)
+          sharedEntriesAreStale = !shares.isEmpty
         }
         for ino in [inode.ino, other.ino] { identity.named(ino, by: caller.process) }
         tell(.entry(parent: source.parent, name: source.name), from: caller.door)
@@ -358,7 +366,7 @@ extension Library {
         item.isQuiet = true
       }
       let version = VersionRow(
-        item: id, number: item.lastVersion + 1, time: time, author: changed.owner, size: changed.size,
+        item: id, number: item.lastVersion + 1, time: time, author: caller.actor(in: changed), size: changed.size,
         cause: .replace, base: item.version == 0 ? nil : item.version, content: changed.content ?? .empty,
         isOpen: false)
       if item.version > 0 || version.size > 0,

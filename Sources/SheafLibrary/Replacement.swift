@@ -41,7 +41,8 @@ extension Library {
 
   /// Whether someone has yet to close the file after writing to it, or has yet to write to a new one.
   private func isBeingWritten(_ inode: Inode) -> Bool {
-    if let session = inode.session, !session.writers.isEmpty { return session.writers.values.contains(false) }
+    let sessions = inode.drafts.compactMap(\.session).filter { !$0.writers.isEmpty }
+    if !sessions.isEmpty { return sessions.contains { $0.writers.values.contains(false) } }
     return inode.writerCount > 0 && ((try? item(of: inode))?.version ?? 0) == 0
   }
 
@@ -88,6 +89,7 @@ extension Library {
     row.content = old.row.content ?? .empty
     row.size = old.row.size
     let inode = Inode(row)
+    let draft = inode.draft(of: caller.account)
     try transaction(.create) { transaction in
       let xattrs = try transaction.xattrs(old.ino)
       try partFromItem(old, item, lost.memory, parent: folder.ino, name, caller, time, transaction)
@@ -99,14 +101,14 @@ extension Library {
       try touch(folder, time, transaction)
       whenCommitted { [self] in
         inode.item = item
-        load(inode)
+        load(inode, draft)
         remember(inode)
         identity.settle(folder.ino, name)
         tell(.entry(parent: folder.ino, name: name), from: caller.door)
       }
     }
-    try inode.working?.truncate(to: 0, from: self)
-    if inode.row.size > 0 { try beginSession(inode, handle: nil, at: time) }
+    try draft.working?.truncate(to: 0, from: self)
+    if inode.row.size > 0 { try beginSession(inode, draft, handle: nil, at: time) }
     return inode
   }
 
@@ -119,13 +121,14 @@ extension Library {
     _ old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, parent: Int64, _ name: [UInt8], _ caller: Caller,
     _ time: Timestamp, _ transaction: StoreTransaction
   ) throws {
+    if shares.active(item.id) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
     if let memory { try takeBack(memory, old, item, parent: parent, name, caller, transaction) }
     guard old.row.nlink > 0 else {
       try transaction.removeDeleted(old.ino)
       return try detach(old, transaction)
     }
     // Renamed away, or another name of the file: a document of its own with the contents.
-    var fresh = newItem(.document, owner: old.row.owner, time: time)
+    var fresh = newItem(.document, owner: old.row.owner, creator: item.creator, time: time)
     fresh.isQuiet =
       item.isQuiet || FileRole.looksPassing(old.row.name) || FileRole.isNamedAfter(old.row.name, name)
     // What nobody closed yet has no version.
@@ -133,30 +136,33 @@ extension Library {
     fresh.lastVersion = fresh.version
     try transaction.insert(fresh)
     if fresh.version > 0 {
+      let author = try transaction.version(item.id, item.version)?.author ?? old.row.owner
       try transaction.insert(
         VersionRow(
-          item: fresh.id, number: 1, time: time, author: old.row.owner, size: old.row.size, cause: .save, base: nil,
+          item: fresh.id, number: 1, time: time, author: author, size: old.row.size, cause: .save, base: nil,
           content: old.row.content ?? .empty, isOpen: false))
     }
     var row = old.row
     row.item = fresh.id
     try transaction.update(row)
     try logEvent(
-      .created, fresh, ino: old.ino, try eventData(fresh, parent: row.parent, name: row.name), owner: row.owner,
+      .created, fresh, ino: old.ino, try eventData(fresh, parent: row.parent, name: row.name),
+      actor: caller.actor(in: row),
       thread: caller.thread, opens: true, transaction)
     let final = fresh
     whenCommitted { [self] in
       old.row.item = final.id
       old.item = final
-      shareChunks(of: old)
+      for draft in old.drafts { shareChunks(of: draft) }
       // What has no version yet is written by another program, which loses nothing by an unlink of this one.
       if final.version > 0 { identity.born(old.ino, process: caller.process, at: time) }
-      if old.session == nil, old.working?.isChanged ?? false {
+      for draft in old.drafts where draft.session == nil && draft.isChanged {
         // It was just truncated, and who did goes on.
-        old.session = EditingSession(
-          base: final.version == 0 ? nil : final.version, baseContent: old.row.content ?? .empty, began: time,
+        draft.session = EditingSession(
+          author: draft.account, base: final.version == 0 ? nil : final.version,
+          baseContent: old.row.content ?? .empty, began: time,
           cause: .save)
-        old.session?.dirtySince = time
+        draft.session?.dirtySince = time
         dirtyInodes[old.ino] = old
       }
     }
@@ -177,23 +183,25 @@ extension Library {
       var data = here
       let type: EventType = old.row.nlink == 0 ? .created : old.row.parent == parent ? .renamed : .moved
       if type != .created {
-        data.previousPath = String(decoding: try path(old.row.parent, old.row.name), as: UTF8.self)
-        data.previousName = String(decoding: old.row.name, as: UTF8.self)
+        try setPrevious(&data, item, parent: old.row.parent, name: old.row.name)
       }
       try logEvent(
-        type, item, ino: old.ino, data, owner: item.owner, thread: caller.thread, opens: false, transaction)
+        type, item, ino: old.ino, data, actor: caller.actor(in: old.row), thread: caller.thread, opens: false,
+        transaction)
     }
   }
 
   /// Changes what a waiting event says; its place in the order stays.
   func rewrite(_ event: EventLog.Pending, _ data: EventData, _ transaction: StoreTransaction) throws {
-    let row = EventRow(
-      number: event.row.number, uuid: event.row.uuid, type: event.row.type, time: event.row.time,
-      actor: event.row.actor, item: event.row.item, data: data.json, process: event.row.process)
+    var row = event.row
+    row.data = data.json
+    row.share = data.share
+    row.previousShare = data.previousShare
     try transaction.removePending(row.number)
     try transaction.insertPending(row)
+    let rewritten = row
     whenCommitted { [self] in
-      events.replace(.init(row: row, process: event.process, ino: event.ino, data: data))
+      events.replace(.init(row: rewritten, process: event.process, ino: event.ino, data: data))
     }
   }
 
@@ -220,15 +228,19 @@ extension Library {
     let oldXattrs = try transaction.xattrs(old.ino)
     let oldContent = old.row.content ?? .empty
     var document = item
+    var tombstone: ItemRow?
     // The item that the new inode was.
     if let dissolved = row.item {
       row.item = nil
       if dissolves {
         try transaction.update(row)
         try dropPending(dissolved, transaction)
+        try removeShare(of: dissolved, transaction)
         try transaction.deleteItem(dissolved)
       } else {
-        try leaveTombstone(of: inode, item: dissolved, at: source, time, transaction)
+        if shares.active(dissolved) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
+        tombstone = try transaction.item(dissolved)
+        try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, transaction)
       }
     }
     if memory == nil {
@@ -274,7 +286,7 @@ extension Library {
     var number: Int64?
     if !isEmptyYet, current?.content != content {
       let version = VersionRow(
-        item: document.id, number: document.lastVersion + 1, time: time, author: row.owner, size: row.size,
+        item: document.id, number: document.lastVersion + 1, time: time, author: caller.actor(in: row), size: row.size,
         cause: .replace, base: base, content: content, isOpen: continues)
       try transaction.insert(version)
       number = version.number
@@ -288,26 +300,33 @@ extension Library {
       } else {
         var data = try eventData(document, parent: row.parent, name: row.name)
         data.version = .init(version)
-        data.previousPath = String(decoding: try path(source.parent, source.name), as: UTF8.self)
-        data.previousName = String(decoding: source.name, as: UTF8.self)
+        try setPrevious(&data, tombstone ?? document, parent: source.parent, name: source.name)
         try logEvent(
-          .edit, document, ino: row.ino, data, owner: row.owner, thread: 0, opens: false, transaction)
+          .edit, document, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
       }
+    }
+    if let tombstone, number == nil, !continues {
+      // No version tells where it went: the contents were equal.
+      let data = try eventData(tombstone, parent: source.parent, name: source.name)
+      try logEvent(
+        .deleted, tombstone, ino: inode.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
     }
     let (final, finalDocument) = (row, document)
     whenCommitted { [self] in
       inode.row = final
       inode.item = finalDocument
       inode.hasNoXattrs = false
-      shareChunks(of: inode)
+      for draft in inode.drafts { shareChunks(of: draft) }
       identity.forget(inode.ino)
       if continues {
-        inode.session = EditingSession(
-          number: number, base: base, baseContent: oldContent, began: time, cause: .replace,
-          writers: inode.session?.writers ?? [:])
+        let draft = inode.drafts.first { $0.session != nil } ?? inode.draft(of: caller.account)
+        draft.session = EditingSession(
+          author: draft.account, number: number, base: base, baseContent: oldContent, began: time,
+          cause: .replace,
+          writers: draft.session?.writers ?? [:])
         if isEmptyYet {
-          inode.working?.replaceAll(with: .empty)
-          inode.session?.dirtySince = time
+          draft.working?.replaceAll(with: .empty)
+          draft.session?.dirtySince = time
         }
         dirtyInodes[inode.ino] = inode
       }
@@ -327,15 +346,17 @@ extension Library {
 
   /// Ends the session of an inode that an item parts from; one that has only truncated so far makes no version.
   func endSessionBeforeParting(_ inode: Inode) throws {
-    if let session = inode.session, session.number == nil, !session.hasWrites, inode.size == 0,
-      session.baseContent.length > 0, inode.writerCount > 0
-    {
-      shareChunks(of: inode)
-      inode.session = nil
-      dirtyInodes[inode.ino] = nil
-    } else {
-      try endSession(inode)
+    for draft in inode.drafts {
+      if let session = draft.session, session.number == nil, !session.hasWrites, draft.working?.size == 0,
+        session.baseContent.length > 0, draft.writerCount > 0
+      {
+        shareChunks(of: draft)
+        draft.session = nil
+      } else {
+        try endSession(inode, draft)
+      }
     }
+    if !inode.hasSession { dirtyInodes[inode.ino] = nil }
   }
 
   /// Whether the session of `inode` goes on after it took a document's name; ends it where it does not.
@@ -344,13 +365,14 @@ extension Library {
       try endSessionBeforeParting(inode)
       return false
     }
-    try cut(inode, cause: .autosave)
+    try cutAll(inode)
     return true
   }
 
   /// Leaves the history of a document whose inode became another's contents among the deleted (rule 6 of DESIGN.md).
   private func leaveTombstone(
-    of inode: Inode, item: Int64, at source: EntryRow, _ time: Timestamp, _ transaction: StoreTransaction
+    of inode: Inode, item: Int64, at source: EntryRow, _ caller: Caller, _ time: Timestamp,
+    _ transaction: StoreTransaction
   ) throws {
     var row = inode.row
     row.item = nil
@@ -363,7 +385,7 @@ extension Library {
     try transaction.insert(row)
     for xattr in try transaction.xattrs(inode.ino) { try transaction.setXattr(row.ino, xattr.name, xattr.value) }
     try transaction.insert(
-      DeletedRow(ino: row.ino, parent: source.parent, name: source.name, time: time, actor: row.owner))
+      DeletedRow(ino: row.ino, parent: source.parent, name: source.name, time: time, actor: caller.actor(in: row)))
   }
 
   // MARK: - Linking to a document's name

@@ -113,9 +113,13 @@ extension Library {
         let limit = max(numbers.chunk, try transaction.highestNumbers().chunk)
         marks = ChunkMarks(limit: limit)
         let readers = versionReaders.values.compactMap(\.reader)
-        return try inodes.values.flatMap { try $0.working?.referredChunks(self) ?? [] }
+        return try inodes.values.flatMap { inode in
+          try inode.drafts.flatMap { try $0.working?.referredChunks(self) ?? [] }
+        }
           + readers.flatMap { try $0.copy.referredChunks(self) }
-          + dirtyInodes.values.flatMap { try $0.session.map { try Content($0.baseContent).referredChunks(self) } ?? [] }
+          + dirtyInodes.values.flatMap { inode in
+            try inode.drafts.compactMap(\.session).flatMap { try Content($0.baseContent).referredChunks(self) }
+          }
       }
       for chunk in inMemory { marks.insert(chunk) }
       try transaction.contents { content in

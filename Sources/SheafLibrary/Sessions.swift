@@ -18,50 +18,54 @@ extension Library {
   static let sessionSeconds: Int64 = 600
 
   /// Loads the contents of a regular file for reading or changing.
-  func load(_ inode: Inode) {
-    if inode.working == nil { inode.working = WorkingCopy(inode.row.content ?? .empty) }
+  func load(_ inode: Inode, _ draft: Draft) {
+    if draft.working == nil { draft.working = WorkingCopy(inode.row.content ?? .empty) }
   }
 
-  /// Notes that `inode` changes now, through `handle` where there is one.
+  /// Notes that `draft` changes now, through `handle` where there is one.
   ///
   /// A write through another handle than those that wrote so far, all of which were closed, begins a new session: the
   /// kernel tells of the last close later than close(2) returns.
-  func beginSession(_ inode: Inode, handle: UInt64?, at time: Timestamp) throws {
-    if let session = inode.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
+  func beginSession(_ inode: Inode, _ draft: Draft, handle: UInt64?, at time: Timestamp) throws {
+    if let session = draft.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
       session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil
     {
-      try endSession(inode)
+      try endSession(inode, draft)
     }
-    if inode.session == nil {
+    if draft.session == nil {
       let item = try item(of: inode)
-      inode.session = EditingSession(
-        base: item.flatMap { $0.version == 0 ? nil : $0.version }, baseContent: inode.row.content ?? .empty,
-        began: time,
-        cause: .save)
+      draft.session = EditingSession(
+        author: draft.account, base: item.flatMap { $0.version == 0 ? nil : $0.version },
+        baseContent: inode.row.content ?? .empty, began: time, cause: .save)
     }
-    if let handle { inode.session?.writers[handle] = false }
-    if inode.session?.dirtySince == nil { inode.session?.dirtySince = time }
+    if let handle { draft.session?.writers[handle] = false }
+    if draft.session?.dirtySince == nil { draft.session?.dirtySince = time }
     dirtyInodes[inode.ino] = inode
     maintenance.wake()
   }
 
-  /// Stores what was written to `inode` and has its session's version hold it.
+  /// Stores what was written to every draft of `inode`.
+  func cutAll(_ inode: Inode) throws {
+    for draft in inode.drafts where draft.session != nil { try cut(inode, draft, cause: .autosave) }
+  }
+
+  /// Stores what was written to `draft` and has its session's version hold it.
   ///
   /// - Parameter ends: whether the session ends with it.
-  func cut(_ inode: Inode, cause: VersionCause, ends: Bool = false) throws {
-    guard let session = inode.session, let working = inode.working else { return }
+  func cut(_ inode: Inode, _ draft: Draft, cause: VersionCause, ends: Bool = false) throws {
+    guard let session = draft.session, let working = draft.working else { return }
     let time = clock()
     if inode.isOrphan {
       // Nobody can find it any more: there is nothing to keep but what is open.
-      if ends { finish(inode) }
+      if ends { finish(inode, draft) }
       return
     }
-    var item = try item(of: inode)
+    let item = try item(of: inode)
     let isFirst = item?.version == 0
     guard working.isChanged || isFirst else {
       if ends {
         if let number = session.number, let item { noteEnd(of: number, item, inode, session) }
-        finish(inode)
+        finish(inode, draft)
       }
       return
     }
@@ -69,10 +73,7 @@ extension Library {
       var content = try working.flushed(into: self)
       let (released, parted) = (content.released, content.parted)
       var stored = try content.stored(in: self)
-      if session.number == nil, !isFirst, stored != session.baseContent,
-        // What is damaged in the old contents must not keep the new ones from being stored.
-        (try? Content.areSame(stored, session.baseContent, from: self)) ?? false
-      {
+      if session.number == nil, !isFirst, stored != session.baseContent, isSame(stored, session.baseContent) {
         // The same bytes, cut at other places: what was there stays.
         stored = session.baseContent
         content = Content(stored)
@@ -82,53 +83,123 @@ extension Library {
       var row = inode.row
       row.content = stored
       row.size = stored.length
-      var number = session.number
-      if var changed = item {
-        var version = VersionRow(
-          item: changed.id, number: number ?? changed.lastVersion + 1, time: time, author: row.owner, size: row.size,
-          cause: cause, base: session.base, content: stored, isOpen: !ends)
-        if let open = number, let base = session.base, stored == session.baseContent,
-          try transaction.version(changed.id, open)?.label == nil
-        {
-          // Back to what it began from: contents equal to the version before make none.
-          try transaction.deleteVersion(changed.id, open)
-          number = nil
-          changed.version = base
-          changed.lastVersion = max(base, open - 1)
-          try transaction.update(changed)
-          item = changed
-        } else if number != nil {
-          try transaction.update(version)
-        } else if stored != session.baseContent || isFirst {
-          try transaction.insert(version)
-          number = version.number
-          changed.version = version.number
-          changed.lastVersion = version.number
-          try transaction.update(changed)
-          item = changed
+      var result = (number: session.number, isOnTop: session.isOnTop, item: item)
+      if let item {
+        let version = VersionRow(
+          item: item.id, number: session.number ?? item.lastVersion + 1, time: time, author: session.author,
+          size: row.size, cause: cause, base: session.base, content: stored, isOpen: !ends)
+        result = try place(version, of: item, session, inode, transaction)
+        // Back to what it began from, while another account saved something else: that stays.
+        if result.number == nil, result.item?.version == item.version, !isFirst { row.content = inode.row.content }
+        row.size = row.content?.length ?? 0
+        if ends, result.number != nil, let item = result.item {
+          var ended = version
+          ended.isOpen = false
+          try logSave(ended, of: item, inode: row, transaction)
         }
-        version.isOpen = false
-        if ends, number != nil { try logSave(version, of: changed, inode: row, transaction) }
       }
+      if row.content != inode.row.content { try endOthers(than: draft, of: inode, transaction) }
       try transaction.update(row, keepsItem: true)
       let own = try freeReplaced(released, session, sparing: parted, inode, transaction)
-      whenCommitted { [self, storedNow, item] in
-        inode.row.content = stored
+      whenCommitted { [self, storedNow, result] in
+        let isNew = row.content != inode.row.content
+        inode.row.content = row.content
         inode.row.size = row.size
-        inode.item = item
-        unsavedBytes -= inode.working?.dirty.count ?? 0
-        inode.working?.adopt(content)
-        inode.working?.markUnchanged()
-        inode.session?.number = number
-        inode.session?.cause = cause
-        inode.session?.dirtySince = nil
-        inode.session?.hasWrites = false
-        disown(parted, inode)
-        inode.session?.ownChunks.subtract(own)
-        inode.session?.ownChunks.formUnion(storedNow)
+        inode.item = result.item
+        unsavedBytes -= draft.working?.dirty.count ?? 0
+        if row.content == stored {
+          draft.working?.adopt(content)
+          draft.working?.markUnchanged()
+        } else {
+          draft.working = WorkingCopy(row.content ?? .empty)
+        }
+        draft.session?.number = result.number
+        draft.session?.isOnTop = result.isOnTop
+        draft.session?.isPassedOver = row.content != stored
+        draft.session?.cause = cause
+        draft.session?.dirtySince = nil
+        draft.session?.hasWrites = false
+        disown(parted, draft)
+        draft.session?.ownChunks.subtract(own)
+        draft.session?.ownChunks.formUnion(storedNow)
         for chunk in own { chunkOwners[chunk] = nil }
         for chunk in storedNow { chunkOwners[chunk] = inode.ino }
-        if ends { finish(inode) }
+        if isNew {
+          adoptSaved(in: inode, by: draft)
+          tellSaved(inode, draft)
+        }
+        if ends { finish(inode, draft) }
+      }
+    }
+  }
+
+  private func isSame(_ left: StoredContent, _ right: StoredContent) -> Bool {
+    // What is damaged in the old contents must not keep the new ones from being stored.
+    (try? Content.areSame(left, right, from: self)) ?? false
+  }
+
+  /// Stores a session's version: a new one, its renewal, or none where the contents are those it began from.
+  ///
+  /// - Returns: The session's version and whether that was made on top of the current one, and the item as it is then.
+  private func place(
+    _ version: VersionRow, of item: ItemRow, _ session: EditingSession, _ inode: Inode,
+    _ transaction: StoreTransaction
+  ) throws -> (number: Int64?, isOnTop: Bool, item: ItemRow?) {
+    var item = item
+    if let open = session.number, session.isOnTop, let base = session.base, version.content == session.baseContent,
+      try transaction.version(item.id, open)?.label == nil
+    {
+      // Back to what it began from: contents equal to the version before make none.
+      try transaction.deleteVersion(item.id, open)
+      item.version = base
+      item.lastVersion = max(base, open - 1)
+      try transaction.update(item)
+      return (nil, true, item)
+    }
+    if session.number != nil {
+      try transaction.update(version)
+      return (session.number, session.isOnTop, item)
+    }
+    let isFirst = item.version == 0
+    let isOnTop = isFirst || session.base == item.version
+    guard isFirst || version.content != session.baseContent,
+      isOnTop || !isSame(version.content, inode.row.content ?? .empty)
+    else { return (nil, true, item) }
+    try transaction.insert(version)
+    // Who saved on top has seen it all; who did not is told of the version that they passed over.
+    item.conflict = isOnTop ? nil : item.version
+    item.version = version.number
+    item.lastVersion = version.number
+    try transaction.update(item)
+    return (version.number, isOnTop, item)
+  }
+
+  /// Ends the numbered session of another draft in the running transaction: its version is current no longer.
+  private func endOthers(than draft: Draft, of inode: Inode, _ transaction: StoreTransaction) throws {
+    for other in inode.drafts where other !== draft {
+      guard let session = other.session, let number = session.number, let item = try item(of: inode) else { continue }
+      try transaction.closeVersion(item.id, number, cause: session.cause)
+      if let version = try transaction.version(item.id, number) {
+        try logSave(version, of: item, inode: inode.row, transaction)
+      }
+      let content = inode.row.content ?? .empty
+      whenCommitted { [self] in
+        shareChunks(of: other)
+        // What it goes on with is based on its own version.
+        other.session?.number = nil
+        other.session?.base = number
+        other.session?.baseContent = content
+      }
+    }
+  }
+
+  /// Has the drafts of other accounts show what was saved; whoever is editing goes on with what they have.
+  private func adoptSaved(in inode: Inode, by draft: Draft) {
+    for other in inode.drafts where other !== draft {
+      if other.session != nil {
+        other.session?.isPassedOver = true
+      } else if other.working != nil, !other.isChanged {
+        other.working = WorkingCopy(inode.row.content ?? .empty)
       }
     }
   }
@@ -139,10 +210,11 @@ extension Library {
   /// all the same (``recoverFromCrash()``): no transaction of its own is needed.
   private func noteEnd(of number: Int64, _ item: ItemRow, _ inode: Inode, _ session: EditingSession) {
     let version = VersionRow(
-      item: item.id, number: number, time: clock(), author: inode.row.owner, size: inode.row.size,
+      item: item.id, number: number, time: clock(), author: session.author, size: inode.row.size,
       cause: session.cause, base: session.base, content: inode.row.content ?? .empty, isOpen: false)
     endedSessions.append(EndedSession(version: version, item: item, inode: inode.row))
     maintenance.wake()
+    maintenance.endSessionsSoon()
   }
 
   /// Ends the versions that wait for it, in the running transaction.
@@ -178,58 +250,68 @@ extension Library {
     return own
   }
 
-  /// Has `chunks` outlive later cuts of `inode`: a part of them is in use elsewhere in it.
-  private func disown(_ chunks: Set<Int64>, _ inode: Inode) {
-    for chunk in chunks where inode.session?.ownChunks.remove(chunk) != nil { chunkOwners[chunk] = nil }
+  /// Has `chunks` outlive later cuts of `draft`: a part of them is in use elsewhere in it.
+  private func disown(_ chunks: Set<Int64>, _ draft: Draft) {
+    for chunk in chunks where draft.session?.ownChunks.remove(chunk) != nil { chunkOwners[chunk] = nil }
   }
 
-  /// Has the chunks of `inode` outlive later cuts: something else refers to them now, or to parts of them.
-  func shareChunks(of inode: Inode) {
-    for chunk in inode.session?.ownChunks ?? [] { chunkOwners[chunk] = nil }
-    inode.session?.ownChunks = []
+  /// Has the chunks of `draft` outlive later cuts: something else refers to them now, or to parts of them.
+  func shareChunks(of draft: Draft) {
+    for chunk in draft.session?.ownChunks ?? [] { chunkOwners[chunk] = nil }
+    draft.session?.ownChunks = []
   }
 
-  /// Ends the session: its version is immutable from here on, and its event is logged.
+  /// Ends the sessions of every draft.
   func endSession(_ inode: Inode, cause: VersionCause = .save) throws {
-    guard inode.session != nil else { return }
-    try cut(inode, cause: cause, ends: true)
+    for draft in inode.drafts { try endSession(inode, draft, cause: cause) }
   }
 
-  private func finish(_ inode: Inode) {
-    shareChunks(of: inode)
-    inode.session = nil
-    dirtyInodes[inode.ino] = nil
-    releaseContents(inode)
+  /// Ends a draft's session: its version is immutable from here on, and its event is logged.
+  func endSession(_ inode: Inode, _ draft: Draft, cause: VersionCause = .save) throws {
+    guard draft.session != nil else { return }
+    try cut(inode, draft, cause: cause, ends: true)
   }
 
-  /// Lets go of the contents of a file that nobody has open.
-  func releaseContents(_ inode: Inode) {
-    if inode.openCount == 0, inode.session == nil, !inode.isOrphan, !(inode.working?.isChanged ?? false) {
-      inode.working = nil
+  private func finish(_ inode: Inode, _ draft: Draft) {
+    shareChunks(of: draft)
+    if draft.session?.isPassedOver ?? false, !draft.isChanged, !inode.isOrphan {
+      // From here on the account sees what someone else saved meanwhile.
+      draft.working = WorkingCopy(inode.row.content ?? .empty)
+      tell(.saved(inode.ino), to: draft.account)
     }
+    draft.session = nil
+    if !inode.hasSession { dirtyInodes[inode.ino] = nil }
+    releaseContents(inode, draft)
+  }
+
+  /// Lets go of contents that nobody has open.
+  func releaseContents(_ inode: Inode, _ draft: Draft) {
+    guard draft.isIdle, !inode.isOrphan else { return }
+    draft.working = nil
+    inode.dropIdleDrafts()
   }
 
   /// Stores written bytes as chunks without a version, to bound memory (rule 7).
-  func spill(_ inode: Inode) throws {
-    guard let working = inode.working, !working.dirty.isEmpty else { return }
+  func spill(_ inode: Inode, _ draft: Draft) throws {
+    guard let working = draft.working, !working.dirty.isEmpty else { return }
     try transaction(.spill) { _ in
       let content = try working.flushed(into: self)
       whenCommitted { [self, storedNow] in
-        unsavedBytes -= inode.working?.dirty.count ?? 0
-        disown(content.parted, inode)
-        inode.working?.adopt(content)
-        guard inode.session != nil else { return }
-        inode.session?.ownChunks.formUnion(storedNow)
+        unsavedBytes -= draft.working?.dirty.count ?? 0
+        disown(content.parted, draft)
+        draft.working?.adopt(content)
+        guard draft.session != nil else { return }
+        draft.session?.ownChunks.formUnion(storedNow)
         for chunk in storedNow { chunkOwners[chunk] = inode.ino }
       }
     }
   }
 
   /// Forgets what was written to a file that went and that nobody has open.
-  func discardUnsaved(_ inode: Inode) {
-    guard inode.openCount == 0 else { return }
-    unsavedBytes -= inode.working?.dirty.count ?? 0
-    inode.working = nil
+  func discardUnsaved(_ draft: Draft) {
+    guard draft.openCount == 0 else { return }
+    unsavedBytes -= draft.working?.dirty.count ?? 0
+    draft.working = nil
   }
 
   /// Cuts what has waited long enough, and ends sessions that last too long; a failure is tried again.
@@ -241,25 +323,27 @@ extension Library {
       log.error("ending sessions failed", metadata: ["error": "\(error)"])
     }
     for inode in Array(dirtyInodes.values) {
-      guard let session = inode.session else {
-        dirtyInodes[inode.ino] = nil
-        continue
+      for draft in inode.drafts { autosave(inode, draft, time) }
+      if !inode.hasSession { dirtyInodes[inode.ino] = nil }
+    }
+  }
+
+  private func autosave(_ inode: Inode, _ draft: Draft, _ time: Timestamp) {
+    guard let session = draft.session else { return }
+    do {
+      if time.seconds - session.began.seconds >= Self.sessionSeconds, session.number != nil {
+        try endSession(inode, draft, cause: .autosave)
+      } else if let since = session.dirtySince,
+        time.nanoseconds - since.nanoseconds >= Self.autosaveSeconds * 1_000_000_000,
+        // Rule 6 of identity: a truncated document is not cut at its empty moment.
+        session.hasWrites || draft.working?.size ?? 0 > 0 || session.baseContent.length == 0
+      {
+        try cut(inode, draft, cause: .autosave)
+        if draft.writerCount == 0 { try endSession(inode, draft) }
       }
-      do {
-        if time.seconds - session.began.seconds >= Self.sessionSeconds, session.number != nil {
-          try endSession(inode, cause: .autosave)
-        } else if let since = session.dirtySince,
-          time.nanoseconds - since.nanoseconds >= Self.autosaveSeconds * 1_000_000_000,
-          // Rule 6 of identity: a truncated document is not cut at its empty moment.
-          session.hasWrites || inode.size > 0 || session.baseContent.length == 0
-        {
-          try cut(inode, cause: .autosave)
-          if inode.writerCount == 0 { try endSession(inode) }
-        }
-      } catch {
-        log.error("autosave failed", metadata: ["ino": "\(inode.ino)", "error": "\(error)"])
-        if inode.session?.dirtySince != nil { inode.session?.dirtySince = time }
-      }
+    } catch {
+      log.error("autosave failed", metadata: ["ino": "\(inode.ino)", "error": "\(error)"])
+      if draft.session?.dirtySince != nil { draft.session?.dirtySince = time }
     }
   }
 
@@ -267,10 +351,12 @@ extension Library {
   func endAllSessions() throws {
     var failure: (any Error)?
     for inode in Array(dirtyInodes.values) {
-      do {
-        try endSession(inode, cause: inode.writerCount > 0 ? .autosave : .save)
-      } catch {
-        failure = failure ?? error
+      for draft in inode.drafts {
+        do {
+          try endSession(inode, draft, cause: draft.writerCount > 0 ? .autosave : .save)
+        } catch {
+          failure = failure ?? error
+        }
       }
     }
     try settleSessions()

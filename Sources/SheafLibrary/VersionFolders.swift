@@ -23,8 +23,9 @@ extension Library {
   }
 
   /// The folders of `.versions/` in the folder `ino`.
-  package func versionFolders(of ino: Int64) throws -> [VersionFolder] {
+  package func versionFolders(of ino: Int64, _ caller: Caller) throws -> [VersionFolder] {
     try locked {
+      try allow(.readHistory, inode(ino), caller)
       var folders: [VersionFolder] = []
       var used: Set<[UInt8]> = []
       var cookie: Int64 = 0
@@ -40,7 +41,7 @@ extension Library {
           }
         }
       }
-      folders += try deletedFolders(of: ino) { used.contains($0) }
+      folders += try deletedFolders(of: ino, caller) { used.contains($0) }
       return folders
     }
   }
@@ -48,8 +49,9 @@ extension Library {
   /// The folder of `.versions/` called `name`.
   ///
   /// - Throws: `notFound`.
-  package func versionFolder(of ino: Int64, _ name: [UInt8]) throws -> VersionFolder {
+  package func versionFolder(of ino: Int64, _ name: [UInt8], _ caller: Caller) throws -> VersionFolder {
     try locked {
+      try allow(.readHistory, inode(ino), caller)
       if let entry = try entry(ino, name) {
         let inode = try inode(entry.ino)
         if inode.isRegular, let item = inode.row.item {
@@ -57,7 +59,7 @@ extension Library {
         }
         throw SheafError(.notFound)
       }
-      let deleted = try deletedFolders(of: ino) { try self.entry(ino, $0) != nil }
+      let deleted = try deletedFolders(of: ino, caller) { try self.entry(ino, $0) != nil }
       guard let folder = deleted.first(where: { $0.name == name }) else { throw SheafError(.notFound) }
       return folder
     }
@@ -66,11 +68,13 @@ extension Library {
   /// The folders of the documents deleted from a folder, each with a name of its own.
   ///
   /// - Parameter isTaken: whether something in the folder has the name.
-  private func deletedFolders(of ino: Int64, _ isTaken: ([UInt8]) throws -> Bool) throws -> [VersionFolder] {
+  private func deletedFolders(
+    of ino: Int64, _ caller: Caller, _ isTaken: ([UInt8]) throws -> Bool
+  ) throws -> [VersionFolder] {
     var folders: [VersionFolder] = []
     var used: Set<[UInt8]> = []
     var counts: [[UInt8]: Int] = [:]
-    for row in try read({ try $0.deleted(from: ino) }) {
+    for row in try read({ try $0.deleted(from: ino) }) where try isVisible(row, caller) {
       let inode = try inode(row.ino)
       guard inode.isRegular, let item = inode.row.item else { continue }
       var name = row.name
@@ -89,20 +93,39 @@ extension Library {
   }
 
   /// The files of a document's folder of versions, oldest first.
-  package func versionFiles(of item: Int64) throws -> [VersionFile] {
+  package func versionFiles(of item: Int64, _ caller: Caller) throws -> [VersionFile] {
     try locked {
       try settleSessions()
-      guard let inode = try read({ try $0.inode(item: item) }) else { throw SheafError(.notFound) }
-      return try read { try $0.versions(item) }.map { try versionFile($0, documentName: inode.name) }
+      let (inode, first) = try history(of: item, caller)
+      return try read { try $0.versions(item) }.filter { $0.number >= first }
+        .map { try versionFile($0, documentName: inode.row.name) }
     }
   }
 
+  /// The inode of a document whose versions someone looks at, and the number of the first that they see.
+  private func history(of item: Int64, _ caller: Caller) throws -> (inode: Inode, first: Int64) {
+    guard let row = try read({ try $0.inode(item: item) }) else { throw SheafError(.notFound) }
+    let inode = try inode(row.ino)
+    try allow(.readHistory, inode, caller)
+    if row.nlink == 0, let deleted = try read({ try $0.deleted(row.ino) }) {
+      guard try isVisible(deleted, caller) else { throw Self.denied }
+    }
+    return (inode, try firstVisibleVersion(of: item, inode, caller))
+  }
+
+  /// The row of a version that someone looks at.
+  private func visibleVersion(of item: Int64, number: Int64, _ caller: Caller) throws -> (inode: Inode, row: VersionRow)
+  {
+    let (inode, first) = try history(of: item, caller)
+    guard number >= first, let row = try read({ try $0.version(item, number) }) else { throw SheafError(.notFound) }
+    return (inode, row)
+  }
+
   /// One version as a file.
-  package func versionFile(of item: Int64, number: Int64) throws -> VersionFile {
+  package func versionFile(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionFile {
     try locked {
-      guard let inode = try read({ try $0.inode(item: item) }), let row = try read({ try $0.version(item, number) })
-      else { throw SheafError(.notFound) }
-      return try versionFile(row, documentName: inode.name)
+      let (inode, row) = try visibleVersion(of: item, number: number, caller)
+      return try versionFile(row, documentName: inode.row.name)
     }
   }
 
@@ -121,10 +144,10 @@ extension Library {
   }
 
   /// Who owns a document's versions in the mount: the uid and gid of its file.
-  package func versionOwner(of item: Int64) throws -> (uid: UInt32, gid: UInt32) {
+  package func versionOwner(of item: Int64, _ caller: Caller) throws -> (uid: UInt32, gid: UInt32) {
     try locked {
-      guard let inode = try read({ try $0.inode(item: item) }) else { throw SheafError(.notFound) }
-      return (inode.uid, inode.gid)
+      let shown = try attributes(history(of: item, caller).inode, caller)
+      return (shown.uid, shown.gid)
     }
   }
 
@@ -137,12 +160,14 @@ extension Library {
   }
 
   /// Opens a version for reading.
-  package func openVersion(of item: Int64, number: Int64) throws -> VersionReader {
+  package func openVersion(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionReader {
     try locked {
       try settleSessions()
-      guard let row = try read({ try $0.version(item, number) }) else { throw SheafError(.notFound) }
-      if row.isOpen, let ino = try read({ try $0.inode(item: item) })?.ino { shareChunks(of: try inode(ino)) }
-      return reader(of: row.content)
+      let (inode, row) = try visibleVersion(of: item, number: number, caller)
+      if row.isOpen { for draft in inode.drafts { shareChunks(of: draft) } }
+      let reader = reader(of: row.content)
+      if isForeign(inode, caller) { reader.access = (item, caller) }
+      return reader
     }
   }
 
@@ -158,12 +183,21 @@ extension Library {
   package func read(
     _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws -> Int {
-    try locked { try reader.copy.read(at: offset, into: buffer, from: self) }
+    try locked {
+      try check(reader)
+      return try reader.copy.read(at: offset, into: buffer, from: self)
+    }
+  }
+
+  /// Checks that who reads a version of what another one shares may still do so.
+  private func check(_ reader: VersionReader) throws {
+    if let access = reader.access { _ = try history(of: access.item, access.caller) }
   }
 
   /// As ``seek(_:_:hole:)-(UInt64,_,_)``, in an open version.
   package func seek(_ reader: VersionReader, _ offset: Int64, hole: Bool) throws -> Int64 {
     try locked {
+      try check(reader)
       guard offset >= 0, offset < reader.copy.size else { throw SheafError(.noSuchAddress) }
       if let found = try reader.copy.next(hole: hole, at: offset, from: self) { return found }
       guard hole else { throw SheafError(.noSuchAddress) }
@@ -175,6 +209,8 @@ extension Library {
   // Sendable: `copy` is touched only by functions of `Library` that hold the lock, and by the initialiser.
   package final class VersionReader: @unchecked Sendable {
     var copy: WorkingCopy
+    /// The document and who reads, where another account owns it.
+    fileprivate var access: (item: Int64, caller: Caller)?
 
     fileprivate init(content: StoredContent) { copy = WorkingCopy(content) }
   }

@@ -111,6 +111,10 @@ package struct LibraryStatus: Sendable, Codable {
   package var fileBytes: Int64
   /// Bytes that can still be written.
   package var availableBytes: Int64
+  /// How delivery goes at the sinks of the sidecar; empty where none has told of itself.
+  package var sinks: [SinkStatus] = []
+  /// Events that a sink has still to deal with: of the one that is furthest behind.
+  package var undelivered: Int64 = 0
 
   package init(
     library: String, pid: Int32, mounts: [MountInfo] = [], accounts: Int, documents: Int, folders: Int, versions: Int,
@@ -129,33 +133,6 @@ package struct LibraryStatus: Sendable, Codable {
     self.storedBytes = storedBytes
     self.fileBytes = fileBytes
     self.availableBytes = availableBytes
-  }
-}
-
-/// What `sheaf status PATH` tells of one item.
-package struct ItemStatus: Sendable, Codable {
-  package var id: String
-  package var path: String
-  /// `document`, `folder` or `symlink`.
-  package var kind: String
-  /// Number of the current version; nil for folders and symbolic links.
-  package var version: Int64?
-  package var owner: AccountHandle
-  /// `saved` or `edited`.
-  package var state: String
-  /// The share the item is in; null where it is in none.
-  package var share: String?
-
-  package init(
-    id: String, path: String, kind: String, version: Int64?, owner: AccountHandle, state: String, share: String?
-  ) {
-    self.id = id
-    self.path = path
-    self.kind = kind
-    self.version = version
-    self.owner = owner
-    self.state = state
-    self.share = share
   }
 }
 

@@ -6,13 +6,16 @@ package struct ServiceInfo: Hashable, Sendable, Codable {
   package let api: Int
   /// Path of the library file.
   package let library: String
+  /// The library's id.
+  package let id: String
   package let pid: Int32
   /// Whether the process stays, and mounts what it is asked to; false for a command that serves only itself.
   package let mounts: Bool
 
-  package init(api: Int = 1, library: String, pid: Int32, mounts: Bool) {
+  package init(api: Int = 1, library: String, id: String, pid: Int32, mounts: Bool) {
     self.api = api
     self.library = library
+    self.id = id
     self.pid = pid
     self.mounts = mounts
   }

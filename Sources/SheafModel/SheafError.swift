@@ -50,6 +50,8 @@ package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConve
     case corrupt
     /// The library was written by a newer program (EIO).
     case newerFormat
+    /// It was there, and retention dropped it (ENOENT).
+    case gone
     /// The process that owns the library does not answer.
     case unavailable
   }
@@ -106,6 +108,7 @@ package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConve
     case .badDescriptor: "is not open for this"
     case .corrupt: "is damaged"
     case .newerFormat: "was written by a newer version of Sheaf"
+    case .gone: "was dropped by retention"
     case .unavailable: "does not answer"
     }
   }

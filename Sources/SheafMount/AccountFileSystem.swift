@@ -13,22 +13,31 @@ final class AccountFileSystem: FileSystem {
   let library: Library
   /// Inode of the account's `Documents`.
   let documents: Int64
+  /// The account, as the library numbers it.
+  let account: Int64
   /// This mount's door of the library.
   let door: Int
   let log = Logger(label: "sheaf.mount")
-  /// Who owns what Sheaf makes up: the user who mounted.
-  private let uid = getuid()
-  private let gid = getgid()
+  /// Who owns what Sheaf makes up and what others share: the user whose the mount is.
+  let user: SheafLibrary.Caller.User
   private let mounted = Library.systemClock()
   let listings = Listings()
+  /// Inodes of other accounts that the kernel knows.
+  let foreignNodes: ForeignNodes
 
   /// Seconds for which the kernel may keep what only changes by requests or invalidations.
   static let forever = Entry.forever
 
-  init(library: Library, documents: Int64, door: Int) {
+  init(
+    library: Library, account: Int64, documents: Int64, door: Int, user: SheafLibrary.Caller.User,
+    foreignNodes: ForeignNodes
+  ) {
     self.library = library
+    self.account = account
     self.documents = documents
     self.door = door
+    self.user = user
+    self.foreignNodes = foreignNodes
   }
 
   func initialize(_ connection: ConnectionInfo) -> ConnectionOptions {
@@ -42,30 +51,40 @@ final class AccountFileSystem: FileSystem {
   func destroy() {}
 
   func forget(_ nodes: [Forgotten]) {
-    let inos = nodes.compactMap { Node($0.node).ino }
-    if !inos.isEmpty { library.forget(inos) }
+    let inodes = nodes.compactMap { node in Node(node.node).ino.map { (ino: $0, count: node.count) } }
+    foreignNodes.forget(inodes)
+    if !inodes.isEmpty { library.forget(inodes.map(\.ino)) }
   }
 
   func credentials(_ caller: Fuse.Caller) -> SheafLibrary.Caller {
-    SheafLibrary.Caller(uid: caller.uid, gid: caller.gid, umask: caller.umask, thread: caller.pid, door: door) {
-      (try? caller.groups()) ?? []
-    }
+    SheafLibrary.Caller(
+      uid: caller.uid, gid: caller.gid, umask: caller.umask, thread: caller.pid, door: door, account: account,
+      user: user
+    ) { (try? caller.groups()) ?? [] }
   }
 
   /// The inode of a node that can be changed.
   ///
-  /// - Throws: EROFS below `.versions`, EPERM for the folders of the mount itself.
+  /// - Throws: EROFS below `.versions`, EPERM for the root of the mount, EACCES for `Shared` and what stands right in it.
   func changeable(_ node: NodeID) throws(Errno) -> Int64 {
     switch Node(node) {
     case .inode(let ino): return ino
-    case .root, .shared: throw .notPermitted
+    case .root: throw .notPermitted
+    case .shared, .sharedOwner: throw .permissionDenied
     case .versions, .versionFolder, .versionFile: throw .readOnlyFileSystem
     }
   }
 
   // MARK: - Attributes
 
+  /// An entry that the kernel remembers from now on.
   func entry(_ attributes: Attributes) -> Entry {
+    if attributes.isForeign { foreignNodes.note(attributes.ino) }
+    return shownEntry(attributes)
+  }
+
+  /// An entry as folders list it.
+  func shownEntry(_ attributes: Attributes) -> Entry {
     Entry(
       node: Node.inode(attributes.ino).id, attributes: FileAttributes(attributes), entryTimeout: Self.forever,
       attributeTimeout: Self.forever)
@@ -75,9 +94,13 @@ final class AccountFileSystem: FileSystem {
   func folder(_ node: Node, mode: UInt32 = 0o555, links: UInt32 = 2, time: Timestamp? = nil) -> FileAttributes {
     let time = TimeSpec(time ?? mounted)
     return FileAttributes(
-      node: node.id, mode: S_IFDIR | mode, linkCount: links, uid: uid, gid: gid, size: 4096, blocks: 8,
+      node: node.id, mode: S_IFDIR | mode, linkCount: links, uid: user.uid, gid: user.gid, size: 4096, blocks: 8,
       accessTime: time, modificationTime: time, changeTime: time)
   }
+
+  /// `Shared/OWNER`: the kernel lets its user take entries away, which leaves their shares. What else is done there, the
+  /// library refuses.
+  func sharedFolderAttributes(_ node: Node) -> FileAttributes { folder(node, mode: 0o755) }
 
   func file(_ version: Library.VersionFile, owner: (uid: UInt32, gid: UInt32)) -> FileAttributes {
     let time = TimeSpec(version.mtime)
@@ -88,33 +111,37 @@ final class AccountFileSystem: FileSystem {
   }
 
   /// What stat(2) tells of a node, and for how many seconds.
-  func attributes(_ node: Node) throws -> (FileAttributes, Double) {
+  func attributes(_ node: Node, _ caller: Fuse.Caller) throws -> (FileAttributes, Double) {
+    let credentials = credentials(caller)
     switch node {
-    case .root: return (folder(.root, links: 4), Self.forever)
-    case .shared: return (folder(.shared), Self.forever)
-    case .inode(let ino): return (FileAttributes(try library.attributes(ino)), Self.forever)
+    case .root: return (folder(.root, mode: user.ownsAll ? 0o700 : 0o555, links: 4), Self.forever)
+    case .shared: return (folder(node), Self.forever)
+    case .sharedOwner: return (sharedFolderAttributes(node), Self.forever)
+    case .inode(let ino): return (FileAttributes(try library.attributes(ino, credentials)), Self.forever)
     case .versions(let ino):
-      let parent = try library.attributes(ino)
+      let parent = try library.attributes(ino, credentials)
       var attributes = folder(node, mode: parent.mode & 0o555, time: parent.mtime)
       (attributes.uid, attributes.gid) = (parent.uid, parent.gid)
       return (attributes, 0)
-    case .versionFolder(let item): return (try versionFolder(item), 0)
+    case .versionFolder(let item): return (try versionFolder(item, credentials), 0)
     case .versionFile(let item, let number):
-      let file = try library.versionFile(of: item, number: number)
-      return (self.file(file, owner: try library.versionOwner(of: item)), file.isOpen ? 0 : Self.forever)
+      let file = try library.versionFile(of: item, number: number, credentials)
+      return (self.file(file, owner: try library.versionOwner(of: item, credentials)), file.isOpen ? 0 : Self.forever)
     }
   }
 
-  func versionFolder(_ item: Int64, time: Timestamp? = nil) throws -> FileAttributes {
+  func versionFolder(
+    _ item: Int64, time: Timestamp? = nil, _ caller: SheafLibrary.Caller
+  ) throws -> FileAttributes {
     var attributes = folder(.versionFolder(item: item), time: time)
-    (attributes.uid, attributes.gid) = try library.versionOwner(of: item)
+    (attributes.uid, attributes.gid) = try library.versionOwner(of: item, caller)
     return attributes
   }
 
   func getattr(_ node: NodeID, handle: FileHandle?, caller: Fuse.Caller, reply: consuming AttributesReply) {
     let found: (attributes: FileAttributes, timeout: Double)
     do throws(Errno) {
-      found = try translated { try self.attributes(Node(node)) }
+      found = try translated { try self.attributes(Node(node), caller) }
     } catch {
       return reply.fail(error)
     }
@@ -170,7 +197,7 @@ final class AccountFileSystem: FileSystem {
   func listxattr(_ node: NodeID, caller: Fuse.Caller, reply: consuming XattrListReply) {
     reply.answer { () throws(Errno) in
       guard let ino = Node(node).ino else { return [] }
-      return try translated { try library.xattrNames(ino).map { FileName($0) } }
+      return try translated { try library.xattrNames(ino, credentials(caller)).map { FileName($0) } }
     }
   }
 

@@ -19,6 +19,7 @@ extension Errno {
       case .attributeTooLarge: .argumentListTooLong
       case .noSpace: .noSpace
       case .tooManyLinks: .tooManyLinks
+      case .gone: .noSuchFileOrDirectory
       case .inputOutput, .corrupt, .newerFormat, .unavailable: .inputOutput
       case .crossDevice: .improperLink
       case .notSupported: .notSupported

@@ -15,14 +15,23 @@ extension AccountFileSystem {
       case .inode:
         return OpenResult(handle: FileHandle(rawValue: 0), keepCache: true, cacheDirectory: true)
       case .root:
-        let documents = entry(try translated { try library.attributes(self.documents) })
+        let documents = shownEntry(try translated { try library.attributes(self.documents, credentials(caller)) })
         let shared = Entry(
           node: Node.shared.id, attributes: folder(.shared), entryTimeout: Self.forever, attributeTimeout: Self.forever)
         entries = [(FileName(Self.documentsName), documents), (FileName(Self.sharedName), shared)]
-      case .shared: entries = []
+      case .shared:
+        entries = library.sharedOwners(account).map { owner in
+          (FileName(Array(owner.handle.description.utf8)), sharedFolder(owner.account))
+        }
+      case .sharedOwner(let owner):
+        entries = try translated {
+          try library.sharedEntries(account, owner: owner).map { shared in
+            (FileName(shared.name), shownEntry(try library.attributes(shared.ino, credentials(caller))))
+          }
+        }
       case .versions(let ino):
         entries = try translated {
-          try library.versionFolders(of: ino).map { folder in
+          try library.versionFolders(of: ino, credentials(caller)).map { folder in
             let node = Node.versionFolder(item: folder.item)
             return (
               FileName(folder.name), Entry(node: node.id, attributes: self.folder(node, time: folder.mtime))
@@ -31,8 +40,8 @@ extension AccountFileSystem {
         }
       case .versionFolder(let item):
         entries = try translated {
-          let owner = try library.versionOwner(of: item)
-          return try library.versionFiles(of: item).map { file in
+          let owner = try library.versionOwner(of: item, credentials(caller))
+          return try library.versionFiles(of: item, credentials(caller)).map { file in
             (
               FileName(file.name),
               Entry(
@@ -62,7 +71,7 @@ extension AccountFileSystem {
     _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: Fuse.Caller, reply: consuming DirectoryReply
   ) {
     reply.answer { (buffer) throws(Errno) in
-      try list(node, handle, from: cookie) { name, entry, next in
+      try list(node, handle, from: cookie, caller) { name, entry, _, next in
         buffer.add(name, node: entry.attributes.node, mode: entry.attributes.mode, next: next)
       }
     }
@@ -72,42 +81,54 @@ extension AccountFileSystem {
     _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: Fuse.Caller, reply: consuming DirectoryPlusReply
   ) {
     _ = reply.answer { (buffer) throws(Errno) in
-      try list(node, handle, from: cookie) { name, entry, next in buffer.add(name, entry, next: next) }
+      try list(node, handle, from: cookie, caller) { name, entry, isForeign, next in
+        guard buffer.add(name, entry, next: next) else { return false }
+        // Given with its attributes, the entry is one that the kernel remembers.
+        if isForeign, let ino = Node(entry.node).ino { foreignNodes.note(ino) }
+        return true
+      }
     }
   }
 
   /// Passes entries after `cookie` to `add`, with the cookie of the next, until it refuses one.
   private func list(
-    _ node: NodeID, _ handle: FileHandle, from cookie: UInt64, _ add: (FileName, Entry, UInt64) -> Bool
+    _ node: NodeID, _ handle: FileHandle, from cookie: UInt64, _ caller: Fuse.Caller,
+    _ add: (FileName, Entry, _ isForeign: Bool, UInt64) -> Bool
   ) throws(Errno) {
-    if cookie < 1, !add(".", try dotEntry(node, parent: false), 1) { return }
-    if cookie < 2, !add("..", try dotEntry(node, parent: true), 2) { return }
+    if cookie < 1, !add(".", try dotEntry(node, parent: false, caller), false, 1) { return }
+    if cookie < 2, !add("..", try dotEntry(node, parent: true, caller), false, 2) { return }
     if let listing = listings.listing(handle) {
+      var isShared = false
+      if case .sharedOwner = Node(node) { isShared = true }
       // Cookies 1 and 2 are the dots, so entry k follows k + 2.
       for index in Int(max(cookie, 2)) - 2..<max(listing.entries.count, Int(max(cookie, 2)) - 2) {
         let (name, entry) = listing.entries[index]
-        if !add(name, entry, UInt64(index + 3)) { return }
+        if !add(name, entry, isShared, UInt64(index + 3)) { return }
       }
       return
     }
     guard let ino = Node(node).ino else { throw .badFileDescriptor }
     var position = cookie <= 2 ? 0 : Int64(bitPattern: cookie)
     while true {
-      let batch = try translated { try library.list(ino, after: position, limit: Self.batch) }
+      let batch = try translated { try library.list(ino, after: position, limit: Self.batch, credentials(caller)) }
       guard !batch.isEmpty else { return }
       for (index, listed) in batch.enumerated() {
         // Of entries that share a cookie only the last moves it on, so that none is skipped when the buffer ends.
         let isLast = index + 1 == batch.count || batch[index + 1].cookie != listed.cookie
         let next = isLast ? listed.cookie : max(position, 2)
-        if !add(FileName(listed.name), entry(listed.attributes), UInt64(bitPattern: next)) { return }
+        if !add(
+          FileName(listed.name), shownEntry(listed.attributes), listed.attributes.isForeign, UInt64(bitPattern: next))
+        {
+          return
+        }
         if isLast { position = listed.cookie }
       }
     }
   }
 
   /// `.` or `..`, with no node to remember.
-  private func dotEntry(_ node: NodeID, parent: Bool) throws(Errno) -> Entry {
-    let shown = parent ? try parentNode(of: node) : node
+  private func dotEntry(_ node: NodeID, parent: Bool, _ caller: Fuse.Caller) throws(Errno) -> Entry {
+    let shown = parent ? try parentNode(of: node, caller) : node
     return Entry(node: .none, attributes: FileAttributes(node: shown, mode: S_IFDIR))
   }
 }

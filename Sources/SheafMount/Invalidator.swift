@@ -4,24 +4,40 @@ import SheafLibrary
 import SheafModel
 import Synchronization
 
-/// Tells a mount's kernel what changed by other doors, on a thread of its own (rule 5 of ../shared/KERNEL.md's rules:
-/// no lock is held, and no request waits for it).
+/// Tells a mount's kernel what changed by other doors, on a thread of its own: no lock is held during an invalidation, and
+/// a request that made the change waits for it a moment at most.
+///
+/// An invalidation may wait in its turn for a request of this mount, and that one for another mount's invalidation. So
+/// whoever waits gives up after its patience: what it then answers is true, and the other kernels know it a little later.
 final class Invalidator: Sendable {
+
   private let queue = DispatchQueue(label: "sheaf.invalidate")
   /// Changes that wait; told once, however often they came.
   private let waiting = Mutex<Set<LibraryChange>>([])
   private let notifier = Mutex<Notifier?>(nil)
+  private let library: Library
+  private let account: Int64
+  private let foreignNodes: ForeignNodes
+
+  init(library: Library, account: Int64, foreignNodes: ForeignNodes) {
+    self.library = library
+    self.account = account
+    self.foreignNodes = foreignNodes
+  }
 
   func connect(_ notifier: Notifier) { self.notifier.withLock { $0 = notifier } }
 
   func disconnect() { notifier.withLock { $0 = nil } }
 
+  /// Has the kernel told, and waits until it knows what has to be known at once.
   func post(_ changes: [LibraryChange]) {
-    let wasEmpty = waiting.withLock { waiting in
-      defer { waiting.formUnion(changes) }
-      return waiting.isEmpty
+    waiting.withLock { $0.formUnion(changes) }
+    let done = DispatchSemaphore(value: 0)
+    queue.async {
+      self.drain()
+      done.signal()
     }
-    if wasEmpty { queue.async { self.drain() } }
+    if let patience = changes.compactMap(\.patience).max() { _ = done.wait(timeout: .now() + .milliseconds(patience)) }
   }
 
   private func drain() {
@@ -29,16 +45,41 @@ final class Invalidator: Sendable {
       defer { waiting = [] }
       return waiting
     }
-    guard let notifier = notifier.withLock({ $0 }) else { return }
-    for change in changes {
-      // What the kernel does not know needs no invalidation, and a mount that ends none either.
-      switch change {
-      case .contents(let ino): _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: 0, length: 0)
-      case .attributes(let ino): _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: -1, length: 0)
-      case .entry(let parent, let name):
-        _ = try? notifier.invalidateEntry(FileName(name), in: Node.inode(parent).id)
-        _ = try? notifier.invalidateInode(Node.inode(parent).id, offset: 0, length: 0)
+    guard !changes.isEmpty, let notifier = notifier.withLock({ $0 }) else { return }
+    for change in changes { tell(change, by: notifier) }
+  }
+
+  // What the kernel does not know needs no invalidation, and a mount that ends none either.
+  private func tell(_ change: LibraryChange, by notifier: Notifier) {
+    switch change {
+    case .contents(let ino), .saved(let ino):
+      _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: 0, length: 0)
+    case .attributes(let ino): _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: -1, length: 0)
+    case .entry(let parent, let name):
+      _ = try? notifier.invalidateEntry(FileName(name), in: Node.inode(parent).id)
+      _ = try? notifier.invalidateInode(Node.inode(parent).id, offset: 0, length: 0)
+    case .sharedEntry(let owner, let name):
+      _ = try? notifier.invalidateEntry(FileName(name), in: Node.sharedOwner(owner).id)
+    case .sharedOwner(let handle):
+      _ = try? notifier.invalidateEntry(FileName(Array(handle.description.utf8)), in: Node.shared.id)
+    case .access:
+      // The library refuses already; now the kernel forgets, pages and mappings too (rule 5).
+      for ino in foreignNodes.inos {
+        let isSeen = library.sees(ino, account)
+        _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: isSeen ? -1 : 0, length: 0)
       }
+    }
+  }
+}
+
+extension LibraryChange {
+  /// For how many milliseconds who made the change waits at most until the other kernels know; nil for what is being
+  /// written, which comes too often for that.
+  fileprivate var patience: Int? {
+    switch self {
+    case .contents, .attributes: nil
+    case .entry, .saved: 20
+    case .sharedEntry, .sharedOwner, .access: 1000
     }
   }
 }

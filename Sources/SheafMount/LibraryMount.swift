@@ -14,6 +14,8 @@ package final class LibraryMount: Sendable {
     package var allowOther = false
     /// Further options for mount(8), as `-o` takes them.
     package var extra: [String] = []
+    /// The Linux user to whom root gives the mount: nobody else but root gets in, and all is shown as theirs.
+    package var owner: (uid: UInt32, gid: UInt32)?
 
     package init() {}
   }
@@ -35,16 +37,22 @@ package final class LibraryMount: Sendable {
     self.library = library
     self.account = account
     let documents = try library.documents(of: account)
-    let invalidator = Invalidator()
+    let number = try library.number(of: account)
+    let foreignNodes = ForeignNodes()
+    let invalidator = Invalidator(library: library, account: number, foreignNodes: foreignNodes)
     self.invalidator = invalidator
-    door = library.observe { invalidator.post($0) }
+    door = library.observe(account: number) { invalidator.post($0) }
     var mountOptions = MountOptions(source: library.location.path)
-    mountOptions.allowOther = options.allowOther
+    // Who may go below the root of such a mount is what the kernel checks.
+    mountOptions.allowOther = options.allowOther || options.owner != nil
     mountOptions.readOnly = options.readOnly
     mountOptions.extra = options.extra
     do {
       session = try Session(
-        AccountFileSystem(library: library, documents: documents, door: door), options: mountOptions,
+        AccountFileSystem(
+          library: library, account: number, documents: documents, door: door,
+          user: options.owner.map { .init(uid: $0.uid, gid: $0.gid, ownsAll: true) }
+            ?? .init(uid: getuid(), gid: getgid()), foreignNodes: foreignNodes), options: mountOptions,
         logger: Logger(label: "sheaf.fuse"))
     } catch {
       library.endObserving(door)

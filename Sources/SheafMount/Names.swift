@@ -7,46 +7,56 @@ import SheafModel
 extension AccountFileSystem {
   func lookup(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EntryReply) {
     reply.answer { () throws(Errno) in
-      if name.isDot || name.isDotDot { return try relative(parent, isParent: name.isDotDot) }
+      if name.isDot || name.isDotDot { return try relative(parent, isParent: name.isDotDot, caller) }
       switch Node(parent) {
       case .root:
         switch name.bytes {
         case Self.documentsName:
-          return entry(try translated { try library.attributes(documents) })
+          return entry(try translated { try library.attributes(documents, credentials(caller)) })
         case Self.sharedName:
           return Entry(
             node: Node.shared.id, attributes: folder(.shared), entryTimeout: Self.forever,
             attributeTimeout: Self.forever)
         default: return .negative(timeout: Self.forever)
         }
-      case .shared: return .negative(timeout: Self.forever)
+      case .shared:
+        let owner = library.sharedOwners(account).first { Array($0.handle.description.utf8) == name.bytes }
+        return owner.map { sharedFolder($0.account) } ?? .negative(timeout: Self.forever)
+      case .sharedOwner(let owner):
+        return try found { try library.sharedEntry(account, owner: owner, name.bytes, credentials(caller)) }
       case .inode(let ino): return try lookup(name, inFolder: ino, caller)
       case .versions(let ino):
-        let folder = try translated { try library.versionFolder(of: ino, name.bytes) }
+        let folder = try translated { try library.versionFolder(of: ino, name.bytes, credentials(caller)) }
         return Entry(
           node: Node.versionFolder(item: folder.item).id,
-          attributes: try translated { try versionFolder(folder.item, time: folder.mtime) })
-      case .versionFolder(let item): return try lookupVersion(name, item)
+          attributes: try translated { try versionFolder(folder.item, time: folder.mtime, credentials(caller)) })
+      case .versionFolder(let item): return try lookupVersion(name, item, caller)
       case .versionFile: throw .notDirectory
       }
     }
   }
 
   /// `.` or `..` of any node, which who exports the mount asks for (nfsd(8)).
-  private func relative(_ node: NodeID, isParent: Bool) throws(Errno) -> Entry {
-    let target = isParent ? try parentNode(of: node) : node
+  private func relative(_ node: NodeID, isParent: Bool, _ caller: Fuse.Caller) throws(Errno) -> Entry {
+    let target = isParent ? try parentNode(of: node, caller) : node
     return try translated {
-      let (attributes, timeout) = try self.attributes(Node(target))
+      if let ino = Node(target).ino { return entry(try library.attributes(ino, credentials(caller))) }
+      let (attributes, timeout) = try self.attributes(Node(target), caller)
       return Entry(node: target, attributes: attributes, attributeTimeout: timeout)
     }
   }
 
   /// The folder that a folder is in; the root for what lies in the mount's root.
-  func parentNode(of node: NodeID) throws(Errno) -> NodeID {
+  func parentNode(of node: NodeID, _ caller: Fuse.Caller) throws(Errno) -> NodeID {
     switch Node(node) {
     case .root, .shared: return .root
+    case .sharedOwner: return Node.shared.id
     case .inode(let ino):
-      return ino == documents ? .root : Node.inode(try translated { try library.parent(of: ino) }).id
+      switch try translated({ try library.parent(of: ino, credentials(caller)) }) {
+      case .folder(let parent): return Node.inode(parent).id
+      case .mount: return .root
+      case .shared(let owner): return Node.sharedOwner(owner).id
+      }
     case .versions(let ino): return Node.inode(ino).id
     case .versionFolder(let item): return Node.versions(of: try translated { try library.folder(ofItem: item) }).id
     case .versionFile: throw .notDirectory
@@ -59,10 +69,23 @@ extension AccountFileSystem {
   private func lookup(_ name: FileName, inFolder ino: Int64, _ caller: Fuse.Caller) throws(Errno) -> Entry {
     if name.bytes == Library.versionsName {
       let node = Node.versions(of: ino)
-      return Entry(node: node.id, attributes: try translated { try attributes(node).0 })
+      return Entry(node: node.id, attributes: try translated { try attributes(node, caller).0 })
     }
+    return try found { try library.lookup(ino, name.bytes, credentials(caller)) }
+  }
+
+  /// `Shared/OWNER`.
+  func sharedFolder(_ owner: Int64) -> Entry {
+    let node = Node.sharedOwner(owner)
+    return Entry(
+      node: node.id, attributes: sharedFolderAttributes(node), entryTimeout: Self.forever,
+      attributeTimeout: Self.forever)
+  }
+
+  /// The entry that `body` finds, or one that says that there is none.
+  private func found(_ body: () throws -> Attributes) throws(Errno) -> Entry {
     do {
-      return entry(try library.lookup(ino, name.bytes, credentials(caller)))
+      return entry(try body())
     } catch let error as SheafError where error.kind == .notFound {
       return .negative(timeout: Self.forever)
     } catch {
@@ -70,16 +93,16 @@ extension AccountFileSystem {
     }
   }
 
-  private func lookupVersion(_ name: FileName, _ item: Int64) throws(Errno) -> Entry {
+  private func lookupVersion(_ name: FileName, _ item: Int64, _ caller: Fuse.Caller) throws(Errno) -> Entry {
     guard let number = Int64(String(decoding: name.bytes.prefix { $0 != UInt8(ascii: "~") }, as: UTF8.self)) else {
       throw .noSuchFileOrDirectory
     }
     return try translated {
-      let file = try library.versionFile(of: item, number: number)
+      let file = try library.versionFile(of: item, number: number, credentials(caller))
       guard file.name == name.bytes else { throw Errno.noSuchFileOrDirectory }
       return Entry(
         node: Node.versionFile(item: item, number: number).id,
-        attributes: self.file(file, owner: try library.versionOwner(of: item)),
+        attributes: self.file(file, owner: try library.versionOwner(of: item, credentials(caller))),
         attributeTimeout: file.isOpen ? 0 : Self.forever)
     }
   }
@@ -120,7 +143,7 @@ extension AccountFileSystem {
   func readlink(_ node: NodeID, caller: Fuse.Caller, reply: consuming LinkReply) {
     reply.answer { () throws(Errno) in
       guard let ino = Node(node).ino else { throw .invalidArgument }
-      return try translated { try library.readLink(ino) }
+      return try translated { try library.readLink(ino, credentials(caller)) }
     }
   }
 
@@ -137,8 +160,16 @@ extension AccountFileSystem {
 
   // MARK: - Removing and renaming
 
+  /// Leaves the share whose entry is removed; false for what is none.
+  private func leave(_ name: FileName, in parent: NodeID, _ caller: Fuse.Caller) throws(Errno) -> Bool {
+    guard case .sharedOwner(let owner) = Node(parent) else { return false }
+    try translated { try library.removeSharedEntry(account, owner: owner, name.bytes, credentials(caller)) }
+    return true
+  }
+
   func unlink(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
+      if try leave(name, in: parent, caller) { return }
       let ino = try changeable(parent)
       try translated { try library.unlink(ino, name.bytes, credentials(caller)) }
     }
@@ -146,6 +177,7 @@ extension AccountFileSystem {
 
   func rmdir(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
+      if try leave(name, in: parent, caller) { return }
       let ino = try changeable(parent)
       if name.bytes == Library.versionsName { throw .notPermitted }
       try translated { try library.rmdir(ino, name.bytes, credentials(caller)) }
@@ -159,6 +191,13 @@ extension AccountFileSystem {
     reply.answer { () throws(Errno) in
       guard flags.isSubset(of: [.noReplace, .exchange]), flags != [.noReplace, .exchange] else {
         throw .invalidArgument
+      }
+      if case .sharedOwner(let owner) = Node(parent) {
+        // An entry has another name for this account alone, and goes nowhere else.
+        guard parent == newParent, !flags.contains(.exchange) else { throw .notPermitted }
+        return try translated {
+          try library.renameSharedEntry(account, owner: owner, name.bytes, to: newName.bytes)
+        }
       }
       let from = try changeable(parent)
       let to = try changeable(newParent)

@@ -6,6 +6,8 @@ enum Node: Hashable {
   case root
   /// `Shared`.
   case shared
+  /// `Shared/OWNER` of an account that shares something with this mount's.
+  case sharedOwner(Int64)
   /// An inode of the library, under its own number.
   case inode(Int64)
   /// `.versions` of a folder.
@@ -25,6 +27,7 @@ enum Node: Hashable {
       switch id.rawValue >> Self.kindShift {
       case 1: .versions(of: Int64(value))
       case 2: .versionFolder(item: Int64(value))
+      case 4: .sharedOwner(Int64(value))
       case 3: .versionFile(item: Int64(value >> Self.numberBits), number: Int64(value & (1 << Self.numberBits - 1)))
       default:
         switch value {
@@ -39,6 +42,7 @@ enum Node: Hashable {
     switch self {
     case .root: .root
     case .shared: NodeID(rawValue: 2)
+    case .sharedOwner(let account): NodeID(rawValue: 4 << Self.kindShift | UInt64(account))
     case .inode(let ino): NodeID(rawValue: UInt64(ino))
     case .versions(let ino): NodeID(rawValue: 1 << Self.kindShift | UInt64(ino))
     case .versionFolder(let item): NodeID(rawValue: 2 << Self.kindShift | UInt64(item))

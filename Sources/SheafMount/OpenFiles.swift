@@ -16,7 +16,7 @@ extension AccountFileSystem {
         return OpenResult(handle: FileHandle(rawValue: handle), keepCache: true, noFlush: !flags.isWritable)
       case .versionFile(let item, let number):
         if flags.isWritable { throw .readOnlyFileSystem }
-        let reader = try translated { try library.openVersion(of: item, number: number) }
+        let reader = try translated { try library.openVersion(of: item, number: number, credentials(caller)) }
         // An open version's file changes with the next autosave: what is read is what it holds now.
         return OpenResult(handle: listings.add(reader), noFlush: true)
       default: throw .isDirectory

@@ -32,6 +32,13 @@ final class ClientCount: Sendable {
     state.withLock { $0.isClosed = true }
   }
 
+  /// Runs `body` for a client who stays connected without end, and whom ``close(patience:)`` does not wait for.
+  func withoutCounting<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+    state.withLock { $0.connections -= 1 }
+    defer { state.withLock { $0.connections += 1 } }
+    return try await body()
+  }
+
   /// A channel handler that counts the connection it is added to.
   func makeHandler() -> any RemovableChannelHandler { Handler(count: self) }
 

@@ -12,6 +12,8 @@ struct LibraryAPI: Sendable {
   /// Where the library's synchronous calls run.
   let threads: NIOThreadPool
   let clients: ClientCount
+  let signals: EventSignals
+  let sidecars: SidecarBoard
   let info: ServiceInfo
 
   /// Adds every route below `/v1`.
@@ -22,8 +24,14 @@ struct LibraryAPI: Sendable {
     addAccountRoutes(to: routes.group("accounts"))
     addMountRoutes(to: routes.group("mounts"))
     addItemRoutes(to: routes.group("items"))
+    addShareRoutes(to: routes.group("items"))
+    addLinkRoutes(to: routes.group("links"))
     addDeletionRoutes(to: routes)
     addMaintenanceRoutes(to: routes)
+    addEventRoutes(to: routes)
+    addNoticeRoutes(to: routes)
+    addDeliveryRoutes(to: routes)
+    addWebhookRoutes(to: routes)
   }
 
   /// Runs a call of the library on a thread of its own.

@@ -11,6 +11,8 @@ extension LibraryAPI {
     routes.get("status") { _, _ in
       var status = try await call { try $0.status() }
       status.mounts = await mounts?.mounts() ?? []
+      status.sinks = sinks(at: try await call { $0.lastEvent })
+      status.undelivered = status.sinks.compactMap(\.undelivered).max() ?? 0
       return try Response.json(status)
     }
     routes.patch("library") { request, _ in

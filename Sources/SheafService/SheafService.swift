@@ -29,6 +29,7 @@ package final class SheafService: Sendable {
   private let group: ServiceGroup
   private let threads: NIOThreadPool
   private let clients: ClientCount
+  private let signals: EventSignals
   private let listening = Milestone()
   private let running = Mutex<Task<Void, any Error>?>(nil)
 
@@ -41,10 +42,14 @@ package final class SheafService: Sendable {
     socket = try SocketPath(socketFile)
     let clients = ClientCount()
     self.clients = clients
+    let signals = EventSignals(library: library)
+    self.signals = signals
     threads = NIOThreadPool(numberOfThreads: Self.threadCount)
-    let info = ServiceInfo(library: library.location.path, pid: getpid(), mounts: mounts != nil)
+    let info = ServiceInfo(library: library.location.path, id: library.id, pid: getpid(), mounts: mounts != nil)
     let router = Router()
-    let api = LibraryAPI(library: library, mounts: mounts, threads: threads, clients: clients, info: info)
+    let api = LibraryAPI(
+      library: library, mounts: mounts, threads: threads, clients: clients, signals: signals,
+      sidecars: SidecarBoard(), info: info)
     api.addRoutes(to: router)
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
@@ -92,6 +97,7 @@ package final class SheafService: Sendable {
   /// - Parameter patience: How long clients may stay connected before they are cut off between two requests.
   package func stop(patience: Duration) async throws {
     unlink(socketFile)
+    signals.finish()
     await clients.close(patience: patience)
     await group.triggerGracefulShutdown()
     let task = running.withLock { $0 }

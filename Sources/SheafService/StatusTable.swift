@@ -11,6 +11,7 @@ extension SheafError.Kind {
     case .accessDenied, .notPermitted, .readOnly: 403
     case .invalid, .notDirectory, .isDirectory, .nameTooLong, .badDescriptor: 400
     case .tooLarge, .attributeTooLarge: 413
+    case .gone: 410
     case .noSpace: 507
     case .notSupported: 501
     case .inputOutput, .corrupt, .newerFormat: 500

@@ -4,23 +4,28 @@ package import SheafModel
 package struct AccountRow: Hashable, Sendable {
   package let id: Int64
   package let handle: AccountHandle
-  package let name: String
+  package var name: String
   /// Inode of its `Documents`.
   package let documents: Int64
+  /// When it was removed, while history still names it; nil for one that people use.
+  package var removed: Timestamp?
 
-  package init(id: Int64, handle: AccountHandle, name: String, documents: Int64) {
+  package init(id: Int64, handle: AccountHandle, name: String, documents: Int64, removed: Timestamp? = nil) {
     self.id = id
     self.handle = handle
     self.name = name
     self.documents = documents
+    self.removed = removed
   }
 }
 
 extension StoreTransaction {
   /// All accounts, first made first.
   package func accounts() throws -> [AccountRow] {
-    try all("SELECT id, handle, name, documents FROM accounts ORDER BY id", []) {
-      AccountRow(id: $0[0], handle: try AccountHandle($0[1] as String), name: $0[2], documents: $0[3])
+    try all("SELECT id, handle, name, documents, removed FROM accounts ORDER BY id", []) {
+      AccountRow(
+        id: $0[0], handle: try AccountHandle($0[1] as String), name: $0[2], documents: $0[3],
+        removed: ($0[4] as Int64?).map { Timestamp(nanoseconds: $0) })
     }
   }
 
@@ -30,18 +35,34 @@ extension StoreTransaction {
       [account.id, account.handle.description, account.name, created.nanoseconds, account.documents])
   }
 
+  package func update(_ account: AccountRow) throws {
+    try run(
+      "UPDATE accounts SET name = ?, removed = ? WHERE id = ?",
+      [account.name, account.removed?.nanoseconds, account.id])
+  }
+
   package func deleteAccount(_ id: Int64) throws { try run("DELETE FROM accounts WHERE id = ?", [id]) }
 }
 
 extension StoreTransaction {
-  /// Whether anything but the account's empty `Documents` refers to it.
-  package func isInUse(_ account: AccountRow) throws -> Bool {
+  /// Whether the account has anything but its empty `Documents`.
+  package func ownsDocuments(_ account: AccountRow) throws -> Bool {
+    try first("SELECT EXISTS (SELECT 1 FROM inodes WHERE owner = ? AND ino <> ?)", [account.id, account.documents]) {
+      $0[0] as Bool
+    } ?? false
+  }
+
+  /// Whether what others own, or the log, names the account.
+  package func isNamed(_ account: AccountRow) throws -> Bool {
     try first(
       """
-      SELECT EXISTS (SELECT 1 FROM inodes WHERE owner = ?1 AND ino <> ?2)
-        OR EXISTS (SELECT 1 FROM versions WHERE author = ?1) OR EXISTS (SELECT 1 FROM events WHERE actor = ?1)
-        OR EXISTS (SELECT 1 FROM participants WHERE account = ?1)
-      """, [account.id, account.documents]
+      SELECT EXISTS (SELECT 1 FROM versions WHERE author = ?1) OR EXISTS (SELECT 1 FROM events WHERE ?1 IN (actor, owner))
+        OR EXISTS (SELECT 1 FROM pending_events WHERE ?1 IN (actor, owner))
+        OR EXISTS (SELECT 1 FROM items WHERE creator = ?1 AND owner <> ?1)
+        OR EXISTS (SELECT 1 FROM deleted WHERE actor = ?1)
+        OR EXISTS (SELECT 1 FROM participants WHERE account = ?1 AND role <> 1)
+        OR EXISTS (SELECT 1 FROM access_requests WHERE account = ?1)
+      """, [account.id]
     ) { $0[0] as Bool } ?? false
   }
 }

@@ -134,6 +134,10 @@ enum CheckRules {
       """
     ),
     (
+      "an item's creator is an account",
+      "SELECT id, creator FROM items t WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = t.creator)"
+    ),
+    (
       "an item's owner is its inode's",
       "SELECT i.ino, t.id FROM inodes i JOIN items t ON t.id = i.item WHERE t.owner <> i.owner"
     ),
@@ -223,11 +227,44 @@ enum CheckRules {
   private static let shares: [(rule: String, sql: String)] = [
     (
       "a share is of an item",
-      "SELECT id, item FROM shares s WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = s.item)"
+      "SELECT item, active FROM shares s WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = s.item AND kind IN (1, 2))"
+    ),
+    (
+      "a share has one owner, whose item it is",
+      """
+      SELECT s.item, t.owner FROM shares s JOIN items t ON t.id = s.item
+      WHERE (SELECT count(*) FROM participants WHERE share = s.item AND role = 1) <> 1
+        OR NOT EXISTS (
+          SELECT 1 FROM participants WHERE share = s.item AND role = 1 AND account = t.owner AND acceptance = 2)
+      """
+    ),
+    (
+      "a share that goes on lies in no other",
+      """
+      WITH RECURSIVE above (item, ino) AS (
+        SELECT s.item, i.parent FROM shares s JOIN inodes i ON i.item = s.item WHERE s.active = 1 AND i.nlink > 0 UNION
+        SELECT a.item, i.parent FROM above a JOIN inodes i ON i.ino = a.ino)
+      SELECT a.item, s.item FROM above a JOIN inodes i ON i.ino = a.ino JOIN shares s ON s.item = i.item
+      WHERE s.active = 1
+      """
     ),
     (
       "a participant is in a share",
-      "SELECT share, account FROM participants p WHERE NOT EXISTS (SELECT 1 FROM shares WHERE id = p.share)"
+      "SELECT share, account FROM participants p WHERE NOT EXISTS (SELECT 1 FROM shares WHERE item = p.share)"
+    ),
+    (
+      "a one-time link is of a share, by one of its participants",
+      """
+      SELECT share, inviter FROM one_time_links l
+      WHERE NOT EXISTS (SELECT 1 FROM participants WHERE share = l.share AND account = l.inviter)
+      """
+    ),
+    (
+      "who asks for access is an account, and asks for a share",
+      """
+      SELECT share, account FROM access_requests r WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = r.account)
+        OR NOT EXISTS (SELECT 1 FROM shares WHERE item = r.share)
+      """
     ),
     (
       "a participant is an account",
@@ -237,8 +274,11 @@ enum CheckRules {
 
   private static let events: [(rule: String, sql: String)] = [
     (
-      "an event's actor is an account",
-      "SELECT sequence, actor FROM events e WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = e.actor)"
+      "an event's actor and owner are accounts",
+      """
+      SELECT sequence, actor FROM events e WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = e.actor)
+        OR NOT EXISTS (SELECT 1 FROM accounts WHERE id = e.owner)
+      """
     ),
     (
       "an event has an id and a JSON object",
@@ -259,10 +299,18 @@ enum CheckRules {
       "SELECT id, item FROM pending_events p WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = p.item)"
     ),
     (
-      "an event that is still open has an actor, an id and a JSON object",
+      "an event that is still open has an actor, an owner, an id and a JSON object",
       """
       SELECT id, item FROM pending_events p WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.actor)
+        OR NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.owner)
         OR length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
+      """
+    ),
+    (
+      "a webhook is of an account and has a list of types",
+      """
+      SELECT id, account FROM webhooks w WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = w.account)
+        OR NOT json_valid(types) OR substr(types, 1, 1) <> '['
       """
     ),
   ]

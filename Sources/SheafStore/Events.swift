@@ -1,6 +1,25 @@
 package import Foundation
 package import SheafModel
 
+/// The share that an item is in, and how its path reads there.
+package struct ShareMark: Hashable, Sendable {
+  /// The shared item.
+  package let share: Int64
+  /// Components of the path below the owner's `Documents` that lie above the shared item; -1 where that is `Documents`
+  /// itself. Without them, and with `Documents` before it in that case, the path is the participants'.
+  package let depth: Int64
+
+  package init(share: Int64, depth: Int64) {
+    self.share = share
+    self.depth = depth
+  }
+
+  fileprivate init?(_ row: Row, _ index: Int) {
+    guard let share = row[index] as Int64? else { return nil }
+    self.init(share: share, depth: row[index + 1])
+  }
+}
+
 /// An event as it is stored, settled or still pending.
 package struct EventRow: Hashable, Sendable {
   /// `sequence` of a settled event, row of a pending one.
@@ -10,33 +29,56 @@ package struct EventRow: Hashable, Sendable {
   package let type: String
   package let time: Timestamp
   package let actor: Int64
+  /// Account in whose tree the item was.
+  package let owner: Int64
   package let item: Int64
   /// The CloudEvents `data`, JSON.
-  package let data: String
+  package var data: String
+  /// The share that the item was in after the deed; nil for none.
+  package var share: ShareMark?
+  /// The share that `previousPath` was in, of events that have one.
+  package var previousShare: ShareMark?
   /// Process group leader (tgid) that did it, for pending events; 0 where none did.
-  package let process: Int64
+  package var process: Int64
 
   package init(
-    number: Int64, uuid: UUID, type: String, time: Timestamp, actor: Int64, item: Int64, data: String, process: Int64
+    number: Int64, uuid: UUID, type: String, time: Timestamp, actor: Int64, owner: Int64, item: Int64, data: String,
+    share: ShareMark? = nil, previousShare: ShareMark? = nil, process: Int64
   ) {
     self.number = number
     self.uuid = uuid
     self.type = type
     self.time = time
     self.actor = actor
+    self.owner = owner
     self.item = item
     self.data = data
+    self.share = share
+    self.previousShare = previousShare
     self.process = process
   }
 }
 
 extension StoreTransaction {
-  private static let columns = "uuid, type, time, actor, item, data"
+  private static let columns =
+    "uuid, type, time, actor, owner, item, data, share, depth, previous_share, previous_depth"
   // Built once: putting a text together costs as much as running it.
-  private static let eventInsertion = "INSERT INTO events (sequence, \(columns)) VALUES (?,?,?,?,?,?,?)"
+  private static let eventInsertion =
+    "INSERT INTO events (sequence, \(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 
   private func values(_ event: EventRow) -> [(any Bindable)?] {
-    [event.uuid.bytes, event.type, event.time.nanoseconds, event.actor, event.item, event.data]
+    [
+      event.uuid.bytes, event.type, event.time.nanoseconds, event.actor, event.owner, event.item, event.data,
+      event.share?.share, event.share?.depth ?? 0, event.previousShare?.share, event.previousShare?.depth ?? 0,
+    ]
+  }
+
+  /// A row whose first column is its number.
+  private static func event(_ row: Row, process: Int64) throws -> EventRow {
+    EventRow(
+      number: row[0], uuid: UUID(bytes: try row.bytes(1)), type: row[2], time: Timestamp(nanoseconds: row[3]),
+      actor: row[4], owner: row[5], item: row[6], data: row[7], share: ShareMark(row, 8),
+      previousShare: ShareMark(row, 10), process: process)
   }
 
   /// Logs an event under its sequence number.
@@ -47,41 +89,87 @@ extension StoreTransaction {
   /// Records an event whose meaning is still open.
   package func insertPending(_ event: EventRow) throws {
     try run(
-      "INSERT INTO pending_events (id, \(Self.columns), process) VALUES (?,?,?,?,?,?,?,?)",
+      "INSERT INTO pending_events (id, \(Self.columns), process) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
       [event.number] + values(event) + [event.process])
   }
 
   /// All events whose meaning is still open, oldest first.
   package func pendingEvents() throws -> [EventRow] {
-    try all("SELECT id, \(Self.columns), process FROM pending_events ORDER BY id", []) { row in
-      EventRow(
-        number: row[0], uuid: UUID(bytes: try row.bytes(1)), type: row[2], time: Timestamp(nanoseconds: row[3]),
-        actor: row[4], item: row[5], data: row[6], process: row[7])
+    try all("SELECT id, \(Self.columns), process FROM pending_events ORDER BY id", []) {
+      try Self.event($0, process: $0[12])
     }
   }
 
   package func removePending(_ id: Int64) throws { try run("DELETE FROM pending_events WHERE id = ?", [id]) }
 
-  /// Logged events after a sequence number.
+  /// Logged events after a sequence number, oldest first.
   package func events(after sequence: Int64, limit: Int) throws -> [EventRow] {
     try all(
       "SELECT sequence, \(Self.columns) FROM events WHERE sequence > ? ORDER BY sequence LIMIT ?", [sequence, limit]
-    ) { row in
-      EventRow(
-        number: row[0], uuid: UUID(bytes: try row.bytes(1)), type: row[2], time: Timestamp(nanoseconds: row[3]),
-        actor: row[4], item: row[5], data: row[6], process: 0)
-    }
+    ) { try Self.event($0, process: 0) }
   }
 
-  /// Drops events that retention has passed, keeping the count.
+  /// Logged events before a sequence number, newest first.
+  package func events(before sequence: Int64, limit: Int) throws -> [EventRow] {
+    try all(
+      "SELECT sequence, \(Self.columns) FROM events WHERE sequence < ? ORDER BY sequence DESC LIMIT ?",
+      [sequence, limit]
+    ) { try Self.event($0, process: 0) }
+  }
+
+  /// The sequence number up to which retention dropped events, and that of the newest event.
+  package func eventBounds() throws -> (dropped: Int64, last: Int64) {
+    let dropped = try numberSetting("eventsBefore") ?? 0
+    return (dropped, max(dropped, try first("SELECT max(sequence) FROM events", []) { $0[0] as Int64? ?? 0 } ?? 0))
+  }
+
+  /// When each account last changed something in a share.
+  package func lastEdits(inShare share: Int64) throws -> [Int64: Timestamp] {
+    let rows = try all(
+      """
+      SELECT actor, max(time) FROM events WHERE share = ? AND (type LIKE 'sheaf.change.%' OR type LIKE 'sheaf.persistence.%')
+      GROUP BY actor
+      """, [share]
+    ) { ($0[0] as Int64, Timestamp(nanoseconds: $0[1])) }
+    return Dictionary(uniqueKeysWithValues: rows)
+  }
+
+  /// The latest changes of an item, or of everything in the share that it is, newest first.
+  package func latestChanges(
+    of item: Int64, isShared: Bool, after sequence: Int64, limit: Int
+  ) throws -> [(time: Timestamp, actor: Int64, type: String, name: String)] {
+    try all(
+      """
+      SELECT time, actor, type, json_extract(data, '$.item.name') FROM events
+      WHERE sequence > ? AND \(isShared ? "share" : "item") = ? ORDER BY sequence DESC LIMIT ?
+      """, [sequence, item, limit]
+    ) { (Timestamp(nanoseconds: $0[0]), $0[1], $0[2], $0[3] as String? ?? "") }
+  }
+
+  /// Drops the events at the log's beginning that retention has passed, keeping the count.
   package func dropEvents(before time: Timestamp) throws {
-    guard
-      let last = try first("SELECT max(sequence) FROM events WHERE time < ?", [time.nanoseconds], { $0[0] as Int64? }),
-      let last
-    else { return }
+    // As far as the first one that stays: a clock that was wrong for a while must not take the rest along.
+    let kept = try first("SELECT sequence FROM events WHERE time >= ? ORDER BY sequence LIMIT 1", [time.nanoseconds]) {
+      $0[0] as Int64
+    }
+    let (dropped, last) = try eventBounds()
+    let border = kept.map { $0 - 1 } ?? last
+    guard border > dropped else { return }
     try run(
       "INSERT INTO settings (key, value) VALUES ('eventsBefore', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-      [last])
-    try run("DELETE FROM events WHERE sequence <= ?", [last])
+      [border])
+    try run("DELETE FROM events WHERE sequence <= ?", [border])
+  }
+
+  // MARK: - Notices
+
+  /// The sequence number up to which an account cleared its notices.
+  package func noticed(_ account: Int64) throws -> Int64 {
+    try first("SELECT noticed FROM accounts WHERE id = ?", [account]) { $0[0] } ?? 0
+  }
+
+  /// Clears an account's notices up to a sequence number; it never goes back.
+  package func setNoticed(_ account: Int64, _ sequence: Int64) throws {
+    try run("UPDATE accounts SET noticed = max(noticed, ?) WHERE id = ?", [sequence, account])
   }
 }

@@ -25,19 +25,26 @@ package struct ItemRow: Hashable, Sendable {
   package let uuid: UUID
   package let kind: ItemKind
   package var owner: Int64
+  /// The account that made it.
+  package let creator: Int64
   package let created: Timestamp
+  /// When it was moved into the share that it is in; nil where it was made there, or is in none.
+  package var entered: Timestamp?
   /// Number of the current version; 0 before any.
   package var version: Int64
   /// Highest number ever given.
   package var lastVersion: Int64
   /// Whether it is a temporary, lock or backup file that no event speaks of.
   package var isQuiet = false
+  /// Number of the version that the current one was not based on; nil where there is none.
+  package var conflict: Int64?
 
-  package init(id: Int64, uuid: UUID, kind: ItemKind, owner: Int64, created: Timestamp) {
+  package init(id: Int64, uuid: UUID, kind: ItemKind, owner: Int64, creator: Int64, created: Timestamp) {
     self.id = id
     self.uuid = uuid
     self.kind = kind
     self.owner = owner
+    self.creator = creator
     self.created = created
     version = 0
     lastVersion = 0
@@ -53,6 +60,9 @@ package struct ItemRow: Hashable, Sendable {
     version = row[5]
     lastVersion = row[6]
     isQuiet = row[7] as Int64 != 0
+    creator = row[8]
+    entered = (row[9] as Int64?).map { Timestamp(nanoseconds: $0) }
+    conflict = row[10]
   }
 }
 
@@ -124,10 +134,11 @@ private enum RandomBytes {
 private let nullUUID: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 extension StoreTransaction {
-  private static let columns = "id, uuid, kind, owner, created, version, last_version, quiet"
+  private static let columns =
+    "id, uuid, kind, owner, created, version, last_version, quiet, creator, entered, conflict"
   // Built once: putting a text together costs as much as running it.
   private static let itemByID = "SELECT \(columns) FROM items WHERE id = ?"
-  private static let itemInsertion = "INSERT INTO items (\(columns)) VALUES (?,?,?,?,?,?,?,?)"
+  private static let itemInsertion = "INSERT INTO items (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 
   package func item(_ id: Int64) throws -> ItemRow? {
     try first(Self.itemByID, [id], ItemRow.init)
@@ -142,14 +153,19 @@ extension StoreTransaction {
       Self.itemInsertion,
       [
         item.id, item.uuid.bytes, item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
-        item.lastVersion, item.isQuiet ? 1 : 0,
+        item.lastVersion, item.isQuiet ? 1 : 0, item.creator, item.entered?.nanoseconds, item.conflict,
       ])
   }
 
   package func update(_ item: ItemRow) throws {
     try run(
-      "UPDATE items SET owner = ?, version = ?, last_version = ?, quiet = ? WHERE id = ?",
-      [item.owner, item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.id])
+      """
+      UPDATE items SET owner = ?, version = ?, last_version = ?, quiet = ?, entered = ?, conflict = ? WHERE id = ?
+      """,
+      [
+        item.owner, item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.entered?.nanoseconds, item.conflict,
+        item.id,
+      ])
   }
 
   /// Removes the item and its versions; its pending events are removed before, by their numbers.

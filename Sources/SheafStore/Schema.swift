@@ -20,7 +20,9 @@ enum Schema {
       handle TEXT NOT NULL UNIQUE,
       name TEXT NOT NULL,
       created INTEGER NOT NULL,
-      documents INTEGER NOT NULL UNIQUE
+      documents INTEGER NOT NULL UNIQUE,
+      removed INTEGER,
+      noticed INTEGER NOT NULL DEFAULT 0
     ) STRICT;
 
     CREATE TABLE items (
@@ -28,7 +30,9 @@ enum Schema {
       uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
       kind INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 3),
       owner INTEGER NOT NULL REFERENCES accounts (id),
+      creator INTEGER NOT NULL REFERENCES accounts (id),
       created INTEGER NOT NULL,
+      entered INTEGER,
       version INTEGER NOT NULL DEFAULT 0,
       last_version INTEGER NOT NULL DEFAULT 0,
       conflict INTEGER,
@@ -107,26 +111,46 @@ enum Schema {
     CREATE INDEX deleted_time ON deleted (time);
 
     CREATE TABLE shares (
-      id INTEGER PRIMARY KEY,
+      item INTEGER PRIMARY KEY REFERENCES items (id),
       uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
-      item INTEGER NOT NULL UNIQUE REFERENCES items (id),
-      token BLOB NOT NULL UNIQUE CHECK (length(token) >= 16),
-      title TEXT NOT NULL,
+      token TEXT NOT NULL UNIQUE CHECK (length(token) >= 22),
+      title TEXT NOT NULL CHECK (length(title) BETWEEN 1 AND 255),
       public_permission INTEGER NOT NULL DEFAULT 0 CHECK (public_permission IN (0, 1, 2)),
-      allow_invites INTEGER NOT NULL DEFAULT 0,
-      allow_requests INTEGER NOT NULL DEFAULT 0,
-      active INTEGER NOT NULL DEFAULT 1,
-      created INTEGER NOT NULL
+      permission INTEGER NOT NULL DEFAULT 2 CHECK (permission IN (1, 2)),
+      allow_invites INTEGER NOT NULL DEFAULT 0 CHECK (allow_invites IN (0, 1)),
+      allow_requests INTEGER NOT NULL DEFAULT 0 CHECK (allow_requests IN (0, 1)),
+      active INTEGER NOT NULL DEFAULT 1 CHECK (active IN (0, 1)),
+      created INTEGER NOT NULL,
+      since INTEGER NOT NULL
     ) STRICT;
 
     CREATE TABLE participants (
-      share INTEGER NOT NULL REFERENCES shares (id),
+      share INTEGER NOT NULL REFERENCES shares (item),
       account INTEGER NOT NULL REFERENCES accounts (id),
       role INTEGER NOT NULL CHECK (role BETWEEN 1 AND 4),
       permission INTEGER NOT NULL CHECK (permission IN (1, 2)),
       acceptance INTEGER NOT NULL CHECK (acceptance IN (1, 2, 3)),
       name BLOB,
       since INTEGER NOT NULL,
+      joined INTEGER,
+      ended INTEGER,
+      PRIMARY KEY (share, account)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX participants_account ON participants (account);
+
+    CREATE TABLE one_time_links (
+      token TEXT PRIMARY KEY NOT NULL CHECK (length(token) >= 22),
+      share INTEGER NOT NULL REFERENCES shares (item),
+      permission INTEGER NOT NULL CHECK (permission IN (1, 2)),
+      inviter INTEGER NOT NULL REFERENCES accounts (id),
+      expires INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE access_requests (
+      share INTEGER NOT NULL REFERENCES shares (item),
+      account INTEGER NOT NULL REFERENCES accounts (id),
+      time INTEGER NOT NULL,
+      blocked INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1)),
       PRIMARY KEY (share, account)
     ) STRICT, WITHOUT ROWID;
 
@@ -136,8 +160,13 @@ enum Schema {
       type TEXT NOT NULL,
       time INTEGER NOT NULL,
       actor INTEGER NOT NULL REFERENCES accounts (id),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
       item INTEGER NOT NULL,
-      data TEXT NOT NULL
+      data TEXT NOT NULL,
+      share INTEGER,
+      depth INTEGER NOT NULL DEFAULT 0,
+      previous_share INTEGER,
+      previous_depth INTEGER NOT NULL DEFAULT 0
     ) STRICT;
 
     CREATE TABLE pending_events (
@@ -146,9 +175,24 @@ enum Schema {
       type TEXT NOT NULL,
       time INTEGER NOT NULL,
       actor INTEGER NOT NULL REFERENCES accounts (id),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
       item INTEGER NOT NULL,
       data TEXT NOT NULL,
+      share INTEGER,
+      depth INTEGER NOT NULL DEFAULT 0,
+      previous_share INTEGER,
+      previous_depth INTEGER NOT NULL DEFAULT 0,
       process INTEGER NOT NULL
+    ) STRICT;
+
+    CREATE TABLE webhooks (
+      id INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
+      account INTEGER NOT NULL REFERENCES accounts (id),
+      url TEXT NOT NULL,
+      secret TEXT NOT NULL,
+      types TEXT NOT NULL,
+      created INTEGER NOT NULL
     ) STRICT;
     """
 }

@@ -76,6 +76,13 @@ extension StoreTransaction {
       [item, number], VersionRow.init)
   }
 
+  /// The number of the latest version made by `time`; nil where all are later.
+  package func lastVersion(_ item: Int64, notAfter time: Timestamp) throws -> Int64? {
+    try first("SELECT max(number) FROM versions WHERE item = ? AND time <= ?", [item, time.nanoseconds]) {
+      $0[0] as Int64?
+    } ?? nil
+  }
+
   package func version(_ item: Int64, label: String) throws -> VersionRow? {
     try first("SELECT \(Self.columns) FROM versions WHERE item = ? AND label = ?", [item, label], VersionRow.init)
   }

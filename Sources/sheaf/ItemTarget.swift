@@ -12,6 +12,24 @@ struct ItemTarget: Sendable {
   /// The item's path for people.
   var name: String { (address.path ?? []).readable }
 
+  /// As ``with(_:_:body:)``; without a path all that the acting account has is meant: that of `--as`, else of the mount one
+  /// stands in, else the library's first.
+  static func with<Value>(
+    optional path: PathArgument?, _ options: LibraryOptions, body: (ItemTarget) async throws -> Value
+  ) async throws -> Value {
+    if let path { return try await with(path, options, body: body) }
+    var account = try options.account()
+    let location = try LibraryChoice.location(named: options.file)
+    return try await LibraryConnection.with(location) { connection in
+      if account == nil, let here = try? SystemPath.workingDirectory(),
+        let mount = try? MountTable.current().entry(containing: here), mount.isSheaf
+      {
+        account = try await connection.client.mounts().first { $0.mountpoint == mount.mountpoint.readable }?.account
+      }
+      return try await body(ItemTarget(connection: connection, address: ItemAddress(account: account, path: nil)))
+    }
+  }
+
   /// Finds the item that `path` means, opens its library and runs `body`.
   ///
   /// - Throws: ``SheafError`` where path, `--library` and `--as` contradict each other; and what `body` throws.

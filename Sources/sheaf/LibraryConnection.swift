@@ -83,7 +83,7 @@ struct LibraryConnection: Sendable {
     let own = try await OwnLibrary(location)
     do {
       let client = try SheafClient(socket: location.socketPath, library: location.path)
-      let info = ServiceInfo(library: location.path, pid: getpid(), mounts: false)
+      let info = ServiceInfo(library: location.path, id: own.id, pid: getpid(), mounts: false)
       return LibraryConnection(client: client, info: info, own: own)
     } catch {
       try? await own.close()
@@ -106,6 +106,9 @@ struct LibraryConnection: Sendable {
 private struct OwnLibrary: Sendable {
   private let library: Library
   private let service: SheafService
+
+  /// The library's id.
+  var id: String { library.id }
 
   /// - Throws: ``SheafError``, `busy` where another process owns the library.
   init(_ location: LibraryLocation) async throws {

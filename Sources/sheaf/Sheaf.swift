@@ -7,13 +7,14 @@ import SheafModel
 struct Sheaf: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sheaf",
-    abstract: "Mount your documents; every save is a version.",
+    abstract: "Mount your documents and share them; every save is a version.",
     discussion: """
       Mount a library, work in its Documents folder with any program, and get every earlier state back:
 
         sheaf mount                              mount at ~/Sheaf
         sheaf versions ~/Sheaf/Documents/a.txt   what was saved, and when
         sheaf restore ~/Sheaf/Documents/a.txt --version 3
+        sheaf share ~/Sheaf/Documents/plans --with bob@example.com
         sheaf unmount
 
       A PATH inside a mount selects the library and the account. Where nothing is mounted, a PATH is written \
@@ -29,6 +30,13 @@ struct Sheaf: AsyncParsableCommand {
         name: "History",
         subcommands: [
           Versions.self, Show.self, Diff.self, Restore.self, LabelVersion.self, Deleted.self, Recover.self, Purge.self,
+        ]),
+      CommandGroup(name: "News", subcommands: [Activity.self, Notices.self, CommentCommand.self]),
+      CommandGroup(
+        name: "Sharing",
+        subcommands: [
+          ShareCommand.self, Participants.self, ParticipantCommand.self, Invite.self, Requests.self, Inspect.self,
+          Accept.self, Leave.self, Unshare.self, SendCopy.self, Resolve.self,
         ]),
       CommandGroup(
         name: "Libraries",

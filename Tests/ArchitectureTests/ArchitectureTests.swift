@@ -20,10 +20,11 @@ import Testing
       "SheafModel", "SheafLibrary", "SheafMount", "SheafService", "SheafClient", "ArgumentParser", "Logging", "NIOCore",
       "ServiceLifecycle", "UnixSignals",
     ],
-    "sheaf-sidecar": [
-      "SheafModel", "SheafClient", "ArgumentParser", "AsyncHTTPClient", "Crypto", "Logging", "NIOCore",
-      "ServiceLifecycle", "UnixSignals",
+    "SheafSidecar": [
+      "SheafModel", "SheafClient", "AsyncHTTPClient", "Crypto", "GRDB", "Logging", "NIOCore",
+      "NIOHTTP1", "ServiceLifecycle", "Subprocess", "SystemPackage", "TOMLKit",
     ],
+    "sheaf-sidecar": ["SheafModel", "SheafSidecar", "ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"],
   ]
 
   /// Modules of the system and the language, which say nothing about layers.

@@ -66,12 +66,12 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
   }
 
   func find(_ path: Path, following: Bool = true, depth: Int = 0) throws -> Attributes {
-    guard !path.bytes.isEmpty else { return try library.attributes(root) }
+    guard !path.bytes.isEmpty else { return try library.attributes(root, .library) }
     guard depth < 40 else { throw ConformanceKit.Errno(ELOOP, "walking \(path)") }
     let (parent, name) = try place(path)
     let found = try library.lookup(parent, name, credentials)
     guard following, found.mode & S_IFMT == S_IFLNK else { return found }
-    let target = Path(try library.readLink(found.ino))
+    let target = Path(try library.readLink(found.ino, .library))
     let folder = Path(Array(names(path).dropLast().joined(separator: [UInt8(ascii: "/")])))
     return try find(folder / target, depth: depth + 1)
   }
@@ -180,7 +180,7 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
   }
 
   func readlink(_ path: Path) throws(ConformanceKit.Errno) -> Path {
-    try failing("readlink \(path)") { Path(try library.readLink(try find(path, following: false).ino)) }
+    try failing("readlink \(path)") { Path(try library.readLink(try find(path, following: false).ino, .library)) }
   }
 
   // MARK: - Attributes
@@ -258,7 +258,7 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
   func listxattr(_ path: Path, following: Bool) throws(ConformanceKit.Errno) -> [Path] {
     try failing("listxattr \(path)") {
       // The kernel keeps `trusted.` to root.
-      try library.xattrNames(try find(path, following: following).ino).map { Path($0) }
+      try library.xattrNames(try find(path, following: following).ino, .library).map { Path($0) }
         .filter { (caller.user ?? 0) == 0 || !$0.bytes.starts(with: "trusted.".utf8) }
     }
   }

@@ -52,7 +52,7 @@ final class LibraryFile: ConformanceKit.OpenFile {
   func pwrite(_ bytes: [UInt8], at offset: Int64) throws(ConformanceKit.Errno) -> Int {
     try failing("write") {
       if !canWrite { throw SheafError(.badDescriptor) }
-      let found = try directory.library.attributes(ino)
+      let found = try directory.library.attributes(ino, .library)
       // A write takes set-id bits away; the kernel asks for that.
       if found.mode & 0o6000 != 0, (directory.caller.user ?? 0) != 0 {
         try directory.change(ino, .init(mode: LibraryDirectory.withoutSetID(found.mode) & 0o7777), handle: handle)
@@ -94,7 +94,7 @@ final class LibraryFile: ConformanceKit.OpenFile {
   }
 
   func status() throws(ConformanceKit.Errno) -> FileStatus {
-    try failing("fstat") { FileStatus(try directory.library.attributes(ino)) }
+    try failing("fstat") { FileStatus(try directory.library.attributes(ino, .library)) }
   }
 
   func truncate(_ size: Int64) throws(ConformanceKit.Errno) {
@@ -139,13 +139,14 @@ final class LibraryFile: ConformanceKit.OpenFile {
 
   func chmod(_ mode: UInt32) throws(ConformanceKit.Errno) {
     try failing("fchmod") {
-      try directory.change(ino, directory.mode(mode, of: try directory.library.attributes(ino)), handle: handle)
+      try directory.change(
+        ino, directory.mode(mode, of: try directory.library.attributes(ino, .library)), handle: handle)
     }
   }
 
   func chown(user: UInt32?, group: UInt32?) throws(ConformanceKit.Errno) {
     try failing("fchown") {
-      let found = try directory.library.attributes(ino)
+      let found = try directory.library.attributes(ino, .library)
       try directory.change(ino, directory.ownership(user, group, of: found), handle: handle)
     }
   }
@@ -204,13 +205,14 @@ final class LibraryFolder: OpenFolder {
       try state.withLock { state in
         if state.waiting.isEmpty {
           if let cookie = state.cookie {
-            state.waiting = try directory.library.list(ino, after: cookie, limit: 16).map { listed in
+            state.waiting = try directory.library.list(ino, after: cookie, limit: 16, .library).map { listed in
               FolderEntry(
                 name: Path(listed.name), inode: UInt64(listed.attributes.ino),
                 kind: .init(rawValue: listed.attributes.mode & S_IFMT), position: Int(listed.cookie))
             }
           } else {
-            let parent = try directory.library.parent(of: ino)
+            var parent = ino
+            if case .folder(let above) = try directory.library.parent(of: ino, .library) { parent = above }
             state.waiting = [
               FolderEntry(name: ".", inode: UInt64(ino), kind: .folder, position: Self.afterDot),
               FolderEntry(name: "..", inode: UInt64(parent), kind: .folder, position: 0),
@@ -234,7 +236,7 @@ final class LibraryFolder: OpenFolder {
   private static let afterDot = -1
 
   func status() throws(ConformanceKit.Errno) -> FileStatus {
-    try directory.failing("fstat of inode \(ino)") { FileStatus(try directory.library.attributes(ino)) }
+    try directory.failing("fstat of inode \(ino)") { FileStatus(try directory.library.attributes(ino, .library)) }
   }
 
   func synchronize() throws(ConformanceKit.Errno) {

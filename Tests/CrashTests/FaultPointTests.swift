@@ -21,7 +21,7 @@ import Testing
       .replace("doc", text), .save("large", large), .patch("large", at: 1_000_000, other),
       .truncate("large", 2_000_000),
       .save("gone", text), .unlink("gone"), .rmdir("other"), .rename("folder", "renamed"),
-      .command(["label", "%/doc", "a label"]), .save("doc", other),
+      .command(["label", "%/doc", "a label"]), .command(["comment", "%/doc", "a comment"]), .save("doc", other),
       .revive(["restore", "%/doc", "--version", "1"], "doc", text),
       .revive(["recover", "%/gone"], "gone", text), .save("secret", other), .unlink("secret"),
       .command(["purge", "%/secret", "--yes"]), .command(["compact"]), .save("last", text),

@@ -127,7 +127,7 @@ struct Program: Sendable {
     _ = try desk.library.setAttributes(ino(name), .init(mode: mode), handle: nil, caller)
   }
 
-  func mode(_ name: String) throws -> UInt32 { try desk.library.attributes(ino(name)).mode & 0o7777 }
+  func mode(_ name: String) throws -> UInt32 { try desk.library.attributes(ino(name), .library).mode & 0o7777 }
 
   func text(_ name: String) throws -> String {
     let handle = try open(name, O_RDONLY)
@@ -166,8 +166,10 @@ struct Program: Sendable {
 
   var names: [String] {
     get throws {
-      try desk.library.list(documents, after: 0, limit: 10_000).map { String(decoding: $0.name, as: UTF8.self) }
-        .sorted()
+      try desk.library.list(documents, after: 0, limit: 10_000, .library).map {
+        String(decoding: $0.name, as: UTF8.self)
+      }
+      .sorted()
     }
   }
 

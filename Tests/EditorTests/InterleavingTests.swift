@@ -44,7 +44,7 @@ import Testing
     let items = try mounted.query("SELECT id FROM items WHERE kind = 1").compactMap(Int64.init)
     var found: Set<String> = []
     for item in items {
-      for file in try library.versionFiles(of: item) {
+      for file in try library.versionFiles(of: item, .library) {
         found.insert(try text(of: file, of: item, in: library).trimmingCharacters(in: .whitespaces))
       }
     }
@@ -62,7 +62,7 @@ import Testing
   }
 
   private func text(of file: Library.VersionFile, of item: Int64, in library: Library) throws -> String {
-    let reader = try library.openVersion(of: item, number: file.number)
+    let reader = try library.openVersion(of: item, number: file.number, .library)
     var buffer = [UInt8](repeating: 0, count: 4096)
     let count = try buffer.withUnsafeMutableBytes { try library.read(reader, at: 0, into: $0) }
     return String(decoding: buffer[..<count], as: UTF8.self)

@@ -20,7 +20,8 @@ struct BoundsTests {
         let ino = Int64(1_000_000 + number)
         let name = Array("\(number)".utf8)
         let item = ItemRow(
-          id: ino, uuid: .timeOrdered(fixture.clock.now), kind: .folder, owner: root.owner, created: fixture.clock.now)
+          id: ino, uuid: .timeOrdered(fixture.clock.now), kind: .folder, owner: root.owner, creator: root.owner,
+          created: fixture.clock.now)
         try transaction.insert(item)
         try transaction.insert(
           InodeRow(
@@ -141,8 +142,8 @@ struct BoundsTests {
     try fixture.save("b", "other")
     let (a, b) = (try fixture.ino("a"), try fixture.ino("b"))
     let told = Mutex<[LibraryChange]>([])
-    let own = fixture.library.observe { _ in Issue.record("a door is not told of what came by it") }
-    let other = fixture.library.observe { changes in told.withLock { $0 += changes } }
+    let own = fixture.library.observe(account: nil) { _ in Issue.record("a door is not told of what came by it") }
+    let other = fixture.library.observe(account: nil) { changes in told.withLock { $0 += changes } }
     let caller = Caller(uid: 0, gid: 0, thread: 0, door: own) { [] }
     func expectTold(_ ino: Int64, _ what: Comment, _ body: () throws -> Void) rethrows {
       told.withLock { $0 = [] }

@@ -75,7 +75,7 @@ struct CheckTests {
       also: ["documents, folders and symbolic links are items, and nothing else is"]),
     Damage(
       rule: "an item is an inode",
-      sql: "INSERT INTO items (id, uuid, kind, owner, created) VALUES (9999, randomblob(16), 1, 1, 0)"),
+      sql: "INSERT INTO items (id, uuid, kind, owner, creator, created) VALUES (9999, randomblob(16), 1, 1, 1, 0)"),
     Damage(
       rule: "documents, folders and symbolic links are items, and nothing else is",
       sql: "DELETE FROM items WHERE id = #link; UPDATE inodes SET item = NULL WHERE ino = $link"),
@@ -120,31 +120,45 @@ struct CheckTests {
     Damage(rule: "what is deleted was in a folder that can come back", sql: "UPDATE deleted SET parent = $a"),
     Damage(rule: "a deleted name is one that a file can have", sql: "UPDATE deleted SET name = CAST('a/b' AS BLOB)"),
     Damage(rule: "who deleted is an account", sql: "UPDATE deleted SET actor = 77"),
+    Damage(rule: "an item's creator is an account", sql: "UPDATE items SET creator = 77 WHERE id = #g"),
     Damage(
-      rule: "a share is of an item",
+      rule: "a share is of an item", sql: "UPDATE items SET kind = 3 WHERE id = #a",
+      also: ["an item's kind is its inode's"]),
+    Damage(rule: "a share has one owner, whose item it is", sql: "DELETE FROM participants WHERE role = 1"),
+    Damage(
+      rule: "a share that goes on lies in no other",
       sql: """
-        INSERT INTO shares (id, uuid, item, token, title, created)
-        VALUES (1, randomblob(16), 9999, randomblob(16), '', 0)
+        INSERT INTO shares (item, uuid, token, title, created, since)
+        VALUES (#h, randomblob(16), '0123456789012345678901', 'h', 0, 0), (#g, randomblob(16), '1123456789012345678901', 'g', 0, 0);
+        INSERT INTO participants (share, account, role, permission, acceptance, since)
+        VALUES (#h, 1, 1, 2, 2, 0), (#g, 1, 1, 2, 2, 0)
         """),
-    Damage(rule: "a participant is in a share", sql: "INSERT INTO participants VALUES (5, 1, 1, 1, 1, NULL, 0)"),
+    Damage(
+      rule: "a participant is in a share",
+      sql: "INSERT INTO participants (share, account, role, permission, acceptance, since) VALUES (#g, 1, 3, 1, 1, 0)"),
     Damage(
       rule: "a participant is an account",
-      sql: """
-        INSERT INTO shares (id, uuid, item, token, title, created)
-        VALUES (1, randomblob(16), #a, randomblob(16), '', 0);
-        INSERT INTO participants VALUES (1, 77, 1, 1, 1, NULL, 0)
-        """),
-    Damage(rule: "an event's actor is an account", sql: "UPDATE events SET actor = 77 WHERE sequence = 1"),
+      sql: "INSERT INTO participants (share, account, role, permission, acceptance, since) VALUES (#a, 77, 3, 1, 1, 0)"),
+    Damage(
+      rule: "a one-time link is of a share, by one of its participants",
+      sql: "INSERT INTO one_time_links VALUES ('0123456789012345678901', #a, 1, 2, 0)"),
+    Damage(
+      rule: "who asks for access is an account, and asks for a share",
+      sql: "INSERT INTO access_requests VALUES (#a, 77, 0, 0)"),
+    Damage(rule: "an event's actor and owner are accounts", sql: "UPDATE events SET owner = 77 WHERE sequence = 1"),
     Damage(rule: "an event has an id and a JSON object", sql: "UPDATE events SET data = '[]' WHERE sequence = 1"),
     Damage(
       rule: "an event's number is above those that retention dropped",
       sql: "INSERT INTO settings VALUES ('eventsBefore', 1)"),
     Damage(
       rule: "an event that is still open is about an item",
-      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 9999, '{}', 0)"),
+      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 1, 9999, '{}', NULL, 0, NULL, 0, 0)"),
     Damage(
-      rule: "an event that is still open has an actor, an id and a JSON object",
-      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, #a, '{', 0)"),
+      rule: "an event that is still open has an actor, an owner, an id and a JSON object",
+      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 1, #a, '{', NULL, 0, NULL, 0, 0)"),
+    Damage(
+      rule: "a webhook is of an account and has a list of types",
+      sql: "INSERT INTO webhooks VALUES (1, randomblob(16), 77, 'https://x', 'whsec_', '[]', 0)"),
     Damage(rule: "the library has an id", sql: "UPDATE settings SET value = 'x' WHERE key = 'library'"),
     Damage(rule: "the order of names has a key", sql: "DELETE FROM settings WHERE key = 'hashKey'"),
     Damage(rule: "an entry lies where its name puts it", sql: "UPDATE entries SET hash = hash + 1 WHERE ino = $a"),
@@ -192,6 +206,7 @@ struct CheckTests {
     _ = try fixture.library.make(.symbolicLink(target: Array("a".utf8)), root, Array("link".utf8), mode: 0, .library)
     _ = try fixture.library.make(.special(type: S_IFIFO, rdev: 0), root, Array("fifo".utf8), mode: 0o600, .library)
     try fixture.library.setXattr(fixture.ino("a"), Array("user.x".utf8), [1], .set, .library)
+    _ = try fixture.library.share(fixture.path("a"), ShareChange())
     let sparse = try fixture.open("sparse", O_RDWR | O_CREAT)
     for place in 0..<80 { try fixture.write(sparse, [UInt8(place + 1)], at: Int64(place) * 8192) }
     try fixture.close(sparse)

@@ -70,7 +70,7 @@ struct DeletionTests {
   private func removeTree(_ fixture: LibraryFixture, _ path: String, seconds: Int64 = 1) throws {
     for name in try fixture.names(path) {
       let child = "\(path)/\(name)"
-      if try fixture.library.attributes(fixture.ino(child)).mode & S_IFMT == S_IFDIR {
+      if try fixture.library.attributes(fixture.ino(child), .library).mode & S_IFMT == S_IFDIR {
         try removeTree(fixture, child, seconds: seconds)
       } else {
         try fixture.unlink(child)
@@ -92,14 +92,14 @@ struct DeletionTests {
     try fixture.mkdir("t/many")
     for number in 0..<30 { try fixture.save("t/many/\(number)", "\(number)") }
     try fixture.save("t/z", "last")
-    let folder = try fixture.library.attributes(fixture.ino("")).nlink
+    let folder = try fixture.library.attributes(fixture.ino(""), .library).nlink
     try removeTree(fixture, "t")
     let paths = try recover(fixture, "t")
     #expect(paths.count == 34 && paths.first == "Documents/t")
     #expect(try fixture.names("t") == ["a", "many", "z"])
     #expect(try fixture.names("t/many").count == 30)
     #expect(try fixture.text("t/a") == "first" && fixture.text("t/many/7") == "7")
-    #expect(try fixture.library.attributes(fixture.ino("")).nlink == folder)
+    #expect(try fixture.library.attributes(fixture.ino(""), .library).nlink == folder)
     #expect(try deleted(fixture) == ["Documents/t/gone"])
     try fixture.finish()
   }
@@ -121,7 +121,7 @@ struct DeletionTests {
       #expect(try fixture.library.recover(path, id: nil) { _ in }.count == 1)
       #expect(try fixture.library.recover(path, id: nil) { _ in }.count == 1)
     }
-    let listed = try fixture.library.list(fixture.root, after: 0, limit: 100).map(\.name)
+    let listed = try fixture.library.list(fixture.root, after: 0, limit: 100, .library).map(\.name)
     #expect(listed.count == names.count * 2 && listed.allSatisfy { $0.count <= 255 })
     try fixture.finish()
   }

@@ -76,7 +76,7 @@ struct HistoryTests {
     try fixture.save("a", "small")
     let ino = try fixture.ino("a")
     let item = try #require(try fixture.library.locked { try fixture.library.inode(ino).row.item })
-    var reader: Library.VersionReader? = try fixture.library.openVersion(of: item, number: 1)
+    var reader: Library.VersionReader? = try fixture.library.openVersion(of: item, number: 1, .library)
     let before = try fixture.chunkCount
     try fixture.library.purge(fixture.path("a"), version: 1)
     var buffer = [UInt8](repeating: 0, count: bytes.count)
@@ -85,7 +85,7 @@ struct HistoryTests {
     reader = nil
     _ = try fixture.library.sweep()
     #expect(try fixture.chunkCount < before)
-    #expect(throws: SheafError.self) { try fixture.library.openVersion(of: item, number: 1) }
+    #expect(throws: SheafError.self) { try fixture.library.openVersion(of: item, number: 1, .library) }
     try fixture.finish()
   }
 
@@ -95,22 +95,22 @@ struct HistoryTests {
     try fixture.save("plans/a.md", "one")
     try fixture.save("plans/a.md", "three")
     let folder = try fixture.ino("plans")
-    let shown = try fixture.library.versionFolders(of: folder)
+    let shown = try fixture.library.versionFolders(of: folder, .library)
     #expect(shown.map(\.name) == [Array("a.md".utf8)])
-    let files = try fixture.library.versionFiles(of: shown[0].item)
+    let files = try fixture.library.versionFiles(of: shown[0].item, .library)
     #expect(files.map(\.size) == [3, 5])
     let stamp = fixture.clock.now.nameText
     #expect(String(decoding: files[0].name, as: UTF8.self) == "0001~\(stamp)~alice@example.com.md")
     try fixture.unlink("plans/a.md")
-    #expect(try fixture.library.versionFolder(of: folder, Array("a.md".utf8)).item == shown[0].item)
+    #expect(try fixture.library.versionFolder(of: folder, Array("a.md".utf8), .library).item == shown[0].item)
     try fixture.save("plans/a.md", "another")
-    let both = try fixture.library.versionFolders(of: folder).map { String(decoding: $0.name, as: UTF8.self) }
+    let both = try fixture.library.versionFolders(of: folder, .library).map { String(decoding: $0.name, as: UTF8.self) }
     #expect(both == ["a.md", "a.md~deleted~\(stamp)"])
-    #expect(try fixture.library.versionFolder(of: folder, Array(both[1].utf8)).item == shown[0].item)
+    #expect(try fixture.library.versionFolder(of: folder, Array(both[1].utf8), .library).item == shown[0].item)
     // Another one of that name in the same second is not listed twice.
     try fixture.unlink("plans/a.md")
     try fixture.save("plans/a.md", "third")
-    let names = try fixture.library.versionFolders(of: folder).map(\.name)
+    let names = try fixture.library.versionFolders(of: folder, .library).map(\.name)
     #expect(Set(names).count == names.count)
     try fixture.finish()
   }

@@ -92,7 +92,7 @@ final class LibraryFixture: Sendable {
     var names: [String] = []
     let ino = try ino(text)
     while true {
-      let page = try library.list(ino, after: cookie, limit: 100)
+      let page = try library.list(ino, after: cookie, limit: 100, .library)
       guard let last = page.last else { return names.sorted() }
       names += page.map { String(decoding: $0.name, as: UTF8.self) }
       cookie = last.cookie

@@ -74,12 +74,12 @@ struct LifetimeTests {
     }
     // A write next to a chunk that is missing cannot be cut.
     let ino = try fixture.ino("bad")
-    fixture.library.locked { fixture.library.inodes[ino]?.working = unreadable() }
+    fixture.library.locked { fixture.library.inodes[ino]?.own.working = unreadable() }
     #expect(throws: SheafError.self) { try fixture.library.locked { try fixture.library.endAllSessions() } }
     for number in 0..<5 { #expect(try fixture.versions("good \(number)").map(\.open) == [false]) }
     fixture.library.locked {
-      fixture.library.inodes[ino]?.session = nil
-      fixture.library.inodes[ino]?.working = WorkingCopy(.empty)
+      fixture.library.inodes[ino]?.own.session = nil
+      fixture.library.inodes[ino]?.own.working = WorkingCopy(.empty)
       fixture.library.dirtyInodes[ino] = nil
     }
     try fixture.finish()
@@ -96,23 +96,23 @@ struct LifetimeTests {
     let fixture = try LibraryFixture()
     try fixture.mkdir("t")
     try fixture.save("t/a", "x")
-    let root = try fixture.library.attributes(fixture.root)
+    let root = try fixture.library.attributes(fixture.root, .library)
     try fixture.unlink("t/a")
     try fixture.rmdir("t")
-    let before = try fixture.library.attributes(fixture.root)
+    let before = try fixture.library.attributes(fixture.root, .library)
     struct Stop: Error {}
     #expect(throws: SheafError.self) {
       try fixture.library.locked {
         try fixture.library.transaction(.recover) { transaction in
           let folder = try #require(try transaction.deleted(owner: 1).first { $0.name == Array("t".utf8) })
-          _ = try fixture.library.recover(folder, transaction)
+          _ = try fixture.library.recover(folder, .library, transaction)
           throw Stop()
         }
       }
     }
-    #expect(try fixture.library.attributes(fixture.root) == before)
+    #expect(try fixture.library.attributes(fixture.root, .library) == before)
     #expect(try fixture.library.recover(fixture.path("t"), id: nil) { _ in }.count == 2)
-    #expect(try fixture.library.attributes(fixture.root).nlink == root.nlink)
+    #expect(try fixture.library.attributes(fixture.root, .library).nlink == root.nlink)
     try fixture.finish()
   }
 

@@ -216,7 +216,7 @@ struct VersionTests {
     try fixture.library.locked {
       let inode = try fixture.library.inode(ino)
       inode.row.content = damaged
-      inode.working = nil
+      inode.own.working = nil
     }
     let bytes = random.bytes(10_000)
     try fixture.save("a", bytes)
@@ -285,7 +285,10 @@ struct VersionTests {
         fixture.autosave()
       case 9:
         let ino = try fixture.ino(names[which])
-        try fixture.library.locked { try fixture.library.spill(fixture.library.inode(ino)) }
+        try fixture.library.locked {
+          let inode = try fixture.library.inode(ino)
+          try fixture.library.spill(inode, inode.own)
+        }
       case 10:
         try fixture.close(handles[which])
         handles[which] = try fixture.open(names[which])
@@ -322,7 +325,7 @@ struct VersionTests {
     let made = try fixture.library.create(fixture.root, Array(".x.swp".utf8), mode: 0o600, flags: O_RDWR, .library)
     try fixture.write(made.handle, [UInt8](repeating: 1, count: 1000))
     fixture.library.locked {
-      fixture.library.inodes[made.attributes.ino]?.openCount = 0
+      fixture.library.inodes[made.attributes.ino]?.own.openCount = 0
       fixture.library.files[made.handle] = nil
     }
     try fixture.unlink(".x.swp")

@@ -75,13 +75,22 @@ import Testing
     }
   }
 
-  @Test func theSystemdUnitIsSound() throws {
+  @Test func theLatencyIsMeasured() throws {
+    let output = try Command(
+      [Repository.path("mount-scripts/latency"), "--rate", "50", "--seconds", "2"],
+      environment: ["SHEAF_BIN": try SheafProgram.path()], limit: .seconds(120)
+    ).succeed()
+    #expect(output.text.contains("100 saves") && output.text.contains(" 0 not delivered"), "\(output)")
+  }
+
+  @Test(arguments: ["sheaf", "sheaf-sidecar"])
+  func theSystemdUnitIsSound(_ name: String) throws {
     try withTemporaryFolder { folder in
       try Command.shell(
         """
-        mkdir -p home/.local/bin run; ln -s /bin/true home/.local/bin/sheaf
+        mkdir -p home/.local/bin run; ln -s /bin/true home/.local/bin/\(name)
         HOME=$PWD/home XDG_RUNTIME_DIR=$PWD/run systemd-analyze verify --user --man=no \
-          '\(Repository.path("mount-scripts/sheaf.service"))'
+          '\(Repository.path("mount-scripts/\(name).service"))'
         """, in: folder.path
       ).succeed()
     }

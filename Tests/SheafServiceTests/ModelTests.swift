@@ -37,7 +37,7 @@ import Testing
   @Test func whatIsAbsentIsNull() throws {
     let status = ItemStatus(
       id: "1", path: "Documents", kind: "folder", version: nil, owner: try AccountHandle("a@b"), state: "saved",
-      share: nil)
+      conflict: nil, share: nil, people: [], changes: [], can: [])
     let object = try JSONSerialization.jsonObject(with: JSONEncoder().encode(status)) as? [String: Any]
     let names = Mirror(reflecting: status).children.compactMap(\.label)
     #expect(Set(object.map { Array($0.keys) } ?? []) == Set(names))

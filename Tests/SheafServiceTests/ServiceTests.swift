@@ -47,7 +47,7 @@ import Testing
   @Test func servesAccountsAndErrors() async throws {
     try await withService { library, client in
       let info = try await client.info(within: .seconds(10))
-      #expect(info == ServiceInfo(library: library.location.path, pid: getpid(), mounts: false))
+      #expect(info == ServiceInfo(library: library.location.path, id: library.id, pid: getpid(), mounts: false))
       let alice = try AccountHandle("alice@example.com")
       #expect(try await client.addAccount(alice, name: "Alice") == Account(handle: alice, name: "Alice"))
       #expect(try await client.accounts().map(\.handle) == [alice])

@@ -118,7 +118,7 @@ struct StoreFileTests {
       try Store(path: path, lockPath: path + "-lock").close()
       let pool = try DatabasePool(path: path)
       try pool.write {
-        try $0.execute(sql: "INSERT INTO accounts VALUES (1, 'a@b', 'A', 0, 16)")
+        try $0.execute(sql: "INSERT INTO accounts VALUES (1, 'a@b', 'A', 0, 16, NULL, 0)")
       }
       try Migrator.migrate(pool, path: path, to: 2, migrations: Schema.migrations + [Self.second])
       let found = try pool.read {
@@ -224,7 +224,8 @@ struct StoreFileTests {
         for id: Int64 in 1...3 {
           try transaction.insert(
             ItemRow(
-              id: id, uuid: .timeOrdered(.init(seconds: 0)), kind: .document, owner: 1, created: .init(seconds: 0)))
+              id: id, uuid: .timeOrdered(.init(seconds: 0)), kind: .document, owner: 1, creator: 1,
+              created: .init(seconds: 0)))
         }
         try transaction.deleteItem(2)
       }

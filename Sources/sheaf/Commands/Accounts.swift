@@ -61,7 +61,10 @@ struct AccountCommand: AsyncParsableCommand {
   struct Remove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Remove an account that owns no documents.",
-      discussion: "An account that is mounted or still owns documents stays, with an error.")
+      discussion: """
+        It leaves every share; what it wrote there keeps its name. An account that is mounted or still owns documents \
+        stays, with an error.
+        """)
 
     @Argument(help: "Whom to remove.")
     var handle: String

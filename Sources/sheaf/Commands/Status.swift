@@ -6,8 +6,8 @@ struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Tell the state of a library, or of one item.",
     discussion: """
-      Without PATH: who has the library open, its mounts, counts and sizes. With PATH: the item's version, owner and \
-      share.
+      Without PATH: who has the library open, its mounts, counts and sizes. With PATH: the item, the people who share it, \
+      the latest changes, and what you can do.
 
       Examples:
         sheaf status
@@ -38,8 +38,52 @@ struct Status: AsyncParsableCommand {
       facts.append(("Version", version == 0 ? "none yet" : "\(version)"))
       facts.append(("State", status.state == "edited" ? "edited, and not autosaved yet" : status.state))
     }
-    facts += [("Share", status.share ?? "not shared"), ("Id", status.id)]
-    return Table.facts(facts).text
+    if let conflict = status.conflict {
+      facts.append(
+        ("Conflict", "the current version was not based on version \(conflict); see: sheaf diff, sheaf resolve"))
+    }
+    if let share = status.share {
+      facts += [("Share", "\"\(share.title)\": \(share.summary)"), ("Link", share.url)]
+    } else {
+      facts.append(("Share", "not shared"))
+    }
+    facts.append(("Id", status.id))
+    var text = Table.facts(facts).text
+    if !status.people.isEmpty { text += "\nPeople\n" + people(status.people) }
+    if !status.changes.isEmpty { text += "\nLatest changes\n" + changes(status.changes) }
+    return text + "\nYou can " + actions(status) + ".\n"
+  }
+
+  private static func people(_ people: [Collaborator]) -> String {
+    var table = Table([("", .left), ("", .left), ("", .left), ("", .left), ("", .left)])
+    for person in people {
+      let standing = person.acceptance == .pending ? "invited" : "since"
+      table.append([
+        "  \(person.handle)", person.name, "\(person.role.rawValue), can \(person.permission.word)",
+        "\(standing) \(Format.time(person.since))",
+        person.lastEdited.map { "last edited \(Format.time($0))" } ?? "",
+      ])
+    }
+    return table.text
+  }
+
+  private static func changes(_ changes: [LatestChange]) -> String {
+    var table = Table([("", .left), ("", .left), ("", .left), ("", .left)])
+    for change in changes {
+      let deed = change.type.split(separator: ".").suffix(2).joined(separator: " ")
+      table.append(["  \(Format.time(change.time))", change.actor.description, deed, change.name])
+    }
+    return table.text
+  }
+
+  private static func actions(_ status: ItemStatus) -> String {
+    let words: [(ShareOperation, String)] = [
+      (.read, "view it"), (.write, "edit it"), (.comment, "comment on it"), (.restore, "restore versions"),
+      (.managePeople, "add and remove people"), (.changeShare, "change how it is shared"),
+      (.unshare, "stop sharing it"),
+      (.leave, "leave"),
+    ]
+    return words.filter { status.can.contains($0.0.rawValue) }.map(\.1).joined(separator: ", ")
   }
 }
 
@@ -60,19 +104,30 @@ struct LibraryReport: Encodable {
   var text: String {
     var facts = [("Library", status.library), ("Process", isRunning ? "\(status.pid)" : "not running")]
     if status.mounts.isEmpty { facts.append(("Mounts", "none; mount it with: sheaf mount")) }
+    let delivery =
+      status.sinks.isEmpty ? "" : status.undelivered == 0 ? ", all delivered" : ", \(status.undelivered) undelivered"
     for (index, mount) in status.mounts.enumerated() {
       facts.append((index == 0 ? "Mounts" : "", "\(mount.mountpoint) for \(mount.account)"))
     }
     let documents = Format.count(status.documents, "document") + " in " + Format.count(status.folders, "folder")
     let sizes = "\(Format.size(status.contentBytes)) of contents, stored in \(Format.size(status.storedBytes))"
-    facts += [
-      ("Accounts", "\(status.accounts)"),
-      ("Contents", documents + ", " + Format.count(status.versions, "version")),
-      ("Deleted", status.deleted == 0 ? "nothing" : Format.count(status.deleted, "item") + " that can come back"),
-      ("Size", sizes + "; files of \(Format.size(status.fileBytes))"),
-      ("Free", Format.size(status.availableBytes)),
-      ("Events", "\(status.events)"),
-    ]
+    let deleted = Format.count(status.deleted, "item") + " that can come back"
+    facts.append(("Accounts", "\(status.accounts)"))
+    facts.append(("Contents", documents + ", " + Format.count(status.versions, "version")))
+    facts.append(("Deleted", status.deleted == 0 ? "nothing" : deleted))
+    facts.append(("Size", sizes + "; files of \(Format.size(status.fileBytes))"))
+    facts.append(("Free", Format.size(status.availableBytes)))
+    facts.append(("Events", "\(status.events)" + delivery))
+    for (index, sink) in status.sinks.enumerated() { facts.append((index == 0 ? "Sinks" : "", Self.text(sink))) }
     return Table.facts(facts).text
+  }
+
+  private static func text(_ sink: SinkStatus) -> String {
+    var text = "\(sink.name): \(sink.delivered) delivered"
+    if let undelivered = sink.undelivered, undelivered > 0 { text += ", \(undelivered) behind" }
+    if sink.deadLetters > 0 { text += ", \(sink.deadLetters) given up (sheaf-sidecar dead-letters)" }
+    if let reason = sink.disabled { return text + "; disabled: \(reason) (sheaf-sidecar resume)" }
+    guard let failure = sink.failure else { return text }
+    return text + "; failing: \(failure)" + (sink.nextAttempt.map { ", next attempt \(Format.time($0))" } ?? "")
   }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import Logging
 import SheafLibrary
 import SheafModel
@@ -7,13 +8,21 @@ import SheafMount
 ///
 /// The mount point has been checked to be an empty folder with nothing mounted there, the account to exist.
 let startLibraryMount: MountStarter = { library, request, _ in
-  if let user = request.forUser {
-    throw SheafError(.notSupported, subject: "--for \(user)", reason: "mounts for other users are not supported yet")
-  }
   var options = LibraryMount.Options()
   options.readOnly = request.readOnly
   options.allowOther = request.allowOther
   options.extra = request.options
+  if let name = request.forUser {
+    guard getuid() == 0 else {
+      throw SheafError(
+        .notPermitted, subject: "--for \(name)".printable, reason: "is for a library whose process runs as root",
+        advice: "unmount it everywhere, and mount it as root first")
+    }
+    guard let user = LinuxUser.named(name) else {
+      throw SheafError(.notFound, subject: name.printable, reason: "there is no such user on this machine")
+    }
+    options.owner = (user.uid, user.gid)
+  }
   let mount = try LibraryMount(library: library, account: request.account, options: options)
   try await BlockingWork.run { try mount.start(at: request.mountpoint) }
   return MountedLibrary(mount: mount)

@@ -8,4 +8,11 @@ enum JSON {
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     try StandardOutput.write(try encoder.encode(value) + [UInt8(ascii: "\n")])
   }
+
+  /// Prints a value on one line.
+  static func writeLine(_ value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    try StandardOutput.write(try encoder.encode(value) + [UInt8(ascii: "\n")])
+  }
 }

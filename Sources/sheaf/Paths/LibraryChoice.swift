@@ -16,14 +16,16 @@ enum LibraryChoice {
     {
       return try location(path: mount.source.readable)
     }
-    if let data = environment("XDG_DATA_HOME"), data.hasPrefix("/") {
-      return try location(path: data + "/sheaf/library.sqlite")
-    }
+    let own = try LibraryLocation.ownPath(data: environment("XDG_DATA_HOME"), home: try home(environment))
+    return try location(path: own)
+  }
+
+  private static func home(_ environment: (String) -> String?) throws(SheafError) -> String {
     guard let home = environment("HOME") ?? LinuxUser.current()?.home else {
       throw SheafError(
         .notFound, subject: "HOME", reason: "is not set, and the user has no home", advice: "name a library: --library")
     }
-    return try location(path: home + "/.local/share/sheaf/library.sqlite")
+    return home
   }
 
   /// The location of a library's file, absolute and without symbolic links, so that one library has one lock.

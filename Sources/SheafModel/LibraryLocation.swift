@@ -10,4 +10,16 @@ package struct LibraryLocation: Hashable, Sendable {
   package var lockPath: String { path + "-lock" }
   /// The Unix socket of the HTTP API.
   package var socketPath: String { path + "-socket" }
+
+  /// Where a person's own library is, by the XDG Base Directory Specification.
+  ///
+  /// - Parameters:
+  ///   - data: Value of `XDG_DATA_HOME`; ignored where it is relative, as the specification says.
+  ///   - home: The person's home.
+  package static func ownPath(data: String?, home: @autoclosure () throws(SheafError) -> String) throws(SheafError)
+    -> String
+  {
+    if let data, data.hasPrefix("/") { return data + "/sheaf/library.sqlite" }
+    return try home() + "/.local/share/sheaf/library.sqlite"
+  }
 }

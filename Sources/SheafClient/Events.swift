@@ -1,0 +1,128 @@
+import FoundationEssentials
+package import NIOCore
+package import SheafModel
+
+/// The event log of a library, notices and comments.
+extension SheafClient {
+  /// Whose log a reader asks for.
+  package enum EventReader: Hashable, Sendable {
+    /// What the account of the address sees (nil: the library's first account), of the item at its path if it has one.
+    case account(ItemAddress)
+    /// What the library itself sees: everything.
+    case library
+
+    fileprivate var resource: String { self == .library ? "/v1/library/events" : "/v1/events" }
+
+    fileprivate func query(_ more: [String]) -> String {
+      guard case .account(let address) = self, !address.query.isEmpty else { return more.joined(separator: "&") }
+      return ([address.query] + more).joined(separator: "&")
+    }
+  }
+
+  /// The events after a sequence number, oldest first.
+  ///
+  /// - Parameter position: Nil to begin with the oldest that is kept.
+  /// - Throws: ``SheafError``, of kind `gone` where retention dropped events after `position`.
+  package func events(_ reader: EventReader, after position: Int64?, limit: Int) async throws -> EventPage {
+    let query = reader.query(["limit=\(limit)"] + (position.map { ["after=\($0)"] } ?? []))
+    return try await transport.fetch(.get, reader.resource, query: query)
+  }
+
+  /// The latest events that an account sees, oldest first.
+  package func latestEvents(_ address: ItemAddress, limit: Int) async throws -> [Event] {
+    let query = EventReader.account(address).query(["limit=\(limit)"])
+    return try await transport.fetch(.get, "/v1/events/latest", query: query)
+  }
+
+  /// The events after a sequence number, and those to come, for as long as they are read.
+  ///
+  /// - Throws: As ``events(_:after:limit:)``.
+  package func follow(_ reader: EventReader, after position: Int64?) async throws -> EventStream {
+    let query = reader.query(position.map { ["after=\($0)"] } ?? [])
+    return EventStream(try await ServerSentEvents(transport, reader.resource + "/stream", query: query))
+  }
+
+  // MARK: Webhooks of accounts
+
+  package func webhooks(_ address: ItemAddress) async throws -> [Webhook] {
+    try await transport.fetch(.get, "/v1/webhooks", query: address.query)
+  }
+
+  /// Has what an account sees posted to a URL; the answer alone has the secret.
+  package func addWebhook(_ address: ItemAddress, _ request: WebhookRequest) async throws -> Webhook {
+    try await transport.fetch(.post, "/v1/webhooks", query: address.query, body: request)
+  }
+
+  package func removeWebhook(_ address: ItemAddress, id: String) async throws {
+    try await transport.perform(.delete, "/v1/webhooks/" + PercentCoding.encode(id.utf8), query: address.query)
+  }
+
+  /// Passes all accounts' webhooks to `body`, now and after each change, until the library's process ends.
+  package func followWebhooks(_ body: ([Webhook]) async throws -> Void) async throws {
+    var messages = try await ServerSentEvents(transport, "/v1/library/webhooks/stream", query: "")
+    while let message = try await messages.next() {
+      if case .message(_, let data?) = message { try await body(try Transport.decode(data)) }
+    }
+  }
+
+  // MARK: News
+
+  /// Numbers in the text format of Prometheus.
+  package func metrics() async throws -> String {
+    var bytes = ByteBuffer()
+    try await transport.stream(.get, "/v1/metrics") { bytes.writeImmutableBuffer($0) }
+    return String(buffer: bytes)
+  }
+
+  /// Tells how delivery goes.
+  package func report(_ report: SidecarReport) async throws {
+    try await transport.perform(.put, "/v1/library/sidecar", body: report)
+  }
+
+  package func notices(_ address: ItemAddress) async throws -> NoticeList {
+    try await transport.fetch(.get, "/v1/notices", query: address.query)
+  }
+
+  /// Clears the notices of events up to a sequence number.
+  package func clearNotices(_ address: ItemAddress, through sequence: Int64) async throws {
+    let query = EventReader.account(address).query(["through=\(sequence)"])
+    try await transport.perform(.delete, "/v1/notices", query: query)
+  }
+
+  package func comment(_ item: ItemAddress, text: String) async throws -> ItemComment {
+    try await transport.fetch(.post, "/v1/items/comments", query: item.query, body: CommentRequest(text: text))
+  }
+}
+
+/// Events as a library tells them; read by one task.
+package struct EventStream {
+  /// What came.
+  package enum Element: Sendable {
+    /// An event, with the bytes of its JSON as the library wrote them.
+    case event(Event, json: ByteBuffer)
+    /// The log has been read up to this sequence number.
+    case position(Int64)
+    /// Nothing happened for a while.
+    case silence
+  }
+
+  private var messages: ServerSentEvents
+
+  fileprivate init(_ messages: ServerSentEvents) { self.messages = messages }
+
+  /// What comes next; nil where the library ended the stream, as a process does that ends.
+  ///
+  /// - Throws: ``SheafError`` of kind `unavailable` where the connection broke.
+  package mutating func next() async throws -> Element? { try await messages.next().map(element) }
+
+  /// What comes next, if it is here already.
+  package mutating func nextReceived() throws -> Element? { try messages.nextReceived().map(element) }
+
+  private func element(_ message: ServerSentEvents.Message) throws -> Element {
+    switch message {
+    case .message(_, let data?): .event(try Transport.decode(data), json: data)
+    case .message(let id?, nil): .position(id)
+    default: .silence
+    }
+  }
+}

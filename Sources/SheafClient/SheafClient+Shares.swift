@@ -1,0 +1,79 @@
+package import SheafModel
+
+/// Shares and who takes part.
+extension SheafClient {
+  /// The share that an item is in; nil where it is in none.
+  package func share(of item: ItemAddress) async throws -> Share? {
+    try await transport.fetch(.get, "/v1/items/share", query: item.query)
+  }
+
+  package func share(_ item: ItemAddress, _ change: ShareChange) async throws -> Share {
+    try await transport.fetch(.post, "/v1/items/share", query: item.query, body: change)
+  }
+
+  package func unshare(_ item: ItemAddress) async throws {
+    try await transport.perform(.delete, "/v1/items/share", query: item.query)
+  }
+
+  package func leave(_ item: ItemAddress) async throws {
+    try await transport.perform(.post, "/v1/items/leave", query: item.query)
+  }
+
+  package func resolve(_ item: ItemAddress) async throws {
+    try await transport.perform(.post, "/v1/items/resolve", query: item.query)
+  }
+
+  package func children(of item: ItemAddress) async throws -> [FolderItem] {
+    try await transport.fetch(.get, "/v1/items/children", query: item.query)
+  }
+
+  // MARK: Participants
+
+  package func participants(_ item: ItemAddress) async throws -> [Participant] {
+    try await transport.fetch(.get, "/v1/items/participants", query: item.query)
+  }
+
+  package func addParticipant(_ item: ItemAddress, _ change: ParticipantChange) async throws -> Participant {
+    try await transport.fetch(.post, "/v1/items/participants", query: item.query, body: change)
+  }
+
+  package func setParticipant(_ item: ItemAddress, _ change: ParticipantChange) async throws -> Participant {
+    try await transport.fetch(.patch, "/v1/items/participants", query: item.query, body: change)
+  }
+
+  package func removeParticipant(_ item: ItemAddress, _ handle: AccountHandle) async throws {
+    let query = item.query + "&handle=" + PercentCoding.encode(handle.description.utf8)
+    try await transport.perform(.delete, "/v1/items/participants", query: query)
+  }
+
+  // MARK: Links
+
+  package func inviteOnce(_ item: ItemAddress, permission: SharePermission?) async throws -> OneTimeLink {
+    let body = InviteRequest(permission: permission)
+    return try await transport.fetch(.post, "/v1/items/one-time-links", query: item.query, body: body)
+  }
+
+  package func revokeOneTimeLinks(_ item: ItemAddress) async throws {
+    try await transport.perform(.delete, "/v1/items/one-time-links", query: item.query)
+  }
+
+  package func accessRequests(_ item: ItemAddress) async throws -> [AccessRequest] {
+    try await transport.fetch(.get, "/v1/items/requests", query: item.query)
+  }
+
+  package func answer(_ item: ItemAddress, _ answer: RequestAnswer) async throws {
+    try await transport.perform(.post, "/v1/items/requests", query: item.query, body: answer)
+  }
+
+  /// - Parameter account: Who asks; nil for the library's first account.
+  package func inspect(_ url: String, as account: AccountHandle?) async throws -> ShareOffer {
+    let query = ItemAddress(account: account, path: nil).query
+    return try await transport.fetch(.post, "/v1/links/inspect", query: query, body: LinkRequest(url: url))
+  }
+
+  /// - Parameter account: Who joins; nil for the library's first account.
+  package func accept(_ url: String, as account: AccountHandle?) async throws -> AcceptResult {
+    let query = ItemAddress(account: account, path: nil).query
+    return try await transport.fetch(.post, "/v1/links/accept", query: query, body: LinkRequest(url: url))
+  }
+}

@@ -1,0 +1,109 @@
+import SheafModel
+import SheafStore
+
+/// The `data` of an event as it is stored: without actor and share, which are told from the row (docs/FORMAT.md).
+struct EventData: Decodable {
+  typealias Item = EventDetails.Item
+  typealias Version = EventDetails.Version
+
+  var item: Item
+  var version: Version?
+  var previousPath: String?
+  var previousName: String?
+  var participant: EventDetails.Participant?
+  /// What a folder took along: the first of them, and how many there are.
+  var contents: [Item]?
+  var contentCount: Int64?
+  var comment: String?
+  /// Handle of the account that a comment mentions.
+  var mentioned: String?
+  /// The shares that the item is in and that `previousPath` was in; columns of their own, and not of the JSON.
+  var share: ShareMark?
+  var previousShare: ShareMark?
+
+  private enum CodingKeys: CodingKey {
+    case item, version, previousPath, previousName, participant, contents, contentCount, comment, mentioned
+  }
+
+  /// The JSON, written by hand: every file that is made costs one.
+  var json: String {
+    var text = #"{"item":"#
+    Self.append(item, to: &text)
+    let texts = [
+      ("comment", comment), ("mentioned", mentioned), ("previousName", previousName), ("previousPath", previousPath),
+    ]
+    for case (let key, let value?) in texts {
+      text += #","\#(key)":"#
+      Self.append(value, to: &text)
+    }
+    if let contents {
+      text += #","contentCount":\#(contentCount ?? 0),"contents":["#
+      for (index, item) in contents.enumerated() {
+        if index > 0 { text += "," }
+        Self.append(item, to: &text)
+      }
+      text += "]"
+    }
+    if let participant {
+      text += #","participant":{"acceptance":"#
+      Self.append(participant.acceptance, to: &text)
+      text += #","handle":"#
+      Self.append(participant.handle, to: &text)
+      text += #","name":"#
+      Self.append(participant.name, to: &text)
+      text += #","permission":"#
+      Self.append(participant.permission, to: &text)
+      text += #","role":"#
+      Self.append(participant.role, to: &text)
+      text += "}"
+    }
+    if let version {
+      text += #","version":{"#
+      if let base = version.base { text += #""base":\#(base),"# }
+      text += #""cause":"#
+      Self.append(version.cause, to: &text)
+      text += #","number":\#(version.number),"size":\#(version.size)}"#
+    }
+    return text + "}"
+  }
+
+  private static func append(_ item: Item, to text: inout String) {
+    text += #"{"id":"#
+    append(item.id, to: &text)
+    text += #","kind":"#
+    append(item.kind, to: &text)
+    text += #","name":"#
+    append(item.name, to: &text)
+    text += #","path":"#
+    append(item.path, to: &text)
+    text += "}"
+  }
+
+  /// Appends `value` as a JSON string (RFC 8259, section 7).
+  private static func append(_ value: String, to text: inout String) {
+    text += "\""
+    if value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C }) {
+      text += value
+    } else {
+      for scalar in value.unicodeScalars {
+        switch scalar {
+        case "\"": text += #"\""#
+        case "\\": text += #"\\"#
+        case "\n": text += #"\n"#
+        case "\t": text += #"\t"#
+        case _ where scalar.value < 0x20:
+          let hex = String(scalar.value, radix: 16)
+          text += #"\u"# + String(repeating: "0", count: 4 - hex.count) + hex
+        default: text.unicodeScalars.append(scalar)
+        }
+      }
+    }
+    text += "\""
+  }
+}
+
+extension EventDetails.Version {
+  init(_ version: VersionRow) {
+    self.init(number: version.number, base: version.base, size: version.size, cause: version.cause.rawValue)
+  }
+}

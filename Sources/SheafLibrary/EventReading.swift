@@ -1,0 +1,118 @@
+package import SheafModel
+import SheafStore
+
+/// The event log as readers see it: pages, and who waits for more (``observeEvents(_:)``).
+extension Library {
+  /// Events that one page has at most, and rows of the log that are looked at for it.
+  package static let eventPage = 1000
+
+  /// The events after a sequence number that a reader sees, oldest first.
+  ///
+  /// The page may be empty though more follow: it ends after ``eventPage`` rows, whoever sees them. The log goes on while
+  /// `next` is below `last`.
+  ///
+  /// - Parameters:
+  ///   - position: Nil to begin with the oldest event that is kept.
+  ///   - account: Who reads; nil for the library itself, which sees everything.
+  /// - Throws: `gone` as ``eventStart(after:)``; `notFound` for an unknown account.
+  package func events(
+    after position: Int64?, limit: Int, for account: AccountHandle?, in scope: EventScope = .all
+  ) throws -> EventPage {
+    let visibility = try eventVisibility(account)
+    // Read beside the lock: writers do not wait for those who read the log.
+    return try store.snapshot { transaction in
+      let (start, last) = try Self.eventStart(after: position, transaction)
+      var page = EventPage(events: [], next: start, last: last)
+      for row in try transaction.events(after: start, limit: Self.eventPage) {
+        if let event = try visibility.event(row), scope.includes(event) { page.events.append(event) }
+        page.next = row.number
+        if page.events.count == limit { break }
+      }
+      return page
+    }
+  }
+
+  /// The sequence number after which a reader goes on who read up to `position`; for nil that of the newest event that
+  /// is not kept.
+  ///
+  /// - Throws: `gone` where retention dropped events after `position`, and where the log ends before it.
+  package func eventStart(after position: Int64?) throws -> Int64 {
+    try store.snapshot { try Self.eventStart(after: position, $0).start }
+  }
+
+  private static func eventStart(
+    after position: Int64?, _ transaction: StoreTransaction
+  ) throws -> (start: Int64, last: Int64) {
+    let (dropped, last) = try transaction.eventBounds()
+    guard let position else { return (dropped, last) }
+    let advice = "begin anew: leave the position out, and the oldest event that is kept comes first"
+    guard position >= dropped else {
+      throw SheafError(.gone, subject: "events up to \(dropped)", reason: "were dropped after 90 days", advice: advice)
+    }
+    guard position <= last else {
+      throw SheafError(
+        .gone, subject: "event \(position)", reason: "is not in this log, which was perhaps restored from a backup",
+        advice: advice)
+    }
+    return (position, last)
+  }
+
+  /// The latest events that an account sees, oldest first.
+  ///
+  /// - Parameters:
+  ///   - position: Sequence number of the first event that is too new.
+  ///   - start: Sequence number of the last event that is too old.
+  package func latestEvents(
+    before position: Int64 = .max, after start: Int64 = 0, limit: Int, for account: AccountHandle?,
+    in scope: EventScope = .all
+  ) throws -> [Event] {
+    let visibility = try eventVisibility(account)
+    return try store.snapshot { transaction in
+      var events: [Event] = []
+      var border = position
+      while events.count < limit {
+        let rows = try transaction.events(before: border, limit: Self.eventPage).filter { $0.number > start }
+        guard let oldest = rows.last else { break }
+        for row in rows where events.count < limit {
+          if let event = try visibility.event(row), scope.includes(event) { events.append(event) }
+        }
+        border = oldest.number
+      }
+      return events.reversed()
+    }
+  }
+
+  /// The number of the newest event.
+  package var lastEvent: Int64 { locked { numbers.event } }
+
+  /// What `path` means for the log: the item there, or that was deleted from there, with all that is below.
+  ///
+  /// - Throws: `notFound`, `accessDenied`.
+  package func eventScope(_ path: ItemPath) throws -> EventScope {
+    try locked {
+      var inode: Inode
+      do {
+        inode = try resolve(path)
+        try allow(.readHistory, inode, on: path)
+      } catch let error as SheafError where error.kind == .notFound {
+        inode = try self.inode(resolveDeleted(path).ino)
+      }
+      guard let item = try item(of: inode) else {
+        throw SheafError(.invalid, subject: "\(path)", reason: "is a special file, of which no event speaks")
+      }
+      let (place, share) = try place(inode.row.parent, inode.row.name, item: item.id)
+      let own = String(decoding: place, as: UTF8.self)
+      let isOwner = try account(path.account).id == inode.row.owner
+      return EventScope(item: item.uuid.text, path: isOwner ? own : share?.path(own) ?? own)
+    }
+  }
+
+  func eventVisibility(_ account: AccountHandle?) throws -> EventVisibility {
+    try locked {
+      let accounts = accountRows.map { ($0.id, Account(handle: $0.handle, name: $0.name)) }
+      return EventVisibility(
+        viewer: try account.map { try self.account($0) }, accounts: Dictionary(uniqueKeysWithValues: accounts),
+        shares: shares.byItem, library: id, publicAddress: try read { try $0.setting("publicAddress") })
+    }
+  }
+}

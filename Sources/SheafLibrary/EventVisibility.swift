@@ -1,0 +1,158 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Who sees which event, and as what: the one place (CONTRACT.md, "Events").
+///
+/// - An account sees events of its own documents, with paths relative to its `Documents`.
+/// - A participant sees events of the share from joining to departure, both included, with paths that begin with the shared
+///   item's name. What comes into the share is `created` for them, what leaves it `deleted`.
+/// - Whom a membership event is about sees it, joined or not: an invitation, a removal. Public users see of others only
+///   what the owner does.
+/// - A mention is seen by whom it mentions, and by nobody else.
+/// - The library itself, for the machine's owner and the sidecar, sees every event as the owner of the item sees it.
+struct EventVisibility: Sendable {
+  /// Who looks; nil for the library itself.
+  let viewer: AccountRow?
+  let accounts: [Int64: Account]
+  /// By shared item.
+  let shares: [Int64: ShareBook.Entry]
+  let library: String
+  let publicAddress: String?
+
+  /// The event of a row as the viewer sees it; nil where the viewer does not.
+  ///
+  /// - Throws: `corrupt` where the row makes no sense.
+  func event(_ row: EventRow) throws -> Event? {
+    guard let viewer else { return try decoded(row) }
+    if row.owner == viewer.id {
+      guard row.type == EventType.mention.rawValue else { return try decoded(row) }
+      let event = try decoded(row)
+      return event.data.mentioned?.handle == viewer.handle ? event : nil
+    }
+    guard row.share.map({ takesPart(viewer, $0) }) ?? false || row.previousShare.map({ takesPart(viewer, $0) }) ?? false
+    else { return nil }
+    let event = try decoded(row)
+    if event.type == .mention, event.data.mentioned?.handle != viewer.handle { return nil }
+    if let participant = event.data.participant, !sees(viewer, news: participant, row) { return nil }
+    if event.data.participant?.handle != viewer.handle.description, !isMember(viewer, row.share, row),
+      !isMember(viewer, row.previousShare, row)
+    {
+      return nil
+    }
+    return participantsView(event, row, viewer)
+  }
+
+  // MARK: - Participants
+
+  /// Whether the viewer takes or took part, or was asked to.
+  private func takesPart(_ viewer: AccountRow, _ mark: ShareMark) -> Bool {
+    shares[mark.share]?.participants[viewer.id] != nil
+  }
+
+  /// Whether the viewer was a member of a share when an event was logged.
+  private func isMember(_ viewer: AccountRow, _ mark: ShareMark?, _ row: EventRow) -> Bool {
+    guard let mark, let participant = shares[mark.share]?.participants[viewer.id], let joined = participant.joined,
+      row.number >= joined
+    else { return false }
+    // What was done before they joined, and settled after.
+    if participant.acceptance == .accepted, row.time < participant.since { return false }
+    return participant.ended.map { row.number <= $0 } ?? true
+  }
+
+  /// Whether the viewer is told of someone's joining, leaving or standing.
+  private func sees(_ viewer: AccountRow, news participant: EventDetails.Participant, _ row: EventRow) -> Bool {
+    if participant.handle == viewer.handle.description { return true }
+    guard let mark = row.share, let share = shares[mark.share], let own = share.participants[viewer.id] else {
+      return false
+    }
+    return own.role != .publicUser
+  }
+
+  /// The event without anything of what lies outside of the share.
+  private func participantsView(_ event: Event, _ row: EventRow, _ viewer: AccountRow) -> Event {
+    var type = event.type
+    var data = event.data
+    let isAbout = data.participant?.handle == viewer.handle.description
+    if let mark = row.share, isMember(viewer, mark, row) || isAbout {
+      data.item.path = mark.path(data.item.path)
+      if let previous = row.previousShare, previous.share == mark.share, let former = data.previousPath {
+        data.previousPath = previous.path(former)
+      } else {
+        // It came from where the viewer does not see.
+        if type == .moved || type == .renamed { type = .created }
+        (data.previousPath, data.previousName) = (nil, nil)
+      }
+      data.contents = data.contents?.map { item in
+        var item = item
+        item.path = mark.path(item.path)
+        return item
+      }
+    } else if let previous = row.previousShare {
+      // It went to where the viewer does not see.
+      type = .deleted
+      data.item.path = previous.path(data.previousPath ?? "")
+      data.item.name = data.previousName ?? data.item.name
+      data.share = share(previous)
+      (data.previousPath, data.previousName, data.version, data.contents) = (nil, nil, nil, nil)
+    }
+    return Event(
+      id: event.id, source: event.source, type: type, subject: event.subject, time: event.time,
+      sequence: event.sequence, data: data)
+  }
+
+  // MARK: - Rows
+
+  private func decoded(_ row: EventRow) throws -> Event {
+    guard let type = EventType(rawValue: row.type), let actor = accounts[row.actor],
+      let stored = try? JSONDecoder().decode(EventData.self, from: Data(row.data.utf8))
+    else {
+      throw SheafError(.corrupt, subject: "event \(row.number)", advice: "run sheaf check")
+    }
+    var data = EventDetails(item: stored.item, actor: actor)
+    data.share = row.share.flatMap(share)
+    data.version = stored.version
+    data.previousPath = stored.previousPath
+    data.previousName = stored.previousName
+    data.participant = stored.participant
+    data.contents = stored.contents
+    data.contentCount = stored.contentCount
+    data.comment = stored.comment
+    data.mentioned = stored.mentioned.flatMap { handle in accounts.values.first { $0.handle.description == handle } }
+    return Event(
+      id: row.uuid.text, source: "sheaf://\(library)", type: type, subject: stored.item.id, time: row.time,
+      sequence: row.number, data: data)
+  }
+
+  private func share(_ mark: ShareMark) -> EventDetails.Share? {
+    guard let row = shares[mark.share]?.row else { return nil }
+    return EventDetails.Share(
+      id: row.uuid.text, url: row.token.url(address: publicAddress, library: library), title: row.title)
+  }
+}
+
+extension ShareMark {
+  /// The participants' form of an owner's path (docs/FORMAT.md, `depth`).
+  func path(_ path: String) -> String {
+    guard depth >= 0 else { return path.isEmpty || path == "Documents" ? "Documents" : "Documents/" + path }
+    return path.split(separator: "/", omittingEmptySubsequences: false).dropFirst(Int(depth)).joined(separator: "/")
+  }
+}
+
+/// Which of the visible events are asked for: all, or those of an item and what is below it.
+package struct EventScope: Sendable {
+  /// Id of the item; nil for all.
+  let item: String?
+  /// Where it is, as the reader sees paths; nil for what has no place of its own.
+  let path: String?
+
+  package static let all = EventScope(item: nil, path: nil)
+
+  func includes(_ event: Event) -> Bool {
+    guard let item else { return true }
+    if event.subject == item { return true }
+    guard let path else { return false }
+    let prefix = path.isEmpty ? "" : path + "/"
+    return event.data.item.path.hasPrefix(prefix) || event.data.previousPath?.hasPrefix(prefix) ?? false
+  }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Who may do what, checked where it is done (rule 5 of docs/ARCHITECTURE.md), by the one table of ``ShareRules``.
+///
+/// Owners pass without a question; nobody else looks at an inode but through the share that it is in.
+extension Library {
+  /// The share that an inode is in; nil where it is in none, or where that is suspended because its item is deleted.
+  func share(of inode: Inode) throws -> ShareBook.Entry? {
+    if shares.isEmpty { return nil }
+    if let item = inode.row.item, let share = shares.active(item) { return inode.row.nlink > 0 ? share : nil }
+    return try share(ofFolder: inode.row.parent)
+  }
+
+  /// The share that what lies in a folder is in.
+  func share(ofFolder folder: Int64) throws -> ShareBook.Entry? {
+    if shares.isEmpty { return nil }
+    var passed: [Int64] = []
+    var found: Int64 = 0
+    var ino = folder
+    while ino != 0 {
+      if let known = shares.share(ofFolder: ino) {
+        found = known
+        break
+      }
+      let row = try inode(ino).row
+      passed.append(ino)
+      if let item = row.item, shares.active(item) != nil {
+        found = row.nlink > 0 ? item : 0
+        break
+      }
+      ino = row.parent
+    }
+    shares.note(passed, in: found)
+    return shares.active(found)
+  }
+
+  /// What `account`, which does not own it, is in the share that `inode` is in; nil for a stranger.
+  func participant(_ account: Int64, in inode: Inode) throws -> ParticipantRow? {
+    try share(of: inode)?.member(account)
+  }
+
+  /// Checks that the caller's account may do something with `inode`.
+  ///
+  /// - Throws: `accessDenied`.
+  func allow(_ operation: ShareOperation, _ inode: Inode, _ caller: Caller) throws {
+    guard let account = caller.account, account != inode.row.owner else { return }
+    guard let participant = try participant(account, in: inode),
+      Self.allows(operation, participant)
+    else { throw Self.denied }
+  }
+
+  /// Checks that who opened a file may still do something with it; its share of then counts for what lost its name.
+  func allow(_ operation: ShareOperation, _ file: OpenFile) throws {
+    guard let account = file.account, account != file.inode.row.owner else { return }
+    let share = file.inode.isOrphan ? file.share.flatMap { shares.active($0) } : try share(of: file.inode)
+    guard let participant = share?.member(account), Self.allows(operation, participant) else { throw Self.denied }
+  }
+
+  static func allows(_ operation: ShareOperation, _ participant: ParticipantRow) -> Bool {
+    ShareRules.allows(
+      operation, role: participant.role, permission: participant.permission, acceptance: participant.acceptance)
+  }
+
+  static let denied = SheafError(
+    .accessDenied, reason: "the share does not allow it", advice: "ask its owner; `sheaf status` says who shares what")
+
+  /// Whether an account sees an inode, its own or shared with it.
+  package func sees(_ ino: Int64, _ account: Int64) -> Bool {
+    locked {
+      guard let inode = try? inode(ino) else { return false }
+      return inode.row.owner == account || (try? participant(account, in: inode)) ?? nil != nil
+    }
+  }
+
+  // MARK: - What others' inodes look like
+
+  /// Whether the caller's account looks at what another one owns.
+  func isForeign(_ inode: Inode, _ caller: Caller) -> Bool { caller.account.map { $0 != inode.row.owner } ?? false }
+
+  /// What stat(2) tells the caller: files of others as the mounting user's, without `w` where they may only be read.
+  ///
+  /// - Throws: `accessDenied` for what the account does not see, or no longer.
+  func attributes(_ inode: Inode, _ caller: Caller) throws -> Attributes {
+    guard let account = caller.account, account != inode.row.owner else {
+      guard let user = caller.user, user.ownsAll else { return inode.attributes }
+      return inode.attributes.shown(to: user, writable: true, isForeign: false)
+    }
+    guard let participant = try participant(account, in: inode) else { throw Self.denied }
+    return inode.attributes(inode.contents(for: account)).shown(
+      to: caller.user, writable: Self.allows(.write, participant), isForeign: true)
+  }
+
+  /// Checks permission bits as the caller's door shows them, and the share before.
+  func permit(_ inode: Inode, _ caller: Caller, _ wanted: UInt32) throws {
+    try allow(wanted & Permission.write != 0 ? .write : .read, inode, caller)
+    let user = shownUser(of: inode, caller)
+    try Permission.check(inode.row.mode, uid: user.uid, gid: user.gid, caller, wanted)
+  }
+
+  /// The Linux user as whose the caller's door shows an inode.
+  func shownUser(of inode: Inode, _ caller: Caller) -> Caller.User {
+    if let user = caller.user, user.ownsAll || isForeign(inode, caller) { return user }
+    return Caller.User(uid: inode.row.uid, gid: inode.row.gid)
+  }
+
+  // MARK: - History
+
+  /// Since when `inode` has been in `share`: no participant sees what was before.
+  func entryTime(of inode: Inode, in share: ShareBook.Entry) throws -> Timestamp {
+    var latest = share.row.since
+    var inode = inode
+    while true {
+      if let entered = try item(of: inode)?.entered { latest = max(latest, entered) }
+      if inode.row.item == share.row.item || inode.row.parent == 0 { return latest }
+      inode = try self.inode(inode.row.parent)
+    }
+  }
+
+  /// The number of the first version that `caller` sees of a document: the one that was current when it entered the share.
+  func firstVisibleVersion(of item: Int64, _ inode: Inode, _ caller: Caller) throws -> Int64 {
+    guard isForeign(inode, caller), let share = try share(of: inode) else { return 0 }
+    let time = try entryTime(of: inode, in: share)
+    return try read { try $0.lastVersion(item, notAfter: time) } ?? 0
+  }
+
+  /// Whether `caller` sees that something was deleted: participants what was deleted since its folder entered the share.
+  func isVisible(_ deleted: DeletedRow, _ caller: Caller) throws -> Bool {
+    let inode = try inode(deleted.ino)
+    guard isForeign(inode, caller) else { return true }
+    guard let share = try share(ofFolder: deleted.parent), let account = caller.account, share.member(account) != nil
+    else { return false }
+    return try deleted.time >= entryTime(of: self.inode(deleted.parent), in: share)
+  }
+}
+
+extension Attributes {
+  /// As a door shows what another account owns.
+  func shown(to user: Caller.User?, writable: Bool, isForeign: Bool) -> Attributes {
+    Attributes(
+      ino: ino, mode: writable ? mode : mode & ~0o222, nlink: nlink, uid: user?.uid ?? uid, gid: user?.gid ?? gid,
+      rdev: rdev, size: size, blocks: blocks, atime: atime, mtime: mtime, ctime: ctime,
+      isForeign: isForeign)
+  }
+}

@@ -1,0 +1,172 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// The borders of shares: what may lie where, and what a move across one means.
+extension Library {
+  // MARK: - Beginning to share
+
+  /// Checks that sharing `inode` makes no share inside another, and that none of its files has a name on the other side.
+  ///
+  /// - Throws: `notPermitted` that names the other share or the name.
+  func checkBorders(of inode: Inode, _ path: ItemPath) throws {
+    if inode.row.parent != 0, let around = try share(ofFolder: inode.row.parent) {
+      throw SheafError(
+        .notPermitted, subject: "\(path)", reason: "lies in the share \"\(around.row.title)\" already",
+        advice: "add people to that one, or move it out first")
+    }
+    if let inside = try sharedBelow(inode) {
+      let place = try sharedInode(inside.row.item).map { try mountPath($0, for: inside.owner) } ?? inside.row.title
+      throw SheafError(
+        .notPermitted, subject: "\(path)", reason: "contains \(place), which is shared on its own",
+        advice: "stop that with: sheaf unshare \(place)")
+    }
+    if let outside = try nameAcross(inode) {
+      throw SheafError(
+        .notPermitted, subject: "\(path)",
+        reason: "has a hard link outside of it: \(try mountPath(outside.folder, outside.name, for: inode.row.owner))",
+        advice: "remove that name first, or make a copy of it")
+    }
+  }
+
+  /// A share whose item lies below `folder`; nil where none does.
+  private func sharedBelow(_ folder: Inode) throws -> ShareBook.Entry? {
+    guard folder.isFolder else { return nil }
+    for item in shares.activeItems where item != folder.row.item {
+      guard let root = try sharedInode(item), root.row.nlink > 0, root.row.owner == folder.row.owner else { continue }
+      if try isBelow(root.row.parent, folder.ino) { return shares.active(item) }
+    }
+    return nil
+  }
+
+  /// Whether a folder is `top` or lies below it.
+  private func isBelow(_ folder: Int64, _ top: Int64) throws -> Bool {
+    var ino = folder
+    while ino != 0 {
+      if ino == top { return true }
+      ino = try inode(ino).row.parent
+    }
+    return false
+  }
+
+  /// A name outside of `top` of a file that has one inside too; nil where there is none.
+  private func nameAcross(_ top: Inode) throws -> (folder: Int64, name: [UInt8])? {
+    if top.isRegular {
+      guard top.row.nlink > 1, let extra = try read({ try $0.extraEntry(top.ino) }) else { return nil }
+      return (extra.parent, extra.name)
+    }
+    for names in try read({ try $0.extraNames() }) {
+      let (isExtraInside, isOldestInside) = (
+        try isBelow(names.folder, top.ino), try isBelow(names.oldestFolder, top.ino)
+      )
+      if isExtraInside, !isOldestInside { return (names.oldestFolder, names.oldestName) }
+      if isOldestInside, !isExtraInside { return (names.folder, names.name) }
+    }
+    return nil
+  }
+
+  // MARK: - Moving
+
+  /// Checks that `inode` may go from one folder to another, as the borders of shares have it.
+  ///
+  /// - Throws: `notPermitted` where a share would come to lie in another, or a hard link to cross a border.
+  func checkMove(of inode: Inode, from folder: Inode, to newFolder: Inode) throws {
+    if shares.isEmpty || folder === newFolder { return }
+    let (here, there) = (try share(ofFolder: folder.ino), try share(ofFolder: newFolder.ino))
+    guard here?.row.item != there?.row.item else { return }
+    if there != nil {
+      if let item = inode.row.item, shares.active(item) != nil { throw Self.wouldNest }
+      if try sharedBelow(inode) != nil { throw Self.wouldNest }
+    }
+    if inode.isFolder ? try nameAcross(inode) != nil : inode.row.nlink > 1 { throw Self.wouldCross }
+  }
+
+  /// Checks that a file may get a name in `folder`: hard links never cross a border.
+  func checkLink(of inode: Inode, in folder: Inode) throws {
+    if shares.isEmpty { return }
+    guard try share(of: inode)?.row.item == share(ofFolder: folder.ino)?.row.item else { throw Self.wouldCross }
+    // A document that is shared on its own has the one name under which it is.
+    if let item = inode.row.item, shares.active(item) != nil { throw Self.wouldCross }
+  }
+
+  private static let wouldNest = SheafError(
+    .notPermitted, reason: "is shared on its own, and cannot lie in another share",
+    advice: "stop sharing it first with: sheaf unshare")
+
+  private static let wouldCross = SheafError(
+    .notPermitted, reason: "a hard link would cross the border of a share", advice: "make a copy instead")
+
+  /// Notes in the running transaction that `inode` went from one folder to another: what enters a share is seen from now
+  /// on, and what leaves one is gone for its participants at once.
+  func noteMove(
+    of inode: Inode, from folder: Inode, to newFolder: Inode, _ time: Timestamp, _ transaction: StoreTransaction
+  ) throws {
+    if shares.isEmpty { return }
+    let (here, there) = (try share(ofFolder: folder.ino), try share(ofFolder: newFolder.ino))
+    if here?.row.item != there?.row.item {
+      if there != nil, var item = try item(of: inode) {
+        item.entered = time
+        try transaction.update(item)
+        let final = item
+        whenCommitted { inode.item = final }
+      }
+      let lost = here.map { $0.members.filter { member in there?.member(member.account) == nil } } ?? []
+      whenCommitted { [self] in
+        for member in lost where member.role != .owner { tellAccess(of: member.account) }
+      }
+    }
+    whenCommitted { [self] in
+      if inode.isFolder {
+        shares.forgetFolders()
+        // A link is checked where it is read; one that came to lie elsewhere has to be read again.
+        for (ino, inode) in inodes where inode.row.target != nil { tell(.contents(ino), from: 0) }
+      } else if inode.row.target != nil {
+        tell(.contents(inode.ino), from: 0)
+      }
+    }
+  }
+
+  /// Notes in the running transaction that what was deleted comes back to a place that is shared by now: it enters that
+  /// share, and its own, if it had one, ends.
+  func settleRecovered(_ item: inout ItemRow, _ row: DeletedRow, _ transaction: StoreTransaction) throws {
+    guard let around = try share(ofFolder: row.parent) else { return }
+    if try row.time < entryTime(of: inode(row.parent), in: around) {
+      item.entered = clock()
+      try transaction.update(item)
+    }
+    if let own = shares.active(item.id) { try stop(own, inode(row.ino), actor: own.owner, transaction) }
+  }
+
+  // MARK: - Symbolic links
+
+  /// Checks that a symbolic link in a share leads where its reader may be led: one that someone else made, not out of it.
+  ///
+  /// - Throws: `accessDenied`.
+  func checkTarget(of link: Inode, _ caller: Caller) throws {
+    guard let share = try share(of: link), let item = try item(of: link),
+      item.creator != caller.account ?? link.row.owner, let target = link.row.target
+    else { return }
+    var rises = 0
+    var hasName = false
+    for component in target.split(separator: UInt8(ascii: "/")) where component != [UInt8(ascii: ".")] {
+      if component == Array("..".utf8)[...] {
+        // Behind a name `..` leads who knows where: the name may be another link.
+        if hasName { throw Self.leadsOut }
+        rises += 1
+      } else {
+        hasName = true
+      }
+    }
+    if target.first == UInt8(ascii: "/") { throw Self.leadsOut }
+    var ino = link.row.parent
+    while rises > 0 {
+      let row = try inode(ino).row
+      if row.item == share.row.item || row.parent == 0 { throw Self.leadsOut }
+      ino = row.parent
+      rises -= 1
+    }
+  }
+
+  private static let leadsOut = SheafError(
+    .accessDenied, reason: "is a symbolic link that someone else made, and leads out of the share")
+}

@@ -1,0 +1,89 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// The collaboration view of an item, and copying it out of a share.
+extension Library {
+  /// Latest changes that ``itemStatus(_:)`` tells.
+  private static let changeCount = 10
+
+  /// What `sheaf status PATH` tells: the item, the people, what they changed last, and what who asks can do.
+  package func itemStatus(_ path: ItemPath) throws -> ItemStatus {
+    try locked {
+      try settleSessions()
+      let account = try account(path.account)
+      let inode = try resolve(path)
+      try allow(.read, inode, on: path)
+      guard let item = try item(of: inode) else {
+        throw SheafError(.invalid, subject: "\(path)", reason: "is a fifo, socket or device, which Sheaf only stores")
+      }
+      let share = try share(of: inode)
+      let facts = try share.map { try self.facts($0, for: account.id) }
+      let edited = try share.map { share in try read { try $0.lastEdits(inShare: share.row.item) } } ?? [:]
+      let people = try (facts?.participants ?? []).map { person in
+        Collaborator(person, lastEdited: try edited[self.account(person.handle).id])
+      }
+      let joined = share?.member(account.id)?.joined ?? 0
+      let changes = try read {
+        try $0.latestChanges(of: item.id, isShared: share?.row.item == item.id, after: joined, limit: Self.changeCount)
+      }
+      .map { LatestChange(time: $0.time, actor: try handle($0.actor), type: $0.type, name: $0.name) }
+      return ItemStatus(
+        id: item.uuid.text, path: "\(path)", kind: item.kind.word, version: inode.isRegular ? item.version : nil,
+        owner: try handle(item.owner), state: inode.draft(of: account.id).isChanged ? "edited" : "saved",
+        conflict: item.conflict, share: facts, people: people, changes: changes,
+        can: operations(of: account.id, on: inode, share).map(\.rawValue))
+    }
+  }
+
+  private func operations(_ participant: ParticipantRow) -> [ShareOperation] {
+    ShareOperation.allCases.filter { Self.allows($0, participant) }
+  }
+
+  private func operations(of account: Int64, on inode: Inode, _ share: ShareBook.Entry?) -> [ShareOperation] {
+    if let participant = share?.member(account) { return operations(participant) }
+    // An owner's own: everything but what needs a share.
+    let own = ParticipantRow(
+      share: 0, account: account, role: .owner, permission: .readWrite, acceptance: .accepted, since: clock())
+    return operations(own).filter {
+      ![.listPeople, .listEveryone, .managePeople, .answerRequests, .changeShare, .manageAdministrators, .unshare]
+        .contains($0)
+    }
+  }
+
+  /// Dismisses a document's conflict; nothing happens where there is none.
+  package func resolveConflict(_ path: ItemPath) throws {
+    try locked {
+      var (inode, item) = try document(path, for: .resolve)
+      guard item.conflict != nil else { return }
+      item.conflict = nil
+      try transaction(.setAttributes) { try $0.update(item) }
+      inode.item = item
+    }
+  }
+
+  /// What is in a folder, for who copies it.
+  package func children(_ path: ItemPath) throws -> [FolderItem] {
+    try locked {
+      let folder = try resolve(path)
+      try allow(.read, folder, on: path)
+      let caller = Caller.api(try account(path.account).id)
+      guard folder.isFolder else { throw SheafError(.notDirectory, subject: "\(path)") }
+      var found: [FolderItem] = []
+      var cookie: Int64 = 0
+      while true {
+        let entries = try read { try $0.entries(folder.ino, after: cookie, limit: 1000) }
+        guard let last = entries.last else { return found }
+        cookie = last.hash
+        for entry in entries {
+          let inode = try inode(entry.ino)
+          if inode.row.target != nil { try checkTarget(of: inode, caller) }
+          found.append(
+            FolderItem(
+              name: PercentCoding.encode(entry.name), kind: try item(of: inode)?.kind.word ?? "other",
+              mode: inode.row.mode & 0o777, mtime: inode.row.mtime, target: inode.row.target.map(PercentCoding.encode)))
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,228 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// Share URLs: what they offer, joining by them, one-time links, and asking for access.
+extension Library {
+  /// How an account may join by a URL.
+  private enum Way {
+    /// It takes part already.
+    case member
+    /// By its invitation, the public permission or a one-time link.
+    case join(ParticipantRow)
+    /// By asking.
+    case ask
+  }
+
+  /// What a share URL offers to an account.
+  ///
+  /// - Throws: `notFound`, in the same words for a link that does not exist and for one that is of no use to the account.
+  package func inspect(_ url: String, as handle: AccountHandle) throws -> ShareOffer {
+    try locked {
+      let account = try account(handle)
+      let (share, way, _) = try offer(url, account.id)
+      guard let inode = try sharedInode(share.row.item) else { throw Self.noLink }
+      let there = share.participants[account.id]
+      var permission = share.row.permission
+      if case .join(let joining) = way { permission = joining.permission }
+      if case .member = way, let there { permission = there.permission }
+      var asks = false
+      if case .ask = way { asks = true }
+      return ShareOffer(
+        title: share.row.title, owner: try self.handle(share.owner), ownerName: try name(share.owner),
+        kind: inode.isFolder ? "folder" : "document", permission: permission,
+        acceptance: there?.acceptance == .removed ? nil : there?.acceptance,
+        path: try there?.acceptance == .accepted ? mountPath(inode, for: account.id) : nil, asksFirst: asks)
+    }
+  }
+
+  /// Joins a share by its URL, or asks for access where the share lets strangers ask.
+  ///
+  /// - Throws: as ``inspect(_:as:)``; `tooLarge` where the share has as many participants as it can have.
+  package func accept(_ url: String, as handle: AccountHandle) throws -> AcceptResult {
+    try locked {
+      let account = try account(handle)
+      var (share, way, link) = try offer(url, account.id)
+      guard let inode = try sharedInode(share.row.item) else { throw Self.noLink }
+      switch way {
+      case .member: break
+      case .ask:
+        let known = try read { try $0.accessRequests(share.row.item) }
+        if !known.contains(where: { $0.account == account.id }) {
+          guard known.count < Self.participantLimit else { throw Self.noLink }
+          let request = AccessRequestRow(share: share.row.item, account: account.id, time: clock(), isBlocked: false)
+          try transaction(.share) { try $0.save(request) }
+        }
+        return AcceptResult(path: nil, title: nil, owner: nil, permission: nil, requested: true)
+      case .join(let joining):
+        try transaction(.share) { transaction in
+          if let link { try transaction.deleteOneTimeLink(link.token) }
+          try transaction.deleteAccessRequest(share.row.item, account.id)
+          try join(joining, &share, inode, actor: account.id, transaction)
+        }
+      }
+      return AcceptResult(
+        path: try mountPath(inode, for: account.id), title: share.row.title, owner: try self.handle(share.owner),
+        permission: share.participants[account.id]?.permission, requested: false)
+    }
+  }
+
+  /// Has someone take part from now on, in the running transaction.
+  private func join(
+    _ joining: ParticipantRow, _ share: inout ShareBook.Entry, _ inode: Inode, actor: Int64,
+    _ transaction: StoreTransaction
+  ) throws {
+    var joining = joining
+    let others = share.participants.values.count { $0.acceptance != .removed && $0.account != joining.account }
+    guard others < Self.participantLimit else {
+      throw SheafError(
+        .tooLarge, subject: share.row.title, reason: "has \(Self.participantLimit) participants, which is the most",
+        advice: "ask its owner")
+    }
+    joining.acceptance = .accepted
+    joining.since = clock()
+    joining.ended = nil
+    joining.joined = try logShareEvent(
+      .memberAdded, share, inode, participant: joining, actor: actor, transaction)
+    share.participants[joining.account] = joining
+    try store(share, transaction)
+  }
+
+  /// The share of a URL, and how an account may join it.
+  private func offer(
+    _ url: String, _ account: Int64
+  ) throws -> (share: ShareBook.Entry, way: Way, link: OneTimeLinkRow?) {
+    let token = try ShareToken(url: url)
+    let time = clock()
+    let link = try shares.active(token) == nil ? read { try $0.oneTimeLink(token) } : nil
+    if let link, link.expires <= time { throw Self.noLink }
+    guard let share = shares.active(token) ?? link.flatMap({ shares.active($0.share) }),
+      let inode = try sharedInode(share.row.item), inode.row.nlink > 0
+    else { throw Self.noLink }
+    let there = share.participants[account]
+    switch there?.acceptance {
+    case .accepted: return (share, .member, nil)
+    case .pending:
+      if let there { return (share, .join(there), nil) }
+    case .removed, nil: break
+    }
+    // Who was removed needs a new invitation; who was in a share that ended, or that ended for everyone, does not.
+    let isStranger = there == nil || there?.role == .publicUser
+    if isStranger, let permission = link?.permission ?? share.row.anyone.permission {
+      var joining = ParticipantRow(
+        share: share.row.item, account: account, role: link == nil ? .publicUser : .privateUser, permission: permission,
+        acceptance: .accepted, since: time)
+      joining.name = there?.name
+      return (share, .join(joining), link)
+    }
+    if share.row.allowsRequests, link == nil {
+      let requests = try read { try $0.accessRequests(share.row.item) }
+      if !requests.contains(where: { $0.account == account && $0.isBlocked }) { return (share, .ask, nil) }
+    }
+    throw Self.noLink
+  }
+
+  private static let noLink = SheafError(
+    .notFound, subject: "the link", reason: "there is no such share, or it is not for this account",
+    advice: "ask whoever gave it to you for an invitation")
+
+  // MARK: - One-time links
+
+  /// A link for one person, for seven days.
+  ///
+  /// - Parameter permission: what they may do; what people are invited to do where nil.
+  /// - Throws: `accessDenied` for who may not invite; `tooLarge` past 100 links that nobody claimed.
+  package func inviteOnce(_ path: ItemPath, permission: SharePermission?) throws -> OneTimeLink {
+    try locked {
+      let account = try account(path.account)
+      let (share, _) = try sharedItem(path)
+      guard let inviter = share.member(account.id) else { throw Self.denied.about("\(path)") }
+      let wanted = permission ?? share.row.permission
+      if !Self.allows(.managePeople, inviter) {
+        guard share.row.allowsInvites, wanted == .readOnly || inviter.permission == .readWrite else {
+          throw SheafError(
+            .accessDenied, subject: "\(path)", reason: "you may not invite people to that",
+            advice: "ask \(try handle(share.owner))")
+        }
+      }
+      let time = clock()
+      let count = try read { try $0.countOneTimeLinks(share.row.item, at: time) }
+      guard count < Self.participantLimit else {
+        throw SheafError(
+          .tooLarge, subject: "\(path)", reason: "has \(count) one-time links that nobody claimed",
+          advice: "revoke them with: sheaf invite \(path) --revoke")
+      }
+      let link = OneTimeLinkRow(
+        token: .random(), share: share.row.item, permission: wanted, inviter: account.id,
+        expires: Timestamp(seconds: time.seconds + Self.oneTimeSeconds))
+      try transaction(.share) { transaction in
+        try transaction.deleteOneTimeLinks(before: time)
+        try transaction.insert(link)
+      }
+      return OneTimeLink(url: try url(link.token), permission: wanted, expires: link.expires)
+    }
+  }
+
+  /// Revokes the one-time links that nobody claimed: all of them for owner and administrators, else one's own.
+  package func revokeOneTimeLinks(_ path: ItemPath) throws {
+    try locked {
+      let account = try account(path.account)
+      let (share, _) = try sharedItem(path)
+      guard let participant = share.member(account.id) else { throw Self.denied.about("\(path)") }
+      let inviters = Self.allows(.managePeople, participant) ? Array(share.participants.keys) : [account.id]
+      try transaction(.share) { transaction in
+        for inviter in inviters { try transaction.deleteOneTimeLinks(of: share.row.item, by: inviter) }
+      }
+    }
+  }
+
+  // MARK: - Those who ask
+
+  /// Who asks for access, first come first; those who were blocked too.
+  package func accessRequests(_ path: ItemPath) throws -> [AccessRequest] {
+    try locked {
+      let account = try account(path.account)
+      let (share, _) = try sharedItem(path)
+      try require(.answerRequests, in: share, account.id, path)
+      return try read { try $0.accessRequests(share.row.item) }.map {
+        AccessRequest(
+          handle: try handle($0.account), name: try name($0.account), time: $0.time, blocked: $0.isBlocked)
+      }
+    }
+  }
+
+  /// Lets someone in who asked, turns them down, or has them never ask again.
+  ///
+  /// - Throws: `notFound` for someone who did not ask.
+  package func answer(_ path: ItemPath, _ answer: RequestAnswer) throws {
+    try locked {
+      let account = try account(path.account)
+      var (share, inode) = try sharedItem(path)
+      try require(.answerRequests, in: share, account.id, path)
+      let target = try self.account(answer.handle)
+      let request = try read { try $0.accessRequests(share.row.item) }.first { $0.account == target.id }
+      guard request != nil || answer.answer == .block else {
+        throw SheafError(
+          .notFound, subject: "\(answer.handle)", reason: "did not ask for access to \(path)",
+          advice: "`sheaf requests \(path)` shows who did")
+      }
+      let time = clock()
+      try transaction(.share) { transaction in
+        switch answer.answer {
+        case .deny: try transaction.deleteAccessRequest(share.row.item, target.id)
+        case .block:
+          try transaction.save(
+            AccessRequestRow(share: share.row.item, account: target.id, time: request?.time ?? time, isBlocked: true))
+        case .approve:
+          try transaction.deleteAccessRequest(share.row.item, target.id)
+          guard share.member(target.id) == nil else { return }
+          var joining = ParticipantRow(
+            share: share.row.item, account: target.id, role: .privateUser, permission: share.row.permission,
+            acceptance: .accepted, since: time)
+          joining.name = share.participants[target.id]?.name
+          try join(joining, &share, inode, actor: account.id, transaction)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,255 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// Who takes part in a share: inviting, joining, changing, leaving.
+extension Library {
+  /// Participants of a share at most, the owner and those who have yet to accept among them.
+  static let participantLimit = 100
+  /// Seconds for which a one-time link can be claimed.
+  static let oneTimeSeconds: Int64 = 7 * 86_400
+
+  /// Who takes part in the share that an item is in, the owner first; public users see the owner and themselves.
+  package func participants(_ path: ItemPath) throws -> [Participant] {
+    try locked {
+      let account = try account(path.account)
+      return try facts(sharedItem(path).share, for: account.id).participants
+    }
+  }
+
+  /// Adds someone, or changes someone who is there.
+  package func addParticipant(_ path: ItemPath, _ change: ParticipantChange) throws -> Participant {
+    try changeParticipants(path) { share, account, time in
+      try invite(
+        change.handle, permission: change.permission, role: change.role, to: &share, by: account, path, at: time)
+      return change.handle
+    }
+  }
+
+  /// Changes what someone who takes part may do.
+  package func setParticipant(_ path: ItemPath, _ change: ParticipantChange) throws -> Participant {
+    try changeParticipants(path) { share, account, time in
+      let target = try self.account(change.handle)
+      guard let there = share.participants[target.id], there.acceptance != .removed else {
+        throw Self.notThere(change.handle, path)
+      }
+      try alter(
+        there, permission: change.permission, role: change.role, in: &share, by: account, path)
+      return change.handle
+    }
+  }
+
+  /// Takes someone out; they need a new invitation to come back.
+  package func removeParticipant(_ path: ItemPath, _ handle: AccountHandle) throws {
+    try locked {
+      let actor = try account(path.account)
+      var (share, inode) = try sharedItem(path)
+      let target = try account(handle)
+      guard var participant = share.participants[target.id], participant.acceptance != .removed else {
+        throw Self.notThere(handle, path)
+      }
+      if target.id == actor.id, participant.role != .owner {
+        return try leave(share, target.id, .api(target.id))
+      }
+      try require(.managePeople, in: share, actor.id, path)
+      try checkTarget(participant, in: share, by: actor.id, path)
+      let wasThere = participant.acceptance == .accepted
+      participant.acceptance = .removed
+      participant.role = .privateUser
+      participant.since = clock()
+      share.participants[target.id] = participant
+      try transaction(.share) { transaction in
+        try transaction.deleteOneTimeLinks(of: share.row.item, by: target.id)
+        if wasThere {
+          participant.ended = try logShareEvent(
+            .memberRemoved, share, inode, participant: participant, actor: actor.id, transaction)
+          share.participants[target.id] = participant
+        }
+        try store(share, transaction)
+      }
+    }
+  }
+
+  /// Leaves the share that an item is in.
+  ///
+  /// - Throws: `notPermitted` for the owner.
+  package func leave(_ path: ItemPath) throws {
+    try locked {
+      let account = try account(path.account)
+      try leave(sharedItem(path).share, account.id, .api(account.id))
+    }
+  }
+
+  /// Leaves a share. What the same program deleted in it, as `rm -r` of the entry does before it takes that away, comes back:
+  /// who leaves deletes nothing.
+  func leave(_ share: ShareBook.Entry, _ account: Int64, _ caller: Caller) throws {
+    guard var participant = share.member(account), Self.allows(.leave, participant) else {
+      throw SheafError(
+        .notPermitted, subject: "\(share.row.title)", reason: "is shared by you", advice: "stop it with: sheaf unshare")
+    }
+    var share = share
+    share.participants[account] = nil
+    participant.acceptance = .removed
+    let inode = try sharedInode(share.row.item)
+    let since = departures[.init(share: share.row.item, account: account, process: caller.process)]
+    try transaction(.share, freesSpace: true) { transaction in
+      if let since, let inode, caller.process != 0 {
+        try undoDeletions(in: inode.ino, by: account, since: since, caller, transaction)
+      }
+      try transaction.deleteOneTimeLinks(of: share.row.item, by: account)
+      if let inode {
+        try logShareEvent(.memberRemoved, share, inode, participant: participant, actor: account, transaction)
+      }
+      try store(share, transaction)
+    }
+  }
+
+  // MARK: - Changing
+
+  /// Runs a change of participants, stores what came of it and tells of the one it names.
+  private func changeParticipants(
+    _ path: ItemPath, _ body: (inout ShareBook.Entry, Int64, Timestamp) throws -> AccountHandle
+  ) throws -> Participant {
+    try locked {
+      let account = try account(path.account)
+      let (before, inode) = try sharedItem(path)
+      var share = before
+      let handle = try body(&share, account.id, clock())
+      if share.participants != before.participants {
+        try transaction(.share) { transaction in
+          try logChanges(of: &share, since: before, [], inode, actor: account.id, transaction)
+          try store(share, transaction)
+        }
+      }
+      let target = try self.account(handle).id
+      guard let row = share.participants[target] else { throw Self.notThere(handle, path) }
+      return try fact(row)
+    }
+  }
+
+  /// Invites someone, or gives who is there what was asked, and nothing else.
+  func invite(
+    _ handle: AccountHandle, permission: SharePermission?, role: Role?, to share: inout ShareBook.Entry,
+    by actor: Int64,
+    _ path: ItemPath, at time: Timestamp
+  ) throws {
+    let target: AccountRow
+    do {
+      target = try account(handle)
+    } catch let error as SheafError where error.kind == .notFound {
+      throw SheafError(
+        .notFound, subject: "\(handle)", reason: "has no account in this library",
+        advice: "make one with: sheaf account add \(handle); or give them a link with: sheaf invite PATH --one-time")
+    }
+    if let there = share.participants[target.id], there.acceptance != .removed {
+      guard there.role == .publicUser || permission != nil || role != nil else { return }
+      return try alter(
+        there, permission: permission, role: role ?? (there.role == .publicUser ? .privateUser : nil),
+        in: &share, by: actor, path)
+    }
+    guard let inviter = share.member(actor) else { throw Self.denied.about("\(path)") }
+    let wanted = permission ?? share.row.permission
+    if !Self.allows(.managePeople, inviter) {
+      guard share.row.allowsInvites, role == nil || role == .privateUser else {
+        throw SheafError(
+          .accessDenied, subject: "\(path)", reason: "only its owner and administrators invite people",
+          advice: "ask \(try self.handle(share.owner))")
+      }
+      guard wanted == .readOnly || inviter.permission == .readWrite else {
+        throw SheafError(
+          .accessDenied, subject: "\(path)", reason: "you can only view it, and invite no one to more than that",
+          advice: "invite with --can view")
+      }
+    }
+    try checkRole(role, in: share, by: actor, path)
+    guard share.participants.values.count(where: { $0.acceptance != .removed }) < Self.participantLimit else {
+      throw SheafError(
+        .tooLarge, subject: "\(path)", reason: "has \(Self.participantLimit) participants, which is the most",
+        advice: "remove one first with: sheaf participant remove")
+    }
+    var participant = ParticipantRow(
+      share: share.row.item, account: target.id, role: role ?? .privateUser,
+      permission: role == .administrator ? .readWrite : wanted, acceptance: .pending, since: time)
+    participant.name = share.participants[target.id]?.name
+    share.participants[target.id] = participant
+  }
+
+  /// Changes role and permission of someone who is there.
+  private func alter(
+    _ participant: ParticipantRow, permission: SharePermission?, role: Role?, in share: inout ShareBook.Entry,
+    by actor: Int64, _ path: ItemPath
+  ) throws {
+    try require(.managePeople, in: share, actor, path)
+    try checkTarget(participant, in: share, by: actor, path)
+    try checkRole(role, in: share, by: actor, path)
+    var participant = participant
+    if let role { participant.role = role }
+    if let permission { participant.permission = permission }
+    if participant.role == .administrator {
+      guard permission != .readOnly else {
+        throw SheafError(
+          .invalid, subject: "\(try handle(participant.account))", reason: "administrators can always edit",
+          advice: "make them an ordinary participant: --role privateUser --can view")
+      }
+      participant.permission = .readWrite
+    }
+    share.participants[participant.account] = participant
+  }
+
+  /// Checks that `actor` may change or remove `participant`: nobody themselves or the owner, administrators no other one.
+  private func checkTarget(
+    _ participant: ParticipantRow, in share: ShareBook.Entry, by actor: Int64, _ path: ItemPath
+  ) throws {
+    let handle = try handle(participant.account)
+    guard participant.role != .owner else {
+      throw SheafError(.notPermitted, subject: "\(handle)", reason: "owns \(path), and always takes part")
+    }
+    guard participant.account != actor else {
+      throw SheafError(
+        .notPermitted, subject: "\(handle)", reason: "is yourself", advice: "to go, use: sheaf leave \(path)")
+    }
+    if participant.role == .administrator { try require(.manageAdministrators, in: share, actor, path) }
+  }
+
+  private func checkRole(_ role: Role?, in share: ShareBook.Entry, by actor: Int64, _ path: ItemPath) throws {
+    switch role {
+    case nil, .privateUser: return
+    case .administrator: try require(.manageAdministrators, in: share, actor, path)
+    case .owner, .publicUser:
+      throw SheafError(
+        .invalid, subject: "--role", reason: "is what nobody is made", advice: "give administrator or privateUser")
+    }
+  }
+
+  /// Checks that an account may do something with the share itself.
+  func require(_ operation: ShareOperation, in share: ShareBook.Entry, _ account: Int64, _ path: ItemPath) throws {
+    guard let participant = share.member(account), Self.allows(operation, participant) else {
+      let who: String =
+        switch operation {
+        case .managePeople, .answerRequests: "its owner and administrators"
+        default: "its owner"
+        }
+      throw SheafError(
+        .accessDenied, subject: "\(path)", reason: "only \(who) may do that", advice: "ask \(try handle(share.owner))")
+    }
+  }
+
+  private static func notThere(_ handle: AccountHandle, _ path: ItemPath) -> SheafError {
+    SheafError(
+      .notFound, subject: "\(handle)", reason: "takes no part in \(path)",
+      advice: "`sheaf participants` shows who does")
+  }
+
+  // MARK: - Finding the share
+
+  /// The share whose item is at `path`, or in which that lies.
+  ///
+  /// - Throws: `notFound` where nothing is shared there.
+  func sharedItem(_ path: ItemPath) throws -> (share: ShareBook.Entry, inode: Inode) {
+    guard let share = try share(of: resolve(path)), let inode = try sharedInode(share.row.item) else {
+      throw SheafError(
+        .notFound, subject: "\(path)", reason: "is not shared", advice: "share it with: sheaf share \(path)")
+    }
+    return (share, inode)
+  }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// What becomes of unsaved changes whose writer lost the right to save them: they are kept in the writer's own
+/// `Documents`, as `NAME (not saved).EXT`, and saving fails with EACCES.
+extension Library {
+  /// Keeps what an account wrote to documents that it may write no longer.
+  func rescueDrafts(of account: Int64) {
+    for inode in Array(dirtyInodes.values) {
+      guard let draft = inode.others[account], draft.session != nil,
+        let allowed = try? mayWrite(account, inode), !allowed
+      else { continue }
+      do {
+        if draft.isChanged {
+          try rescue(draft, of: inode)
+          drop(draft, of: inode)
+        }
+        // What was saved before ends as it is.
+        try endSession(inode, draft)
+      } catch {
+        log.error("unsaved changes could not be kept", metadata: ["account": "\(account)", "error": "\(error)"])
+      }
+    }
+  }
+
+  private func mayWrite(_ account: Int64, _ inode: Inode) throws -> Bool {
+    try participant(account, in: inode).map { Self.allows(.write, $0) } ?? false
+  }
+
+  /// Makes a document of a draft in its account's `Documents`.
+  private func rescue(_ draft: Draft, of lost: Inode) throws {
+    guard let working = draft.working, let account = accountRows.first(where: { $0.id == draft.account }) else {
+      return
+    }
+    let folder = try inode(account.documents)
+    let time = clock()
+    var item = newItem(.document, owner: account.id, creator: account.id, time: time)
+    item.version = 1
+    item.lastVersion = 1
+    try transaction(.save) { transaction in
+      var content = try working.flushed(into: self)
+      let stored = try content.stored(in: self)
+      let name = try freeName(Self.marked(lost.row.name, " (not saved)"), in: folder.ino, transaction)
+      var row = InodeRow(
+        ino: newInodeNumber(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
+        nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: stored.length, time: time, content: stored)
+      row.size = stored.length
+      let version = VersionRow(
+        item: item.id, number: 1, time: time, author: account.id, size: stored.length, cause: .save, base: nil,
+        content: stored, isOpen: false)
+      try transaction.insert(item)
+      try transaction.insert(row)
+      try transaction.insert(version)
+      try transaction.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
+      try touch(folder, time, transaction)
+      var data = try eventData(item, parent: folder.ino, name: name)
+      data.version = .init(version)
+      try logEvent(.created, item, ino: row.ino, data, actor: account.id, thread: 0, opens: false, transaction)
+      whenCommitted { [self] in tell(.entry(parent: folder.ino, name: name), from: 0) }
+    }
+  }
+
+  /// Has a draft hold what is saved, and whoever wrote to it learn at close(2) that it was not saved.
+  private func drop(_ draft: Draft, of inode: Inode) {
+    unsavedBytes -= draft.working?.dirty.count ?? 0
+    for file in files.values where file.draft === draft && file.canWrite { file.hasLostChanges = true }
+    draft.working = WorkingCopy(inode.row.content ?? .empty)
+    draft.session?.dirtySince = nil
+    tell(.saved(inode.ino), to: draft.account)
+  }
+
+  /// `name` with a mark before its extension.
+  static func marked(_ name: [UInt8], _ mark: String) -> [UInt8] {
+    let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
+    let middle = Array(mark.utf8)
+    let ending = Array(name[dot...])
+    return Array((Array(name[..<dot].prefix(max(0, 255 - middle.count - ending.count))) + middle + ending).prefix(255))
+  }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Events of shares, committed with what they tell of. They get their number at once: nobody undoes what they tell.
+extension Library {
+  /// Logs what became of a share; returns the event's number.
+  @discardableResult
+  func logShareEvent(
+    _ type: EventType, _ share: ShareBook.Entry, _ inode: Inode, participant: ParticipantRow? = nil, actor: Int64,
+    _ transaction: StoreTransaction
+  ) throws -> Int64 {
+    guard let item = try item(of: inode) else { throw SheafError(.notFound) }
+    let time = clock()
+    let isWhole = inode.row.parent == 0
+    var data = try eventData(item, parent: inode.row.parent, name: isWhole ? Array("Documents".utf8) : inode.row.name)
+    data.share = ShareMark(
+      share: share.row.item, depth: isWhole ? -1 : Int64(data.item.path.utf8.count { $0 == UInt8(ascii: "/") }))
+    if let participant {
+      let fact = try fact(participant)
+      data.participant = .init(
+        handle: fact.handle.description, name: fact.name, role: fact.role.rawValue,
+        permission: fact.permission.rawValue,
+        acceptance: fact.acceptance.rawValue)
+    }
+    numbers.event += 1
+    try transaction.insert(
+      EventRow(
+        number: numbers.event, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor,
+        owner: item.owner,
+        item: item.id, data: data.json, share: data.share, process: 0))
+    return numbers.event
+  }
+
+  /// Logs whose standing a change of a share altered, and notes the numbers with those who went.
+  func logChanges(
+    of share: inout ShareBook.Entry, since before: ShareBook.Entry?, _ departed: [Int64], _ inode: Inode, actor: Int64,
+    _ transaction: StoreTransaction
+  ) throws {
+    for account in departed {
+      guard var participant = share.participants[account] else { continue }
+      participant.ended = try logShareEvent(
+        .memberRemoved, share, inode, participant: participant, actor: actor, transaction)
+      share.participants[account] = participant
+    }
+    for (account, participant) in share.participants.sorted(by: { $0.key < $1.key })
+    where !departed.contains(account) && participant.acceptance != .removed {
+      let old = before?.participants[account]
+      guard participant.role != .owner,
+        old?.acceptance != participant.acceptance
+          || old?.permission != participant.permission || old?.role != participant.role
+      else { continue }
+      try logShareEvent(.shareUpdated, share, inode, participant: participant, actor: actor, transaction)
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Shares as people see them: facts, extended attributes, URLs, paths.
+extension Library {
+  /// A share as one of its participants sees it.
+  func facts(_ share: ShareBook.Entry, for account: Int64) throws -> Share {
+    guard let inode = try sharedInode(share.row.item) else { throw SheafError(.notFound, subject: share.row.title) }
+    return Share(
+      id: share.row.uuid.text, url: try url(share.row.token), title: share.row.title, owner: try handle(share.owner),
+      path: try mountPath(inode, for: account), public: share.row.anyone, permission: share.row.permission,
+      allowInvites: share.row.allowsInvites, allowRequests: share.row.allowsRequests, summary: summary(of: share),
+      participants: try people(of: share, for: account))
+  }
+
+  /// The participants that an account may know of: the owner first, then by handle.
+  func people(of share: ShareBook.Entry, for account: Int64) throws -> [Participant] {
+    let seesAll = share.member(account).map { Self.allows(.listEveryone, $0) } ?? false
+    return try share.participants.values.filter {
+      $0.acceptance != .removed && (seesAll || $0.role == .owner || $0.account == account)
+    }.map { try fact($0) }.sorted {
+      ($0.role == .owner ? 0 : 1, $0.handle.description) < ($1.role == .owner ? 0 : 1, $1.handle.description)
+    }
+  }
+
+  func fact(_ participant: ParticipantRow) throws -> Participant {
+    Participant(
+      handle: try handle(participant.account), name: try name(participant.account), role: participant.role,
+      permission: participant.permission, acceptance: participant.acceptance, since: participant.since)
+  }
+
+  func summary(of share: ShareBook.Entry) -> String {
+    let invited = share.participants.values.filter {
+      $0.acceptance != .removed && ($0.role == .administrator || $0.role == .privateUser)
+    }
+    return ShareSummary.text(
+      anyone: share.row.anyone, invited: invited.map(\.permission), otherwise: share.row.permission)
+  }
+
+  func url(_ token: ShareToken) throws -> String {
+    token.url(address: try read { try $0.setting("publicAddress") }, library: id)
+  }
+
+  /// The attributes `user.sheaf.share.…` of an inode, as `caller` sees them.
+  func shareAttributes(_ inode: Inode, _ caller: Caller) throws -> [(name: String, value: String)] {
+    guard let share = try share(of: inode) else { return [("share.status", "notShared")] }
+    let account = caller.account ?? inode.row.owner
+    guard let participant = share.member(account) else { return [("share.status", "notShared")] }
+    var depth = 0
+    var row = inode.row
+    while row.item != share.row.item, row.parent != 0 {
+      depth += 1
+      row = try self.inode(row.parent).row
+    }
+    return [
+      ("share.status", participant.role == .owner ? "sharedByMe" : "sharedWithMe"),
+      ("share.url", try url(share.row.token)), ("share.title", share.row.title),
+      ("share.owner", try handle(share.owner).description), ("share.role", participant.role.rawValue),
+      ("share.permission", participant.permission.rawValue), ("share.public", share.row.anyone.rawValue),
+      ("share.summary", summary(of: share)),
+      ("share.participants", try people(of: share, for: account).map(\.line).joined(separator: "\n")),
+      ("share.root", depth == 0 ? "." : Array(repeating: "..", count: depth).joined(separator: "/")),
+    ]
+  }
+
+  // MARK: - Paths
+
+  /// Where an inode is in an account's mount.
+  func mountPath(_ inode: Inode, for account: Int64) throws -> String {
+    try mountPath(inode.row.parent, inode.row.name, for: account, item: inode.row.item)
+  }
+
+  /// Where a name in a folder is in an account's mount: `Documents/…`, or `Shared/OWNER/ENTRY/…` of what others share.
+  func mountPath(_ parent: Int64, _ name: [UInt8], for account: Int64, item: Int64? = nil) throws -> String {
+    var components: [[UInt8]] = []
+    var (folder, own, current) = (parent, name, item)
+    while true {
+      if let id = current, let share = shares.active(id), share.owner != account {
+        let entry = try entries(of: account, owner: share.owner).first { $0.share == id }
+        components.append(entry?.name ?? own)
+        components.append(Array(try handle(share.owner).description.utf8))
+        components.append(Array("Shared".utf8))
+        break
+      }
+      guard folder != 0 else {
+        components.append(Array("Documents".utf8))
+        break
+      }
+      components.append(own)
+      let row = try inode(folder).row
+      (folder, own, current) = (row.parent, row.name, row.item)
+    }
+    return String(decoding: Array(components.reversed().joined(separator: [UInt8(ascii: "/")])), as: UTF8.self)
+  }
+}

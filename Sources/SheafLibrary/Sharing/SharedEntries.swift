@@ -1,0 +1,128 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// What stands in an account's `Shared/OWNER/`: one entry per share that it joined.
+extension Library {
+  /// An entry of `Shared/OWNER/`.
+  package struct SharedEntry: Hashable, Sendable {
+    package let name: [UInt8]
+    /// The shared item.
+    let share: Int64
+    package let ino: Int64
+  }
+
+  /// Those who share something with an account: the names of the folders in its `Shared`.
+  package func sharedOwners(_ account: Int64) -> [(account: Int64, handle: AccountHandle)] {
+    locked {
+      let owners = Set(
+        shares.joined(by: account).filter { (try? sharedInode($0.row.item))?.row.nlink ?? 0 > 0 }.map(\.owner))
+      return accountRows.filter { owners.contains($0.id) }.map { ($0.id, $0.handle) }
+    }
+  }
+
+  /// The entries of `Shared/OWNER/`.
+  package func sharedEntries(_ account: Int64, owner: Int64) throws -> [SharedEntry] {
+    try locked { try entries(of: account, owner: owner) }
+  }
+
+  /// The entry of a name in `Shared/OWNER/`.
+  ///
+  /// - Throws: `notFound`.
+  package func sharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
+    try locked {
+      guard let entry = try entries(of: account, owner: owner).first(where: { $0.name == name }) else {
+        throw SheafError(.notFound)
+      }
+      return try attributes(inode(entry.ino), caller)
+    }
+  }
+
+  /// The inode that a shared item is; nil once it was purged.
+  func sharedInode(_ item: Int64) throws -> Inode? {
+    let inode: Inode
+    if let ino = shares.root(item), let known = try? self.inode(ino), known.row.item == item {
+      inode = known
+    } else {
+      guard let row = try read({ try $0.inode(item: item) }) else { return nil }
+      inode = try self.inode(row.ino)
+    }
+    shares.noteRoot(item, ino: inode.ino, .init(parent: inode.row.parent, name: inode.row.name))
+    return inode
+  }
+
+  /// Own names come first, then the items' names in the order of joining; one that is taken gets ` (2)`.
+  func entries(of account: Int64, owner: Int64) throws -> [SharedEntry] {
+    let pair = ShareBook.Pair(account: account, owner: owner)
+    var found: [SharedEntry] = []
+    var taken: Set<[UInt8]> = []
+    let joined = shares.joined(by: account).filter { $0.owner == owner }.compactMap { share in
+      share.participants[account].map { (share: share, participant: $0) }
+    }.sorted {
+      let left = ($0.participant.name == nil ? 1 : 0, $0.participant.since, $0.share.row.item)
+      return left < ($1.participant.name == nil ? 1 : 0, $1.participant.since, $1.share.row.item)
+    }
+    for (share, participant) in joined {
+      guard let inode = try sharedInode(share.row.item), inode.row.nlink > 0 else { continue }
+      let own = inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name
+      var name = participant.name ?? own
+      var number = 2
+      while !taken.insert(name).inserted {
+        name = Self.numbered(participant.name ?? own, number)
+        number += 1
+      }
+      found.append(SharedEntry(name: name, share: share.row.item, ino: inode.ino))
+    }
+    shares.shown[pair] = found
+    return found
+  }
+
+  /// `name` with ` (2)`, ` (3)` … before its extension.
+  static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] { marked(name, " (\(number))") }
+
+  /// Tells the doors of every account which entries of `Shared` came, went or mean another inode.
+  func tellSharedEntries() {
+    for (pair, before) in shares.shown {
+      let after = (try? entries(of: pair.account, owner: pair.owner)) ?? []
+      guard before != after else { continue }
+      for entry in Set(before).symmetricDifference(after) {
+        tell(.sharedEntry(owner: pair.owner, name: entry.name), to: pair.account)
+      }
+      if before.isEmpty != after.isEmpty, let handle = try? handle(pair.owner) {
+        tell(.sharedOwner(handle), to: pair.account)
+      }
+    }
+  }
+
+  // MARK: - Changing entries
+
+  /// Gives an entry a name of the account's own.
+  ///
+  /// - Throws: `notFound`, `exists`, `nameTooLong`.
+  package func renameSharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], to newName: [UInt8]) throws {
+    try locked {
+      let entries = try entries(of: account, owner: owner)
+      guard let entry = entries.first(where: { $0.name == name }), var share = shares[entry.share] else {
+        throw SheafError(.notFound)
+      }
+      try Self.checkLength(newName)
+      if newName == name { return }
+      guard !entries.contains(where: { $0.name == newName }), newName != Self.versionsName else {
+        throw SheafError(.exists)
+      }
+      let item = try sharedInode(entry.share)?.row.name
+      share.participants[account]?.name = newName == item ? nil : newName
+      try transaction(.share) { try store(share, $0) }
+    }
+  }
+
+  /// Leaves the share of an entry, as rmdir(2) and unlink(2) of it do.
+  package func removeSharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws {
+    try locked {
+      guard let entry = try entries(of: account, owner: owner).first(where: { $0.name == name }),
+        let share = shares.active(entry.share)
+      else { throw SheafError(.notFound) }
+      try leave(share, account, caller)
+    }
+  }
+}

@@ -1,0 +1,219 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// Sharing an item, changing what is shared, and stopping it.
+extension Library {
+  /// Shares an item, or changes the share that is there.
+  ///
+  /// - Throws: `notPermitted` where it would lie in another share or around one, or has a name outside, naming that;
+  ///   `accessDenied` for who may not; `invalid` for titles with control characters and the like; `notFound`.
+  package func share(_ path: ItemPath, _ change: ShareChange) throws -> Share {
+    try locked {
+      let account = try account(path.account)
+      let (inode, item) = try shareable(path)
+      let before = shares.active(item.id)
+      var share = try before ?? newShare(of: inode, item, by: account.id, path)
+      let settings =
+        change.anyone != nil || change.title != nil || change.allowInvites != nil
+        || change.allowRequests != nil || change.newLink || change.permission != nil && change.with.isEmpty
+      if before != nil, settings { try require(.changeShare, in: share, account.id, path) }
+      let time = clock()
+      if let title = change.title { share.row.title = try Self.checkedTitle(title) }
+      if let permission = change.permission, change.with.isEmpty { share.row.permission = permission }
+      if let allow = change.allowInvites { share.row.allowsInvites = allow }
+      if let allow = change.allowRequests { share.row.allowsRequests = allow }
+      if change.newLink { share.row.token = .random() }
+      var departed: [Int64] = []
+      if let anyone = change.anyone { departed = setPublic(anyone, of: &share, at: time) }
+      for handle in change.with {
+        try invite(handle, permission: change.permission, role: nil, to: &share, by: account.id, path, at: time)
+      }
+      if before == nil || share.row != before?.row || share.participants != before?.participants {
+        try transaction(.share) { transaction in
+          if before == nil {
+            try logShareEvent(.shareCreated, share, inode, actor: account.id, transaction)
+          } else if share.row != before?.row {
+            try logShareEvent(.shareUpdated, share, inode, actor: account.id, transaction)
+          }
+          try logChanges(of: &share, since: before, departed, inode, actor: account.id, transaction)
+          if item.isQuiet || before == nil { try settleNew(inode, item, transaction) }
+          try store(share, transaction)
+        }
+      }
+      return try facts(share, for: account.id)
+    }
+  }
+
+  /// Stops sharing: all participation ends, the link is as if it never was, and the owner's documents stay as they are.
+  ///
+  /// - Throws: `notFound` where nothing is shared; `accessDenied` for everyone but the owner.
+  package func unshare(_ path: ItemPath) throws {
+    try locked {
+      let account = try account(path.account)
+      let (share, inode) = try sharedItem(path)
+      try require(.unshare, in: share, account.id, path)
+      try transaction(.share) { try stop(share, inode, actor: account.id, $0) }
+    }
+  }
+
+  /// The share that an item is in, as the path's account sees it; nil where it is in none.
+  package func share(of path: ItemPath) throws -> Share? {
+    try locked {
+      let account = try account(path.account)
+      return try share(of: resolve(path)).map { try facts($0, for: account.id) }
+    }
+  }
+
+  // MARK: - Rules
+
+  /// An item that can be shared.
+  private func shareable(_ path: ItemPath) throws -> (inode: Inode, item: ItemRow) {
+    let inode = try resolve(path)
+    guard inode.isRegular || inode.isFolder, let item = try item(of: inode) else {
+      throw SheafError(
+        .invalid, subject: "\(path)", reason: "is neither a document nor a folder", advice: "share the folder it is in")
+    }
+    return (inode, item)
+  }
+
+  private func newShare(of inode: Inode, _ item: ItemRow, by account: Int64, _ path: ItemPath) throws -> ShareBook.Entry
+  {
+    guard item.owner == account else {
+      throw SheafError(
+        .accessDenied, subject: "\(path)", reason: "is shared as part of \(try handle(item.owner))'s folder",
+        advice: "only its owner shares it on its own")
+    }
+    try checkBorders(of: inode, path)
+    let time = clock()
+    var row: ShareRow
+    if let stopped = shares[item.id]?.row {
+      row = stopped
+      row.isActive = true
+      row.since = time
+      row.anyone = .none
+    } else {
+      let name = inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name
+      row = ShareRow(
+        item: item.id, uuid: .timeOrdered(time), token: .random(), title: Self.defaultTitle(name), time: time)
+    }
+    var share = ShareBook.Entry(row: row, participants: shares[item.id]?.participants ?? [:])
+    share.participants[account] = ParticipantRow(
+      share: item.id, account: account, role: .owner, permission: .readWrite, acceptance: .accepted, since: time)
+    return share
+  }
+
+  /// Has a file that was just made be a document: who shares it means it.
+  private func settleNew(_ inode: Inode, _ item: ItemRow, _ transaction: StoreTransaction) throws {
+    var item = item
+    item.isQuiet = false
+    item.entered = nil
+    try transaction.update(item)
+    let final = item
+    whenCommitted { [self] in
+      inode.item = final
+      identity.becomesKnown(inode.ino)
+    }
+  }
+
+  /// The item's name without its extension, fit for a title.
+  static func defaultTitle(_ name: [UInt8]) -> String {
+    let text = String(decoding: name, as: UTF8.self)
+    let stem = text.lastIndex(of: ".").flatMap { $0 > text.startIndex ? String(text[..<$0]) : nil } ?? text
+    let shown = String(String.UnicodeScalarView(stem.unicodeScalars.filter { !isUnfit($0) }.prefix(255)))
+    return shown.isEmpty ? "Untitled" : shown
+  }
+
+  private static func checkedTitle(_ title: String) throws -> String {
+    guard !title.isEmpty, title.unicodeScalars.count <= 255, !title.unicodeScalars.contains(where: isUnfit) else {
+      throw SheafError(
+        .invalid, subject: "the title \(title.printable)", reason: "is empty, too long or has control characters",
+        advice: "give 1 to 255 printable characters")
+    }
+    return title
+  }
+
+  /// Whether a character moves text about or shows nothing: controls, line ends, and those that turn its direction.
+  private static func isUnfit(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned: true
+    case .format: scalar.value != 0x200D && scalar.value != 0x200C
+    default: false
+    }
+  }
+
+  /// Ends or changes what anyone may do; returns those who had joined by it and are out now.
+  private func setPublic(_ anyone: PublicPermission, of share: inout ShareBook.Entry, at time: Timestamp) -> [Int64] {
+    share.row.anyone = anyone
+    var departed: [Int64] = []
+    for (account, var participant) in share.participants
+    where participant.role == .publicUser && participant.acceptance == .accepted {
+      if let permission = anyone.permission {
+        participant.permission = permission
+      } else {
+        participant.acceptance = .removed
+        participant.since = time
+        departed.append(account)
+      }
+      share.participants[account] = participant
+    }
+    return departed.sorted()
+  }
+
+  // MARK: - Storing
+
+  /// Ends a share in the running transaction.
+  func stop(_ share: ShareBook.Entry, _ inode: Inode, actor: Int64, _ transaction: StoreTransaction) throws {
+    var share = share
+    let time = clock()
+    share.row.isActive = false
+    share.row.since = time
+    let sequence = try logShareEvent(.shareStopped, share, inode, actor: actor, transaction)
+    for (account, var participant) in share.participants where participant.role != .owner {
+      switch participant.acceptance {
+      case .pending: share.participants[account] = nil
+      case .removed: break
+      case .accepted:
+        participant.acceptance = .removed
+        // Who was in it to the end is a stranger to whatever is shared later, and not someone who was removed.
+        participant.role = .publicUser
+        participant.since = time
+        participant.ended = sequence
+        share.participants[account] = participant
+      }
+    }
+    try transaction.endInvitations(of: share.row.item)
+    try store(share, transaction)
+  }
+
+  /// Stores a share in the running transaction; memory, and what others see, follow once it is committed.
+  func store(_ share: ShareBook.Entry, _ transaction: StoreTransaction) throws {
+    let before = shares[share.row.item]
+    if share.row != before?.row { try transaction.save(share.row) }
+    for (account, participant) in share.participants where participant != before?.participants[account] {
+      try transaction.save(participant)
+    }
+    for account in before?.participants.keys ?? [:].keys where share.participants[account] == nil {
+      try transaction.deleteParticipant(share.row.item, account)
+    }
+    whenCommitted { [self] in
+      shares.set(share)
+      sharedEntriesAreStale = true
+      for account in Set(share.participants.keys).union(before?.participants.keys ?? [:].keys) {
+        let (old, new) = (before?.member(account), share.row.isActive ? share.member(account) : nil)
+        if old?.permission != new?.permission || old?.role != new?.role { tellAccess(of: account) }
+      }
+    }
+  }
+
+  /// Removes an item's share with the item, in the running transaction.
+  func removeShare(of item: Int64, _ transaction: StoreTransaction) throws {
+    guard let share = shares[item] else { return }
+    try transaction.deleteShare(item)
+    whenCommitted { [self] in
+      shares.remove(item)
+      sharedEntriesAreStale = true
+      for account in share.participants.keys { tellAccess(of: account) }
+    }
+  }
+}

@@ -1,0 +1,198 @@
+/// A durable record of what a person did: a CloudEvents 1.0 event (CONTRACT.md, "Events").
+package struct Event: Hashable, Sendable, Codable {
+  /// Digits of `sequence` in JSON, so that its text is ordered as the number is (CloudEvents, "Sequence" extension).
+  private static let sequenceDigits = 19
+
+  /// UUID in lower case, the same wherever and however often the event is told.
+  package let id: String
+  /// The library, `sheaf://LIBRARY-ID`.
+  package let source: String
+  package let type: EventType
+  /// Id of the item that it is about.
+  package let subject: String
+  /// When it was done.
+  package let time: Timestamp
+  /// Its number in the log, from 1, in the order of settlement.
+  package let sequence: Int64
+  package var data: EventDetails
+
+  package init(
+    id: String, source: String, type: EventType, subject: String, time: Timestamp, sequence: Int64, data: EventDetails
+  ) {
+    self.id = id
+    self.source = source
+    self.type = type
+    self.subject = subject
+    self.time = time
+    self.sequence = sequence
+    self.data = data
+  }
+
+  private enum CodingKeys: CodingKey {
+    case specversion, id, source, type, subject, time, sequence, datacontenttype, data
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    let text = try container.decode(String.self, forKey: .sequence)
+    guard let number = Int64(text) else {
+      throw SheafError(.invalid, subject: text.printable, reason: "is no sequence number")
+    }
+    self.init(
+      id: try container.decode(String.self, forKey: .id), source: try container.decode(String.self, forKey: .source),
+      type: try container.decode(EventType.self, forKey: .type),
+      subject: try container.decode(String.self, forKey: .subject),
+      time: try container.decode(Timestamp.self, forKey: .time), sequence: number,
+      data: try container.decode(EventDetails.self, forKey: .data))
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode("1.0", forKey: .specversion)
+    try container.encode(id, forKey: .id)
+    try container.encode(source, forKey: .source)
+    try container.encode(type, forKey: .type)
+    try container.encode(subject, forKey: .subject)
+    try container.encode(time, forKey: .time)
+    let digits = "\(sequence)"
+    let zeros = String(repeating: "0", count: max(0, Self.sequenceDigits - digits.utf8.count))
+    try container.encode(zeros + digits, forKey: .sequence)
+    try container.encode("application/json", forKey: .datacontenttype)
+    try container.encode(data, forKey: .data)
+  }
+}
+
+/// An event's `data`: `item`, `actor` and `share` always, the rest by type.
+package struct EventDetails: Hashable, Sendable, Codable {
+  /// An item as it was then.
+  package struct Item: Hashable, Sendable, Codable {
+    package var id: String
+    /// `document`, `folder` or `symlink`.
+    package var kind: String
+    package var name: String
+    /// Relative to the owner's `Documents` for the owner; for everyone else it begins with the shared item's name.
+    package var path: String
+
+    package init(id: String, kind: String, name: String, path: String) {
+      self.id = id
+      self.kind = kind
+      self.name = name
+      self.path = path
+    }
+  }
+
+  /// The share that the item was in.
+  package struct Share: Hashable, Sendable, Codable {
+    package var id: String
+    package var url: String
+    package var title: String
+
+    package init(id: String, url: String, title: String) {
+      self.id = id
+      self.url = url
+      self.title = title
+    }
+  }
+
+  /// The version that was made.
+  package struct Version: Hashable, Sendable, Codable {
+    package var number: Int64
+    /// Number of the version it was made from; nil for a first one.
+    package var base: Int64?
+    /// Bytes.
+    package var size: Int64
+    package var cause: String
+
+    package init(number: Int64, base: Int64?, size: Int64, cause: String) {
+      self.number = number
+      self.base = base
+      self.size = size
+      self.cause = cause
+    }
+
+    /// Encodes what is absent as null.
+    package func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(number, forKey: .number)
+      try container.encode(base, forKey: .base)
+      try container.encode(size, forKey: .size)
+      try container.encode(cause, forKey: .cause)
+    }
+
+    private enum CodingKeys: CodingKey { case number, base, size, cause }
+  }
+
+  /// Whom a membership event is about, as they stood then.
+  package struct Participant: Hashable, Sendable, Codable {
+    package var handle: String
+    package var name: String
+    package var role: String
+    package var permission: String
+    package var acceptance: String
+
+    package init(handle: String, name: String, role: String, permission: String, acceptance: String) {
+      self.handle = handle
+      self.name = name
+      self.role = role
+      self.permission = permission
+      self.acceptance = acceptance
+    }
+  }
+
+  package var item: Item
+  package var actor: Account
+  package var share: Share?
+  package var version: Version?
+  package var previousPath: String?
+  package var previousName: String?
+  package var participant: Participant?
+  /// What a folder took along when it was deleted or came back: the first of them.
+  package var contents: [Item]?
+  /// How many items a folder took along.
+  package var contentCount: Int64?
+  /// Text of a comment.
+  package var comment: String?
+  /// Whom a comment mentions.
+  package var mentioned: Account?
+
+  package init(item: Item, actor: Account) {
+    self.item = item
+    self.actor = actor
+  }
+
+  private enum CodingKeys: CodingKey {
+    case item, actor, share, version, previousPath, previousName, participant, contents, contentCount, comment,
+      mentioned
+  }
+
+  /// Encodes a share that is absent as null, and leaves out what the type does not bear.
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(item, forKey: .item)
+    try container.encode(actor, forKey: .actor)
+    try container.encode(share, forKey: .share)
+    try container.encodeIfPresent(version, forKey: .version)
+    try container.encodeIfPresent(previousPath, forKey: .previousPath)
+    try container.encodeIfPresent(previousName, forKey: .previousName)
+    try container.encodeIfPresent(participant, forKey: .participant)
+    try container.encodeIfPresent(contents, forKey: .contents)
+    try container.encodeIfPresent(contentCount, forKey: .contentCount)
+    try container.encodeIfPresent(comment, forKey: .comment)
+    try container.encodeIfPresent(mentioned, forKey: .mentioned)
+  }
+}
+
+/// Some of the log's events in order, and where to go on.
+package struct EventPage: Hashable, Sendable, Codable {
+  package var events: [Event]
+  /// The sequence number after which to ask for more: events that the reader does not see are passed over.
+  package var next: Int64
+  /// The sequence number of the newest event in the log, whoever sees it.
+  package var last: Int64
+
+  package init(events: [Event], next: Int64, last: Int64) {
+    self.events = events
+    self.next = next
+    self.last = last
+  }
+}

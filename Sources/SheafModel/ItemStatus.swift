@@ -1,0 +1,136 @@
+/// What `sheaf status PATH` tells of one item.
+package struct ItemStatus: Sendable, Codable {
+  package var id: String
+  package var path: String
+  /// `document`, `folder` or `symlink`.
+  package var kind: String
+  /// Number of the current version; nil for folders and symbolic links.
+  package var version: Int64?
+  package var owner: AccountHandle
+  /// `saved` or `edited`.
+  package var state: String
+  /// Number of the version that the current one was not based on; nil where there is none.
+  package var conflict: Int64?
+  /// The share the item is in; nil where it is in none.
+  package var share: Share?
+  /// Those who take part, with when they were last seen editing; empty where nothing is shared.
+  package var people: [Collaborator]
+  /// The latest changes, newest first.
+  package var changes: [LatestChange]
+  /// What who asks can do with it: ``ShareOperation``'s words.
+  package var can: [String]
+
+  package init(
+    id: String, path: String, kind: String, version: Int64?, owner: AccountHandle, state: String, conflict: Int64?,
+    share: Share?, people: [Collaborator], changes: [LatestChange], can: [String]
+  ) {
+    self.id = id
+    self.path = path
+    self.kind = kind
+    self.version = version
+    self.owner = owner
+    self.state = state
+    self.conflict = conflict
+    self.share = share
+    self.people = people
+    self.changes = changes
+    self.can = can
+  }
+
+  private enum Keys: String, CodingKey {
+    case id, path, kind, version, owner, state, conflict, share, people, changes, can
+  }
+
+  /// Encodes what is absent as null.
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: Keys.self)
+    try container.encode(id, forKey: .id)
+    try container.encode(path, forKey: .path)
+    try container.encode(kind, forKey: .kind)
+    try container.encode(version, forKey: .version)
+    try container.encode(owner, forKey: .owner)
+    try container.encode(state, forKey: .state)
+    try container.encode(conflict, forKey: .conflict)
+    try container.encode(share, forKey: .share)
+    try container.encode(people, forKey: .people)
+    try container.encode(changes, forKey: .changes)
+    try container.encode(can, forKey: .can)
+  }
+}
+
+/// Someone in a share, as the collaboration view shows them.
+package struct Collaborator: Hashable, Sendable, Codable {
+  package let handle: AccountHandle
+  package let name: String
+  package let role: Role
+  package let permission: SharePermission
+  package let acceptance: Acceptance
+  /// Since when `acceptance` is what it is.
+  package let since: Timestamp
+  /// When they changed something last; nil where they did not yet.
+  package let lastEdited: Timestamp?
+
+  package init(_ participant: Participant, lastEdited: Timestamp?) {
+    handle = participant.handle
+    name = participant.name
+    role = participant.role
+    permission = participant.permission
+    acceptance = participant.acceptance
+    since = participant.since
+    self.lastEdited = lastEdited
+  }
+
+  private enum Keys: String, CodingKey {
+    case handle, name, role, permission, acceptance, since, lastEdited
+  }
+
+  /// Encodes what is absent as null.
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: Keys.self)
+    try container.encode(handle, forKey: .handle)
+    try container.encode(name, forKey: .name)
+    try container.encode(role, forKey: .role)
+    try container.encode(permission, forKey: .permission)
+    try container.encode(acceptance, forKey: .acceptance)
+    try container.encode(since, forKey: .since)
+    try container.encode(lastEdited, forKey: .lastEdited)
+  }
+}
+
+/// One of the latest changes of an item or of what is in it.
+package struct LatestChange: Hashable, Sendable, Codable {
+  package let time: Timestamp
+  package let actor: AccountHandle
+  /// An event's type, such as `sheaf.change.edit`.
+  package let type: String
+  /// Name of the item that it was.
+  package let name: String
+
+  package init(time: Timestamp, actor: AccountHandle, type: String, name: String) {
+    self.time = time
+    self.actor = actor
+    self.type = type
+    self.name = name
+  }
+}
+
+/// An item in a folder, as `sheaf send-copy` lists it.
+package struct FolderItem: Hashable, Sendable, Codable {
+  /// The name's bytes, percent-encoded.
+  package let name: String
+  /// `document`, `folder`, `symlink`, or `other` for what no copy is made of.
+  package let kind: String
+  /// Permission bits.
+  package let mode: UInt32
+  package let mtime: Timestamp
+  /// Target of a symbolic link, percent-encoded; nil for all else.
+  package let target: String?
+
+  package init(name: String, kind: String, mode: UInt32, mtime: Timestamp, target: String?) {
+    self.name = name
+    self.kind = kind
+    self.mode = mode
+    self.mtime = mtime
+    self.target = target
+  }
+}

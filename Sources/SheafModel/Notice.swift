@@ -1,0 +1,161 @@
+/// What a person is told of what others did: one line for an event, or for a burst of them.
+package struct Notice: Hashable, Sendable, Codable {
+  /// Id of the first event that it tells of.
+  package let id: String
+  package private(set) var type: EventType
+  package let actor: Account
+  /// The item as it was in the end.
+  package private(set) var item: EventDetails.Item
+  /// What was done, as a person says it: `Bob renamed Plan.md to Trip plan.md`.
+  package private(set) var text: String
+  /// How many events it tells of.
+  package private(set) var count: Int
+  /// When the last of them was.
+  package private(set) var time: Timestamp
+  /// Number of the last of them.
+  package private(set) var sequence: Int64
+  /// The name before, if that changed.
+  private var formerName: String?
+
+  private enum CodingKeys: CodingKey { case id, type, actor, item, text, count, time, sequence }
+
+  /// Seconds without a further deed after which the next one is another burst.
+  private static let burst: Int64 = 600
+
+  package init(_ event: Event, for account: AccountHandle? = nil) {
+    id = event.id
+    type = event.type
+    actor = event.data.actor
+    item = event.data.item
+    text = event.sentence(for: account)
+    count = 1
+    time = event.time
+    sequence = event.sequence
+    formerName = event.data.previousName
+  }
+
+  /// Takes in a later event on the same item by the same person, if both are one burst.
+  ///
+  /// - Returns: Whether it did.
+  package mutating func absorb(_ event: Event) -> Bool {
+    guard event.data.item.id == item.id, event.data.actor.handle == actor.handle,
+      (0...Self.burst).contains(event.time.seconds - time.seconds)
+    else { return false }
+    switch (type, event.type) {
+    case (.created, .edit):
+      text = "\(actor.name) created \(event.data.item.name)"
+    case (.created, .renamed):
+      text = "\(actor.name) created \(event.data.item.name)"
+    case (.edit, .edit) where event.data.previousName == nil:
+      text = "\(actor.name) edited \(event.data.item.name) \(count + 1) times"
+    case (.renamed, .renamed):
+      text = "\(actor.name) renamed \(formerName ?? "something") to \(event.data.item.name)"
+    default: return false
+    }
+    item = event.data.item
+    count += 1
+    time = event.time
+    sequence = event.sequence
+    return true
+  }
+
+  /// What an account is told of events, latest first: bursts as one, a mention instead of the comment that bears it, and
+  /// nothing of its own deeds.
+  package static func notices(of events: [Event], for account: AccountHandle) -> [Notice] {
+    var notices: [Notice] = []
+    var latest: [String: Int] = [:]
+    let mentions = events.filter { $0.type == .mention && $0.data.mentioned?.handle == account }
+    for event in events where event.data.actor.handle != account {
+      if event.type == .comment,
+        mentions.contains(where: { $0.subject == event.subject && $0.data.comment == event.data.comment })
+      {
+        continue
+      }
+      if let index = latest[event.subject], notices[index].absorb(event) { continue }
+      latest[event.subject] = notices.count
+      notices.append(Notice(event, for: account))
+    }
+    return notices.sorted { $0.sequence > $1.sequence }
+  }
+}
+
+/// The account's notices, and up to where they reach.
+package struct NoticeList: Sendable, Codable {
+  /// Latest first.
+  package var notices: [Notice]
+  /// Sequence number up to which they tell of the log: what to clear.
+  package var through: Int64
+
+  package init(notices: [Notice], through: Int64) {
+    self.notices = notices
+    self.through = through
+  }
+}
+
+extension Event {
+  /// What was done, as a person says it.
+  ///
+  /// - Parameter account: Whom it is said to.
+  package func sentence(for account: AccountHandle? = nil) -> String {
+    let who = data.actor.name
+    let name = data.item.name
+    switch type {
+    case .created:
+      let isBack = data.version.map { $0.number > 1 } ?? (data.contentCount != nil)
+      return "\(who) \(isBack ? "brought back" : "created") \(name)" + withContents
+    case .edit:
+      if data.version?.cause == "restore" { return "\(who) restored an earlier version of \(name)" }
+      return data.previousName.map { "\(who) replaced \(name) with \($0)" } ?? "\(who) edited \(name)"
+    case .deleted: return "\(who) deleted \(name)" + withContents
+    case .renamed: return "\(who) renamed \(data.previousName ?? "something") to \(name)"
+    case .moved:
+      let place = Self.folder(of: data.item.path).map { "to \($0)" } ?? "to the top folder"
+      guard let former = data.previousName, former != name else { return "\(who) moved \(name) \(place)" }
+      return "\(who) moved \(former) \(place) as \(name)"
+    case .comment: return "\(who) commented on \(name): \(data.comment ?? "")"
+    case .mention: return "\(who) mentioned you in a comment on \(name): \(data.comment ?? "")"
+    case .memberAdded: return isAboutActor ? "\(who) joined \(name)" : "\(who) added \(whom(account)) to \(name)"
+    case .memberRemoved: return isAboutActor ? "\(who) left \(name)" : "\(who) removed \(whom(account)) from \(name)"
+    case .shareCreated: return "\(who) shared \(name)"
+    case .shareUpdated:
+      guard let participant = data.participant else { return "\(who) changed how \(name) is shared" }
+      guard participant.acceptance == "pending" else {
+        return "\(who) changed what \(whom(account)) may do with \(name)"
+      }
+      guard participant.handle == account?.description else { return "\(who) invited \(participant.name) to \(name)" }
+      return "\(who) invites you to \(name)" + (data.share.map { ": \($0.url)" } ?? "")
+    case .shareStopped: return "\(who) stopped sharing \(name)"
+    }
+  }
+
+  private var isAboutActor: Bool { data.participant.map { $0.handle == data.actor.handle.description } ?? true }
+
+  /// The participant, to `account`.
+  private func whom(_ account: AccountHandle?) -> String {
+    guard let participant = data.participant else { return "someone" }
+    return participant.handle == account?.description ? "you" : participant.name
+  }
+
+  private var withContents: String {
+    guard let count = data.contentCount, count > 0 else { return "" }
+    return " with \(count == 1 ? "the item" : "\(count) items") in it"
+  }
+
+  /// The name of the folder that a path lies in; nil at the top.
+  private static func folder(of path: String) -> String? {
+    path.split(separator: "/").dropLast().last.map(String.init)
+  }
+}
+
+extension Timestamp {
+  /// How long before `now` it was, as a person says it: `just now`, `2 minutes ago`, `3 weeks ago`.
+  package func ago(at now: Timestamp) -> String {
+    let seconds = max(0, now.seconds - self.seconds)
+    let units: [(name: String, seconds: Int64)] = [
+      ("year", 31_536_000), ("month", 2_592_000), ("week", 604_800), ("day", 86_400), ("hour", 3600), ("minute", 60),
+    ]
+    guard let unit = units.first(where: { seconds >= $0.seconds }) else { return "just now" }
+    let count = seconds / unit.seconds
+    return "\(count) \(unit.name)\(count == 1 ? "" : "s") ago"
+  }
+}

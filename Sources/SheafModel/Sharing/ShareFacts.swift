@@ -1,0 +1,162 @@
+/// Someone in a share.
+package struct Participant: Hashable, Sendable, Codable {
+  package let handle: AccountHandle
+  /// Display name.
+  package let name: String
+  package let role: Role
+  package let permission: SharePermission
+  package let acceptance: Acceptance
+  /// Since when `acceptance` is what it is.
+  package let since: Timestamp
+
+  package init(
+    handle: AccountHandle, name: String, role: Role, permission: SharePermission, acceptance: Acceptance,
+    since: Timestamp
+  ) {
+    self.handle = handle
+    self.name = name
+    self.role = role
+    self.permission = permission
+    self.acceptance = acceptance
+    self.since = since
+  }
+
+  /// The line of `user.sheaf.share.participants`.
+  package var line: String { "\(handle)\t\(role.rawValue)\t\(permission.rawValue)\t\(acceptance.rawValue)" }
+}
+
+/// A share, as one of its participants sees it.
+package struct Share: Hashable, Sendable, Codable {
+  /// UUID in lower case.
+  package let id: String
+  package let url: String
+  package let title: String
+  package let owner: AccountHandle
+  /// Where the shared item is for who asks: `Documents/…` or `Shared/…`.
+  package let path: String
+  package let `public`: PublicPermission
+  /// What people are invited to do where nothing else is said.
+  package let permission: SharePermission
+  package let allowInvites: Bool
+  package let allowRequests: Bool
+  /// ``ShareSummary``.
+  package let summary: String
+  /// The owner first.
+  package let participants: [Participant]
+
+  package init(
+    id: String, url: String, title: String, owner: AccountHandle, path: String, public: PublicPermission,
+    permission: SharePermission, allowInvites: Bool, allowRequests: Bool, summary: String, participants: [Participant]
+  ) {
+    self.id = id
+    self.url = url
+    self.title = title
+    self.owner = owner
+    self.path = path
+    self.public = `public`
+    self.permission = permission
+    self.allowInvites = allowInvites
+    self.allowRequests = allowRequests
+    self.summary = summary
+    self.participants = participants
+  }
+}
+
+/// What a share URL offers to who asks, before they join.
+package struct ShareOffer: Hashable, Sendable, Codable {
+  package let title: String
+  package let owner: AccountHandle
+  package let ownerName: String
+  /// `document` or `folder`.
+  package let kind: String
+  /// What who asks may do once they have joined.
+  package let permission: SharePermission
+  /// Where they stand now; nil for someone who was not invited and can join all the same.
+  package let acceptance: Acceptance?
+  /// Where it is for them already; nil before they joined.
+  package let path: String?
+  /// Whether joining asks the owner first, since who asks has no right to.
+  package let asksFirst: Bool
+
+  package init(
+    title: String, owner: AccountHandle, ownerName: String, kind: String, permission: SharePermission,
+    acceptance: Acceptance?, path: String?, asksFirst: Bool
+  ) {
+    self.title = title
+    self.owner = owner
+    self.ownerName = ownerName
+    self.kind = kind
+    self.permission = permission
+    self.acceptance = acceptance
+    self.path = path
+    self.asksFirst = asksFirst
+  }
+
+  private enum CodingKeys: CodingKey {
+    case title, owner, ownerName, kind, permission, acceptance, path, asksFirst
+  }
+
+  /// Encodes what is absent as null.
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(title, forKey: .title)
+    try container.encode(owner, forKey: .owner)
+    try container.encode(ownerName, forKey: .ownerName)
+    try container.encode(kind, forKey: .kind)
+    try container.encode(permission, forKey: .permission)
+    try container.encode(acceptance, forKey: .acceptance)
+    try container.encode(path, forKey: .path)
+    try container.encode(asksFirst, forKey: .asksFirst)
+  }
+}
+
+/// What came of accepting a share URL.
+package struct AcceptResult: Hashable, Sendable, Codable {
+  /// `Shared/OWNER/NAME`; nil where access was only asked for.
+  package let path: String?
+  package let title: String?
+  package let owner: AccountHandle?
+  package let permission: SharePermission?
+  /// Whether a request was filed that the owner has to answer.
+  package let requested: Bool
+
+  package init(
+    path: String?, title: String?, owner: AccountHandle?, permission: SharePermission?, requested: Bool
+  ) {
+    self.path = path
+    self.title = title
+    self.owner = owner
+    self.permission = permission
+    self.requested = requested
+  }
+}
+
+/// A link for one person without a known handle.
+package struct OneTimeLink: Hashable, Sendable, Codable {
+  package let url: String
+  package let permission: SharePermission
+  /// When it dies unclaimed.
+  package let expires: Timestamp
+
+  package init(url: String, permission: SharePermission, expires: Timestamp) {
+    self.url = url
+    self.permission = permission
+    self.expires = expires
+  }
+}
+
+/// Someone who asks for access.
+package struct AccessRequest: Hashable, Sendable, Codable {
+  package let handle: AccountHandle
+  package let name: String
+  package let time: Timestamp
+  /// Whether they were blocked, so that they cannot ask again.
+  package let blocked: Bool
+
+  package init(handle: AccountHandle, name: String, time: Timestamp, blocked: Bool) {
+    self.handle = handle
+    self.name = name
+    self.time = time
+    self.blocked = blocked
+  }
+}

@@ -1,0 +1,58 @@
+/// What clients send to the API's resources of shares; what is nil stays as it is.
+
+/// Shares an item, or changes the share that is there.
+package struct ShareChange: Hashable, Sendable, Codable {
+  /// People to invite.
+  package var with: [AccountHandle] = []
+  /// What those people may do; without any, what people are invited to do from now on.
+  package var permission: SharePermission?
+  package var anyone: PublicPermission?
+  package var title: String?
+  package var allowInvites: Bool?
+  package var allowRequests: Bool?
+  /// Whether the token is replaced.
+  package var newLink: Bool = false
+
+  package init() {}
+}
+
+/// Adds a participant, or changes one.
+package struct ParticipantChange: Hashable, Sendable, Codable {
+  package var handle: AccountHandle
+  package var permission: SharePermission?
+  /// `administrator` or `privateUser`.
+  package var role: Role?
+
+  package init(handle: AccountHandle, permission: SharePermission? = nil, role: Role? = nil) {
+    self.handle = handle
+    self.permission = permission
+    self.role = role
+  }
+}
+
+/// Asks for a one-time link.
+package struct InviteRequest: Hashable, Sendable, Codable {
+  package let permission: SharePermission?
+
+  package init(permission: SharePermission?) { self.permission = permission }
+}
+
+/// Names a share by its URL.
+package struct LinkRequest: Hashable, Sendable, Codable {
+  package let url: String
+
+  package init(url: String) { self.url = url }
+}
+
+/// Answers someone who asks for access.
+package struct RequestAnswer: Hashable, Sendable, Codable {
+  package enum Answer: String, Sendable, Codable { case approve, deny, block }
+
+  package let handle: AccountHandle
+  package let answer: Answer
+
+  package init(handle: AccountHandle, answer: Answer) {
+    self.handle = handle
+    self.answer = answer
+  }
+}

@@ -1,0 +1,58 @@
+/// What a participant is in a share.
+package enum Role: String, Sendable, Codable, CaseIterable {
+  /// Whose item it is.
+  case owner
+  /// Adds and removes people, and changes their permissions.
+  case administrator
+  /// Was invited.
+  case privateUser
+  /// Joined through the public permission.
+  case publicUser
+}
+
+/// What a participant may do with what is shared.
+package enum SharePermission: String, Sendable, Codable, CaseIterable {
+  case readOnly, readWrite
+}
+
+/// Where a participant stands between invitation and departure.
+package enum Acceptance: String, Sendable, Codable, CaseIterable {
+  case pending, accepted, removed
+}
+
+/// What anyone who has the share URL may do.
+package enum PublicPermission: String, Sendable, Codable, CaseIterable {
+  case none, readOnly, readWrite
+
+  /// What one who joins through it may do; nil where nobody can.
+  package var permission: SharePermission? {
+    switch self {
+    case .none: nil
+    case .readOnly: .readOnly
+    case .readWrite: .readWrite
+    }
+  }
+}
+
+/// Who may do what with a share, in one phrase that a person understands.
+package enum ShareSummary {
+  /// - Parameters:
+  ///   - anyone: The public permission.
+  ///   - invited: The permissions of those who were invited and are pending or accepted, the owner not among them.
+  ///   - otherwise: What people will be invited to do, where nobody is yet.
+  package static func text(
+    anyone: PublicPermission, invited: [SharePermission], otherwise: SharePermission
+  ) -> String {
+    let editors = (invited.isEmpty ? [otherwise] : invited).filter { $0 == .readWrite }
+    let isMixed = !editors.isEmpty && editors.count < invited.count
+    switch anyone {
+    case .readWrite: return "Everyone with the link can edit"
+    case .readOnly where invited.isEmpty || editors.isEmpty: return "Everyone with the link can view"
+    case .readOnly:
+      return "Everyone with the link can view; \(isMixed ? "some invited people" : "invited people") can edit"
+    case .none where editors.isEmpty: return "Only invited people can view"
+    case .none where isMixed: return "Only invited people can view; some of them can edit"
+    case .none: return "Only invited people can edit"
+    }
+  }
+}

@@ -1,0 +1,48 @@
+/// Where an account has the events posted to that it sees.
+package struct Webhook: Hashable, Sendable, Codable {
+  /// UUID in lower case.
+  package let id: String
+  package let account: AccountHandle
+  package let url: String
+  /// Patterns of event types; empty for all.
+  package let types: [String]
+  package let created: Timestamp
+  /// `whsec_` and base64; told to whom it is made for, and to the sidecar, and else null.
+  package var secret: String?
+
+  package init(
+    id: String, account: AccountHandle, url: String, types: [String], created: Timestamp, secret: String?
+  ) {
+    self.id = id
+    self.account = account
+    self.url = url
+    self.types = types
+    self.created = created
+    self.secret = secret
+  }
+
+  private enum CodingKeys: CodingKey { case id, account, url, types, created, secret }
+
+  /// Encodes what is absent as null.
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(id, forKey: .id)
+    try container.encode(account, forKey: .account)
+    try container.encode(url, forKey: .url)
+    try container.encode(types, forKey: .types)
+    try container.encode(created, forKey: .created)
+    try container.encode(secret, forKey: .secret)
+  }
+}
+
+/// Asks for a webhook.
+package struct WebhookRequest: Hashable, Sendable, Codable {
+  package let url: String
+  /// Nil for all.
+  package let types: [String]?
+
+  package init(url: String, types: [String]? = nil) {
+    self.url = url
+    self.types = types
+  }
+}

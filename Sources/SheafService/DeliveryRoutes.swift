@@ -1,0 +1,104 @@
+import Glibc
+import Hummingbird
+import SheafLibrary
+import SheafModel
+import Synchronization
+
+extension LibraryAPI {
+  /// `PUT /v1/library/sidecar`: a sidecar tells how delivery goes. `GET /v1/metrics`: for Prometheus.
+  func addDeliveryRoutes(to routes: Routes) {
+    routes.put("library/sidecar") { request, _ in
+      sidecars.take(try await request.decoded(as: SidecarReport.self))
+      return Response(status: .noContent)
+    }
+    routes.get("metrics") { _, _ in
+      let (status, last) = try await call { (try $0.status(), $0.lastEvent) }
+      let text = Metrics.text(status, lastEvent: last, sinks: sinks(at: last), streams: signals.count)
+      return Response(
+        status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
+        body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+    }
+  }
+
+  /// How delivery goes, with how far each sink is behind the log's newest event.
+  func sinks(at last: Int64) -> [SinkStatus] {
+    sidecars.sinks.map { sink in
+      var sink = sink
+      sink.undelivered = max(0, last - sink.position)
+      return sink
+    }
+  }
+}
+
+/// What sidecars told of themselves last.
+final class SidecarBoard: Sendable {
+  /// Sidecars that are remembered.
+  private static let limit = 16
+
+  private let reports = Mutex<[SidecarReport]>([])
+
+  /// Sinks of all sidecars that are still running.
+  var sinks: [SinkStatus] {
+    reports.withLock { reports in
+      reports.removeAll { kill($0.pid, 0) != 0 }
+      return reports.flatMap(\.sinks)
+    }
+  }
+
+  func take(_ report: SidecarReport) {
+    reports.withLock { reports in
+      reports.removeAll { $0.pid == report.pid }
+      reports.append(report)
+      if reports.count > Self.limit { reports.removeFirst() }
+    }
+  }
+}
+
+/// Numbers in the text format of Prometheus, version 0.0.4.
+enum Metrics {
+  private struct Family {
+    let name: String
+    let type: String
+    let help: String
+    var samples: [(labels: String, value: Int64)]
+
+    var text: String {
+      var lines = "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n"
+      for sample in samples { lines += "\(name)\(sample.labels) \(sample.value)\n" }
+      return lines
+    }
+  }
+
+  static func text(_ status: LibraryStatus, lastEvent: Int64, sinks: [SinkStatus], streams: Int) -> String {
+    func library(_ name: String, _ type: String, _ help: String, _ value: Int64) -> Family {
+      Family(name: "sheaf_" + name, type: type, help: help, samples: [("", value)])
+    }
+    func sink(_ name: String, _ type: String, _ help: String, _ value: (SinkStatus) -> Int64) -> Family {
+      Family(
+        name: "sheaf_sink_" + name, type: type, help: help,
+        samples: sinks.map { ("{sink=\"\(escaped($0.name))\",kind=\"\(escaped($0.kind))\"}", value($0)) })
+    }
+    let families = [
+      library("documents", "gauge", "Documents in the library.", Int64(status.documents)),
+      library("versions", "gauge", "Versions in the library.", Int64(status.versions)),
+      library("file_bytes", "gauge", "Bytes that the library's files take on the disk.", status.fileBytes),
+      library("available_bytes", "gauge", "Bytes that can still be written.", status.availableBytes),
+      library("events_total", "counter", "Events since the library was made.", lastEvent),
+      library("event_streams", "gauge", "Streams of events that are being read.", Int64(streams)),
+      sink("position", "gauge", "Number of the last event that the sink is done with.") { $0.position },
+      sink("lag", "gauge", "Events in the log after the sink's position.") { $0.undelivered ?? 0 },
+      sink("deliveries_total", "counter", "Events that arrived.") { $0.delivered },
+      sink("failures_total", "counter", "Attempts that failed.") { $0.failed },
+      sink("dead_letters", "gauge", "Events that were given up and can be sent again.") { $0.deadLetters },
+      sink("disabled", "gauge", "1 where no attempts are made until a person resumes the sink.") {
+        $0.disabled == nil ? 0 : 1
+      },
+    ]
+    return families.map(\.text).joined()
+  }
+
+  /// A label's value between quotation marks.
+  private static func escaped(_ value: String) -> String {
+    value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
+  }
+}

@@ -1,0 +1,100 @@
+import HTTPTypes
+import Hummingbird
+import SheafLibrary
+import SheafModel
+
+extension LibraryAPI {
+  /// Events of a page where the request does not say how many.
+  private static let defaultLimit = 100
+
+  /// `GET /v1/events`: a page of what the acting account sees. `GET /v1/events/stream`: the same as it comes.
+  /// `GET /v1/library/events` and `/v1/library/events/stream`: the log as the library itself sees it.
+  ///
+  /// Parameters: `after`, a sequence number (without it the oldest event that is kept comes first); for pages `limit`;
+  /// for an account's events `path`, an item, with what is below it.
+  func addEventRoutes(to routes: Routes) {
+    for (resource, isWhole) in [("events", false), ("library/events", true)] {
+      routes.get("\(resource)") { request, _ in
+        let reader = try await eventReader(request, isWhole: isWhole)
+        return try Response.json(try await call { try reader.page(of: $0) })
+      }
+      routes.get("\(resource)/stream") { request, _ in
+        let reader = try await eventReader(request, isWhole: isWhole)
+        return try await eventStream(reader)
+      }
+    }
+    routes.get("events/latest") { request, _ in
+      let reader = try await eventReader(request, isWhole: false)
+      return try Response.json(
+        try await call {
+          try $0.latestEvents(limit: reader.limit, for: reader.account, in: try reader.scope(in: $0))
+        })
+    }
+  }
+
+  /// `GET` and `DELETE /v1/notices` of the acting account, and `POST /v1/items/comments`.
+  func addNoticeRoutes(to routes: Routes) {
+    routes.get("notices") { request, _ in
+      let account = try await account(request.address().account)
+      return try Response.json(try await call { try $0.notices(for: account) })
+    }
+    routes.delete("notices") { request, _ in
+      let account = try await account(request.address().account)
+      guard let through = try request.number("through") else {
+        throw SheafError(.invalid, subject: "through", reason: "is missing", advice: "give that of GET /v1/notices")
+      }
+      try await call { try $0.clearNotices(for: account, through: through) }
+      return Response(status: .noContent)
+    }
+    routes.post("items/comments") { request, _ in
+      let path = try await item(request)
+      let text = try await request.decoded(as: CommentRequest.self).text
+      return try Response.json(try await call { try $0.comment(path, text: text) }, status: .created)
+    }
+  }
+
+  private func eventReader(_ request: Request, isWhole: Bool) async throws -> EventReader {
+    let address = try request.address()
+    // What was read last counts: a browser's EventSource says so by itself when it connects again.
+    let last = try HTTPField.Name("Last-Event-ID").flatMap { request.headers[$0] }.map {
+      try EventReader.position($0, named: "Last-Event-ID")
+    }
+    let position = try last ?? request.number("after")
+    let limit = try request.number("limit").map { Int(min($0, Int64(Library.eventPage))) }
+    if let limit, limit == 0 { throw SheafError(.invalid, subject: "limit", reason: "is 0") }
+    let account = isWhole ? nil : try await account(address.account)
+    let path = try account.flatMap { account in try address.path.map { try ItemPath(account: account, bytes: $0) } }
+    return EventReader(account: account, path: path, position: position, limit: limit ?? Self.defaultLimit)
+  }
+}
+
+/// Who reads which part of the log from where on.
+struct EventReader: Sendable {
+  /// Nil for the library itself.
+  let account: AccountHandle?
+  let path: ItemPath?
+  /// Sequence number after which to go on; nil for the oldest event that is kept.
+  let position: Int64?
+  let limit: Int
+
+  func scope(in library: Library) throws -> EventScope { try path.map { try library.eventScope($0) } ?? .all }
+
+  func page(of library: Library) throws -> EventPage {
+    try library.events(after: position, limit: limit, for: account, in: try scope(in: library))
+  }
+
+  /// A sequence number from its text.
+  static func position(_ text: String, named name: String) throws -> Int64 {
+    guard let number = Int64(text), number >= 0 else {
+      throw SheafError(.invalid, subject: "\(name) \(text.printable)", reason: "is no sequence number")
+    }
+    return number
+  }
+}
+
+extension Request {
+  /// A query parameter that is a number, at least 0; nil where it is absent.
+  func number(_ name: String) throws -> Int64? {
+    try parameter(name).map { try EventReader.position($0, named: name) }
+  }
+}

@@ -1,0 +1,99 @@
+import Hummingbird
+import SheafModel
+
+extension LibraryAPI {
+  /// The share of an item and who takes part; every route takes `as=` and `path=` (``ItemAddress``).
+  func addShareRoutes(to routes: Routes) {
+    routes.get("share") { request, _ in
+      let path = try await item(request)
+      return try Response.json(try await call { try $0.share(of: path) })
+    }
+    routes.post("share") { request, _ in
+      let path = try await item(request)
+      let change = try await request.decoded(as: ShareChange.self)
+      return try Response.json(try await call { try $0.share(path, change) })
+    }
+    routes.delete("share") { request, _ in
+      let path = try await item(request)
+      try await call { try $0.unshare(path) }
+      return Response(status: .noContent)
+    }
+    routes.post("leave") { request, _ in
+      let path = try await item(request)
+      try await call { try $0.leave(path) }
+      return Response(status: .noContent)
+    }
+    routes.post("resolve") { request, _ in
+      let path = try await item(request)
+      try await call { try $0.resolveConflict(path) }
+      return Response(status: .noContent)
+    }
+    routes.get("children") { request, _ in
+      let path = try await item(request)
+      return try Response.json(try await call { try $0.children(path) })
+    }
+    addParticipantRoutes(to: routes.group("participants"))
+    addInvitationRoutes(to: routes)
+  }
+
+  /// `GET`, `POST`, `PATCH` and `DELETE` of participants; the last with `handle=`.
+  private func addParticipantRoutes(to routes: Routes) {
+    routes.get { request, _ in
+      let path = try await item(request)
+      return try Response.json(try await call { try $0.participants(path) })
+    }
+    routes.post { request, _ in
+      let path = try await item(request)
+      let change = try await request.decoded(as: ParticipantChange.self)
+      return try Response.json(try await call { try $0.addParticipant(path, change) })
+    }
+    routes.patch { request, _ in
+      let path = try await item(request)
+      let change = try await request.decoded(as: ParticipantChange.self)
+      return try Response.json(try await call { try $0.setParticipant(path, change) })
+    }
+    routes.delete { request, _ in
+      let path = try await item(request)
+      let handle = try AccountHandle(try request.parameter("handle") ?? "")
+      try await call { try $0.removeParticipant(path, handle) }
+      return Response(status: .noContent)
+    }
+  }
+
+  private func addInvitationRoutes(to routes: Routes) {
+    routes.post("one-time-links") { request, _ in
+      let path = try await item(request)
+      let permission = try await request.decoded(as: InviteRequest.self).permission
+      return try Response.json(try await call { try $0.inviteOnce(path, permission: permission) }, status: .created)
+    }
+    routes.delete("one-time-links") { request, _ in
+      let path = try await item(request)
+      try await call { try $0.revokeOneTimeLinks(path) }
+      return Response(status: .noContent)
+    }
+    routes.get("requests") { request, _ in
+      let path = try await item(request)
+      return try Response.json(try await call { try $0.accessRequests(path) })
+    }
+    routes.post("requests") { request, _ in
+      let path = try await item(request)
+      let answer = try await request.decoded(as: RequestAnswer.self)
+      try await call { try $0.answer(path, answer) }
+      return Response(status: .noContent)
+    }
+  }
+
+  /// What a share URL offers, and joining by it. The URL is in the body, so that no log of requests has it.
+  func addLinkRoutes(to routes: Routes) {
+    routes.post("inspect") { request, _ in
+      let account = try await account(try request.address().account)
+      let url = try await request.decoded(as: LinkRequest.self).url
+      return try Response.json(try await call { try $0.inspect(url, as: account) })
+    }
+    routes.post("accept") { request, _ in
+      let account = try await account(try request.address().account)
+      let url = try await request.decoded(as: LinkRequest.self).url
+      return try Response.json(try await call { try $0.accept(url, as: account) })
+    }
+  }
+}

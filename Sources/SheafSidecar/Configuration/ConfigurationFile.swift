@@ -1,0 +1,173 @@
+import Foundation
+package import SheafModel
+import TOMLKit
+
+/// The configuration as a TOML file; `examples/sidecar.toml` explains it.
+package enum ConfigurationFile {
+  /// - Throws: ``SheafError`` that names file, sink and key.
+  package static func read(_ path: String) throws(SheafError) -> SidecarConfiguration {
+    let text: String
+    do {
+      text = try String(contentsOfFile: path, encoding: .utf8)
+    } catch {
+      throw SheafError(.notFound, subject: path.printable, reason: "cannot be read as UTF-8")
+    }
+    return try parse(text, named: path, folder: URL(fileURLWithPath: path).deletingLastPathComponent())
+  }
+
+  /// - Parameter folder: To which the paths in the file are relative.
+  static func parse(_ text: String, named name: String, folder: URL) throws(SheafError) -> SidecarConfiguration {
+    let table: [String: Value]
+    do {
+      // As JSON it is a value like others: the parser's own tables hang on each other by unguarded pointers.
+      let json = try TOMLTable(string: text).convert(to: .json)
+      table = try JSONDecoder().decode([String: Value].self, from: Data(json.utf8))
+    } catch let error as TOMLParseError {
+      throw SheafError(
+        .invalid, subject: "\(name.printable) line \(error.source.begin.line)",
+        reason: "is no TOML: \(error.description)"
+      )
+    } catch {
+      throw SheafError(.invalid, subject: name.printable, reason: "is no TOML")
+    }
+    let file = Section(table: table, name: name.printable, folder: folder)
+    var configuration = SidecarConfiguration()
+    configuration.library = try file.path("library")
+    configuration.state = try file.path("state")
+    configuration.servesAccounts = try file.flag("account-webhooks") ?? false
+    for sink in try file.sections("sink") { configuration.sinks.append(try self.sink(sink)) }
+    try file.refuseOthers(["library", "state", "account-webhooks", "sink"])
+    return configuration
+  }
+
+  private static func sink(_ section: Section) throws(SheafError) -> SinkConfiguration {
+    let kinds = ["webhook", "stdout", "desktop", "exec"].filter(section.has)
+    guard kinds.count == 1 else {
+      throw SheafError(
+        .invalid, subject: section.name, reason: kinds.isEmpty ? "says not where to" : "has several targets",
+        advice: "give exactly one of webhook, stdout, desktop, exec")
+    }
+    let target: SinkConfiguration.Target
+    switch kinds[0] {
+    case "webhook": target = .webhook(url: try section.text("webhook") ?? "", secrets: try secrets(section))
+    case "exec": target = .exec(command: try section.text("exec") ?? "")
+    default:
+      guard try section.flag(kinds[0]) == true else {
+        throw SheafError(.invalid, subject: section.name, reason: "has \(kinds[0]) = false; leave the sink out")
+      }
+      target = kinds[0] == "stdout" ? .output : .desktop
+    }
+    var sink = SinkConfiguration(name: try section.text("name") ?? target.kind, target: target)
+    sink.filter = EventFilter(types: try section.texts("types") ?? [], documents: try section.texts("documents") ?? [])
+    sink.account = try section.text("account").map { text throws(SheafError) in try AccountHandle(text) }
+    sink.batch = try section.number("batch").map { Int($0) } ?? sink.batch
+    sink.timeout = try section.number("timeout") ?? sink.timeout
+    sink.schedule.base = try section.number("retry-base") ?? sink.schedule.base
+    sink.schedule.cap = try section.number("retry-cap") ?? max(sink.schedule.cap, sink.schedule.base)
+    sink.schedule.patience = try section.number("retry-for") ?? sink.schedule.patience
+    if let from = try section.text("from") {
+      guard ["now", "oldest"].contains(from) else {
+        throw SheafError(.invalid, subject: "\(section.name): from", reason: "is neither \"now\" nor \"oldest\"")
+      }
+      sink.beginsNow = from == "now"
+    }
+    try section.refuseOthers(
+      [
+        "name", kinds[0], "types", "documents", "account", "batch", "timeout", "retry-base", "retry-cap", "retry-for",
+        "from",
+      ] + (kinds[0] == "webhook" ? ["secrets", "secret-file"] : []))
+    return sink
+  }
+
+  private static func secrets(_ section: Section) throws(SheafError) -> [WebhookSecret] {
+    var texts = try section.texts("secrets") ?? []
+    if let path = try section.path("secret-file") {
+      guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+        throw SheafError(.notFound, subject: path.printable, reason: "cannot be read", advice: "one secret a line")
+      }
+      texts += text.split(whereSeparator: \.isWhitespace).map(String.init)
+    }
+    var secrets: [WebhookSecret] = []
+    for text in texts { secrets.append(try WebhookSecret(text)) }
+    return secrets
+  }
+}
+
+/// A value of the file.
+private enum Value: Decodable {
+  case flag(Bool), number(Double), text(String), list([Value]), table([String: Value])
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if let flag = try? container.decode(Bool.self) {
+      self = .flag(flag)
+    } else if let number = try? container.decode(Double.self) {
+      self = .number(number)
+    } else if let text = try? container.decode(String.self) {
+      self = .text(text)
+    } else if let list = try? container.decode([Value].self) {
+      self = .list(list)
+    } else {
+      self = .table(try container.decode([String: Value].self))
+    }
+  }
+
+  var flag: Bool? { if case .flag(let value) = self { value } else { nil } }
+  var number: Double? { if case .number(let value) = self { value } else { nil } }
+  var text: String? { if case .text(let value) = self { value } else { nil } }
+  var table: [String: Value]? { if case .table(let value) = self { value } else { nil } }
+
+  /// The list's elements, all of which are what `read` takes.
+  func list<Element>(_ read: (Value) -> Element?) -> [Element]? {
+    guard case .list(let values) = self else { return nil }
+    let elements = values.compactMap(read)
+    return elements.count == values.count ? elements : nil
+  }
+}
+
+/// A table of the file, with errors that name it.
+private struct Section {
+  let table: [String: Value]
+  let name: String
+  let folder: URL
+
+  func has(_ key: String) -> Bool { table[key] != nil }
+
+  func text(_ key: String) throws(SheafError) -> String? { try value(key, "a text") { $0.text } }
+  func flag(_ key: String) throws(SheafError) -> Bool? { try value(key, "true or false") { $0.flag } }
+  func number(_ key: String) throws(SheafError) -> Double? { try value(key, "a number") { $0.number } }
+  func texts(_ key: String) throws(SheafError) -> [String]? {
+    try value(key, "a list of texts") { $0.list { $0.text } }
+  }
+
+  /// A path, relative to the file's folder; `~/` is the home.
+  func path(_ key: String) throws(SheafError) -> String? {
+    guard let text = try text(key) else { return nil }
+    let home = ProcessInfo.processInfo.environment["HOME"] ?? ""
+    return text.hasPrefix("~/") ? home + text.dropFirst() : URL(fileURLWithPath: text, relativeTo: folder).path
+  }
+
+  func sections(_ key: String) throws(SheafError) -> [Section] {
+    let tables = try value(key, "a list of tables: [[\(key)]]") { $0.list { $0.table } }
+    return (tables ?? []).enumerated().map { index, table in
+      Section(
+        table: table, name: "\(name): \(key) \((table["name"]?.text ?? "\(index + 1)").printable)", folder: folder)
+    }
+  }
+
+  /// - Throws: `invalid` that names a key which means nothing here, most likely by a slip of the pen.
+  func refuseOthers(_ known: [String]) throws(SheafError) {
+    guard let other = table.keys.sorted().first(where: { !known.contains($0) }) else { return }
+    throw SheafError(
+      .invalid, subject: "\(name): \(other.printable)", reason: "means nothing here",
+      advice: "known are " + known.joined(separator: ", "))
+  }
+
+  private func value<Result>(_ key: String, _ form: String, _ read: (Value) -> Result?) throws(SheafError) -> Result? {
+    guard let value = table[key] else { return nil }
+    guard let result = read(value) else {
+      throw SheafError(.invalid, subject: "\(name): \(key)", reason: "is not \(form)")
+    }
+    return result
+  }
+}

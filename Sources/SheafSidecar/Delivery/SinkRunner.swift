@@ -1,0 +1,252 @@
+import Foundation
+import Logging
+import NIOCore
+import SheafClient
+import SheafModel
+
+/// Delivers a library's events to one sink: in order, each at least once, whatever ends in between.
+///
+/// Rules that never break:
+/// - The position moves past an event when the sink took it or gave it up, in one transaction with what came of it.
+/// - Nothing is queued: what is not delivered is read from the library's log again. So a sink that has failed for a day
+///   costs no more than one that has not, and no sink waits for another.
+/// - An attempt that has begun is waited for, also when the sidecar is told to stop.
+///
+/// ```
+///             library answers             event that the sink wants
+///   waiting ─────────────────► following ──────────────────────────► delivering
+///      ▲                        ▲     │ stream ends        arrived, │    │ failed
+///      └────────────────────────┼─────┘                    given up │    ▼
+///                               ├───────────────────────────────────┘  pausing (next_attempt) ──► waiting
+///                               │ resumed, poked
+///                            disabled
+/// ```
+struct SinkRunner: Sendable {
+  let name: String
+  let kind: String
+  let sink: any Sink
+  let filter: EventFilter
+  let schedule: RetrySchedule
+  /// Whether a sink without a position begins with the next event rather than with the oldest one that is kept.
+  let beginsNow: Bool
+  /// Whether what is given up can be sent again.
+  let keepsDeadLetters: Bool
+  let library: LibraryLink
+  let state: SidecarState
+  let board: StatusBoard
+  let clock: any SidecarClock
+  /// From 0 up to 1.
+  let random: @Sendable () -> Double
+  let log: Logger
+
+  /// The end of a go: what comes next begins anew, with the record as it is stored.
+  private struct Pause: Error {}
+  /// The sink's reader has gone.
+  private struct Ended: Error {}
+
+  /// Delivers until the task is cancelled or the sink's reader has gone.
+  ///
+  /// - Parameter poke: Has the sink look at its record again: a person changed it.
+  func run(poke: Poke) async {
+    while !Task.isCancelled {
+      // Cancelled by a poke, a go ends where it may and is followed by another one.
+      let pokes = poke.count
+      let ended = await withTaskGroup(of: Bool.self) { group in
+        group.addTask { await go() }
+        group.addTask {
+          await poke.wait(past: pokes)
+          return false
+        }
+        defer { group.cancelAll() }
+        return await group.next() ?? false
+      }
+      if ended { break }
+    }
+    await sink.close()
+  }
+
+  /// One go; true where there will be no other.
+  private func go() async -> Bool {
+    do {
+      try await session()
+    } catch is Ended {
+      return true
+    } catch is CancellationError {
+      return false
+    } catch is Pause {
+      return false
+    } catch {
+      log.error("delivery stopped: \(error)", metadata: ["sink": "\(name)"])
+      try? await clock.sleep(until: clock.now.adding(1))
+    }
+    return false
+  }
+
+  private func session() async throws {
+    let (client, libraryID) = try await library.connect()
+    let key = SinkKey(library: libraryID, name: name)
+    var record = try state.record(key)
+    show(record, key)
+    if record.disabled != nil {
+      await Poke().wait(past: 0)
+      return
+    }
+    if let next = record.nextAttempt {
+      try await clock.sleep(until: next)
+      record.nextAttempt = nil
+    }
+    try await retryDeadLetters(key)
+    do {
+      let reader = try await sink.reader(client)
+      if record.position == nil, beginsNow {
+        record.position = try await client.events(.library, after: nil, limit: 1).last
+        try state.save(record, of: key)
+      }
+      var stream = try await client.follow(reader, after: record.position)
+      try await follow(&stream, &record, key)
+    } catch let error as SheafError where error.kind == .gone {
+      log.error("events are lost, going on with the oldest that is kept: \(error)", metadata: ["sink": "\(name)"])
+      record.position = nil
+      try state.save(record, of: key)
+    } catch let error as SheafError where error.kind == .unavailable {
+      log.info("the library's process has gone", metadata: ["sink": "\(name)"])
+    }
+  }
+
+  private func follow(_ stream: inout EventStream, _ record: inout SidecarState.Record, _ key: SinkKey) async throws {
+    while let element = try await stream.next() {
+      switch element {
+      case .silence: continue
+      case .position(let number): record.position = number
+      case .event(let event, let json):
+        guard filter.includes(event) else {
+          record.position = event.sequence
+          continue
+        }
+        var deliveries = [Delivery(event: event, json: json)]
+        var passed = event.sequence
+        while deliveries.count < sink.batch, let more = try stream.nextReceived() {
+          switch more {
+          case .silence: continue
+          case .position(let number): passed = number
+          case .event(let event, let json):
+            if filter.includes(event) { deliveries.append(Delivery(event: event, json: json)) }
+            passed = event.sequence
+          }
+        }
+        try await deliver(deliveries, upTo: passed, &record, key)
+      }
+      try state.save(record, of: key)
+      show(record, key)
+      try Task.checkCancellation()
+    }
+  }
+
+  /// Seconds of waiting for which the stream is kept.
+  private static let shortWait = 2.0
+
+  /// Makes attempts until one succeeds or the event is given up, or until there is long to wait.
+  ///
+  /// - Throws: `Pause` and `Ended` where the position stays.
+  private func deliver(
+    _ deliveries: [Delivery], upTo position: Int64, _ record: inout SidecarState.Record, _ key: SinkKey
+  ) async throws {
+    while let failure = await attempt(deliveries) {
+      if try await hasGivenUp(deliveries, failure, upTo: position, &record, key) { return }
+      record.nextAttempt = nil
+    }
+    record.position = position
+    record.failures = 0
+    record.failingSince = nil
+    record.delivered += Int64(deliveries.count)
+  }
+
+  /// Stores that an attempt failed, and waits until the next one is due; true where there will be none.
+  private func hasGivenUp(
+    _ deliveries: [Delivery], _ failure: DeliveryFailure, upTo position: Int64, _ record: inout SidecarState.Record,
+    _ key: SinkKey
+  ) async throws -> Bool {
+    let now = clock.now
+    record.failures += 1
+    record.failed += 1
+    record.failingSince = record.failingSince ?? now
+    let metadata: Logger.Metadata = [
+      "sink": "\(name)", "event": "\(deliveries[0].event.id)", "failures": "\(record.failures)",
+    ]
+    switch failure.consequence {
+    case .end:
+      log.notice("\(failure.description)", metadata: metadata)
+      throw Ended()
+    case .disable:
+      log.error("disabled until `sheaf-sidecar resume`: \(failure.description)", metadata: metadata)
+      record.disabled = failure.description
+    case .retry(let asked):
+      let latest = deliveries.map(\.event.time).max() ?? now
+      if schedule.gives(up: latest, failingSince: record.failingSince ?? now, at: now) {
+        log.error("given up: \(failure.description)", metadata: metadata)
+        record.position = position
+        let dead = deliveries.map {
+          DeadLetter(
+            sink: name, sequence: $0.event.sequence, event: String(buffer: $0.json), reason: failure.description,
+            time: now)
+        }
+        try state.save(record, of: key, dead: keepsDeadLetters ? dead : [])
+        return true
+      }
+      let wait = schedule.wait(afterFailures: record.failures, asked: asked, random: random())
+      record.nextAttempt = now.adding(wait)
+      log.warning("to be tried again in \(Int(wait.rounded(.up))) s: \(failure.description)", metadata: metadata)
+    }
+    try state.save(record, of: key)
+    show(record, key, failure: failure.description)
+    guard let next = record.nextAttempt, next <= now.adding(Self.shortWait) else { throw Pause() }
+    try await clock.sleep(until: next)
+    return false
+  }
+
+  /// Makes one attempt, whether the task is cancelled meanwhile or not; nil where it succeeded.
+  private func attempt(_ deliveries: [Delivery]) async -> DeliveryFailure? {
+    await Task {
+      do {
+        try await sink.deliver(deliveries)
+        return nil
+      } catch let failure as DeliveryFailure {
+        return failure
+      } catch {
+        return DeliveryFailure("\(error)")
+      }
+    }.value
+  }
+
+  /// Makes one more attempt at each dead letter that a person wants sent again.
+  private func retryDeadLetters(_ key: SinkKey) async throws {
+    for letter in try state.deadLetters(of: key, toRetry: true) {
+      try Task.checkCancellation()
+      let json = ByteBuffer(string: letter.event)
+      let event = try JSONDecoder().decode(Event.self, from: Data(letter.event.utf8))
+      if let failure = await attempt([Delivery(event: event, json: json)]) {
+        log.warning("still dead: \(failure.description)", metadata: ["sink": "\(name)", "event": "\(event.id)"])
+        try state.keep(letter, reason: failure.description)
+      } else {
+        try state.remove(letter)
+      }
+    }
+  }
+
+  private func show(_ record: SidecarState.Record, _ key: SinkKey, failure: String? = nil) {
+    var status = SinkStatus(name: name, kind: kind)
+    status.position = record.position ?? 0
+    status.delivered = record.delivered
+    status.failed = record.failed
+    status.deadLetters = (try? Int64(state.deadLetterCount(of: key))) ?? 0
+    status.failure = record.failures > 0 ? failure : nil
+    status.nextAttempt = record.nextAttempt
+    status.disabled = record.disabled
+    board.update(status)
+  }
+}
+
+extension Timestamp {
+  /// The moment so many seconds later.
+  func adding(_ seconds: Double) -> Timestamp { Timestamp(nanoseconds: nanoseconds + Int64(seconds * 1e9)) }
+}

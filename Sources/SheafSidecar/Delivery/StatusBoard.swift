@@ -1,0 +1,38 @@
+import Glibc
+import SheafModel
+import Synchronization
+
+/// How delivery goes at each sink, for whoever asks the library.
+final class StatusBoard: Sendable {
+  private struct State {
+    var sinks: [String: SinkStatus] = [:]
+    var changes: AsyncStream<Void>.Continuation?
+  }
+
+  private let state = Mutex(State())
+
+  func update(_ status: SinkStatus) {
+    state.withLock { state in
+      guard state.sinks.updateValue(status, forKey: status.name) != status else { return }
+      state.changes?.yield()
+    }
+  }
+
+  func remove(_ name: String) {
+    state.withLock { state in
+      if state.sinks.removeValue(forKey: name) != nil { state.changes?.yield() }
+    }
+  }
+
+  var report: SidecarReport {
+    SidecarReport(pid: getpid(), sinks: state.withLock { $0.sinks.values.sorted { $0.name < $1.name } })
+  }
+
+  /// One element for any number of changes.
+  func changes() -> AsyncStream<Void> {
+    let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    state.withLock { $0.changes = continuation }
+    continuation.yield()
+    return stream
+  }
+}

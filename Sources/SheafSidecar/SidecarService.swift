@@ -1,0 +1,132 @@
+package import Logging
+package import SheafModel
+import ServiceLifecycle
+
+/// Delivers a library's events to all sinks until it is told to stop; the sinks know nothing of each other.
+package struct SidecarService: Service {
+  /// How often the library hears how delivery goes, at most.
+  private static let reportInterval = Duration.milliseconds(250)
+
+  private let library: LibraryLink
+  private let sinks: [SinkConfiguration]
+  /// Whether the webhooks that accounts registered are served, too.
+  private let servesAccounts: Bool
+  private let state: SidecarState
+  private let clock: any SidecarClock
+  private let random: @Sendable () -> Double
+  private let isGuarded: Bool
+  private let board: StatusBoard
+  private let poke: Poke
+  private let log: Logger
+
+  /// - Parameters:
+  ///   - isGuarded: Whether webhooks of accounts reach public addresses alone; tests have no others.
+  ///   - random: From 0 up to 1.
+  package init(
+    _ configuration: SidecarConfiguration, library: LibraryLocation, state: SidecarState,
+    clock: any SidecarClock = RealClock(), isGuarded: Bool = true,
+    random: @escaping @Sendable () -> Double = { .random(in: 0..<1) }, log: Logger
+  ) {
+    self.library = LibraryLink(library, log: log)
+    sinks = configuration.sinks
+    servesAccounts = configuration.servesAccounts
+    self.state = state
+    self.clock = clock
+    self.isGuarded = isGuarded
+    self.random = random
+    self.log = log
+    board = StatusBoard()
+    poke = Poke()
+  }
+
+  /// Has every sink look at its record again: a person resumed it, or wants dead letters sent again.
+  package func poked() { poke.poke() }
+
+  /// Delivers until the service is told to stop, or no sink has a reader left.
+  ///
+  /// Attempts that have begun are waited for; what they came to is stored.
+  package func run() async throws {
+    await cancelWhenGracefulShutdown {
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask {
+          for await _ in board.changes() {
+            await library.report(board.report)
+            try? await Task.sleep(for: Self.reportInterval)
+          }
+        }
+        await withTaskGroup(of: Void.self) { running in
+          for sink in sinks { running.addTask { await runner(sink).run(poke: poke) } }
+          if servesAccounts { running.addTask { await serveAccounts() } }
+        }
+        group.cancelAll()
+      }
+    }
+    await library.report(board.report)
+    await library.close()
+    log.notice("stopped")
+  }
+
+  private func runner(_ sink: SinkConfiguration, isGuarded: Bool = false) -> SinkRunner {
+    SinkRunner(
+      name: sink.name, kind: sink.target.kind, sink: sink.make(clock: clock, isGuarded: isGuarded),
+      filter: sink.filter, schedule: sink.schedule, beginsNow: sink.beginsNow,
+      keepsDeadLetters: sink.target != .desktop, library: library, state: state, board: board, clock: clock,
+      random: random, log: log)
+  }
+
+  /// Delivers to the webhooks that accounts registered, for as long as they are registered.
+  private func serveAccounts() async {
+    var running: [String: Task<Void, Never>] = [:]
+    while !Task.isCancelled {
+      do {
+        let client = try await library.connect().client
+        try await client.followWebhooks { webhooks in
+          for (id, task) in running where !webhooks.contains(where: { $0.id == id }) {
+            task.cancel()
+            running[id] = nil
+            board.remove(SinkConfiguration.name(ofWebhook: id))
+          }
+          for webhook in webhooks where running[webhook.id] == nil {
+            let sink = try SinkConfiguration(webhook)
+            let runner = runner(sink, isGuarded: isGuarded)
+            running[webhook.id] = Task { await runner.run(poke: poke) }
+          }
+        }
+      } catch is CancellationError {
+        break
+      } catch let error as SheafError where error.kind == .unavailable {
+        continue
+      } catch {
+        log.error("webhooks of accounts cannot be read: \(error)")
+        try? await Task.sleep(for: Self.reportInterval)
+      }
+    }
+    for task in running.values { task.cancel() }
+    for task in running.values { await task.value }
+  }
+}
+
+extension SinkConfiguration {
+  fileprivate static func name(ofWebhook id: String) -> String { "webhook " + id }
+
+  /// The sink of a webhook that an account registered.
+  fileprivate init(_ webhook: Webhook) throws {
+    let secrets = try webhook.secret.map { [try WebhookSecret($0)] } ?? []
+    self.init(name: Self.name(ofWebhook: webhook.id), target: .webhook(url: webhook.url, secrets: secrets))
+    filter.types = webhook.types
+    account = webhook.account
+    beginsNow = true
+  }
+
+  fileprivate func make(clock: any SidecarClock, isGuarded: Bool) -> any Sink {
+    switch target {
+    case .webhook(let url, let secrets):
+      WebhookSink(
+        url: url, secrets: secrets, account: account, batch: batch, timeout: .seconds(timeout), isGuarded: isGuarded,
+        clock: clock)
+    case .output: OutputSink(account: account)
+    case .exec(let command): ExecSink(command: command, account: account, timeout: .seconds(timeout))
+    case .desktop: DesktopSink(account: account)
+    }
+  }
+}

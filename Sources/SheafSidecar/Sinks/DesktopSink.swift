@@ -1,0 +1,100 @@
+import Foundation
+package import SheafClient
+package import SheafModel
+import Subprocess
+import Synchronization
+
+/// Shows an account what others did, by the Desktop Notifications Specification of freedesktop.org.
+///
+/// One notification tells of one item: what happens to it next replaces it. D-Bus is spoken by gdbus(1), which every
+/// desktop has.
+package final class DesktopSink: Sink {
+  /// Items whose notifications are remembered.
+  private static let memory = 64
+  private static let timeout = Duration.seconds(10)
+
+  /// A notification that is perhaps still shown.
+  private struct Shown {
+    let item: String
+    let id: UInt32
+    let notice: Notice
+  }
+
+  package let account: AccountHandle?
+  /// Whose notices are shown.
+  private let person = Mutex<AccountHandle?>(nil)
+  private let shown = Mutex<[Shown]>([])
+
+  /// - Parameter account: Nil for the library's first one.
+  package init(account: AccountHandle?) { self.account = account }
+
+  package func reader(_ client: SheafClient) async throws -> SheafClient.EventReader {
+    let handle: AccountHandle?
+    if let account { handle = account } else { handle = try await client.accounts().first?.handle }
+    person.withLock { $0 = handle }
+    return .account(ItemAddress(account: handle, path: nil))
+  }
+
+  package func deliver(_ deliveries: [Delivery]) async throws {
+    for event in deliveries.map(\.event) where concerns(event) {
+      let before = shown.withLock { $0.first { $0.item == event.subject } }
+      let account = person.withLock { $0 }
+      var notice = before?.notice ?? Notice(event, for: account)
+      if before != nil, !notice.absorb(event) { notice = Notice(event, for: account) }
+      let id = try await notify(notice, replacing: before?.id ?? 0)
+      shown.withLock { shown in
+        shown.removeAll { $0.item == event.subject }
+        shown.append(Shown(item: event.subject, id: id, notice: notice))
+        if shown.count > Self.memory { shown.removeFirst() }
+      }
+    }
+  }
+
+  /// Whether the account is told of an event: not of its own deeds, and of a comment that mentions it once.
+  private func concerns(_ event: Event) -> Bool {
+    guard let person = person.withLock({ $0 }), event.data.actor.handle != person else { return false }
+    return event.type != .comment || !Mentions.handles(in: event.data.comment ?? "").contains(person)
+  }
+
+  /// Shows a notification; returns the id that the server gave it.
+  private func notify(_ notice: Notice, replacing id: UInt32) async throws -> UInt32 {
+    let arguments = [
+      "call", "--session", "--dest", "org.freedesktop.Notifications", "--object-path",
+      "/org/freedesktop/Notifications", "--method", "org.freedesktop.Notifications.Notify", "--", Self.text("Sheaf"),
+      "uint32 \(id)", Self.text("folder-documents"), Self.text(notice.text), Self.text(Self.escaped(notice.item.path)),
+      "@as []", "{'desktop-entry': <'sheaf'>}", "int32 -1",
+    ]
+    let answer: String
+    do {
+      answer = try await withTimeout(Self.timeout) {
+        let result = try await run(
+          .name("gdbus"), arguments: Arguments(arguments), output: .string(limit: 4096), error: .string(limit: 4096))
+        guard result.terminationStatus.isSuccess else {
+          throw DeliveryFailure("gdbus ended with \(result.terminationStatus): \(result.standardError)")
+        }
+        return result.standardOutput
+      }
+    } catch let failure as DeliveryFailure {
+      throw failure
+    } catch is TimedOut {
+      throw DeliveryFailure("the notification server did not answer within \(Self.timeout)")
+    } catch {
+      throw DeliveryFailure("gdbus cannot be run (Debian: libglib2.0-bin): \(error)")
+    }
+    guard let match = answer.firstMatch(of: /uint32 (\d+)/), let number = UInt32(match.1) else {
+      throw DeliveryFailure("the notification server answered \(answer)")
+    }
+    return number
+  }
+
+  /// A string in GVariant text format, without control characters.
+  static func text(_ value: String) -> String {
+    let escaped = value.printable.replacing("\\", with: "\\\\").replacing("'", with: "\\'")
+    return "'\(escaped)'"
+  }
+
+  /// Text as the markup of a notification's body.
+  private static func escaped(_ value: String) -> String {
+    value.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+  }
+}

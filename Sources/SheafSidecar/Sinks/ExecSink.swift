@@ -1,0 +1,63 @@
+import Foundation
+import NIOCore
+package import SheafModel
+import Subprocess
+import SystemPackage
+
+/// Runs a command for each event, with the event's JSON on its standard input; exit status 0 says that it arrived.
+package struct ExecSink: Sink {
+  package let account: AccountHandle?
+  private let command: String
+  private let timeout: Duration
+
+  /// - Parameter command: For `sh -c`, with `SHEAF_EVENT_ID` and `SHEAF_EVENT_TYPE` in its environment.
+  package init(command: String, account: AccountHandle?, timeout: Duration) {
+    self.command = command
+    self.account = account
+    self.timeout = timeout
+  }
+
+  package func deliver(_ deliveries: [Delivery]) async throws {
+    for delivery in deliveries {
+      let status: TerminationStatus
+      do {
+        let input = try Self.file(of: delivery.json)
+        status = try await withTimeout(timeout) { [command] in
+          var options = PlatformOptions()
+          // What the command starts ends with it.
+          options.processGroupID = 0
+          options.teardownSequence = [.gracefulShutDown(toProcessGroup: true, allowedDurationToNextStep: .seconds(2))]
+          return try await run(
+            .path("/bin/sh"), arguments: ["-c", command],
+            environment: .inherit.updating([
+              "SHEAF_EVENT_ID": delivery.event.id, "SHEAF_EVENT_TYPE": delivery.event.type.rawValue,
+            ]),
+            platformOptions: options, input: .fileDescriptor(input, closeAfterSpawningProcess: true),
+            output: .currentStandardError, error: .currentStandardError
+          ).terminationStatus
+        }
+      } catch is TimedOut {
+        throw DeliveryFailure("the command did not end within \(timeout)")
+      } catch {
+        throw DeliveryFailure("the command cannot be run: \(error)")
+      }
+      guard status.isSuccess else { throw DeliveryFailure("the command ended with \(status)") }
+    }
+  }
+
+  /// A file without a name that holds the event and a newline: unlike a pipe it does not mind a command that reads none.
+  private static func file(of json: ByteBuffer) throws -> SystemPackage.FileDescriptor {
+    let path = NSTemporaryDirectory() + "/sheaf-event-\(UUID().uuidString)"
+    let file = try SystemPackage.FileDescriptor.open(
+      FilePath(path), .readWrite, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
+    unlink(path)
+    do {
+      try file.writeAll(Array(json.readableBytesView) + [UInt8(ascii: "\n")])
+      try file.seek(offset: 0, from: .start)
+    } catch {
+      try? file.close()
+      throw error
+    }
+    return file
+  }
+}

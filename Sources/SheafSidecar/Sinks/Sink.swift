@@ -1,0 +1,63 @@
+package import NIOCore
+package import SheafClient
+package import SheafModel
+
+/// An event on its way, with its JSON as the library wrote it.
+package struct Delivery: Sendable {
+  package let event: Event
+  package let json: ByteBuffer
+
+  package init(event: Event, json: ByteBuffer) {
+    self.event = event
+    self.json = json
+  }
+}
+
+/// A place that events are delivered to.
+///
+/// A sink gets one delivery at a time, and the next one only when it took this one: that keeps the order.
+package protocol Sink: Sendable {
+  /// Whose events it gets: what one account sees, or for nil what the library itself sees.
+  var account: AccountHandle? { get }
+  /// How many events may be delivered as one.
+  var batch: Int { get }
+
+  /// Whose log to read, now that the library answers.
+  func reader(_ client: SheafClient) async throws -> SheafClient.EventReader
+
+  /// Delivers events, at least one; returning means that they arrived.
+  ///
+  /// - Throws: ``DeliveryFailure``; any other error counts as one that is worth another attempt.
+  func deliver(_ deliveries: [Delivery]) async throws
+
+  /// Lets go of what it holds; nothing is delivered afterwards.
+  func close() async
+}
+
+extension Sink {
+  package var batch: Int { 1 }
+  package func close() async {}
+  package func reader(_ client: SheafClient) async throws -> SheafClient.EventReader {
+    account.map { .account(ItemAddress(account: $0, path: nil)) } ?? .library
+  }
+}
+
+/// Why events did not arrive.
+package struct DeliveryFailure: Error, Sendable, CustomStringConvertible {
+  package enum Consequence: Sendable, Equatable {
+    /// Another attempt, not before so many seconds.
+    case retry(after: Double?)
+    /// No further attempts until a person resumes the sink.
+    case disable
+    /// The reader of the sink has gone for good, as that of a pipe.
+    case end
+  }
+
+  package let description: String
+  package let consequence: Consequence
+
+  package init(_ description: String, _ consequence: Consequence = .retry(after: nil)) {
+    self.description = description.printable
+    self.consequence = consequence
+  }
+}

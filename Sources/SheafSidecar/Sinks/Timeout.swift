@@ -1,0 +1,18 @@
+/// What ``withTimeout(_:_:)`` throws where the time is over.
+struct TimedOut: Error {}
+
+/// Runs `body`, and cancels it when it takes longer than `limit`.
+func withTimeout<Value: Sendable>(
+  _ limit: Duration, _ body: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+  try await withThrowingTaskGroup(of: Value.self) { group in
+    group.addTask(operation: body)
+    group.addTask {
+      try await Task.sleep(for: limit)
+      throw TimedOut()
+    }
+    defer { group.cancelAll() }
+    guard let value = try await group.next() else { throw TimedOut() }
+    return value
+  }
+}

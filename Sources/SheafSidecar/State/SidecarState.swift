@@ -1,0 +1,216 @@
+import Foundation
+import GRDB
+import Glibc
+package import SheafModel
+
+/// What the sidecar remembers between runs: each sink's position and retries, and dead letters. One SQLite file.
+///
+/// A position and what came of the event there are one transaction. It survives the end of the process when it returns;
+/// after power loss events that were delivered lately are delivered again.
+package final class SidecarState: Sendable {
+  /// How far a sink is in the log of one library.
+  package struct Record: Sendable, Equatable {
+    /// Sequence number of the last event that it is done with; nil before the first.
+    package var position: Int64?
+    /// Attempts that failed in a row.
+    package var failures = 0
+    /// When the first of them was.
+    package var failingSince: Timestamp?
+    /// When the next attempt is due.
+    package var nextAttempt: Timestamp?
+    /// Why no attempts are made until a person resumes the sink.
+    package var disabled: String?
+    package var delivered: Int64 = 0
+    /// Attempts that failed, in all.
+    package var failed: Int64 = 0
+
+    package init() {}
+  }
+
+  private let database: DatabaseQueue
+
+  /// Opens the file at `path`, making it, with the folders above, where there is none.
+  ///
+  /// - Throws: ``SheafError``.
+  package init(path: String) throws {
+    let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+    do {
+      try FileManager.default.createDirectory(
+        at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      var configuration = Configuration()
+      configuration.busyMode = .timeout(5)
+      configuration.prepareDatabase {
+        try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
+      }
+      database = try DatabaseQueue(path: path, configuration: configuration)
+      // Events tell what documents are called.
+      chmod(path, 0o600)
+      var migrator = DatabaseMigrator()
+      migrator.registerMigration("1") { try $0.execute(sql: Self.schema) }
+      try migrator.migrate(database)
+    } catch {
+      throw SheafError(
+        .inputOutput, subject: path.printable, reason: "cannot be used: \(error)".printable,
+        advice: "name another file: --state")
+    }
+  }
+
+  private static let schema = """
+    CREATE TABLE sinks (
+      library TEXT NOT NULL,
+      name TEXT NOT NULL,
+      position INTEGER,
+      failures INTEGER NOT NULL,
+      failing_since INTEGER,
+      next_attempt INTEGER,
+      disabled TEXT,
+      delivered INTEGER NOT NULL,
+      failed INTEGER NOT NULL,
+      PRIMARY KEY (library, name)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE dead_letters (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      library TEXT NOT NULL,
+      sink TEXT NOT NULL,
+      sequence INTEGER NOT NULL,
+      event TEXT NOT NULL,
+      reason TEXT NOT NULL,
+      time INTEGER NOT NULL,
+      retry INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    """
+
+  // MARK: - Sinks
+
+  package func record(_ sink: SinkKey) throws -> Record {
+    try database.read { database in
+      guard
+        let row = try Row.fetchOne(
+          database, sql: "SELECT * FROM sinks WHERE library = ? AND name = ?", arguments: [sink.library, sink.name])
+      else { return Record() }
+      var record = Record()
+      record.position = row["position"]
+      record.failures = row["failures"]
+      record.failingSince = (row["failing_since"] as Int64?).map { Timestamp(nanoseconds: $0) }
+      record.nextAttempt = (row["next_attempt"] as Int64?).map { Timestamp(nanoseconds: $0) }
+      record.disabled = row["disabled"]
+      record.delivered = row["delivered"]
+      record.failed = row["failed"]
+      return record
+    }
+  }
+
+  /// Stores a sink's record, with letters that died with its last change.
+  package func save(_ record: Record, of sink: SinkKey, dead: [DeadLetter] = []) throws {
+    try database.write { database in
+      try database.execute(
+        sql: "INSERT OR REPLACE INTO sinks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        arguments: [
+          sink.library, sink.name, record.position, record.failures, record.failingSince?.nanoseconds,
+          record.nextAttempt?.nanoseconds, record.disabled, record.delivered, record.failed,
+        ])
+      for letter in dead {
+        try database.execute(
+          sql: "INSERT INTO dead_letters (library, sink, sequence, event, reason, time) VALUES (?, ?, ?, ?, ?, ?)",
+          arguments: [
+            sink.library, sink.name, letter.sequence, letter.event, letter.reason, letter.time.nanoseconds,
+          ])
+      }
+    }
+  }
+
+  /// Has disabled sinks begin again; returns their names.
+  package func resume() throws -> [String] {
+    try database.write { database in
+      let names = try String.fetchAll(database, sql: "SELECT name FROM sinks WHERE disabled IS NOT NULL ORDER BY name")
+      try database.execute(
+        sql: """
+          UPDATE sinks SET disabled = NULL, failures = 0, failing_since = NULL, next_attempt = NULL
+          WHERE disabled IS NOT NULL
+          """)
+      return names
+    }
+  }
+
+  // MARK: - Dead letters
+
+  /// Dead letters in the order in which they died; of one sink only where `sink` says so.
+  package func deadLetters(of sink: SinkKey? = nil, toRetry: Bool = false) throws -> [DeadLetter] {
+    try database.read { database in
+      try Row.fetchAll(
+        database,
+        sql: """
+          SELECT * FROM dead_letters WHERE (?1 IS NULL OR (library = ?1 AND sink = ?2)) AND retry >= ?3 ORDER BY id
+          """, arguments: [sink?.library, sink?.name, toRetry ? 1 : 0]
+      ).map(DeadLetter.init)
+    }
+  }
+
+  package func deadLetterCount(of sink: SinkKey) throws -> Int {
+    try database.read {
+      try Int.fetchOne(
+        $0, sql: "SELECT count(*) FROM dead_letters WHERE library = ? AND sink = ?",
+        arguments: [sink.library, sink.name]) ?? 0
+    }
+  }
+
+  /// Has all dead letters sent once more by the sinks that they are of; returns how many.
+  package func retryDeadLetters() throws -> Int {
+    try database.write { database in
+      try database.execute(sql: "UPDATE dead_letters SET retry = 1")
+      return database.changesCount
+    }
+  }
+
+  /// Forgets a letter that was delivered after all.
+  package func remove(_ letter: DeadLetter) throws {
+    try database.write { try $0.execute(sql: "DELETE FROM dead_letters WHERE id = ?", arguments: [letter.id]) }
+  }
+
+  /// Notes that another attempt failed.
+  package func keep(_ letter: DeadLetter, reason: String) throws {
+    try database.write {
+      try $0.execute(sql: "UPDATE dead_letters SET retry = 0, reason = ? WHERE id = ?", arguments: [reason, letter.id])
+    }
+  }
+}
+
+/// A sink of one library.
+package struct SinkKey: Hashable, Sendable {
+  /// The library's id.
+  package let library: String
+  package let name: String
+
+  package init(library: String, name: String) {
+    self.library = library
+    self.name = name
+  }
+}
+
+/// An event that a sink gave up.
+package struct DeadLetter: Sendable, Codable {
+  package let id: Int64
+  package let sink: String
+  package let sequence: Int64
+  /// The event's JSON.
+  package let event: String
+  /// What the last attempt failed with.
+  package let reason: String
+  /// When it was given up.
+  package let time: Timestamp
+
+  package init(id: Int64 = 0, sink: String, sequence: Int64, event: String, reason: String, time: Timestamp) {
+    self.id = id
+    self.sink = sink
+    self.sequence = sequence
+    self.event = event
+    self.reason = reason
+    self.time = time
+  }
+
+  fileprivate init(_ row: Row) {
+    self.init(
+      id: row["id"], sink: row["sink"], sequence: row["sequence"], event: row["event"], reason: row["reason"],
+      time: Timestamp(nanoseconds: row["time"]))
+  }
+}

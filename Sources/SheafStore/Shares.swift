@@ -1,0 +1,276 @@
+package import Foundation
+package import SheafModel
+
+/// A row of `shares`.
+package struct ShareRow: Hashable, Sendable {
+  /// The shared item, by whose id the share is known.
+  package let item: Int64
+  package let uuid: UUID
+  package var token: ShareToken
+  package var title: String
+  package var anyone: PublicPermission = .none
+  /// What people are invited to do where nothing else is said.
+  package var permission: SharePermission = .readWrite
+  package var allowsInvites = false
+  package var allowsRequests = false
+  /// False once the owner stopped sharing.
+  package var isActive = true
+  package let created: Timestamp
+  /// When the sharing that goes on began.
+  package var since: Timestamp
+
+  package init(item: Int64, uuid: UUID, token: ShareToken, title: String, time: Timestamp) {
+    self.item = item
+    self.uuid = uuid
+    self.token = token
+    self.title = title
+    created = time
+    since = time
+  }
+
+  fileprivate init(_ row: Row) throws {
+    item = row[0]
+    uuid = UUID(bytes: try row.bytes(1))
+    token = ShareToken(stored: row[2])
+    title = row[3]
+    anyone = try PublicPermission(code: row[4])
+    permission = try SharePermission(code: row[5])
+    allowsInvites = row[6] as Int64 != 0
+    allowsRequests = row[7] as Int64 != 0
+    isActive = row[8] as Int64 != 0
+    created = Timestamp(nanoseconds: row[9])
+    since = Timestamp(nanoseconds: row[10])
+  }
+}
+
+/// A row of `participants`.
+package struct ParticipantRow: Hashable, Sendable {
+  package let share: Int64
+  package let account: Int64
+  package var role: Role
+  package var permission: SharePermission
+  package var acceptance: Acceptance
+  /// Their own name for the entry in `Shared/`; nil for the item's.
+  package var name: [UInt8]?
+  /// When `acceptance` became what it is.
+  package var since: Timestamp
+  /// Number of the event of their joining; nil before.
+  package var joined: Int64?
+  /// Number of the event of their departure; nil before, and after they joined again.
+  package var ended: Int64?
+
+  package init(
+    share: Int64, account: Int64, role: Role, permission: SharePermission, acceptance: Acceptance, since: Timestamp
+  ) {
+    self.share = share
+    self.account = account
+    self.role = role
+    self.permission = permission
+    self.acceptance = acceptance
+    self.since = since
+  }
+
+  fileprivate init(_ row: Row) throws {
+    share = row[0]
+    account = row[1]
+    role = try Role(code: row[2])
+    permission = try SharePermission(code: row[3])
+    acceptance = try Acceptance(code: row[4])
+    let name = try row.bytes(5)
+    self.name = name.isEmpty ? nil : name
+    since = Timestamp(nanoseconds: row[6])
+    joined = row[7]
+    ended = row[8]
+  }
+}
+
+/// A row of `one_time_links`.
+package struct OneTimeLinkRow: Hashable, Sendable {
+  package let token: ShareToken
+  package let share: Int64
+  package let permission: SharePermission
+  package let inviter: Int64
+  package let expires: Timestamp
+
+  package init(token: ShareToken, share: Int64, permission: SharePermission, inviter: Int64, expires: Timestamp) {
+    self.token = token
+    self.share = share
+    self.permission = permission
+    self.inviter = inviter
+    self.expires = expires
+  }
+}
+
+/// A row of `access_requests`.
+package struct AccessRequestRow: Hashable, Sendable {
+  package let share: Int64
+  package let account: Int64
+  package let time: Timestamp
+  package let isBlocked: Bool
+
+  package init(share: Int64, account: Int64, time: Timestamp, isBlocked: Bool) {
+    self.share = share
+    self.account = account
+    self.time = time
+    self.isBlocked = isBlocked
+  }
+}
+
+/// A word of the model that is stored as its place in a list.
+private protocol CodedWord: Equatable {
+  /// The words, with the code of the first.
+  static var codes: (first: Int64, words: [Self]) { get }
+}
+
+extension CodedWord {
+  fileprivate init(code: Int64) throws {
+    let index = code - Self.codes.first
+    guard Self.codes.words.indices.contains(Int(clamping: index)) else {
+      throw SheafError(.corrupt, subject: "a share", advice: "run sheaf check")
+    }
+    self = Self.codes.words[Int(index)]
+  }
+
+  fileprivate var code: Int64 { Self.codes.first + Int64(Self.codes.words.firstIndex(of: self) ?? 0) }
+}
+
+extension Role: CodedWord {
+  fileprivate static var codes: (first: Int64, words: [Role]) {
+    (1, [.owner, .administrator, .privateUser, .publicUser])
+  }
+}
+
+extension SharePermission: CodedWord {
+  fileprivate static var codes: (first: Int64, words: [SharePermission]) { (1, [.readOnly, .readWrite]) }
+}
+
+extension Acceptance: CodedWord {
+  fileprivate static var codes: (first: Int64, words: [Acceptance]) { (1, [.pending, .accepted, .removed]) }
+}
+
+extension PublicPermission: CodedWord {
+  fileprivate static var codes: (first: Int64, words: [PublicPermission]) { (0, [.none, .readOnly, .readWrite]) }
+}
+
+extension StoreTransaction {
+  private static let shareColumns =
+    "item, uuid, token, title, public_permission, permission, allow_invites, allow_requests, active, created, since"
+
+  /// All shares, those that were stopped too.
+  package func shares() throws -> [ShareRow] {
+    try all("SELECT \(Self.shareColumns) FROM shares ORDER BY item", [], ShareRow.init)
+  }
+
+  package func save(_ share: ShareRow) throws {
+    try run(
+      "INSERT OR REPLACE INTO shares (\(Self.shareColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+      [
+        share.item, share.uuid.bytes, share.token.text, share.title, share.anyone.code, share.permission.code,
+        share.allowsInvites ? 1 : 0, share.allowsRequests ? 1 : 0, share.isActive ? 1 : 0, share.created.nanoseconds,
+        share.since.nanoseconds,
+      ])
+  }
+
+  /// Removes a share with everything that belongs to it.
+  package func deleteShare(_ item: Int64) throws {
+    try run("DELETE FROM participants WHERE share = ?", [item])
+    try endInvitations(of: item)
+    try run("DELETE FROM shares WHERE item = ?", [item])
+  }
+
+  /// Removes a share's one-time links and what was asked.
+  package func endInvitations(of share: Int64) throws {
+    try run("DELETE FROM one_time_links WHERE share = ?", [share])
+    try run("DELETE FROM access_requests WHERE share = ?", [share])
+  }
+
+  // MARK: - Participants
+
+  private static let participantColumns = "share, account, role, permission, acceptance, name, since, joined, ended"
+
+  package func participants() throws -> [ParticipantRow] {
+    try all(
+      "SELECT \(Self.participantColumns) FROM participants ORDER BY share, account", [], ParticipantRow.init)
+  }
+
+  package func save(_ participant: ParticipantRow) throws {
+    try run(
+      "INSERT OR REPLACE INTO participants (\(Self.participantColumns)) VALUES (?,?,?,?,?,?,?,?,?)",
+      [
+        participant.share, participant.account, participant.role.code, participant.permission.code,
+        participant.acceptance.code, participant.name.map { Data($0) }, participant.since.nanoseconds,
+        participant.joined, participant.ended,
+      ])
+  }
+
+  package func deleteParticipant(_ share: Int64, _ account: Int64) throws {
+    try run("DELETE FROM participants WHERE share = ? AND account = ?", [share, account])
+  }
+
+  // MARK: - One-time links
+
+  package func oneTimeLink(_ token: ShareToken) throws -> OneTimeLinkRow? {
+    try first("SELECT token, share, permission, inviter, expires FROM one_time_links WHERE token = ?", [token.text]) {
+      OneTimeLinkRow(
+        token: ShareToken(stored: $0[0]), share: $0[1], permission: try SharePermission(code: $0[2]), inviter: $0[3],
+        expires: Timestamp(nanoseconds: $0[4]))
+    }
+  }
+
+  /// How many of a share's one-time links can still be claimed at `time`.
+  package func countOneTimeLinks(_ share: Int64, at time: Timestamp) throws -> Int {
+    try first(
+      "SELECT count(*) FROM one_time_links WHERE share = ? AND expires > ?", [share, time.nanoseconds]
+    ) { $0[0] as Int } ?? 0
+  }
+
+  package func insert(_ link: OneTimeLinkRow) throws {
+    try run(
+      "INSERT INTO one_time_links (token, share, permission, inviter, expires) VALUES (?,?,?,?,?)",
+      [link.token.text, link.share, link.permission.code, link.inviter, link.expires.nanoseconds])
+  }
+
+  package func deleteOneTimeLink(_ token: ShareToken) throws {
+    try run("DELETE FROM one_time_links WHERE token = ?", [token.text])
+  }
+
+  /// Removes the links that an account gave out, or all that died before `time`.
+  package func deleteOneTimeLinks(of share: Int64, by inviter: Int64) throws {
+    try run("DELETE FROM one_time_links WHERE share = ? AND inviter = ?", [share, inviter])
+  }
+
+  package func deleteOneTimeLinks(before time: Timestamp) throws {
+    try run("DELETE FROM one_time_links WHERE expires <= ?", [time.nanoseconds])
+  }
+
+  // MARK: - Those who ask
+
+  /// Who asks for access to a share, first come first.
+  package func accessRequests(_ share: Int64) throws -> [AccessRequestRow] {
+    try all(
+      "SELECT share, account, time, blocked FROM access_requests WHERE share = ? ORDER BY time, account", [share]
+    ) {
+      AccessRequestRow(
+        share: $0[0], account: $0[1], time: Timestamp(nanoseconds: $0[2]), isBlocked: $0[3] as Int64 != 0)
+    }
+  }
+
+  package func save(_ request: AccessRequestRow) throws {
+    try run(
+      "INSERT OR REPLACE INTO access_requests (share, account, time, blocked) VALUES (?,?,?,?)",
+      [request.share, request.account, request.time.nanoseconds, request.isBlocked ? 1 : 0])
+  }
+
+  package func deleteAccessRequest(_ share: Int64, _ account: Int64) throws {
+    try run("DELETE FROM access_requests WHERE share = ? AND account = ?", [share, account])
+  }
+
+  // MARK: - Borders
+
+  /// The names of files that have several: for each but the oldest its folder, with the oldest one's folder and name.
+  package func extraNames() throws -> [(folder: Int64, name: [UInt8], oldestFolder: Int64, oldestName: [UInt8])] {
+    try all(
+      "SELECT e.parent, e.name, i.parent, i.name FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.extra = 1", []
+    ) { ($0[0], try $0.bytes(1), $0[2], try $0.bytes(3)) }
+  }
+}

@@ -1,0 +1,42 @@
+import ArgumentParser
+import Foundation
+import SheafModel
+import SheafSidecar
+
+struct DeadLetters: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "List the events that were given up, or have them sent again.",
+    discussion: """
+      An event is given up when its endpoint has failed for three days. --retry has the running sidecar, or the next one, \
+      make one more attempt at each; what arrives leaves the list.
+      """)
+
+  @Flag(help: "Send them once more.")
+  var retry = false
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  @OptionGroup var state: StateOptions
+
+  func run() throws {
+    let path = try state.path()
+    let store = try SidecarState(path: path)
+    if retry {
+      let count = try store.retryDeadLetters()
+      let now = SidecarProcess.poke(path) ? "now" : "when the sidecar starts"
+      return print(count == 0 ? "No dead letters." : "\(count) to be sent once more \(now).")
+    }
+    let letters = try store.deadLetters()
+    if json {
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+      return print(String(decoding: try encoder.encode(letters), as: UTF8.self))
+    }
+    if letters.isEmpty { print("No dead letters.") }
+    for letter in letters {
+      print(
+        "\(letter.time.secondsText)  \(letter.sink.printable)  event \(letter.sequence)  \(letter.reason.printable)")
+    }
+  }
+}

@@ -1,0 +1,181 @@
+import ArgumentParser
+import SheafClient
+import SheafLibrary
+import SheafModel
+
+struct Inspect: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Tell what a link offers.",
+    discussion: """
+      Example:
+        sheaf inspect sheaf://5f0c…/s/tK3… --as bob@example.com
+      """)
+
+  @Argument(help: "A share URL.")
+  var url: String
+
+  @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
+
+  func run() async throws {
+    let account = try library.account()
+    let offer = try await LibraryConnection.with(LibraryChoice.location(named: library.file)) {
+      try await $0.client.inspect(url, as: account)
+    }
+    if output.json { return try JSON.write(offer) }
+    let joining =
+      offer.path.map { "you take part: \($0)" }
+      ?? (offer.asksFirst ? "the owner is asked first" : "join with: sheaf accept URL")
+    let facts = [
+      ("Title", offer.title), ("Kind", offer.kind), ("Owner", "\(offer.owner) (\(offer.ownerName))"),
+      ("You can", offer.permission.word), ("Joining", joining),
+    ]
+    try StandardOutput.write(Table.facts(facts).text)
+  }
+}
+
+struct Accept: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Join what a link offers.",
+    discussion: """
+      Joins by an invitation, by what anyone with the link may do, or by a one-time link. Where none of these is yours \
+      and the share lets people ask, its owner is asked.
+
+      Example:
+        sheaf accept sheaf://5f0c…/s/tK3… --as bob@example.com
+      """)
+
+  @Argument(help: "A share URL.")
+  var url: String
+
+  @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
+
+  func run() async throws {
+    let account = try library.account()
+    let result = try await LibraryConnection.with(LibraryChoice.location(named: library.file)) {
+      try await $0.client.accept(url, as: account)
+    }
+    if output.json { return try JSON.write(result) }
+    guard let path = result.path else {
+      return try StandardOutput.line("Asked for access. It shows under Shared once the owner approves.")
+    }
+    try StandardOutput.line(path.escapingControls)
+  }
+}
+
+struct Invite: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Make a link for one person whose handle is not known.",
+    discussion: """
+      The first account that accepts it joins; it dies after seven days, and when it is revoked. Whoever has a handle is \
+      invited with `sheaf share --with`.
+
+      Examples:
+        sheaf invite ~/Sheaf/Documents/plans --one-time --can view
+        sheaf invite ~/Sheaf/Documents/plans --revoke       those that nobody claimed
+      """)
+
+  @Argument(help: "A shared item.")
+  var path: PathArgument
+
+  @Flag(help: "Make a one-time link.")
+  var oneTime = false
+
+  @Flag(help: "Revoke the one-time links that nobody claimed.")
+  var revoke = false
+
+  @Option(help: ArgumentHelp("What they may do (default: as the share has it).", valueName: "view|edit"))
+  var can: Can?
+
+  @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    if oneTime == revoke { throw ValidationError("Give one of --one-time and --revoke.") }
+  }
+
+  func run() async throws {
+    try await ItemTarget.with(path, library) { target in
+      if revoke { return try await target.client.revokeOneTimeLinks(target.address) }
+      let link = try await target.client.inviteOnce(target.address, permission: can?.permission)
+      if output.json { return try JSON.write(link) }
+      try StandardOutput.line(link.url)
+    }
+  }
+}
+
+struct Requests: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "List and answer those who ask for access.",
+    discussion: """
+      Examples:
+        sheaf requests ~/Sheaf/Documents/plans
+        sheaf requests approve ~/Sheaf/Documents/plans dan@example.com
+        sheaf requests block ~/Sheaf/Documents/plans mallory@example.com
+      """, subcommands: [List.self, Approve.self, Deny.self, Block.self], defaultSubcommand: List.self)
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "List who asks.")
+
+    @Argument(help: "A shared item.")
+    var path: PathArgument
+
+    @OptionGroup var library: LibraryOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+      let requests = try await ItemTarget.with(path, library) { try await $0.client.accessRequests($0.address) }
+      if output.json { return try JSON.write(requests) }
+      guard !requests.isEmpty else { return try StandardOutput.line("Nobody asks for access.") }
+      var table = Table([("HANDLE", .left), ("NAME", .left), ("SINCE", .left), ("", .left)])
+      for request in requests {
+        table.append([
+          request.handle.description, request.name, Format.time(request.time), request.blocked ? "blocked" : "",
+        ])
+      }
+      try StandardOutput.write(table.text)
+    }
+  }
+
+  /// Whom an answer is for.
+  struct Person: ParsableArguments {
+    @Argument(help: "The shared item.")
+    var path: PathArgument
+
+    @Argument(help: "Who asks.")
+    var handle: String
+
+    func answer(_ answer: RequestAnswer.Answer, _ library: LibraryOptions) async throws {
+      let request = RequestAnswer(handle: try AccountHandle(handle), answer: answer)
+      try await ItemTarget.with(path, library) { try await $0.client.answer($0.address, request) }
+    }
+  }
+
+  struct Approve: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Let someone in.")
+
+    @OptionGroup var person: Person
+    @OptionGroup var library: LibraryOptions
+
+    func run() async throws { try await person.answer(.approve, library) }
+  }
+
+  struct Deny: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Turn someone down, who may ask again.")
+
+    @OptionGroup var person: Person
+    @OptionGroup var library: LibraryOptions
+
+    func run() async throws { try await person.answer(.deny, library) }
+  }
+
+  struct Block: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Have someone never ask again.")
+
+    @OptionGroup var person: Person
+    @OptionGroup var library: LibraryOptions
+
+    func run() async throws { try await person.answer(.block, library) }
+  }
+}

@@ -1,0 +1,115 @@
+import ArgumentParser
+import SheafClient
+import SheafModel
+
+struct Participants: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "List who takes part in a share.",
+    discussion: """
+      Example:
+        sheaf participants ~/Sheaf/Documents/plans
+      """)
+
+  @Argument(help: "A shared item, or one in a share.")
+  var path: PathArgument
+
+  @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
+
+  func run() async throws {
+    let people = try await ItemTarget.with(path, library) { try await $0.client.participants($0.address) }
+    if output.json { return try JSON.write(people) }
+    var table = Table([("HANDLE", .left), ("NAME", .left), ("ROLE", .left), ("CAN", .left), ("ACCEPTANCE", .left)])
+    for person in people {
+      table.append([
+        person.handle.description, person.name, person.role.rawValue, person.permission.word,
+        person.acceptance.rawValue,
+      ])
+    }
+    try StandardOutput.write(table.text)
+  }
+}
+
+struct ParticipantCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "participant", abstract: "Add, change or remove people of a share.",
+    discussion: """
+      Examples:
+        sheaf participant add ~/Sheaf/Documents/plans carol@example.com --can view
+        sheaf participant set ~/Sheaf/Documents/plans carol@example.com --role administrator
+        sheaf participant remove ~/Sheaf/Documents/plans carol@example.com
+      """, subcommands: [Add.self, Set.self, Remove.self])
+
+  /// What both `add` and `set` take.
+  struct Change: ParsableArguments {
+    @Argument(help: "The shared item.")
+    var path: PathArgument
+
+    @Argument(help: "Who.")
+    var handle: String
+
+    @Option(help: ArgumentHelp("What they may do.", valueName: "view|edit"))
+    var can: Can?
+
+    @Option(help: ArgumentHelp("Administrators add and remove people.", valueName: "administrator|privateUser"))
+    var role: Role?
+
+    func request() throws -> ParticipantChange {
+      ParticipantChange(handle: try AccountHandle(handle), permission: can?.permission, role: role)
+    }
+  }
+
+  struct Add: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Invite someone.", discussion: "Someone who is there already gets what is asked, and nothing else.")
+
+    @OptionGroup var change: Change
+    @OptionGroup var library: LibraryOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+      let request = try change.request()
+      let person = try await ItemTarget.with(change.path, library) {
+        try await $0.client.addParticipant($0.address, request)
+      }
+      if output.json { try JSON.write(person) }
+    }
+  }
+
+  struct Set: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Change what someone may do.")
+
+    @OptionGroup var change: Change
+    @OptionGroup var library: LibraryOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+      let request = try change.request()
+      let person = try await ItemTarget.with(change.path, library) {
+        try await $0.client.setParticipant($0.address, request)
+      }
+      if output.json { try JSON.write(person) }
+    }
+  }
+
+  struct Remove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Take someone out.",
+      discussion: "It is gone from their mounts at once, from files that they have open too.")
+
+    @Argument(help: "The shared item.")
+    var path: PathArgument
+
+    @Argument(help: "Who.")
+    var handle: String
+
+    @OptionGroup var library: LibraryOptions
+
+    func run() async throws {
+      let handle = try AccountHandle(handle)
+      try await ItemTarget.with(path, library) { try await $0.client.removeParticipant($0.address, handle) }
+    }
+  }
+}
+
+extension Role: ExpressibleByArgument {}

@@ -1,0 +1,160 @@
+import ArgumentParser
+import SheafClient
+import SheafModel
+
+struct ShareCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "share", abstract: "Share a document or a folder, or change how it is shared.",
+    discussion: """
+      Prints the link and who may do what. An invited person joins with `sheaf accept` and finds the item under \
+      Shared/OWNER/. Sharing again changes the share that is there, and keeps its link and its people.
+
+      Examples:
+        sheaf share ~/Sheaf/Documents/plans --with bob@example.com --can edit
+        sheaf share ~/Sheaf/Documents/plans --anyone view       whoever has the link can read
+        sheaf share ~/Sheaf/Documents/plans --anyone none       nobody joins by the link any more
+        sheaf share ~/Sheaf/Documents/plans --new-link          the old link is dead
+      """)
+
+  @Argument(help: "A document, a folder, or a whole Documents.")
+  var path: PathArgument
+
+  @Option(name: .customLong("with"), help: ArgumentHelp("Invite this account; may be repeated.", valueName: "handle"))
+  var people: [String] = []
+
+  @Option(
+    help: ArgumentHelp("What those invited may do; without --with, those invited from now on.", valueName: "view|edit"))
+  var can: Can?
+
+  @Option(help: ArgumentHelp("What anyone who has the link may do.", valueName: "none|view|edit"))
+  var anyone: Anyone?
+
+  @Option(help: "What it is called for people (default: the name without its extension).")
+  var title: String?
+
+  @Flag(inversion: .prefixedNo, help: "Let participants invite others, with no more than they have.")
+  var allowInvites: Bool?
+
+  @Flag(inversion: .prefixedNo, help: "Let people who have the link ask for access.")
+  var allowRequests: Bool?
+
+  @Flag(help: "Replace a link that got out.")
+  var newLink = false
+
+  @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
+
+  func run() async throws {
+    var change = ShareChange()
+    change.with = try people.map { try AccountHandle($0) }
+    change.permission = can?.permission
+    change.anyone = anyone?.permission
+    change.title = title
+    change.allowInvites = allowInvites
+    change.allowRequests = allowRequests
+    change.newLink = newLink
+    let request = change
+    try await ItemTarget.with(path, library) { target in
+      if request.anyone == PublicPermission.none { try await tellWhoGoes(target) }
+      let share = try await target.client.share(target.address, request)
+      if output.json { return try JSON.write(share) }
+      try StandardOutput.line(share.url)
+      try StandardOutput.line(share.summary + ".")
+    }
+  }
+
+  /// Says who loses access once nobody joins by the link any more.
+  private func tellWhoGoes(_ target: ItemTarget) async throws {
+    guard let share = try await target.client.share(of: target.address) else { return }
+    for person in share.participants where person.role == .publicUser {
+      StandardError.write("\(person.handle) joined by the link and loses access.\n")
+    }
+  }
+}
+
+/// What an invited person may do, in a command's words.
+enum Can: String, ExpressibleByArgument, CaseIterable {
+  case view, edit
+
+  var permission: SharePermission { self == .view ? .readOnly : .readWrite }
+}
+
+/// What anyone with the link may do, in a command's words.
+enum Anyone: String, ExpressibleByArgument, CaseIterable {
+  case none, view, edit
+
+  var permission: PublicPermission {
+    switch self {
+    case .none: .none
+    case .view: .readOnly
+    case .edit: .readWrite
+    }
+  }
+}
+
+extension SharePermission {
+  /// The word of `--can`.
+  var word: String { self == .readOnly ? "view" : "edit" }
+}
+
+struct Unshare: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Stop sharing an item.",
+    discussion: """
+      The documents stay where they are; it is gone for everyone else at once, and the link answers as if it never \
+      existed. Shared again, the item gets the same link.
+
+      Example:
+        sheaf unshare ~/Sheaf/Documents/plans
+      """)
+
+  @Argument(help: "The shared item.")
+  var path: PathArgument
+
+  @OptionGroup var library: LibraryOptions
+
+  func run() async throws {
+    try await ItemTarget.with(path, library) { try await $0.client.unshare($0.address) }
+  }
+}
+
+struct Leave: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Leave what someone shares with you.",
+    discussion: """
+      Deletes nothing: it only goes from your Shared folder. `rmdir` of the entry there does the same.
+
+      Example:
+        sheaf leave ~/Sheaf/Shared/alice@example.com/plans
+      """)
+
+  @Argument(help: "The entry below Shared/OWNER.")
+  var path: PathArgument
+
+  @OptionGroup var library: LibraryOptions
+
+  func run() async throws {
+    try await ItemTarget.with(path, library) { try await $0.client.leave($0.address) }
+  }
+}
+
+struct Resolve: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Dismiss a conflict of a document.",
+    discussion: """
+      Where two people saved without seeing what the other had written, both versions are in the history, and the \
+      later one is current. Compare them with `sheaf diff`; then save what is right, or dismiss the conflict.
+
+      Example:
+        sheaf resolve ~/Sheaf/Documents/plan.md
+      """)
+
+  @Argument(help: "A document.")
+  var path: PathArgument
+
+  @OptionGroup var library: LibraryOptions
+
+  func run() async throws {
+    try await ItemTarget.with(path, library) { try await $0.client.resolve($0.address) }
+  }
+}

@@ -1,0 +1,128 @@
+import Foundation
+import SheafModel
+import Testing
+
+@testable import SheafLibrary
+
+/// One event for each thing that a person did.
+struct EventLogTests {
+  /// A program that is not running any more.
+  private func program(_ number: Int32) -> Caller { Caller(uid: 0, gid: 0, thread: number, door: 0, groups: { [] }) }
+
+  private func withLibrary(_ body: (LibraryFixture) throws -> Void) throws {
+    let fixture = try LibraryFixture()
+    try body(fixture)
+    try fixture.finish()
+  }
+
+  private func unlink(_ fixture: LibraryFixture, _ path: String, _ caller: Caller) throws {
+    let (parent, name) = try fixture.place(path)
+    try fixture.library.unlink(parent, name, caller)
+  }
+
+  private func rmdir(_ fixture: LibraryFixture, _ path: String, _ caller: Caller) throws {
+    let (parent, name) = try fixture.place(path)
+    try fixture.library.rmdir(parent, name, caller)
+  }
+
+  /// Lets what is open be settled, and gives what was logged since the last time.
+  private func events(_ fixture: LibraryFixture, after position: inout Int64) throws -> [Event] {
+    fixture.clock.advance(20)
+    try fixture.library.locked {
+      try fixture.library.settleSessions()
+      try fixture.library.settleEvents(all: true)
+    }
+    let page = try fixture.library.events(after: position, limit: 1000, for: nil)
+    position = page.next
+    return page.events
+  }
+
+  /// A tree of established documents.
+  private func makeTree(_ fixture: LibraryFixture) throws -> Int64 {
+    for folder in ["t", "t/a", "t/a/b"] { try fixture.mkdir(folder) }
+    for file in ["t/1", "t/a/2", "t/a/b/3", "t/a/b/4"] { try fixture.save(file, file) }
+    var position: Int64 = 0
+    _ = try events(fixture, after: &position)
+    return position
+  }
+
+  @Test func deletingAFolderIsOneEvent() throws {
+    try withLibrary { fixture in
+      var position = try makeTree(fixture)
+      let rm = program(4_100_001)
+      for file in ["t/a/b/3", "t/a/b/4"] { try unlink(fixture, file, rm) }
+      try rmdir(fixture, "t/a/b", rm)
+      try unlink(fixture, "t/a/2", rm)
+      try rmdir(fixture, "t/a", rm)
+      try unlink(fixture, "t/1", rm)
+      try rmdir(fixture, "t", rm)
+      let logged = try events(fixture, after: &position)
+      #expect(logged.map(\.type) == [.deleted])
+      let data = try #require(logged.first?.data)
+      #expect(data.item.path == "t" && data.item.kind == "folder" && data.contentCount == 6)
+      #expect(
+        Set(data.contents?.map(\.path) ?? []) == ["t/1", "t/a", "t/a/2", "t/a/b", "t/a/b/3", "t/a/b/4"])
+      // All of it comes back, and its return comes after.
+      #expect(try fixture.library.recover(fixture.path("t"), id: nil) { _ in }.count == 7)
+      #expect(try events(fixture, after: &position).allSatisfy { $0.type == .created })
+    }
+  }
+
+  @Test func whatAnotherProgramDeletedIsAnEventOfItsOwn() throws {
+    try withLibrary { fixture in
+      var position = try makeTree(fixture)
+      try unlink(fixture, "t/1", program(4_100_001))
+      let rm = program(4_100_002)
+      for file in ["t/a/b/3", "t/a/b/4"] { try unlink(fixture, file, rm) }
+      try rmdir(fixture, "t/a/b", rm)
+      let logged = try events(fixture, after: &position)
+      #expect(logged.map(\.data.item.path) == ["t/1", "t/a/b"] && logged.map(\.data.contentCount) == [nil, 2])
+    }
+  }
+
+  @Test func aManyTimesLargerFolderIsOneEventToo() throws {
+    try withLibrary { fixture in
+      try fixture.mkdir("t")
+      for number in 1...300 { try fixture.save("t/\(number)", "\(number)") }
+      var position: Int64 = 0
+      _ = try events(fixture, after: &position)
+      let rm = program(4_100_001)
+      for number in 1...300 { try unlink(fixture, "t/\(number)", rm) }
+      try rmdir(fixture, "t", rm)
+      let logged = try events(fixture, after: &position)
+      #expect(logged.count == 1 && logged.first?.data.contentCount == 300 && logged.first?.data.contents?.count == 100)
+    }
+  }
+
+  @Test func movingAFolderIsOneEvent() throws {
+    try withLibrary { fixture in
+      var position = try makeTree(fixture)
+      try fixture.rename("t/a", "a2")
+      let logged = try events(fixture, after: &position)
+      #expect(logged.map(\.type) == [.moved])
+      #expect(logged[0].data.previousPath == "t/a" && logged[0].data.previousName == "a")
+      #expect(logged[0].data.item.path == "a2" && logged[0].data.item.name == "a2")
+    }
+  }
+
+  @Test func renamingOverADocumentIsOneEvent() throws {
+    try withLibrary { fixture in
+      try fixture.save("a", "new text")
+      try fixture.save("b", "old text")
+      try fixture.save("c", "old text")
+      var position: Int64 = 0
+      _ = try events(fixture, after: &position)
+      let ids = try ["b", "c"].map { try fixture.library.itemStatus(fixture.path($0)).id }
+      try fixture.rename("a", "b")
+      let logged = try events(fixture, after: &position)
+      #expect(logged.map(\.type) == [.edit] && logged[0].subject == ids[0] && logged[0].data.previousPath == "a")
+      // Equal contents make no version: that the other one is gone is told all the same.
+      try fixture.save("b", "old text")
+      _ = try events(fixture, after: &position)
+      try fixture.rename("c", "b")
+      let equal = try events(fixture, after: &position)
+      #expect(equal.map(\.type) == [.deleted], "\(equal)")
+      #expect(equal.first?.subject == ids[1] && equal.first?.data.item.path == "c")
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import Foundation
+import SheafModel
+import Testing
+
+@testable import SheafLibrary
+
+/// What people are told, in a person's words.
+struct NoticeTests {
+  private let alice: AccountHandle
+  private let bob: Account
+  private static let start = Timestamp(seconds: 1_800_000_000)
+
+  init() throws {
+    alice = try AccountHandle("alice@example.com")
+    bob = Account(handle: try AccountHandle("bob@example.com"), name: "Bob")
+  }
+
+  private func event(
+    _ number: Int64, _ type: EventType, _ name: String, item: String = "1", by actor: Account? = nil,
+    after seconds: Int64,
+    _ change: (inout EventDetails) -> Void = { _ in }
+  ) -> Event {
+    var data = EventDetails(item: .init(id: item, kind: "document", name: name, path: name), actor: actor ?? bob)
+    change(&data)
+    return Event(
+      id: "event \(number)", source: "sheaf://x", type: type, subject: item,
+      time: Timestamp(seconds: Self.start.seconds + seconds), sequence: number, data: data)
+  }
+
+  private func texts(_ events: [Event]) -> [String] { Notice.notices(of: events, for: alice).map(\.text) }
+
+  @Test func burstsAreOneNotice() {
+    let saves = (0..<10).map { event(Int64($0), .edit, "a", after: Int64($0) * 6) }
+    #expect(texts(saves) == ["Bob edited a 10 times"])
+    #expect(texts([saves[0], event(20, .edit, "a", after: 3600)]) == ["Bob edited a", "Bob edited a"])
+    #expect(texts([saves[0], event(20, .edit, "b", item: "2", after: 1)]) == ["Bob edited b", "Bob edited a"])
+    let carol = Account(handle: try! AccountHandle("carol@example.com"), name: "Carol")
+    #expect(texts([saves[0], event(20, .edit, "a", by: carol, after: 1), saves[1]]).count == 3)
+  }
+
+  @Test func ownDeedsMakeNone() {
+    let own = Account(handle: alice, name: "Alice")
+    #expect(texts([event(1, .edit, "a", by: own, after: 0)]).isEmpty)
+  }
+
+  @Test func renamesAreTold() {
+    let first = event(1, .renamed, "Trip plan.md", after: 0) { $0.previousName = "Plan.md" }
+    #expect(texts([first]) == ["Bob renamed Plan.md to Trip plan.md"])
+    let second = event(2, .renamed, "Trip.md", after: 30) { $0.previousName = "Trip plan.md" }
+    #expect(texts([first, second]) == ["Bob renamed Plan.md to Trip.md"])
+  }
+
+  @Test func mentionsReplaceTheirComment() {
+    let comment = event(1, .comment, "a", after: 0) { $0.comment = "hi @alice@example.com" }
+    let mention = event(2, .mention, "a", after: 0) {
+      $0.comment = "hi @alice@example.com"
+      $0.mentioned = Account(handle: alice, name: "Alice")
+    }
+    #expect(texts([comment, mention]) == ["Bob mentioned you in a comment on a: hi @alice@example.com"])
+    #expect(texts([comment]) == ["Bob commented on a: hi @alice@example.com"])
+  }
+
+  @Test func invitationsSayWhere() {
+    let invitation = event(1, .shareUpdated, "a", after: 0) {
+      $0.participant = .init(
+        handle: alice.description, name: "Alice", role: "privateUser", permission: "readWrite", acceptance: "pending")
+      $0.share = .init(id: "x", url: "sheaf://x/s/y", title: "a")
+    }
+    #expect(texts([invitation]) == ["Bob invites you to a: sheaf://x/s/y"])
+  }
+
+  @Test(arguments: [
+    (0, "just now"), (59, "just now"), (60, "1 minute ago"), (150, "2 minutes ago"), (7200, "2 hours ago"),
+    (86_400, "1 day ago"), (20 * 86_400, "2 weeks ago"), (800 * 86_400, "2 years ago"),
+  ])
+  func agesAreRough(_ seconds: Int64, _ text: String) {
+    #expect(Self.start.ago(at: Timestamp(seconds: Self.start.seconds + seconds)) == text)
+  }
+}

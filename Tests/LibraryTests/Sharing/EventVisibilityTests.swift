@@ -1,0 +1,164 @@
+import Foundation
+import SheafModel
+import Testing
+
+@testable import SheafLibrary
+
+/// Who sees which event, and with which path.
+struct EventVisibilityTests {
+  /// Settles what is open; gives what someone sees, as type and path.
+  private func seen(_ people: People, _ name: People.Name?, after position: Int64 = 0) throws -> [String] {
+    try settle(people)
+    return try people.library.events(after: position, limit: 1000, for: name?.handle).events.map(Self.line)
+  }
+
+  private func settle(_ people: People) throws {
+    try people.library.locked {
+      try people.library.settleSessions()
+      try people.library.settleEvents(all: true)
+    }
+  }
+
+  private static func line(_ event: Event) -> String {
+    let former = event.data.previousPath.map { " was \($0)" } ?? ""
+    return "\(event.type.rawValue.split(separator: ".").last ?? "") \(event.data.item.path)\(former)"
+  }
+
+  private func notices(_ people: People, _ name: People.Name) throws -> [String] {
+    try settle(people)
+    return try people.library.notices(for: name.handle).notices.map(\.text)
+  }
+
+  @Test func participantsSeeTheShareFromJoiningToDeparture() throws {
+    try People.story { people in
+      try people.as(.alice) {
+        try $0.mkdir("Documents/private")
+        try $0.mkdir("Documents/private/plans")
+        try $0.save("Documents/private/plans/before.md", "x")
+      }
+      let url = try people.as(.alice) { try $0.share("Documents/private/plans", with: [.bob], .readWrite) }.url
+      #expect(try notices(people, .bob).count == 1)
+      #expect(try notices(people, .bob).first?.contains("invites you to plans: \(url)") ?? false)
+      try people.as(.alice) { try $0.save("Documents/private/plans/unseen.md", "x") }
+      #expect(try seen(people, .bob).allSatisfy { !$0.contains(".md") })
+      let invited = people.library.lastEvent
+      _ = try people.as(.bob) { try $0.accept(url) }
+      try people.as(.alice) {
+        try $0.save("Documents/private/plans/a.md", "1")
+        try $0.rename("Documents/private/plans/a.md", "Documents/private/plans/b.md")
+        try $0.save("Documents/private/secret.md", "x")
+      }
+      try people.as(.bob) { try $0.save("Shared/alice@example.com/plans/b.md", "2") }
+      let bobs = try seen(people, .bob, after: invited)
+      #expect(
+        bobs == ["added plans", "created plans/a.md", "renamed plans/b.md was plans/a.md", "edit plans/b.md"])
+      // The owner sees all, with paths of their own.
+      for viewer in [People.Name.alice, nil] {
+        let all = try seen(people, viewer, after: invited)
+        #expect(all.contains("created private/secret.md") && all.contains("edit private/plans/b.md"), "\(all)")
+      }
+      #expect(try seen(people, .carol) == [])
+      let before = people.library.lastEvent
+      try people.as(.alice) {
+        try $0.remove("Documents/private/plans", .bob)
+        try $0.save("Documents/private/plans/b.md", "3")
+      }
+      let news = try seen(people, .bob, after: before)
+      #expect(news == ["removed plans"])
+      #expect(try notices(people, .bob).first?.hasSuffix("removed you from plans") ?? false)
+    }
+  }
+
+  @Test func whatComesInIsCreatedAndWhatGoesOutIsDeleted() throws {
+    try People.story { people in
+      try people.as(.alice) {
+        for folder in ["plans", "private"] { try $0.mkdir("Documents/\(folder)") }
+        try $0.save("Documents/private/a.md", "x")
+      }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      people.fixture.clock.advance(60)
+      try settle(people)
+      let before = people.library.lastEvent
+      try people.as(.alice) {
+        try $0.rename("Documents/private/a.md", "Documents/plans/a.md")
+        try $0.rename("Documents/plans/a.md", "Documents/private/renamed.md")
+      }
+      let bobs = try seen(people, .bob, after: before)
+      #expect(bobs == ["created plans/a.md", "deleted plans/a.md"])
+      for event in try people.library.events(after: before, limit: 10, for: People.Name.bob.handle).events {
+        let json = String(decoding: try JSONEncoder().encode(event), as: UTF8.self)
+        #expect(!json.contains("private") && !json.contains("renamed.md"), "\(json)")
+      }
+      let own = try seen(people, .alice, after: before)
+      #expect(own == ["moved plans/a.md was private/a.md", "moved private/renamed.md was plans/a.md"])
+    }
+  }
+
+  @Test func aTextThatComesOverAnotherTellsNothingOfItsPlace() throws {
+    try People.story { people in
+      try people.as(.alice) {
+        try $0.mkdir("Documents/private")
+        try $0.save("Documents/private/secret name.md", "new")
+        try $0.save("Documents/shared.md", "old")
+      }
+      try people.share("Documents/shared.md", with: [(.bob, .readOnly)])
+      people.fixture.clock.advance(60)
+      try settle(people)
+      let before = people.library.lastEvent
+      try people.as(.alice) { try $0.rename("Documents/private/secret name.md", "Documents/shared.md") }
+      let (own, bobs) = (try seen(people, .alice, after: before), try seen(people, .bob, after: before))
+      #expect(own == ["edit shared.md was private/secret name.md"])
+      #expect(bobs == ["edit shared.md"])
+      #expect(try notices(people, .bob).first?.hasSuffix("edited shared.md") ?? false)
+    }
+  }
+
+  @Test func mentionsGoToTheMentionedOnly() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save("Documents/a.md", "x") }
+      try people.share("Documents/a.md", with: [(.bob, .readWrite), (.carol, .readWrite)])
+      try settle(people)
+      let before = people.library.lastEvent
+      let path = try ItemPath(account: People.Name.bob.handle, "Shared/alice@example.com/a.md")
+      _ = try people.library.comment(path, text: "What do you think, @carol@example.com?")
+      for (name, expected) in [(People.Name.alice, 1), (.bob, 1), (.carol, 2)] {
+        let lines = try seen(people, name, after: before)
+        #expect(lines == Array(["comment a.md", "mention a.md"].prefix(expected)))
+      }
+      #expect(try notices(people, .carol).first?.contains("mentioned you in a comment on a.md") ?? false)
+      #expect(try notices(people, .bob).allSatisfy { !$0.contains("comment") })
+      expect(.accessDenied) { _ = try people.library.comment(path, text: "@dave@example.com") }
+    }
+  }
+
+  @Test func readersDoNotComment() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save("Documents/a.md", "x") }
+      try people.share("Documents/a.md", with: [(.bob, .readOnly)])
+      let path = try ItemPath(account: People.Name.bob.handle, "Shared/alice@example.com/a.md")
+      expect(.accessDenied) { _ = try people.library.comment(path, text: "Nice.") }
+    }
+  }
+
+  @Test func activityBelowSharedIsOfWhatIsThere() throws {
+    try People.story { people in
+      try people.as(.alice) {
+        try $0.mkdir("Documents/deep")
+        try $0.mkdir("Documents/deep/plans")
+      }
+      try people.share("Documents/deep/plans", with: [(.bob, .readWrite)])
+      try people.as(.bob) {
+        try $0.mkdir("Shared/alice@example.com/plans/x")
+        try $0.save("Shared/alice@example.com/plans/x/a.md", "1")
+        try $0.save("Documents/own.md", "1")
+      }
+      try settle(people)
+      let path = try ItemPath(account: People.Name.bob.handle, "Shared/alice@example.com/plans/x")
+      let events = try people.library.latestEvents(
+        limit: 10, for: People.Name.bob.handle, in: people.library.eventScope(path))
+      #expect(events.map(Self.line) == ["created plans/x", "created plans/x/a.md"])
+      let strangers = try ItemPath(account: People.Name.carol.handle, "Shared/alice@example.com/plans")
+      expect(.notFound) { _ = try people.library.eventScope(strangers) }
+    }
+  }
+}

@@ -1,0 +1,180 @@
+import Foundation
+import Glibc
+import SheafModel
+import Testing
+
+@testable import SheafLibrary
+
+/// Two people who write the same document at once, each with a working copy of their own.
+struct TogetherTests {
+  private let mine = "Documents/a.md"
+  private let theirs = "Shared/alice@example.com/a.md"
+
+  private func together(_ body: (People) throws -> Void) throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save(mine, "one") }
+      try people.share(mine, with: [(.bob, .readWrite)])
+      try body(people)
+    }
+  }
+
+  @Test func eachSeesTheirOwnUntilOneSaves() throws {
+    try together { people in
+      let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
+      let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
+      try people.as(.alice) { (me) throws in
+        try me.write(alice, "ALICE")
+        #expect(try me.read(alice) == "ALICE" && me.status(mine).size == 5)
+        #expect(try me.attribute("state", mine) == "edited")
+      }
+      try people.as(.bob) { (me) throws in
+        #expect(try me.read(bob) == "one" && me.status(theirs).size == 3)
+        #expect(try me.attribute("state", theirs) == "saved")
+      }
+      try people.library.flush(alice)
+      // What was saved in place reaches open handles of who has no changes of their own.
+      try people.as(.bob) { (me) throws in #expect(try me.read(bob) == "ALICE" && me.status(theirs).size == 5) }
+      for handle in [alice, bob] { try people.library.release(handle) }
+    }
+  }
+
+  @Test func theLaterCloseWinsOnRecord() throws {
+    try together { people in
+      let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
+      let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
+      try people.as(.alice) { try $0.write(alice, "from alice") }
+      try people.as(.bob) { try $0.write(bob, "from bob") }
+      try people.as(.alice) { try $0.close(alice) }
+      try people.as(.bob) { (me) throws in
+        #expect(try me.read(bob) == "from bob")
+        try me.close(bob)
+      }
+      try people.as(.alice) { (me) throws in
+        #expect(try me.read(mine) == "from bob")
+        let versions = try me.versions(mine)
+        #expect(versions.map(\.author.description) == ["alice@example.com", "alice@example.com", "bob@example.com"])
+        #expect(versions.map(\.base) == [nil, 1, 1])
+        #expect(try me.attribute("conflict", mine) == "2")
+        #expect(try me.library.itemStatus(me.path(mine)).conflict == 2)
+      }
+      // Who saves on top has seen both.
+      try people.as(.bob) { (me) throws in
+        #expect(try me.attribute("conflict", theirs) == "2")
+        try me.save(theirs, "merged")
+        expect(.noAttribute) { _ = try me.attribute("conflict", theirs) }
+      }
+    }
+  }
+
+  @Test func aConflictIsDismissed() throws {
+    try together { people in
+      let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
+      let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
+      try people.as(.alice) { try $0.write(alice, "x") }
+      try people.as(.bob) { try $0.write(bob, "y") }
+      try people.as(.alice) { try $0.close(alice) }
+      try people.as(.bob) { try $0.close(bob) }
+      try people.as(.alice) { (me) throws in
+        try me.library.resolveConflict(me.path(mine))
+        expect(.noAttribute) { _ = try me.attribute("conflict", mine) }
+      }
+    }
+  }
+
+  @Test func equalChangesMakeOneVersionAndNoConflict() throws {
+    try together { people in
+      let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
+      let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
+      for (name, handle) in [(People.Name.alice, alice), (.bob, bob)] {
+        try people.as(name) { try $0.write(handle, "same") }
+      }
+      for (name, handle) in [(People.Name.alice, alice), (.bob, bob)] { try people.as(name) { try $0.close(handle) } }
+      try people.as(.alice) { (me) throws in
+        #expect(try me.versions(mine).count == 2)
+        expect(.noAttribute) { _ = try me.attribute("conflict", mine) }
+      }
+    }
+  }
+
+  @Test func whoTakesTheirChangeBackLeavesTheOthers() throws {
+    try together { people in
+      let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
+      try people.as(.bob) { try $0.write(bob, "two") }
+      try people.as(.alice) { try $0.save(mine, "alice's") }
+      try people.as(.bob) { (me) throws in
+        try me.write(bob, "one")
+        try me.close(bob)
+        #expect(try me.read(theirs) == "alice's")
+      }
+      try people.as(.alice) { (me) throws in
+        #expect(try me.versions(mine).count == 2)
+        expect(.noAttribute) { _ = try me.attribute("conflict", mine) }
+      }
+    }
+  }
+
+  /// Autosaves of both while both go on: each keeps their text, every version is whole, and only the current is open.
+  @Test func autosavesOfBothNeverTear() throws {
+    try together { people in
+      let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
+      let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
+      for round in 0..<6 {
+        try people.as(.alice) { try $0.write(alice, "alice \(round)") }
+        try people.as(.bob) { try $0.write(bob, "bob \(round) ...") }
+        people.clock.advance(2)
+        people.fixture.autosave()
+        try people.as(.alice) { (me) throws in #expect(try me.read(alice) == "alice \(round)") }
+        try people.fixture.expectSound()
+      }
+      try people.as(.alice) { try $0.close(alice) }
+      try people.as(.bob) { try $0.close(bob) }
+      try people.as(.alice) { (me) throws in
+        let versions = try me.versions(mine)
+        #expect(versions.allSatisfy { !$0.open })
+        var texts: Set<String> = []
+        for version in versions.dropFirst() {
+          var bytes: [UInt8] = []
+          try me.library.readVersion(me.path(mine), number: version.number) { bytes += $0 }
+          let text = String(decoding: bytes, as: UTF8.self)
+          texts.insert(text)
+          #expect(text.hasPrefix(version.author.description.prefix { $0 != "@" }), "\(text) by \(version.author)")
+        }
+        for round in 0..<6 { #expect(texts.contains("alice \(round)") && texts.contains("bob \(round) ...")) }
+      }
+    }
+  }
+
+  @Test func whoReadsReadsWhatWasAutosaved() throws {
+    try together { people in
+      let bob = try people.as(.bob) { try $0.open(theirs, O_RDONLY) }
+      let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
+      try people.as(.alice) { try $0.write(alice, "two") }
+      try people.as(.bob) { (me) throws in #expect(try me.read(bob) == "one") }
+      people.clock.advance(2)
+      people.fixture.autosave()
+      try people.as(.bob) { (me) throws in
+        #expect(try me.read(bob) == "two")
+        #expect(try me.read(theirs) == "two")
+      }
+      for handle in [alice, bob] { try people.library.release(handle) }
+      // Nobody's draft is left behind.
+      let left = people.library.locked { people.library.inodes.values.count { !$0.others.isEmpty } }
+      #expect(left == 0)
+    }
+  }
+
+  @Test func aMergeOverARenameKeepsBoth() throws {
+    try together { people in
+      let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
+      try people.as(.bob) { try $0.write(bob, "from bob") }
+      try people.as(.alice, process: getpid()) { (me) throws in
+        try me.save("Documents/.a.md.tmp", "from alice")
+        try me.rename("Documents/.a.md.tmp", mine)
+        let versions = try me.versions(mine)
+        #expect(versions.map(\.author.description) == ["alice@example.com", "bob@example.com", "alice@example.com"])
+        #expect(try me.read(mine) == "from alice")
+      }
+      try people.library.release(bob)
+    }
+  }
+}

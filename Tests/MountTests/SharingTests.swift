@@ -1,0 +1,345 @@
+import Foundation
+import Glibc
+import MountKit
+import Testing
+
+/// Stories of people who share, each at a mount of their own.
+@Suite(.serialized) struct SharingTests {
+  @Test(arguments: Owner.possible)
+  func aFolderIsSharedEditedAndTakenBack(_ owner: Owner) throws {
+    try withSharedMounts(as: owner.user()) { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/a.md"
+        ls "$BOB/Shared"
+        "$SHEAF" share "$ALICE/Documents/plans" --with bob@example.com --can edit
+        same "$(ls "$BOB/Shared")" ""
+        accept bob "$(url "$ALICE/Documents/plans")"
+        plans="$BOB/Shared/alice@example.com/plans"
+        same "$(ls "$BOB/Shared/alice@example.com")" plans
+        same "$(cat "$plans/a.md")" one
+        same "$(stat -c %u "$plans/a.md")" "$(id -u)"
+        # What one saves, makes, renames and deletes, the other sees at once.
+        for round in 1 2 3 4 5; do
+          echo "two $round" >"$plans/a.md"; same "$(cat "$ALICE/Documents/plans/a.md")" "two $round"
+          echo "three $round" >"$ALICE/Documents/plans/a.md"; same "$(cat "$plans/a.md")" "three $round"
+          same "$(stat -c %s "$plans/a.md")" 8
+          mkdir "$plans/sub"; echo x >"$plans/sub/x"; same "$(ls "$ALICE/Documents/plans/sub")" x
+          mv "$ALICE/Documents/plans/sub" "$ALICE/Documents/plans/moved"; same "$(ls "$plans")" "a.md
+        moved"
+          rm -r "$plans/moved"; same "$(ls "$ALICE/Documents/plans")" a.md
+        done
+        same "$(attribute editor "$plans/a.md")" alice@example.com
+        same "$(attribute share.status "$plans")" sharedWithMe
+        same "$(attribute share.status "$ALICE/Documents/plans/a.md")" sharedByMe
+        same "$(attribute share.root "$plans/a.md")" ..
+        exec 7<"$plans/a.md"
+        cd "$plans"
+        "$SHEAF" participant remove "$ALICE/Documents/plans" bob@example.com
+        refused "Permission denied" cat <&7
+        refused "Permission denied" stat .
+        refused "Permission denied" ls .
+        refused "No such file" cat "$plans/a.md"
+        same "$(ls "$BOB/Shared")" ""
+        same "$(cat "$ALICE/Documents/plans/a.md")" "three 5"
+        """)
+    }
+  }
+
+  @Test(arguments: Owner.possible)
+  func readersAreToldSo(_ owner: Owner) throws {
+    try withSharedMounts(as: owner.user()) { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/a.md"; chmod 666 "$ALICE/Documents/plans/a.md"
+        invite "$ALICE/Documents/plans" bob view
+        plans="$BOB/Shared/alice@example.com/plans"
+        same "$(stat -c %a "$plans/a.md")" 444
+        same "$(cat "$plans/a.md")" one
+        refused "Permission denied" tee "$plans/a.md" </dev/null
+        refused "Permission denied" touch "$plans/new"
+        refused "Permission denied" mkdir "$plans/new"
+        refused "Permission denied" rm -f "$plans/a.md"
+        refused "Permission denied" mv "$plans/a.md" "$plans/b.md"
+        refused "Permission denied" chmod 600 "$plans/a.md"
+        refused "Permission denied" setfattr -n user.x -v 1 "$plans/a.md"
+        refused "" rm -r "$plans"
+        same "$(attribute share.summary "$plans")" "Only invited people can view"
+        "$SHEAF" participant set "$ALICE/Documents/plans" bob@example.com --can edit
+        same "$(stat -c %a "$plans/a.md")" 666
+        echo two >"$plans/a.md"
+        exec 7>>"$plans/a.md"
+        "$SHEAF" participant set "$ALICE/Documents/plans" bob@example.com --can view
+        if echo three >&7; then exit 1; fi
+        same "$(stat -c %a "$plans/a.md")" 444
+        same "$(cat "$ALICE/Documents/plans/a.md")" two
+        """)
+    }
+  }
+
+  @Test(arguments: Owner.possible)
+  func entriesAreRenamedAndLeftWithoutLoss(_ owner: Owner) throws {
+    try withSharedMounts(["alice", "bob", "carol"], as: owner.user()) { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans" "$ALICE/Documents/x" "$ALICE/Documents/y"; echo one >"$ALICE/Documents/plans/a.md"
+        echo first >"$ALICE/Documents/x/note.md"; echo second >"$ALICE/Documents/y/note.md"
+        for item in plans x/note.md y/note.md; do invite "$ALICE/Documents/$item" bob edit; done
+        invite "$ALICE/Documents/plans" carol edit
+        mine="$BOB/Shared/alice@example.com"
+        same "$(ls "$mine")" "note (2).md
+        note.md
+        plans"
+        same "$(cat "$mine/note (2).md")" second
+        refused "Permission denied" touch "$mine/new"
+        refused "Permission denied" mkdir "$BOB/Shared/new"
+        refused "Operation not permitted" mv "$mine/plans" "$BOB/Documents/plans"
+        touch "$BOB/Documents/own"; refused "Permission denied" mv "$BOB/Documents/own" "$mine/own"
+        mv "$mine/plans" "$mine/ours"
+        same "$(cat "$mine/ours/a.md")" one
+        same "$(ls "$CAROL/Shared/alice@example.com")" plans
+        mv "$ALICE/Documents/plans" "$ALICE/Documents/renamed"
+        same "$(ls "$CAROL/Shared/alice@example.com")" renamed
+        same "$(cat "$CAROL/Shared/alice@example.com/renamed/a.md")" one
+        rmdir "$mine/ours"
+        rm "$mine/note.md"
+        same "$(ls "$mine")" note.md
+        same "$(cat "$mine/note.md")" second
+        same "$(cat "$ALICE/Documents/renamed/a.md" "$ALICE/Documents/x/note.md")" "one
+        first"
+        same "$(cat "$CAROL/Shared/alice@example.com/renamed/a.md")" one
+        """)
+    }
+  }
+
+  @Test func whatIsSharedIsCopiedWithoutItsShare() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/a.md"
+        setfattr -n user.colour -v blue "$ALICE/Documents/plans/a.md"
+        invite "$ALICE/Documents/plans" bob edit
+        plans="$BOB/Shared/alice@example.com/plans"
+        cp -a "$plans" "$BOB/Documents/copied"
+        rsync -aAX "$plans/" "$BOB/Documents/synced/"
+        tar --xattrs --xattrs-include='*' -C "$plans/.." -cf "$BOB/Documents/plans.tar" plans
+        mkdir "$BOB/Documents/untarred"
+        tar --xattrs --xattrs-include='*' -C "$BOB/Documents/untarred" -xf "$BOB/Documents/plans.tar"
+        for copy in copied synced untarred/plans; do
+          same "$(attribute share.status "$BOB/Documents/$copy/a.md")" notShared
+          same "$(getfattr --absolute-names --only-values -n user.colour "$BOB/Documents/$copy/a.md")" blue
+          [ "$(attribute id "$BOB/Documents/$copy/a.md")" != "$(attribute id "$plans/a.md")" ]
+        done
+        # And into a share.
+        cp -a "$BOB/Documents/copied" "$plans/copied"
+        rsync -aAX "$BOB/Documents/synced/" "$plans/synced/"
+        tar --xattrs --xattrs-include='*' -C "$plans" -xf "$BOB/Documents/plans.tar"
+        same "$(attribute share.status "$ALICE/Documents/plans/synced/a.md")" sharedByMe
+        mv "$plans/synced/a.md" "$BOB/Documents/mine.md"; same "$(cat "$BOB/Documents/mine.md")" one
+        git -C "$plans" init -q; git -C "$plans" add a.md
+        git -C "$plans" -c user.name=Bob -c user.email=bob@example.com commit -qm one
+        same "$(git -c safe.directory='*' -C "$ALICE/Documents/plans" log --format=%s)" one
+        "$SHEAF" send-copy "$plans" "$BOB/Documents/plain"
+        same "$(cat "$BOB/Documents/plain/a.md")" one
+        """)
+    }
+  }
+
+  @Test func aMappingIsTakenAwayToo() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; printf 'one%4093s' x >"$ALICE/Documents/plans/a.md"
+        invite "$ALICE/Documents/plans" bob edit
+        """)
+      let path = try #require(mounts.places["bob"]) + "/Shared/alice@example.com/plans/a.md"
+      let file = open(path, O_RDONLY | O_CLOEXEC)
+      try #require(file >= 0)
+      defer { close(file) }
+      let mapping = try #require(mmap(nil, 4096, PROT_READ, MAP_SHARED, file, 0))
+      defer { munmap(mapping, 4096) }
+      #expect(mapping.load(as: UInt8.self) == UInt8(ascii: "o"))
+      // What the other one writes in place shows in the mapping.
+      try mounts.shell("printf two | dd of=\"$ALICE/Documents/plans/a.md\" conv=notrunc status=none")
+      try eventually("the other's bytes") { mapping.load(as: UInt8.self) == UInt8(ascii: "t") }
+      try mounts.shell("\"$SHEAF\" participant remove \"$ALICE/Documents/plans\" bob@example.com")
+      // A touch would be SIGBUS; a system call that touches it for us says EFAULT.
+      var pipes: [Int32] = [0, 0]
+      try #require(pipe(&pipes) == 0)
+      defer { pipes.forEach { close($0) } }
+      #expect(write(pipes[1], mapping, 1) == -1 && errno == EFAULT)
+      var byte: UInt8 = 0
+      #expect(pread(file, &byte, 1, 0) == -1 && errno == EACCES)
+      var status = stat()
+      #expect(fstat(file, &status) == -1 && errno == EACCES)
+    }
+  }
+
+  @Test func historyBelowSharedBeginsWhereTheShareDoes() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"
+        for text in 1 2 3; do echo $text >"$ALICE/Documents/plans/a.md"; done
+        echo secret >"$ALICE/Documents/plans/secret.md"; rm "$ALICE/Documents/plans/secret.md"
+        invite "$ALICE/Documents/plans" bob edit
+        plans="$BOB/Shared/alice@example.com/plans"
+        echo 4 >"$plans/a.md"
+        echo gone >"$plans/gone.md"; rm "$plans/gone.md"
+        same "$(ls "$plans/.versions")" "a.md
+        gone.md"
+        same "$(ls "$plans/.versions/a.md" | cut -d~ -f1 | tr '\n' ' ')" "0003 0004 "
+        same "$(cat "$plans/.versions/a.md/0003"*)" 3
+        same "$("$SHEAF" versions "$plans/a.md" --json | grep -c '"number"')" 2
+        refused "" "$SHEAF" show "$plans/a.md" --version 1
+        same "$(ls "$ALICE/Documents/plans/.versions/a.md" | wc -l)" 4
+        "$SHEAF" recover "$plans/gone.md"; same "$(cat "$ALICE/Documents/plans/gone.md")" gone
+        refused "" "$SHEAF" recover "$plans/secret.md"
+        "$SHEAF" restore "$plans/a.md" --version 3; same "$(cat "$ALICE/Documents/plans/a.md")" 3
+        """)
+    }
+  }
+
+  @Test func theLinkIsInNoLog() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"
+        invite "$ALICE/Documents/plans" bob edit
+        token=$(url "$ALICE/Documents/plans"); token=${token##*/}
+        [ ${#token} -ge 22 ]
+        refused "" "$SHEAF" accept "sheaf://x/s/${token}AAAA" --library "$LIBRARY" --as bob@example.com
+        if grep -F "$token" "$LIBRARY-log"; then exit 1; fi
+        """)
+    }
+  }
+
+  @Test(arguments: Owner.possible)
+  func removingAnEntryWithRealProgramsDeletesNothing(_ owner: Owner) throws {
+    try withSharedMounts(as: owner.user()) { mounts in
+      try mounts.shell(
+        """
+        make() { mkdir -p "$ALICE/Documents/plans/deep"; echo a >"$ALICE/Documents/plans/a"; seq 50 | while read n; do echo $n >"$ALICE/Documents/plans/deep/$n"; done; }
+        make; plans="$BOB/Shared/alice@example.com/plans"
+        for way in 'rm -r' 'rm -rf' 'python3 -c "import shutil,sys; shutil.rmtree(sys.argv[1])"'; do
+          invite "$ALICE/Documents/plans" bob edit
+          eval "$way \"$plans\""
+          same "$(ls "$BOB/Shared")" ""
+          same "$(ls "$ALICE/Documents/plans/deep" | wc -l)" 50
+          same "$(cat "$ALICE/Documents/plans/a")" a
+          same "$("$SHEAF" deleted "$ALICE/Documents/plans")" "Nothing deleted that can come back."
+        done
+        # What is deleted below the entry is deleted for everyone, and comes back whole.
+        invite "$ALICE/Documents/plans" bob edit
+        rm -r "$plans/deep"
+        same "$(ls "$ALICE/Documents/plans")" a
+        "$SHEAF" recover "$plans/deep" >/dev/null
+        same "$(ls "$ALICE/Documents/plans/deep" | wc -l)" 50
+        """)
+    }
+  }
+
+  /// All in this process: a program that it starts would get duplicates of its handles, and closing those is a close.
+  @Test func twoWhoWriteAtOnceBothHaveTheirVersion() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        echo one >"$ALICE/Documents/a.md"
+        invite "$ALICE/Documents/a.md" bob edit
+        """)
+      let mine = try #require(mounts.places["alice"]) + "/Documents/a.md"
+      let theirs = try #require(mounts.places["bob"]) + "/Shared/alice@example.com/a.md"
+      let reader = open(theirs, O_RDONLY | O_CLOEXEC)
+      let (alice, bob) = (open(mine, O_RDWR | O_CLOEXEC), open(theirs, O_RDWR | O_CLOEXEC))
+      try #require(reader >= 0 && alice >= 0 && bob >= 0)
+      #expect(pwrite(alice, "from alice\n", 11, 0) == 11 && pwrite(bob, "from bob\n", 9, 0) == 9)
+      #expect(text(alice) == "from alice\n" && text(bob) == "from bob\n" && text(reader) == "from bob\n")
+      #expect(close(alice) == 0)
+      #expect(text(bob) == "from bob\n")
+      #expect(close(bob) == 0)
+      let after = open(mine, O_RDONLY | O_CLOEXEC)
+      #expect(text(after) == "from bob\n")
+      for file in [reader, after] { close(file) }
+      try mounts.shell(
+        """
+        bob="$BOB/Shared/alice@example.com/a.md"
+        same "$(attribute conflict "$ALICE/Documents/a.md")" 2
+        same "$(attribute conflict "$bob")" 2
+        same "$("$SHEAF" show "$bob" --version 2)" "from alice"
+        "$SHEAF" status "$bob" | grep -q "not based on version 2"
+        "$SHEAF" resolve "$bob"
+        refused "" attribute conflict "$bob"
+        # What is saved in place reaches handles that are open for reading.
+        exec 7<"$bob"
+        echo "saved in place" >"$ALICE/Documents/a.md"
+        same "$(cat <&7)" "saved in place"
+        """)
+    }
+  }
+
+  private func text(_ file: Int32) -> String {
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = pread(file, &buffer, buffer.count, 0)
+    return count < 0 ? "errno \(errno)" : String(decoding: buffer.prefix(count), as: UTF8.self)
+  }
+
+  @Test func whatCouldNotBeSavedIsKeptForItsWriter() throws {
+    try withSharedMounts { mounts in
+      let (begin, done) = ("\(mounts.library.folder.path)/begin", "\(mounts.library.folder.path)/done")
+      // Started before the file is open, so that it has no duplicate of the handle.
+      try mounts.shell(
+        """
+        echo one >"$ALICE/Documents/plan.md"
+        invite "$ALICE/Documents/plan.md" bob edit
+        mkfifo "\(begin)" "\(done)"
+        { read line <"\(begin)"; "$SHEAF" participant set "$ALICE/Documents/plan.md" bob@example.com --can view
+          echo done >"\(done)"; } >/dev/null 2>&1 &
+        """)
+      let path = try #require(mounts.places["bob"])
+      let file = open("\(path)/Shared/alice@example.com/plan.md", O_RDWR | O_CLOEXEC)
+      try #require(file >= 0)
+      #expect(write(file, "work", 4) == 4)
+      try "begin\n".write(toFile: begin, atomically: false, encoding: .utf8)
+      _ = try String(contentsOfFile: done, encoding: .utf8)
+      #expect(write(file, "more", 4) == -1 && errno == EACCES)
+      #expect(close(file) == -1 && errno == EACCES)
+      try mounts.shell(
+        """
+        same "$(head -c 4 "$BOB/Documents/plan (not saved).md")" work
+        same "$(cat "$ALICE/Documents/plan.md")" one
+        """)
+    }
+  }
+
+  /// Root gives each of two Linux users a mount of their own.
+  @Test(.enabled(if: TestUser.isRoot)) func rootMountsForOthers() throws {
+    try withSharedMounts { mounts in
+      let user = try TestUser.ordinary()
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/a.md"
+        invite "$ALICE/Documents/plans" bob edit
+        "$SHEAF" unmount "$BOB"; chown \(user.name): "$BOB"; chmod 711 "$BOB/.." "$BOB/../.." 2>/dev/null || true
+        "$SHEAF" mount "$BOB" --library "$LIBRARY" --as bob@example.com --for \(user.name)
+        them() { setpriv --reuid=\(user.user) --regid=\(user.group) --clear-groups "$@"; }
+        nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+        plans="$BOB/Shared/alice@example.com/plans"
+        same "$(them cat "$plans/a.md")" one
+        same "$(them stat -c %u "$plans/a.md" "$BOB/Documents" | sort -u)" \(user.user)
+        them sh -c 'echo two >"$0"' "$plans/a.md"
+        same "$(cat "$ALICE/Documents/plans/a.md")" two
+        same "$(stat -c %u "$ALICE/Documents/plans/a.md")" 0
+        same "$(attribute editor "$ALICE/Documents/plans/a.md")" bob@example.com
+        them sh -c 'echo mine >"$0/Documents/mine"; chmod 600 "$0/Documents/mine"; mkdir "$0/Documents/sub"' "$BOB"
+        same "$(them cat "$BOB/Documents/mine")" mine
+        for path in "$BOB" "$BOB/Documents" "$BOB/Documents/mine" "$plans/a.md"; do
+          refused "Permission denied" nobody ls "$path"
+        done
+        refused "Permission denied" nobody cat "$plans/a.md"
+        them rmdir "$plans"
+        same "$(them ls "$BOB/Shared")" ""
+        same "$(cat "$ALICE/Documents/plans/a.md")" two
+        """)
+    }
+  }
+}

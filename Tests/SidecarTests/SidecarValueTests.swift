@@ -1,0 +1,107 @@
+import Foundation
+import MountKit
+import SheafModel
+import Testing
+
+@testable import SheafSidecar
+
+/// Signatures, schedules, filters and the configuration file.
+struct SidecarValueTests {
+  @Test func signaturesAreThoseOfTheSpecification() throws {
+    // The test vector of Standard Webhooks.
+    let secret = try WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    let signature = secret.signature(
+      id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: 1_614_265_330, body: Data(#"{"test": 2432232314}"#.utf8))
+    #expect(signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
+  }
+
+  @Test(arguments: ["", "whsec_", "whsec_short", "whsec_not base64!", "whsec_AAAA"])
+  func secretsThatAreNoneAreRefusedWithoutRepeatingThem(_ text: String) {
+    let error = #expect(throws: SheafError.self) { try WebhookSecret(text) }
+    #expect(text.isEmpty || text == "whsec_" || error?.description.contains(text) == false)
+  }
+
+  @Test func waitsGrowToTheCap() {
+    let schedule = RetrySchedule(base: 1, cap: 100, patience: 1000)
+    let longest = (1...10).map { schedule.wait(afterFailures: $0, asked: nil, random: 1) }
+    #expect(longest == [1, 2, 4, 8, 16, 32, 64, 100, 100, 100])
+    #expect(schedule.wait(afterFailures: 1_000_000, asked: nil, random: 0.5) == 50)
+    #expect(schedule.wait(afterFailures: 3, asked: nil, random: 0) == 0)
+    #expect(schedule.wait(afterFailures: 3, asked: 30, random: 1) == 30)
+  }
+
+  @Test func anEventIsGivenUpWhenBothItAndTheFailuresAreOldEnough() {
+    let schedule = RetrySchedule(patience: 100)
+    func gives(up event: Int64, failing: Int64) -> Bool {
+      schedule.gives(
+        up: Timestamp(seconds: event), failingSince: Timestamp(seconds: failing), at: Timestamp(seconds: 1000))
+    }
+    #expect(gives(up: 800, failing: 900))
+    #expect(!gives(up: 800, failing: 901))
+    #expect(!gives(up: 901, failing: 800))
+  }
+
+  @Test func retryAfterIsSecondsOrADate() {
+    let now = Timestamp(rfc3339: "2026-11-21T10:00:00Z")!
+    #expect(RetryAfter.seconds("120", at: now) == 120)
+    #expect(RetryAfter.seconds("Sat, 21 Nov 2026 10:01:30 GMT", at: now) == 90)
+    #expect(RetryAfter.seconds("Sat, 21 Nov 2026 09:00:00 GMT", at: now) == 0)
+    #expect(RetryAfter.seconds("99999999", at: now) == 86_400)
+    #expect(RetryAfter.seconds("soon", at: now) == nil)
+    #expect(RetryAfter.seconds("-5", at: now) == nil)
+  }
+
+  @Test(arguments: [
+    ("*", "a", true), ("*", "a/b", false), ("**", "a/b", true), ("Plans/**", "Plans/a/b.md", true),
+    ("Plans/*", "Plans/a/b.md", false), ("*.md", "b.md", true), ("*.md", "a/b.md", false), ("**/*.md", "a/b.md", true),
+    ("a*c", "abc", true), ("a*c", "abd", false), ("", "", true), ("", "a", false),
+  ])
+  func pathsMatchPatterns(_ pattern: String, _ path: String, _ matches: Bool) {
+    #expect(EventFilter.matches(pattern, path, separator: "/") == matches)
+  }
+
+  @Test func theExampleIsAConfiguration() throws {
+    let configuration = try ConfigurationFile.read(Repository.path("examples/sidecar.toml"))
+    try configuration.check()
+    #expect(configuration.sinks.map(\.name) == ["team", "log", "desktop", "index"])
+    #expect(configuration.sinks.map(\.target.kind) == ["webhook", "stdout", "desktop", "exec"])
+    let team = configuration.sinks[0]
+    #expect(team.filter.types == ["sheaf.change.*", "sheaf.persistence.*"] && team.filter.documents.count == 2)
+    #expect(team.account?.description == "alice@example.com")
+    // What it shows is what holds without it.
+    #expect(team.schedule == RetrySchedule() && team.timeout == 15 && team.batch == 1 && !team.beginsNow)
+    #expect(configuration.sinks[2].beginsNow)
+  }
+
+  @Test(arguments: [
+    ("sink = 1", "sink: is not a list of tables"), ("[[sink]]\nname = \"x\"", "sink x: says not where to"),
+    ("[[sink]]\nwebhook = \"http://x\"\nstdout = true", "has several targets"),
+    ("[[sink]]\nwebhook = 5", "webhook: is not a text"),
+    ("[[sink]]\nstdout = true\nbatches = 2", "batches: means nothing"),
+    ("[[sink]]\nstdout = true\nsecrets = [\"x\"]", "secrets: means nothing"),
+    ("colour = \"red\"", "colour: means nothing"),
+    ("[[sink]\n", "line 1: is no TOML"), ("[[sink]]\nstdout = true\nfrom = \"then\"", "from: is neither"),
+    ("[[sink]]\nstdout = true\naccount = \"x\"", "is not a handle"),
+  ])
+  func mistakesAreNamed(_ text: String, _ message: String) throws {
+    let error = #expect(throws: SheafError.self) {
+      try ConfigurationFile.parse(text, named: "file", folder: URL(fileURLWithPath: "/"))
+    }
+    #expect(error?.description.contains(message) ?? false, "\(error?.description ?? "")")
+  }
+
+  @Test func whatMakesNoSenseTogetherIsRefused() throws {
+    for text in [
+      "", "[[sink]]\nstdout = true\n[[sink]]\nstdout = true", "[[sink]]\nwebhook = \"ftp://x\"",
+      "[[sink]]\nstdout = true\nbatch = 0", "[[sink]]\nstdout = true\nretry-base = 5\nretry-cap = 1",
+    ] {
+      let configuration = try ConfigurationFile.parse(text, named: "file", folder: URL(fileURLWithPath: "/"))
+      #expect(throws: SheafError.self, "\(text)") { try configuration.check() }
+    }
+  }
+
+  @Test func textForTheDesktopCannotBreakOut() {
+    #expect(DesktopSink.text("it's \\ <b>") == #"'it\'s \\ <b>'"#)
+    #expect(!DesktopSink.text("a\nb").contains("\n"))
+  }
+}
