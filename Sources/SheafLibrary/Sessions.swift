@@ -121,9 +121,8 @@ extension Library {
         draft.session?.hasWrites = false
         disown(parted, draft)
         draft.session?.ownChunks.subtract(own)
-        draft.session?.ownChunks.formUnion(storedNow)
         for chunk in own { chunkOwners[chunk] = nil }
-        for chunk in storedNow { chunkOwners[chunk] = inode.ino }
+        claim(storedNow.subtracting(parted), inode, draft)
         if isNew {
           adoptSaved(in: inode, by: draft)
           tellSaved(inode, draft)
@@ -250,6 +249,12 @@ extension Library {
     return own
   }
 
+  /// Notes that the session of `draft` alone holds `chunks`.
+  private func claim(_ chunks: Set<Int64>, _ inode: Inode, _ draft: Draft) {
+    draft.session?.ownChunks.formUnion(chunks)
+    for chunk in chunks { chunkOwners[chunk] = inode.ino }
+  }
+
   /// Has `chunks` outlive later cuts of `draft`: a part of them is in use elsewhere in it.
   private func disown(_ chunks: Set<Int64>, _ draft: Draft) {
     for chunk in chunks where draft.session?.ownChunks.remove(chunk) != nil { chunkOwners[chunk] = nil }
@@ -300,9 +305,7 @@ extension Library {
         unsavedBytes -= draft.working?.dirty.count ?? 0
         disown(content.parted, draft)
         draft.working?.adopt(content)
-        guard draft.session != nil else { return }
-        draft.session?.ownChunks.formUnion(storedNow)
-        for chunk in storedNow { chunkOwners[chunk] = inode.ino }
+        if draft.session != nil { claim(storedNow.subtracting(content.parted), inode, draft) }
       }
     }
   }

@@ -170,6 +170,7 @@ struct WorkingCopyTests {
     var bytes = random.bytes(2_000_000)
     let storage = FakeStorage()
     var copy = WorkingCopy(try storage.content(bytes))
+    var alone = 0
     for step in 0..<300 {
       let before = storage.storedBytes
       let start = Int.random(in: 0..<(bytes.count / 4096), using: &random) * 4096
@@ -178,8 +179,10 @@ struct WorkingCopyTests {
       try page.withUnsafeBytes { try copy.write($0, at: Int64(start), from: storage) }
       _ = try storage.flush(&copy)
       // A page in what is left of a chunk takes that along, and not what lies around it.
-      #expect(storage.storedBytes - before <= 2 * Chunker.maximum, "step \(step) of SHEAF_SEED=\(random.seed)")
+      #expect(storage.storedBytes - before <= 3 * Chunker.maximum, "step \(step) of SHEAF_SEED=\(random.seed)")
+      if step < 20, storage.storedBytes - before == 4096 { alone += 1 }
     }
+    #expect(alone >= 10, random.note)
     #expect(try storage.bytes(&copy) == bytes, random.note)
   }
 
