@@ -271,7 +271,7 @@ extension Library {
     _ inode: Inode, _ caller: Caller
   ) throws -> [(name: [UInt8], value: [UInt8])] {
     guard inode.isRegular || inode.isFolder, let item = try item(of: inode) else { return [] }
-    var values = [("id", item.uuid.text), ("state", inode.draft(of: caller.account).isChanged ? "edited" : "saved")]
+    var values = [("id", item.uuid.text), ("state", inode.isEdited(by: caller.account) ? "edited" : "saved")]
     values += try shareAttributes(inode, caller).map { ($0.name, $0.value) }
     if inode.isRegular {
       values.append(("version", "\(item.version)"))

@@ -46,6 +46,11 @@ extension Inode {
     return (isFolder ? 4096 : row.size, row.content?.dataLength ?? (isFolder ? 4096 : 0))
   }
 
+  /// Whether an account has changes that no autosave has kept yet.
+  func isEdited(by account: Int64?) -> Bool {
+    (account == nil || account == row.owner ? own : others[account ?? 0])?.isChanged ?? false
+  }
+
   var hasSession: Bool { drafts.contains { $0.session != nil } }
 
   /// Lets go of drafts that nobody uses; the owner's stays.

@@ -82,6 +82,21 @@ extension Library {
     }
   }
 
+  /// Calls `observer` whenever events were numbered, from now on; returns a number for ``endObservingEvents(_:)``.
+  ///
+  /// The observer is called without the lock and must return at once; what came it reads with
+  /// ``events(after:limit:for:)``.
+  package func observeEvents(_ observer: @escaping @Sendable () -> Void) -> Int {
+    locked {
+      let number = (eventObservers.keys.max() ?? 0) + 1
+      eventObservers[number] = observer
+      return number
+    }
+  }
+
+  /// Ends the calls of an observer of events.
+  package func endObservingEvents(_ number: Int) { locked { eventObservers[number] = nil } }
+
   /// The number of the newest event.
   package var lastEvent: Int64 { locked { numbers.event } }
 

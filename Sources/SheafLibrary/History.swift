@@ -37,7 +37,7 @@ extension Library {
   ) throws {
     let reader = try locked {
       let (inode, item) = try document(path, for: .readHistory)
-      try cutAll(inode)
+      try cutOwn(inode, path)
       // Chunks of an open version must outlast its renewal while they are read.
       for draft in inode.drafts { shareChunks(of: draft) }
       guard let number else { return self.reader(of: inode.row.content ?? .empty) }
@@ -51,6 +51,12 @@ extension Library {
       try buffer.withUnsafeBytes { try sink(UnsafeRawBufferPointer(rebasing: $0.prefix(count))) }
       offset += Int64(count)
     }
+  }
+
+  /// Has what the path's account wrote be saved: its own unsaved changes are what it reads.
+  private func cutOwn(_ inode: Inode, _ path: ItemPath) throws {
+    let account = try account(path.account).id
+    for draft in inode.drafts where draft.account == account { try cut(inode, draft, cause: .autosave) }
   }
 
   /// Makes an earlier version's contents current, as a new version; nil where they are so already.
@@ -101,7 +107,7 @@ extension Library {
     }
     return try locked {
       let (inode, item) = try document(path, for: .label)
-      try cutAll(inode)
+      try cutOwn(inode, path)
       let row = try versionRow(item.id, number ?? self.item(of: inode)?.version ?? item.version, inode, path)
       try transaction(.label) { try $0.setLabel(item.id, row.number, name) }
       return try version(versionRow(item.id, row.number, inode, path))

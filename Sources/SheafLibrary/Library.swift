@@ -53,7 +53,7 @@ package final class Library: @unchecked Sendable {
   private var observers: [Int: Observer] = [:]
   /// Number of the newest event that the observers of the log know of.
   private var announcedEvent: Int64
-  private var eventObservers: [Int: @Sendable () -> Void] = [:]
+  var eventObservers: [Int: @Sendable () -> Void] = [:]
   /// Whether entries of `Shared` may be others than those last shown.
   var sharedEntriesAreStale = false
   /// When programs began to delete what others share (``noteDeparture(from:_:_:)``).
@@ -200,21 +200,6 @@ package final class Library: @unchecked Sendable {
     }
   }
 
-  /// Calls `observer` whenever events were numbered, from now on; returns a number for ``endObservingEvents(_:)``.
-  ///
-  /// The observer is called without the lock and must return at once; what came it reads with
-  /// ``events(after:limit:for:)``.
-  package func observeEvents(_ observer: @escaping @Sendable () -> Void) -> Int {
-    locked {
-      nextDoor += 1
-      eventObservers[nextDoor] = observer
-      return nextDoor
-    }
-  }
-
-  /// Ends the calls of an observer of events.
-  package func endObservingEvents(_ number: Int) { locked { eventObservers[number] = nil } }
-
   /// Has the doors of those who see it told of a change that came by `door`, once the lock is free.
   func tell(_ change: LibraryChange, from door: Int) {
     if !shares.isEmpty, case .entry(let parent, let name) = change,
@@ -222,7 +207,8 @@ package final class Library: @unchecked Sendable {
     {
       sharedEntriesAreStale = true
     }
-    if !observers.isEmpty { changes.append(Told(door: door, audience: audience(of: change), change: change)) }
+    guard observers.contains(where: { $0.key != door }) else { return }
+    changes.append(Told(door: door, audience: audience(of: change), change: change))
   }
 
   /// Has the other doors of the account told that its draft changed: nobody else sees that before it is saved.

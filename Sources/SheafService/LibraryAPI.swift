@@ -15,6 +15,8 @@ struct LibraryAPI: Sendable {
   let signals: EventSignals
   let sidecars: SidecarBoard
   let info: ServiceInfo
+  /// The one account that may act; nil where any may.
+  let onlyAccount: AccountHandle?
 
   /// Adds every route below `/v1`.
   func addRoutes(to router: Router<BasicRequestContext>) {
@@ -41,6 +43,14 @@ struct LibraryAPI: Sendable {
 
   /// The account that acts: the one that is named, else the library's first.
   func account(_ named: AccountHandle?) async throws -> AccountHandle {
+    if let onlyAccount {
+      guard named == nil || named == onlyAccount else {
+        throw SheafError(
+          .accessDenied, subject: "--as \(named ?? onlyAccount)", reason: "this mount is \(onlyAccount)'s",
+          advice: "leave out --as")
+      }
+      return onlyAccount
+    }
     if let named { return named }
     guard let first = try await call({ try $0.accounts() }).first else {
       throw SheafError(

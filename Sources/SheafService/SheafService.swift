@@ -25,6 +25,7 @@ package final class SheafService: Sendable {
   private static let threadCount = 8
 
   private let socketFile: String
+  private let door: UserDoor?
   private let socket: SocketPath
   private let group: ServiceGroup
   private let threads: NIOThreadPool
@@ -36,9 +37,15 @@ package final class SheafService: Sendable {
   /// - Parameters:
   ///   - library: The library, open; it stays open until after ``stop(patience:)``.
   ///   - mounts: Who mounts; nil for a process that serves one command and ends.
+  ///   - door: The user for whom alone the service is, on a socket of theirs; nil for the library's own.
   /// - Throws: ``SheafError`` where the library's path cannot bear a socket.
-  package init(library: Library, mounts: (any MountController)?, logger: Logger) throws {
-    socketFile = library.location.socketPath
+  package init(
+    library: Library, mounts: (any MountController)?, door: UserDoor? = nil, logger: Logger
+  ) throws {
+    self.door = door
+    socketFile =
+      door.map { UserSocket.path(library: library.location.path, uid: $0.uid) } ?? library.location.socketPath
+    try door?.prepareFolder()
     socket = try SocketPath(socketFile)
     let clients = ClientCount()
     self.clients = clients
@@ -49,13 +56,15 @@ package final class SheafService: Sendable {
     let router = Router()
     let api = LibraryAPI(
       library: library, mounts: mounts, threads: threads, clients: clients, signals: signals,
-      sidecars: SidecarBoard(), info: info)
-    api.addRoutes(to: router)
+      sidecars: SidecarBoard(), info: info, onlyAccount: door?.mount.account)
+    if let door { api.addRoutes(to: router, for: door) } else { api.addRoutes(to: router) }
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
     let application = Application(
       router: router,
-      server: .http1(configuration: .init(additionalChannelHandlers: [clients.makeHandler()])),
+      server: .http1(
+        configuration: .init(
+          additionalChannelHandlers: [clients.makeHandler()] + (door.map { [$0.makeHandler()] } ?? []))),
       configuration: ApplicationConfiguration(
         address: .unixDomainSocket(path: socket.address), serverName: nil, reuseAddress: false),
       onServerRunning: { [listening] _ in listening.reach() },
@@ -85,6 +94,7 @@ package final class SheafService: Sendable {
     running.withLock { $0 = task }
     do {
       try await listening.wait()
+      try door?.own(socketFile)
     } catch {
       throw SheafError(
         .inputOutput, subject: socketFile.printable, reason: "cannot be bound: \(error)".printable,

@@ -76,6 +76,7 @@ struct Run: AsyncParsableCommand {
         gracefulShutdownSignals: [.sigterm, .sigint], logger: log))
     try await group.run()
     listening.cancel()
+    try store.close()
     withExtendedLifetime(lock) {}
   }
 

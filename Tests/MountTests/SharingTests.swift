@@ -299,14 +299,19 @@ import Testing
       let file = open("\(path)/Shared/alice@example.com/plan.md", O_RDWR | O_CLOEXEC)
       try #require(file >= 0)
       #expect(write(file, "work", 4) == 4)
-      try "begin\n".write(toFile: begin, atomically: false, encoding: .utf8)
-      _ = try String(contentsOfFile: done, encoding: .utf8)
+      let first = open(begin, O_WRONLY | O_CLOEXEC)
+      #expect(write(first, "begin\n", 6) == 6)
+      let second = open(done, O_RDONLY | O_CLOEXEC)
+      var line = [UInt8](repeating: 0, count: 16)
+      #expect(read(second, &line, line.count) == 5)
+      for pipe in [first, second] { close(pipe) }
       #expect(write(file, "more", 4) == -1 && errno == EACCES)
       #expect(close(file) == -1 && errno == EACCES)
       try mounts.shell(
         """
         same "$(head -c 4 "$BOB/Documents/plan (not saved).md")" work
         same "$(cat "$ALICE/Documents/plan.md")" one
+        rm "\(begin)" "\(done)"
         """)
     }
   }
@@ -336,6 +341,11 @@ import Testing
           refused "Permission denied" nobody ls "$path"
         done
         refused "Permission denied" nobody cat "$plans/a.md"
+        # Their commands go by a socket of their own, and act for that account alone.
+        same "$(them "$SHEAF" versions "$plans/a.md" --json | grep -c '"number"')" 2
+        refused "is bob@example.com's" them "$SHEAF" versions Documents/mine --library "$LIBRARY" --as alice@example.com
+        refused "" them "$SHEAF" account list --library "$LIBRARY"
+        refused "" nobody "$SHEAF" versions "$plans/a.md"
         them rmdir "$plans"
         same "$(them ls "$BOB/Shared")" ""
         same "$(cat "$ALICE/Documents/plans/a.md")" two

@@ -54,8 +54,10 @@ struct ServedLibrary {
     configuration.sinks = sinks
     configuration.servesAccounts = accounts
     try configuration.check()
+    let store = try SidecarState(path: state)
+    defer { try? store.close() }
     let service = SidecarService(
-      configuration, library: library.location, state: try SidecarState(path: state), clock: clock,
+      configuration, library: library.location, state: store, clock: clock,
       isGuarded: isGuarded, random: { 0.5 },
       log: Logger(label: "sidecar") { _ in SwiftLogNoOpLogHandler() })
     let group = ServiceGroup(
@@ -74,10 +76,17 @@ struct ServedLibrary {
     try await running.value
   }
 
-  func deadLetters() throws -> [DeadLetter] { try SidecarState(path: state).deadLetters() }
+  func deadLetters() throws -> [DeadLetter] { try stored { try $0.deadLetters() } }
 
   func record(_ sink: String) throws -> SidecarState.Record {
-    try SidecarState(path: state).record(SinkKey(library: library.id, name: sink))
+    try stored { try $0.record(SinkKey(library: library.id, name: sink)) }
+  }
+
+  /// Looks at the sidecar's file, as its commands do.
+  func stored<Value>(_ body: (SidecarState) throws -> Value) throws -> Value {
+    let store = try SidecarState(path: state)
+    defer { try? store.close() }
+    return try body(store)
   }
 }
 

@@ -30,7 +30,7 @@ extension Library {
       .map { LatestChange(time: $0.time, actor: try handle($0.actor), type: $0.type, name: $0.name) }
       return ItemStatus(
         id: item.uuid.text, path: "\(path)", kind: item.kind.word, version: inode.isRegular ? item.version : nil,
-        owner: try handle(item.owner), state: inode.draft(of: account.id).isChanged ? "edited" : "saved",
+        owner: try handle(item.owner), state: inode.isEdited(by: account.id) ? "edited" : "saved",
         conflict: item.conflict, share: facts, people: people, changes: changes,
         can: operations(of: account.id, on: inode, share).map(\.rawValue))
     }

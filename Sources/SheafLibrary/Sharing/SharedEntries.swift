@@ -88,6 +88,8 @@ extension Library {
       for entry in Set(before).symmetricDifference(after) {
         tell(.sharedEntry(owner: pair.owner, name: entry.name), to: pair.account)
       }
+      // What is gone is gone from the kernel too, wherever in it.
+      if !Set(before.map(\.share)).subtracting(after.map(\.share)).isEmpty { tellAccess(of: pair.account) }
       if before.isEmpty != after.isEmpty, let handle = try? handle(pair.owner) {
         tell(.sharedOwner(handle), to: pair.account)
       }

@@ -53,6 +53,12 @@ extension Library {
       let account = try account(path.account)
       let (share, inode) = try sharedItem(path)
       try require(.unshare, in: share, account.id, path)
+      guard try resolve(path) === inode else {
+        throw SheafError(
+          .notPermitted, subject: "\(path)",
+          reason: "is shared as a part of \(try mountPath(inode, for: account.id))",
+          advice: "unshare that, or move it out")
+      }
       try transaction(.share) { try stop(share, inode, actor: account.id, $0) }
     }
   }

@@ -80,6 +80,9 @@ package final class SidecarState: Sendable {
     ) STRICT;
     """
 
+  /// Closes the file; nothing may be asked of it any more.
+  package func close() throws { try database.close() }
+
   // MARK: - Sinks
 
   package func record(_ sink: SinkKey) throws -> Record {

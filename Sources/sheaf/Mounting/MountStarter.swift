@@ -3,11 +3,12 @@ import Logging
 import SheafLibrary
 import SheafModel
 import SheafMount
+import SheafService
 
 /// Mounts a library's account as a FUSE file system: the one place where the commands and SheafMount meet.
 ///
 /// The mount point has been checked to be an empty folder with nothing mounted there, the account to exist.
-let startLibraryMount: MountStarter = { library, request, _ in
+let startLibraryMount: MountStarter = { library, request, logger in
   var options = LibraryMount.Options()
   options.readOnly = request.readOnly
   options.allowOther = request.allowOther
@@ -25,16 +26,29 @@ let startLibraryMount: MountStarter = { library, request, _ in
   }
   let mount = try LibraryMount(library: library, account: request.account, options: options)
   try await BlockingWork.run { try mount.start(at: request.mountpoint) }
-  return MountedLibrary(mount: mount)
+  guard let owner = options.owner else { return MountedLibrary(mount: mount, service: nil) }
+  do {
+    let info = MountInfo(mountpoint: request.mountpoint, account: request.account)
+    let door = UserDoor(mount: info, uid: owner.uid, gid: owner.gid)
+    let service = try SheafService(library: library, mounts: nil, door: door, logger: logger)
+    try await service.start()
+    return MountedLibrary(mount: mount, service: service)
+  } catch {
+    try await BlockingWork.run { try mount.unmount(lazily: true) }
+    throw error
+  }
 }
 
 /// A mount of SheafMount, as ``ProcessMounts`` wants it.
 private struct MountedLibrary: LiveMount {
   let mount: LibraryMount
+  /// The socket of the user to whom the mount was given.
+  let service: SheafService?
 
   func unmount(lazy: Bool) async throws { try await BlockingWork.run { try mount.unmount(lazily: lazy) } }
 
   func waitUntilGone() async {
     await withCheckedContinuation { continuation in mount.whenEnded { continuation.resume() } }
+    try? await service?.stop(patience: .zero)
   }
 }
