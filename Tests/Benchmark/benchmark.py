@@ -3,6 +3,7 @@
 import argparse
 import os
 import platform
+import resource
 import shutil
 import statistics
 import subprocess
@@ -135,6 +136,9 @@ def make_tree(work, root):
 
 def main():
     options = arguments()
+    # passthrough_ll keeps a descriptor for every file that was looked at.
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     selected = chosen(options.phase)
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     tools = {
