@@ -137,7 +137,7 @@ def make_tree(work, root):
 def main():
     options = arguments()
     # passthrough_ll keeps a descriptor for every file that was looked at.
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limit = 1 << 20 if os.geteuid() == 0 else resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     selected = chosen(options.phase)
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
