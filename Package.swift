@@ -47,7 +47,7 @@ let package = Package(
       name: "SheafStore",
       dependencies: [
         "SheafModel", .product(name: "GRDB", package: "GRDB.swift"),
-        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "GRDBSQLite", package: "GRDB.swift"), .product(name: "Crypto", package: "swift-crypto"),
       ], swiftSettings: testable),
     .target(
       name: "SheafLibrary",

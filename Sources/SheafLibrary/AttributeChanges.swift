@@ -29,6 +29,11 @@ extension Library {
       self.atime = atime
       self.mtime = mtime
     }
+
+    /// Whether all is left as it is, but for the set-id bits, which the kernel leaves to the file system.
+    var onlyClearsSetID: Bool {
+      mode == nil && uid == nil && gid == nil && size == nil && atime == nil && mtime == nil
+    }
   }
 
   /// Changes attributes.
@@ -53,6 +58,9 @@ extension Library {
       if let mode = change.mode { row.mode = row.mode & S_IFMT | mode & 0o7777 }
       if let uid = change.uid { row.uid = uid }
       if let gid = change.gid { row.gid = gid }
+      // Giving a file away takes its set-id bits, whoever does it (chown(2)).
+      if change.mode == nil, !inode.isFolder, change.uid != nil || change.gid != nil { clearSetID(&row) }
+      if change.onlyClearsSetID, caller.uid != 0 { clearSetID(&row) }
       if let atime = change.atime { row.atime = atime.timestamp(time) }
       if let mtime = change.mtime { row.mtime = mtime.timestamp(time) }
       row.ctime = time
@@ -82,7 +90,7 @@ extension Library {
 
   /// Stores a row that no cut would store, since its contents are as they were.
   func storeAttributes(_ row: InodeRow, of inode: Inode) throws {
-    if !inode.isOrphan { try transaction(.setAttributes) { try $0.update(row) } }
+    if !inode.isOrphan { try transaction(.setAttributes) { try $0.update(row, keepsItem: true) } }
     inode.row = row
   }
 
@@ -250,7 +258,7 @@ extension Library {
       }
       var row = inode.row
       row.ctime = time
-      try transaction.update(row)
+      try transaction.update(row, keepsItem: true)
       whenCommitted {
         inode.row.ctime = time
         inode.hasNoXattrs = false

@@ -64,19 +64,30 @@ package struct Caller: Sendable {
   /// The process (thread group) that asks; 0 for the kernel itself and for the API.
   var process: Int32 { Self.process(of: thread) }
 
-  private static let processes = Mutex<[Int32: Int32]>([:])
+  /// The process of each thread that asked, and when that was seen (CLOCK_MONOTONIC_COARSE, nanoseconds).
+  private static let processes = Mutex<[Int32: (process: Int32, seen: Int64)]>([:])
+
+  /// Nanoseconds for which the number of a thread that ends is certainly not given again.
+  private static let certain: Int64 = 20_000_000
 
   /// The process (thread group) of a thread; the thread itself where it is gone.
   static func process(of thread: Int32) -> Int32 {
     guard thread > 0 else { return 0 }
-    // Reading a status costs more than asking whether the thread is still one of the process.
-    if let known = processes.withLock({ $0[thread] }), access("/proc/\(known)/task/\(thread)", F_OK) == 0 {
-      return known
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+    let now = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    if let known = processes.withLock({ $0[thread] }) {
+      if now - known.seen < certain { return known.process }
+      // Reading a status costs more than asking whether the thread is still one of the process.
+      if access("/proc/\(known.process)/task/\(thread)", F_OK) == 0 {
+        processes.withLock { $0[thread] = (known.process, now) }
+        return known.process
+      }
     }
     let process = readProcess(of: thread)
     processes.withLock {
       if $0.count >= 1024 { $0.removeAll() }
-      $0[thread] = process
+      $0[thread] = process.map { ($0, now) }
     }
     return process ?? thread
   }

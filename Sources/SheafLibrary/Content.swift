@@ -41,6 +41,8 @@ struct Content {
   private(set) var length: Int64
   /// Chunks that changes put out of use here since ``forgetReleased()``.
   private(set) var released: [Int64] = []
+  /// Chunks of which changes left a part in use, so that ``released`` says nothing about them.
+  private(set) var parted: Set<Int64> = []
 
   /// Extents of a group past which it is divided.
   private static let groupLimit = 512
@@ -181,6 +183,11 @@ struct Content {
           released.append(extent.chunk)
         }
         let next = position + extent.length
+        if position < range.upperBound, next > range.lowerBound, !extent.isHole,
+          position < range.lowerBound || next > range.upperBound
+        {
+          parted.insert(extent.chunk)
+        }
         if position < range.lowerBound { before.append(extent.prefix(min(extent.length, range.lowerBound - position))) }
         if next > range.upperBound { after.append(extent.dropping(first: max(0, range.upperBound - position))) }
         position = next
@@ -193,7 +200,10 @@ struct Content {
     length += replacement.reduce(0) { $0 + $1.length } - Int64(range.count)
   }
 
-  mutating func forgetReleased() { released = [] }
+  mutating func forgetReleased() {
+    released = []
+    parted = []
+  }
 
   /// Whether two stored contents are the same bytes, at whatever places they are cut; reads only where they differ.
   static func areSame(

@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 
 /// What a file's name says it is for, where nothing else decides (rules 5, 6, 8, 10, 12 and 13 of ``Identity``).
 enum FileRole: Equatable {
@@ -11,13 +11,12 @@ enum FileRole: Equatable {
   case document
 
   init(_ name: [UInt8]) {
-    let text = String(decoding: name, as: UTF8.self)
-    if Self.isScratch(text) {
+    if Self.isScratch(name) {
       self = .scratch
-    } else if Self.isTemporary(text) {
+    } else if Self.isTemporary(name) {
       self = .temporary
-    } else if let original = Self.original(of: text), !original.isEmpty {
-      self = .backup(of: Array(original.utf8))
+    } else if let original = Self.original(of: name), !original.isEmpty {
+      self = .backup(of: Array(original))
     } else {
       self = .document
     }
@@ -37,9 +36,8 @@ enum FileRole: Equatable {
   /// Whether a program seems to have chosen the name for a file that is not to stay.
   static func looksPassing(_ name: [UInt8]) -> Bool {
     if FileRole(name) != .document { return true }
-    let text = String(decoding: name, as: UTF8.self)
-    return text.hasPrefix("tmp") || text.hasPrefix("temp") || text.hasPrefix(".") || text.contains(".tmp")
-      || text.contains(".temp") || text.hasSuffix(".new") || hasRandomEnding(text)
+    return name.begins(with: "tmp") || name.begins(with: "temp") || name.begins(with: ".") || name.has(".tmp")
+      || name.has(".temp") || name.ends(with: ".new") || hasRandomEnding(name)
   }
 
   /// Whether `copy` is named as programs name the backup of `name`.
@@ -55,69 +53,88 @@ enum FileRole: Equatable {
     return false
   }
 
-  private static let backupEndings = [
+  private static let backupEndings: [StaticString] = [
     "~", ".bak", ".backup", ".orig", ".old", ".save", ".BAK", ".bck", "_original", "___jb_old___", ".~qpdf-orig",
     ".augsave", ".lock",
   ]
 
-  /// The name of which `text` is a backup.
-  private static func original(of text: String) -> String? {
-    for ending in backupEndings where text.hasSuffix(ending) {
-      let stem = String(text.dropLast(ending.count))
+  /// The name of which `name` is a backup.
+  private static func original(of name: [UInt8]) -> ArraySlice<UInt8>? {
+    for ending in backupEndings where name.ends(with: ending) {
+      let stem = name.dropLast(ending.utf8CodeUnitCount)
       // doc.~1~ as GNU programs number them.
-      if ending == "~", let dot = stem.range(of: ".~", options: .backwards),
-        stem[dot.upperBound...].allSatisfy(\.isNumber), dot.upperBound < stem.endIndex
+      if ending.utf8CodeUnitCount == 1, let tilde = stem.lastIndex(of: UInt8(ascii: "~")), tilde > 0,
+        stem[tilde - 1] == UInt8(ascii: "."), tilde + 1 < stem.endIndex, stem[(tilde + 1)...].allSatisfy(isDigit)
       {
-        return String(stem[..<dot.lowerBound])
+        return stem[..<(tilde - 1)]
       }
       return stem
     }
     return nil
   }
 
-  private static func isScratch(_ text: String) -> Bool {
-    if text == "4913" || text.hasPrefix(".~lock.") || text.hasPrefix(".#") || text.hasPrefix("~$") { return true }
-    if text.count > 2, text.hasPrefix("#"), text.hasSuffix("#") { return true }
-    if text.hasSuffix("-journal") || text.hasSuffix(".kate-swp") || text.hasPrefix(".nfs") { return true }
-    guard text.hasPrefix("."), let dot = text.lastIndex(of: "."), dot > text.startIndex else { return false }
-    let ending = text[text.index(after: dot)...]
-    return ending.count == 3 && ending.hasPrefix("sw") && ending.allSatisfy { $0.isASCII && $0.isLetter }
+  private static func isScratch(_ name: [UInt8]) -> Bool {
+    if name == Array("4913".utf8) || name.begins(with: ".~lock.") || name.begins(with: ".#") || name.begins(with: "~$")
+    {
+      return true
+    }
+    if name.count > 2, name.begins(with: "#"), name.ends(with: "#") { return true }
+    if name.ends(with: "-journal") || name.ends(with: ".kate-swp") || name.begins(with: ".nfs") { return true }
+    guard name.begins(with: "."), let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return false }
+    let ending = Array(name[(dot + 1)...])
+    return ending.count == 3 && ending.begins(with: "sw") && isLetter(ending[2])
   }
 
-  private static let temporaryEndings = [
+  private static let temporaryEndings: [StaticString] = [
     ".tmp", ".TMP", ".temp", ".part", ".partial", ".crdownload", "___jb_tmp___", ".swp", "_exiftool_tmp",
     ".dpkg-tmp", ".dpkg-new", "-wal", "-shm",
   ]
 
-  private static func isTemporary(_ text: String) -> Bool {
-    if text.hasPrefix(".goutputstream-") || text.hasPrefix(".dat.nosync") || text.hasPrefix(".sb-") { return true }
-    return temporaryEndings.contains { text.count > $0.count && text.hasSuffix($0) }
+  private static func isTemporary(_ name: [UInt8]) -> Bool {
+    if name.begins(with: ".goutputstream-") || name.begins(with: ".dat.nosync") || name.begins(with: ".sb-") {
+      return true
+    }
+    return temporaryEndings.contains { name.count > $0.utf8CodeUnitCount && name.ends(with: $0) }
   }
 
   /// Whether the name ends as mkstemp(3) ends it: six or more letters and digits that are no word.
-  private static func hasRandomEnding(_ text: String) -> Bool {
-    let ending = text.utf8.suffix(6)
-    guard ending.count == 6, ending.allSatisfy({ isAlphanumeric($0) }) else { return false }
-    let digits = ending.count { (48...57).contains($0) }
-    let capitals = ending.dropFirst().count { (65...90).contains($0) }
-    let smalls = ending.count { (97...122).contains($0) }
+  private static func hasRandomEnding(_ name: [UInt8]) -> Bool {
+    let ending = name.suffix(6)
+    guard ending.count == 6, ending.allSatisfy({ isDigit($0) || isLetter($0) }) else { return false }
+    let digits = ending.count(where: isDigit)
+    let capitals = ending.dropFirst().count { isLetter($0) && $0 < 97 }
+    let smalls = ending.count { isLetter($0) && $0 >= 97 }
     return (capitals > 0 && smalls > 0) || (digits > 0 && digits < 5 && smalls + capitals > 0 && !isCounted(ending))
   }
 
   /// Whether digits come only at the end, as in `notes2`.
-  private static func isCounted(_ ending: Substring.UTF8View.SubSequence) -> Bool {
-    var hasDigit = false
-    for byte in ending {
-      if (48...57).contains(byte) {
-        hasDigit = true
-      } else if hasDigit {
-        return false
-      }
-    }
-    return true
+  private static func isCounted(_ ending: ArraySlice<UInt8>) -> Bool {
+    ending.drop { !isDigit($0) }.allSatisfy(isDigit)
   }
 
-  private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-    (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
+  private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
+
+  private static func isLetter(_ byte: UInt8) -> Bool { (65...90).contains(byte) || (97...122).contains(byte) }
+}
+
+/// Names are bytes, and every file that is made is looked at: no Unicode, no copies.
+extension [UInt8] {
+  fileprivate func begins(with text: StaticString) -> Bool {
+    let count = text.utf8CodeUnitCount
+    return self.count >= count && withUnsafeBytes { memcmp($0.baseAddress!, text.utf8Start, count) == 0 }
+  }
+
+  fileprivate func ends(with text: StaticString) -> Bool {
+    let length = text.utf8CodeUnitCount
+    return count >= length
+      && withUnsafeBytes { memcmp($0.baseAddress! + (count - length), text.utf8Start, length) == 0 }
+  }
+
+  fileprivate func has(_ text: StaticString) -> Bool {
+    let length = text.utf8CodeUnitCount
+    guard count >= length else { return false }
+    return withUnsafeBytes { bytes in
+      (0...(count - length)).contains { memcmp(bytes.baseAddress! + $0, text.utf8Start, length) == 0 }
+    }
   }
 }

@@ -90,10 +90,13 @@ extension Library {
 
   /// Writes all of `data` at `offset`, or nothing.
   ///
-  /// - Parameter inPlace: whether `offset` counts also for a handle that appends.
+  /// - Parameters:
+  ///   - inPlace: whether `offset` counts also for a handle that appends.
+  ///   - clearsSetID: whether the writer is one whose writes take set-id bits away (chmod(2)).
   /// - Throws: `noSpace` before anything is written; `tooLarge`, `badDescriptor`.
   package func write(
-    _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, inPlace: Bool = false
+    _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, inPlace: Bool = false,
+    clearsSetID: Bool = false
   ) throws {
     try locked {
       let file = try file(handle)
@@ -110,7 +113,7 @@ extension Library {
       draft.session?.hasWrites = true
       inode.row.mtime = time
       inode.row.ctime = time
-      if file.share != nil { clearSetID(inode) }
+      if clearsSetID || file.share != nil { clearSetID(&inode.row) }
       tell(.contents(inode.ino), of: draft, from: file.door)
     }
   }
@@ -196,13 +199,14 @@ extension Library {
     }
     inode.row.mtime = time
     inode.row.ctime = time
-    // A change of contents takes set-id bits away (truncate(2)); the kernel asks for it except at open.
-    if caller.uid != 0 || isForeign(inode, caller) { clearSetID(inode) }
+    // A change of contents takes set-id bits away (truncate(2)).
+    if caller.uid != 0 || isForeign(inode, caller) { clearSetID(&inode.row) }
   }
 
-  private func clearSetID(_ inode: Inode) {
-    inode.row.mode &= ~UInt32(S_ISUID)
-    if inode.row.mode & 0o010 != 0 { inode.row.mode &= ~UInt32(S_ISGID) }
+  /// Takes set-id bits away as a change by somebody without privileges does (inode(7)).
+  func clearSetID(_ row: inout InodeRow) {
+    row.mode &= ~UInt32(S_ISUID)
+    if row.mode & 0o010 != 0 { row.mode &= ~UInt32(S_ISGID) }
   }
 
   /// What fallocate(2) does to a range.

@@ -42,6 +42,8 @@ package final class Library: @unchecked Sendable {
   var unsavedBytes = 0
   var numbers: (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64)
   var nextHandle: UInt64 = 1
+  /// The name that was looked for last and was not there, while nothing has changed since.
+  var absent: (parent: Int64, name: [UInt8])?
   private var nextDoor = 0
   private var useCount: UInt64 = 0
   private var current: StoreTransaction?
@@ -293,6 +295,7 @@ package final class Library: @unchecked Sendable {
     afterCommit = []
     afterFailure = []
     storedNow = []
+    absent = nil
     defer { current = nil }
     let numbersBefore = (events: numbers.event, pending: numbers.pending)
     do {
@@ -389,24 +392,6 @@ package final class Library: @unchecked Sendable {
     return ItemRow(
       id: numbers.item, uuid: .timeOrdered(time), kind: kind, owner: owner, creator: creator, created: time)
   }
-}
-
-/// What changed through a door, for the others' caches.
-package enum LibraryChange: Hashable, Sendable {
-  /// Data and attributes of an inode.
-  case contents(Int64)
-  /// As `contents`, by another account, which has saved: who reads now reads that.
-  case saved(Int64)
-  /// Attributes of an inode.
-  case attributes(Int64)
-  /// A name in a folder came, went or means another inode.
-  case entry(parent: Int64, name: [UInt8])
-  /// An entry of the account's `Shared/OWNER/` came, went or means another inode.
-  case sharedEntry(owner: Int64, name: [UInt8])
-  /// A folder of the account's `Shared` came or went.
-  case sharedOwner(AccountHandle)
-  /// What the account may see or do of what others share.
-  case access
 }
 
 extension Library: ChunkStorage {

@@ -17,7 +17,10 @@ extension Library {
       let folder = try self.folder(parent)
       try permit(folder, caller, Permission.execute)
       try Self.checkLength(name)
-      guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
+      guard let entry = try entry(parent, name) else {
+        absent = (parent, name)
+        throw SheafError(.notFound)
+      }
       return try attributes(inode(entry.ino), caller)
     }
   }
@@ -48,7 +51,9 @@ extension Library {
   func permitMaking(_ name: [UInt8], in folder: Inode, _ caller: Caller) throws {
     try Self.checkLength(name)
     try permit(folder, caller, Permission.execute)
-    guard name != Self.versionsName, try entry(folder.ino, name) == nil else { throw SheafError(.exists) }
+    // The kernel has looked for the name just before, as a rule.
+    let isAbsent = absent.map { $0 == (folder.ino, name) } ?? false
+    guard name != Self.versionsName, try isAbsent || entry(folder.ino, name) == nil else { throw SheafError(.exists) }
     guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
     try permit(folder, caller, Permission.write)
   }
@@ -154,6 +159,7 @@ extension Library {
       }
       whenCommitted { [self] in
         inode.item = item
+        inode.hasNoXattrs = true
         remember(inode)
         identity.settle(parent, name)
         if isPassing { identity.born(row.ino, process: caller.process, at: time) }

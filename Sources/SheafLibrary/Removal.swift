@@ -112,7 +112,7 @@ extension Library {
       try erase(inode, transaction)
       return
     }
-    try transaction.update(row)
+    try transaction.update(row, keepsItem: true)
     try transaction.insert(
       DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     let data = try eventData(item, parent: entry.parent, name: entry.name)

@@ -127,7 +127,7 @@ extension Library {
         try logRename(inode, source, to: entry, caller, time, transaction)
       }
       try noteMove(of: inode, from: folder, to: newFolder, time, transaction)
-      try transaction.update(row)
+      try transaction.update(row, keepsItem: heir == nil)
       let final = row
       whenCommitted { [self] in
         inode.row = final

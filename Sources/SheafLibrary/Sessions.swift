@@ -71,7 +71,7 @@ extension Library {
     }
     try transaction(.save) { transaction in
       var content = try working.flushed(into: self)
-      let released = content.released
+      let (released, parted) = (content.released, content.parted)
       var stored = try content.stored(in: self)
       if session.number == nil, !isFirst, stored != session.baseContent, isSame(stored, session.baseContent) {
         // The same bytes, cut at other places: what was there stays.
@@ -99,8 +99,8 @@ extension Library {
         }
       }
       if row.content != inode.row.content { try endOthers(than: draft, of: inode, transaction) }
-      try transaction.update(row)
-      let own = try freeReplaced(released, session, inode, transaction)
+      try transaction.update(row, keepsItem: true)
+      let own = try freeReplaced(released, session, sparing: parted, inode, transaction)
       whenCommitted { [self, storedNow, result] in
         let isNew = row.content != inode.row.content
         inode.row.content = row.content
@@ -119,10 +119,10 @@ extension Library {
         draft.session?.cause = cause
         draft.session?.dirtySince = nil
         draft.session?.hasWrites = false
+        disown(parted, draft)
         draft.session?.ownChunks.subtract(own)
-        draft.session?.ownChunks.formUnion(storedNow)
         for chunk in own { chunkOwners[chunk] = nil }
-        for chunk in storedNow { chunkOwners[chunk] = inode.ino }
+        claim(storedNow.subtracting(parted), inode, draft)
         if isNew {
           adoptSaved(in: inode, by: draft)
           tellSaved(inode, draft)
@@ -237,14 +237,27 @@ extension Library {
 
   /// Frees chunks that this session's version held alone until this cut replaced them.
   private func freeReplaced(
-    _ released: [Int64], _ session: EditingSession, _ inode: Inode, _ transaction: StoreTransaction
+    _ released: [Int64], _ session: EditingSession, sparing parted: Set<Int64>, _ inode: Inode,
+    _ transaction: StoreTransaction
   ) throws -> Set<Int64> {
-    let own = Set(released).intersection(session.ownChunks).filter { chunkOwners[$0] == inode.ino }
+    let own = Set(released).intersection(session.ownChunks).subtracting(parted)
+      .filter { chunkOwners[$0] == inode.ino }
     for chunk in own {
       try transaction.deleteChunk(chunk)
       chunks.remove(chunk)
     }
     return own
+  }
+
+  /// Notes that the session of `draft` alone holds `chunks`.
+  private func claim(_ chunks: Set<Int64>, _ inode: Inode, _ draft: Draft) {
+    draft.session?.ownChunks.formUnion(chunks)
+    for chunk in chunks { chunkOwners[chunk] = inode.ino }
+  }
+
+  /// Has `chunks` outlive later cuts of `draft`: a part of them is in use elsewhere in it.
+  private func disown(_ chunks: Set<Int64>, _ draft: Draft) {
+    for chunk in chunks where draft.session?.ownChunks.remove(chunk) != nil { chunkOwners[chunk] = nil }
   }
 
   /// Has the chunks of `draft` outlive later cuts: something else refers to them now, or to parts of them.
@@ -290,10 +303,9 @@ extension Library {
       let content = try working.flushed(into: self)
       whenCommitted { [self, storedNow] in
         unsavedBytes -= draft.working?.dirty.count ?? 0
+        disown(content.parted, draft)
         draft.working?.adopt(content)
-        guard draft.session != nil else { return }
-        draft.session?.ownChunks.formUnion(storedNow)
-        for chunk in storedNow { chunkOwners[chunk] = inode.ino }
+        if draft.session != nil { claim(storedNow.subtracting(content.parted), inode, draft) }
       }
     }
   }

@@ -130,22 +130,32 @@ struct WorkingCopy {
   /// The contents with everything written stored as chunks; `self` stays as it is until ``adopt(_:)``.
   ///
   /// Cuts only what changed: from the boundary before each written run up to the first boundary after it that the new
-  /// contents share with the old.
+  /// contents share with the old. A short run in the midst of a chunk is laid over it as a chunk of its own.
   func flushed(into storage: any ChunkStorage) throws -> Content {
     var result = content
     var index = 0
     while index < dirty.runs.count {
       let firstRun = dirty.runs[index]
+      if try isPatch(firstRun, in: &result, storage) {
+        let chunk = try firstRun.bytes.withUnsafeBytes { try storage.store($0) }
+        let extent = Extent(chunk: chunk, length: Int64(firstRun.bytes.count))
+        try result.replace(firstRun.start..<firstRun.end, with: [extent], from: storage)
+        index += 1
+        continue
+      }
       let window = try start(of: firstRun, in: &result, storage)
       var position = window
       var covered = firstRun.end
       index += 1
       var extents: [Extent] = []
       var buffer: [UInt8] = []
+      /// What of `buffer` is not cut yet, and whether it ends where contents do.
+      var rest = 0..<0
+      var isWhole = false
       var end = window
       while true {
-        // Take in the runs that this window has come near.
-        while index < dirty.runs.count, dirty.runs[index].start <= position + Int64(Chunker.maximum) {
+        // Take in the runs that this window has come to.
+        while index < dirty.runs.count, dirty.runs[index].start <= position {
           covered = max(covered, dirty.runs[index].end)
           index += 1
         }
@@ -153,19 +163,24 @@ struct WorkingCopy {
           end = position
           break
         }
-        try fill(&buffer, from: position, &result, storage)
-        if buffer.isEmpty {
+        if rest.count < Chunker.maximum, !isWhole {
+          isWhole = try fill(&buffer, from: position, until: covered, &result, storage)
+          rest = 0..<buffer.count
+        }
+        if rest.isEmpty {
+          isWhole = false
           let hole = try holeLength(at: position, &result, storage)
           extents.append(.hole(hole))
           position += hole
           continue
         }
         let length = try buffer.withUnsafeBytes { bytes -> Int in
-          let length = Chunker.firstChunkLength(bytes)
-          let chunk = try storage.store(UnsafeRawBufferPointer(rebasing: bytes.prefix(length)))
+          let length = Chunker.firstChunkLength(UnsafeRawBufferPointer(rebasing: bytes[rest]))
+          let chunk = try storage.store(UnsafeRawBufferPointer(rebasing: bytes[rest].prefix(length)))
           extents.append(Extent(chunk: chunk, length: Int64(length)))
           return length
         }
+        rest = (rest.lowerBound + length)..<rest.upperBound
         position += Int64(length)
       }
       try result.replace(window..<end, with: extents, from: storage)
@@ -183,15 +198,40 @@ struct WorkingCopy {
   /// Says that the contents are those that were cut last.
   mutating func markUnchanged() { isChanged = false }
 
+  /// Bytes of a run up to which it may become a chunk of its own.
+  private static let patchLimit = 16 * 1024
+  /// Bytes of a chunk at the end up to which what is appended is joined with it.
+  private static let tailLimit: Int64 = 4 * 1024
+  /// Chunks at the end, each shorter than usual, that are joined once there are so many.
+  private static let tailPieces = 12
+
+  /// Whether a run is to be laid over what is stored, rather than cut together with its neighbourhood: it is short, and
+  /// either lies in a chunk of which most stays, or takes the place of whole extents, as the next change of a page does.
+  private func isPatch(_ run: DirtyRuns.Run, in result: inout Content, _ storage: any ChunkStorage) throws -> Bool {
+    guard run.bytes.count <= Self.patchLimit, run.end <= result.length else { return false }
+    let touched = try result.extents(touching: run.start..<run.end, from: storage)
+    guard let first = touched.first, let last = touched.last, !touched.contains(where: \.extent.isHole) else {
+      return false
+    }
+    let end = last.start + last.extent.length
+    return (first.start == run.start && end == run.end)
+      || (end - first.start >= Int64(Chunker.minimum) && Int64(run.bytes.count) * 4 <= end - first.start)
+  }
+
   /// Where chunking must begin for a run: at the boundary before it, or where it begins inside a hole.
   ///
-  /// The chunk that ends where the run begins is taken along: the end of the document may have cut it short.
+  /// The chunk that ends where the run begins is taken along: the end of the document may have cut it short. But what is
+  /// appended a little at a time is not stored with all of that chunk each time.
   private func start(of run: DirtyRuns.Run, in result: inout Content, _ storage: any ChunkStorage) throws -> Int64 {
     guard run.start > 0,
       let (start, extent) = try result.extents(touching: (run.start - 1)..<run.start, from: storage).first,
       !extent.isHole
     else { return run.start }
-    return start
+    let isAppended = start + extent.length == run.start && run.end == result.length
+    guard isAppended, run.bytes.count <= Self.patchLimit, extent.length > Self.tailLimit else { return start }
+    let tail = max(0, run.start - Int64(Chunker.normal))..<run.start
+    let pieces = try result.extents(touching: tail, from: storage).reversed().prefix { !$0.extent.isHole }
+    return pieces.count < Self.tailPieces ? run.start : pieces.last?.start ?? start
   }
 
   /// Whether `position` is the end, or an extent that nothing is written on begins there, or it lies in a hole.
@@ -212,11 +252,17 @@ struct WorkingCopy {
     return (dirty.touching(position..<end).first?.start ?? end) - position
   }
 
-  /// Fills `buffer` with the next bytes from `position`: a whole chunk's worth, or up to the next hole or the end.
+  /// Bytes that are made ready at a time where so many were written: several chunks.
+  private static let fillSize = 4 * Chunker.maximum
+
+  /// Fills `buffer` with the next bytes from `position`: a whole chunk's worth, several where `covered` is further, or up
+  /// to the next hole or the end; says whether it was the latter.
   private func fill(
-    _ buffer: inout [UInt8], from position: Int64, _ result: inout Content, _ storage: any ChunkStorage
-  ) throws {
-    var end = min(size, position + Int64(Chunker.maximum))
+    _ buffer: inout [UInt8], from position: Int64, until covered: Int64, _ result: inout Content,
+    _ storage: any ChunkStorage
+  ) throws -> Bool {
+    let wanted = min(size, max(position + Int64(Chunker.maximum), min(covered, position + Int64(Self.fillSize))))
+    var end = wanted
     // Stop where a hole begins that nothing is written in, so that sparse files stay sparse.
     var written = position
     for (start, extent) in try result.extents(touching: position..<end, from: storage) {
@@ -239,8 +285,19 @@ struct WorkingCopy {
     end = written
     buffer = [UInt8](unsafeUninitializedCapacity: Int(end - position)) { _, count in count = Int(end - position) }
     try buffer.withUnsafeMutableBytes { raw in
-      try result.read(position..<end, into: raw, from: storage)
+      if !isWritten(position..<end) { try result.read(position..<end, into: raw, from: storage) }
       dirty.overlay(position..<end, onto: raw)
     }
+    return end < wanted || end == size
+  }
+
+  /// Whether all of `range` was written, so that nothing stored shows through.
+  private func isWritten(_ range: Range<Int64>) -> Bool {
+    var reached = range.lowerBound
+    for run in dirty.touching(range) {
+      if run.start > reached { return false }
+      reached = run.end
+    }
+    return reached >= range.upperBound
   }
 }

@@ -43,6 +43,8 @@ final class AccountFileSystem: FileSystem {
   func initialize(_ connection: ConnectionInfo) -> ConnectionOptions {
     var options = ConnectionOptions()
     options.cacheSymlinks = true
+    // Else the kernel asks for security.capability before every write.
+    options.handleKillprivV2 = true
     return options
   }
 

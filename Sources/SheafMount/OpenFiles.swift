@@ -62,7 +62,9 @@ extension AccountFileSystem {
     reply.answer { () throws(Errno) in
       // Pages of a mapping come back to where they were, also by a handle that appends.
       try translated {
-        try library.write(handle.rawValue, at: offset, data, inPlace: origin.isWriteBack)
+        try library.write(
+          handle.rawValue, at: offset, data, inPlace: origin.isWriteBack,
+          clearsSetID: caller.uid != 0 && !origin.isWriteBack)
       }
       return data.count
     }

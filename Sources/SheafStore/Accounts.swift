@@ -1,4 +1,3 @@
-internal import GRDB
 package import SheafModel
 
 /// A row of `accounts`.

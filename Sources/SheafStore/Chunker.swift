@@ -7,7 +7,7 @@ package enum Chunker {
   /// Bytes below which no boundary is looked for: a smaller document is one chunk.
   package static let minimum = 32 * 1024
   /// Bytes at which the looser mask takes over.
-  static let normal = 64 * 1024
+  package static let normal = 64 * 1024
   /// Bytes of the largest chunk.
   package static let maximum = 256 * 1024
 

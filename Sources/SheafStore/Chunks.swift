@@ -1,6 +1,5 @@
 internal import Crypto
 internal import Foundation
-internal import GRDB
 internal import SheafModel
 
 /// SHA-256 of a chunk's bytes.
@@ -19,18 +18,14 @@ package struct ChunkHash: Hashable, Sendable {
 extension StoreTransaction {
   /// The chunk with these contents.
   package func chunk(hash: ChunkHash) throws -> Int64? {
-    try first("SELECT id FROM chunks WHERE hash = ?", [Data(hash.bytes)]) { $0[0] as Int64 }
+    try first("SELECT id FROM chunks WHERE hash = ?", [hash.bytes]) { $0[0] as Int64 }
   }
 
   /// Stores a chunk; `bytes` are copied by SQLite.
   package func insertChunk(_ id: Int64, hash: ChunkHash, bytes: UnsafeRawBufferPointer) throws {
-    let data =
-      bytes.isEmpty
-      ? Data()
-      : Data(bytesNoCopy: UnsafeMutableRawPointer(mutating: bytes.baseAddress!), count: bytes.count, deallocator: .none)
     try run(
       "INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,0,?)",
-      [id, Data(hash.bytes), bytes.count, data])
+      [id, hash.bytes, bytes.count, bytes])
   }
 
   /// The chunk's bytes.

@@ -1,5 +1,4 @@
 internal import Foundation
-internal import GRDB
 package import SheafModel
 
 /// A row of `deleted`: an inode without a name that can be recovered.
@@ -44,7 +43,7 @@ extension StoreTransaction {
   package func deleted(from parent: Int64, name: [UInt8]) throws -> [DeletedRow] {
     try all(
       "SELECT \(Self.columns) FROM deleted WHERE parent = ? AND name = ? ORDER BY time DESC, ino DESC",
-      [parent, Data(name)], DeletedRow.init)
+      [parent, name], DeletedRow.init)
   }
 
   /// All that was deleted from an account's tree, latest first.
@@ -66,7 +65,7 @@ extension StoreTransaction {
   package func insert(_ deleted: DeletedRow) throws {
     try run(
       "INSERT INTO deleted (\(Self.columns)) VALUES (?,?,?,?,?)",
-      [deleted.ino, deleted.parent, Data(deleted.name), deleted.time.nanoseconds, deleted.actor])
+      [deleted.ino, deleted.parent, deleted.name, deleted.time.nanoseconds, deleted.actor])
   }
 
   package func removeDeleted(_ ino: Int64) throws { try run("DELETE FROM deleted WHERE ino = ?", [ino]) }

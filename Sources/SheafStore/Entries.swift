@@ -1,5 +1,4 @@
 internal import Foundation
-internal import GRDB
 internal import SheafModel
 
 /// A row of `entries`: a name in a folder.
@@ -47,10 +46,13 @@ package struct NameHash: Sendable {
 
 extension StoreTransaction {
   private static let columns = "parent, hash, name, ino, extra"
+  // Built once: putting a text together costs as much as running it.
+  private static let entryByName = "SELECT \(columns) FROM entries WHERE parent = ? AND hash = ? AND name = ?"
+  private static let entryInsertion = "INSERT INTO entries (\(columns)) VALUES (?,?,?,?,?)"
 
   package func entry(_ parent: Int64, hash: Int64, name: [UInt8]) throws -> EntryRow? {
     try first(
-      "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash = ? AND name = ?", [parent, hash, Data(name)],
+      Self.entryByName, [parent, hash, name],
       EntryRow.init)
   }
 
@@ -62,7 +64,7 @@ extension StoreTransaction {
     if rows.count == limit, let last = rows.last {
       rows += try all(
         "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash = ? AND name > ? ORDER BY name",
-        [parent, last.hash, Data(last.name)], EntryRow.init)
+        [parent, last.hash, last.name], EntryRow.init)
     }
     return rows
   }
@@ -80,18 +82,18 @@ extension StoreTransaction {
 
   package func insert(_ entry: EntryRow) throws {
     try run(
-      "INSERT INTO entries (\(Self.columns)) VALUES (?,?,?,?,?)",
-      [entry.parent, entry.hash, Data(entry.name), entry.ino, entry.isExtra ? 1 : 0])
+      Self.entryInsertion,
+      [entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0])
   }
 
   package func update(_ entry: EntryRow) throws {
     try run(
       "UPDATE entries SET ino = ?, extra = ? WHERE parent = ? AND hash = ? AND name = ?",
-      [entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, Data(entry.name)])
+      [entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, entry.name])
   }
 
   package func delete(_ entry: EntryRow) throws {
     try run(
-      "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", [entry.parent, entry.hash, Data(entry.name)])
+      "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", [entry.parent, entry.hash, entry.name])
   }
 }

@@ -1,5 +1,4 @@
 package import Foundation
-internal import GRDB
 package import SheafModel
 
 /// The share that an item is in, and how its path reads there.
@@ -63,10 +62,13 @@ package struct EventRow: Hashable, Sendable {
 extension StoreTransaction {
   private static let columns =
     "uuid, type, time, actor, owner, item, data, share, depth, previous_share, previous_depth"
+  // Built once: putting a text together costs as much as running it.
+  private static let eventInsertion =
+    "INSERT INTO events (sequence, \(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 
-  private func values(_ event: EventRow) -> [(any DatabaseValueConvertible)?] {
+  private func values(_ event: EventRow) -> [(any Bindable)?] {
     [
-      Data(event.uuid.bytes), event.type, event.time.nanoseconds, event.actor, event.owner, event.item, event.data,
+      event.uuid.bytes, event.type, event.time.nanoseconds, event.actor, event.owner, event.item, event.data,
       event.share?.share, event.share?.depth ?? 0, event.previousShare?.share, event.previousShare?.depth ?? 0,
     ]
   }
@@ -81,9 +83,7 @@ extension StoreTransaction {
 
   /// Logs an event under its sequence number.
   package func insert(_ event: EventRow) throws {
-    try run(
-      "INSERT INTO events (sequence, \(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-      [event.number] + values(event))
+    try run(Self.eventInsertion, [event.number] + values(event))
   }
 
   /// Records an event whose meaning is still open.

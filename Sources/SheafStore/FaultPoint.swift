@@ -24,6 +24,8 @@ package struct FaultPoint: Hashable, Sendable, CaseIterable {
   package static func committed(_ step: DurableStep) -> FaultPoint {
     FaultPoint(rawValue: step.rawValue + ".committed")
   }
+  /// Before the transaction that holds a group of changes is committed.
+  package static let changesCommit = FaultPoint(rawValue: "changes.commit")
   package static let logSync = FaultPoint(rawValue: "log.sync")
   package static let checkpoint = FaultPoint(rawValue: "checkpoint")
   package static let reserveRelease = FaultPoint(rawValue: "reserve.release")
@@ -31,7 +33,7 @@ package struct FaultPoint: Hashable, Sendable, CaseIterable {
 
   package static let allCases: [FaultPoint] =
     DurableStep.allCases.flatMap { [begin($0), commit($0), committed($0)] } + [
-      logSync, checkpoint, reserveRelease, shrink,
+      changesCommit, logSync, checkpoint, reserveRelease, shrink,
     ]
 }
 

@@ -1,5 +1,4 @@
 internal import Foundation
-internal import GRDB
 package import SheafModel
 
 /// A row of `inodes`: what stat(2) tells of a file, its current contents, and the item that it is.
@@ -76,9 +75,15 @@ package struct InodeRow: Hashable, Sendable {
 extension StoreTransaction {
   private static let columns =
     "ino, item, owner, parent, name, mode, nlink, uid, gid, rdev, size, atime, mtime, ctime, content, target"
+  // Built once: putting a text together costs as much as running it.
+  private static let inodeByNumber = "SELECT \(columns) FROM inodes WHERE ino = ?"
+  private static let listed =
+    "SELECT \(columns.split(separator: ", ").map { "i.\($0)" }.joined(separator: ", ")), e.hash, e.name"
+    + " FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.parent = ?"
+  private static let inodeInsertion = "INSERT INTO inodes (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
   package func inode(_ ino: Int64) throws -> InodeRow? {
-    try first("SELECT \(Self.columns) FROM inodes WHERE ino = ?", [ino], InodeRow.init)
+    try first(Self.inodeByNumber, [ino], InodeRow.init)
   }
 
   /// The entries of a folder after `hash` in its order, about `limit` of them, with their inodes; names of one hash are
@@ -86,15 +91,13 @@ extension StoreTransaction {
   package func listing(
     _ parent: Int64, after hash: Int64, limit: Int
   ) throws -> [(hash: Int64, name: [UInt8], inode: InodeRow)] {
-    let columns = Self.columns.split(separator: ", ").map { "i.\($0)" }.joined(separator: ", ")
-    let select = "SELECT \(columns), e.hash, e.name FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.parent = ?"
     func decode(_ row: Row) throws -> (hash: Int64, name: [UInt8], inode: InodeRow) {
       (row[16], try row.bytes(17), try InodeRow(row))
     }
-    var rows = try all(select + " AND e.hash > ? ORDER BY e.hash, e.name LIMIT ?", [parent, hash, limit], decode)
+    var rows = try all(Self.listed + " AND e.hash > ? ORDER BY e.hash, e.name LIMIT ?", [parent, hash, limit], decode)
     if rows.count == limit, let last = rows.last {
       rows += try all(
-        select + " AND e.hash = ? AND e.name > ? ORDER BY e.name", [parent, last.hash, Data(last.name)], decode)
+        Self.listed + " AND e.hash = ? AND e.name > ? ORDER BY e.name", [parent, last.hash, last.name], decode)
     }
     return rows
   }
@@ -105,26 +108,29 @@ extension StoreTransaction {
 
   package func insert(_ inode: InodeRow) throws {
     try run(
-      "INSERT INTO inodes (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+      Self.inodeInsertion,
       [
-        inode.ino, inode.item, inode.owner, inode.parent, Data(inode.name), Int64(inode.mode), inode.nlink,
+        inode.ino, inode.item, inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink,
         Int64(inode.uid), Int64(inode.gid), Int64(bitPattern: inode.rdev), inode.size, inode.atime.nanoseconds,
-        inode.mtime.nanoseconds, inode.ctime.nanoseconds, inode.content.map { Data($0.encoded) },
-        inode.target.map { Data($0) },
+        inode.mtime.nanoseconds, inode.ctime.nanoseconds, inode.content.map(\.encoded),
+        inode.target,
       ])
   }
 
   /// Writes every column but `rdev` and `target`, which never change.
-  package func update(_ inode: InodeRow) throws {
+  ///
+  /// - Parameter keepsItem: that the item is the same, which spares its index a change.
+  package func update(_ inode: InodeRow, keepsItem: Bool = false) throws {
+    if !keepsItem { try run("UPDATE inodes SET item = ? WHERE ino = ?", [inode.item, inode.ino]) }
     try run(
       """
-      UPDATE inodes SET item = ?, owner = ?, parent = ?, name = ?, mode = ?, nlink = ?, uid = ?, gid = ?, size = ?,
-        atime = ?, mtime = ?, ctime = ?, content = ? WHERE ino = ?
+      UPDATE inodes SET owner = ?, parent = ?, name = ?, mode = ?, nlink = ?, uid = ?, gid = ?, size = ?, atime = ?,
+        mtime = ?, ctime = ?, content = ? WHERE ino = ?
       """,
       [
-        inode.item, inode.owner, inode.parent, Data(inode.name), Int64(inode.mode), inode.nlink, Int64(inode.uid),
-        Int64(inode.gid), inode.size, inode.atime.nanoseconds, inode.mtime.nanoseconds, inode.ctime.nanoseconds,
-        inode.content.map { Data($0.encoded) }, inode.ino,
+        inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink, Int64(inode.uid), Int64(inode.gid),
+        inode.size, inode.atime.nanoseconds, inode.mtime.nanoseconds, inode.ctime.nanoseconds,
+        inode.content.map(\.encoded), inode.ino,
       ])
   }
 
@@ -148,7 +154,7 @@ extension StoreTransaction {
   // MARK: - Extended attributes
 
   package func xattr(_ ino: Int64, _ name: [UInt8]) throws -> [UInt8]? {
-    try first("SELECT value FROM xattrs WHERE ino = ? AND name = ?", [ino, Data(name)]) { try $0.bytes(0) }
+    try first("SELECT value FROM xattrs WHERE ino = ? AND name = ?", [ino, name]) { try $0.bytes(0) }
   }
 
   package func xattrs(_ ino: Int64) throws -> [(name: [UInt8], value: [UInt8])] {
@@ -158,10 +164,10 @@ extension StoreTransaction {
   package func setXattr(_ ino: Int64, _ name: [UInt8], _ value: [UInt8]) throws {
     try run(
       "INSERT INTO xattrs (ino, name, value) VALUES (?,?,?) ON CONFLICT DO UPDATE SET value = excluded.value",
-      [ino, Data(name), Data(value)])
+      [ino, name, value])
   }
 
   package func removeXattr(_ ino: Int64, _ name: [UInt8]) throws {
-    try run("DELETE FROM xattrs WHERE ino = ? AND name = ?", [ino, Data(name)])
+    try run("DELETE FROM xattrs WHERE ino = ? AND name = ?", [ino, name])
   }
 }

@@ -1,5 +1,6 @@
 package import Foundation
-internal import GRDB
+internal import Glibc
+internal import Synchronization
 package import SheafModel
 
 /// What an item is.
@@ -77,8 +78,7 @@ extension UUID {
 
   /// A time-ordered UUID (RFC 9562, version 7), so that new rows of its index lie together.
   package static func timeOrdered(_ time: Timestamp) -> UUID {
-    // Two numbers of the system's generator rather than sixteen: each is a call of getrandom(2).
-    var bytes = withUnsafeBytes(of: (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))) { Array($0) }
+    var bytes = RandomBytes.next()
     let milliseconds = UInt64(max(0, time.nanoseconds / 1_000_000))
     for index in 0..<6 { bytes[index] = UInt8(truncatingIfNeeded: milliseconds >> UInt64(40 - 8 * index)) }
     bytes[6] = 0x70 | (bytes[6] & 0x0F)
@@ -90,7 +90,45 @@ extension UUID {
   package var bytes: [UInt8] { withUnsafeBytes(of: uuid) { Array($0) } }
 
   /// The text of `user.sheaf.id`: lower case.
-  package var text: String { uuidString.lowercased() }
+  package var text: String {
+    // By hand: every file that is made costs one.
+    String(unsafeUninitializedCapacity: 36) { buffer in
+      var place = 0
+      withUnsafeBytes(of: uuid) { bytes in
+        for (index, byte) in bytes.enumerated() {
+          if [4, 6, 8, 10].contains(index) {
+            buffer[place] = UInt8(ascii: "-")
+            place += 1
+          }
+          for digit in [byte >> 4, byte & 15] {
+            buffer[place] = digit < 10 ? 48 + digit : 87 + digit
+            place += 1
+          }
+        }
+      }
+      return place
+    }
+  }
+}
+
+/// Bytes of the system's generator, many fetched at once: getentropy(3) costs more than all else of a UUID.
+private enum RandomBytes {
+  private static let stock = Mutex<ArraySlice<UInt8>>([])
+
+  /// 16 bytes that were never given before.
+  static func next() -> [UInt8] {
+    stock.withLock { stock in
+      if stock.count < 16 {
+        stock =
+          [UInt8](unsafeUninitializedCapacity: 256) { buffer, count in
+            count = getentropy(buffer.baseAddress!, 256) == 0 ? 256 : 0
+          }[...]
+        precondition(stock.count == 256, "getentropy(3) gives up to 256 bytes whole")
+      }
+      defer { stock = stock.dropFirst(16) }
+      return Array(stock.prefix(16))
+    }
+  }
 }
 
 private let nullUUID: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -98,20 +136,23 @@ private let nullUUID: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 extension StoreTransaction {
   private static let columns =
     "id, uuid, kind, owner, created, version, last_version, quiet, creator, entered, conflict"
+  // Built once: putting a text together costs as much as running it.
+  private static let itemByID = "SELECT \(columns) FROM items WHERE id = ?"
+  private static let itemInsertion = "INSERT INTO items (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 
   package func item(_ id: Int64) throws -> ItemRow? {
-    try first("SELECT \(Self.columns) FROM items WHERE id = ?", [id], ItemRow.init)
+    try first(Self.itemByID, [id], ItemRow.init)
   }
 
   package func item(uuid: UUID) throws -> ItemRow? {
-    try first("SELECT \(Self.columns) FROM items WHERE uuid = ?", [Data(uuid.bytes)], ItemRow.init)
+    try first("SELECT \(Self.columns) FROM items WHERE uuid = ?", [uuid.bytes], ItemRow.init)
   }
 
   package func insert(_ item: ItemRow) throws {
     try run(
-      "INSERT INTO items (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+      Self.itemInsertion,
       [
-        item.id, Data(item.uuid.bytes), item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
+        item.id, item.uuid.bytes, item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
         item.lastVersion, item.isQuiet ? 1 : 0, item.creator, item.entered?.nanoseconds, item.conflict,
       ])
   }

@@ -1,5 +1,3 @@
-internal import GRDB
-
 /// The file format: what docs/FORMAT.md describes, table by table.
 enum Schema {
   /// `application_id` of a library: "SHEF".
@@ -30,7 +28,7 @@ enum Schema {
     CREATE TABLE items (
       id INTEGER PRIMARY KEY,
       uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
-      kind INTEGER NOT NULL CHECK (kind IN (1, 2, 3)),
+      kind INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 3),
       owner INTEGER NOT NULL REFERENCES accounts (id),
       creator INTEGER NOT NULL REFERENCES accounts (id),
       created INTEGER NOT NULL,

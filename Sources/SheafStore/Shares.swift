@@ -1,5 +1,4 @@
 package import Foundation
-internal import GRDB
 package import SheafModel
 
 /// A row of `shares`.
@@ -166,7 +165,7 @@ extension StoreTransaction {
     try run(
       "INSERT OR REPLACE INTO shares (\(Self.shareColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
       [
-        share.item, Data(share.uuid.bytes), share.token.text, share.title, share.anyone.code, share.permission.code,
+        share.item, share.uuid.bytes, share.token.text, share.title, share.anyone.code, share.permission.code,
         share.allowsInvites ? 1 : 0, share.allowsRequests ? 1 : 0, share.isActive ? 1 : 0, share.created.nanoseconds,
         share.since.nanoseconds,
       ])

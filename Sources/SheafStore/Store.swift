@@ -1,5 +1,6 @@
 internal import Foundation
 internal import GRDB
+internal import GRDBSQLite
 internal import Glibc
 internal import Synchronization
 package import SheafModel
@@ -8,13 +9,15 @@ package import SheafModel
 ///
 /// Rules that never break (docs/ARCHITECTURE.md):
 /// - 1. One change, one transaction: ``write(_:_:)`` commits all rows of a change or none.
-/// - 3. What returned is safe: a commit is in the kernel before ``write(_:_:)`` returns, so it survives the end of the
-///   process; ``sync()`` makes it survive power loss. SQLite's log is checksummed frame by frame, so what survives is
-///   always a whole prefix of the transactions.
+/// - 3. What returned is safe: a change is recorded (``Writer``) or committed, in either case in the kernel, before
+///   ``write(_:_:)`` returns, so it survives the end of the process; ``sync()`` makes it survive power loss. SQLite's log
+///   is checksummed frame by frame, so what survives is always a whole prefix of the transactions, and so of the changes.
 package final class Store: Sendable {
   package let path: String
   package let reserve: Reserve
 
+  private let writer: Writer
+  /// Readers of committed states.
   private let pool: DatabasePool
   /// Copies the log into the file without making the writer wait.
   private let checkpointer: DatabaseQueue
@@ -27,6 +30,9 @@ package final class Store: Sendable {
 
   /// Transactions that the last checkpoint took in.
   private let checkpointed = Atomic<Int>(0)
+
+  /// What the path of the record of changes ends with.
+  private static let recordSuffix = "-changes"
 
   /// Seconds to wait for another connection.
   private static let busySeconds = 5
@@ -53,11 +59,11 @@ package final class Store: Sendable {
     reserve = Reserve(path: path + "-reserve")
     logLimit = reserve.size
     do throws(SheafError) {
-      (pool, checkpointer) = try Self.connect(to: path)
+      (pool, checkpointer, writer) = try Self.connect(to: path, reserve)
     } catch  where error.kind == .noSpace {
       // SQLite makes its log anew: the reserve has room for that.
       try reserve.release()
-      (pool, checkpointer) = try Self.connect(to: path)
+      (pool, checkpointer, writer) = try Self.connect(to: path, reserve)
     }
     let descriptor = Glibc.open(path + "-wal", O_RDWR | O_CLOEXEC)
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path + "-wal") }
@@ -66,8 +72,10 @@ package final class Store: Sendable {
     reserve.establish()
   }
 
-  /// Opens the file, making or migrating it, with a second connection that copies the log.
-  private static func connect(to path: String) throws(SheafError) -> (DatabasePool, DatabaseQueue) {
+  /// Opens the file, making or migrating it, with connections for readers, for who copies the log, and for the writer.
+  private static func connect(
+    to path: String, _ reserve: Reserve
+  ) throws(SheafError) -> (DatabasePool, DatabaseQueue, Writer) {
     try storeErrors(path) {
       let pool = try DatabasePool(path: path, configuration: Self.configuration)
       try Migrator.migrate(pool, path: path)
@@ -76,7 +84,10 @@ package final class Store: Sendable {
       configuration.prepareDatabase {
         try $0.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0")
       }
-      return (pool, try DatabaseQueue(path: path, configuration: configuration))
+      return (
+        pool, try DatabaseQueue(path: path, configuration: configuration),
+        try Writer(path: path, recordPath: path + recordSuffix, busySeconds: busySeconds, reserve: reserve)
+      )
     }
   }
 
@@ -102,6 +113,17 @@ package final class Store: Sendable {
     if descriptor >= 0 { Glibc.close(descriptor) }
   }
 
+  // NORMAL: the log is synced before a checkpoint and by sync(), not at each commit; rule 3 needs no more.
+  // FAST: freeing a chunk must not write its pages once more, which a full disk has no room for.
+  static let pragmas = """
+    PRAGMA synchronous = NORMAL;
+    PRAGMA wal_autocheckpoint = 0;
+    PRAGMA journal_size_limit = 16777216;
+    PRAGMA cache_size = -16384;
+    PRAGMA secure_delete = FAST;
+    PRAGMA temp_store = MEMORY;
+    """
+
   private static var configuration: Configuration {
     var configuration = Configuration()
     configuration.maximumReaderCount = 3
@@ -112,53 +134,39 @@ package final class Store: Sendable {
       if try Int.fetchOne(database, sql: "PRAGMA page_count") == 0 {
         try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
       }
-      // NORMAL: the log is synced before a checkpoint and by sync(), not at each commit; rule 3 needs no more.
-      // FAST: freeing a chunk must not write its pages once more, which a full disk has no room for.
-      try database.execute(
-        sql: """
-          PRAGMA synchronous = NORMAL;
-          PRAGMA wal_autocheckpoint = 0;
-          PRAGMA journal_size_limit = 16777216;
-          PRAGMA cache_size = -16384;
-          PRAGMA secure_delete = FAST;
-          PRAGMA temp_store = MEMORY;
-          """)
+      try database.execute(sql: Self.pragmas)
     }
     return configuration
   }
 
   // MARK: - Transactions
 
-  /// Runs `body` in one transaction named `step`; all of it is committed when this returns, nothing when it throws.
+  /// Makes one change, named `step`: all of what `body` writes survives the end of the process when this returns, nothing
+  /// is there when it throws.
   ///
-  /// Calls must not nest. The commit survives the end of the process; see ``sync()`` for power loss.
+  /// Calls must not nest. See ``sync()`` for power loss.
   package func write<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value
   {
-    try Self.storeErrors(path) {
-      try pool.writeWithoutTransaction { database in
-        try Faults.pass(.begin(step))
-        var result: Value?
-        try database.inTransaction(.immediate) {
-          result = try body(StoreTransaction(database))
-          try Faults.pass(.commit(step))
-          return .commit
-        }
-        committed.add(1, ordering: .releasing)
-        // Only a kill means something here: what is committed is done, and is answered as done.
-        do { try Faults.pass(.committed(step)) } catch {}
-        return result!
-      }
-    }
+    let value = try Self.storeErrors(path) { try writer.change(step, body) }
+    committed.add(1, ordering: .releasing)
+    return value
   }
 
-  /// Runs `body` on the writer's connection, which sees everything committed; it must only read.
+  /// Runs `body` on the writer's connection, which sees every change; it must only read.
   package func read<Value>(_ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value {
-    try Self.storeErrors(path) { try pool.writeWithoutTransaction { try body(StoreTransaction($0)) } }
+    try Self.storeErrors(path) { try writer.read(body) }
   }
 
   /// Runs `body` on one moment's state while writing goes on; it must only read.
   package func snapshot<Value>(_ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value {
-    try Self.storeErrors(path) { try pool.read { try body(StoreTransaction($0)) } }
+    try Self.storeErrors(path) {
+      try writer.commit()
+      return try pool.read { database in
+        let connection = Connection(borrowing: database.sqliteConnection!)
+        defer { connection.close() }
+        return try body(StoreTransaction(connection))
+      }
+    }
   }
 
   // MARK: - Durability
@@ -171,6 +179,7 @@ package final class Store: Sendable {
       try Faults.pass(.logSync)
       // What others committed meanwhile goes along, so that waiting threads share one sync.
       let reached = committed.load(ordering: .acquiring)
+      try Self.storeErrors(path) { try writer.commit() }
       guard fdatasync(logDescriptor.load(ordering: .relaxed)) == 0 else {
         throw SheafError(systemError: errno, subject: path)
       }
@@ -189,13 +198,14 @@ package final class Store: Sendable {
 
   /// Copies what the log holds into the file as far as readers allow (SQLite's passive checkpoint), where it is long.
   ///
-  /// Writers do not wait. While they go on there is always a rest, and the log grows: ``logLimit`` is where to call this
-  /// with writers held off, which leaves none.
+  /// Writers do not wait. While they go on there is always a rest, and the log grows: past ``logLimit`` they are held off
+  /// for a moment, which leaves none.
   package func checkpoint() throws(SheafError) {
     let target = committed.load(ordering: .acquiring)
     guard logBytes > checkpointThreshold, checkpointed.load(ordering: .relaxed) < target else { return }
     try Faults.pass(.checkpoint)
     guard try copyLog() else { return }
+    if logBytes > logLimit { _ = try Self.storeErrors(path) { try writer.alone { _ in try copyLog() } } }
     checkpointed.store(target, ordering: .relaxed)
   }
 
@@ -219,8 +229,10 @@ package final class Store: Sendable {
     try sync()
     try Self.storeErrors(path) {
       try checkpointer.close()
-      pool.writeWithoutTransaction { _ = try? $0.checkpoint(.truncate) }
+      try writer.alone { try? $0.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
+      writer.close()
       try pool.close()
+      unlink(path + Self.recordSuffix)
     }
     closeLog()
     lock.release()
@@ -231,7 +243,8 @@ package final class Store: Sendable {
   /// What SQLite's `integrity_check` finds; empty for a sound file.
   package func integrityProblems() throws(SheafError) -> [String] {
     try Self.storeErrors(path) {
-      try checkpointer.writeWithoutTransaction { try String.fetchAll($0, sql: "PRAGMA integrity_check(20)") }
+      try writer.commit()
+      return try checkpointer.writeWithoutTransaction { try String.fetchAll($0, sql: "PRAGMA integrity_check(20)") }
     }.filter { $0 != "ok" }.map { "SQLite: \($0)" }
   }
 
@@ -250,11 +263,11 @@ package final class Store: Sendable {
 
   /// Copies all of the log into the file and gives its room back to the disk, as far as that works.
   private func emptyLog() {
-    pool.writeWithoutTransaction { database in
+    try? writer.alone { connection in
       // Only where no reader is in the way: writers would wait for it as long as this does.
-      try? database.execute(sql: "PRAGMA busy_timeout = 0")
-      _ = try? database.checkpoint(.truncate)
-      try? database.execute(sql: "PRAGMA busy_timeout = \(Self.busySeconds * 1000)")
+      try? connection.execute("PRAGMA busy_timeout = 0")
+      try? connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+      try connection.execute("PRAGMA busy_timeout = \(Self.busySeconds * 1000)")
     }
   }
 
@@ -274,6 +287,8 @@ package final class Store: Sendable {
   /// What is refused for lack of it is refused before anything is written. So the log can always be copied, and its room
   /// be had back.
   package func hasRoom(for bytes: Int64) -> Bool {
+    // Looked at lately, and far from full.
+    if bytes < Writer.roomForGroups / 2, writer.hasRoomForGroup { return true }
     if availableBytes >= bytes { return true }
     guard logBytes > Self.shortLog else { return false }
     emptyLog()
@@ -289,11 +304,12 @@ package final class Store: Sendable {
   /// Gives some free pages back; says whether there may be more.
   private func shrinkSome() throws(SheafError) -> Bool {
     try Self.storeErrors(path) {
-      try pool.writeWithoutTransaction { database in
-        guard try Int.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0 > 0 else { return false }
-        let before = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
-        _ = try Row.fetchAll(database, sql: "PRAGMA incremental_vacuum(\(Self.shrinkPages))")
-        return try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0 < before
+      try writer.alone { connection in
+        func number(_ sql: String) throws -> Int { try StoreTransaction(connection).first(sql, []) { $0[0] } ?? 0 }
+        guard try number("PRAGMA freelist_count") > 0 else { return false }
+        let before = try number("PRAGMA page_count")
+        try connection.execute("PRAGMA incremental_vacuum(\(Self.shrinkPages))")
+        return try number("PRAGMA page_count") < before
       }
     }
   }
@@ -308,6 +324,7 @@ package final class Store: Sendable {
         var configuration = Configuration()
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         let copy = try DatabaseQueue(path: destination, configuration: configuration)
+        try writer.commit()
         try withoutActuallyEscaping(progress) { progress in
           try pool.backup(to: copy, pagesPerStep: 1000) {
             progress(SheafModel.Progress(done: Int64($0.completedPageCount), total: Int64($0.totalPageCount)))
@@ -325,7 +342,7 @@ package final class Store: Sendable {
 
   /// Bytes that the library's files take on the disk.
   package var fileBytes: Int64 {
-    ["", "-wal", "-shm", "-reserve"].reduce(0) { total, suffix in
+    ["", "-wal", "-shm", "-reserve", Self.recordSuffix].reduce(0) { total, suffix in
       var status = stat()
       return stat(path + suffix, &status) == 0 ? total + Int64(status.st_blocks) * 512 : total
     }
@@ -337,17 +354,23 @@ package final class Store: Sendable {
       return try body()
     } catch let error as SheafError {
       throw error
+    } catch let error as SQLiteError {
+      throw storeError(path, error.code, error.description)
     } catch let error as DatabaseError {
-      let kind: SheafError.Kind =
-        switch error.resultCode {
-        case .SQLITE_FULL: .noSpace
-        case .SQLITE_CORRUPT, .SQLITE_NOTADB: .corrupt
-        case .SQLITE_READONLY: .readOnly
-        default: .inputOutput
-        }
-      throw SheafError(kind, subject: path, reason: kind == .noSpace ? nil : error.message)
+      throw storeError(path, error.resultCode.rawValue, error.message)
     } catch {
       throw SheafError(.inputOutput, subject: path, reason: "\(error)")
     }
+  }
+
+  private static func storeError(_ path: String, _ code: Int32, _ message: String?) -> SheafError {
+    let kind: SheafError.Kind =
+      switch code {
+      case SQLITE_FULL: .noSpace
+      case SQLITE_CORRUPT, SQLITE_NOTADB: .corrupt
+      case SQLITE_READONLY: .readOnly
+      default: .inputOutput
+      }
+    return SheafError(kind, subject: path, reason: kind == .noSpace ? nil : message)
   }
 }

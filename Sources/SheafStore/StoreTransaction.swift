@@ -1,61 +1,51 @@
-internal import Foundation
-internal import GRDB
 internal import SheafModel
 
 /// One transaction's view of the store: typed queries in extensions by table.
 ///
 /// Valid only inside the closure that received it.
 package struct StoreTransaction {
-  let database: Database
+  let connection: Connection
 
-  init(_ database: Database) { self.database = database }
+  init(_ connection: Connection) { self.connection = connection }
 
   /// Runs a statement, prepared once per connection.
-  func run(_ sql: String, _ arguments: [(any DatabaseValueConvertible)?]) throws {
-    let statement = try database.cachedStatement(sql: sql)
-    statement.setUncheckedArguments(StatementArguments(arguments))
-    try statement.execute()
+  func run(_ sql: String, _ arguments: [(any Bindable)?]) throws {
+    try connection.run(connection.statement(sql), arguments) { _ in true }
   }
 
   /// The first row, decoded while SQLite still holds it.
   func first<Value>(
-    _ sql: String, _ arguments: [(any DatabaseValueConvertible)?], _ decode: (Row) throws -> Value
+    _ sql: String, _ arguments: [(any Bindable)?], _ decode: (Row) throws -> Value
   ) throws -> Value? {
-    let statement = try database.cachedStatement(sql: sql)
-    statement.setUncheckedArguments(StatementArguments(arguments))
-    let cursor = try Row.fetchCursor(statement)
-    return try cursor.next().map(decode)
+    var value: Value?
+    try connection.run(connection.statement(sql), arguments) {
+      value = try decode($0)
+      return false
+    }
+    return value
   }
 
   /// All rows.
   func all<Value>(
-    _ sql: String, _ arguments: [(any DatabaseValueConvertible)?], _ decode: (Row) throws -> Value
+    _ sql: String, _ arguments: [(any Bindable)?], _ decode: (Row) throws -> Value
   ) throws -> [Value] {
-    let statement = try database.cachedStatement(sql: sql)
-    statement.setUncheckedArguments(StatementArguments(arguments))
-    let cursor = try Row.fetchCursor(statement)
     var values: [Value] = []
-    while let row = try cursor.next() { values.append(try decode(row)) }
+    try connection.run(connection.statement(sql), arguments) {
+      values.append(try decode($0))
+      return true
+    }
     return values
   }
 
-  /// Passes each row to `body` without collecting them; stops early when it returns false.
-  func each(_ sql: String, _ arguments: [(any DatabaseValueConvertible)?], _ body: (Row) throws -> Bool) throws {
-    let statement = try database.makeStatement(sql: sql)
-    statement.setUncheckedArguments(StatementArguments(arguments))
-    let cursor = try Row.fetchCursor(statement)
-    while let row = try cursor.next() { guard try body(row) else { break } }
+  /// Passes each row to `body`, which may use the store, without collecting them; stops early when it returns false.
+  func each(_ sql: String, _ arguments: [(any Bindable)?], _ body: (Row) throws -> Bool) throws {
+    let statement = try connection.prepare(sql)
+    defer { statement.finalize() }
+    try connection.run(statement, arguments, body)
   }
 
   /// Rows that the last statement changed.
-  var changes: Int { database.changesCount }
-}
-
-extension Row {
-  /// The bytes of a blob column; empty for NULL.
-  func bytes(_ index: Int) throws -> [UInt8] {
-    try withUnsafeData(atIndex: index) { data in data.map { [UInt8]($0) } ?? [] }
-  }
+  var changes: Int { connection.changes }
 }
 
 extension StoreTransaction {

@@ -1,5 +1,4 @@
 internal import Foundation
-internal import GRDB
 package import SheafModel
 
 /// A row of `versions`.
@@ -57,9 +56,12 @@ extension VersionCause {
 
 extension StoreTransaction {
   private static let columns = "item, number, time, author, size, cause, base, label, content, open"
+  // Built once: putting a text together costs as much as running it.
+  private static let versionByNumber = "SELECT \(columns) FROM versions WHERE item = ? AND number = ?"
+  private static let versionInsertion = "INSERT INTO versions (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?)"
 
   package func version(_ item: Int64, _ number: Int64) throws -> VersionRow? {
-    try first("SELECT \(Self.columns) FROM versions WHERE item = ? AND number = ?", [item, number], VersionRow.init)
+    try first(Self.versionByNumber, [item, number], VersionRow.init)
   }
 
   /// The item's versions, oldest first.
@@ -92,10 +94,10 @@ extension StoreTransaction {
 
   package func insert(_ version: VersionRow) throws {
     try run(
-      "INSERT INTO versions (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?)",
+      Self.versionInsertion,
       [
         version.item, version.number, version.time.nanoseconds, version.author, version.size, version.cause.code,
-        version.base, version.label, Data(version.content.encoded), version.isOpen ? 1 : 0,
+        version.base, version.label, version.content.encoded, version.isOpen ? 1 : 0,
       ])
   }
 
@@ -108,7 +110,7 @@ extension StoreTransaction {
       """,
       [
         version.time.nanoseconds, version.author, version.size, version.cause.code, version.base,
-        Data(version.content.encoded), version.isOpen ? 1 : 0, version.item, version.number,
+        version.content.encoded, version.isOpen ? 1 : 0, version.item, version.number,
       ])
   }
 

@@ -1,5 +1,4 @@
 package import Foundation
-internal import GRDB
 package import SheafModel
 
 /// A row of `webhooks`.
@@ -36,14 +35,14 @@ extension StoreTransaction {
     try run(
       "INSERT INTO webhooks (uuid, account, url, secret, types, created) VALUES (?,?,?,?,?,?)",
       [
-        Data(webhook.uuid.bytes), webhook.account, webhook.url, webhook.secret, webhook.types,
+        webhook.uuid.bytes, webhook.account, webhook.url, webhook.secret, webhook.types,
         webhook.created.nanoseconds,
       ])
   }
 
   /// Removes a webhook of an account; says whether there was one.
   package func deleteWebhook(_ uuid: UUID, of account: Int64) throws -> Bool {
-    try run("DELETE FROM webhooks WHERE uuid = ? AND account = ?", [Data(uuid.bytes), account])
+    try run("DELETE FROM webhooks WHERE uuid = ? AND account = ?", [uuid.bytes, account])
     return changes > 0
   }
 

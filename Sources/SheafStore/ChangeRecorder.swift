@@ -1,0 +1,253 @@
+internal import Glibc
+internal import SheafModel
+
+/// The record of changes that are committed to nobody but this process yet: what a killed process leaves for the next.
+///
+/// Transactions of SQLite hold many changes each (``Writer``). Until one is committed, the statements of its changes stand
+/// in this file, which is mapped: what is in it is the kernel's and outlives the process, at the price of a copy in
+/// memory. docs/FORMAT.md, "Changes", has the form. Power loss may leave any part of it; checksums and numbers say
+/// what counts, and ``Store/sync()`` relies on SQLite's log alone.
+///
+/// Rules:
+/// 1. A change is in the record as a whole or not at all: its checksum is written with it, over all its bytes.
+/// 2. Changes are numbered; the file's setting `change` is the last one that it holds. Only those that follow it without a
+///    gap are done again.
+/// 3. Each opening of the library goes on from another random number, so that no record of an earlier time fits.
+final class ChangeRecorder {
+  enum Kind: UInt8 { case null, integer, text, blob }
+
+  /// Bytes of the file: some thousand changes.
+  static let capacity = 4 << 20
+  /// Bytes of a change past which it is committed at once, rather than written twice.
+  private static let changeLimit = 512 << 10
+  private static let headerBytes = 24
+
+  private let memory: UnsafeMutableRawPointer
+  /// Number of the last change that is recorded or committed.
+  private(set) var number: Int64
+  /// Where the running change begins, and where to write next.
+  private var start = 0
+  private var position = 0
+  private var isTooLarge = false
+  private var isRecording = false
+  private var group: UInt64 = 1
+  private var statementCount: UInt32 = 0
+
+  /// Takes the file at `path` for a new time, whatever it holds.
+  ///
+  /// - Parameter number: the setting `change`.
+  /// - Returns: nil where there is no room for it.
+  init?(path: String, number: Int64) {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    // Blocks of its own: a store into the mapping must not find the disk full.
+    guard posix_fallocate(descriptor, 0, off_t(Self.capacity)) == 0,
+      let memory = mmap(nil, Self.capacity, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), memory != MAP_FAILED
+    else {
+      unlink(path)
+      return nil
+    }
+    self.memory = memory
+    self.number = number
+  }
+
+  deinit { munmap(memory, Self.capacity) }
+
+  /// Whether nothing is recorded since ``reset()``.
+  var isEmpty: Bool { start == 0 }
+
+  /// Whether another change may not fit.
+  var isAlmostFull: Bool { start > Self.capacity - Self.changeLimit }
+
+  /// Begins a change.
+  func begin() {
+    position = start + Self.headerBytes
+    isTooLarge = false
+    isRecording = true
+  }
+
+  /// Ends a change that is to be.
+  ///
+  /// - Returns: false where it was too large to be recorded; it is to be committed at once.
+  func seal() -> Bool {
+    isRecording = false
+    guard !isTooLarge else {
+      // Texts that it would have brought are not there.
+      group += 1
+      statementCount = 0
+      return false
+    }
+    number += 1
+    let length = position - start
+    memory.storeBytes(of: UInt64(length), toByteOffset: start, as: UInt64.self)
+    memory.storeBytes(of: number, toByteOffset: start + 8, as: Int64.self)
+    let bytes = UnsafeRawBufferPointer(start: memory + start + 8, count: 8)
+    let body = UnsafeRawBufferPointer(start: memory + start + Self.headerBytes, count: length - Self.headerBytes)
+    memory.storeBytes(
+      of: Self.checksum(body, seed: Self.checksum(bytes, seed: 0)), toByteOffset: start + 16, as: UInt64.self)
+    start = position
+    return true
+  }
+
+  /// Forgets a change that is not to be.
+  func discard() {
+    isRecording = false
+    group += 1
+    statementCount = 0
+  }
+
+  /// Begins anew: what was recorded is committed.
+  func reset() {
+    start = 0
+    group += 1
+    statementCount = 0
+  }
+
+  // MARK: - Recording
+
+  func record(_ statement: Statement, _ arguments: [(any Bindable)?]) {
+    guard isRecording, !isTooLarge else { return }
+    let isKnown = statement.recorded.group == group
+    if !isKnown {
+      statement.recorded = (group, statementCount)
+      statementCount += 1
+    }
+    guard reserve(8) else { return }
+    memory.storeBytes(of: statement.recorded.number, toByteOffset: position, as: UInt32.self)
+    memory.storeBytes(
+      of: UInt32(arguments.count) | (isKnown ? 0 : 1 << 31), toByteOffset: position + 4, as: UInt32.self)
+    position += 8
+    if !isKnown { statement.sql.record(in: self) }
+    for argument in arguments {
+      if let argument {
+        argument.record(in: self)
+      } else if reserve(1) {
+        memory.storeBytes(of: Kind.null.rawValue, toByteOffset: position, as: UInt8.self)
+        position += 1
+      }
+    }
+  }
+
+  func append(_ value: Int64) {
+    guard reserve(9) else { return }
+    memory.storeBytes(of: Kind.integer.rawValue, toByteOffset: position, as: UInt8.self)
+    memory.storeBytes(of: value, toByteOffset: position + 1, as: Int64.self)
+    position += 9
+  }
+
+  func append(_ bytes: UnsafeRawBufferPointer, as kind: Kind) {
+    guard reserve(5 + bytes.count) else { return }
+    memory.storeBytes(of: kind.rawValue, toByteOffset: position, as: UInt8.self)
+    memory.storeBytes(of: UInt32(bytes.count), toByteOffset: position + 1, as: UInt32.self)
+    if let source = bytes.baseAddress { memcpy(memory + position + 5, source, bytes.count) }
+    position += 5 + bytes.count
+  }
+
+  private func reserve(_ count: Int) -> Bool {
+    if position - start + count > Self.changeLimit || position + count > Self.capacity { isTooLarge = true }
+    return !isTooLarge
+  }
+
+  /// Four lanes of eight bytes, multiplied and mixed; enough to tell a whole record from a torn one.
+  private static func checksum(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
+    let prime: UInt64 = 0x9E37_79B9_7F4A_7C15
+    var lanes = SIMD4<UInt64>(seed, seed ^ 1, seed ^ 2, seed ^ 3)
+    var index = 0
+    while index + 32 <= bytes.count {
+      lanes = (lanes ^ bytes.loadUnaligned(fromByteOffset: index, as: SIMD4<UInt64>.self)) &* SIMD4(repeating: prime)
+      lanes ^= lanes &>> 29
+      index += 32
+    }
+    var hash = (UInt64(bytes.count) ^ seed) &* prime
+    for lane in 0..<4 { hash = (hash ^ lanes[lane]) &* prime ^ (hash >> 32) }
+    while index < bytes.count {
+      hash = (hash ^ UInt64(bytes[index])) &* 0x100_0000_01B3
+      index += 1
+    }
+    return hash ^ (hash >> 31)
+  }
+
+  // MARK: - Doing again
+
+  /// A statement of a recorded change.
+  struct Recorded {
+    let sql: String
+    let arguments: [(any Bindable)?]
+  }
+
+  /// The changes of this time that wait to be committed, as ``read(path:after:)`` gives them.
+  func pending(after last: Int64) -> [[Recorded]] {
+    Self.changes(in: UnsafeRawBufferPointer(start: memory, count: start), after: last)
+  }
+
+  /// The changes in the file at `path` that follow the one numbered `last`, each as its statements.
+  static func read(path: String, after last: Int64) -> [[Recorded]] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return [] }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: capacity)
+    let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
+    return bytes.withUnsafeBytes {
+      changes(in: UnsafeRawBufferPointer(rebasing: $0.prefix(max(0, count))), after: last)
+    }
+  }
+
+  private static func changes(in bytes: UnsafeRawBufferPointer, after last: Int64) -> [[Recorded]] {
+    var changes: [[Recorded]] = []
+    var texts: [UInt32: String] = [:]
+    var start = 0
+    var number = last
+    while start + headerBytes <= bytes.count {
+      let length = bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)
+      guard length >= headerBytes, length <= UInt64(bytes.count - start),
+        bytes.loadUnaligned(fromByteOffset: start + 8, as: Int64.self) == number + 1
+      else { break }
+      let record = UnsafeRawBufferPointer(rebasing: bytes[start..<(start + Int(length))])
+      let seed = checksum(UnsafeRawBufferPointer(rebasing: record[8..<16]), seed: 0)
+      let body = UnsafeRawBufferPointer(rebasing: record[headerBytes...])
+      guard checksum(body, seed: seed) == record.loadUnaligned(fromByteOffset: 16, as: UInt64.self) else { break }
+      var reader = RecordReader(bytes: body)
+      var statements: [Recorded] = []
+      while let next = reader.statement(&texts) { statements.append(next) }
+      changes.append(statements)
+      number += 1
+      start += Int(length)
+    }
+    return changes
+  }
+}
+
+/// Reads the statements of a record whose checksum is right.
+private struct RecordReader {
+  let bytes: UnsafeRawBufferPointer
+  var position = 0
+
+  mutating func statement(_ texts: inout [UInt32: String]) -> ChangeRecorder.Recorded? {
+    guard position + 8 <= bytes.count else { return nil }
+    let number = bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self)
+    let count = bytes.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)
+    position += 8
+    if count >> 31 == 1, let text = value() as? String { texts[number] = text }
+    let arguments = (0..<(count & 0x7FFF_FFFF)).map { _ in value() }
+    return texts[number].map { .init(sql: $0, arguments: arguments) }
+  }
+
+  private mutating func value() -> (any Bindable)? {
+    defer { position += 1 }
+    switch ChangeRecorder.Kind(rawValue: bytes[position]) {
+    case .integer:
+      defer { position += 8 }
+      return bytes.loadUnaligned(fromByteOffset: position + 1, as: Int64.self)
+    case .text: return String(decoding: content(), as: UTF8.self)
+    case .blob: return [UInt8](content())
+    case .null, nil: return nil
+    }
+  }
+
+  private mutating func content() -> UnsafeRawBufferPointer {
+    let count = Int(bytes.loadUnaligned(fromByteOffset: position + 1, as: UInt32.self))
+    defer { position += 4 + count }
+    return UnsafeRawBufferPointer(rebasing: bytes[(position + 5)..<(position + 5 + count)])
+  }
+}

@@ -1,0 +1,126 @@
+internal import GRDBSQLite
+internal import SheafModel
+
+/// A connection to the library file through SQLite's C interface, with statements that are prepared once.
+///
+/// A save is a dozen statements, each of which GRDB makes cost more than SQLite's own work; GRDB serves readers.
+/// Used by one thread at a time: who has it holds a lock.
+final class Connection {
+  let handle: OpaquePointer
+  private let isOwned: Bool
+  private var statements: [String: Statement] = [:]
+  /// Takes down what changes the file; nil where nobody wants to do it again.
+  var recorder: ChangeRecorder?
+
+  /// Opens the file at `path`, which exists.
+  init(path: String) throws {
+    var opened: OpaquePointer?
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE
+    let code = sqlite3_open_v2(path, &opened, flags, nil)
+    guard code == SQLITE_OK, let opened else {
+      let error = SQLiteError(code, opened)
+      sqlite3_close_v2(opened)
+      throw error
+    }
+    handle = opened
+    isOwned = true
+  }
+
+  /// Uses a connection of somebody else, who outlives this.
+  init(borrowing handle: OpaquePointer) {
+    self.handle = handle
+    isOwned = false
+  }
+
+  deinit { close() }
+
+  private var isClosed = false
+
+  /// Closes; an open transaction is rolled back.
+  func close() {
+    guard !isClosed else { return }
+    isClosed = true
+    for statement in statements.values { statement.finalize() }
+    statements = [:]
+    if isOwned { sqlite3_close_v2(handle) }
+  }
+
+  /// Runs statements that return nothing of interest.
+  func execute(_ sql: String) throws {
+    let code = sqlite3_exec(handle, sql, nil, nil, nil)
+    guard code == SQLITE_OK else { throw SQLiteError(code, handle) }
+  }
+
+  /// The statement of this text, ready to be bound.
+  func statement(_ sql: String) throws -> Statement {
+    if let known = statements[sql] { return known }
+    let made = try prepare(sql)
+    statements[sql] = made
+    return made
+  }
+
+  /// A statement of its own, for who runs others before it is done; the caller finalizes it.
+  func prepare(_ sql: String) throws -> Statement {
+    var handle: OpaquePointer?
+    let code = sqlite3_prepare_v3(self.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
+    guard code == SQLITE_OK, let handle else { throw SQLiteError(code, self.handle) }
+    return Statement(handle, sql)
+  }
+
+  /// Binds and steps to the end or, where `row` says so, to the row at which it returns false.
+  func run(_ statement: Statement, _ arguments: [(any Bindable)?], _ row: (Row) throws -> Bool) throws {
+    defer { sqlite3_reset(statement.handle) }
+    for (index, argument) in arguments.enumerated() {
+      let place = Int32(index + 1)
+      let code = argument?.bind(to: statement.handle, at: place) ?? sqlite3_bind_null(statement.handle, place)
+      guard code == SQLITE_OK else { throw SQLiteError(code, handle) }
+    }
+    if let recorder, !statement.isReadOnly { recorder.record(statement, arguments) }
+    while true {
+      switch sqlite3_step(statement.handle) {
+      case SQLITE_DONE: return
+      case SQLITE_ROW: if try !row(Row(statement: statement.handle)) { return }
+      case let code: throw SQLiteError(code, handle)
+      }
+    }
+  }
+
+  /// Rows that the last statement changed.
+  var changes: Int { Int(sqlite3_changes(handle)) }
+
+  var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+}
+
+/// A prepared statement.
+final class Statement {
+  let handle: OpaquePointer
+  let sql: String
+  let isReadOnly: Bool
+  /// The group of changes in whose record its text stands, and its number there.
+  var recorded: (group: UInt64, number: UInt32) = (0, 0)
+
+  fileprivate init(_ handle: OpaquePointer, _ sql: String) {
+    self.handle = handle
+    self.sql = sql
+    isReadOnly = sqlite3_stmt_readonly(handle) != 0
+  }
+
+  func finalize() { sqlite3_finalize(handle) }
+}
+
+/// What SQLite says.
+struct SQLiteError: Error, CustomStringConvertible {
+  /// The primary result code.
+  let code: Int32
+  let description: String
+
+  init(_ code: Int32, _ handle: OpaquePointer?) {
+    self.code = code & 0xFF
+    description = handle.flatMap { sqlite3_errmsg($0) }.map { String(cString: $0) } ?? "SQLite error \(code)"
+  }
+
+  init(_ code: Int32, _ description: String) {
+    self.code = code
+    self.description = description
+  }
+}

@@ -1,0 +1,173 @@
+"""Runs the phases on every file system in turn and writes the tables of docs/BENCHMARKS.md (see mount-scripts/benchmark)."""
+
+import argparse
+import os
+import platform
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+import file_systems
+import phases
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="mount-scripts/benchmark", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="3 runs of a fifth of the operations: a glance, no measurement")
+    parser.add_argument("--runs", type=int, default=5, help="runs of which the median is told (default 5)")
+    parser.add_argument("--phase", action="append", metavar="NAME", help="only these phases, and those that they need")
+    parser.add_argument("--on", action="append", metavar="NAME", choices=list(file_systems.ALL), help="only these file systems")
+    parser.add_argument("--work", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--sheaf", required=True, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+#: What has to have run before a phase in the same folder.
+NEEDS = {
+    "stat-first": ["create"], "stat-again": ["create"], "read": ["create"], "list": ["create"],
+    "list-again": ["create", "list"], "setxattr": ["create"], "getxattr": ["create", "setxattr"],
+    "safe-save": ["create"], "rename": ["create"], "unlink": ["create", "rename"], "read-cold": ["write-large"],
+    "read-hot": ["write-large"], "random-write": ["write-large"], "random-write-fsync": ["write-large"],
+    "git-status": ["untar"], "grep": ["untar"], "compile": ["untar"],
+}
+
+
+def chosen(names):
+    if not names:
+        return phases.PHASES
+    known = {phase.name for phase in phases.PHASES}
+    for name in names:
+        if name not in known:
+            raise SystemExit(f"no phase {name}; there are {', '.join(sorted(known))}")
+    wanted = set(names).union(*(NEEDS.get(name, []) for name in names))
+    return [phase for phase in phases.PHASES if phase.name in wanted]
+
+
+def measure(systems, selected, tools, runs, scale):
+    """Seconds of an operation, by phase and file system, a list of one a run; and the daemons' processor seconds."""
+    times = {phase.name: {system.name: [] for system in systems} for phase in selected}
+    processor = {phase.name: {system.name: [] for system in systems} for phase in selected}
+    # ext4 does not give the number of a deleted file to another one for a minute or more, and looks for a free one the
+    # longer: what deletes many files comes last, and nothing is cleaned up between the runs.
+    for sweep in (False, True):
+        for run in range(runs):
+            # Each run begins with another one, so that none always comes after the same neighbour.
+            order = systems[run % len(systems):] + systems[:run % len(systems)]
+            for phase in (phase for phase in selected if phase.deletes == sweep):
+                phase.tools = tools
+                for system in order:
+                    folder = os.path.join(system.folder, f"{phase.group}-{run}")
+                    phase.prepare(system, folder)
+                    before = system.processor_seconds()
+                    times[phase.name][system.name].append(phase.run(tools, folder, scale))
+                    operations = 1 if phase.group == "jobs" else max(10, int(phase.count * scale))
+                    processor[phase.name][system.name].append((system.processor_seconds() - before) / operations)
+            for system in systems:
+                large = os.path.join(system.folder, f"large-{run}", "large")
+                if os.path.exists(large):
+                    os.unlink(large)
+            print(f"run {run + 1} of {runs} done{', what deletes' if sweep else ''}", file=sys.stderr)
+    return times, processor
+
+
+def shown(seconds, unit):
+    if unit == "MiB":
+        return f"{1 / seconds:.0f} MiB/s"
+    if unit == "run":
+        return f"{seconds:.2f} s"
+    return f"{seconds * 1e6:.1f} µs"
+
+
+def spread(values):
+    """Half the distance of the extremes, in percent of the median."""
+    return f"±{(max(values) - min(values)) / 2 / statistics.median(values) * 100:.0f} %"
+
+
+def table(systems, selected, times):
+    names = [system.name for system in systems]
+    yield "| phase | " + " | ".join(names) + " | Sheaf's ratio | at most | |"
+    yield "|---|" + "---:|" * (len(names) + 2) + "---|"
+    for phase in selected:
+        medians = {name: statistics.median(times[phase.name][name]) for name in names}
+        cells = [f"{shown(medians[name], phase.unit)} {spread(times[phase.name][name])}" for name in names]
+        ratio, target, verdict = "", "", ""
+        if "sheaf" in medians and phase.against in medians:
+            pairs = zip(times[phase.name]["sheaf"], times[phase.name][phase.against])
+            # The median of the runs' own ratios: neighbours in time, whatever else the machine did.
+            value = statistics.median(ours / theirs for ours, theirs in pairs)
+            ratio = f"{value:.2f}" + (" of ext4" if phase.against == "ext4" else "")
+            if phase.target:
+                target = f"{phase.target}"
+                verdict = "" if value <= phase.target else "missed"
+        yield f"| {phase.name} | " + " | ".join(cells) + f" | {ratio} | {target} | {verdict} |"
+
+
+def processor_table(systems, selected, processor):
+    names = [system.name for system in systems if system.process is not None]
+    yield "| phase | " + " | ".join(names) + " |"
+    yield "|---|" + "---:|" * len(names)
+    for phase in selected:
+        if phase.group == "jobs":
+            continue
+        cells = [f"{statistics.mean(processor[phase.name][name]) * 1e6:.0f} µs" for name in names]
+        yield f"| {phase.name} | " + " | ".join(cells) + " |"
+
+
+def machine():
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    return (
+        f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC; {os.cpu_count()} processors ({model}), {memory:.0f} GiB; "
+        f"Linux {platform.release()}; load before {load}")
+
+
+def make_tree(work, root):
+    """The tree of the whole jobs: the sources of swift-nio, which the build has fetched, and a tar file of it."""
+    tree = os.path.join(work, "tree")
+    source = os.path.join(root, ".build", "checkouts", "swift-nio")
+    shutil.copytree(source, os.path.join(tree, "nio"), ignore=shutil.ignore_patterns(".git"), symlinks=True)
+    subprocess.run(["tar", "-C", tree, "-cf", tree + ".tar", "."], check=True)
+    return tree
+
+
+def main():
+    options = arguments()
+    # passthrough_ll keeps a descriptor for every file that was looked at.
+    limit = 1 << 20 if os.geteuid() == 0 else resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    selected = chosen(options.phase)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    tools = {
+        "driver": os.path.join(options.work, "driver"), "sheaf": options.sheaf,
+        "passthrough_ll": os.path.join(options.work, "passthrough_ll"),
+    }
+    if any(phase.group == "jobs" for phase in selected):
+        tools["tree"] = make_tree(options.work, root)
+    about = machine()
+    names = options.on or list(file_systems.ALL)
+    systems = [file_systems.ALL[name](name, options.work, tools) for name in names]
+    try:
+        for system in systems:
+            system.mount()
+        runs, scale = (3, 0.2) if options.quick else (options.runs, 1)
+        times, processor = measure(systems, selected, tools, runs, scale)
+        print(f"{about}. Medians of {runs} runs, spread in percent.\n")
+        print("\n".join(table(systems, selected, times)))
+        print("\nProcessor time of the daemon for an operation (10 ms ticks, mean of the runs):\n")
+        print("\n".join(processor_table(systems, selected, processor)))
+        print("\nResident memory of the daemon, peak and at the end:\n")
+        for system in systems:
+            if system.process is not None:
+                peak, now = system.memory()
+                print(f"- {system.name}: {peak / 2**20:.0f} MiB, {now / 2**20:.0f} MiB")
+    finally:
+        for system in systems:
+            system.unmount()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+import Foundation
+import Glibc
+import SheafModel
+import Testing
+
+@testable import SheafStore
+
+/// What a killed process leaves in the record of changes is done again by the next, as far as it is whole.
+struct ChangeRecordTests {
+  /// A store whose files are copied in the midst of a group, as a kill would leave them.
+  private func withRemains(_ changes: Int, _ body: (_ path: String) throws -> Void) throws {
+    var template = Array("/var/tmp/sheaf-store-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let path = folder + "/library.sqlite"
+    let store = try Store(path: path, lockPath: path + "-lock")
+    try store.sync()
+    for number in 1...changes {
+      try store.write(.accounts) { try $0.setSetting("test", "\(number)") }
+    }
+    let copy = folder + "/copy.sqlite"
+    for suffix in ["-changes", "", "-wal"] {
+      try FileManager.default.copyItem(atPath: path + suffix, toPath: copy + suffix)
+    }
+    try store.close()
+    try body(copy)
+  }
+
+  private func setting(_ path: String) throws -> Int {
+    let store = try Store(path: path, lockPath: path + "-lock")
+    defer { try? store.close() }
+    return try Int(store.read { try $0.setting("test") } ?? "0") ?? 0
+  }
+
+  @Test func everyChangeOutlivesItsProcess() throws {
+    for changes in [1, 2, 500] {
+      try withRemains(changes) { path in
+        let found = try setting(path)
+        #expect(found == changes)
+      }
+    }
+  }
+
+  @Test func aTornRecordEndsWhatCounts() throws {
+    try withRemains(20) { path in
+      var bytes = try Data(contentsOf: URL(fileURLWithPath: path + "-changes"))
+      // The last record whose length leads to another one.
+      var places: [Int] = []
+      var place = 0
+      while place + 24 < bytes.count {
+        let length = bytes[place..<(place + 8)].reversed().reduce(0) { $0 << 8 | Int($1) }
+        guard length >= 24, length < 4096 else { break }
+        places.append(place)
+        place += length
+      }
+      try #require(places.count >= 10)
+      let torn = places.count / 2
+      bytes[places[torn] + 30] ^= 1
+      try bytes.write(to: URL(fileURLWithPath: path + "-changes"))
+      let reached = try setting(path)
+      #expect(reached < 20 && reached >= 20 - places.count, "\(reached) of 20, record \(torn) of \(places.count) torn")
+    }
+  }
+
+  @Test func aRecordOfAnotherTimeIsNotDone() throws {
+    try withRemains(20) { path in
+      let record = try Data(contentsOf: URL(fileURLWithPath: path + "-changes"))
+      #expect(try setting(path) == 20)
+      let store = try Store(path: path, lockPath: path + "-lock")
+      try store.write(.accounts) { try $0.setSetting("test", "21") }
+      try store.close()
+      try record.write(to: URL(fileURLWithPath: path + "-changes"))
+      #expect(try setting(path) == 21)
+    }
+  }
+
+  @Test func whatThrowsTakesNothingElseAlong() throws {
+    try withRemains(1) { path in
+      let store = try Store(path: path, lockPath: path + "-lock")
+      defer { try? store.close() }
+      for number in 1...50 {
+        try store.write(.accounts) { try $0.setSetting("kept\(number)", "yes") }
+        #expect(throws: SheafError.self) {
+          try store.write(.accounts) {
+            try $0.setSetting("kept\(number)", "no")
+            throw SheafError(.invalid)
+          }
+        }
+      }
+      for number in 1...50 {
+        let kept = try store.read { try $0.setting("kept\(number)") }
+        #expect(kept == "yes")
+      }
+    }
+  }
+
+  /// A change that is too large to be recorded is committed with all before it.
+  @Test func aLargeChangeIsThereAtOnce() throws {
+    try withRemains(1) { path in
+      let store = try Store(path: path, lockPath: path + "-lock")
+      let text = String(repeating: "x", count: 1 << 20)
+      try store.write(.accounts) { try $0.setSetting("before", "yes") }
+      try store.write(.accounts) { try $0.setSetting("large", text) }
+      for suffix in ["", "-wal"] {
+        try FileManager.default.copyItem(atPath: path + suffix, toPath: path + ".2" + suffix)
+      }
+      try store.close()
+      let copy = try Store(path: path + ".2", lockPath: path + ".2-lock")
+      let large = try copy.read { try $0.setting("large") }
+      #expect(large == text)
+      let before = try copy.read { try $0.setting("before") }
+      #expect(before == "yes")
+      try copy.close()
+    }
+  }
+}
