@@ -25,6 +25,7 @@ import Testing
       .revive(["restore", "%/doc", "--version", "1"], "doc", text),
       .revive(["recover", "%/gone"], "gone", text), .save("secret", other), .unlink("secret"),
       .command(["purge", "%/secret", "--yes"]), .command(["compact"]), .save("last", text),
+      .command(["share", "%/last", "--anyone", "view"]),
     ]
   }()
 
