@@ -178,8 +178,8 @@ struct WorkingCopyTests {
       bytes.replaceSubrange(start..<(start + 4096), with: page)
       try page.withUnsafeBytes { try copy.write($0, at: Int64(start), from: storage) }
       _ = try storage.flush(&copy)
-      // A page in what is left of a chunk takes that along, and not what lies around it.
-      #expect(storage.storedBytes - before <= 3 * Chunker.maximum, "step \(step) of SHEAF_SEED=\(random.seed)")
+      // A page in what is left of a chunk takes that along, and now and then the short chunks around it.
+      #expect(storage.storedBytes - before <= 6 * Chunker.maximum, "step \(step) of SHEAF_SEED=\(random.seed)")
       if step < 20, storage.storedBytes - before == 4096 { alone += 1 }
     }
     #expect(alone >= 10, random.note)
