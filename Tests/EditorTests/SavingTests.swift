@@ -118,7 +118,9 @@ extension MountedLibrary {
     String(decoding: try Data(contentsOf: URL(fileURLWithPath: "\(documents)/\(name)")), as: UTF8.self)
   }
 
+  /// Asks the library file, once what changed a moment ago is committed for others to read.
   func query(_ sql: String) throws -> [String] {
+    try sheafSucceeds("status", "--library", library)
     let text = try Command(["sqlite3", "-cmd", ".timeout 5000", library, sql]).succeed().text
     return text.isEmpty ? [] : text.components(separatedBy: "\n")
   }
