@@ -17,6 +17,8 @@ class FileSystem:
         self.mountpoint = os.path.join(self.work, "mount")
         self.folder = self.mountpoint
         self.process = None
+        #: Peak and last resident bytes of each run.
+        self.memories = []
         for path in (self.backing, self.mountpoint):
             os.makedirs(path)
 

@@ -4,6 +4,10 @@ import os
 import subprocess
 
 
+class JobFailed(Exception):
+    """A program that a file system did not let finish."""
+
+
 class Phase:
     """A loop of the driver, in a folder of its own run."""
 
@@ -56,7 +60,7 @@ class Job(Phase):
             ["bash", "-euc", command], cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True)
         if result.returncode != 0:
-            raise SystemExit(f"{command} failed in {folder}: {result.stderr}")
+            raise JobFailed(f"{command} failed in {folder}: {result.stderr}")
         times = [line.split()[1] for line in result.stderr.splitlines() if line.startswith("real ")]
         return float(times[-1]) if times else 0.0
 
