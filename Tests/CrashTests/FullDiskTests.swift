@@ -73,7 +73,8 @@ struct FullDiskTests {
       while write(file, block, block.count) > 0 {}
       while write(file, block, 512) > 0 {}
       close(file)
-      _ = try Command.shell("rm other", in: library.documents).run()
+      // What was changed before may have needed the reserve already, and its process be gone.
+      _ = try? Command.shell("rm other", in: library.documents).run()
       if action == "kill" {
         #expect(library.server == nil, "the reserve was never released")
         library.breakMount()

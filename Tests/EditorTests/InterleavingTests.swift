@@ -40,8 +40,8 @@ import Testing
     let closed = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").map {
       $0.trimmingCharacters(in: .whitespaces)
     }
-    let library = try Library.open(LibraryLocation(path: mounted.library))
     let items = try mounted.query("SELECT id FROM items WHERE kind = 1").compactMap(Int64.init)
+    let library = try Library.open(LibraryLocation(path: mounted.library))
     var found: Set<String> = []
     for item in items {
       for file in try library.versionFiles(of: item, .library) {
