@@ -123,6 +123,14 @@ import Testing
     }
   }
 
+  @Test func theStatusOfAMountPointIsThatOfItsLibrary() throws {
+    try withMount { library in
+      let text = try library.sheafSucceeds("status", library.mountpoint).text
+      #expect(text.contains(library.library) && text.contains(library.mountpoint), "\(text)")
+      #expect(try library.sheaf("status", "\(library.mountpoint)/Documents/nothing").status == 1)
+    }
+  }
+
   @Test func purgeDestroysForGood() throws {
     try withMount { library in
       try library.shell("echo a-purged-text > doc; echo harmless > doc; echo gone > other; rm other")

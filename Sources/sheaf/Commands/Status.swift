@@ -6,7 +6,7 @@ struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Tell the state of a library, or of one item.",
     discussion: """
-      Without PATH: who has the library open, its mounts, counts and sizes. With PATH: the item, the people who share it, \
+      Without PATH, or with a mount point: who has the library open, its mounts, counts and sizes. With another PATH: the item, the people who share it, \
       the latest changes, and what you can do.
 
       Examples:
@@ -21,15 +21,24 @@ struct Status: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    if let path {
+    let mounted = try path.flatMap { try Self.library(mountedAt: $0) }
+    if let path, mounted == nil {
       let status = try await ItemTarget.with(path, library) { try await $0.client.status(of: $0.address) }
       return try output.json ? JSON.write(status) : StandardOutput.write(Self.text(status))
     }
-    let location = try LibraryChoice.location(named: library.file)
+    let location = try mounted ?? LibraryChoice.location(named: library.file)
     let report = try await LibraryConnection.with(location) { connection in
       LibraryReport(status: try await connection.client.status(), isRunning: !connection.isOwn)
     }
     try output.json ? JSON.write(report) : StandardOutput.write(report.text)
+  }
+
+  /// The library that is mounted at a path; nil where that is no mount point.
+  private static func library(mountedAt path: PathArgument) throws -> LibraryLocation? {
+    guard let place = try? Mountpoint(given: path, user: nil),
+      let entry = try MountTable.current().entry(at: Array(place.path.utf8)), entry.isSheaf
+    else { return nil }
+    return LibraryLocation(path: entry.source.readable)
   }
 
   private static func text(_ status: ItemStatus) -> String {
