@@ -149,7 +149,7 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel", "sheaf"],
-      exclude: ["type-keys", "dance", "interleave"], swiftSettings: settings),
+      exclude: ["type-keys", "dance", "interleave", "office"], swiftSettings: settings),
     .testTarget(
       name: "CrashTests", dependencies: ["ConformanceKit", "MountKit", "SheafStore", "sheaf", "test-helper"],
       swiftSettings: settings),
