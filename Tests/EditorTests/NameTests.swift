@@ -68,9 +68,11 @@ import Testing
       kill $watch; grep -v ' end$' $log; rm $log $log.errors
       """
     ).with(["DANCE": Repository.path("Tests/EditorTests/dance")], []).words([folder]).succeed().text
-    return text.components(separatedBy: "\n").map { line in
+    let lines = text.components(separatedBy: "\n").map { line in
       line.replacing(#/(sed|tmp|\.goutputstream-)[A-Za-z0-9_]{6,8}$/#, with: { "\($0.output.1)*" })
     }
+    // The kernel joins equal events that nobody has read yet (inotify(7)).
+    return lines.indices.filter { $0 == 0 || lines[$0] != lines[$0 - 1] }.map { lines[$0] }
   }
 
   @Test(arguments: [
@@ -84,7 +86,8 @@ import Testing
     defer { mounted.breakMount() }
     try mounted.mount()
     let plain = try watched(mounted.folder.path + "/plain", script)
-    #expect(try watched(mounted.documents + "/watched", script) == plain)
+    let onMount = try watched(mounted.documents + "/watched", script)
+    #expect(onMount == plain)
     try mounted.unmount()
   }
 }
