@@ -143,12 +143,16 @@ extension Library {
 
   /// Has a version hold the document's contents now; a document that was only made gets an empty first one.
   private func save(_ inode: Inode, _ draft: Draft) throws {
-    if draft.session == nil, try item(of: inode)?.version == 0, !inode.isOrphan {
-      try beginSession(inode, draft, handle: nil, at: clock())
-    }
+    if try item(of: inode)?.version == 0 || draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
     try cut(inode, draft, cause: .save)
     // What fsync(2) stored before is saved by the close, too.
     draft.session?.cause = .save
+  }
+
+  /// Begins a session where there is none: a document that was only truncated loses its own while names change places.
+  private func resumeSession(_ inode: Inode, _ draft: Draft) throws {
+    guard draft.session == nil, !inode.isOrphan else { return }
+    try beginSession(inode, draft, handle: nil, at: clock())
   }
 
   /// fsync(2): what was written survives power loss.
@@ -172,7 +176,10 @@ extension Library {
       defer { releaseContents(inode, draft) }
       if file.canWrite {
         draft.writerCount -= 1
-        if draft.writerCount == 0 { try endSession(inode, draft) }
+        if draft.writerCount == 0 {
+          if draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
+          try endSession(inode, draft)
+        }
       }
       if draft.openCount == 0, inode.isOrphan {
         unsavedBytes -= draft.working?.dirty.count ?? 0
