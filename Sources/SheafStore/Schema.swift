@@ -4,10 +4,10 @@ enum Schema {
   static let applicationID: Int32 = 0x5348_4546
 
   /// The `user_version` that this program writes; one more than the number of older formats.
-  static let version: Int32 = 1
+  static let version: Int32 = 2
 
   /// The statements that bring a file from each `user_version` to the next; the first makes a new library.
-  static let migrations: [String] = [versionOne]
+  static let migrations: [String] = [versionOne, versionTwo]
 
   private static let versionOne = """
     CREATE TABLE settings (
@@ -20,19 +20,15 @@ enum Schema {
       handle TEXT NOT NULL UNIQUE,
       name TEXT NOT NULL,
       created INTEGER NOT NULL,
-      documents INTEGER NOT NULL UNIQUE,
-      removed INTEGER,
-      noticed INTEGER NOT NULL DEFAULT 0
+      documents INTEGER NOT NULL UNIQUE
     ) STRICT;
 
     CREATE TABLE items (
       id INTEGER PRIMARY KEY,
       uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
-      kind INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 3),
+      kind INTEGER NOT NULL CHECK (kind IN (1, 2, 3)),
       owner INTEGER NOT NULL REFERENCES accounts (id),
-      creator INTEGER NOT NULL REFERENCES accounts (id),
       created INTEGER NOT NULL,
-      entered INTEGER,
       version INTEGER NOT NULL DEFAULT 0,
       last_version INTEGER NOT NULL DEFAULT 0,
       conflict INTEGER,
@@ -111,6 +107,132 @@ enum Schema {
     CREATE INDEX deleted_time ON deleted (time);
 
     CREATE TABLE shares (
+      id INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
+      item INTEGER NOT NULL UNIQUE REFERENCES items (id),
+      token BLOB NOT NULL UNIQUE CHECK (length(token) >= 16),
+      title TEXT NOT NULL,
+      public_permission INTEGER NOT NULL DEFAULT 0 CHECK (public_permission IN (0, 1, 2)),
+      allow_invites INTEGER NOT NULL DEFAULT 0,
+      allow_requests INTEGER NOT NULL DEFAULT 0,
+      active INTEGER NOT NULL DEFAULT 1,
+      created INTEGER NOT NULL
+    ) STRICT;
+
+    CREATE TABLE participants (
+      share INTEGER NOT NULL REFERENCES shares (id),
+      account INTEGER NOT NULL REFERENCES accounts (id),
+      role INTEGER NOT NULL CHECK (role BETWEEN 1 AND 4),
+      permission INTEGER NOT NULL CHECK (permission IN (1, 2)),
+      acceptance INTEGER NOT NULL CHECK (acceptance IN (1, 2, 3)),
+      name BLOB,
+      since INTEGER NOT NULL,
+      PRIMARY KEY (share, account)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE events (
+      sequence INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL,
+      type TEXT NOT NULL,
+      time INTEGER NOT NULL,
+      actor INTEGER NOT NULL REFERENCES accounts (id),
+      item INTEGER NOT NULL,
+      data TEXT NOT NULL
+    ) STRICT;
+
+    CREATE TABLE pending_events (
+      id INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL,
+      type TEXT NOT NULL,
+      time INTEGER NOT NULL,
+      actor INTEGER NOT NULL REFERENCES accounts (id),
+      item INTEGER NOT NULL,
+      data TEXT NOT NULL,
+      process INTEGER NOT NULL
+    ) STRICT;
+    """
+
+  /// Sharing, events of several people, and webhooks. Nobody could share before, so that there were no shares to keep.
+  private static let versionTwo = """
+    CREATE TABLE former AS SELECT * FROM accounts;
+    DROP TABLE accounts;
+    CREATE TABLE accounts (
+      id INTEGER PRIMARY KEY,
+      handle TEXT NOT NULL UNIQUE,
+      name TEXT NOT NULL,
+      created INTEGER NOT NULL,
+      documents INTEGER NOT NULL UNIQUE,
+      removed INTEGER,
+      noticed INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    INSERT INTO accounts (id, handle, name, created, documents)
+      SELECT id, handle, name, created, documents FROM former;
+    DROP TABLE former;
+
+    CREATE TABLE former AS SELECT * FROM items;
+    DROP TABLE items;
+    CREATE TABLE items (
+      id INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
+      kind INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 3),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
+      creator INTEGER NOT NULL REFERENCES accounts (id),
+      created INTEGER NOT NULL,
+      entered INTEGER,
+      version INTEGER NOT NULL DEFAULT 0,
+      last_version INTEGER NOT NULL DEFAULT 0,
+      conflict INTEGER,
+      quiet INTEGER NOT NULL DEFAULT 0 CHECK (quiet IN (0, 1)),
+      CHECK (version <= last_version)
+    ) STRICT;
+    INSERT INTO items (id, uuid, kind, owner, creator, created, version, last_version, conflict, quiet)
+      SELECT id, uuid, kind, owner, owner, created, version, last_version, conflict, quiet FROM former;
+    DROP TABLE former;
+
+    CREATE TABLE former AS SELECT * FROM events;
+    DROP TABLE events;
+    CREATE TABLE events (
+      sequence INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL,
+      type TEXT NOT NULL,
+      time INTEGER NOT NULL,
+      actor INTEGER NOT NULL REFERENCES accounts (id),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
+      item INTEGER NOT NULL,
+      data TEXT NOT NULL,
+      share INTEGER,
+      depth INTEGER NOT NULL DEFAULT 0,
+      previous_share INTEGER,
+      previous_depth INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    INSERT INTO events (sequence, uuid, type, time, actor, owner, item, data)
+      SELECT sequence, uuid, type, time, actor, actor, item, data FROM former;
+    DROP TABLE former;
+
+    CREATE TABLE former AS SELECT * FROM pending_events;
+    DROP TABLE pending_events;
+    CREATE TABLE pending_events (
+      id INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL,
+      type TEXT NOT NULL,
+      time INTEGER NOT NULL,
+      actor INTEGER NOT NULL REFERENCES accounts (id),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
+      item INTEGER NOT NULL,
+      data TEXT NOT NULL,
+      share INTEGER,
+      depth INTEGER NOT NULL DEFAULT 0,
+      previous_share INTEGER,
+      previous_depth INTEGER NOT NULL DEFAULT 0,
+      process INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO pending_events (id, uuid, type, time, actor, owner, item, data, process)
+      SELECT id, uuid, type, time, actor, actor, item, data, process FROM former;
+    DROP TABLE former;
+
+    DROP TABLE shares;
+    DROP TABLE participants;
+    CREATE TABLE shares (
       item INTEGER PRIMARY KEY REFERENCES items (id),
       uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
       token TEXT NOT NULL UNIQUE CHECK (length(token) >= 22),
@@ -136,6 +258,7 @@ enum Schema {
       ended INTEGER,
       PRIMARY KEY (share, account)
     ) STRICT, WITHOUT ROWID;
+
     CREATE INDEX participants_account ON participants (account);
 
     CREATE TABLE one_time_links (
@@ -153,37 +276,6 @@ enum Schema {
       blocked INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1)),
       PRIMARY KEY (share, account)
     ) STRICT, WITHOUT ROWID;
-
-    CREATE TABLE events (
-      sequence INTEGER PRIMARY KEY,
-      uuid BLOB NOT NULL,
-      type TEXT NOT NULL,
-      time INTEGER NOT NULL,
-      actor INTEGER NOT NULL REFERENCES accounts (id),
-      owner INTEGER NOT NULL REFERENCES accounts (id),
-      item INTEGER NOT NULL,
-      data TEXT NOT NULL,
-      share INTEGER,
-      depth INTEGER NOT NULL DEFAULT 0,
-      previous_share INTEGER,
-      previous_depth INTEGER NOT NULL DEFAULT 0
-    ) STRICT;
-
-    CREATE TABLE pending_events (
-      id INTEGER PRIMARY KEY,
-      uuid BLOB NOT NULL,
-      type TEXT NOT NULL,
-      time INTEGER NOT NULL,
-      actor INTEGER NOT NULL REFERENCES accounts (id),
-      owner INTEGER NOT NULL REFERENCES accounts (id),
-      item INTEGER NOT NULL,
-      data TEXT NOT NULL,
-      share INTEGER,
-      depth INTEGER NOT NULL DEFAULT 0,
-      previous_share INTEGER,
-      previous_depth INTEGER NOT NULL DEFAULT 0,
-      process INTEGER NOT NULL
-    ) STRICT;
 
     CREATE TABLE webhooks (
       id INTEGER PRIMARY KEY,

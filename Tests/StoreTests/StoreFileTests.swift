@@ -120,15 +120,47 @@ struct StoreFileTests {
       try pool.write {
         try $0.execute(sql: "INSERT INTO accounts VALUES (1, 'a@b', 'A', 0, 16, NULL, 0)")
       }
-      try Migrator.migrate(pool, path: path, to: 2, migrations: Schema.migrations + [Self.second])
+      try Migrator.migrate(pool, path: path, to: Schema.version + 1, migrations: Schema.migrations + [Self.second])
       let found = try pool.read {
         (try Int.fetchOne($0, sql: "PRAGMA user_version"), try String.fetchOne($0, sql: "SELECT colour FROM accounts"))
       }
-      #expect(found == (2, "blue"))
+      #expect(found == (Int(Schema.version) + 1, "blue"))
       // The header says so without the log.
-      #expect(try Data(contentsOf: URL(fileURLWithPath: path))[60..<64] == Data([0, 0, 0, 2]))
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path))[60..<64] == Data([0, 0, 0, UInt8(Schema.version) + 1]))
       try pool.close()
       #expect { try Store(path: path, lockPath: path + "-lock") } throws: { ($0 as? SheafError)?.kind == .newerFormat }
+    }
+  }
+
+  @Test func aLibraryOfTheFirstFormatIsTakenOver() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let pool = try DatabasePool(path: path)
+      try Migrator.migrate(pool, path: path, to: 1)
+      try pool.write { database in
+        let key = try Int64.fetchOne(database, sql: "SELECT value FROM settings WHERE key = 'hashKey'") ?? 0
+        try database.execute(
+          sql: """
+            INSERT INTO accounts VALUES (1, 'a@b.c', 'A', 5, 16);
+            INSERT INTO items (id, uuid, kind, owner, created) VALUES (1, randomblob(16), 2, 1, 5);
+            INSERT INTO items VALUES (2, randomblob(16), 1, 1, 5, 1, 1, NULL, 0);
+            INSERT INTO inodes VALUES (16, 1, 1, 0, x'', 16877, 2, 0, 0, 0, 0, 5, 5, 5, NULL, NULL);
+            INSERT INTO inodes VALUES (17, 2, 1, 16, x'646f63', 33188, 1, 0, 0, 0, 0, 5, 5, 5, x'00', NULL);
+            INSERT INTO versions VALUES (2, 1, 5, 1, 0, 1, NULL, NULL, x'00', 0);
+            INSERT INTO events VALUES
+              (1, randomblob(16), 'sheaf.persistence.created', 5, 1, 2,
+               '{"item":{"id":"x","kind":"document","name":"doc","path":"doc"}}');
+            """)
+        try database.execute(
+          sql: "INSERT INTO entries VALUES (16, ?, CAST('doc' AS BLOB), 17, 0)",
+          arguments: [NameHash(key: key)(Array("doc".utf8))])
+      }
+      try pool.close()
+      let store = try Store(path: path, lockPath: path + "-lock")
+      #expect(try store.read { try $0.check { _ in } }.problems == [])
+      #expect(try store.read { try $0.item(2) }?.creator == 1)
+      #expect(try store.read { try $0.events(after: 0, limit: 10) }.map(\.owner) == [1])
+      try store.close()
     }
   }
 
@@ -139,7 +171,8 @@ struct StoreFileTests {
       let pool = try DatabasePool(path: path)
       let broken = Self.second + "; DROP TABLE events; SELECT no_such_function()"
       #expect(throws: (any Error).self) {
-        try Migrator.migrate(pool, path: path, to: 3, migrations: Schema.migrations + [Self.second, broken])
+        try Migrator.migrate(
+          pool, path: path, to: Schema.version + 2, migrations: Schema.migrations + [Self.second, broken])
       }
       try pool.close()
       let store = try Store(path: path, lockPath: path + "-lock")
