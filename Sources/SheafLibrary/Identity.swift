@@ -11,7 +11,7 @@ import SheafModel
 ///    a command named it. It is *own* to the program that made it, until another one gives it a name. Every file that is
 ///    not young is *established*, and so is a young one for every program but its own.
 /// 2. An own file is *proved* when it was closed with contents in it under a name that looks like no temporary file's,
-///    and stays so under other names.
+///    or linked to such a name after that, and stays so under other names.
 ///
 /// What becomes of documents:
 /// 3. `rename(new → doc)` over an established or proved document: `doc` keeps id, history, labels and user xattrs (those
@@ -52,6 +52,9 @@ import SheafModel
 ///    15 s, for the file to be known where they tell that it was made, or for room: not more than ``EventLog/limit`` wait. A restart settles all, in favour of keeping history.
 /// 15. A build tool that removes and makes hundreds of files goes by rules 5 to 7 like all: one process makes versions,
 ///    `rm` and `cc` make new documents, with the old ones among the deleted.
+/// 16. `link(doc → X)` where `doc` is shared on its own and `X`, beside it, is named after it, makes `X` a document with
+///    the same contents, as rule 9 would once `doc` is replaced: programs link the backup first, and hard links
+///    never cross the border of a share.
 ///
 /// ```
 ///            id read, named by a command, 15 s                unlink, rename away

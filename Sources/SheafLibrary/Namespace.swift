@@ -195,9 +195,9 @@ extension Library {
     }
   }
 
-  /// Gives `ino` another name.
+  /// Gives `ino` another name; what is told may be a copy (rule 16 of ``Identity``).
   ///
-  /// - Throws: `notPermitted` for folders; as ``make(_:_:_:mode:_:)``.
+  /// - Throws: `notPermitted` for folders, and where the link would cross a share's border; as ``make(_:_:_:mode:_:)``.
   package func link(_ ino: Int64, _ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
     try locked {
       let inode = try inode(ino)
@@ -206,6 +206,7 @@ extension Library {
       guard inode.row.nlink > 0, !inode.isOrphan else { throw SheafError(.notFound) }
       guard inode.row.owner == folder.row.owner else { throw SheafError(.crossDevice) }
       try allow(.write, inode, caller)
+      if let backup = try linkBackup(of: inode, folder, name, caller) { return try attributes(backup, caller) }
       try checkLink(of: inode, in: folder)
       guard inode.row.nlink < 65_000 else { throw SheafError(.tooManyLinks) }
       try permitMaking(name, in: folder, caller)
@@ -214,6 +215,8 @@ extension Library {
       let mayReturn =
         try inode.isRegular && inode.row.nlink == 1 && identity.isOwn(ino, of: caller.process, at: time)
         && lostDocument(parent, name, caller, time) != nil
+      // Another program may take the name before this one removes the first.
+      let isProved = isProved(inode, name)
       if mayReturn { linkedPlaces[ino] = .init(parent: parent, name: name, time: time) }
       try transaction(.link) { transaction in
         try transaction.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true))
@@ -225,7 +228,7 @@ extension Library {
         whenCommitted { [self] in
           inode.row.nlink = row.nlink
           inode.row.ctime = time
-          identity.named(ino, by: caller.process)
+          identity.named(ino, by: caller.process, isProved: isProved)
           if !mayReturn { identity.settle(parent, name) }
           tell(.entry(parent: parent, name: name), from: caller.door)
         }

@@ -127,21 +127,11 @@ extension Library {
       try transaction.removeDeleted(old.ino)
       return try detach(old, transaction)
     }
-    // Renamed away, or another name of the file: a document of its own with the contents.
-    var fresh = newItem(.document, owner: old.row.owner, creator: item.creator, time: time)
-    fresh.isQuiet =
-      item.isQuiet || FileRole.looksPassing(old.row.name) || FileRole.isNamedAfter(old.row.name, name)
-    // What nobody closed yet has no version.
-    fresh.version = item.version == 0 ? 0 : 1
-    fresh.lastVersion = fresh.version
-    try transaction.insert(fresh)
-    if fresh.version > 0 {
-      let author = try transaction.version(item.id, item.version)?.author ?? old.row.owner
-      try transaction.insert(
-        VersionRow(
-          item: fresh.id, number: 1, time: time, author: author, size: old.row.size, cause: .save, base: nil,
-          content: old.row.content ?? .empty, isOpen: false))
-    }
+    // Renamed away, or another name of the file.
+    let fresh = try insertDocument(
+      holding: old, of: item,
+      isQuiet: item.isQuiet || FileRole.looksPassing(old.row.name) || FileRole.isNamedAfter(old.row.name, name),
+      creator: item.creator, time, transaction)
     var row = old.row
     row.item = fresh.id
     try transaction.update(row)
@@ -149,23 +139,43 @@ extension Library {
       .created, fresh, ino: old.ino, try eventData(fresh, parent: row.parent, name: row.name),
       actor: caller.actor(in: row),
       thread: caller.thread, opens: true, transaction)
-    let final = fresh
     whenCommitted { [self] in
-      old.row.item = final.id
-      old.item = final
+      old.row.item = fresh.id
+      old.item = fresh
       for draft in old.drafts { shareChunks(of: draft) }
       // What has no version yet is written by another program, which loses nothing by an unlink of this one.
-      if final.version > 0 { identity.born(old.ino, process: caller.process, at: time) }
+      if fresh.version > 0 { identity.born(old.ino, process: caller.process, at: time) }
       for draft in old.drafts where draft.session == nil && draft.isChanged {
         // It was just truncated, and who did goes on.
         draft.session = EditingSession(
-          author: draft.account, base: final.version == 0 ? nil : final.version,
+          author: draft.account, base: fresh.version == 0 ? nil : fresh.version,
           baseContent: old.row.content ?? .empty, began: time,
           cause: .save)
         draft.session?.dirtySince = time
         dirtyInodes[old.ino] = old
       }
     }
+  }
+
+  /// A document of its own with the contents that `inode` holds as the document `item`, as yet without an inode.
+  func insertDocument(
+    holding inode: Inode, of item: ItemRow, isQuiet: Bool, creator: Int64, _ time: Timestamp,
+    _ transaction: StoreTransaction
+  ) throws -> ItemRow {
+    var fresh = newItem(.document, owner: inode.row.owner, creator: creator, time: time)
+    fresh.isQuiet = isQuiet
+    // What nobody closed yet has no version.
+    fresh.version = item.version == 0 ? 0 : 1
+    fresh.lastVersion = fresh.version
+    try transaction.insert(fresh)
+    if fresh.version > 0 {
+      let author = try transaction.version(item.id, item.version)?.author ?? inode.row.owner
+      try transaction.insert(
+        VersionRow(
+          item: fresh.id, number: 1, time: time, author: author, size: inode.row.size, cause: .save, base: nil,
+          content: inode.row.content ?? .empty, isOpen: false))
+    }
+    return fresh
   }
 
   /// Takes back what was logged of a document that lost its name and has it again.

@@ -32,6 +32,28 @@ import Testing
     #expect(try events("mkdir f; echo a > f/a", "mv f g") == ["sheaf.persistence.renamed f g"])
   }
 
+  /// Rule 16 of ``Identity``: what programs link as a backup of a document that is shared on its own is a copy.
+  @Test func linkingASharedDocument() throws {
+    try withSharedMounts { people in
+      try people.shell(
+        """
+        cd "$ALICE/Documents"; echo old >doc; chmod 640 doc; setfattr -n user.color -v blue doc; touch -d @1000000000 doc
+        invite doc bob edit
+        refused "not permitted" ln doc elsewhere
+        mkdir folder; refused "not permitted" ln doc folder/doc.bak
+        ln doc doc.bak
+        same "$(stat -c %h doc) $(stat -c %h doc.bak)" "1 1"
+        same "$(stat -c '%a %s %Y' doc.bak)" "640 4 1000000000"
+        same "$(getfattr --only-values -n user.color doc.bak)" blue
+        if url doc.bak 2>/dev/null; then exit 1; fi
+        echo new >doc
+        same "$(cat doc.bak)" old
+        same "$(cat "$BOB/Shared/alice@example.com/doc")" new
+        same "$(ls "$BOB/Shared/alice@example.com")" doc
+        """)
+    }
+  }
+
   @Test func replacingAndCopying() throws {
     #expect(try events("echo a > a; echo b > b; getfattr -d a b", "mv b a") == ["sheaf.change.edit b a"])
     #expect(try events("echo a > a", "cp a b") == ["sheaf.persistence.created b"])

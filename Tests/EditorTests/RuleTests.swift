@@ -169,6 +169,19 @@ import Testing
     #expect(try editor.deleted == ["Documents/doc.bak"])
   }
 
+  @Test func aFileThatWasLinkedToADocumentsNameLeavesATrace() throws {
+    _ = try establish()
+    try other.link("doc", "doc.bak")
+    try maker.make("doc.new", "kept")
+    try maker.unlink("doc")
+    try maker.link("doc.new", "doc")
+    try other.make("doc.tmp", "others'")
+    try other.rename("doc.tmp", "doc")
+    try maker.unlink("doc.new")
+    #expect(try editor.deleted == ["Documents/doc.new"])
+    #expect(try desk.check() == [])
+  }
+
   @Test func aFileThatAnotherProgramWritesLeavesATrace() throws {
     try maker.make("doc.tmp", "")
     let handle = try editor.open("doc.tmp", O_WRONLY)

@@ -16,65 +16,68 @@ import Testing
     return (try? Command.shell("command -v \(program)").run().status) == 0
   }
 
-  @Test(arguments: Scenario.all.filter(isThere))
-  func keepsEverything(_ scenario: Scenario) throws {
-    let mounted = try MountedLibrary()
-    defer { mounted.breakMount() }
-    try mounted.mount()
-    let outside = try mounted.folder.folder("out")
-    // Another program than any of those that save.
-    try mounted.shell(
-      """
-      printf '%s' '\(Self.old)' > doc
-      chmod 640 doc; setfattr -n user.color -v blue doc
-      """)
-    try mounted.sheafSucceeds("label", "\(mounted.documents)/doc", "first")
-    let environment: [String: String?] = [
-      "OUT": outside, "DANCE": Repository.path("Tests/EditorTests/dance"), "HOME": outside,
-    ]
-    if !scenario.prepare.isEmpty { try mounted.shell(scenario.prepare, environment: environment) }
-    let before = try DocumentFacts(mounted, "doc")
-    try mounted.settle()
-    let lastEvent = try mounted.lastEvent()
-    if scenario.keys.isEmpty {
-      for text in ["one", "two"] {
-        try mounted.shell(
-          "echo $TEXT > $OUT/new; " + scenario.save,
-          environment: environment.merging(["TEXT": text]) { mine, _ in mine })
-        #expect(try mounted.text("doc") == "\(text)\n")
+  @Test(arguments: Scenario.all.filter(isThere), SharedPlace.allCases)
+  func keepsEverything(_ scenario: Scenario, _ place: SharedPlace) throws {
+    try withSharedMounts { people in
+      let mounted = people.library
+      let outside = try mounted.folder.folder("out")
+      // Another program than any of those that save.
+      try people.shell(place.preparation(contents: Self.old))
+      let (folder, theirs) = (place.folder(people), place.otherPath(people))
+      let doc = "\(folder)/doc"
+      try mounted.sheafSucceeds("label", doc, "first")
+      let environment: [String: String?] = [
+        "OUT": outside, "DANCE": Repository.path("Tests/EditorTests/dance"), "HOME": outside,
+      ]
+      if !scenario.prepare.isEmpty { try mounted.shell(scenario.prepare, in: folder, environment: environment) }
+      let before = try DocumentFacts(mounted, doc)
+      try mounted.settle()
+      let lastEvent = try mounted.lastEvent()
+      if scenario.keys.isEmpty {
+        for text in ["one", "two"] {
+          try mounted.shell(
+            "echo $TEXT > $OUT/new; " + scenario.save, in: folder,
+            environment: environment.merging(["TEXT": text]) { mine, _ in mine })
+          #expect(try mounted.text(doc) == "\(text)\n")
+          #expect(try mounted.text(theirs) == "\(text)\n")
+        }
+      } else {
+        let keys = scenario.keys.dropFirst().map { $0.replacingOccurrences(of: "\r", with: "\\r") }
+        try Command.shell(
+          #"program=$1; shift; eval "exec \"\$TYPE\" \"\$@\" -- $program""#,
+          in: folder, environment: environment
+        ).with(["TYPE": Repository.path("Tests/EditorTests/type-keys")], [scenario.keys[0]] + keys).succeed()
+        #expect(try mounted.text(doc).trimmingCharacters(in: .newlines) == "two")
+        #expect(try mounted.text(theirs) == mounted.text(doc))
       }
-    } else {
-      let keys = scenario.keys.dropFirst().map { $0.replacingOccurrences(of: "\r", with: "\\r") }
-      try Command.shell(
-        #"program=$1; shift; eval "exec \"\$TYPE\" \"\$@\" -- $program""#,
-        in: mounted.documents, environment: environment
-      ).with(["TYPE": Repository.path("Tests/EditorTests/type-keys")], [scenario.keys[0]] + keys).succeed()
-      #expect(try mounted.text("doc").trimmingCharacters(in: .newlines) == "two")
+      try mounted.settle()
+      let after = try DocumentFacts(mounted, doc)
+      #expect(after.id == before.id)
+      #expect(after.color == "blue")
+      #expect(after.mode == before.mode)
+      #expect(after.share == before.share)
+      let versions = try mounted.versions(doc)
+      #expect(versions.count == before.version + 2 * scenario.versions)
+      #expect(versions.first { $0.number == 1 }?.label == "first")
+      #expect(versions.dropFirst(before.version).allSatisfy { $0.author == place.author })
+      #expect(String(decoding: try mounted.show(doc, version: before.version), as: UTF8.self) == Self.old)
+      if scenario.versions == 1, versions.count == before.version + 2 {
+        let first = try mounted.show(doc, version: before.version + 1)
+        #expect(String(decoding: first, as: UTF8.self).trimmingCharacters(in: .newlines) == "one")
+      }
+      #expect(!versions.contains { $0.size == 0 })
+      let events = try mounted.events(after: lastEvent)
+      #expect(
+        events == Array(repeating: "sheaf.change.edit \(place.eventPath)", count: 2 * scenario.versions))
+      if let backup = scenario.backup.map({ "\(folder)/\($0)" }) {
+        // Some programs make one backup in a session, some with each save.
+        let texts = scenario.keys.isEmpty ? ["one\n"] : [Self.old, "one\n", "one"]
+        #expect(texts.contains(try mounted.text(backup)))
+        #expect(try mounted.attribute("user.sheaf.id", of: backup) != before.id)
+        let url = try? mounted.attribute("user.sheaf.share.url", of: backup)
+        #expect(url == (place.sharesBackups ? before.share : nil))
+      }
     }
-    try mounted.settle()
-    let after = try DocumentFacts(mounted, "doc")
-    #expect(after.id == before.id)
-    #expect(after.color == "blue")
-    #expect(after.mode == before.mode)
-    let versions = try mounted.versions("doc")
-    #expect(versions.count == before.version + 2 * scenario.versions)
-    #expect(versions.first { $0.number == 1 }?.label == "first")
-    #expect(String(decoding: try mounted.show("doc", version: before.version), as: UTF8.self) == Self.old)
-    if scenario.versions == 1, versions.count == before.version + 2 {
-      let first = try mounted.show("doc", version: before.version + 1)
-      #expect(String(decoding: first, as: UTF8.self).trimmingCharacters(in: .newlines) == "one")
-    }
-    #expect(!versions.contains { $0.size == 0 })
-    let events = try mounted.events(after: lastEvent)
-    #expect(events == Array(repeating: "sheaf.change.edit doc", count: 2 * scenario.versions))
-    if let backup = scenario.backup {
-      // Some programs make one backup in a session, some with each save.
-      let texts = scenario.keys.isEmpty ? ["one\n"] : [Self.old, "one\n", "one"]
-      #expect(texts.contains(try mounted.text(backup)))
-      #expect(try mounted.attribute("user.sheaf.id", of: backup) != before.id)
-    }
-    try mounted.unmount()
-    #expect(try mounted.check().isEmpty)
   }
 
   /// One program makes a document and saves it at once, as a script for a test does, whether it asked for the id or not.
@@ -104,18 +107,21 @@ struct DocumentFacts {
   let color: String
   let mode: String
   let version: Int
+  /// The URL of its share; nil where it is in none.
+  let share: String?
 
   init(_ mounted: MountedLibrary, _ name: String) throws {
     id = try mounted.attribute("user.sheaf.id", of: name)
     color = try mounted.attribute("user.color", of: name)
-    mode = try mounted.shell("stat -c %a '\(name)'").text
+    mode = try mounted.shell("stat -c %a '\(mounted.path(name))'").text
+    share = try? mounted.attribute("user.sheaf.share.url", of: name)
     version = Int(try mounted.attribute("user.sheaf.version", of: name)) ?? 0
   }
 }
 
 extension MountedLibrary {
   func text(_ name: String) throws -> String {
-    String(decoding: try Data(contentsOf: URL(fileURLWithPath: "\(documents)/\(name)")), as: UTF8.self)
+    String(decoding: try Data(contentsOf: URL(fileURLWithPath: path(name))), as: UTF8.self)
   }
 
   /// Asks the library file, once what changed a moment ago is committed for others to read.

@@ -13,29 +13,33 @@ public struct VersionFact: Decodable, Hashable, Sendable {
 }
 
 extension MountedLibrary {
-  /// Runs a script as the mount's user in `Documents`, and expects it to succeed.
+  /// Runs a script as the mount's user in a folder, `Documents` unless said, and expects it to succeed.
   @discardableResult
   public func shell(
-    _ script: String, environment: [String: String?] = [:], limit: Duration = .seconds(120)
+    _ script: String, in folder: String? = nil, environment: [String: String?] = [:], limit: Duration = .seconds(120)
   ) throws -> Command.Output {
     let variables = environment.merging(["SHEAF": try SheafProgram.path(), "LIBRARY": library]) { mine, _ in mine }
-    return try Command.shell(script, as: user, in: documents, environment: variables, limit: limit).succeed()
+    return try Command.shell(script, as: user, in: folder ?? documents, environment: variables, limit: limit)
+      .succeed()
   }
+
+  /// The path of a name in `Documents`; one that begins at the root is its own.
+  public func path(_ name: String) -> String { name.hasPrefix("/") ? name : "\(documents)/\(name)" }
 
   /// The versions of a document in `Documents`, oldest first.
   public func versions(_ name: String) throws -> [VersionFact] {
-    let output = try sheafSucceeds("versions", "\(documents)/\(name)", "--json")
+    let output = try sheafSucceeds("versions", path(name), "--json")
     return try JSONDecoder().decode([VersionFact].self, from: Data(output.output))
   }
 
   /// The bytes of a version of a document in `Documents`.
   public func show(_ name: String, version: Int) throws -> [UInt8] {
-    try sheafSucceeds("show", "\(documents)/\(name)", "--version", "\(version)").output
+    try sheafSucceeds("show", path(name), "--version", "\(version)").output
   }
 
   /// One extended attribute's text.
   public func attribute(_ attribute: String, of name: String) throws -> String {
-    let command = ["getfattr", "--only-values", "--absolute-names", "-n", attribute, "\(documents)/\(name)"]
+    let command = ["getfattr", "--only-values", "--absolute-names", "-n", attribute, path(name)]
     return String(decoding: try Command(command, as: user).succeed().output, as: UTF8.self)
   }
 }

@@ -10,6 +10,9 @@ public struct SharedMounts: Sendable {
 
   public static func handle(_ name: String) -> String { "\(name)@example.com" }
 
+  /// What a person has in their mount.
+  public func path(of name: String, _ path: String) -> String { "\(places[name] ?? "/nobody")/\(path)" }
+
   /// Runs a script that ends at its first failure.
   @discardableResult
   public func shell(_ script: String, limit: Duration = .seconds(120)) throws -> Command.Output {
