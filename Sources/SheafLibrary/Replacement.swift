@@ -234,7 +234,8 @@ extension Library {
     let isQuiet = try self.item(of: inode)?.isQuiet ?? false
     let dissolves =
       try (isYoung || isQuiet)
-      && (identity.isOwn(inode.ino, of: caller.process, at: time) || !hasHistory(inode, source.name, transaction))
+      && (identity.isOwn(inode.ino, of: caller.process, at: time)
+        || !hasHistory(inode, source.name, at: time, transaction))
     let oldXattrs = try transaction.xattrs(old.ino)
     let oldContent = old.row.content ?? .empty
     var document = item
@@ -345,10 +346,12 @@ extension Library {
   }
 
   /// Whether a file of several programs holds contents that nothing else would, once it dissolves in a document.
-  private func hasHistory(_ inode: Inode, _ name: [UInt8], _ transaction: StoreTransaction) throws -> Bool {
+  private func hasHistory(
+    _ inode: Inode, _ name: [UInt8], at time: Timestamp, _ transaction: StoreTransaction
+  ) throws -> Bool {
     guard let item = try item(of: inode), item.lastVersion > 1 else { return false }
-    // A temporary file's earlier contents are nobody's; a backup's are.
-    if FileRole.looksPassing(name), !identity.wasProved(inode.ino) {
+    // A temporary file's earlier contents are nobody's while it is young; a backup's are.
+    if FileRole.looksPassing(name), identity.isYoung(inode.ino, at: time), !identity.wasProved(inode.ino) {
       guard case .backup = FileRole(name) else { return false }
     }
     return try transaction.versions(item.id).count { $0.size > 0 } > 1

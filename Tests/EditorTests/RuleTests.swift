@@ -179,6 +179,12 @@ import Testing
     try other.rename("doc.tmp", "doc")
     try maker.unlink("doc.new")
     #expect(try editor.deleted == ["Documents/doc.new"])
+    // What is made again under that name goes on with that document, and does not take it along into another.
+    try maker.make("doc.new", "next")
+    try maker.unlink("doc")
+    try maker.rename("doc.new", "doc")
+    #expect(try editor.deleted == ["Documents/doc.new"])
+    #expect(try desk.query("SELECT count(*) FROM versions WHERE size = 4") == ["2"])
     #expect(try desk.check() == [])
   }
 

@@ -22,7 +22,7 @@ import Testing
       let mounted = people.library
       let outside = try mounted.folder.folder("out")
       // Another program than any of those that save.
-      try people.shell(place.preparation(contents: Self.old))
+      try people.shell(place.preparation(making: "printf '%s' '\(Self.old)' >doc"))
       let (folder, theirs) = (place.folder(people), place.otherPath(people))
       let doc = "\(folder)/doc"
       try mounted.sheafSucceeds("label", doc, "first")
@@ -68,7 +68,7 @@ import Testing
       #expect(!versions.contains { $0.size == 0 })
       let events = try mounted.events(after: lastEvent)
       #expect(
-        events == Array(repeating: "sheaf.change.edit \(place.eventPath)", count: 2 * scenario.versions))
+        events == Array(repeating: "sheaf.change.edit \(place.eventPath())", count: 2 * scenario.versions))
       if let backup = scenario.backup.map({ "\(folder)/\($0)" }) {
         // Some programs make one backup in a session, some with each save.
         let texts = scenario.keys.isEmpty ? ["one\n"] : [Self.old, "one\n", "one"]

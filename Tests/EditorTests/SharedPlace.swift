@@ -7,20 +7,16 @@ enum SharedPlace: CaseIterable {
   /// Alice shared the folder around it, and bob saves it.
   case folder
 
-  /// A script that makes and shares `doc` with `contents`, a mode and an attribute.
-  func preparation(contents: String) -> String {
-    let make =
-      """
-      printf '%s' '\(contents)' > doc; chmod 640 doc; setfattr -n user.color -v blue doc
-
-      """
+  /// A script that makes a document by `make`, with a mode and an attribute, and shares it.
+  func preparation(_ name: String = "doc", making make: String) -> String {
+    let make = "\(make); chmod 640 \(name); setfattr -n user.color -v blue \(name)"
     return switch self {
-    case .document: "cd $ALICE/Documents; \(make) invite doc bob edit"
+    case .document: "cd $ALICE/Documents; \(make); invite \(name) bob edit"
     case .folder: "cd $ALICE/Documents; mkdir plans; invite plans bob edit; cd plans; \(make)"
     }
   }
 
-  /// The folder that `doc` is in for the program that saves it.
+  /// The folder that the document is in for the program that saves it.
   func folder(_ people: SharedMounts) -> String {
     switch self {
     case .document: people.path(of: "alice", "Documents")
@@ -28,19 +24,19 @@ enum SharedPlace: CaseIterable {
     }
   }
 
-  /// `doc` as the other of the two sees it.
-  func otherPath(_ people: SharedMounts) -> String {
+  /// The document as the other of the two sees it.
+  func otherPath(_ people: SharedMounts, _ name: String = "doc") -> String {
     switch self {
-    case .document: people.path(of: "bob", "Shared/alice@example.com/doc")
-    case .folder: people.path(of: "alice", "Documents/plans/doc")
+    case .document: people.path(of: "bob", "Shared/alice@example.com/\(name)")
+    case .folder: people.path(of: "alice", "Documents/\(eventPath(name))")
     }
   }
 
-  /// `doc` as events tell it to its owner.
-  var eventPath: String {
+  /// The document as events tell it to its owner.
+  func eventPath(_ name: String = "doc") -> String {
     switch self {
-    case .document: "doc"
-    case .folder: "plans/doc"
+    case .document: name
+    case .folder: "plans/\(name)"
     }
   }
 
@@ -52,6 +48,6 @@ enum SharedPlace: CaseIterable {
     }
   }
 
-  /// Whether what lies beside `doc` is shared, too.
+  /// Whether what lies beside the document is shared, too.
   var sharesBackups: Bool { self == .folder }
 }
