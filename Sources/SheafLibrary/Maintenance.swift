@@ -36,13 +36,7 @@ extension Library {
           self.attempt("ending sessions") { try self.locked { try self.settleSessions() } }
           continue
         }
-        let time = self.clock()
-        let busy = self.locked { () -> Bool in
-          self.autosave()
-          self.attempt("settling events") { try self.settleEvents() }
-          self.expireIdentity(at: time)
-          return !self.dirtyInodes.isEmpty || !self.events.isEmpty || !self.identity.isEmpty
-        }
+        let busy = self.keepUp()
         if maintenance.isTimeToSync() {
           self.attempt("storing access times") { try self.locked { try self.storeAccessTimes() } }
           self.attempt("syncing") {
@@ -61,6 +55,19 @@ extension Library {
     thread.name = "sheaf-upkeep"
     thread.stackSize = 1 << 20
     thread.start()
+  }
+
+  /// One round of upkeep: stores what has been unsaved for long, settles what is due, forgets what is old.
+  ///
+  /// - Returns: whether anything is left for a later round.
+  @discardableResult
+  package func keepUp() -> Bool {
+    locked {
+      autosave()
+      attempt("settling events") { try settleEvents() }
+      expireIdentity(at: clock())
+      return !dirtyInodes.isEmpty || !events.isEmpty || !identity.isEmpty
+    }
   }
 
   /// Tidies on a thread of its own, which nobody waits for but ``stopMaintenance()``.

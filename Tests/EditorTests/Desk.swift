@@ -56,8 +56,7 @@ final class Desk: Sendable {
 
   /// What `sheaf.change` and `sheaf.persistence` events say, once the library settled what is due.
   func events() throws -> [String] {
-    // The upkeep thread settles each quarter of a second.
-    Thread.sleep(forTimeInterval: 0.7)
+    library.keepUp()
     return try query(
       """
       SELECT type || ' ' || coalesce(json_extract(data, '$.previousPath') || ' ', '') || json_extract(data, '$.item.path')
