@@ -251,9 +251,9 @@ extension Library {
     if event.row.type == EventType.created.rawValue {
       var data = try event.data ?? JSONDecoder().decode(EventData.self, from: Data(json.utf8))
       if item.kind != .folder {
-        let parent = try transaction.inode(item: item.id)?.parent ?? 0
         let isQuiet = try FileRole(Array(data.item.name.utf8)).isQuiet {
-          try transaction.entry(parent, hash: nameHash($0), name: $0) != nil
+          let parent = try transaction.inode(item: item.id)?.parent ?? 0
+          return try transaction.entry(parent, hash: nameHash($0), name: $0) != nil
         }
         if isQuiet {
           item.isQuiet = true

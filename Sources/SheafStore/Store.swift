@@ -183,27 +183,44 @@ package final class Store: Sendable {
 
   /// Copies what the log holds into the file as far as readers allow (SQLite's passive checkpoint), where it is long.
   ///
-  /// Writers do not wait. While they go on there is always a rest, and the log grows: past ``logLimit`` they are held off
-  /// for a moment, which leaves none.
+  /// Writers do not wait, and what they write meanwhile is a rest. Past ``logLimit`` they are held off for a moment, which
+  /// leaves none, so that the log begins anew; before that the rest is made short as long as the disk has room for it.
   package func checkpoint() throws(SheafError) {
     let target = committed.load(ordering: .acquiring)
     guard logBytes > checkpointThreshold, checkpointed.load(ordering: .relaxed) < target else { return }
     try Faults.pass(.checkpoint)
-    guard try copyLog() else { return }
-    if logBytes > logLimit { _ = try Self.storeErrors(path) { try writer.alone { _ in try copyLog() } } }
+    guard var rest = try copyLog() else { return }
+    if logBytes > logLimit {
+      let end = ContinuousClock.now + Self.patience
+      while rest > Self.shortRest, reserve.space().available > Self.ampleRoom, ContinuousClock.now < end {
+        // A reader may be in the way.
+        guard let left = try copyLog(), left < rest else { break }
+        rest = left
+      }
+      _ = try Self.storeErrors(path) { try writer.alone { _ in try copyLog() } }
+    }
     checkpointed.store(target, ordering: .relaxed)
   }
 
-  /// A passive checkpoint; false where another one is running, which does the work.
+  /// Bytes of the log for whose copying writers may wait.
+  private static let shortRest: Int64 = 4 << 20
+  /// For how long the rest is made shorter: syncs wait for it, and what was closed is durable within 5 s.
+  private static let patience: Duration = .seconds(1)
+  /// Bytes of the disk that allow for a log which grows for a while.
+  private static let ampleRoom: Int64 = 1 << 30
+
+  /// A passive checkpoint.
+  ///
+  /// - Returns: bytes of the log that are not copied yet; nil where another one is running, which does the work.
   @discardableResult
-  private func copyLog() throws(SheafError) -> Bool {
+  private func copyLog() throws(SheafError) -> Int64? {
     try Self.storeErrors(path) {
       try checkpointer.writeWithoutTransaction { database in
         do {
-          _ = try database.checkpoint(.passive)
-          return true
+          let result = try database.checkpoint(.passive)
+          return Int64(max(0, result.walFrameCount - result.checkpointedFrameCount)) * 4096
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-          return false
+          return nil
         }
       }
     }

@@ -119,16 +119,21 @@ struct DurabilityTests {
     var random = SeededRandom(seed: seed)
     try live(seed, steps: 24) { life in
       let now = life.moments.count - 1
-      let some = (Int.random(in: life.loggedAt...now, using: &random), Int.random(in: life.recordedAt...now, using: &random))
-      // As little as can be of the log, and so of the record; part of the record is later.
-      for (log, index) in [(life.loggedAt, life.recordedAt), Bool.random(using: &random) ? some : (now, life.recordedAt)] {
+      let logs = [life.loggedAt, now, Int.random(in: life.loggedAt...now, using: &random)]
+      let records = [life.recordedAt, life.recordedAt, Int.random(in: life.recordedAt...now, using: &random)]
+      // As little as can be of both, and then of the record alone, or something between.
+      for choice in [0, Int.random(in: 1...2, using: &random)] {
+        let (log, index) = (logs[choice], records[choice])
         let later = Int.random(in: index...now, using: &random)
         let record = torn(life.moments[index].record, life.moments[later].record, &random)
         // No checkpoint happens here, so that the main file is that of the beginning.
         let found = try found(life.moments[log].main, life.moments[log].log, record)
         #expect(
           found.isWhole && found.last >= life.synced && found.last <= life.made,
-          "seed \(seed), step \(now): \(found.last) of \(life.made), \(life.synced) synced; log of \(log), record of \(index)")
+          """
+          seed \(seed), step \(now): \(found.last) of \(life.made), \(life.synced) synced;
+          log of \(log), record of \(index)
+          """)
       }
     }
   }
