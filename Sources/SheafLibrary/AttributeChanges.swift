@@ -211,9 +211,8 @@ extension Library {
       try permitXattr(name, of: inode, caller, writes: true)
       if Self.isComputed(name) { return }
       guard value.count <= Self.valueLimit else { throw SheafError(.attributeTooLarge) }
-      let present = try storedXattr(inode, name) != nil
-      if mode == .create, present { throw SheafError(.exists) }
-      if mode == .replace, !present { throw SheafError(.noAttribute) }
+      if mode == .create, try storedXattr(inode, name) != nil { throw SheafError(.exists) }
+      if mode == .replace, try storedXattr(inode, name) == nil { throw SheafError(.noAttribute) }
       try changeXattr(name, of: inode, to: value)
     }
   }
@@ -256,9 +255,7 @@ extension Library {
       } else {
         try transaction.removeXattr(inode.ino, name)
       }
-      var row = inode.row
-      row.ctime = time
-      try transaction.update(row, keepsItem: true)
+      try transaction.setChangeTime(time, nlink: inode.row.nlink, ino: inode.ino)
       whenCommitted {
         inode.row.ctime = time
         inode.hasNoXattrs = false

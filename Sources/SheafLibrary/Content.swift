@@ -6,8 +6,12 @@ import SheafStore
 protocol ChunkStorage: AnyObject {
   /// A chunk's bytes.
   func chunk(_ id: Int64) throws -> [UInt8]
-  /// The id of a chunk with these bytes, stored now if it was not yet; only inside a transaction.
-  func store(_ bytes: UnsafeRawBufferPointer) throws -> Int64
+  /// The ids of chunks with these bytes, each stored now if it was not yet; only inside a transaction.
+  func store(_ pieces: [UnsafeRawBufferPointer]) throws -> [Int64]
+}
+
+extension ChunkStorage {
+  func store(_ bytes: UnsafeRawBufferPointer) throws -> Int64 { try store([bytes])[0] }
 }
 
 /// A document's stored contents as a sequence of extents, in groups that large documents' versions share.

@@ -215,7 +215,15 @@ extension Library {
     func isSettled(_ event: EventLog.Pending) -> Bool {
       if all { return true }
       var since = event.row.time
-      if event.row.type == EventType.created.rawValue {
+      let isCreation = event.row.type == EventType.created.rawValue
+      // Most of them, each time: nothing that follows says otherwise of what a program does that goes on.
+      let passed = time.nanoseconds - since.nanoseconds
+      if passed >= 0, passed < Identity.window, event.process != 0, lives(event.process),
+        !isCreation || identity.time(of: event.ino) != nil
+      {
+        return false
+      }
+      if isCreation {
         // A file that is still being written has no version to tell of, and may be a temporary one.
         if let inode = inodes[event.ino], inode.hasSession || inode.writerCount > 0 { return false }
         // Known, it is a document whatever its program does.
@@ -230,6 +238,7 @@ extension Library {
     var excess = events.count - EventLog.limit
     // The events of an item keep their order: an open one holds back those after it.
     var held: Set<Int64> = []
+    held.reserveCapacity(events.count)
     var ready: [EventLog.Pending] = []
     for event in events.pending {
       if held.contains(event.row.item) { continue }
@@ -251,9 +260,9 @@ extension Library {
     if event.row.type == EventType.created.rawValue {
       var data = try event.data ?? JSONDecoder().decode(EventData.self, from: Data(json.utf8))
       if item.kind != .folder {
-        let parent = try transaction.inode(item: item.id)?.parent ?? 0
         let isQuiet = try FileRole(Array(data.item.name.utf8)).isQuiet {
-          try transaction.entry(parent, hash: nameHash($0), name: $0) != nil
+          let parent = try transaction.inode(item: item.id)?.parent ?? 0
+          return try transaction.entry(parent, hash: nameHash($0), name: $0) != nil
         }
         if isQuiet {
           item.isQuiet = true

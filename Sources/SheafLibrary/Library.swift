@@ -402,9 +402,12 @@ extension Library: ChunkStorage {
     return bytes
   }
 
-  func store(_ bytes: UnsafeRawBufferPointer) throws -> Int64 {
+  func store(_ pieces: [UnsafeRawBufferPointer]) throws -> [Int64] {
+    try zip(pieces, ChunkHash.each(of: pieces)).map { try store($0, hash: $1) }
+  }
+
+  private func store(_ bytes: UnsafeRawBufferPointer, hash: ChunkHash) throws -> Int64 {
     guard let current else { preconditionFailure("chunks are stored in transactions") }
-    let hash = ChunkHash(of: bytes)
     if let id = try current.chunk(hash: hash) {
       // Referred to twice now, be it by the same document.
       chunkOwners[id] = nil

@@ -40,10 +40,8 @@ extension Library {
         if maintenance.isTimeToSync() {
           self.attempt("storing access times") { try self.locked { try self.storeAccessTimes() } }
           self.attempt("syncing") {
-            try self.store.sync()
+            try self.store.sync(log: true)
             try self.store.checkpoint()
-            // The rest that came meanwhile is short; with nobody writing, the log starts anew.
-            if self.store.logBytes > self.store.logLimit { try self.locked { try self.store.checkpoint() } }
           }
           self.store.reserve.establish()
         }

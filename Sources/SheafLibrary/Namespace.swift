@@ -33,7 +33,9 @@ extension Library {
   }
 
   func entry(_ parent: Int64, _ name: [UInt8]) throws -> EntryRow? {
-    try read { try $0.entry(parent, hash: nameHash(name), name: name) }
+    // The kernel has looked for it just before, as a rule.
+    if let absent, absent == (parent, name) { return nil }
+    return try read { try $0.entry(parent, hash: nameHash(name), name: name) }
   }
 
   /// - Throws: `notDirectory`; `notFound` for a folder that was removed.
@@ -51,9 +53,7 @@ extension Library {
   func permitMaking(_ name: [UInt8], in folder: Inode, _ caller: Caller) throws {
     try Self.checkLength(name)
     try permit(folder, caller, Permission.execute)
-    // The kernel has looked for the name just before, as a rule.
-    let isAbsent = absent.map { $0 == (folder.ino, name) } ?? false
-    guard name != Self.versionsName, try isAbsent || entry(folder.ino, name) == nil else { throw SheafError(.exists) }
+    guard name != Self.versionsName, try entry(folder.ino, name) == nil else { throw SheafError(.exists) }
     guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
     try permit(folder, caller, Permission.write)
   }

@@ -112,7 +112,7 @@ extension Library {
       try erase(inode, transaction)
       return
     }
-    try transaction.update(row, keepsItem: true)
+    try transaction.setChangeTime(time, nlink: row.nlink, ino: row.ino)
     try transaction.insert(
       DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     let data = try eventData(item, parent: entry.parent, name: entry.name)
@@ -145,7 +145,7 @@ extension Library {
 
   /// Removes an inode's own rows: it has no name and is no item any more.
   func detach(_ inode: Inode, _ transaction: StoreTransaction) throws {
-    let xattrs = try transaction.xattrs(inode.ino).map { ($0.name, $0.value) }
+    let xattrs = inode.hasNoXattrs ? [] : try transaction.xattrs(inode.ino).map { ($0.name, $0.value) }
     try transaction.deleteInode(inode.ino)
     whenCommitted { [self] in
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)

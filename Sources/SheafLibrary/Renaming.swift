@@ -96,11 +96,14 @@ extension Library {
         row.parent = newFolder.ino
         row.name = newName
       }
-      try transaction.delete(source)
       let entry = EntryRow(
         parent: newFolder.ino, hash: nameHash(newName), name: newName, ino: inode.ino, isExtra: source.isExtra)
-      if let target { try transaction.delete(target) }
-      try transaction.insert(entry)
+      if target == nil {
+        try transaction.move(source, to: entry)
+      } else {
+        try transaction.delete(source)
+        try transaction.update(entry)
+      }
       // A folder that moves takes the link of its `..` along; one that is replaced takes its own away.
       let moves: Int64 = inode.isFolder && folder !== newFolder ? 1 : 0
       let falls: Int64 = inode.isFolder && replaced != nil ? 1 : 0
@@ -127,7 +130,11 @@ extension Library {
         try logRename(inode, source, to: entry, caller, time, transaction)
       }
       try noteMove(of: inode, from: folder, to: newFolder, time, transaction)
-      try transaction.update(row, keepsItem: heir == nil)
+      if heir == nil {
+        try transaction.setPlace(row.parent, row.name, time: time, ino: row.ino)
+      } else {
+        try transaction.update(row)
+      }
       let final = row
       whenCommitted { [self] in
         inode.row = final

@@ -124,7 +124,7 @@ extension Library {
     if shares.active(item.id) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
     if let memory { try takeBack(memory, old, item, parent: parent, name, caller, transaction) }
     guard old.row.nlink > 0 else {
-      try transaction.removeDeleted(old.ino)
+      if memory != nil { try transaction.removeDeleted(old.ino) }
       return try detach(old, transaction)
     }
     // Renamed away, or another name of the file.
@@ -236,7 +236,7 @@ extension Library {
       try (isYoung || isQuiet)
       && (identity.isOwn(inode.ino, of: caller.process, at: time)
         || !hasHistory(inode, source.name, at: time, transaction))
-    let oldXattrs = try transaction.xattrs(old.ino)
+    let oldXattrs = old.hasNoXattrs ? [] : try transaction.xattrs(old.ino)
     let oldContent = old.row.content ?? .empty
     var document = item
     var tombstone: ItemRow?
@@ -281,7 +281,7 @@ extension Library {
     if isYoung, !identity.isModeChosen(inode.ino) {
       row.mode = keptMode(row.mode, of: old, former: memory?.mode ?? old.row.mode, caller, time)
     }
-    let present = Set(try transaction.xattrs(inode.ino).map(\.name))
+    let present = oldXattrs.isEmpty ? [] : Set(try transaction.xattrs(inode.ino).map(\.name))
     for xattr in oldXattrs where Self.isUserAttribute(xattr.name) && !present.contains(xattr.name) {
       try transaction.setXattr(inode.ino, xattr.name, xattr.value)
     }
@@ -323,10 +323,11 @@ extension Library {
         .deleted, tombstone, ino: inode.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
     }
     let (final, finalDocument) = (row, document)
+    let keepsAttributes = row.mode == inode.row.mode && !isEmptyYet
     whenCommitted { [self] in
       inode.row = final
       inode.item = finalDocument
-      inode.hasNoXattrs = false
+      inode.hasNoXattrs = inode.hasNoXattrs && oldXattrs.isEmpty
       for draft in inode.drafts { shareChunks(of: draft) }
       identity.forget(inode.ino)
       if continues {
@@ -341,7 +342,7 @@ extension Library {
         }
         dirtyInodes[inode.ino] = inode
       }
-      tell(.attributes(inode.ino), from: 0)
+      if !keepsAttributes { tell(.attributes(inode.ino), from: 0) }
     }
   }
 

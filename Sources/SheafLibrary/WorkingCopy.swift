@@ -174,14 +174,18 @@ struct WorkingCopy {
           position += hole
           continue
         }
-        let length = try buffer.withUnsafeBytes { bytes -> Int in
-          let length = Chunker.firstChunkLength(UnsafeRawBufferPointer(rebasing: bytes[rest]))
-          let chunk = try storage.store(UnsafeRawBufferPointer(rebasing: bytes[rest].prefix(length)))
-          extents.append(Extent(chunk: chunk, length: Int64(length)))
-          return length
+        try buffer.withUnsafeBytes { bytes in
+          // As many as can be found before the next look at what was written and where the old boundaries are.
+          var pieces: [UnsafeRawBufferPointer] = []
+          repeat {
+            let length = Chunker.firstChunkLength(UnsafeRawBufferPointer(rebasing: bytes[rest]))
+            pieces.append(UnsafeRawBufferPointer(rebasing: bytes[rest].prefix(length)))
+            rest = (rest.lowerBound + length)..<rest.upperBound
+            position += Int64(length)
+          } while position < covered && (isWhole ? !rest.isEmpty : rest.count >= Chunker.maximum)
+          let chunks = try storage.store(pieces)
+          for (chunk, piece) in zip(chunks, pieces) { extents.append(Extent(chunk: chunk, length: Int64(piece.count))) }
         }
-        rest = (rest.lowerBound + length)..<rest.upperBound
-        position += Int64(length)
       }
       try result.replace(window..<end, with: extents, from: storage)
     }
@@ -200,6 +204,8 @@ struct WorkingCopy {
 
   /// Bytes of a run up to which it may become a chunk of its own.
   private static let patchLimit = 16 * 1024
+  /// Bytes of stored extents from which on a short run is laid over them.
+  private static let patchedLength = Int64(Chunker.minimum / 2)
   /// Bytes of a chunk at the end up to which what is appended is joined with it.
   private static let tailLimit: Int64 = 4 * 1024
   /// Chunks at the end, each shorter than usual, that are joined once there are so many.
@@ -215,7 +221,7 @@ struct WorkingCopy {
     }
     let end = last.start + last.extent.length
     return (first.start == run.start && end == run.end)
-      || (end - first.start >= Int64(Chunker.minimum) && Int64(run.bytes.count) * 4 <= end - first.start)
+      || (end - first.start >= Self.patchedLength && Int64(run.bytes.count) * 4 <= end - first.start)
   }
 
   /// Where chunking must begin for a run: at the boundary before it, or where it begins inside a hole.

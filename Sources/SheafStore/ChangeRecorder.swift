@@ -5,13 +5,13 @@ internal import SheafModel
 ///
 /// Transactions of SQLite hold many changes each (``Writer``). Until one is committed, the statements of its changes stand
 /// in this file, which is mapped: what is in it is the kernel's and outlives the process, at the price of a copy in
-/// memory. docs/FORMAT.md, "Changes", has the form. Power loss may leave any part of it; checksums and numbers say
-/// what counts, and ``Store/sync()`` relies on SQLite's log alone.
+/// memory. docs/FORMAT.md, "Changes", has the form. Synced, it is the cheapest way to have changes survive power loss, too:
+/// they need not be in SQLite's log yet, or not on the disk with it. Without that, power loss may leave any part of it.
 ///
 /// Rules:
 /// 1. A change is in the record as a whole or not at all: its checksum is written with it, over all its bytes.
-/// 2. Changes are numbered; the file's setting `change` is the last one that it holds. Only those that follow it without a
-///    gap are done again.
+/// 2. Changes are numbered; the library file's setting `change` is the last one that it holds. Only those that follow it
+///    without a gap are done again, and a change that is not recorded has a number too.
 /// 3. Each opening of the library goes on from another random number, so that no record of an earlier time fits.
 final class ChangeRecorder {
   enum Kind: UInt8 { case null, integer, text, blob }
@@ -22,9 +22,16 @@ final class ChangeRecorder {
   private static let changeLimit = 512 << 10
   private static let headerBytes = 24
 
+  private let path: String
   private let memory: UnsafeMutableRawPointer
+  private let descriptor: Int32
   /// Number of the last change that is recorded or committed.
   private(set) var number: Int64
+  /// Number of the last change before those that the record holds.
+  private(set) var first: Int64
+  /// Whether it holds every change since ``first``.
+  private(set) var isWhole = true
+  private var isFilled = false
   /// Where the running change begins, and where to write next.
   private var start = 0
   private var position = 0
@@ -40,22 +47,25 @@ final class ChangeRecorder {
   init?(path: String, number: Int64) {
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
     // Blocks of its own: a store into the mapping must not find the disk full.
     guard posix_fallocate(descriptor, 0, off_t(Self.capacity)) == 0,
       let memory = mmap(nil, Self.capacity, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), memory != MAP_FAILED
     else {
+      close(descriptor)
       unlink(path)
       return nil
     }
+    self.path = path
     self.memory = memory
+    self.descriptor = descriptor
     self.number = number
+    first = number
   }
 
-  deinit { munmap(memory, Self.capacity) }
-
-  /// Whether nothing is recorded since ``reset()``.
-  var isEmpty: Bool { start == 0 }
+  deinit {
+    munmap(memory, Self.capacity)
+    close(descriptor)
+  }
 
   /// Whether another change may not fit.
   var isAlmostFull: Bool { start > Self.capacity - Self.changeLimit }
@@ -100,8 +110,32 @@ final class ChangeRecorder {
   /// Begins anew: what was recorded is committed.
   func reset() {
     start = 0
+    first = number
+    isWhole = true
     group += 1
     statementCount = 0
+  }
+
+  /// Numbers a change that is committed without having been recorded.
+  func skip() {
+    number += 1
+    isWhole = false
+  }
+
+  /// Writes every block of the file that may never have been written: syncing it changes no metadata from then on.
+  func fill() {
+    if !isFilled { memset(memory + start, 0, Self.capacity - start) }
+    isFilled = true
+  }
+
+  /// Has nobody rely on what is recorded until ``reset()``.
+  func distrust() { isWhole = false }
+
+  /// Makes what is recorded survive power loss; may run while more is recorded.
+  ///
+  /// - Throws: ``SheafError``.
+  func sync() throws(SheafError) {
+    guard fdatasync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
   }
 
   // MARK: - Recording
@@ -181,7 +215,7 @@ final class ChangeRecorder {
     Self.changes(in: UnsafeRawBufferPointer(start: memory, count: start), after: last)
   }
 
-  /// The changes in the file at `path` that follow the one numbered `last`, each as its statements.
+  /// The changes in the file at `path` that follow the one numbered `last` without a gap, each as its statements.
   static func read(path: String, after last: Int64) -> [[Recorded]] {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return [] }
@@ -197,21 +231,22 @@ final class ChangeRecorder {
     var changes: [[Recorded]] = []
     var texts: [UInt32: String] = [:]
     var start = 0
-    var number = last
+    var latest = Int64.min
     while start + headerBytes <= bytes.count {
       let length = bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)
-      guard length >= headerBytes, length <= UInt64(bytes.count - start),
-        bytes.loadUnaligned(fromByteOffset: start + 8, as: Int64.self) == number + 1
-      else { break }
+      let number = bytes.loadUnaligned(fromByteOffset: start + 8, as: Int64.self)
+      // What an earlier use of the file left behind has lower numbers.
+      guard length >= headerBytes, length <= UInt64(bytes.count - start), number > latest else { break }
       let record = UnsafeRawBufferPointer(rebasing: bytes[start..<(start + Int(length))])
       let seed = checksum(UnsafeRawBufferPointer(rebasing: record[8..<16]), seed: 0)
       let body = UnsafeRawBufferPointer(rebasing: record[headerBytes...])
       guard checksum(body, seed: seed) == record.loadUnaligned(fromByteOffset: 16, as: UInt64.self) else { break }
+      // Texts stand where they come first, be it in a change that the library file holds already.
       var reader = RecordReader(bytes: body)
       var statements: [Recorded] = []
       while let next = reader.statement(&texts) { statements.append(next) }
-      changes.append(statements)
-      number += 1
+      if number == last + 1 + Int64(changes.count) { changes.append(statements) }
+      latest = number
       start += Int(length)
     }
     return changes

@@ -1,4 +1,5 @@
 internal import Crypto
+internal import Dispatch
 internal import Foundation
 internal import SheafModel
 
@@ -13,6 +14,32 @@ package struct ChunkHash: Hashable, Sendable {
   }
 
   fileprivate init(bytes: [UInt8]) { self.bytes = bytes }
+
+  /// Bytes of which it is worth having two processors hash a half each.
+  private static let parallelLimit = 256 << 10
+
+  /// The hashes of several chunks, in their order.
+  package static func each(of pieces: [UnsafeRawBufferPointer]) -> [ChunkHash] {
+    let total = pieces.reduce(0) { $0 + $1.count }
+    guard pieces.count > 1, total >= parallelLimit else { return pieces.map(ChunkHash.init) }
+    var middle = 0
+    var front = 0
+    while front < total / 2 {
+      front += pieces[middle].count
+      middle += 1
+    }
+    let halves = [0..<middle, middle..<pieces.count]
+    nonisolated(unsafe) let sources = pieces
+    return [ChunkHash?](unsafeUninitializedCapacity: pieces.count) { target, count in
+      target.initialize(repeating: nil)
+      nonisolated(unsafe) let hashes = target
+      // Each half writes elements of its own.
+      DispatchQueue.concurrentPerform(iterations: 2) { half in
+        for index in halves[half] { hashes[index] = ChunkHash(of: sources[index]) }
+      }
+      count = pieces.count
+    }.map { $0! }
+  }
 }
 
 extension StoreTransaction {

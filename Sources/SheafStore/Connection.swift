@@ -8,7 +8,7 @@ internal import SheafModel
 final class Connection {
   let handle: OpaquePointer
   private let isOwned: Bool
-  private var statements: [String: Statement] = [:]
+  private var statements: [StatementText: Statement] = [:]
   /// Takes down what changes the file; nil where nobody wants to do it again.
   var recorder: ChangeRecorder?
 
@@ -53,9 +53,10 @@ final class Connection {
 
   /// The statement of this text, ready to be bound.
   func statement(_ sql: String) throws -> Statement {
-    if let known = statements[sql] { return known }
+    let text = StatementText(sql: sql)
+    if let known = statements[text] { return known }
     let made = try prepare(sql)
-    statements[sql] = made
+    statements[text] = made
     return made
   }
 
@@ -89,6 +90,16 @@ final class Connection {
   var changes: Int { Int(sqlite3_changes(handle)) }
 
   var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+}
+
+/// The text of a statement as a key: there are few, and hashing all of it costs more than comparing it once.
+private struct StatementText: Hashable {
+  let sql: String
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(sql.utf8.count)
+    for byte in sql.utf8.suffix(8) { hasher.combine(byte) }
+  }
 }
 
 /// A prepared statement.

@@ -92,6 +92,13 @@ extension StoreTransaction {
       [entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, entry.name])
   }
 
+  /// Gives the entry `old` another folder or name.
+  package func move(_ old: EntryRow, to new: EntryRow) throws {
+    try run(
+      "UPDATE entries SET parent = ?, hash = ?, name = ? WHERE parent = ? AND hash = ? AND name = ?",
+      [new.parent, new.hash, new.name, old.parent, old.hash, old.name])
+  }
+
   package func delete(_ entry: EntryRow) throws {
     try run(
       "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", [entry.parent, entry.hash, entry.name])

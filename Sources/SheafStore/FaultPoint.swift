@@ -26,6 +26,9 @@ package struct FaultPoint: Hashable, Sendable, CaseIterable {
   }
   /// Before the transaction that holds a group of changes is committed.
   package static let changesCommit = FaultPoint(rawValue: "changes.commit")
+  /// Before the record of changes is synced.
+  package static let changesSync = FaultPoint(rawValue: "changes.sync")
+  /// Before SQLite's log is synced.
   package static let logSync = FaultPoint(rawValue: "log.sync")
   package static let checkpoint = FaultPoint(rawValue: "checkpoint")
   package static let reserveRelease = FaultPoint(rawValue: "reserve.release")
@@ -33,7 +36,7 @@ package struct FaultPoint: Hashable, Sendable, CaseIterable {
 
   package static let allCases: [FaultPoint] =
     DurableStep.allCases.flatMap { [begin($0), commit($0), committed($0)] } + [
-      changesCommit, logSync, checkpoint, reserveRelease, shrink,
+      changesCommit, changesSync, logSync, checkpoint, reserveRelease, shrink,
     ]
 }
 

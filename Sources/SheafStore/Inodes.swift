@@ -141,6 +141,16 @@ extension StoreTransaction {
       [time.nanoseconds, time.nanoseconds, nlink, ino])
   }
 
+  /// Writes what a change of a file's names or attributes changes beside them.
+  package func setChangeTime(_ time: Timestamp, nlink: Int64, ino: Int64) throws {
+    try run("UPDATE inodes SET ctime = ?, nlink = ? WHERE ino = ?", [time.nanoseconds, nlink, ino])
+  }
+
+  /// Writes an inode's place, and the time of the change.
+  package func setPlace(_ parent: Int64, _ name: [UInt8], time: Timestamp, ino: Int64) throws {
+    try run("UPDATE inodes SET parent = ?, name = ?, ctime = ? WHERE ino = ?", [parent, name, time.nanoseconds, ino])
+  }
+
   package func setAccessTime(_ time: Timestamp, ino: Int64) throws {
     try run("UPDATE inodes SET atime = ? WHERE ino = ?", [time.nanoseconds, ino])
   }

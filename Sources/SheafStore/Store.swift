@@ -10,19 +10,17 @@ package import SheafModel
 /// Rules that never break (docs/ARCHITECTURE.md):
 /// - 1. One change, one transaction: ``write(_:_:)`` commits all rows of a change or none.
 /// - 3. What returned is safe: a change is recorded (``Writer``) or committed, in either case in the kernel, before
-///   ``write(_:_:)`` returns, so it survives the end of the process; ``sync()`` makes it survive power loss. SQLite's log
-///   is checksummed frame by frame, so what survives is always a whole prefix of the transactions, and so of the changes.
+///   ``write(_:_:)`` returns, so it survives the end of the process; ``sync(log:)`` makes it survive power loss. SQLite's
+///   log is checksummed frame by frame, and the record change by change, so what survives is a whole prefix of the changes.
 package final class Store: Sendable {
   package let path: String
   package let reserve: Reserve
 
-  private let writer: Writer
+  let writer: Writer
   /// Readers of committed states.
   private let pool: DatabasePool
   /// Copies the log into the file without making the writer wait.
   private let checkpointer: DatabaseQueue
-  /// Of the log, to sync it; -1 once the store is closed.
-  private let logDescriptor: Atomic<Int32>
   /// Transactions committed, and how many of them are known to be on the disk.
   private let committed = Atomic<Int>(0)
   private let durable = Mutex<Int>(0)
@@ -65,9 +63,6 @@ package final class Store: Sendable {
       try reserve.release()
       (pool, checkpointer, writer) = try Self.connect(to: path, reserve)
     }
-    let descriptor = Glibc.open(path + "-wal", O_RDWR | O_CLOEXEC)
-    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path + "-wal") }
-    logDescriptor = Atomic(descriptor)
     try LibraryFolder.sync(containing: path)
     reserve.establish()
   }
@@ -77,6 +72,7 @@ package final class Store: Sendable {
     to path: String, _ reserve: Reserve
   ) throws(SheafError) -> (DatabasePool, DatabaseQueue, Writer) {
     try storeErrors(path) {
+      try Recovery.run(path: path, recordPath: path + recordSuffix, busySeconds: busySeconds)
       let pool = try DatabasePool(path: path, configuration: Self.configuration)
       try Migrator.migrate(pool, path: path)
       var configuration = Configuration()
@@ -104,13 +100,6 @@ package final class Store: Sendable {
       }
       guard isOurs else { throw LibraryFolder.notALibrary(path) }
     }
-  }
-
-  deinit { closeLog() }
-
-  private func closeLog() {
-    let descriptor = logDescriptor.exchange(-1, ordering: .relaxed)
-    if descriptor >= 0 { Glibc.close(descriptor) }
   }
 
   // NORMAL: the log is synced before a checkpoint and by sync(), not at each commit; rule 3 needs no more.
@@ -144,7 +133,7 @@ package final class Store: Sendable {
   /// Makes one change, named `step`: all of what `body` writes survives the end of the process when this returns, nothing
   /// is there when it throws.
   ///
-  /// Calls must not nest. See ``sync()`` for power loss.
+  /// Calls must not nest. See ``sync(log:)`` for power loss.
   package func write<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value
   {
     let value = try Self.storeErrors(path) { try writer.change(step, body) }
@@ -171,18 +160,17 @@ package final class Store: Sendable {
 
   // MARK: - Durability
 
-  /// Makes everything committed before the call survive power loss: fdatasync(2) of the log.
-  package func sync() throws(SheafError) {
+  /// Makes every change that returned before the call survive power loss.
+  ///
+  /// - Parameter log: whether SQLite's log is to hold them, for who is about to leave or has time; the record of changes is
+  ///   synced faster (``Writer``).
+  package func sync(log: Bool = false) throws(SheafError) {
     let target = committed.load(ordering: .acquiring)
     try durable.withLock { (done) throws(SheafError) in
       guard done < target else { return }
-      try Faults.pass(.logSync)
-      // What others committed meanwhile goes along, so that waiting threads share one sync.
+      // What others changed meanwhile goes along, so that waiting threads share one sync.
       let reached = committed.load(ordering: .acquiring)
-      try Self.storeErrors(path) { try writer.commit() }
-      guard fdatasync(logDescriptor.load(ordering: .relaxed)) == 0 else {
-        throw SheafError(systemError: errno, subject: path)
-      }
+      try Self.storeErrors(path) { try writer.sync(log: log) }
       done = reached
     }
   }
@@ -191,34 +179,48 @@ package final class Store: Sendable {
   package var isDurable: Bool { durable.withLock { $0 } >= committed.load(ordering: .acquiring) }
 
   /// Bytes of the log's file; it is used anew from its start once all of it is copied.
-  package var logBytes: Int64 {
-    var status = stat()
-    return fstat(logDescriptor.load(ordering: .relaxed), &status) == 0 ? Int64(status.st_size) : 0
-  }
+  package var logBytes: Int64 { writer.logBytes }
 
   /// Copies what the log holds into the file as far as readers allow (SQLite's passive checkpoint), where it is long.
   ///
-  /// Writers do not wait. While they go on there is always a rest, and the log grows: past ``logLimit`` they are held off
-  /// for a moment, which leaves none.
+  /// Writers do not wait, and what they write meanwhile is a rest. Past ``logLimit`` they are held off for a moment, which
+  /// leaves none, so that the log begins anew; before that the rest is made short as long as the disk has room for it.
   package func checkpoint() throws(SheafError) {
     let target = committed.load(ordering: .acquiring)
     guard logBytes > checkpointThreshold, checkpointed.load(ordering: .relaxed) < target else { return }
     try Faults.pass(.checkpoint)
-    guard try copyLog() else { return }
-    if logBytes > logLimit { _ = try Self.storeErrors(path) { try writer.alone { _ in try copyLog() } } }
+    guard var rest = try copyLog() else { return }
+    if logBytes > logLimit {
+      let end = ContinuousClock.now + Self.patience
+      while rest > Self.shortRest, reserve.space().available > Self.ampleRoom, ContinuousClock.now < end {
+        // A reader may be in the way.
+        guard let left = try copyLog(), left < rest else { break }
+        rest = left
+      }
+      _ = try Self.storeErrors(path) { try writer.alone { _ in try copyLog() } }
+    }
     checkpointed.store(target, ordering: .relaxed)
   }
 
-  /// A passive checkpoint; false where another one is running, which does the work.
+  /// Bytes of the log for whose copying writers may wait.
+  private static let shortRest: Int64 = 4 << 20
+  /// For how long the rest is made shorter: syncs wait for it, and what was closed is durable within 5 s.
+  private static let patience: Duration = .seconds(1)
+  /// Bytes of the disk that allow for a log which grows for a while.
+  private static let ampleRoom: Int64 = 1 << 30
+
+  /// A passive checkpoint.
+  ///
+  /// - Returns: bytes of the log that are not copied yet; nil where another one is running, which does the work.
   @discardableResult
-  private func copyLog() throws(SheafError) -> Bool {
+  private func copyLog() throws(SheafError) -> Int64? {
     try Self.storeErrors(path) {
       try checkpointer.writeWithoutTransaction { database in
         do {
-          _ = try database.checkpoint(.passive)
-          return true
+          let result = try database.checkpoint(.passive)
+          return Int64(max(0, result.walFrameCount - result.checkpointedFrameCount)) * 4096
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-          return false
+          return nil
         }
       }
     }
@@ -226,15 +228,14 @@ package final class Store: Sendable {
 
   /// Makes everything durable, leaves one file without a log, closes the connections and lets go of the lock.
   package func close() throws(SheafError) {
-    try sync()
     try Self.storeErrors(path) {
+      try writer.sync(log: true)
       try checkpointer.close()
       try writer.alone { try? $0.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
       writer.close()
       try pool.close()
       unlink(path + Self.recordSuffix)
     }
-    closeLog()
     lock.release()
   }
 

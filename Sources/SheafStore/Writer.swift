@@ -21,6 +21,9 @@ internal import SheafModel
 ///    it not. (A savepoint would cost every change a copy of all pages that it touches.)
 /// 2. What is recorded is never given up: a group that SQLite loses is made again, too.
 /// 3. Where the disk is nearly full, or a change is large, it is committed at once instead: then its caller hears what fails.
+/// 4. What is to survive power loss is synced where that costs least: the record, if it holds every change since those that
+///    the synced log holds, and SQLite's log otherwise. What was promised by the record alone stays in it until the log is
+///    synced (``renewRecord()``).
 // Sendable: everything is touched only with `lock` held, but for constants.
 final class Writer: @unchecked Sendable {
   private let lock = Mutex<Void>(())
@@ -35,54 +38,34 @@ final class Writer: @unchecked Sendable {
   private var records = false
   /// Whether a group is open that began with that much room.
   private let isRoomy = Atomic(false)
-  /// The number of the last recorded change that is committed.
-  private var committed: Int64
+  /// The number of the last change that is committed.
+  private(set) var committed: Int64
+  /// That of the last one which the log is known to hold after power loss.
+  private(set) var logged = Int64.min
+  /// That of the last one of which somebody was told that it survives power loss, by the record.
+  private(set) var promised = Int64.min
+  /// Whether the record keeps what is committed, since somebody is likely to ask for durability again soon.
+  private var keepsRecord = false
+  private let log: LogFile
 
   /// Bytes that the disk must have left for changes to be recorded rather than committed at once: more than a group can
   /// make the log grow by.
   static let roomForGroups: Int64 = 128 << 20
 
-  /// Opens the library file, does again what the record of a killed process holds, and begins a record of its own.
+  /// Opens the library file, of which ``Recovery`` has done what was left, and begins a record of its own.
   init(path: String, recordPath: String, busySeconds: Int, reserve: Reserve) throws {
     self.reserve = reserve
     connection = try Connection(path: path)
     sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
     try connection.execute(Store.pragmas)
-    let last = try Self.lastChange(connection)
-    let left = last.map { ChangeRecorder.read(path: recordPath, after: $0) } ?? []
     committed = Int64.random(in: 1 ... .max / 2)
-    try connection.execute("BEGIN IMMEDIATE")
-    try Self.run(left, on: connection)
-    try Self.setLastChange(committed, on: connection)
-    try connection.execute("COMMIT")
+    try connection.setLastChange(committed)
+    log = try LogFile(of: path)
     recorder = ChangeRecorder(path: recordPath, number: committed)
     schedule.start { [weak self] in self?.commitInTime() }
   }
 
   deinit { schedule.stop() }
-
-  private static func lastChange(_ connection: Connection) throws -> Int64? {
-    var number: Int64?
-    try connection.run(connection.statement("SELECT value FROM settings WHERE key = 'change'"), []) {
-      number = $0[0]
-      return false
-    }
-    return number
-  }
-
-  private static func setLastChange(_ number: Int64, on connection: Connection) throws {
-    try connection.run(
-      connection.statement(
-        "INSERT INTO settings (key, value) VALUES ('change', ?) ON CONFLICT DO UPDATE SET value = excluded.value"),
-      [number]
-    ) { _ in true }
-  }
-
-  private static func run(_ changes: [[ChangeRecorder.Recorded]], on connection: Connection) throws {
-    for statement in changes.joined() {
-      try connection.run(connection.statement(statement.sql), statement.arguments) { _ in true }
-    }
-  }
 
   private func locked<Value>(_ body: () throws -> Value) rethrows -> Value { try lock.withLock { _ in try body() } }
 
@@ -92,7 +75,7 @@ final class Writer: @unchecked Sendable {
   func change<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws -> Value {
     try locked {
       try Faults.pass(.begin(step))
-      if recorder?.isAlmostFull ?? false { try commitGroup() }
+      if recorder?.isAlmostFull ?? false { try renewRecord() }
       try open()
       guard records, let recorder else { return try changeAtOnce(step, body) }
       recorder.begin()
@@ -109,7 +92,7 @@ final class Writer: @unchecked Sendable {
       }
       if !recorder.seal() {
         do {
-          try tryToCommit()
+          try tryToCommit(withUnrecorded: true)
         } catch {
           try restore()
           throw error
@@ -127,13 +110,14 @@ final class Writer: @unchecked Sendable {
     do {
       value = try body(StoreTransaction(connection))
       try Faults.pass(.commit(step))
+      if let recorder { try connection.setLastChange(recorder.number + 1) }
       try execute("COMMIT")
     } catch {
       if connection.isInTransaction { try execute("ROLLBACK") }
       closeGroup()
       throw error
     }
-    closeGroup()
+    noteCommit(withUnrecorded: true)
     do { try Faults.pass(.committed(step)) } catch {}
     return value
   }
@@ -188,11 +172,12 @@ final class Writer: @unchecked Sendable {
     }
   }
 
-  private func tryToCommit() throws {
+  /// - Parameter withUnrecorded: whether the last change is one that is not recorded.
+  private func tryToCommit(withUnrecorded: Bool = false) throws {
     do {
-      if let recorder, recorder.number != committed {
+      if let recorder, recorder.number != committed || withUnrecorded {
         try Faults.pass(.changesCommit)
-        try Self.setLastChange(recorder.number, on: connection)
+        try connection.setLastChange(recorder.number + (withUnrecorded ? 1 : 0))
       }
       try execute("COMMIT")
     } catch {
@@ -201,9 +186,23 @@ final class Writer: @unchecked Sendable {
       isLost = true
       throw error
     }
+    noteCommit(withUnrecorded: withUnrecorded)
+  }
+
+  private func noteCommit(withUnrecorded: Bool) {
     closeGroup()
-    committed = recorder?.number ?? committed
-    recorder?.reset()
+    guard let recorder else {
+      committed += 1
+      return
+    }
+    if withUnrecorded { recorder.skip() }
+    committed = recorder.number
+    if !keepsRecord {
+      recorder.reset()
+    } else if withUnrecorded {
+      // If the log cannot be synced now, the next who wants to have it synced is told.
+      try? renewRecord()
+    }
   }
 
   /// Makes the group anew from the record.
@@ -212,7 +211,7 @@ final class Writer: @unchecked Sendable {
     closeGroup()
     isLost = true
     try execute("BEGIN")
-    try Self.run(recorder?.pending(after: committed) ?? [], on: connection)
+    try connection.run(recorder?.pending(after: committed) ?? [])
     isOpen = true
     isLost = false
     schedule.wake()
@@ -230,55 +229,79 @@ final class Writer: @unchecked Sendable {
     try connection.run(connection.statement(sql), []) { _ in true }
   }
 
+  // MARK: - Durability
+
+  /// Makes every change that returned survive power loss.
+  ///
+  /// - Parameter log: whether SQLite's log is to hold them, rather than the record.
+  func sync(log wantsLog: Bool) throws {
+    switch try locked({ try prepareSync(wantsLog) }) {
+    case .nothing: return
+    case .record: try syncRecord()
+    case .log(let target):
+      try Faults.pass(.logSync)
+      try log.sync()
+      locked {
+        logged = max(logged, target)
+        if committed == target, recorder?.number ?? target == target { recorder?.reset() }
+      }
+    }
+  }
+
+  private enum SyncTarget {
+    case nothing, record
+    /// The log, which holds every change up to this one.
+    case log(Int64)
+  }
+
+  private func prepareSync(_ wantsLog: Bool) throws -> SyncTarget {
+    if !wantsLog, let recorder, recorder.isWhole, recorder.first <= logged {
+      keepsRecord = true
+      promised = recorder.number
+      return .record
+    }
+    try commitGroup()
+    if committed == logged { return .nothing }
+    if promised <= logged { recorder?.reset() }
+    if !wantsLog, let recorder, !keepsRecord {
+      recorder.fill()
+      keepsRecord = true
+    }
+    return .log(committed)
+  }
+
+  private func syncRecord() throws {
+    do {
+      try Faults.pass(.changesSync)
+      try recorder?.sync()
+    } catch {
+      // What the disk did not take must not count as there, if it takes what comes next.
+      locked { recorder?.distrust() }
+      throw error
+    }
+  }
+
+  /// Begins the record anew, with everything committed and nothing in it that was promised to survive power loss.
+  private func renewRecord() throws {
+    try commitGroup()
+    if promised > logged {
+      try Faults.pass(.logSync)
+      try log.sync()
+      logged = committed
+    }
+    keepsRecord = false
+    recorder?.reset()
+  }
+
+  /// The number of the last change.
+  var number: Int64 { recorder?.number ?? committed }
+
+  /// Bytes of the log's file; it is used anew from its start once all of it is copied.
+  var logBytes: Int64 { log.bytes }
+
   /// Closes the connection; what is not committed stays recorded.
   func close() {
     schedule.stop()
     locked { connection.close() }
-  }
-}
-
-/// When a group is committed that nobody asks to be: soon after its first change.
-// Sendable: everything that changes is touched only with `condition` locked.
-private final class CommitSchedule: @unchecked Sendable {
-  /// Seconds for which other programs that read the library file may not see a change.
-  private static let interval = 0.025
-
-  private let condition = NSCondition()
-  private var isDue = false
-  private var isStopped = false
-
-  func start(_ commit: @escaping @Sendable () -> Void) {
-    let thread = Thread { [self] in
-      while wait() { commit() }
-    }
-    thread.name = "sheaf-commit"
-    thread.stackSize = 1 << 20
-    thread.start()
-  }
-
-  func wake() {
-    condition.lock()
-    if !isDue {
-      isDue = true
-      condition.signal()
-    }
-    condition.unlock()
-  }
-
-  func stop() {
-    condition.lock()
-    isStopped = true
-    condition.signal()
-    condition.unlock()
-  }
-
-  private func wait() -> Bool {
-    condition.lock()
-    defer { condition.unlock() }
-    while !isDue, !isStopped { condition.wait() }
-    let deadline = Date(timeIntervalSinceNow: Self.interval)
-    while !isStopped, condition.wait(until: deadline) {}
-    isDue = false
-    return !isStopped
   }
 }

@@ -15,7 +15,8 @@ import Testing
     return [
       // The first create is that of a document which no later deed is about.
       .save("first", text), .save("doc", text), .save("doc", other), .append("doc", text), .mkdir("folder"),
-      .mkdir("other"),
+      // The second fsync(2) is one of the record of changes.
+      .append("doc", text), .mkdir("other"),
       .symlink("doc", at: "symlink"), .link("doc", "hard"), .rename("hard", "moved"), .chmod("doc", 0o600),
       .mark("doc", "blue"), .mark("folder", "red"), .unmark("folder"), .touch("doc", 1_000_000_000),
       .replace("doc", text), .save("large", large), .patch("large", at: 1_000_000, other),

@@ -18,8 +18,9 @@ struct WorkingCopyTests {
       return bytes
     }
 
-    func store(_ bytes: UnsafeRawBufferPointer) throws -> Int64 {
-      let bytes = Array(bytes)
+    func store(_ pieces: [UnsafeRawBufferPointer]) throws -> [Int64] { pieces.map { store(Array($0)) } }
+
+    private func store(_ bytes: [UInt8]) -> Int64 {
       if let id = numbers[bytes] { return id }
       let id = Int64(chunks.count + 1)
       chunks[id] = bytes

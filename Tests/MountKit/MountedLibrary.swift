@@ -85,7 +85,9 @@ public struct MountedLibrary: Sendable {
 
   private static func runs(_ number: pid_t) -> Bool {
     guard let status = try? String(contentsOfFile: "/proc/\(number)/stat", encoding: .utf8) else { return false }
-    return !(status.split(separator: ")").last?.hasPrefix(" Z") ?? true)
+    guard status.split(separator: ")").last?.hasPrefix(" Z") ?? true else { return true }
+    // A thread of it that is not yet out of a system call keeps its files open.
+    return (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(number)/task").count > 1) ?? false
   }
 
   /// Kills the owning process as `kill -9` does, and waits until it is gone.

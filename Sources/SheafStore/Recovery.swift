@@ -1,0 +1,60 @@
+internal import GRDBSQLite
+internal import Glibc
+internal import SheafModel
+
+/// Doing again what the record of changes holds of a process that was killed, or of a machine that lost power.
+enum Recovery {
+  /// Does the changes in the record at `recordPath` that the library file at `path` does not hold, and makes all that it
+  /// holds survive power loss, so that the record can be used anew.
+  ///
+  /// Before the file is migrated: the statements are those of its format.
+  static func run(path: String, recordPath: String, busySeconds: Int) throws {
+    guard access(recordPath, F_OK) == 0 else { return }
+    let connection = try Connection(path: path)
+    defer { connection.close() }
+    sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
+    try connection.execute(Store.pragmas)
+    guard let last = try connection.lastChange() else { return }
+    let changes = ChangeRecorder.read(path: recordPath, after: last)
+    if !changes.isEmpty {
+      try connection.execute("BEGIN IMMEDIATE")
+      try connection.run(changes)
+      try connection.setLastChange(last + Int64(changes.count))
+      try connection.execute("COMMIT")
+    }
+    // The last process may have written what the disk has not.
+    if access(LogFile.path(of: path), F_OK) == 0 { try LogFile(of: path).sync() }
+  }
+}
+
+extension Connection {
+  /// The number of the last change that the file holds; nil for a file without any.
+  func lastChange() throws -> Int64? {
+    var hasSettings = false
+    try run(statement("SELECT 1 FROM sqlite_schema WHERE name = 'settings'"), []) { _ in
+      hasSettings = true
+      return false
+    }
+    guard hasSettings else { return nil }
+    var number: Int64?
+    try run(statement("SELECT value FROM settings WHERE key = 'change'"), []) {
+      number = $0[0]
+      return false
+    }
+    return number
+  }
+
+  /// Notes the number of the last change that the file holds, in the transaction that brings it there.
+  func setLastChange(_ number: Int64) throws {
+    try run(
+      statement(
+        "INSERT INTO settings (key, value) VALUES ('change', ?) ON CONFLICT DO UPDATE SET value = excluded.value"),
+      [number]
+    ) { _ in true }
+  }
+
+  /// Does recorded changes.
+  func run(_ changes: [[ChangeRecorder.Recorded]]) throws {
+    for change in changes.joined() { try run(statement(change.sql), change.arguments) { _ in true } }
+  }
+}
