@@ -2,10 +2,13 @@
 #include "CFuse.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/fuse.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -91,3 +94,18 @@ void cfuse_set_log(void (*sink)(enum fuse_log_level level, const char *message))
 }
 
 int cfuse_memory_file(void) { return memfd_create("fuse", MFD_CLOEXEC); }
+
+int cfuse_part_with_files(void) { return close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_UNSHARE); }
+
+pid_t cfuse_thread(void) { return gettid(); }
+
+const int cfuse_path_only = O_PATH;
+
+int cfuse_touch(int folder, const char *name) {
+  const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1}};
+  return utimensat(folder, name, times, AT_SYMLINK_NOFOLLOW);
+}
+
+int cfuse_exchange(int folder, const char *name, int other_folder, const char *other_name) {
+  return renameat2(folder, name, other_folder, other_name, RENAME_EXCHANGE);
+}

@@ -67,7 +67,8 @@ extension Library {
       try storeAttributes(row, of: inode)
       if change.mode != nil { identity.choseMode(ino) }
       if !inode.isOrphan { inode.hasNewAccessTime = false }
-      tell(.attributes(ino), from: caller.door)
+      // A truncation is told as a change of contents.
+      tell(change.size == nil ? .attributes(ino) : .appearance(ino), from: caller.door)
       return try attributes(inode, caller)
     }
   }
@@ -214,6 +215,7 @@ extension Library {
       if mode == .create, try storedXattr(inode, name) != nil { throw SheafError(.exists) }
       if mode == .replace, try storedXattr(inode, name) == nil { throw SheafError(.noAttribute) }
       try changeXattr(name, of: inode, to: value)
+      tell(.attributes(ino), from: caller.door)
     }
   }
 
@@ -227,6 +229,7 @@ extension Library {
       if Self.isComputed(name) { return }
       guard try storedXattr(inode, name) != nil else { throw SheafError(.noAttribute) }
       try changeXattr(name, of: inode, to: nil)
+      tell(.attributes(ino), from: caller.door)
     }
   }
 

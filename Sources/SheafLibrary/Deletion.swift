@@ -139,7 +139,9 @@ extension Library {
         if shares.active(item) != nil { sharedEntriesAreStale = true }
       }
       shares.forgetFolders()
-      tell(.entry(parent: row.parent, name: name), from: 0)
+      tell(
+        .made(NamedInode(ino: final.ino, mode: final.mode, place: .init(folder: .inode(row.parent), name: name))),
+        from: 0)
     }
     // The paths below a folder that is recovered in this transaction are read through its row.
     for row in [final, finalFolder] where row.mode & S_IFMT == S_IFDIR {
@@ -244,7 +246,7 @@ extension Library {
       for row in try transaction.deleted(from: entry.ino) { try eraseDeleted(row, transaction) }
     }
     try transaction.delete(entry)
-    whenCommitted { [self] in tell(.entry(parent: entry.parent, name: entry.name), from: 0) }
+    whenCommitted { [self] in tell(.removed(NamedInode(inode, entry.parent, entry.name)), from: 0) }
     if inode.row.nlink > 1, !inode.isFolder {
       try removeName(entry, of: inode, caller, clock(), transaction)
       return

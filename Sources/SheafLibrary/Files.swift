@@ -44,6 +44,7 @@ extension Library {
       if flags & O_TRUNC != 0 {
         let wasEmpty = file.draft.working?.size == 0
         try truncate(inode, to: 0, handle: nil, caller)
+        file.hasOnlyTruncated = !wasEmpty
         // Nothing will be cut that would store the times along.
         if wasEmpty { try storeAttributes(inode.row, of: inode) }
       }
@@ -111,6 +112,8 @@ extension Library {
       try draft.working?.write(data, at: start, from: self)
       unsavedBytes += (draft.working?.dirty.count ?? 0) - before
       draft.session?.hasWrites = true
+      file.hasOnlyTruncated = false
+      file.hasUnflushed = true
       inode.row.mtime = time
       inode.row.ctime = time
       if clearsSetID || file.share != nil { clearSetID(&inode.row) }
@@ -138,6 +141,11 @@ extension Library {
       try save(file.inode, file.draft)
       identity.closed(file.inode.ino, at: clock())
       if file.draft.session?.writers[handle] != nil { file.draft.session?.writers[handle] = true }
+      if file.hasUnflushed {
+        file.hasUnflushed = false
+        file.isToldClosed = true
+        tell(.closed(file.inode.ino), from: file.door)
+      }
     }
   }
 
@@ -175,6 +183,7 @@ extension Library {
       draft.openCount -= 1
       defer { releaseContents(inode, draft) }
       if file.canWrite {
+        defer { tellClosed(file) }
         draft.writerCount -= 1
         if draft.writerCount == 0 {
           if draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
@@ -186,6 +195,13 @@ extension Library {
         draft.working = WorkingCopy(.empty)
       }
     }
+  }
+
+  /// Has watchers told that a file was closed that was open for writing (inotify(7)).
+  private func tellClosed(_ file: OpenFile) {
+    // The kernel tells them of a truncation by open(2) where it makes that itself; FUSE makes it.
+    if file.hasOnlyTruncated { tell(.contents(file.inode.ino), back: file.door) }
+    if !file.isToldClosed || file.hasUnflushed { tell(.closed(file.inode.ino), from: file.door) }
   }
 
   // MARK: - Size and space
@@ -253,6 +269,7 @@ extension Library {
       }
       unsavedBytes += (draft.working?.dirty.count ?? 0) - before
       draft.session?.hasWrites = true
+      file.hasUnflushed = true
       inode.row.mtime = time
       inode.row.ctime = time
       // Room alone, or zeros where there were none to change.
@@ -305,6 +322,7 @@ extension Library {
       try draft.working?.replace(targetRange, with: extents, from: self)
       unsavedBytes += (draft.working?.dirty.count ?? 0) - before
       draft.session?.hasWrites = true
+      to.hasUnflushed = true
       to.inode.row.mtime = time
       to.inode.row.ctime = time
       tell(.contents(to.inode.ino), of: draft, from: to.door)

@@ -126,6 +126,12 @@ final class OpenFile {
   let thread: Int32
   /// Whether what was written through it could not be saved in its place, because the account lost the right to.
   var hasLostChanges = false
+  /// Whether opening it took its contents away, and nothing was written through it since.
+  var hasOnlyTruncated = false
+  /// Whether something was written through it since it was last flushed.
+  var hasUnflushed = false
+  /// Whether it was told that it is closed: with the flush after the last write, as that comes before close(2) returns.
+  var isToldClosed = false
 
   init(inode: Inode, flags: Int32, share: Int64? = nil, _ caller: Caller) {
     self.inode = inode

@@ -56,6 +56,8 @@ package final class Library: @unchecked Sendable {
   var eventObservers: [Int: @Sendable () -> Void] = [:]
   /// Whether entries of `Shared` may be others than those last shown.
   var sharedEntriesAreStale = false
+  /// The change of entries that is going on, where a mount's kernel asked for it.
+  var entryChange: EntryChange?
   /// When programs began to delete what others share (``noteDeparture(from:_:_:)``).
   var departures: [Departing: Timestamp] = [:]
   /// Accounts that may have lost the right to write something that they are writing.
@@ -139,7 +141,7 @@ package final class Library: @unchecked Sendable {
     var eventListeners: [@Sendable () -> Void] = []
     defer {
       for (door, observer) in listeners {
-        let foreign = told.filter { $0.door != door && $0.isFor(observer.account) }.map(\.change)
+        let foreign = told.filter { $0.isFor(door, observer.account) }.map(\.news)
         if !foreign.isEmpty { observer.listen(foreign) }
       }
       for listener in eventListeners { listener() }
@@ -154,6 +156,7 @@ package final class Library: @unchecked Sendable {
           sharedEntriesAreStale = false
           tellSharedEntries()
         }
+        entryChange = nil
         if !changes.isEmpty {
           told = changes
           changes = []
@@ -173,13 +176,17 @@ package final class Library: @unchecked Sendable {
   /// The observer is called without the lock, and makes the request wait that made the changes.
   ///
   /// - Parameter account: the account whose door it is, which is told what that account sees; nil for all there is.
-  package func observe(account: Int64?, _ observer: @escaping @Sendable ([LibraryChange]) -> Void) -> Int {
+  package func observe(account: Int64?, _ observer: @escaping @Sendable ([LibraryNews]) -> Void) -> Int {
     locked {
       nextDoor += 1
       observers[nextDoor] = Observer(account: account, listen: observer)
+      if let account { noteSharedEntries(of: account) }
       return nextDoor
     }
   }
+
+  /// The accounts that have doors of their own.
+  var observedAccounts: [Int64] { observers.values.compactMap(\.account) }
 
   /// Closes a door: what is open by it is released.
   package func endObserving(_ door: Int) {
@@ -202,30 +209,40 @@ package final class Library: @unchecked Sendable {
 
   /// Has the doors of those who see it told of a change that came by `door`, once the lock is free.
   func tell(_ change: LibraryChange, from door: Int) {
-    if !shares.isEmpty, case .entry(let parent, let name) = change,
-      shares.isRoot(.init(parent: parent, name: name))
-    {
-      sharedEntriesAreStale = true
-    }
+    noteSharedEntry(change)
     guard observers.contains(where: { $0.key != door }) else { return }
-    changes.append(Told(door: door, audience: audience(of: change), change: change))
+    guard case .renamed(let inode, let place, _, _) = change, inode.place.folder != place.folder,
+      let left = audience(of: inode.place), let reached = audience(of: place)
+    else { return changes.append(Told(door: door, audience: audience(of: change), news: news(change))) }
+    // Who sees one of the two folders is told of that half.
+    for (audience, half) in [
+      (left.intersection(reached), change), (left.subtracting(reached), .removed(inode)),
+      (reached.subtracting(left), .made(NamedInode(ino: inode.ino, mode: inode.mode, place: place))),
+    ] where !audience.isEmpty {
+      changes.append(Told(door: door, audience: audience, news: news(half)))
+    }
   }
 
   /// Has the other doors of the account told that its draft changed: nobody else sees that before it is saved.
   func tell(_ change: LibraryChange, of draft: Draft, from door: Int) {
-    if observers.count > 1 { changes.append(Told(door: door, audience: [draft.account], change: change)) }
+    if observers.count > 1 { changes.append(Told(door: door, audience: [draft.account], news: news(change))) }
+  }
+
+  /// Has the door itself told by which a change came, where its kernel cannot know of it.
+  func tell(_ change: LibraryChange, back door: Int) {
+    if observers[door] != nil { changes.append(Told(door: 0, audience: nil, only: door, news: news(change))) }
   }
 
   /// Has the doors of the other accounts told that a draft was saved.
   func tellSaved(_ inode: Inode, _ draft: Draft) {
     guard !shares.isEmpty, !observers.isEmpty, var audience = audience(of: .saved(inode.ino)) else { return }
     audience.remove(draft.account)
-    if !audience.isEmpty { changes.append(Told(door: 0, audience: audience, change: .saved(inode.ino))) }
+    if !audience.isEmpty { changes.append(Told(door: 0, audience: audience, news: news(.saved(inode.ino)))) }
   }
 
-  /// Has every door of an account told of a change.
-  func tell(_ change: LibraryChange, to account: Int64) {
-    if !observers.isEmpty { changes.append(Told(door: 0, audience: [account], change: change)) }
+  /// Has every door of an account told of a change, but the one by which it came.
+  func tell(_ change: LibraryChange, to account: Int64, from door: Int = 0) {
+    if !observers.isEmpty { changes.append(Told(door: door, audience: [account], news: news(change))) }
   }
 
   /// Has what an account may do be looked at anew: by its doors, and in what it is writing.
@@ -234,14 +251,43 @@ package final class Library: @unchecked Sendable {
     tell(.access, to: account)
   }
 
+  /// Notes that an entry of somebody's `Shared` may have changed, where a name changed that a shared item had.
+  private func noteSharedEntry(_ change: LibraryChange) {
+    if shares.isEmpty || sharedEntriesAreStale { return }
+    let places: [LibraryPlace]
+    switch change {
+    case .made(let inode), .removed(let inode): places = [inode.place]
+    case .renamed(let inode, let place, _, _): places = [inode.place, place]
+    default: return
+    }
+    sharedEntriesAreStale = places.contains { place in
+      guard case .inode(let parent) = place.folder else { return false }
+      return shares.isRoot(.init(parent: parent, name: place.name))
+    }
+  }
+
+  /// A change with where its inode is.
+  private func news(_ change: LibraryChange) -> LibraryNews {
+    guard let ino = change.ino, let inode = inodes[ino], inode.row.nlink > 0 else {
+      return LibraryNews(change: change, subject: nil)
+    }
+    return LibraryNews(change: change, subject: NamedInode(inode, inode.row.parent, inode.row.name))
+  }
+
   /// The accounts that see what changed; nil where that cannot be told.
   private func audience(of change: LibraryChange) -> Set<Int64>? {
-    let ino: Int64
     switch change {
-    case .contents(let changed), .saved(let changed), .attributes(let changed): ino = changed
-    case .entry(let parent, _): ino = parent
-    case .sharedEntry, .sharedOwner, .access: return nil
+    case .made(let inode), .removed(let inode), .renamed(let inode, _, _, _): audience(of: inode.place)
+    default: change.ino.flatMap(audience(of:))
     }
+  }
+
+  private func audience(of place: LibraryPlace) -> Set<Int64>? {
+    guard case .inode(let parent) = place.folder else { return nil }
+    return audience(of: parent)
+  }
+
+  private func audience(of ino: Int64) -> Set<Int64>? {
     guard let inode = inodes[ino] else { return nil }
     var audience: Set<Int64> = [inode.row.owner]
     if let share = try? share(of: inode) { audience.formUnion(share.members.map(\.account)) }
@@ -250,11 +296,16 @@ package final class Library: @unchecked Sendable {
 
   /// A change with those who are told of it.
   private struct Told {
+    /// The door by which it came, which knows.
     let door: Int
     let audience: Set<Int64>?
-    let change: LibraryChange
+    /// The one door that is told, where it is one.
+    var only: Int?
+    let news: LibraryNews
 
-    func isFor(_ account: Int64?) -> Bool {
+    func isFor(_ door: Int, _ account: Int64?) -> Bool {
+      if let only { return door == only }
+      guard door != self.door else { return false }
       guard let account, let audience else { return true }
       return audience.contains(account)
     }
@@ -262,7 +313,7 @@ package final class Library: @unchecked Sendable {
 
   private struct Observer {
     let account: Int64?
-    let listen: @Sendable ([LibraryChange]) -> Void
+    let listen: @Sendable ([LibraryNews]) -> Void
   }
 
   // MARK: - Transactions

@@ -163,7 +163,7 @@ extension Library {
         remember(inode)
         identity.settle(parent, name)
         if isPassing { identity.born(row.ino, process: caller.process, at: time) }
-        tell(.entry(parent: parent, name: name), from: caller.door)
+        tell(.made(NamedInode(inode, parent, name)), from: caller.door)
       }
     }
     return inode
@@ -230,7 +230,7 @@ extension Library {
           inode.row.ctime = time
           identity.named(ino, by: caller.process, isProved: isProved)
           if !mayReturn { identity.settle(parent, name) }
-          tell(.entry(parent: parent, name: name), from: caller.door)
+          tell(.made(NamedInode(inode, parent, name)), from: caller.door)
         }
       }
       return try attributes(inode, caller)

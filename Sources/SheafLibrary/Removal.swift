@@ -25,7 +25,7 @@ extension Library {
         try transaction.delete(entry)
         try touch(folder, time, transaction)
         try removeName(entry, of: inode, caller, time, transaction)
-        whenCommitted { [self] in tell(.entry(parent: parent, name: name), from: caller.door) }
+        whenCommitted { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }
     }
   }
@@ -48,7 +48,7 @@ extension Library {
         try transaction.delete(entry)
         try touch(folder, time, links: -1, transaction)
         try buryFolder(inode, entry, caller, time, transaction)
-        whenCommitted { [self] in tell(.entry(parent: parent, name: name), from: caller.door) }
+        whenCommitted { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }
     }
   }

@@ -141,8 +141,10 @@ extension Library {
         identity.named(final.ino, by: caller.process, isProved: isProved)
         identity.settle(newFolder.ino, newName)
         linkedPlaces[final.ino] = nil
-        tell(.entry(parent: source.parent, name: source.name), from: caller.door)
-        tell(.entry(parent: newFolder.ino, name: newName), from: caller.door)
+        tell(
+          .renamed(
+            NamedInode(inode, source.parent, source.name), to: .init(folder: .inode(newFolder.ino), name: newName),
+            replaced: replaced.map { NamedInode($0, newFolder.ino, newName) }, exchanged: false), from: caller.door)
       }
     }
     if heir == nil { rememberMoved(inode, source, newName, caller, time, firstEvent: firstEvent) }
@@ -335,13 +337,17 @@ extension Library {
           (inode.item, other.item) = (nil, nil)
           (inode.hasNoXattrs, other.hasNoXattrs) = (false, false)
           identity.swap(inode.ino, other.ino)
-          tell(.attributes(inode.ino), from: 0)
-          tell(.attributes(other.ino), from: 0)
+          tell(.appearance(inode.ino), from: 0)
+          tell(.appearance(other.ino), from: 0)
           sharedEntriesAreStale = !shares.isEmpty
         }
         for ino in [inode.ino, other.ino] { identity.named(ino, by: caller.process) }
-        tell(.entry(parent: source.parent, name: source.name), from: caller.door)
-        tell(.entry(parent: target.parent, name: target.name), from: caller.door)
+        tell(
+          .renamed(
+            NamedInode(inode, source.parent, source.name),
+            to: .init(folder: .inode(target.parent), name: target.name),
+            replaced: NamedInode(other, target.parent, target.name), exchanged: true),
+          from: caller.door)
       }
     }
   }

@@ -104,7 +104,7 @@ extension Library {
         load(inode, draft)
         remember(inode)
         identity.settle(folder.ino, name)
-        tell(.entry(parent: folder.ino, name: name), from: caller.door)
+        tell(.made(NamedInode(inode, folder.ino, name)), from: caller.door)
       }
     }
     try draft.working?.truncate(to: 0, from: self)
@@ -342,7 +342,7 @@ extension Library {
         }
         dirtyInodes[inode.ino] = inode
       }
-      if !keepsAttributes { tell(.attributes(inode.ino), from: 0) }
+      if !keepsAttributes { tell(.appearance(inode.ino), from: 0) }
     }
   }
 

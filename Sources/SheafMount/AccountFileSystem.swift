@@ -24,13 +24,14 @@ final class AccountFileSystem: FileSystem {
   let listings = Listings()
   /// Inodes of other accounts that the kernel knows.
   let foreignNodes: ForeignNodes
+  let repeater: Repeater
 
   /// Seconds for which the kernel may keep what only changes by requests or invalidations.
   static let forever = Entry.forever
 
   init(
     library: Library, account: Int64, documents: Int64, door: Int, user: SheafLibrary.Caller.User,
-    foreignNodes: ForeignNodes
+    foreignNodes: ForeignNodes, repeater: Repeater
   ) {
     self.library = library
     self.account = account
@@ -38,6 +39,7 @@ final class AccountFileSystem: FileSystem {
     self.door = door
     self.user = user
     self.foreignNodes = foreignNodes
+    self.repeater = repeater
   }
 
   func initialize(_ connection: ConnectionInfo) -> ConnectionOptions {
@@ -139,16 +141,26 @@ final class AccountFileSystem: FileSystem {
   }
 
   func getattr(_ node: NodeID, handle: FileHandle?, caller: Fuse.Caller, reply: consuming AttributesReply) {
-    let found: (attributes: FileAttributes, timeout: Double)
+    let errand = repeater.errand(of: caller)
+    if let errand, node == Node.inode(errand.made.ino).id {
+      let former = formerAttributes(.init(errand.made, lostLinks: 0), caller)
+      return reply.succeed(forVisitor(former.shown), timeout: 0)
+    }
+    var found: (attributes: FileAttributes, timeout: Double)
     do throws(Errno) {
       found = try translated { try self.attributes(Node(node), caller) }
     } catch {
       return reply.fail(error)
     }
+    if errand != nil { found = (forVisitor(found.attributes), 0) }
     reply.succeed(found.attributes, timeout: found.timeout)
   }
 
   func setattr(_ node: NodeID, _ changes: SetAttributes, caller: Fuse.Caller, reply: consuming AttributesReply) {
+    if let errand = repeater.errand(of: caller) {
+      repeater.serve()
+      return reply.succeed(formerAttributes(.init(errand.made, lostLinks: 0), caller).shown, timeout: 0)
+    }
     reply.answer(timeout: Self.forever) { () throws(Errno) in
       let ino = try changeable(node)
       let change = Library.AttributeChange(

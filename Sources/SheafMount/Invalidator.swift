@@ -54,12 +54,17 @@ final class Invalidator: Sendable {
     switch change {
     case .contents(let ino), .saved(let ino):
       _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: 0, length: 0)
-    case .attributes(let ino): _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: -1, length: 0)
-    case .entry(let parent, let name):
-      _ = try? notifier.invalidateEntry(FileName(name), in: Node.inode(parent).id)
-      _ = try? notifier.invalidateInode(Node.inode(parent).id, offset: 0, length: 0)
-    case .sharedEntry(let owner, let name):
-      _ = try? notifier.invalidateEntry(FileName(name), in: Node.sharedOwner(owner).id)
+    case .attributes(let ino), .appearance(let ino): forgetAttributes(of: ino, by: notifier)
+    case .closed: break
+    case .made(let inode), .removed(let inode):
+      forget(inode.place, by: notifier)
+      // It has another number of links.
+      forgetAttributes(of: inode.ino, by: notifier)
+    case .renamed(let inode, let place, let replaced, _):
+      forget(inode.place, by: notifier)
+      forget(place, by: notifier)
+      forgetAttributes(of: inode.ino, by: notifier)
+      if let replaced { forgetAttributes(of: replaced.ino, by: notifier) }
     case .sharedOwner(let handle):
       _ = try? notifier.invalidateEntry(FileName(Array(handle.description.utf8)), in: Node.shared.id)
     case .access:
@@ -70,6 +75,19 @@ final class Invalidator: Sendable {
       }
     }
   }
+
+  private func forget(_ place: LibraryPlace, by notifier: Notifier) {
+    switch place.folder {
+    case .inode(let parent):
+      _ = try? notifier.invalidateEntry(FileName(place.name), in: Node.inode(parent).id)
+      _ = try? notifier.invalidateInode(Node.inode(parent).id, offset: 0, length: 0)
+    case .shared(let owner): _ = try? notifier.invalidateEntry(FileName(place.name), in: Node.sharedOwner(owner).id)
+    }
+  }
+
+  private func forgetAttributes(of ino: Int64, by notifier: Notifier) {
+    _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: -1, length: 0)
+  }
 }
 
 extension LibraryChange {
@@ -77,9 +95,17 @@ extension LibraryChange {
   /// written, which comes too often for that.
   fileprivate var patience: Int? {
     switch self {
-    case .contents, .attributes: nil
-    case .entry, .saved: 20
-    case .sharedEntry, .sharedOwner, .access: 1000
+    case .contents, .attributes, .appearance, .closed: nil
+    case .made(let inode) where inode.place.isShared, .removed(let inode) where inode.place.isShared,
+      .renamed(let inode, _, _, _) where inode.place.isShared:
+      1000
+    case .made, .removed, .renamed, .saved: 20
+    case .sharedOwner, .access: 1000
     }
   }
+}
+
+extension LibraryPlace {
+  /// Whether it is an entry of `Shared/OWNER`.
+  fileprivate var isShared: Bool { if case .shared = folder { true } else { false } }
 }

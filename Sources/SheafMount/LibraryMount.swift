@@ -24,6 +24,7 @@ package final class LibraryMount: Sendable {
   private let library: Library
   private let session: Session
   private let invalidator: Invalidator
+  private let repeater: Repeater
   private let door: Int
   private let ended = Mutex<(isEnded: Bool, actions: [@Sendable () -> Void])>((false, []))
 
@@ -41,7 +42,12 @@ package final class LibraryMount: Sendable {
     let foreignNodes = ForeignNodes()
     let invalidator = Invalidator(library: library, account: number, foreignNodes: foreignNodes)
     self.invalidator = invalidator
-    door = library.observe(account: number) { invalidator.post($0) }
+    let repeater = Repeater(library: library, account: number)
+    self.repeater = repeater
+    door = library.observe(account: number) { news in
+      repeater.post(news)
+      invalidator.post(news.map(\.change))
+    }
     var mountOptions = MountOptions(source: library.location.path)
     // Who may go below the root of such a mount is what the kernel checks.
     mountOptions.allowOther = options.allowOther || options.owner != nil
@@ -52,7 +58,8 @@ package final class LibraryMount: Sendable {
         AccountFileSystem(
           library: library, account: number, documents: documents, door: door,
           user: options.owner.map { .init(uid: $0.uid, gid: $0.gid, ownsAll: true) }
-            ?? .init(uid: getuid(), gid: getgid()), foreignNodes: foreignNodes), options: mountOptions,
+            ?? .init(uid: getuid(), gid: getgid()), foreignNodes: foreignNodes, repeater: repeater),
+        options: mountOptions,
         logger: Logger(label: "sheaf.fuse"))
     } catch {
       library.endObserving(door)
@@ -89,6 +96,7 @@ package final class LibraryMount: Sendable {
     guard session.waitUntilReady() else {
       throw SheafError(.inputOutput, subject: mountpoint, reason: "the mount ended before it answered")
     }
+    repeater.connect(session.notifier, session.visitor())
   }
 
   /// Unmounts; every document is saved.
@@ -96,9 +104,11 @@ package final class LibraryMount: Sendable {
   /// - Parameter lazily: Whether a mount in use goes too, as soon as its users let go of it.
   /// - Throws: `busy` while something is open there and not `lazily`.
   package func unmount(lazily: Bool) throws {
+    repeater.pause()
     do {
       try session.unmount(lazily: lazily)
     } catch {
+      repeater.resume()
       throw SheafError(.busy, subject: mountpoint, reason: error.reason)
     }
   }
@@ -117,6 +127,7 @@ package final class LibraryMount: Sendable {
 
   private func finish() {
     invalidator.disconnect()
+    repeater.disconnect()
     library.endObserving(door)
     let actions = ended.withLock { state in
       state.isEnded = true

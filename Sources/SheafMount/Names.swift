@@ -7,6 +7,9 @@ import SheafModel
 extension AccountFileSystem {
   func lookup(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EntryReply) {
     reply.answer { () throws(Errno) in
+      if let former = repeater.errand(of: caller)?.view[.init(folder: parent, name: name)] {
+        return former.map { formerEntry($0, caller) } ?? .negative(timeout: 0)
+      }
       if name.isDot || name.isDotDot { return try relative(parent, isParent: name.isDotDot, caller) }
       switch Node(parent) {
       case .root:
@@ -112,6 +115,10 @@ extension AccountFileSystem {
   private func make(
     _ new: Library.NewNode, _ name: FileName, in parent: NodeID, mode: UInt32, _ caller: Fuse.Caller
   ) throws(Errno) -> Entry {
+    if let errand = repeater.errand(of: caller) {
+      repeater.serve()
+      return formerEntry(.init(errand.made, lostLinks: 0), caller)
+    }
     let ino = try changeable(parent)
     return entry(try translated { try library.make(new, ino, name.bytes, mode: mode, credentials(caller)) })
   }
@@ -158,6 +165,45 @@ extension AccountFileSystem {
     }
   }
 
+  // MARK: - Calls of the visitor
+
+  /// Whether the call repeats what was done by another door, which succeeds without effect.
+  private func isRepeated(_ caller: Fuse.Caller) -> Bool {
+    guard repeater.errand(of: caller) != nil else { return false }
+    repeater.serve()
+    return true
+  }
+
+  /// An inode as it was before the change that is repeated, kept for no time.
+  func formerEntry(_ former: Errand.Former, _ caller: Fuse.Caller) -> Entry {
+    let attributes = formerAttributes(former, caller)
+    if attributes.isForeign { foreignNodes.note(former.inode.ino) }
+    return Entry(node: attributes.shown.node, attributes: attributes.shown)
+  }
+
+  /// What stat(2) told of an inode before the change that is repeated.
+  func formerAttributes(
+    _ former: Errand.Former, _ caller: Fuse.Caller
+  ) -> (shown: FileAttributes, isForeign: Bool) {
+    let inode = former.inode
+    guard let present = try? library.attributes(inode.ino, credentials(caller)) else {
+      // It is gone, or not seen any more: all that is known of it is what it was.
+      let mode = inode.mode & S_IFMT | (inode.mode & S_IFMT == S_IFDIR ? 0o700 : 0o600)
+      let node = Node.inode(inode.ino).id
+      return (FileAttributes(node: node, mode: mode, uid: getuid(), gid: getgid()), false)
+    }
+    var attributes = FileAttributes(present)
+    attributes.linkCount += former.lostLinks
+    return (attributes, present.isForeign)
+  }
+
+  /// Attributes that have the kernel let the visitor of a process without privileges change what can only be read there.
+  func forVisitor(_ attributes: FileAttributes) -> FileAttributes {
+    var attributes = attributes
+    if getuid() != 0 { attributes.mode |= attributes.mode & S_IFMT == S_IFDIR ? 0o700 : 0o600 }
+    return attributes
+  }
+
   // MARK: - Removing and renaming
 
   /// Leaves the share whose entry is removed; false for what is none.
@@ -169,6 +215,7 @@ extension AccountFileSystem {
 
   func unlink(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
+      if isRepeated(caller) { return }
       if try leave(name, in: parent, caller) { return }
       let ino = try changeable(parent)
       try translated { try library.unlink(ino, name.bytes, credentials(caller)) }
@@ -177,6 +224,7 @@ extension AccountFileSystem {
 
   func rmdir(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
+      if isRepeated(caller) { return }
       if try leave(name, in: parent, caller) { return }
       let ino = try changeable(parent)
       if name.bytes == Library.versionsName { throw .notPermitted }
@@ -189,6 +237,7 @@ extension AccountFileSystem {
     caller: Fuse.Caller, reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
+      if isRepeated(caller) { return }
       guard flags.isSubset(of: [.noReplace, .exchange]), flags != [.noReplace, .exchange] else {
         throw .invalidArgument
       }
@@ -196,7 +245,7 @@ extension AccountFileSystem {
         // An entry has another name for this account alone, and goes nowhere else.
         guard parent == newParent, !flags.contains(.exchange) else { throw .notPermitted }
         return try translated {
-          try library.renameSharedEntry(account, owner: owner, name.bytes, to: newName.bytes)
+          try library.renameSharedEntry(account, owner: owner, name.bytes, to: newName.bytes, credentials(caller))
         }
       }
       let from = try changeable(parent)

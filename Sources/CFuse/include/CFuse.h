@@ -11,6 +11,7 @@
 #include <fuse3/fuse_lowlevel.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /// The userdata of a session: who handles its requests, and the state of its INIT handshake.
 ///
@@ -48,4 +49,19 @@ void cfuse_set_log(void (*sink)(enum fuse_log_level level, const char *message))
 
 /// A file in memory, closed by execve(2); memfd_create(2) is hidden from Swift.
 int cfuse_memory_file(void);
+
+/// Gives the calling thread a file table of its own, with nothing in it but the standard streams (close_range(2)).
+int cfuse_part_with_files(void);
+
+/// gettid(2).
+pid_t cfuse_thread(void);
+
+/// O_PATH of open(2), which Swift does not see.
+extern const int cfuse_path_only;
+
+/// utimensat(2) of the modification time alone.
+int cfuse_touch(int folder, const char *name);
+
+/// renameat2(2) with RENAME_EXCHANGE.
+int cfuse_exchange(int folder, const char *name, int other_folder, const char *other_name);
 #endif

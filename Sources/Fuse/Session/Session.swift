@@ -48,6 +48,9 @@ package final class Session: Sendable {
   /// Where the session is mounted, as an absolute path without symbolic links; empty before ``mount(at:)``.
   package var mountpoint: String { device.mountpoint }
 
+  /// A thread that calls into the mount; nil before ``mount(at:)``.
+  package func visitor() -> Visitor? { device.mount.flatMap(Visitor.init) }
+
   /// Whether the kernel has the mount: from ``mount(at:)`` until somebody unmounts it or ``run(threads:)`` ends.
   package var isMounted: Bool { device.isConnected }
 

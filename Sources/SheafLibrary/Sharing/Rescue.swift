@@ -57,7 +57,10 @@ extension Library {
       var data = try eventData(item, parent: folder.ino, name: name)
       data.version = .init(version)
       try logEvent(.created, item, ino: row.ino, data, actor: account.id, thread: 0, opens: false, transaction)
-      whenCommitted { [self] in tell(.entry(parent: folder.ino, name: name), from: 0) }
+      let (ino, mode) = (row.ino, row.mode)
+      whenCommitted { [self] in
+        tell(.made(NamedInode(ino: ino, mode: mode, place: .init(folder: .inode(folder.ino), name: name))), from: 0)
+      }
     }
   }
 

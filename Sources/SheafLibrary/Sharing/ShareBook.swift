@@ -41,7 +41,7 @@ struct ShareBook {
   /// The inode that a shared item was last, with its place.
   private var roots: [Int64: Root] = [:]
   private var places: Set<Place> = []
-  /// The entries of `Shared/OWNER/` as an account was last shown them.
+  /// The entries of `Shared/OWNER/` as the doors of an account were last told of them.
   var shown: [Pair: [Library.SharedEntry]] = [:]
 
   struct Place: Hashable {

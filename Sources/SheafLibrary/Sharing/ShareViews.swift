@@ -73,6 +73,13 @@ extension Library {
 
   /// Where a name in a folder is in an account's mount: `Documents/…`, or `Shared/OWNER/ENTRY/…` of what others share.
   func mountPath(_ parent: Int64, _ name: [UInt8], for account: Int64, item: Int64? = nil) throws -> String {
+    let components = try mountComponents(parent, name, for: account, item: item)
+    return String(decoding: Array(components.joined(separator: [UInt8(ascii: "/")])), as: UTF8.self)
+  }
+
+  private func mountComponents(
+    _ parent: Int64, _ name: [UInt8], for account: Int64, item: Int64?
+  ) throws -> [[UInt8]] {
     var components: [[UInt8]] = []
     var (folder, own, current) = (parent, name, item)
     while true {
@@ -91,6 +98,38 @@ extension Library {
       let row = try inode(folder).row
       (folder, own, current) = (row.parent, row.name, row.item)
     }
-    return String(decoding: Array(components.reversed().joined(separator: [UInt8(ascii: "/")])), as: UTF8.self)
+    return components.reversed()
+  }
+
+  /// Where an account finds a place in its mount, now: the names of the folders on the way, and the place; nil where it
+  /// finds it nowhere.
+  ///
+  /// - Parameter ino: The inode that the place is of: a shared one is found in `Shared/OWNER`.
+  package func whereabouts(
+    of place: LibraryPlace, _ ino: Int64, for account: Int64
+  ) -> (folders: [[UInt8]], place: LibraryPlace)? {
+    locked { try? findWhereabouts(of: place, ino, for: account) }
+  }
+
+  private func findWhereabouts(
+    of place: LibraryPlace, _ ino: Int64, for account: Int64
+  ) throws -> (folders: [[UInt8]], place: LibraryPlace)? {
+    func shared(_ owner: Int64, _ name: [UInt8]) throws -> (folders: [[UInt8]], place: LibraryPlace) {
+      let folders = [Array("Shared".utf8), Array(try handle(owner).description.utf8)]
+      return (folders, LibraryPlace(folder: .shared(owner: owner), name: name))
+    }
+    switch place.folder {
+    case .shared(let owner): return try shared(owner, place.name)
+    case .inode(let parent):
+      let folder = try folder(parent)
+      if try folder.row.owner == account || participant(account, in: folder) != nil {
+        guard folder.row.nlink > 0 else { return nil }
+        let row = folder.row
+        return (try mountComponents(row.parent, row.name, for: account, item: row.item), place)
+      }
+      let owner = folder.row.owner
+      let entry = try entries(of: account, owner: owner).first { $0.ino == ino }
+      return try entry.map { try shared(owner, $0.name) }
+    }
   }
 }

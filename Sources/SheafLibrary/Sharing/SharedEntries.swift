@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 package import SheafModel
 import SheafStore
 
@@ -53,7 +54,6 @@ extension Library {
 
   /// Own names come first, then the items' names in the order of joining; one that is taken gets ` (2)`.
   func entries(of account: Int64, owner: Int64) throws -> [SharedEntry] {
-    let pair = ShareBook.Pair(account: account, owner: owner)
     var found: [SharedEntry] = []
     var taken: Set<[UInt8]> = []
     let joined = shares.joined(by: account).filter { $0.owner == owner }.compactMap { share in
@@ -73,7 +73,6 @@ extension Library {
       }
       found.append(SharedEntry(name: name, share: share.row.item, ino: inode.ino))
     }
-    shares.shown[pair] = found
     return found
   }
 
@@ -82,12 +81,15 @@ extension Library {
 
   /// Tells the doors of every account which entries of `Shared` came, went or mean another inode.
   func tellSharedEntries() {
-    for (pair, before) in shares.shown {
+    let joined = Set(observedAccounts).flatMap { account in
+      shares.joined(by: account).map { ShareBook.Pair(account: account, owner: $0.owner) }
+    }
+    for pair in Set(shares.shown.keys).union(joined) {
+      let before = shares.shown[pair] ?? []
       let after = (try? entries(of: pair.account, owner: pair.owner)) ?? []
       guard before != after else { continue }
-      for entry in Set(before).symmetricDifference(after) {
-        tell(.sharedEntry(owner: pair.owner, name: entry.name), to: pair.account)
-      }
+      shares.shown[pair] = after
+      tellEntries(of: pair, before, after)
       // What is gone is gone from the kernel too, wherever in it.
       if !Set(before.map(\.share)).subtracting(after.map(\.share)).isEmpty { tellAccess(of: pair.account) }
       if before.isEmpty != after.isEmpty, let handle = try? handle(pair.owner) {
@@ -96,12 +98,54 @@ extension Library {
     }
   }
 
+  /// Notes what a door finds in its account's `Shared`, so that it is told what changes there.
+  func noteSharedEntries(of account: Int64) {
+    for owner in Set(shares.joined(by: account).map(\.owner)) {
+      shares.shown[.init(account: account, owner: owner)] = try? entries(of: account, owner: owner)
+    }
+  }
+
+  private func tellEntries(of pair: ShareBook.Pair, _ before: [SharedEntry], _ after: [SharedEntry]) {
+    func named(_ entry: SharedEntry) -> NamedInode {
+      let mode = (try? inode(entry.ino))?.row.mode ?? S_IFREG
+      return NamedInode(
+        ino: entry.ino, mode: mode, place: .init(folder: .shared(owner: pair.owner), name: entry.name))
+    }
+    func tell(_ change: LibraryChange, _ names: [[UInt8]]) {
+      let isOwn = entryChange.map { $0.account == pair.account && names.allSatisfy($0.names.contains) } ?? false
+      self.tell(change, to: pair.account, from: isOwn ? entryChange?.door ?? 0 : 0)
+    }
+    var made = after.filter { !before.contains($0) }
+    for entry in before where !after.contains(entry) {
+      let index = made.firstIndex { new in
+        new.ino == entry.ino && !before.contains { $0.name == new.name } && !after.contains { $0.name == entry.name }
+      }
+      guard let index else {
+        tell(.removed(named(entry)), [entry.name])
+        continue
+      }
+      let new = made.remove(at: index)
+      let place = LibraryPlace(folder: .shared(owner: pair.owner), name: new.name)
+      tell(.renamed(named(entry), to: place, replaced: nil, exchanged: false), [entry.name, new.name])
+    }
+    for entry in made { tell(.made(named(entry)), [entry.name]) }
+  }
+
+  /// A change of entries that a mount's own kernel made, and knows of.
+  struct EntryChange {
+    let account: Int64
+    let door: Int
+    let names: [[UInt8]]
+  }
+
   // MARK: - Changing entries
 
   /// Gives an entry a name of the account's own.
   ///
   /// - Throws: `notFound`, `exists`, `nameTooLong`.
-  package func renameSharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], to newName: [UInt8]) throws {
+  package func renameSharedEntry(
+    _ account: Int64, owner: Int64, _ name: [UInt8], to newName: [UInt8], _ caller: Caller
+  ) throws {
     try locked {
       let entries = try entries(of: account, owner: owner)
       guard let entry = entries.first(where: { $0.name == name }), var share = shares[entry.share] else {
@@ -114,6 +158,7 @@ extension Library {
       }
       let item = try sharedInode(entry.share)?.row.name
       share.participants[account]?.name = newName == item ? nil : newName
+      entryChange = EntryChange(account: account, door: caller.door, names: [name, newName])
       try transaction(.share) { try store(share, $0) }
     }
   }
@@ -124,6 +169,7 @@ extension Library {
       guard let entry = try entries(of: account, owner: owner).first(where: { $0.name == name }),
         let share = shares.active(entry.share)
       else { throw SheafError(.notFound) }
+      entryChange = EntryChange(account: account, door: caller.door, names: [name])
       try leave(share, account, caller)
     }
   }

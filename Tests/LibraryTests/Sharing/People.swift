@@ -192,7 +192,8 @@ struct Person {
 
   func renameEntry(_ owner: People.Name, _ from: String, _ to: String) throws {
     try library.renameSharedEntry(
-      library.number(of: name.handle), owner: library.number(of: owner.handle), Array(from.utf8), to: Array(to.utf8))
+      library.number(of: name.handle), owner: library.number(of: owner.handle), Array(from.utf8), to: Array(to.utf8),
+      caller)
   }
 
   func removeEntry(_ owner: People.Name, _ entry: String) throws {

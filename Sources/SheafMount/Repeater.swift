@@ -1,0 +1,244 @@
+import Dispatch
+import Fuse
+import Glibc
+import SheafLibrary
+import SheafModel
+import Synchronization
+
+/// Has a mount's kernel tell those who watch there (inotify(7)) what was done by other doors.
+///
+/// The kernel tells watchers of the calls that it makes itself. So a thread of this process, a ``Visitor``, makes each call
+/// once more in this mount, where it is known by its id and answered without effect: a call that made a name finds none
+/// yet, one that took a name away finds it still there.
+///
+/// Rules:
+/// 1. Nobody waits for it. What waits is limited, equal news of a file come once, and what is too much is dropped.
+/// 2. Only what the kernel knows is worth a call: whoever watches a folder or a file holds its inode there.
+/// 3. For the visitor alone the folder is as it was. It is told so without a time to keep it, so that all others go on
+///    asking, and get the truth.
+/// 4. What it is told of modes, to be let through by the kernel where only reading is allowed, is kept no longer. The
+///    library answers all others as ever.
+/// 5. It holds the mount while a call lasts, and not while the mount is to be unmounted (``pause()``).
+final class Repeater: Sendable {
+  /// News that wait at most.
+  private static let limit = 4096
+  /// How often a call is made that did not get through because someone looked in between.
+  private static let attempts = 3
+  /// The handle of what the visitor opens.
+  static let handle = FileHandle(rawValue: .max)
+
+  private struct State {
+    var waiting: [LibraryNews] = []
+    var isRunning = false
+    var isPaused = false
+    var kernel: (notifier: Notifier, visitor: Visitor)?
+    var errand: Errand?
+    var wasServed = false
+  }
+
+  private let state = Mutex(State())
+  private let queue = DispatchQueue(label: "sheaf.repeat")
+  private let library: Library
+  private let account: Int64
+  /// Whether the visitor is about a call, so that requests may be its own.
+  private let isBusy = Atomic<Bool>(false)
+
+  init(library: Library, account: Int64) {
+    self.library = library
+    self.account = account
+  }
+
+  func connect(_ notifier: Notifier, _ visitor: Visitor?) {
+    state.withLock { $0.kernel = visitor.map { (notifier, $0) } }
+  }
+
+  func disconnect() {
+    let visitor = state.withLock { state in
+      defer {
+        state.kernel = nil
+        state.waiting = []
+      }
+      return state.kernel?.visitor
+    }
+    visitor?.end()
+  }
+
+  /// Stays out of the mount, and returns once it is out.
+  func pause() {
+    state.withLock { $0.isPaused = true }
+    queue.sync {}
+  }
+
+  func resume() {
+    state.withLock { $0.isPaused = false }
+    start()
+  }
+
+  /// Has watchers told, sooner or later.
+  func post(_ news: [LibraryNews]) {
+    state.withLock { state in
+      guard state.kernel != nil else { return }
+      for piece in news where piece.call != nil && !Self.isWaiting(piece, in: state.waiting) {
+        if state.waiting.count < Self.limit { state.waiting.append(piece) }
+      }
+    }
+    start()
+  }
+
+  /// Whether the same is to be told already, with nothing of that file after it.
+  private static func isWaiting(_ news: LibraryNews, in waiting: [LibraryNews]) -> Bool {
+    guard let subject = news.subject else { return false }
+    let last = waiting.suffix(16).last { $0.named?.ino == subject.ino }
+    return last == news
+  }
+
+  private func start() {
+    let begins = state.withLock { state in
+      guard !state.isRunning, !state.isPaused, !state.waiting.isEmpty else { return false }
+      state.isRunning = true
+      return true
+    }
+    if begins { queue.async { self.drain() } }
+  }
+
+  private func drain() {
+    while true {
+      let next = state.withLock { state -> (LibraryNews, Notifier, Visitor)? in
+        guard !state.isPaused, let kernel = state.kernel, !state.waiting.isEmpty else {
+          state.isRunning = false
+          return nil
+        }
+        return (state.waiting.removeFirst(), kernel.notifier, kernel.visitor)
+      }
+      guard let (news, notifier, visitor) = next else { return }
+      tell(news, notifier, visitor)
+    }
+  }
+
+  // MARK: - Errands
+
+  private func tell(_ news: LibraryNews, _ notifier: Notifier, _ visitor: Visitor) {
+    guard let subject = news.named, let call = news.call, let place = place(subject.place, subject.ino) else { return }
+    var visit = Visit(call, at: place)
+    var errand = Errand(made: subject)
+    let spot = Errand.Spot(folder: place.node, name: place.name)
+    var spots = [spot]
+    switch news.change {
+    case .made: errand.view[spot] = .some(nil)
+    case .removed: errand.view[spot] = .init(subject, lostLinks: 1)
+    default: errand.view[spot] = .init(subject, lostLinks: 0)
+    }
+    if case .renamed(_, let target, let replaced, let exchanged) = news.change {
+      guard let new = self.place(target, subject.ino) else { return }
+      let other = Errand.Spot(folder: new.node, name: new.name)
+      spots.append(other)
+      errand.view[other] = .some(replaced.map { .init($0, lostLinks: exchanged ? 0 : 1) })
+      visit = Visit(.rename(to: new, exchanges: exchanged), at: place)
+    }
+    // Rule 2. That the attributes are dropped has the visitor's own be asked for (rule 4).
+    let isKnown = spots.map { (try? notifier.invalidateInode($0.folder, offset: -1)) ?? false }
+    let isOpen = (try? notifier.invalidateInode(Node.inode(subject.ino).id, offset: -1)) ?? false
+    guard isKnown.contains(true) || isOpen else { return }
+    for _ in 0..<Self.attempts {
+      if news.changesNames {
+        for spot in spots { _ = try? notifier.invalidateEntry(spot.name, in: spot.folder) }
+      }
+      let isOver = state.withLock { state in
+        (state.errand, state.wasServed) = (errand, false)
+        return state.kernel == nil
+      }
+      if isOver { return }
+      isBusy.store(true, ordering: .releasing)
+      visitor.make(visit)
+      isBusy.store(false, ordering: .releasing)
+      let wasServed = state.withLock { state in
+        state.errand = nil
+        return state.wasServed
+      }
+      if wasServed { return }
+      for spot in spots { _ = try? notifier.invalidateInode(spot.folder, offset: -1) }
+    }
+  }
+
+  private func place(_ place: LibraryPlace, _ ino: Int64) -> Visit.Place? {
+    guard let (folders, found) = library.whereabouts(of: place, ino, for: account) else { return nil }
+    let node: Node =
+      switch found.folder {
+      case .inode(let ino): .inode(ino)
+      case .shared(let owner): .sharedOwner(owner)
+      }
+    return Visit.Place(folders: folders.map { FileName($0) }, node: node.id, name: FileName(found.name))
+  }
+
+  // MARK: - Answers
+
+  /// What the visitor is about, if it is who asks.
+  func errand(of caller: Fuse.Caller) -> Errand? {
+    guard isBusy.load(ordering: .acquiring), caller.pid != 0 else { return nil }
+    return state.withLock { $0.kernel?.visitor.thread == caller.pid ? $0.errand : nil }
+  }
+
+  /// Notes that the call itself came, so that the kernel tells of it.
+  func serve() { state.withLock { $0.wasServed = true } }
+}
+
+/// What a visitor finds, and gets, on one call.
+struct Errand: Sendable {
+  struct Spot: Hashable {
+    let folder: NodeID
+    let name: FileName
+  }
+
+  /// An inode as it was, with the names that it lost since.
+  struct Former {
+    let inode: NamedInode
+    let lostLinks: UInt32
+
+    init(_ inode: NamedInode, lostLinks: UInt32) {
+      self.inode = inode
+      self.lostLinks = lostLinks
+    }
+  }
+
+  /// What the call makes.
+  let made: NamedInode
+  /// What names led to before the change: nil where there was none.
+  var view: [Spot: Former?] = [:]
+}
+
+extension LibraryNews {
+  /// The inode that it is of, with its place.
+  fileprivate var named: NamedInode? {
+    switch change {
+    case .made(let inode), .removed(let inode), .renamed(let inode, _, _, _): inode
+    default: subject
+    }
+  }
+
+  fileprivate var changesNames: Bool {
+    switch change {
+    case .made, .removed, .renamed: true
+    default: false
+    }
+  }
+
+  /// The call that has the kernel tell of it; nil where there is none. That of a renaming needs the new place besides.
+  fileprivate var call: Visit.Call? {
+    guard let inode = named else { return nil }
+    let type = inode.mode & S_IFMT
+    switch change {
+    case .made:
+      switch type {
+      case S_IFDIR: return .makeFolder
+      case S_IFLNK: return .makeLink
+      case S_IFBLK, S_IFCHR: return nil
+      default: return .makeNode(type: type)
+      }
+    case .removed, .renamed: return .remove(isFolder: type == S_IFDIR)
+    case .contents, .saved: return type == S_IFREG ? .modify : nil
+    case .closed: return type == S_IFREG ? .closeAfterWriting : nil
+    case .attributes: return type == S_IFLNK ? nil : .setMode
+    case .appearance, .sharedOwner, .access: return nil
+    }
+  }
+}

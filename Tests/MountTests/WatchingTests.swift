@@ -1,0 +1,159 @@
+import Foundation
+import MountKit
+import Testing
+
+/// What inotify(7) tells in one person's mount of what another one does in theirs, compared with what it tells of the
+/// same in a plain folder.
+@Suite(.serialized) struct WatchingTests {
+  /// Shell functions: `watched WATCHED-FOLDER WORKING-FOLDER SCRIPT` prints the events, equal ones in a row joined as the
+  /// kernel joins those that nobody has read yet.
+  private static let functions = """
+    watched() {
+      local log; log=$(mktemp)
+      inotifywait -m -e create,modify,close_write,moved_from,moved_to,delete,attrib --format '%e %f' "$1" >$log 2>$log.errors &
+      local watch=$!
+      until grep -q established $log.errors; do sleep 0.02; done
+      (cd "$2"; eval "$3"; : >end)
+      for n in $(seq 500); do grep -q 'CLOSE_WRITE.* end$' $log && break; sleep 0.02; done
+      kill $watch; wait $watch 2>/dev/null || true
+      grep -v ' end$' $log | sed -E 's/ (sed|tmp)[A-Za-z0-9_]{6,8}$/ \\1*/' | uniq || true
+      rm $log $log.errors
+    }
+    prepare() { mkdir "$1"; echo old >"$1/doc"; echo other >"$1/other"; mkdir "$1/sub"; echo x >"$1/sub/x"; }
+
+    """
+
+  static let scripts = [
+    "echo new >doc", "printf x >>doc", ": >doc", "printf new >fresh", "touch doc", "chmod 600 doc", "truncate -s 2 doc",
+    "setfattr -n user.x -v 1 doc", "mkdir new; rmdir new", "rm doc", "rm -r sub", "mv doc moved", "mv doc other",
+    "mv doc sub/doc", "mv sub/x x", "mv sub renamed", "ln doc second; rm doc", "ln -s doc link; rm link",
+    "mkfifo pipe; rm pipe", "sed -i s/old/new/ doc", "cp -b other doc",
+    "for n in $(seq 50); do echo $n >$n; mv $n doc; done",
+  ]
+
+  @Test(arguments: Owner.possible)
+  func theOtherMountTellsTheSame(_ owner: Owner) throws {
+    guard try Command.shell("command -v inotifywait").run().status == 0 else { return }
+    try withSharedMounts(as: owner.user()) { mounts in
+      for (index, script) in Self.scripts.enumerated() {
+        for who in ["the owner", "a participant", "a reader's owner"] {
+          let output = try mounts.shell(
+            Self.functions + """
+              name="case-\(index)-$RANDOM"
+              plain=$(mktemp -d); prepare "$plain/$name"
+              prepare "$ALICE/Documents/$name"
+              invite "$ALICE/Documents/$name" bob \(who == "a reader's owner" ? "view" : "edit")
+              mine="$ALICE/Documents/$name"; theirs="$BOB/Shared/alice@example.com/$name"
+              ls -l "$mine" "$theirs" >/dev/null
+              watched "$plain/$name" "$plain/$name" '\(script)' >"$plain/expected"
+              if [ "\(who)" = "a participant" ]; then
+                watched "$mine" "$theirs" '\(script)' >"$plain/seen"
+              else
+                watched "$theirs" "$mine" '\(script)' >"$plain/seen"
+              fi
+              diff "$plain/expected" "$plain/seen" >"$plain/diff" && echo same || cat "$plain/diff"
+              # The watcher's mount shows what is there, and not what was.
+              diff <(cd "$mine"; find . | sort; stat -c '%n %s %h' * | sort) <(cd "$theirs"; find . | sort; stat -c '%n %s %h' * | sort)
+              rm -r "$plain"
+              """)
+          #expect(output.text == "same", "\(script) by \(who)")
+        }
+      }
+    }
+  }
+
+  @Test func renamesHaveOneCookie() throws {
+    guard try Command.shell("command -v inotifywait").run().status == 0 else { return }
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/a"
+        invite "$ALICE/Documents/plans" bob view
+        log=$(mktemp)
+        inotifywait -m -e move --format '%e %c %f' "$BOB/Shared/alice@example.com/plans" >$log 2>$log.errors &
+        until grep -q established $log.errors; do sleep 0.02; done
+        mv "$ALICE/Documents/plans/a" "$ALICE/Documents/plans/b"
+        until grep -q ' b$' $log; do sleep 0.02; done
+        kill $!
+        same "$(cut -d' ' -f1,3 $log)" "MOVED_FROM a
+        MOVED_TO b"
+        same "$(cut -d' ' -f2 $log | sort -u | wc -l)" 1
+        rm $log*
+        """, limit: .seconds(30))
+    }
+  }
+
+  /// Programs that watch a file itself learn of what becomes of it.
+  @Test func aWatchedFileTells() throws {
+    guard try Command.shell("command -v inotifywait").run().status == 0 else { return }
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/a"; echo two >"$ALICE/Documents/alone"
+        invite "$ALICE/Documents/plans" bob edit; invite "$ALICE/Documents/alone" bob view
+        log=$(mktemp); shared="$BOB/Shared/alice@example.com"
+        inotifywait -m -e modify,delete_self,close_write --format '%w %e' "$shared/plans/a" "$shared/alone" >$log 2>$log.errors &
+        until grep -q established $log.errors; do sleep 0.02; done
+        echo more >>"$ALICE/Documents/plans/a"; echo more >>"$ALICE/Documents/alone"
+        until grep -q 'plans/a CLOSE_WRITE' $log && grep -q 'alone CLOSE_WRITE' $log; do sleep 0.02; done
+        rm "$ALICE/Documents/plans/a"
+        until grep -q 'plans/a DELETE_SELF' $log; do sleep 0.02; done
+        kill $!; rm $log*
+        """, limit: .seconds(30))
+    }
+  }
+
+  /// A mount is busy for nobody but those who use it, however much others do in theirs.
+  @Test func unmountingWaitsForNobody() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; invite "$ALICE/Documents/plans" bob edit
+        ls "$BOB/Shared/alice@example.com/plans"
+        (cd "$ALICE/Documents/plans"; for n in $(seq 2000); do echo $n >$((n % 50)); done) & busy=$!
+        for n in $(seq 5); do
+          "$SHEAF" unmount "$BOB"
+          "$SHEAF" mount "$BOB" --library "$LIBRARY" --as bob@example.com
+          ls "$BOB/Shared/alice@example.com/plans" >/dev/null
+        done
+        wait $busy
+        same "$(ls "$BOB/Shared/alice@example.com/plans" | wc -l)" 50
+        """, limit: .seconds(100))
+    }
+  }
+
+  /// What was not there when someone looked is there once it is shared.
+  @Test func anAbsentFolderOfAnOwnerComes() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"
+        [ ! -e "$BOB/Shared/alice@example.com/plans" ]
+        invite "$ALICE/Documents/plans" bob edit
+        [ -d "$BOB/Shared/alice@example.com/plans" ]
+        """)
+    }
+  }
+
+  /// Killed in the midst of telling, the process ends, and its mounts with it.
+  @Test func aKilledProcessLeavesNothingThatWaits() throws {
+    try withSharedMounts { mounts in
+      for _ in 0..<5 {
+        try mounts.shell(
+          """
+          mkdir -p "$ALICE/Documents/plans"; [ -d "$BOB/Shared/alice@example.com/plans" ] || invite "$ALICE/Documents/plans" bob edit
+          ls "$BOB/Shared/alice@example.com/plans" >/dev/null
+          pid=$("$SHEAF" status --library "$LIBRARY" --json | grep -o '"pid" *: *[0-9]*' | grep -o '[0-9]*')
+          (cd "$ALICE/Documents/plans"; for n in $(seq 2000); do echo $n >$((n % 50)) || break; done) 2>/dev/null & busy=$!
+          sleep 0.$((RANDOM % 5 + 1))
+          kill -KILL $pid
+          for n in $(seq 200); do kill -0 $pid 2>/dev/null || break; sleep 0.05; done
+          ! kill -0 $pid 2>/dev/null
+          wait $busy || true
+          "$SHEAF" mount "$ALICE" --library "$LIBRARY" --as alice@example.com
+          "$SHEAF" mount "$BOB" --library "$LIBRARY" --as bob@example.com
+          """, limit: .seconds(60))
+      }
+    }
+  }
+}
