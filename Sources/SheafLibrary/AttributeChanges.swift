@@ -52,7 +52,7 @@ extension Library {
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
         try truncate(inode, to: size, handle: handle, caller)
         let draft = inode.draft(of: caller.account)
-        if draft.writerCount == 0 { try endSession(inode, draft) }
+        if draft.writerCount == 0 { try endAfterClose(inode, draft) }
       }
       var row = inode.row
       if let mode = change.mode { row.mode = row.mode & S_IFMT | mode & 0o7777 }

@@ -80,6 +80,7 @@ enum FileRole: Equatable {
     }
     if name.count > 2, name.begins(with: "#"), name.ends(with: "#") { return true }
     if name.ends(with: "-journal") || name.ends(with: ".kate-swp") || name.begins(with: ".nfs") { return true }
+    if name.begins(with: "."), name.ends(with: ".un~") { return true }
     guard name.begins(with: "."), let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return false }
     let ending = Array(name[(dot + 1)...])
     return ending.count == 3 && ending.begins(with: "sw") && isLetter(ending[2])

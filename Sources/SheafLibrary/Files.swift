@@ -187,7 +187,7 @@ extension Library {
         draft.writerCount -= 1
         if draft.writerCount == 0 {
           if draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
-          try endSession(inode, draft)
+          try endAfterClose(inode, draft)
         }
       }
       if draft.openCount == 0, inode.isOrphan {

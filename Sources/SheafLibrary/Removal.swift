@@ -170,9 +170,8 @@ extension Library {
     _ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
   ) throws {
     guard let item = try item(of: inode) else { return try erase(inode, transaction) }
-    if identity.isOwn(inode.ino, of: caller.process, at: time), try transaction.deleted(from: inode.ino).isEmpty,
-      events.has(item.id, type: .created)
-    {
+    // Nobody was told of it yet, and nothing of it is to come back.
+    if try transaction.deleted(from: inode.ino).isEmpty, events.has(item.id, type: .created) {
       return try erase(inode, transaction)
     }
     var row = inode.row

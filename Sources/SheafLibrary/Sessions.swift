@@ -14,6 +14,8 @@ import SheafStore
 extension Library {
   /// Seconds after which unsaved writes are cut.
   static let autosaveSeconds: Int64 = 1
+  /// For how long a document that was only emptied is waited for.
+  private static let emptyNanoseconds: Int64 = 2_000_000_000
   /// Seconds after which a session's version ends though the document stays open.
   static let sessionSeconds: Int64 = 600
 
@@ -28,7 +30,7 @@ extension Library {
   /// kernel tells of the last close later than close(2) returns.
   func beginSession(_ inode: Inode, _ draft: Draft, handle: UInt64?, at time: Timestamp) throws {
     if let session = draft.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
-      session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil
+      session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil, !isEmptied(draft, at: time)
     {
       try endSession(inode, draft)
     }
@@ -42,6 +44,19 @@ extension Library {
     if draft.session?.dirtySince == nil { draft.session?.dirtySince = time }
     dirtyInodes[inode.ino] = inode
     maintenance.wake()
+  }
+
+  /// Ends a draft's session after the last writer closed it; one that only emptied the document goes on for a moment.
+  func endAfterClose(_ inode: Inode, _ draft: Draft) throws {
+    if draft.working?.size == 0, draft.isChanged { try cut(inode, draft, cause: .save) }
+    if !isEmptied(draft, at: clock()) { try endSession(inode, draft) }
+  }
+
+  /// Whether a session has only emptied the document, just now: what some programs do with one open file before they
+  /// write with the next, and scripts with one command before the next. The empty version is stored by then, and open.
+  private func isEmptied(_ draft: Draft, at time: Timestamp) -> Bool {
+    guard let session = draft.session, session.number != nil, draft.working?.size == 0 else { return false }
+    return session.baseContent.length > 0 && time.nanoseconds - session.began.nanoseconds < Self.emptyNanoseconds
   }
 
   /// Stores what was written to every draft of `inode`.
@@ -342,7 +357,9 @@ extension Library {
         session.hasWrites || draft.working?.size ?? 0 > 0 || session.baseContent.length == 0
       {
         try cut(inode, draft, cause: .autosave)
-        if draft.writerCount == 0 { try endSession(inode, draft) }
+        if draft.writerCount == 0 { try endAfterClose(inode, draft) }
+      } else if draft.writerCount == 0, session.number != nil, session.dirtySince == nil {
+        try endAfterClose(inode, draft)
       }
     } catch {
       log.error("autosave failed", metadata: ["ino": "\(inode.ino)", "error": "\(error)"])

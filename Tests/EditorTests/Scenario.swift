@@ -52,6 +52,7 @@ struct Scenario: Sendable, CustomStringConvertible {
       backup: "bak/doc"),
     .init(name: "perl -i", program: "perl", save: #"perl -pi -e "s/.*/$TEXT/" doc"#),
     .init(name: "perl -i.bak", program: "perl", save: #"perl -pi.bak -e "s/.*/$TEXT/" doc"#, backup: "doc.bak"),
+    .init(name: "truncate and cat", program: nil, save: #"truncate -s 0 doc; cat "$OUT/new" >> doc"#),
     .init(name: "ed", program: "ed", save: #"printf '1c\n%s\n.\nw\nq\n' "$TEXT" | ed -s doc"#),
     .init(name: "rsync", program: "rsync", save: #"rsync -I "$OUT/new" doc"#),
     .init(name: "rsync -ab", program: "rsync", save: #"rsync -Ib "$OUT/new" doc"#, backup: "doc~"),
@@ -120,6 +121,9 @@ struct Scenario: Sendable, CustomStringConvertible {
     .init(
       name: "awk and mv of a plain name", program: "awk",
       save: #"awk -v t="$TEXT" '{print t}' doc > out && mv out doc"#),
+    .init(
+      name: "mktemp -d and mv", program: nil,
+      save: #"f=$(mktemp -d ./tmp.XXXXXXXX); printf '%s\n' "$TEXT" > $f/doc; mv $f/doc doc; rmdir $f"#),
     .init(
       name: "mktemp and mv", program: nil,
       save: #"f=$(mktemp ./tmp.XXXXXXXX); printf '%s\n' "$TEXT" > $f; mv $f doc"#),
@@ -199,6 +203,11 @@ struct Scenario: Sendable, CustomStringConvertible {
         "vim -u NONE -N --cmd 'set backup' doc", ":%d\r", "ione\\x1b", ":w\r", ":%d\r", "itwo\\x1b", ":w\r", ":q\r",
       ]),
     .init(
+      name: "vim with undo file", program: "vim",
+      keys: [
+        "vim -u NONE -N --cmd 'set undofile' doc", ":%d\r", "ione\\x1b", ":w\r", ":%d\r", "itwo\\x1b", ":w\r", ":q\r",
+      ]),
+    .init(
       name: "vim backupcopy=no", program: "vim",
       keys: [
         "vim -u NONE -N --cmd 'set backupcopy=no' doc", ":%d\r", "ione\\x1b", ":w\r", ":%d\r", "itwo\\x1b", ":w\r",
@@ -222,6 +231,11 @@ struct Scenario: Sendable, CustomStringConvertible {
     .init(
       name: "joe", program: "joe",
       keys: ["joe doc", "\\x19", "one\r", "\\x0bd", "\r", "\\x0bu\\x19", "two\r", "\\x0bd", "\r", "\\x0bq"]),
+    .init(
+      name: "joe -break_hardlinks", program: "joe",
+      keys: [
+        "joe -break_hardlinks doc", "\\x19", "one\r", "\\x0bd", "\r", "\\x0bu\\x19", "two\r", "\\x0bd", "\r", "\\x0bq",
+      ]),
     .init(
       name: "micro", program: "micro",
       keys: ["micro -backup false doc", "\\x01", "one\r", "\\x13", "\\x01", "two\r", "\\x13", "\\x11"]),
