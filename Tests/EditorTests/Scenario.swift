@@ -122,9 +122,6 @@ struct Scenario: Sendable, CustomStringConvertible {
       name: "awk and mv of a plain name", program: "awk",
       save: #"awk -v t="$TEXT" '{print t}' doc > out && mv out doc"#),
     .init(
-      name: "mktemp -d and mv", program: nil,
-      save: #"f=$(mktemp -d ./tmp.XXXXXXXX); printf '%s\n' "$TEXT" > $f/doc; mv $f/doc doc; rmdir $f"#),
-    .init(
       name: "mktemp and mv", program: nil,
       save: #"f=$(mktemp ./tmp.XXXXXXXX); printf '%s\n' "$TEXT" > $f; mv $f doc"#),
   ]
