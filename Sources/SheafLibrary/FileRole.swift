@@ -40,8 +40,13 @@ enum FileRole: Equatable {
       || name.has(".temp") || name.ends(with: ".new") || hasRandomEnding(name)
   }
 
-  /// Whether `copy` is named as programs name the backup of `name`.
-  static func isBackup(_ copy: [UInt8], of name: [UInt8]) -> Bool { FileRole(copy) == .backup(of: name) }
+  /// Whether `copy` is named as programs name the backup of `name`: `a.txt~`, `a.txt.bak`, `a.bak`.
+  static func isBackup(_ copy: [UInt8], of name: [UInt8]) -> Bool {
+    guard case .backup(let original) = FileRole(copy) else { return false }
+    if original == name { return true }
+    guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return false }
+    return name[..<dot].elementsEqual(original)
+  }
 
   /// Whether `copy` is named after `name`, as a backup or in another way.
   static func isNamedAfter(_ copy: [UInt8], _ name: [UInt8]) -> Bool {

@@ -26,6 +26,7 @@ import SheafModel
 ///    same program making `doc` again in that time, by open(2), by linking or by renaming an own file there, makes the
 ///    same document: `X` becomes a document of its own with the old contents, a deletion is undone. A name that looks
 ///    like a temporary file's is not remembered (`doc.tmp` renamed to `doc`, then `doc.tmp` made again, are two saves).
+///    The same goes for a document whose contents another one took by rule 3: a second backup of any name.
 /// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a temporary
 ///    file, and after every unlink. An own file that is not proved leaves no trace when its maker unlinks it, unless another
 ///    program is writing to it.
@@ -79,8 +80,9 @@ struct Identity {
     let time: Timestamp
     /// The mode that the file had under the name.
     let mode: UInt32
-    /// The first of the item's waiting events that the deed logged: taken back if the document returns.
-    let event: Int64
+    /// The first of the item's waiting events that the deed logged: taken back if the document returns. Nil where the
+    /// deed logged an event of another document.
+    let event: Int64?
   }
 
   private struct Youth {
@@ -156,7 +158,7 @@ struct Identity {
   // MARK: - Names
 
   mutating func remember(
-    _ item: Int64, ino: Int64, lost parent: Int64, _ name: [UInt8], process: Int32, mode: UInt32, event: Int64,
+    _ item: Int64, ino: Int64, lost parent: Int64, _ name: [UInt8], process: Int32, mode: UInt32, event: Int64?,
     at time: Timestamp
   ) {
     guard process != 0 else { return }

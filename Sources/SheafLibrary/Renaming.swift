@@ -219,7 +219,8 @@ extension Library {
       return
     }
     if let lost = try lostDocument(entry.parent, entry.name, caller, time), lost.inode === inode,
-      try dropPending(item.id, types: [.renamed, .moved], since: lost.memory.event, transaction)
+      let event = lost.memory.event,
+      try dropPending(item.id, types: [.renamed, .moved], since: event, transaction)
     {
       // Back where it was: nothing happened.
       return

@@ -183,7 +183,10 @@ extension Library {
     _ memory: Identity.Remembered, _ old: Inode, _ item: ItemRow, parent: Int64, _ name: [UInt8], _ caller: Caller,
     _ transaction: StoreTransaction
   ) throws {
-    let wasOpen = try dropPending(item.id, types: [.deleted, .renamed, .moved], since: memory.event, transaction)
+    let wasOpen =
+      try memory.event.map {
+        try dropPending(item.id, types: [.deleted, .renamed, .moved], since: $0, transaction)
+      } ?? true
     let here = try eventData(item, parent: parent, name: name)
     if let created = events.of(item.id).first(where: { $0.row.type == EventType.created.rawValue }) {
       // Renaming an own file had changed the name that it is to be created under.
@@ -240,6 +243,8 @@ extension Library {
     let oldContent = old.row.content ?? .empty
     var document = item
     var tombstone: ItemRow?
+    var grave: InodeRow?
+    var firstEvent: Int64?
     // The item that the new inode was.
     if let dissolved = row.item {
       row.item = nil
@@ -251,7 +256,7 @@ extension Library {
       } else {
         if shares.active(dissolved) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
         tombstone = try transaction.item(dissolved)
-        try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, transaction)
+        grave = try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, transaction)
       }
     }
     if memory == nil {
@@ -319,8 +324,17 @@ extension Library {
     if let tombstone, number == nil, !continues {
       // No version tells where it went: the contents were equal.
       let data = try eventData(tombstone, parent: source.parent, name: source.name)
+      firstEvent = numbers.pending + 1
       try logEvent(
         .deleted, tombstone, ino: inode.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
+    }
+    if let grave, let item = grave.item, !FileRole.looksPassing(source.name) {
+      // A program that keeps a backup makes the document anew now.
+      whenCommitted { [self, firstEvent] in
+        identity.remember(
+          item, ino: grave.ino, lost: source.parent, source.name, process: caller.process, mode: grave.mode,
+          event: firstEvent, at: time)
+      }
     }
     let (final, finalDocument) = (row, document)
     let keepsAttributes = row.mode == inode.row.mode && !isEmptyYet
@@ -387,7 +401,7 @@ extension Library {
   private func leaveTombstone(
     of inode: Inode, item: Int64, at source: EntryRow, _ caller: Caller, _ time: Timestamp,
     _ transaction: StoreTransaction
-  ) throws {
+  ) throws -> InodeRow {
     var row = inode.row
     row.item = nil
     try transaction.update(row)
@@ -400,6 +414,7 @@ extension Library {
     for xattr in try transaction.xattrs(inode.ino) { try transaction.setXattr(row.ino, xattr.name, xattr.value) }
     try transaction.insert(
       DeletedRow(ino: row.ino, parent: source.parent, name: source.name, time: time, actor: caller.actor(in: row)))
+    return row
   }
 
   // MARK: - Linking to a document's name

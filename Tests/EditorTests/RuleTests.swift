@@ -237,6 +237,61 @@ import Testing
     #expect(try desk.check() == [])
   }
 
+  /// Backups whose name says nothing of the document: the second one takes the place of the first.
+  @Test(arguments: ["previous", "doc.prev"])
+  func backupOfAnyName(_ backup: String) throws {
+    let id = try establish()
+    for (number, text) in ["one", "two", "three"].enumerated() {
+      try editor.make("fresh", text)
+      try editor.rename("doc", backup)
+      try editor.rename("fresh", "doc")
+      #expect(try editor.id("doc") == id)
+      #expect(try editor.text(backup) == ["old", "one", "two"][number])
+      #expect(try editor.id(backup) != id)
+      #expect(try editor.names == ["doc", backup].sorted())
+      desk.wait(20)
+      _ = try desk.events()
+    }
+    #expect(try editor.versions("doc") == ["old", "one", "two", "three"])
+    #expect(try !desk.events().contains("sheaf.persistence.deleted doc"))
+    #expect(try desk.check() == [])
+  }
+
+  @Test func backupWithAnotherExtension() throws {
+    try maker.make("doc.txt", "old")
+    try maker.ask("doc.txt")
+    let id = try maker.id("doc.txt")
+    desk.wait(20)
+    _ = try desk.events()
+    for (before, text) in [("old", "one"), ("one", "two")] {
+      try editor.make("fresh", text)
+      try editor.rename("doc.txt", "doc.bak")
+      try editor.rename("fresh", "doc.txt")
+      #expect(try editor.id("doc.txt") == id)
+      #expect(try editor.text("doc.bak") == before)
+      desk.wait(20)
+    }
+    #expect(
+      try desk.events() == [
+        "sheaf.persistence.created doc.txt", "sheaf.change.edit doc.txt", "sheaf.change.edit doc.txt",
+      ])
+    #expect(try desk.check() == [])
+  }
+
+  @Test func emptiedAndWrittenAtOnce() throws {
+    _ = try establish()
+    let handle = try editor.open("doc", O_WRONLY | O_TRUNC)
+    try editor.close(handle)
+    try other.overwrite("doc", "new")
+    #expect(try editor.versions("doc") == ["old", "new"])
+    try editor.close(try editor.open("doc", O_WRONLY | O_TRUNC))
+    desk.wait(3)
+    _ = try desk.events()
+    try other.overwrite("doc", "later")
+    #expect(try editor.versions("doc") == ["old", "new", "", "later"])
+    #expect(try desk.check() == [])
+  }
+
   @Test func deleteAndCreate() throws {
     let id = try establish()
     try editor.unlink("doc")
