@@ -40,7 +40,7 @@ extension Library {
         remember(copy)
         identity.settle(folder.ino, name)
         identity.born(copy.ino, process: caller.process, at: time)
-        tell(.entry(parent: folder.ino, name: name), from: caller.door)
+        tell(.made(NamedInode(copy, folder.ino, name)), from: caller.door)
       }
       return copy
     }
