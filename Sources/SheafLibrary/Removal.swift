@@ -102,6 +102,7 @@ extension Library {
         if row.nlink == 1, try takeLinkedPlace(inode, &row, from: entry, caller, time, transaction) {
           return try transaction.update(row)
         }
+        rememberParted(inode, entry, caller, time)
       }
       try transaction.update(row)
       let final = row
@@ -130,6 +131,17 @@ extension Library {
           item.id, ino: final.ino, lost: entry.parent, entry.name, process: caller.process, mode: final.mode,
           event: firstEvent, at: time)
       }
+    }
+  }
+
+  /// Remembers a document's oldest name, which goes while another one stays (rule 5 of ``Identity``).
+  private func rememberParted(_ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp) {
+    guard inode.isRegular, let item = inode.row.item, !FileRole.looksPassing(entry.name) else { return }
+    if identity.isOwn(inode.ino, of: caller.process, at: time), !isProved(inode, entry.name) { return }
+    let mode = inode.row.mode
+    whenCommitted { [self] in
+      identity.remember(
+        item, ino: inode.ino, lost: entry.parent, entry.name, process: caller.process, mode: mode, event: nil, at: time)
     }
   }
 

@@ -166,7 +166,7 @@ extension Library {
     guard let lost = try lostDocument(newFolder.ino, newName, caller, time), lost.inode !== inode else { return nil }
     let isQuiet = try item(of: inode)?.isQuiet ?? false
     let hasBackup = lost.inode.row.nlink > 0 && FileRole.isBackup(lost.inode.row.name, of: newName)
-    guard isQuiet || hasBackup || identity.isOwn(inode.ino, of: caller.process, at: time) else { return nil }
+    guard isQuiet || hasBackup || identity.isYoung(inode.ino, at: time) else { return nil }
     return (lost.inode, lost.memory)
   }
 

@@ -257,6 +257,34 @@ import Testing
     #expect(try desk.check() == [])
   }
 
+  @Test func backupLinkedThenUnlinked() throws {
+    let id = try establish()
+    for (before, text) in [("old", "one"), ("one", "two")] {
+      if try editor.names.contains("doc~") { try editor.unlink("doc~") }
+      try editor.link("doc", "doc~")
+      try editor.unlink("doc")
+      try editor.make("doc", text)
+      #expect(try editor.id("doc") == id)
+      #expect(try editor.text("doc~") == before)
+      desk.wait(20)
+      _ = try desk.events()
+    }
+    #expect(try editor.versions("doc") == ["old", "one", "two"])
+    #expect(try desk.events().filter { $0.contains("edit") } == ["sheaf.change.edit doc", "sheaf.change.edit doc"])
+    #expect(try desk.check() == [])
+  }
+
+  @Test func writtenByAnotherThanWhoRenames() throws {
+    let id = try establish()
+    try maker.make("B4C1D200", "new")
+    try editor.rename("doc", "7D2A1100.tmp")
+    try editor.rename("B4C1D200", "doc")
+    try editor.unlink("7D2A1100.tmp")
+    #expect(try editor.id("doc") == id)
+    #expect(try editor.versions("doc") == ["old", "new"])
+    #expect(try desk.check() == [])
+  }
+
   @Test func backupWithAnotherExtension() throws {
     try maker.make("doc.txt", "old")
     try maker.ask("doc.txt")

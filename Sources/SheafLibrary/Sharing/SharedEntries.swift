@@ -153,6 +153,8 @@ extension Library {
       }
       try Self.checkLength(newName)
       if newName == name { return }
+      // An editor that sets a backup aside could not make the name again here; refused, it writes in place.
+      guard FileRole(newName) == .document else { throw SheafError(.accessDenied) }
       guard !entries.contains(where: { $0.name == newName }), newName != Self.versionsName else {
         throw SheafError(.exists)
       }
