@@ -179,3 +179,23 @@ struct Program: Sendable {
     get throws { try desk.library.deleted(AccountHandle("alice@example.com"), below: nil).map(\.path).sorted() }
   }
 }
+
+/// Tests of what three programs do at one desk.
+protocol ProgramTests {
+  var desk: Desk { get }
+}
+
+extension ProgramTests {
+  // Numbers of processes that there are none of.
+  var maker: Program { desk.program(5_000_001) }
+  var editor: Program { desk.program(5_000_002) }
+  var other: Program { desk.program(5_000_003) }
+
+  /// A document that is no longer young.
+  func establish(_ name: String = "doc", _ text: String = "old") throws -> String {
+    try maker.make(name, text, mode: 0o640)
+    desk.wait(20)
+    _ = try desk.events()
+    return try maker.id(name)
+  }
+}
