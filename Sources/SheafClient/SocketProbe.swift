@@ -1,8 +1,14 @@
 import Glibc
 package import SheafModel
 
-/// Whether anybody listens on a library's socket; asks the kernel alone, and so costs nothing.
+/// Which socket leads to a library, and whether anybody listens there; asks the kernel alone, and so costs nothing.
 package enum SocketProbe {
+  /// The socket by which this user reaches a library: their own where root gave them a mount, else the library's.
+  package static func path(of library: LibraryLocation) -> String {
+    let own = UserSocket.path(library: library.path, uid: getuid())
+    return access(own, F_OK) == 0 ? own : library.socketPath
+  }
+
   /// True where a process listens on the socket.
   ///
   /// - Throws: ``SheafError``: `accessDenied` where the socket belongs to another user, `unavailable` where the process

@@ -7,6 +7,8 @@ import SheafModel
 final class Transport: Sendable {
   /// Longest answer that is taken whole, in bytes.
   private static let maximumAnswer = 256 * 1024 * 1024
+  /// Connections at once.
+  private static let maximumConnections = 4096
   /// Longest error that is taken whole, in bytes.
   private static let maximumError = 64 * 1024
 
@@ -23,6 +25,8 @@ final class Transport: Sendable {
     var configuration = HTTPClient.Configuration()
     configuration.timeout.connect = .seconds(5)
     configuration.redirectConfiguration = .disallow
+    // A stream has a connection of its own for as long as it is read, and a sidecar one for each sink.
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = Self.maximumConnections
     client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
   }
 

@@ -53,24 +53,30 @@ extension Library {
         try recoverParents(of: row, caller, transaction)
         var rows: [DeletedRow] = []
         _ = try gather(row, into: &rows, caller, transaction)
+        var deed = TreeDeed()
         for next in rows {
-          paths.append(try recover(next, caller, transaction))
+          let recovered = try giveBack(next, caller, transaction)
+          paths.append(recovered.path)
+          if let part = recovered.part { deed.add(part) }
           if paths.count % 64 == 0 || paths.count == rows.count {
             progress(SheafModel.Progress(done: Int64(paths.count), total: Int64(rows.count)))
           }
         }
+        try log(.created, deed, transaction)
       }
       return paths
     }
   }
 
-  /// Brings back the folders above, empty.
+  /// Brings back the folders above, empty; each is told by itself.
   private func recoverParents(
     of row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction
   ) throws {
     guard let parent = try transaction.deleted(row.parent) else { return }
     try recoverParents(of: parent, caller, transaction)
-    _ = try recover(parent, caller, transaction)
+    var deed = TreeDeed()
+    if let part = try giveBack(parent, caller, transaction).part { deed.add(part) }
+    try log(.created, deed, transaction)
   }
 
   /// Seconds between two deletions of one `rm -r` at most.
@@ -97,13 +103,22 @@ extension Library {
     return earliest
   }
 
-  /// Gives a deleted inode a name again, in the running transaction; returns its path.
-  ///
-  /// - Parameter undoes: whether the deletion is taken back as if it had not been: nothing is told of either, if nobody was
-  ///   told of the deletion yet.
-  func recover(
-    _ row: DeletedRow, undoes: Bool = false, _ caller: Caller, _ transaction: StoreTransaction
-  ) throws -> String {
+  /// Takes a deletion back, in the running transaction, as if it had not been: nothing is told of either, if nobody was told
+  /// of the deletion yet.
+  func undo(_ row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction) throws {
+    let recovered = try giveBack(row, caller, transaction)
+    guard let part = recovered.part else { return }
+    let id = part.item.id
+    if try dropPending(id, types: [.deleted], transaction) || events.isAbsorbed(id) { return }
+    var deed = TreeDeed()
+    deed.add(part)
+    try log(.created, deed, transaction)
+  }
+
+  /// Gives a deleted inode a name again, in the running transaction; who asks tells of it.
+  private func giveBack(
+    _ row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction
+  ) throws -> Recovered {
     let time = clock()
     guard var inode = try transaction.inode(row.ino), var folder = try transaction.inode(row.parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
@@ -120,15 +135,13 @@ extension Library {
     try transaction.insert(EntryRow(parent: row.parent, hash: nameHash(name), name: name, ino: row.ino))
     try transaction.update(inode)
     try transaction.touch(folder: folder.ino, time: time, nlink: folder.nlink)
+    var deed: (item: ItemRow, data: EventData)?
     if let id = inode.item, var item = try transaction.item(id) {
       try settleRecovered(&item, row, transaction)
       var data = try eventData(item, parent: row.parent, name: name)
       if item.version > 0, let version = try transaction.version(id, item.version) { data.version = .init(version) }
-      let isUntold = try undoes && (dropPending(id, types: [.deleted], transaction) || events.isAbsorbed(id))
-      if !isUntold {
-        try logEvent(
-          .created, item, ino: row.ino, data, actor: caller.actor(in: inode), thread: 0, opens: false, transaction)
-      }
+      (data.contents, data.contentCount) = ([], 0)
+      deed = (item, data)
     }
     let (final, finalFolder) = (inode, folder)
     whenCommitted { [self] in
@@ -150,7 +163,17 @@ extension Library {
       whenFailed { cached.row = before }
       cached.row = row
     }
-    return try mountPath(row.parent, name, for: caller.actor(in: inode), item: inode.item)
+    let actor = caller.actor(in: inode)
+    return Recovered(
+      path: try mountPath(row.parent, name, for: actor, item: inode.item),
+      part: deed.map { .init(item: $0.item, ino: row.ino, actor: actor, data: $0.data) })
+  }
+
+  /// What has a name again.
+  private struct Recovered {
+    let path: String
+    /// Nil for what is no item.
+    let part: TreeDeed.Part?
   }
 
   /// `name`, or with ` (2)`, ` (3)` … before its extension where it is taken.
@@ -230,18 +253,28 @@ extension Library {
     let caller = Caller.api(try account(path.account).id)
     try transaction(.purge, freesSpace: true) { transaction in
       try touch(parent, time, links: inode.isFolder ? -1 : 0, transaction)
-      try eraseTree(entry, caller, transaction)
+      var deed = TreeDeed()
+      try eraseTree(entry, into: &deed, caller, transaction)
+      try log(.deleted, deed, transaction)
     }
   }
 
   /// Erases an entry and all below it, deleted things too.
-  private func eraseTree(_ entry: EntryRow, _ caller: Caller, _ transaction: StoreTransaction) throws {
+  private func eraseTree(
+    _ entry: EntryRow, into deed: inout TreeDeed, _ caller: Caller, _ transaction: StoreTransaction
+  ) throws {
     let inode = try inode(entry.ino)
+    if inode.isFolder || inode.row.nlink == 1, let item = try item(of: inode) {
+      deed.add(
+        .init(
+          item: item, ino: inode.ino, actor: caller.actor(in: inode.row),
+          data: try eventData(item, parent: entry.parent, name: entry.name)))
+    }
     if inode.isFolder {
       while true {
         let children = try transaction.entries(entry.ino, after: 0, limit: 256)
         if children.isEmpty { break }
-        for child in children { try eraseTree(child, caller, transaction) }
+        for child in children { try eraseTree(child, into: &deed, caller, transaction) }
       }
       for row in try transaction.deleted(from: entry.ino) { try eraseDeleted(row, transaction) }
     }
@@ -250,11 +283,6 @@ extension Library {
     if inode.row.nlink > 1, !inode.isFolder {
       try removeName(entry, of: inode, caller, clock(), transaction)
       return
-    }
-    if let item = try item(of: inode) {
-      try logEvent(
-        .deleted, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
-        actor: caller.actor(in: inode.row), thread: 0, opens: false, transaction)
     }
     try erase(inode, transaction)
     letGo(inode)

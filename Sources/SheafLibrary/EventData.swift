@@ -11,7 +11,11 @@ struct EventData: Decodable {
   var previousPath: String?
   var previousName: String?
   var participant: EventDetails.Participant?
-  /// What a folder took along: the first of them, and how many there are.
+  /// Items that `contents` names at most; of more, ``contentCount`` tells how many there are.
+  private static let contentLimit = 100
+
+  /// What a folder took along, or what came back with it: the first of them, and how many there are. Of a document they
+  /// say that it came back, alone.
   var contents: [Item]?
   var contentCount: Int64?
   var comment: String?
@@ -23,6 +27,13 @@ struct EventData: Decodable {
 
   private enum CodingKeys: CodingKey {
     case item, version, previousPath, previousName, participant, contents, contentCount, comment, mentioned
+  }
+
+  /// Tells of another item, with what that took along itself.
+  mutating func include(_ other: EventData) {
+    contentCount = (contentCount ?? 0) + 1 + (other.contentCount ?? 0)
+    let room = Self.contentLimit - (contents?.count ?? 0)
+    if room > 0 { contents = (contents ?? []) + ([other.item] + (other.contents ?? [])).prefix(room) }
   }
 
   /// The JSON, written by hand: every file that is made costs one.

@@ -5,21 +5,29 @@ import SheafStore
 /// Events whose meaning is still open, in the order of the deeds (CONTRACT.md, "Events").
 struct EventLog {
   struct Pending {
-    let row: EventRow
+    /// Without its data where those are in the store alone.
+    var row: EventRow
     /// The program that did it; 0 where none did.
     let process: Int32
     /// The inode of the item at the time of the deed.
     let ino: Int64
-    /// What `row.data` says; nil for what a crash left.
-    let data: EventData?
+    /// What `row.data` says; nil for what a crash left, and where that is in the store alone.
+    var data: EventData?
     /// The folder that a deletion was from; 0 for other deeds.
     var folder: Int64 = 0
     /// Items whose deletion a folder's tells of.
     var absorbed: Set<Int64> = []
+
+    var isInStore: Bool { row.data.isEmpty }
   }
 
-  /// Events kept open at most; the oldest are settled early.
-  static let limit = 4096
+  /// Events kept open at most; the oldest are settled early. So many documents of one folder can be deleted at once and be
+  /// told as one thing; those of a folder that went already do not count any more.
+  static let limit = 65_536
+  /// Deletions kept in memory with all that they say; what more say is read from the store.
+  private static let memoryLimit = 1024
+  /// Deletions by one program, none a ``grace`` after the one before, from which on they wait for its end.
+  private static let sweepLength = 1000
   /// Nanoseconds for which they wait though their program ended: a script may go on with what it made (rule 14 of
   /// ``Identity``).
   static let grace: Int64 = 1_000_000_000
@@ -29,6 +37,8 @@ struct EventLog {
   private var deletionsByFolder: [Int64: [Int64]] = [:]
   /// Items whose deletion an open event of a folder tells of.
   private var absorbed: Set<Int64> = []
+  /// By program: how many deletions came in a row, and when the last of them was.
+  private var sweeps: [Int32: (count: Int, last: Timestamp)] = [:]
   /// Numbers in ascending order, with those that are gone among them.
   private var order: [Int64] = []
 
@@ -53,9 +63,21 @@ struct EventLog {
   /// Whether the deletion of an item is told by that of a folder, and nobody has heard of it yet.
   func isAbsorbed(_ item: Int64) -> Bool { absorbed.contains(item) }
 
+  /// Whether a deletion is one of very many that its program is still at: most likely of one `rm -r`, which its last one
+  /// will tell of.
+  func isOfSweep(_ event: Pending, at time: Timestamp) -> Bool {
+    guard event.folder != 0, let sweep = sweeps[event.process], sweep.count >= Self.sweepLength else { return false }
+    return time.nanoseconds - sweep.last.nanoseconds < Self.grace
+  }
+
   mutating func append(_ event: Pending) {
+    var event = event
     absorbed.formUnion(event.absorbed)
-    if event.folder != 0 { deletionsByFolder[event.folder, default: []].append(event.row.number) }
+    if event.folder != 0 {
+      deletionsByFolder[event.folder, default: []].append(event.row.number)
+      noteSweep(event)
+      if events.count >= Self.memoryLimit { (event.row.data, event.data) = ("", nil) }
+    }
     events[event.row.number] = event
     numbersByItem[event.row.item, default: []].append(event.row.number)
     order.append(event.row.number)
@@ -66,15 +88,29 @@ struct EventLog {
     if events[event.row.number] != nil { events[event.row.number] = event }
   }
 
+  private mutating func noteSweep(_ event: Pending) {
+    let time = event.row.time
+    var sweep = sweeps[event.process] ?? (0, time)
+    if time.nanoseconds - sweep.last.nanoseconds >= Self.grace { sweep.count = 0 }
+    sweeps[event.process] = (sweep.count + 1, time)
+    if sweeps.count > Self.memoryLimit {
+      sweeps = sweeps.filter { time.nanoseconds - $0.value.last.nanoseconds < Self.grace }
+    }
+  }
+
   mutating func remove(_ numbers: Set<Int64>) {
+    var folders: Set<Int64> = []
     for number in numbers {
       guard let event = events.removeValue(forKey: number) else { continue }
       numbersByItem[event.row.item]?.removeAll { $0 == number }
       if numbersByItem[event.row.item]?.isEmpty ?? false { numbersByItem[event.row.item] = nil }
       guard event.folder != 0 else { continue }
       absorbed.subtract(event.absorbed)
-      deletionsByFolder[event.folder]?.removeAll { $0 == number }
-      if deletionsByFolder[event.folder]?.isEmpty ?? false { deletionsByFolder[event.folder] = nil }
+      folders.insert(event.folder)
+    }
+    for folder in folders {
+      deletionsByFolder[folder]?.removeAll(where: numbers.contains)
+      if deletionsByFolder[folder]?.isEmpty ?? false { deletionsByFolder[folder] = nil }
     }
     if order.count > 2 * events.count + 64 { order.removeAll { events[$0] == nil } }
   }
@@ -160,32 +196,41 @@ extension Library {
     return !numbers.isEmpty
   }
 
-  /// Items that a folder's event names at most; of more it tells how many there are.
-  private static let contentLimit = 100
-
   /// Has the deletion of a folder tell of what the same program deleted from it just before (`rm -r`): one thing that a
-  /// person did. Returns the items that it tells of.
+  /// person did. What was a share of its own is told by itself, to its participants. Returns the items that it tells of.
   func absorbDeletions(
     from folder: Int64, into data: inout EventData, by process: Int32, _ transaction: StoreTransaction
   ) throws -> Set<Int64> {
-    let deletions = events.deletions(from: folder, by: process)
+    let share = data.share?.share
+    let deletions = events.deletions(from: folder, by: process).filter { $0.row.share?.share == share }
     guard !deletions.isEmpty else { return [] }
-    var contents: [EventData.Item] = []
-    var count: Int64 = 0
+    data.contents = []
+    data.contentCount = 0
     for event in deletions {
+      if let deleted = try self.data(of: event, transaction) { data.include(deleted) }
       try transaction.removePending(event.row.number)
-      guard let deleted = event.data else { continue }
-      count += 1 + (deleted.contentCount ?? 0)
-      if contents.count < Self.contentLimit { contents += [deleted.item] + (deleted.contents ?? []) }
     }
-    data.contents = Array(contents.prefix(Self.contentLimit))
-    data.contentCount = count
     let numbers = Set(deletions.map(\.row.number))
     whenCommitted { [self] in events.remove(numbers) }
     return deletions.reduce(into: []) { items, event in
       items.insert(event.row.item)
       items.formUnion(event.absorbed)
     }
+  }
+
+  /// What a waiting event says; nil for what a crash left.
+  private func data(of event: EventLog.Pending, _ transaction: StoreTransaction) throws -> EventData? {
+    guard event.isInStore else { return event.data }
+    return try JSONDecoder().decode(EventData.self, from: Data(stored(event, transaction).data.utf8))
+  }
+
+  /// The whole row of a waiting event.
+  private func stored(_ event: EventLog.Pending, _ transaction: StoreTransaction) throws -> EventRow {
+    guard event.isInStore else { return event.row }
+    guard let row = try transaction.pendingEvent(event.row.number) else {
+      throw SheafError(.corrupt, subject: "pending event \(event.row.number)", advice: "run sheaf check")
+    }
+    return row
   }
 
   /// Numbers the events whose meaning is settled: their program ended, or the window has passed.
@@ -230,19 +275,21 @@ extension Library {
         guard let made = identity.time(of: event.ino) else { return true }
         since = max(since, made)
       }
+      if events.isOfSweep(event, at: time) { return false }
       let age = time.nanoseconds - since.nanoseconds
       if age < 0 || age >= Identity.window { return true }
       if event.process == 0 { return true }
       return age >= EventLog.grace && !lives(event.process)
     }
     var excess = events.count - EventLog.limit
-    // The events of an item keep their order: an open one holds back those after it.
+    // The events of an item keep their order: an open one holds back those after it, and the deletion of a folder that
+    // tells of the item.
     var held: Set<Int64> = []
     held.reserveCapacity(events.count)
     var ready: [EventLog.Pending] = []
     for event in events.pending {
       if held.contains(event.row.item) { continue }
-      if isSettled(event) || excess > 0 {
+      if event.absorbed.isDisjoint(with: held), isSettled(event) || excess > 0 {
         ready.append(event)
         excess -= 1
         if ready.count >= Self.settleBatch { break }
@@ -254,11 +301,11 @@ extension Library {
   }
 
   private func settle(_ event: EventLog.Pending, _ transaction: StoreTransaction) throws {
-    try transaction.removePending(event.row.number)
+    var row = try stored(event, transaction)
+    try transaction.removePending(row.number)
     guard var item = try transaction.item(event.row.item), !item.isQuiet else { return }
-    var json = event.row.data
-    if event.row.type == EventType.created.rawValue {
-      var data = try event.data ?? JSONDecoder().decode(EventData.self, from: Data(json.utf8))
+    if row.type == EventType.created.rawValue {
+      var data = try event.data ?? JSONDecoder().decode(EventData.self, from: Data(row.data.utf8))
       if item.kind != .folder {
         let isQuiet = try FileRole(Array(data.item.name.utf8)).isQuiet {
           let parent = try transaction.inode(item: item.id)?.parent ?? 0
@@ -273,12 +320,10 @@ extension Library {
         }
       }
       if let version = try transaction.version(item.id, 1) { data.version = .init(version) }
-      json = data.json
+      row.data = data.json
     }
     numbers.event += 1
-    var row = event.row
     row.number = numbers.event
-    row.data = json
     row.process = 0
     try transaction.insert(row)
   }

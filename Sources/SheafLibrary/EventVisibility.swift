@@ -150,7 +150,7 @@ package struct EventScope: Sendable {
 
   func includes(_ event: Event) -> Bool {
     guard let item else { return true }
-    if event.subject == item { return true }
+    if event.subject == item || event.data.contents?.contains(where: { $0.id == item }) ?? false { return true }
     guard let path else { return false }
     let prefix = path.isEmpty ? "" : path + "/"
     return event.data.item.path.hasPrefix(prefix) || event.data.previousPath?.hasPrefix(prefix) ?? false

@@ -50,7 +50,9 @@ import SheafModel
 ///    old contents were left in under such a name, is *quiet*: a document without events, until it is renamed to a
 ///    name that is none.
 /// 14. Records of what may be undone wait for the end of the program (and one second, for what a script does next), for
-///    15 s, for the file to be known where they tell that it was made, or for room: not more than ``EventLog/limit`` wait. A restart settles all, in favour of keeping history.
+///     15 s, for the file to be known where they tell that it was made, or for room: not more than ``EventLog/limit`` wait.
+///     A program that deletes a thousand things without a second's pause is waited for until it pauses: its last deletion may
+///     be that of the folder. A restart settles all, in favour of keeping history.
 /// 15. A build tool that removes and makes hundreds of files goes by rules 5 to 7 like all: one process makes versions,
 ///    `rm` and `cc` make new documents, with the old ones among the deleted.
 /// 16. `link(doc → X)` where `doc` is shared on its own and `X`, beside it, is named after it, makes `X` a document with

@@ -53,6 +53,8 @@ package final class Library: @unchecked Sendable {
   private var observers: [Int: Observer] = [:]
   /// Number of the newest event that the observers of the log know of.
   private var announcedEvent: Int64
+  /// Whether webhooks changed since those observers were told.
+  var webhooksChanged = false
   var eventObservers: [Int: @Sendable () -> Void] = [:]
   /// Whether entries of `Shared` may be others than those last shown.
   var sharedEntriesAreStale = false
@@ -162,8 +164,9 @@ package final class Library: @unchecked Sendable {
           changes = []
           listeners = observers
         }
-        if numbers.event != announcedEvent {
+        if numbers.event != announcedEvent || webhooksChanged {
           announcedEvent = numbers.event
+          webhooksChanged = false
           eventListeners = Array(eventObservers.values)
         }
       }

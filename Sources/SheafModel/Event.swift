@@ -62,7 +62,7 @@ package struct Event: Hashable, Sendable, Codable {
   }
 }
 
-/// An event's `data`: `item`, `actor` and `share` always, the rest by type.
+/// An event's `data`: `item`, `actor` and `share` always, the rest by type (and left out where the type does not bear it).
 package struct EventDetails: Hashable, Sendable, Codable {
   /// An item as it was then.
   package struct Item: Hashable, Sendable, Codable {
@@ -98,7 +98,7 @@ package struct EventDetails: Hashable, Sendable, Codable {
   package struct Version: Hashable, Sendable, Codable {
     package var number: Int64
     /// Number of the version it was made from; nil for a first one.
-    package var base: Int64?
+    @OrNull package var base: Int64?
     /// Bytes.
     package var size: Int64
     package var cause: String
@@ -109,17 +109,6 @@ package struct EventDetails: Hashable, Sendable, Codable {
       self.size = size
       self.cause = cause
     }
-
-    /// Encodes what is absent as null.
-    package func encode(to encoder: any Encoder) throws {
-      var container = encoder.container(keyedBy: CodingKeys.self)
-      try container.encode(number, forKey: .number)
-      try container.encode(base, forKey: .base)
-      try container.encode(size, forKey: .size)
-      try container.encode(cause, forKey: .cause)
-    }
-
-    private enum CodingKeys: CodingKey { case number, base, size, cause }
   }
 
   /// Whom a membership event is about, as they stood then.
@@ -141,14 +130,14 @@ package struct EventDetails: Hashable, Sendable, Codable {
 
   package var item: Item
   package var actor: Account
-  package var share: Share?
+  @OrNull package var share: Share? = nil
   package var version: Version?
   package var previousPath: String?
   package var previousName: String?
   package var participant: Participant?
   /// What a folder took along when it was deleted or came back: the first of them.
   package var contents: [Item]?
-  /// How many items a folder took along.
+  /// How many items a folder took along; 0 of a document where it came back.
   package var contentCount: Int64?
   /// Text of a comment.
   package var comment: String?
@@ -158,27 +147,6 @@ package struct EventDetails: Hashable, Sendable, Codable {
   package init(item: Item, actor: Account) {
     self.item = item
     self.actor = actor
-  }
-
-  private enum CodingKeys: CodingKey {
-    case item, actor, share, version, previousPath, previousName, participant, contents, contentCount, comment,
-      mentioned
-  }
-
-  /// Encodes a share that is absent as null, and leaves out what the type does not bear.
-  package func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(item, forKey: .item)
-    try container.encode(actor, forKey: .actor)
-    try container.encode(share, forKey: .share)
-    try container.encodeIfPresent(version, forKey: .version)
-    try container.encodeIfPresent(previousPath, forKey: .previousPath)
-    try container.encodeIfPresent(previousName, forKey: .previousName)
-    try container.encodeIfPresent(participant, forKey: .participant)
-    try container.encodeIfPresent(contents, forKey: .contents)
-    try container.encodeIfPresent(contentCount, forKey: .contentCount)
-    try container.encodeIfPresent(comment, forKey: .comment)
-    try container.encodeIfPresent(mentioned, forKey: .mentioned)
   }
 }
 

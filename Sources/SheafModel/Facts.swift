@@ -25,9 +25,9 @@ package struct Version: Hashable, Sendable, Codable {
   /// Bytes.
   package let size: Int64
   package let cause: VersionCause
-  package let label: String?
+  @OrNull package var label: String?
   /// Number of the version that this one was made from; nil for the first.
-  package let base: Int64?
+  @OrNull package var base: Int64?
   /// Whether the editing session that makes it is still going on.
   package let open: Bool
 
@@ -43,21 +43,6 @@ package struct Version: Hashable, Sendable, Codable {
     self.label = label
     self.base = base
     self.open = open
-  }
-
-  private enum CodingKeys: CodingKey { case number, time, author, size, cause, label, base, open }
-
-  /// Encodes what is absent as null.
-  package func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(number, forKey: .number)
-    try container.encode(time, forKey: .time)
-    try container.encode(author, forKey: .author)
-    try container.encode(size, forKey: .size)
-    try container.encode(cause, forKey: .cause)
-    try container.encode(label, forKey: .label)
-    try container.encode(base, forKey: .base)
-    try container.encode(open, forKey: .open)
   }
 }
 

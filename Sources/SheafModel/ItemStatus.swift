@@ -5,14 +5,14 @@ package struct ItemStatus: Sendable, Codable {
   /// `document`, `folder` or `symlink`.
   package var kind: String
   /// Number of the current version; nil for folders and symbolic links.
-  package var version: Int64?
+  @OrNull package var version: Int64?
   package var owner: AccountHandle
   /// `saved` or `edited`.
   package var state: String
   /// Number of the version that the current one was not based on; nil where there is none.
-  package var conflict: Int64?
+  @OrNull package var conflict: Int64?
   /// The share the item is in; nil where it is in none.
-  package var share: Share?
+  @OrNull package var share: Share?
   /// Those who take part, with when they were last seen editing; empty where nothing is shared.
   package var people: [Collaborator]
   /// The latest changes, newest first.
@@ -36,26 +36,6 @@ package struct ItemStatus: Sendable, Codable {
     self.changes = changes
     self.can = can
   }
-
-  private enum Keys: String, CodingKey {
-    case id, path, kind, version, owner, state, conflict, share, people, changes, can
-  }
-
-  /// Encodes what is absent as null.
-  package func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: Keys.self)
-    try container.encode(id, forKey: .id)
-    try container.encode(path, forKey: .path)
-    try container.encode(kind, forKey: .kind)
-    try container.encode(version, forKey: .version)
-    try container.encode(owner, forKey: .owner)
-    try container.encode(state, forKey: .state)
-    try container.encode(conflict, forKey: .conflict)
-    try container.encode(share, forKey: .share)
-    try container.encode(people, forKey: .people)
-    try container.encode(changes, forKey: .changes)
-    try container.encode(can, forKey: .can)
-  }
 }
 
 /// Someone in a share, as the collaboration view shows them.
@@ -68,7 +48,7 @@ package struct Collaborator: Hashable, Sendable, Codable {
   /// Since when `acceptance` is what it is.
   package let since: Timestamp
   /// When they changed something last; nil where they did not yet.
-  package let lastEdited: Timestamp?
+  @OrNull package var lastEdited: Timestamp?
 
   package init(_ participant: Participant, lastEdited: Timestamp?) {
     handle = participant.handle
@@ -78,22 +58,6 @@ package struct Collaborator: Hashable, Sendable, Codable {
     acceptance = participant.acceptance
     since = participant.since
     self.lastEdited = lastEdited
-  }
-
-  private enum Keys: String, CodingKey {
-    case handle, name, role, permission, acceptance, since, lastEdited
-  }
-
-  /// Encodes what is absent as null.
-  package func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: Keys.self)
-    try container.encode(handle, forKey: .handle)
-    try container.encode(name, forKey: .name)
-    try container.encode(role, forKey: .role)
-    try container.encode(permission, forKey: .permission)
-    try container.encode(acceptance, forKey: .acceptance)
-    try container.encode(since, forKey: .since)
-    try container.encode(lastEdited, forKey: .lastEdited)
   }
 }
 

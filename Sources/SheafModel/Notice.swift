@@ -101,8 +101,7 @@ extension Event {
     let name = data.item.name
     switch type {
     case .created:
-      let isBack = data.version.map { $0.number > 1 } ?? (data.contentCount != nil)
-      return "\(who) \(isBack ? "brought back" : "created") \(name)" + withContents
+      return "\(who) \(data.contentCount != nil ? "brought back" : "created") \(name)" + withContents
     case .edit:
       if data.version?.cause == "restore" { return "\(who) restored an earlier version of \(name)" }
       return data.previousName.map { "\(who) replaced \(name) with \($0)" } ?? "\(who) edited \(name)"

@@ -11,13 +11,16 @@ package struct ServiceInfo: Hashable, Sendable, Codable {
   package let pid: Int32
   /// Whether the process stays, and mounts what it is asked to; false for a command that serves only itself.
   package let mounts: Bool
+  /// The one account for which the socket is, where root gave its mount to a user; nil for the library's own socket.
+  @OrNull package var account: AccountHandle?
 
-  package init(api: Int = 1, library: String, id: String, pid: Int32, mounts: Bool) {
+  package init(api: Int = 1, library: String, id: String, pid: Int32, mounts: Bool, account: AccountHandle? = nil) {
     self.api = api
     self.library = library
     self.id = id
     self.pid = pid
     self.mounts = mounts
+    self.account = account
   }
 }
 

@@ -8,7 +8,7 @@ package struct Webhook: Hashable, Sendable, Codable {
   package let types: [String]
   package let created: Timestamp
   /// `whsec_` and base64; told to whom it is made for, and to the sidecar, and else null.
-  package var secret: String?
+  @OrNull package var secret: String?
 
   package init(
     id: String, account: AccountHandle, url: String, types: [String], created: Timestamp, secret: String?
@@ -19,19 +19,6 @@ package struct Webhook: Hashable, Sendable, Codable {
     self.types = types
     self.created = created
     self.secret = secret
-  }
-
-  private enum CodingKeys: CodingKey { case id, account, url, types, created, secret }
-
-  /// Encodes what is absent as null.
-  package func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(id, forKey: .id)
-    try container.encode(account, forKey: .account)
-    try container.encode(url, forKey: .url)
-    try container.encode(types, forKey: .types)
-    try container.encode(created, forKey: .created)
-    try container.encode(secret, forKey: .secret)
   }
 }
 

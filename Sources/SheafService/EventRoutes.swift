@@ -8,27 +8,30 @@ extension LibraryAPI {
   private static let defaultLimit = 100
 
   /// `GET /v1/events`: a page of what the acting account sees. `GET /v1/events/stream`: the same as it comes.
-  /// `GET /v1/library/events` and `/v1/library/events/stream`: the log as the library itself sees it.
   ///
   /// Parameters: `after`, a sequence number (without it the oldest event that is kept comes first); for pages `limit`;
-  /// for an account's events `path`, an item, with what is below it.
+  /// `path`, an item, for what happened to it and below it.
   func addEventRoutes(to routes: Routes) {
-    for (resource, isWhole) in [("events", false), ("library/events", true)] {
-      routes.get("\(resource)") { request, _ in
-        let reader = try await eventReader(request, isWhole: isWhole)
-        return try Response.json(try await call { try reader.page(of: $0) })
-      }
-      routes.get("\(resource)/stream") { request, _ in
-        let reader = try await eventReader(request, isWhole: isWhole)
-        return try await eventStream(reader)
-      }
-    }
+    addLog(at: "events", isWhole: false, to: routes)
     routes.get("events/latest") { request, _ in
       let reader = try await eventReader(request, isWhole: false)
       return try Response.json(
         try await call {
           try $0.latestEvents(limit: reader.limit, for: reader.account, in: try reader.scope(in: $0))
         })
+    }
+  }
+
+  /// `GET /v1/library/events` and `/v1/library/events/stream`: the log as the library itself sees it.
+  func addLibraryEventRoutes(to routes: Routes) { addLog(at: "library/events", isWhole: true, to: routes) }
+
+  private func addLog(at resource: String, isWhole: Bool, to routes: Routes) {
+    routes.get("\(resource)") { request, _ in
+      let reader = try await eventReader(request, isWhole: isWhole)
+      return try Response.json(try await call { try reader.page(of: $0) })
+    }
+    routes.get("\(resource)/stream") { request, _ in
+      try await eventStream(try await eventReader(request, isWhole: isWhole))
     }
   }
 

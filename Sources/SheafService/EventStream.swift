@@ -62,7 +62,7 @@ extension ByteBuffer {
   }
 }
 
-/// Wakes the streams of a library when events were numbered.
+/// Wakes the streams of a library when events were numbered or webhooks changed.
 final class EventSignals: Sendable {
   private struct State {
     var streams: [UInt64: AsyncStream<Void>.Continuation] = [:]
@@ -120,8 +120,7 @@ final class EventSignals: Sendable {
     for stream in streams { stream.finish() }
   }
 
-  /// Has all streams look again.
-  func wake() {
+  private func wake() {
     let streams = state.withLock { Array($0.streams.values) }
     for stream in streams { stream.yield() }
   }

@@ -15,24 +15,33 @@ struct LibraryAPI: Sendable {
   let signals: EventSignals
   let sidecars: SidecarBoard
   let info: ServiceInfo
-  /// The one account that may act; nil where any may.
-  let onlyAccount: AccountHandle?
 
   /// Adds every route below `/v1`.
   func addRoutes(to router: Router<BasicRequestContext>) {
     router.add(middleware: ErrorMiddleware())
     let routes = router.group("v1")
+    addActingRoutes(to: routes)
     addLibraryRoutes(to: routes)
     addAccountRoutes(to: routes.group("accounts"))
     addMountRoutes(to: routes.group("mounts"))
+    addMaintenanceRoutes(to: routes)
+    addLibraryEventRoutes(to: routes)
+    addDeliveryRoutes(to: routes)
+    addLibraryWebhookRoutes(to: routes)
+  }
+
+  /// What every door has: `GET /v1`, who answers, and what one account sees and does.
+  func addActingRoutes(to routes: Routes) {
+    routes.get { _, _ in
+      try clients.greet()
+      return try Response.json(info)
+    }
     addItemRoutes(to: routes.group("items"))
     addShareRoutes(to: routes.group("items"))
     addLinkRoutes(to: routes.group("links"))
     addDeletionRoutes(to: routes)
-    addMaintenanceRoutes(to: routes)
     addEventRoutes(to: routes)
     addNoticeRoutes(to: routes)
-    addDeliveryRoutes(to: routes)
     addWebhookRoutes(to: routes)
   }
 
@@ -43,13 +52,12 @@ struct LibraryAPI: Sendable {
 
   /// The account that acts: the one that is named, else the library's first.
   func account(_ named: AccountHandle?) async throws -> AccountHandle {
-    if let onlyAccount {
-      guard named == nil || named == onlyAccount else {
+    if let only = info.account {
+      guard named == nil || named == only else {
         throw SheafError(
-          .accessDenied, subject: "--as \(named ?? onlyAccount)", reason: "this mount is \(onlyAccount)'s",
-          advice: "leave out --as")
+          .accessDenied, subject: "--as \(named ?? only)", reason: "this mount is \(only)'s", advice: "leave out --as")
       }
-      return onlyAccount
+      return only
     }
     if let named { return named }
     guard let first = try await call({ try $0.accounts() }).first else {

@@ -2,12 +2,8 @@ import Hummingbird
 import SheafModel
 
 extension LibraryAPI {
-  /// `GET /v1`: who answers. `GET /v1/status`: the library's state. `PATCH /v1/library`: its settings.
+  /// `GET /v1/status`: the library's state. `PATCH /v1/library`: its settings.
   func addLibraryRoutes(to routes: Routes) {
-    routes.get { _, _ in
-      try clients.greet()
-      return try Response.json(info)
-    }
     routes.get("status") { _, _ in
       var status = try await call { try $0.status() }
       status.mounts = await mounts?.mounts() ?? []

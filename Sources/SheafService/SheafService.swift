@@ -52,11 +52,13 @@ package final class SheafService: Sendable {
     let signals = EventSignals(library: library)
     self.signals = signals
     threads = NIOThreadPool(numberOfThreads: Self.threadCount)
-    let info = ServiceInfo(library: library.location.path, id: library.id, pid: getpid(), mounts: mounts != nil)
+    let info = ServiceInfo(
+      library: library.location.path, id: library.id, pid: getpid(), mounts: mounts != nil,
+      account: door?.mount.account)
     let router = Router()
     let api = LibraryAPI(
       library: library, mounts: mounts, threads: threads, clients: clients, signals: signals,
-      sidecars: SidecarBoard(), info: info, onlyAccount: door?.mount.account)
+      sidecars: SidecarBoard(), info: info)
     if let door { api.addRoutes(to: router, for: door) } else { api.addRoutes(to: router) }
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)

@@ -76,18 +76,16 @@ private final class PeerCheck: ChannelInboundHandler, RemovableChannelHandler {
 }
 
 extension LibraryAPI {
-  /// What a user's door has: who answers, the one mount, and items; no accounts, no maintenance, no other mounts.
+  /// What a user's door has: what one account sees and does, and the one mount; no accounts, no maintenance, no other
+  /// mounts, and not what others see.
   func addRoutes(to router: Router<BasicRequestContext>, for door: UserDoor) {
     router.add(middleware: ErrorMiddleware())
     let routes = router.group("v1")
-    routes.get { _, _ in
-      try clients.greet()
-      return try Response.json(info)
-    }
+    addActingRoutes(to: routes)
     routes.get("mounts") { _, _ in try Response.json([door.mount]) }
-    addItemRoutes(to: routes.group("items"))
-    addShareRoutes(to: routes.group("items"))
-    addLinkRoutes(to: routes.group("links"))
-    addDeletionRoutes(to: routes)
+    routes.get("status") { _, _ -> Response in
+      throw SheafError(
+        .accessDenied, subject: "the state of the library", reason: "is for its owner", advice: "name a document")
+    }
   }
 }

@@ -4,7 +4,7 @@ import SheafLibrary
 import SheafModel
 
 extension LibraryAPI {
-  /// `GET`, `POST` and `DELETE /v1/webhooks` of the acting account; `GET /v1/library/webhooks/stream` for the sidecar.
+  /// `GET`, `POST` and `DELETE /v1/webhooks` of the acting account.
   func addWebhookRoutes(to routes: Routes) {
     routes.get("webhooks") { request, _ in
       let account = try await account(request.address().account)
@@ -14,16 +14,18 @@ extension LibraryAPI {
       let account = try await account(request.address().account)
       let wanted = try await request.decoded(as: WebhookRequest.self)
       let webhook = try await call { try $0.addWebhook(for: account, wanted) }
-      signals.wake()
       return try Response.json(webhook, status: .created)
     }
     routes.delete("webhooks/:id") { request, context in
       let account = try await account(request.address().account)
       let id = context.parameters.get("id") ?? ""
       try await call { try $0.removeWebhook(id, of: account) }
-      signals.wake()
       return Response(status: .noContent)
     }
+  }
+
+  /// `GET /v1/library/webhooks/stream`, for the sidecar that serves all accounts.
+  func addLibraryWebhookRoutes(to routes: Routes) {
     routes.get("library/webhooks/stream") { _, _ in webhookStream() }
   }
 

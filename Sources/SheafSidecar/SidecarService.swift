@@ -79,7 +79,11 @@ package struct SidecarService: Service {
     var running: [String: Task<Void, Never>] = [:]
     while !Task.isCancelled {
       do {
-        let client = try await library.connect().client
+        let (client, info) = try await library.connect()
+        if let account = info.account {
+          log.error("webhooks of accounts are served beside the library itself, not beside the mount of \(account)")
+          break
+        }
         try await client.followWebhooks { webhooks in
           for (id, task) in running where !webhooks.contains(where: { $0.id == id }) {
             task.cancel()

@@ -100,6 +100,13 @@ extension StoreTransaction {
     }
   }
 
+  /// An event whose meaning is still open.
+  package func pendingEvent(_ id: Int64) throws -> EventRow? {
+    try first("SELECT id, \(Self.columns), process FROM pending_events WHERE id = ?", [id]) {
+      try Self.event($0, process: $0[12])
+    }
+  }
+
   package func removePending(_ id: Int64) throws { try run("DELETE FROM pending_events WHERE id = ?", [id]) }
 
   /// Logged events after a sequence number, oldest first.

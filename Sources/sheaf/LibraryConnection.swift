@@ -56,9 +56,7 @@ struct LibraryConnection: Sendable {
   /// The connection to the process that serves a library; nil where none does.
   static func join(_ location: LibraryLocation) async throws -> LibraryConnection? {
     var patience = OwnerPatience(location)
-    // A user to whom root gave a mount has a socket of their own.
-    let own = UserSocket.path(library: location.path, uid: getuid())
-    let socket = access(own, F_OK) == 0 ? own : location.socketPath
+    let socket = SocketProbe.path(of: location)
     while try SocketProbe.isServed(socket) {
       let client = try SheafClient(socket: socket, library: location.path)
       do {

@@ -62,9 +62,70 @@ struct EventLogTests {
       #expect(data.item.path == "t" && data.item.kind == "folder" && data.contentCount == 6)
       #expect(
         Set(data.contents?.map(\.path) ?? []) == ["t/1", "t/a", "t/a/2", "t/a/b", "t/a/b/3", "t/a/b/4"])
-      // All of it comes back, and its return comes after.
+      // All of it comes back, and its return comes after: one event, too.
       #expect(try fixture.library.recover(fixture.path("t"), id: nil) { _ in }.count == 7)
-      #expect(try events(fixture, after: &position).allSatisfy { $0.type == .created })
+      let back = try events(fixture, after: &position)
+      #expect(back.map(\.type) == [.created] && back.map(\.subject) == logged.map(\.subject))
+      #expect(back[0].data.item.path == "t" && back[0].data.contentCount == 6)
+      #expect(Set(back[0].data.contents?.map(\.path) ?? []) == Set(data.contents?.map(\.path) ?? []))
+      #expect(back[0].sentence() == "Alice brought back t with 6 items in it")
+      // Whoever asks for one of them hears of both.
+      let scope = try fixture.library.eventScope(fixture.path("t/a/b/3"))
+      let told = try fixture.library.events(after: nil, limit: 1000, for: fixture.account, in: scope).events
+      #expect(told.map(\.type) == [.created, .deleted, .created])
+    }
+  }
+
+  @Test func aDocumentThatComesBackSaysSoAndSoDoTheFoldersAboveIt() throws {
+    try withLibrary { fixture in
+      try fixture.save("a", "text")
+      try fixture.mkdir("t")
+      try fixture.save("t/b", "text")
+      var position: Int64 = 0
+      _ = try events(fixture, after: &position)
+      try fixture.unlink("a")
+      try fixture.unlink("t/b")
+      try fixture.rmdir("t")
+      _ = try events(fixture, after: &position)
+      _ = try fixture.library.recover(fixture.path("a"), id: nil) { _ in }
+      let alone = try events(fixture, after: &position)
+      #expect(alone.map { $0.sentence() } == ["Alice brought back a"] && alone[0].data.version?.number == 1)
+      _ = try fixture.library.recover(fixture.path("t/b"), id: nil) { _ in }
+      #expect(
+        try events(fixture, after: &position).map { $0.sentence() } == ["Alice brought back t", "Alice brought back b"])
+    }
+  }
+
+  @Test func destroyingAFolderIsOneEvent() throws {
+    try withLibrary { fixture in
+      var position = try makeTree(fixture)
+      try fixture.library.purge(fixture.path("t"), version: nil)
+      let logged = try events(fixture, after: &position)
+      #expect(logged.map(\.type) == [.deleted] && logged[0].data.contentCount == 6 && logged[0].data.item.path == "t")
+    }
+  }
+
+  @Test func aFolderIsNotGoneBeforeWhatWasInItIsThere() throws {
+    try withLibrary { fixture in
+      try fixture.mkdir("t")
+      var position: Int64 = 0
+      _ = try events(fixture, after: &position)
+      // Made by a program that lives, deleted by one that has ended.
+      let (parent, name) = try fixture.place("t/a")
+      let handle = try fixture.library.create(
+        parent, name, mode: 0o644, flags: O_RDWR | O_CREAT, program(getpid())
+      ).handle
+      try fixture.library.flush(handle)
+      try fixture.library.release(handle)
+      try unlink(fixture, "t/a", program(4_100_001))
+      try rmdir(fixture, "t", program(4_100_001))
+      fixture.clock.advance(3)
+      try fixture.library.locked { try fixture.library.settleEvents() }
+      #expect(try fixture.library.events(after: position, limit: 10, for: nil).events.isEmpty)
+      fixture.clock.advance(20)
+      try fixture.library.locked { try fixture.library.settleEvents() }
+      let logged = try fixture.library.events(after: position, limit: 10, for: nil).events
+      #expect(logged.map(\.data.item.path) == ["t/a", "t"] && logged.map(\.type) == [.created, .deleted])
     }
   }
 
@@ -80,17 +141,57 @@ struct EventLogTests {
     }
   }
 
-  @Test func aManyTimesLargerFolderIsOneEventToo() throws {
+  @Test(arguments: [300, 5000])
+  func aManyTimesLargerFolderIsOneEventToo(_ count: Int) throws {
     try withLibrary { fixture in
       try fixture.mkdir("t")
-      for number in 1...300 { try fixture.save("t/\(number)", "\(number)") }
+      for number in 1...count { try fixture.mkdir("t/\(number)") }
       var position: Int64 = 0
-      _ = try events(fixture, after: &position)
+      while try !events(fixture, after: &position).isEmpty {}
       let rm = program(4_100_001)
-      for number in 1...300 { try unlink(fixture, "t/\(number)", rm) }
+      for number in 1...count { try rmdir(fixture, "t/\(number)", rm) }
       try rmdir(fixture, "t", rm)
       let logged = try events(fixture, after: &position)
-      #expect(logged.count == 1 && logged.first?.data.contentCount == 300 && logged.first?.data.contents?.count == 100)
+      #expect(logged.count == 1 && logged.first?.data.contentCount == Int64(count))
+      #expect(logged.first?.data.contents?.map(\.path) == (1...100).map { "t/\($0)" })
+    }
+  }
+
+  @Test func deletionsOfALargeFolderThatStaysAreEventsEach() throws {
+    try withLibrary { fixture in
+      try fixture.mkdir("t")
+      for number in 1...3000 { try fixture.mkdir("t/\(number)") }
+      var position: Int64 = 0
+      while try !events(fixture, after: &position).isEmpty {}
+      for number in 1...3000 { try rmdir(fixture, "t/\(number)", program(4_100_001)) }
+      var paths: [String] = []
+      while true {
+        let logged = try events(fixture, after: &position)
+        if logged.isEmpty { break }
+        paths += logged.map(\.data.item.path)
+      }
+      #expect(paths == (1...3000).map { "t/\($0)" })
+    }
+  }
+
+  @Test func aDeletionThatTakesLongIsOneEvent() throws {
+    try withLibrary { fixture in
+      try fixture.mkdir("t")
+      for number in 1...3000 { try fixture.mkdir("t/\(number)") }
+      var position: Int64 = 0
+      while try !events(fixture, after: &position).isEmpty {}
+      // A program that lives, and takes twice the time for which it is waited otherwise.
+      let rm = program(getpid())
+      for number in 1...3000 {
+        try rmdir(fixture, "t/\(number)", rm)
+        fixture.clock.advance(milliseconds: 10)
+        if number % 100 == 0 { try fixture.library.locked { try fixture.library.settleEvents() } }
+      }
+      #expect(try fixture.library.events(after: position, limit: 1, for: nil).events.isEmpty)
+      // When it pauses, what it did so far is told.
+      fixture.clock.advance(20)
+      try fixture.library.locked { try fixture.library.settleEvents() }
+      #expect(try !fixture.library.events(after: position, limit: 1, for: nil).events.isEmpty)
     }
   }
 

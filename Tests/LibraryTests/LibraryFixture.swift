@@ -169,7 +169,9 @@ final class TestClock: Sendable {
 
   var now: Timestamp { time.withLock { $0 } }
 
-  func advance(_ seconds: Int64) { time.withLock { $0.nanoseconds += seconds * 1_000_000_000 } }
+  func advance(_ seconds: Int64) { advance(milliseconds: seconds * 1000) }
+
+  func advance(milliseconds: Int64) { time.withLock { $0.nanoseconds += milliseconds * 1_000_000 } }
 }
 
 /// SplitMix64 from `SHEAF_SEED`, or a new seed that every failure prints.

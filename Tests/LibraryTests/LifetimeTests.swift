@@ -105,7 +105,7 @@ struct LifetimeTests {
       try fixture.library.locked {
         try fixture.library.transaction(.recover) { transaction in
           let folder = try #require(try transaction.deleted(owner: 1).first { $0.name == Array("t".utf8) })
-          _ = try fixture.library.recover(folder, .library, transaction)
+          try fixture.library.undo(folder, .library, transaction)
           throw Stop()
         }
       }

@@ -127,18 +127,17 @@ import Testing
   @Test func metricsAreThoseOfPrometheus() async throws {
     let served = try await Served()
     try served.mkdir("folder")
-    var sink = SinkStatus(name: "a \"b\"", kind: "webhook")
-    sink.delivered = 7
+    var sink = SinkStatus(name: "a \"b\" \\ {c=\"d\"},\n", kind: "webhook")
+    (sink.delivered, sink.failed) = (7, 3)
     try await served.client.report(SidecarReport(pid: getpid(), sinks: [sink]))
     let status = try await served.client.status()
     #expect(status.undelivered == 1 && status.sinks.map(\.delivered) == [7])
-    let text = try await served.client.metrics()
-    for line in [
-      "# TYPE sheaf_events_total counter", "sheaf_events_total 1",
-      #"sheaf_sink_deliveries_total{sink="a \"b\"",kind="webhook"} 7"#,
-      #"sheaf_sink_lag{sink="a \"b\"",kind="webhook"} 1"#,
-    ] {
-      #expect(text.split(separator: "\n").contains { $0 == line }, "\(line) in \(text)")
+    let metrics = try PrometheusText(try await served.client.metrics())
+    #expect(metrics.types["sheaf_events_total"] == "counter" && metrics.types["sheaf_sink_lag"] == "gauge")
+    #expect(metrics.samples.contains(.init(name: "sheaf_events_total", labels: [:], value: 1)))
+    let labels = ["sink": sink.name, "kind": "webhook"]
+    for (name, value) in [("deliveries_total", 7.0), ("failures_total", 3), ("lag", 1), ("disabled", 0)] {
+      #expect(metrics.samples.contains(.init(name: "sheaf_sink_\(name)", labels: labels, value: value)), "\(name)")
     }
     try await served.end()
     try FileManager.default.removeItem(at: served.folder)

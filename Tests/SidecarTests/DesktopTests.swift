@@ -10,66 +10,9 @@ import Testing
 
 /// Notifications at a real notification daemon, on a bus and a display of their own.
 @Suite(.serialized) struct DesktopTests {
-  /// What the daemon of this test has to say, as dunstctl(1) asks it.
-  private struct Desktop {
-    let bus: BackgroundCommand
-    let display: BackgroundCommand
-    let daemon: BackgroundCommand
-    let address: String
-
-    init(_ folder: TemporaryFolder) throws {
-      let path = folder.path
-      address = "unix:path=\(path)/bus"
-      bus = try BackgroundCommand(
-        .shell("exec dbus-daemon --session --nofork --nopidfile --address=\(address) > \(path)/bus.log 2>&1"))
-      display = try BackgroundCommand(
-        .shell("exec Xvfb -displayfd 3 -screen 0 800x600x24 -nolisten tcp 3> \(path)/display 2> \(path)/xvfb.log"))
-      try eventually("the bus") { FileManager.default.fileExists(atPath: "\(path)/bus") }
-      try eventually("the display", within: .seconds(30)) {
-        (try? String(contentsOfFile: "\(path)/display", encoding: .utf8))?.hasSuffix("\n") ?? false
-      }
-      let number = try String(contentsOfFile: "\(path)/display", encoding: .utf8)
-        .trimmingCharacters(in: .whitespacesAndNewlines)
-      daemon = try BackgroundCommand(
-        .shell(
-          "exec dunst > \(path)/dunst.log 2>&1",
-          environment: ["DISPLAY": ":\(number)", "DBUS_SESSION_BUS_ADDRESS": address, "HOME": path]))
-      let address = address
-      try eventually("the notification daemon", within: .seconds(30)) {
-        try Command(
-          ["dunstctl", "count"], environment: ["DBUS_SESSION_BUS_ADDRESS": address], limit: .seconds(10)
-        ).run().status == 0
-      }
-    }
-
-    private func ask(_ words: String...) throws -> String {
-      try Command(["dunstctl"] + words, environment: ["DBUS_SESSION_BUS_ADDRESS": address]).succeed().text
-    }
-
-    func shown() throws -> Int { try Int(ask("count", "displayed")) ?? -1 }
-
-    /// Closes what is shown; gives the titles, latest first, of all that has been.
-    func titles() throws -> [String] {
-      _ = try ask("close-all")
-      struct History: Decodable {
-        struct Text: Decodable { let data: String }
-        struct Entry: Decodable { let summary: Text }
-        let data: [[Entry]]
-      }
-      return try JSONDecoder().decode(History.self, from: Data(ask("history").utf8)).data.flatMap { $0 }
-        .map(\.summary.data)
-    }
-
-    func end() {
-      daemon.end()
-      display.end()
-      bus.end()
-    }
-  }
-
   @Test func noticesReplaceEachOtherAndTellOfOthersOnly() async throws {
     let served = try await ServedLibrary()
-    let desktop = try Desktop(served.folder)
+    let desktop = try Desktop(served.folder.path)
     defer { desktop.end() }
     setenv("DBUS_SESSION_BUS_ADDRESS", desktop.address, 1)
     let library = served.library
@@ -112,7 +55,7 @@ import Testing
     setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=\(served.folder.path)/none", 1)
     let sink = DesktopSink(account: nil)
     let client = try SheafClient(socket: served.library.location.socketPath, library: "library")
-    _ = try await sink.reader(client)
+    _ = try await sink.reader(client, try await client.info(within: .seconds(10)))
     await client.shutdown()
     var data = EventDetails(
       item: .init(id: "1", kind: "document", name: "a", path: "a"),

@@ -75,8 +75,22 @@ struct SidecarValueTests {
 
   @Test(arguments: [
     ("sink = 1", "sink: is not a list of tables"), ("[[sink]]\nname = \"x\"", "sink x: says not where to"),
-    ("[[sink]]\nwebhook = \"http://x\"\nstdout = true", "has several targets"),
-    ("[[sink]]\nwebhook = 5", "webhook: is not a text"),
+    ("[[sink]]\nwebhook = \"http://x\"\nstdout = true", "file line 3: sink 1: stdout: is a second target"),
+    ("[[sink]]\nwebhook = 5", "file line 2: sink 1: webhook: is not a text"),
+    (
+      "\n# x = 1\n[[sink]]\nstdout = true\n\n[[ sink ]]\nname = \"b\"\n \"batch\" = 1.5\nstdout = true",
+      "file line 8: sink b: batch: is not a whole number"
+    ),
+    ("[[sink]]\nstdout = true\nbatch = 1e300", "batch: is not a whole number"),
+    ("[[sink]]\nstdout = true\nbatch = 1001", "line 3: sink 1: batch: is not 1 to 1000"),
+    ("[[sink]]\nstdout = true\n[[sink]]\nstdout = true", "line 3: sink 2: name: is there twice"),
+    ("[[sink]]\nwebhook = \"ftp://x\"", "line 2: sink 1: webhook: ftp://x is no URL"),
+    ("[[sink]]\nstdout = true\nretry-base = 5\nretry-cap = 1", "line 4: sink 1: retry-cap: is less"),
+    ("[[sink]]\nwebhook = \"http://x\"\nsecrets = [\"whsec_x\"]", "line 3: sink 1: secrets: is not whsec_"),
+    ("[[sink]]\nwebhook = \"http://x\"\nsecret-file = \"/none\"", "secret-file: /none cannot be read"),
+    ("[[sink]]\nwebhok = \"http://x\"", "line 2: sink 1: webhok: means nothing"),
+    ("[[sink]]\nstdout = false", "line 2: sink 1: stdout: is false"),
+    ("account-webhooks = 1", "line 1: account-webhooks: is not true or false"),
     ("[[sink]]\nstdout = true\nbatches = 2", "batches: means nothing"),
     ("[[sink]]\nstdout = true\nsecrets = [\"x\"]", "secrets: means nothing"),
     ("colour = \"red\"", "colour: means nothing"),
@@ -91,13 +105,14 @@ struct SidecarValueTests {
   }
 
   @Test func whatMakesNoSenseTogetherIsRefused() throws {
-    for text in [
-      "", "[[sink]]\nstdout = true\n[[sink]]\nstdout = true", "[[sink]]\nwebhook = \"ftp://x\"",
-      "[[sink]]\nstdout = true\nbatch = 0", "[[sink]]\nstdout = true\nretry-base = 5\nretry-cap = 1",
-    ] {
-      let configuration = try ConfigurationFile.parse(text, named: "file", folder: URL(fileURLWithPath: "/"))
-      #expect(throws: SheafError.self, "\(text)") { try configuration.check() }
+    #expect(throws: SheafError.self) {
+      try ConfigurationFile.parse("", named: "file", folder: URL(fileURLWithPath: "/")).check()
     }
+    var configuration = SidecarConfiguration()
+    configuration.sinks = [.init(name: "a", target: .output), .init(name: "a", target: .desktop)]
+    #expect(throws: SheafError.self) { try configuration.check() }
+    configuration.sinks = [.init(name: "a", target: .webhook(url: "http://", secrets: []))]
+    #expect(throws: SheafError.self) { try configuration.check() }
   }
 
   @Test func textForTheDesktopCannotBreakOut() {

@@ -34,7 +34,7 @@ extension Library {
     in folder: Int64, by account: Int64, since time: Timestamp, _ caller: Caller, _ transaction: StoreTransaction
   ) throws {
     for row in try transaction.deleted(from: folder) where row.actor == account && row.time >= time {
-      _ = try recover(row, undoes: true, caller, transaction)
+      try undo(row, caller, transaction)
     }
     // What is below a folder that came back just now is found there too.
     var cookie: Int64 = 0

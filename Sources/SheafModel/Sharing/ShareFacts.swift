@@ -72,9 +72,9 @@ package struct ShareOffer: Hashable, Sendable, Codable {
   /// What who asks may do once they have joined.
   package let permission: SharePermission
   /// Where they stand now; nil for someone who was not invited and can join all the same.
-  package let acceptance: Acceptance?
+  @OrNull package var acceptance: Acceptance?
   /// Where it is for them already; nil before they joined.
-  package let path: String?
+  @OrNull package var path: String?
   /// Whether joining asks the owner first, since who asks has no right to.
   package let asksFirst: Bool
 
@@ -91,32 +91,15 @@ package struct ShareOffer: Hashable, Sendable, Codable {
     self.path = path
     self.asksFirst = asksFirst
   }
-
-  private enum CodingKeys: CodingKey {
-    case title, owner, ownerName, kind, permission, acceptance, path, asksFirst
-  }
-
-  /// Encodes what is absent as null.
-  package func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(title, forKey: .title)
-    try container.encode(owner, forKey: .owner)
-    try container.encode(ownerName, forKey: .ownerName)
-    try container.encode(kind, forKey: .kind)
-    try container.encode(permission, forKey: .permission)
-    try container.encode(acceptance, forKey: .acceptance)
-    try container.encode(path, forKey: .path)
-    try container.encode(asksFirst, forKey: .asksFirst)
-  }
 }
 
 /// What came of accepting a share URL.
 package struct AcceptResult: Hashable, Sendable, Codable {
   /// `Shared/OWNER/NAME`; nil where access was only asked for.
-  package let path: String?
-  package let title: String?
-  package let owner: AccountHandle?
-  package let permission: SharePermission?
+  @OrNull package var path: String?
+  @OrNull package var title: String?
+  @OrNull package var owner: AccountHandle?
+  @OrNull package var permission: SharePermission?
   /// Whether a request was filed that the owner has to answer.
   package let requested: Bool
 

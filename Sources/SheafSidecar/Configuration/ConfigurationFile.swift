@@ -4,7 +4,7 @@ import TOMLKit
 
 /// The configuration as a TOML file; `examples/sidecar.toml` explains it.
 package enum ConfigurationFile {
-  /// - Throws: ``SheafError`` that names file, sink and key.
+  /// - Throws: ``SheafError`` that names file, line, sink and key.
   package static func read(_ path: String) throws(SheafError) -> SidecarConfiguration {
     let text: String
     do {
@@ -30,21 +30,38 @@ package enum ConfigurationFile {
     } catch {
       throw SheafError(.invalid, subject: name.printable, reason: "is no TOML")
     }
-    let file = Section(table: table, name: name.printable, folder: folder)
+    let file = Section(table: table, place: .init(file: name.printable, keys: KeyLines(text)), folder: folder)
     var configuration = SidecarConfiguration()
     configuration.library = try file.path("library")
     configuration.state = try file.path("state")
     configuration.servesAccounts = try file.flag("account-webhooks") ?? false
-    for sink in try file.sections("sink") { configuration.sinks.append(try self.sink(sink)) }
     try file.refuseOthers(["library", "state", "account-webhooks", "sink"])
+    for section in try file.sections("sink") {
+      let sink = try self.sink(section)
+      if configuration.sinks.contains(where: { $0.name == sink.name }) {
+        throw SidecarConfiguration.twice(section.place.text("name"))
+      }
+      if let problem = sink.problem {
+        throw SheafError(
+          .invalid, subject: section.place.text(problem.key), reason: problem.reason, advice: problem.advice)
+      }
+      configuration.sinks.append(sink)
+    }
     return configuration
   }
 
   private static func sink(_ section: Section) throws(SheafError) -> SinkConfiguration {
-    let kinds = ["webhook", "stdout", "desktop", "exec"].filter(section.has)
+    let all = ["webhook", "stdout", "desktop", "exec"]
+    let kinds = all.filter(section.has)
+    let common = [
+      "name", "types", "documents", "account", "batch", "timeout", "retry-base", "retry-cap", "retry-for", "from",
+    ]
+    let own = kinds == ["webhook"] ? ["secrets", "secret-file"] : []
+    try section.refuseOthers((kinds.isEmpty ? all : kinds) + own + common)
     guard kinds.count == 1 else {
       throw SheafError(
-        .invalid, subject: section.name, reason: kinds.isEmpty ? "says not where to" : "has several targets",
+        .invalid, subject: section.place.text(kinds.last),
+        reason: kinds.isEmpty ? "says not where to" : "is a second target",
         advice: "give exactly one of webhook, stdout, desktop, exec")
     }
     let target: SinkConfiguration.Target
@@ -53,42 +70,44 @@ package enum ConfigurationFile {
     case "exec": target = .exec(command: try section.text("exec") ?? "")
     default:
       guard try section.flag(kinds[0]) == true else {
-        throw SheafError(.invalid, subject: section.name, reason: "has \(kinds[0]) = false; leave the sink out")
+        throw SheafError(
+          .invalid, subject: section.place.text(kinds[0]), reason: "is false", advice: "leave the sink out")
       }
       target = kinds[0] == "stdout" ? .output : .desktop
     }
     var sink = SinkConfiguration(name: try section.text("name") ?? target.kind, target: target)
     sink.filter = EventFilter(types: try section.texts("types") ?? [], documents: try section.texts("documents") ?? [])
-    sink.account = try section.text("account").map { text throws(SheafError) in try AccountHandle(text) }
-    sink.batch = try section.number("batch").map { Int($0) } ?? sink.batch
+    sink.account = try section.text("account").map { text throws(SheafError) in
+      try section.named("account") { () throws(SheafError) in try AccountHandle(text) }
+    }
+    sink.batch = try section.whole("batch") ?? sink.batch
     sink.timeout = try section.number("timeout") ?? sink.timeout
     sink.schedule.base = try section.number("retry-base") ?? sink.schedule.base
     sink.schedule.cap = try section.number("retry-cap") ?? max(sink.schedule.cap, sink.schedule.base)
     sink.schedule.patience = try section.number("retry-for") ?? sink.schedule.patience
     if let from = try section.text("from") {
       guard ["now", "oldest"].contains(from) else {
-        throw SheafError(.invalid, subject: "\(section.name): from", reason: "is neither \"now\" nor \"oldest\"")
+        throw SheafError(.invalid, subject: section.place.text("from"), reason: "is neither \"now\" nor \"oldest\"")
       }
       sink.beginsNow = from == "now"
     }
-    try section.refuseOthers(
-      [
-        "name", kinds[0], "types", "documents", "account", "batch", "timeout", "retry-base", "retry-cap", "retry-for",
-        "from",
-      ] + (kinds[0] == "webhook" ? ["secrets", "secret-file"] : []))
     return sink
   }
 
   private static func secrets(_ section: Section) throws(SheafError) -> [WebhookSecret] {
-    var texts = try section.texts("secrets") ?? []
-    if let path = try section.path("secret-file") {
-      guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-        throw SheafError(.notFound, subject: path.printable, reason: "cannot be read", advice: "one secret a line")
-      }
-      texts += text.split(whereSeparator: \.isWhitespace).map(String.init)
-    }
     var secrets: [WebhookSecret] = []
-    for text in texts { secrets.append(try WebhookSecret(text)) }
+    for text in try section.texts("secrets") ?? [] {
+      secrets.append(try section.named("secrets") { () throws(SheafError) in try WebhookSecret(text) })
+    }
+    guard let path = try section.path("secret-file") else { return secrets }
+    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+      throw SheafError(
+        .notFound, subject: section.place.text("secret-file"), reason: "\(path.printable) cannot be read",
+        advice: "one secret a line")
+    }
+    for secret in text.split(whereSeparator: \.isWhitespace) {
+      secrets.append(try section.named("secret-file") { () throws(SheafError) in try WebhookSecret(String(secret)) })
+    }
     return secrets
   }
 }
@@ -128,14 +147,32 @@ private enum Value: Decodable {
 /// A table of the file, with errors that name it.
 private struct Section {
   let table: [String: Value]
-  let name: String
+  let place: Place
   let folder: URL
+
+  /// Where it stands, for people.
+  struct Place {
+    let file: String
+    let keys: KeyLines
+    /// The sink's name or number, and its number; nil for what stands above all sinks.
+    var sink: (name: String, number: Int)?
+
+    /// `FILE line 7: sink team: batch`.
+    func text(_ key: String?) -> String {
+      let line = keys.line(of: key, inSink: sink?.number).map { " line \($0)" } ?? ""
+      return (["\(file)\(line)"] + (sink.map { ["sink \($0.name)"] } ?? []) + (key.map { [$0.printable] } ?? []))
+        .joined(separator: ": ")
+    }
+  }
 
   func has(_ key: String) -> Bool { table[key] != nil }
 
   func text(_ key: String) throws(SheafError) -> String? { try value(key, "a text") { $0.text } }
   func flag(_ key: String) throws(SheafError) -> Bool? { try value(key, "true or false") { $0.flag } }
   func number(_ key: String) throws(SheafError) -> Double? { try value(key, "a number") { $0.number } }
+  func whole(_ key: String) throws(SheafError) -> Int? {
+    try value(key, "a whole number") { $0.number.flatMap { Int(exactly: $0) } }
+  }
   func texts(_ key: String) throws(SheafError) -> [String]? {
     try value(key, "a list of texts") { $0.list { $0.text } }
   }
@@ -150,8 +187,9 @@ private struct Section {
   func sections(_ key: String) throws(SheafError) -> [Section] {
     let tables = try value(key, "a list of tables: [[\(key)]]") { $0.list { $0.table } }
     return (tables ?? []).enumerated().map { index, table in
-      Section(
-        table: table, name: "\(name): \(key) \((table["name"]?.text ?? "\(index + 1)").printable)", folder: folder)
+      var place = place
+      place.sink = ((table["name"]?.text ?? "\(index + 1)").printable, index)
+      return Section(table: table, place: place, folder: folder)
     }
   }
 
@@ -159,14 +197,23 @@ private struct Section {
   func refuseOthers(_ known: [String]) throws(SheafError) {
     guard let other = table.keys.sorted().first(where: { !known.contains($0) }) else { return }
     throw SheafError(
-      .invalid, subject: "\(name): \(other.printable)", reason: "means nothing here",
+      .invalid, subject: place.text(other), reason: "means nothing here",
       advice: "known are " + known.joined(separator: ", "))
+  }
+
+  /// What `read` makes of a key's value; its error names the key.
+  func named<Result>(_ key: String, _ read: () throws(SheafError) -> Result) throws(SheafError) -> Result {
+    do {
+      return try read()
+    } catch {
+      throw SheafError(error.kind, subject: place.text(key), reason: error.reason, advice: error.advice)
+    }
   }
 
   private func value<Result>(_ key: String, _ form: String, _ read: (Value) -> Result?) throws(SheafError) -> Result? {
     guard let value = table[key] else { return nil }
     guard let result = read(value) else {
-      throw SheafError(.invalid, subject: "\(name): \(key)", reason: "is not \(form)")
+      throw SheafError(.invalid, subject: place.text(key), reason: "is not \(form)")
     }
     return result
   }

@@ -1,3 +1,4 @@
+import Foundation
 package import SheafModel
 
 /// One sink as a person configured it.
@@ -69,29 +70,53 @@ package struct SidecarConfiguration: Sendable, Equatable {
     }
     var names: Set<String> = []
     for sink in sinks {
-      guard names.insert(sink.name).inserted else {
+      guard names.insert(sink.name).inserted else { throw Self.twice("sink \(sink.name.printable)") }
+      if let problem = sink.problem {
         throw SheafError(
-          .invalid, subject: "sink \(sink.name.printable)", reason: "is there twice", advice: "give each its own name")
-      }
-      if case .webhook(let url, let secrets) = sink.target {
-        guard let scheme = url.split(separator: ":").first?.lowercased(), ["http", "https"].contains(scheme),
-          url.contains("://")
-        else {
-          throw SheafError(.invalid, subject: url.printable, reason: "is no URL of a webhook", advice: "give https://…")
-        }
-        guard secrets.count <= 2 else {
-          throw SheafError(
-            .invalid, subject: "sink \(sink.name.printable)", reason: "has more than two secrets",
-            advice: "give the new one and the one before")
-        }
-      }
-      guard (1...1000).contains(sink.batch), sink.timeout > 0, sink.timeout <= 3600, sink.schedule.base > 0,
-        sink.schedule.cap >= sink.schedule.base, sink.schedule.patience >= 0
-      else {
-        throw SheafError(
-          .invalid, subject: "sink \(sink.name.printable)",
-          reason: "has a batch that is not 1 to 1000, or times that make no sense")
+          .invalid, subject: "sink \(sink.name.printable): \(problem.key)", reason: problem.reason,
+          advice: problem.advice)
       }
     }
+  }
+
+  /// The error for a second sink of one name.
+  static func twice(_ subject: String) -> SheafError {
+    SheafError(.invalid, subject: subject, reason: "is there twice", advice: "give each sink its own name")
+  }
+}
+
+extension SinkConfiguration {
+  /// What makes no sense in it, by the key of the configuration file.
+  struct Problem {
+    let key: String
+    let reason: String
+    var advice: String?
+  }
+
+  /// The first thing that makes no sense; nil where all does.
+  var problem: Problem? {
+    if name.isEmpty { return Problem(key: "name", reason: "is empty") }
+    switch target {
+    case .webhook(let url, let secrets):
+      guard let parts = URL(string: url), ["http", "https"].contains(parts.scheme?.lowercased()),
+        !(parts.host ?? "").isEmpty
+      else {
+        return Problem(key: "webhook", reason: "\(url.printable) is no URL of a webhook", advice: "give https://…")
+      }
+      if secrets.count > 2 {
+        return Problem(
+          key: "secrets", reason: "are more than two",
+          advice: "give the new one and the one before, secret-file included")
+      }
+    case .exec(let command) where command.allSatisfy(\.isWhitespace):
+      return Problem(key: "exec", reason: "is empty")
+    default: break
+    }
+    if !(1...1000).contains(batch) { return Problem(key: "batch", reason: "is not 1 to 1000") }
+    if !(timeout > 0 && timeout <= 3600) { return Problem(key: "timeout", reason: "is not up to 3600 seconds") }
+    if !(schedule.base > 0) { return Problem(key: "retry-base", reason: "is not more than 0 seconds") }
+    if !(schedule.cap >= schedule.base) { return Problem(key: "retry-cap", reason: "is less than retry-base") }
+    if !(schedule.patience >= 0) { return Problem(key: "retry-for", reason: "is less than 0 seconds") }
+    return nil
   }
 }

@@ -9,27 +9,30 @@ actor LibraryLink {
 
   private let location: LibraryLocation
   private let log: Logger
-  private var known: SheafClient?
+  private var known: (client: SheafClient, socket: String)?
   private var isMissing = false
+  /// Whether the process that answered last wants to hear how delivery goes: a user's door does not.
+  private var takesReports = false
 
   init(_ location: LibraryLocation, log: Logger) {
     self.location = location
     self.log = log
   }
 
-  /// The client and the library's id, once a process answers.
+  /// The client and who answers, once a process does.
   ///
   /// - Throws: `CancellationError`.
-  func connect() async throws -> (client: SheafClient, library: String) {
+  func connect() async throws -> (client: SheafClient, info: ServiceInfo) {
     var wait = Self.waits.first
     while true {
       try Task.checkCancellation()
       do {
-        let client = try client()
+        let client = try await client()
         let info = try await client.info(within: .seconds(5))
         if isMissing { log.notice("the library is there", metadata: ["library": "\(location.path)"]) }
         isMissing = false
-        return (client, info.id)
+        takesReports = info.account == nil
+        return (client, info)
       } catch let error as SheafError {
         if !isMissing {
           log.notice("waiting for the library", metadata: ["library": "\(location.path)", "reason": "\(error)"])
@@ -43,20 +46,23 @@ actor LibraryLink {
 
   /// Tells the library how delivery goes, if it is there.
   func report(_ report: SidecarReport) async {
-    guard !isMissing, let client = try? client() else { return }
+    guard !isMissing, takesReports, let client = try? await client() else { return }
     try? await client.report(report)
   }
 
   func close() async {
-    await known?.shutdown()
+    await known?.client.shutdown()
     known = nil
   }
 
-  private func client() throws(SheafError) -> SheafClient {
-    if let known { return known }
+  private func client() async throws -> SheafClient {
+    let socket = SocketProbe.path(of: location)
+    if let known, known.socket == socket { return known.client }
+    let former = known
     // No process waits for its clients' idle connections.
-    let client = try SheafClient(socket: location.socketPath, library: location.path, keepsConnections: false)
-    known = client
+    let client = try SheafClient(socket: socket, library: location.path, keepsConnections: false)
+    known = (client, socket)
+    await former?.client.shutdown()
     return client
   }
 }

@@ -10,7 +10,7 @@ import SheafModel
 /// - The position moves past an event when the sink took it or gave it up, in one transaction with what came of it.
 /// - Nothing is queued: what is not delivered is read from the library's log again. So a sink that has failed for a day
 ///   costs no more than one that has not, and no sink waits for another.
-/// - An attempt that has begun is waited for, also when the sidecar is told to stop.
+/// - An attempt that has begun is waited for, also when the sidecar is told to stop: then for ``patience`` at most.
 ///
 /// ```
 ///             library answers             event that the sink wants
@@ -44,47 +44,79 @@ struct SinkRunner: Sendable {
   /// The sink's reader has gone.
   private struct Ended: Error {}
 
+  /// How a go ended.
+  private enum Outcome {
+    case again
+    /// There will be no other.
+    case ended
+    /// Something is wrong that is no matter of the endpoint: the state file, the configured account.
+    case failed(String)
+  }
+
+  /// Seconds until another go after one that failed, at first and at most.
+  private static let waits = (first: 1.0, longest: 60.0)
+
   /// Delivers until the task is cancelled or the sink's reader has gone.
   ///
   /// - Parameter poke: Has the sink look at its record again: a person changed it.
   func run(poke: Poke) async {
+    var wait = Self.waits.first
+    var told: String?
     while !Task.isCancelled {
       // Cancelled by a poke, a go ends where it may and is followed by another one.
       let pokes = poke.count
-      let ended = await withTaskGroup(of: Bool.self) { group in
-        group.addTask { await go() }
-        group.addTask {
-          await poke.wait(past: pokes)
-          return false
+      let outcome = await untilPoked(poke, past: pokes) { await go() }
+      switch outcome {
+      case .ended: return await sink.close()
+      case .again: (wait, told) = (Self.waits.first, nil)
+      case .failed(let reason):
+        if told != reason { log.error("delivery stopped: \(reason)", metadata: ["sink": "\(name)"]) }
+        told = reason
+        board.fail(name, kind: kind, reason)
+        let end = clock.now.adding(wait)
+        _ = await untilPoked(poke, past: pokes) {
+          try? await clock.sleep(until: end)
+          return .again
         }
-        defer { group.cancelAll() }
-        return await group.next() ?? false
+        wait = min(wait * 2, Self.waits.longest)
       }
-      if ended { break }
     }
     await sink.close()
   }
 
-  /// One go; true where there will be no other.
-  private func go() async -> Bool {
+  /// What `body` comes to, which is cancelled by a poke.
+  private func untilPoked(_ poke: Poke, past pokes: UInt64, _ body: @escaping @Sendable () async -> Outcome) async
+    -> Outcome
+  {
+    await withTaskGroup(of: Outcome?.self) { group in
+      group.addTask(operation: body)
+      group.addTask {
+        await poke.wait(past: pokes)
+        return nil
+      }
+      let first = await group.next() ?? nil
+      group.cancelAll()
+      // A go that was cancelled says itself how it ended.
+      return if let first { first } else { await group.next().flatMap { $0 } ?? .again }
+    }
+  }
+
+  private func go() async -> Outcome {
     do {
       try await session()
     } catch is Ended {
-      return true
-    } catch is CancellationError {
-      return false
-    } catch is Pause {
-      return false
+      return .ended
+    } catch is CancellationError, is Pause {
+      return .again
     } catch {
-      log.error("delivery stopped: \(error)", metadata: ["sink": "\(name)"])
-      try? await clock.sleep(until: clock.now.adding(1))
+      if !Task.isCancelled { return .failed("\(error)") }
     }
-    return false
+    return .again
   }
 
   private func session() async throws {
-    let (client, libraryID) = try await library.connect()
-    let key = SinkKey(library: libraryID, name: name)
+    let (client, info) = try await library.connect()
+    let key = SinkKey(library: info.id, name: name)
     var record = try state.record(key)
     show(record, key)
     if record.disabled != nil {
@@ -92,14 +124,15 @@ struct SinkRunner: Sendable {
       return
     }
     if let next = record.nextAttempt {
-      try await clock.sleep(until: next)
+      // A clock that was put back has nobody wait for longer than was meant.
+      if record.failedLast.map({ $0 <= clock.now }) ?? true { try await clock.sleep(until: next) }
       record.nextAttempt = nil
     }
     try await retryDeadLetters(key)
     do {
-      let reader = try await sink.reader(client)
+      let reader = try await sink.reader(client, info)
       if record.position == nil, beginsNow {
-        record.position = try await client.events(.library, after: nil, limit: 1).last
+        record.position = try await client.events(reader, after: nil, limit: 1).last
         try state.save(record, of: key)
       }
       var stream = try await client.follow(reader, after: record.position)
@@ -157,7 +190,7 @@ struct SinkRunner: Sendable {
     }
     record.position = position
     record.failures = 0
-    record.failingSince = nil
+    (record.failingSince, record.failedLast, record.failure) = (nil, nil, nil)
     record.delivered += Int64(deliveries.count)
   }
 
@@ -169,7 +202,9 @@ struct SinkRunner: Sendable {
     let now = clock.now
     record.failures += 1
     record.failed += 1
-    record.failingSince = record.failingSince ?? now
+    record.failingSince = min(record.failingSince ?? now, now)
+    record.failedLast = now
+    record.failure = failure.description
     let metadata: Logger.Metadata = [
       "sink": "\(name)", "event": "\(deliveries[0].event.id)", "failures": "\(record.failures)",
     ]
@@ -198,15 +233,18 @@ struct SinkRunner: Sendable {
       log.warning("to be tried again in \(Int(wait.rounded(.up))) s: \(failure.description)", metadata: metadata)
     }
     try state.save(record, of: key)
-    show(record, key, failure: failure.description)
+    show(record, key)
     guard let next = record.nextAttempt, next <= now.adding(Self.shortWait) else { throw Pause() }
     try await clock.sleep(until: next)
     return false
   }
 
+  /// For how long an attempt goes on after the sidecar was told to stop: a pipe may be stuck. The systemd unit waits longer.
+  private static let patience = Duration.seconds(75)
+
   /// Makes one attempt, whether the task is cancelled meanwhile or not; nil where it succeeded.
   private func attempt(_ deliveries: [Delivery]) async -> DeliveryFailure? {
-    await Task {
+    let attempt = Task { () -> DeliveryFailure? in
       do {
         try await sink.deliver(deliveries)
         return nil
@@ -215,7 +253,15 @@ struct SinkRunner: Sendable {
       } catch {
         return DeliveryFailure("\(error)")
       }
-    }.value
+    }
+    return await withTaskCancellationHandler {
+      await attempt.value
+    } onCancel: {
+      Task {
+        try? await Task.sleep(for: Self.patience)
+        attempt.cancel()
+      }
+    }
   }
 
   /// Makes one more attempt at each dead letter that a person wants sent again.
@@ -233,13 +279,13 @@ struct SinkRunner: Sendable {
     }
   }
 
-  private func show(_ record: SidecarState.Record, _ key: SinkKey, failure: String? = nil) {
+  private func show(_ record: SidecarState.Record, _ key: SinkKey) {
     var status = SinkStatus(name: name, kind: kind)
     status.position = record.position ?? 0
     status.delivered = record.delivered
     status.failed = record.failed
     status.deadLetters = (try? Int64(state.deadLetterCount(of: key))) ?? 0
-    status.failure = record.failures > 0 ? failure : nil
+    status.failure = record.failure
     status.nextAttempt = record.nextAttempt
     status.disabled = record.disabled
     board.update(status)

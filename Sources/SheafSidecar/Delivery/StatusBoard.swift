@@ -18,6 +18,13 @@ final class StatusBoard: Sendable {
     }
   }
 
+  /// Notes that a sink does not get as far as an attempt.
+  func fail(_ name: String, kind: String, _ reason: String) {
+    var status = state.withLock { $0.sinks[name] } ?? SinkStatus(name: name, kind: kind)
+    status.failure = reason
+    update(status)
+  }
+
   func remove(_ name: String) {
     state.withLock { state in
       if state.sinks.removeValue(forKey: name) != nil { state.changes?.yield() }

@@ -28,9 +28,9 @@ package final class DesktopSink: Sink {
   /// - Parameter account: Nil for the library's first one.
   package init(account: AccountHandle?) { self.account = account }
 
-  package func reader(_ client: SheafClient) async throws -> SheafClient.EventReader {
-    let handle: AccountHandle?
-    if let account { handle = account } else { handle = try await client.accounts().first?.handle }
+  package func reader(_ client: SheafClient, _ info: ServiceInfo) async throws -> SheafClient.EventReader {
+    var handle = account ?? info.account
+    if handle == nil { handle = try await client.accounts().first?.handle }
     person.withLock { $0 = handle }
     return .account(ItemAddress(account: handle, path: nil))
   }

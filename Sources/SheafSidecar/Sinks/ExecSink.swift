@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import NIOCore
 package import SheafModel
 import Subprocess
@@ -45,12 +46,14 @@ package struct ExecSink: Sink {
     }
   }
 
-  /// A file without a name that holds the event and a newline: unlike a pipe it does not mind a command that reads none.
+  /// A file in memory, without a name, that holds the event and a newline: unlike a pipe it does not mind a command that
+  /// reads none, and unlike one on a disk no disk that is full.
   private static func file(of json: ByteBuffer) throws -> SystemPackage.FileDescriptor {
-    let path = NSTemporaryDirectory() + "/sheaf-event-\(UUID().uuidString)"
-    let file = try SystemPackage.FileDescriptor.open(
-      FilePath(path), .readWrite, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
-    unlink(path)
+    let name = "/sheaf-event-\(UUID().uuidString)"
+    let number = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard number >= 0 else { throw SystemPackage.Errno(rawValue: errno) }
+    shm_unlink(name)
+    let file = SystemPackage.FileDescriptor(rawValue: number)
     do {
       try file.writeAll(Array(json.readableBytesView) + [UInt8(ascii: "\n")])
       try file.seek(offset: 0, from: .start)

@@ -17,13 +17,14 @@ package struct Delivery: Sendable {
 ///
 /// A sink gets one delivery at a time, and the next one only when it took this one: that keeps the order.
 package protocol Sink: Sendable {
-  /// Whose events it gets: what one account sees, or for nil what the library itself sees.
+  /// Whose events it gets: what one account sees, or for nil what the library itself sees. A mount that root gave to a user
+  /// of the machine shows that user's account in place of the library.
   var account: AccountHandle? { get }
   /// How many events may be delivered as one.
   var batch: Int { get }
 
   /// Whose log to read, now that the library answers.
-  func reader(_ client: SheafClient) async throws -> SheafClient.EventReader
+  func reader(_ client: SheafClient, _ info: ServiceInfo) async throws -> SheafClient.EventReader
 
   /// Delivers events, at least one; returning means that they arrived.
   ///
@@ -37,8 +38,8 @@ package protocol Sink: Sendable {
 extension Sink {
   package var batch: Int { 1 }
   package func close() async {}
-  package func reader(_ client: SheafClient) async throws -> SheafClient.EventReader {
-    account.map { .account(ItemAddress(account: $0, path: nil)) } ?? .library
+  package func reader(_ client: SheafClient, _ info: ServiceInfo) async throws -> SheafClient.EventReader {
+    (account ?? info.account).map { .account(ItemAddress(account: $0, path: nil)) } ?? .library
   }
 }
 

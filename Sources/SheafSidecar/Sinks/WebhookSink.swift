@@ -60,6 +60,8 @@ package final class WebhookSink: Sink {
       throw DeliveryFailure("no answer within \(timeout)")
     } catch let failure as DeliveryFailure {
       throw failure
+    } catch let error as IOError {
+      throw DeliveryFailure(String(cString: strerror(error.errnoCode)))
     } catch {
       throw DeliveryFailure("\(error)")
     }

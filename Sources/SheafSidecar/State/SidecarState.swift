@@ -16,6 +16,10 @@ package final class SidecarState: Sendable {
     package var failures = 0
     /// When the first of them was.
     package var failingSince: Timestamp?
+    /// When the last of them was.
+    package var failedLast: Timestamp?
+    /// Why it failed.
+    package var failure: String?
     /// When the next attempt is due.
     package var nextAttempt: Timestamp?
     /// Why no attempts are made until a person resumes the sink.
@@ -47,6 +51,10 @@ package final class SidecarState: Sendable {
       chmod(path, 0o600)
       var migrator = DatabaseMigrator()
       migrator.registerMigration("1") { try $0.execute(sql: Self.schema) }
+      migrator.registerMigration("2") {
+        try $0.execute(
+          sql: "ALTER TABLE sinks ADD COLUMN failed_last INTEGER; ALTER TABLE sinks ADD COLUMN failure TEXT")
+      }
       try migrator.migrate(database)
     } catch {
       throw SheafError(
@@ -97,6 +105,8 @@ package final class SidecarState: Sendable {
       record.failingSince = (row["failing_since"] as Int64?).map { Timestamp(nanoseconds: $0) }
       record.nextAttempt = (row["next_attempt"] as Int64?).map { Timestamp(nanoseconds: $0) }
       record.disabled = row["disabled"]
+      record.failedLast = (row["failed_last"] as Int64?).map { Timestamp(nanoseconds: $0) }
+      record.failure = row["failure"]
       record.delivered = row["delivered"]
       record.failed = row["failed"]
       return record
@@ -107,10 +117,11 @@ package final class SidecarState: Sendable {
   package func save(_ record: Record, of sink: SinkKey, dead: [DeadLetter] = []) throws {
     try database.write { database in
       try database.execute(
-        sql: "INSERT OR REPLACE INTO sinks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        sql: "INSERT OR REPLACE INTO sinks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         arguments: [
           sink.library, sink.name, record.position, record.failures, record.failingSince?.nanoseconds,
           record.nextAttempt?.nanoseconds, record.disabled, record.delivered, record.failed,
+          record.failedLast?.nanoseconds, record.failure,
         ])
       for letter in dead {
         try database.execute(

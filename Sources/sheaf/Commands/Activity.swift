@@ -17,7 +17,11 @@ struct Activity: AsyncParsableCommand {
   @Argument(help: "A document or folder.")
   var path: PathArgument?
 
-  @Flag(help: "Go on and print what happens, until interrupted; with --json an event on each line.")
+  @Flag(
+    help: """
+      Go on and print what happens, until interrupted, also when the library is mounted anew meanwhile; with --json an \
+      event on each line.
+      """)
   var follow = false
 
   @Option(help: "How many events to look back.")
@@ -32,23 +36,51 @@ struct Activity: AsyncParsableCommand {
 
   func run() async throws {
     try await ItemTarget.with(optional: path, library) { target in
-      let events = try await target.client.latestEvents(target.address, limit: limit)
-      guard follow else { return try show(events) }
+      guard follow else { return try show(try await target.client.latestEvents(target.address, limit: limit)) }
       guard !target.connection.isOwn else {
         throw SheafError(
           .unavailable, subject: target.connection.info.library, reason: "nothing happens while no process has it open",
           advice: "mount it first: sheaf mount")
       }
+      let end = try await target.client.events(.account(target.address), after: nil, limit: 1).last
+      let events = try await target.client.latestEvents(target.address, limit: limit)
       for event in events { try line(event) }
-      var position = events.last?.sequence
-      if position == nil {
-        // From the log's end on, where nothing has happened yet.
-        position = try await target.client.notices(ItemAddress(account: target.address.account, path: nil)).through
+      var position = max(end, events.last?.sequence ?? 0)
+      while true {
+        do {
+          try await print(from: &position, target)
+        } catch let error as SheafError where error.kind == .unavailable {}
+        try await waitForProcess(target)
       }
-      var stream = try await target.client.follow(.account(target.address), after: position)
-      while let element = try await stream.next() {
-        if case .event(let event, _) = element { try line(event) }
+    }
+  }
+
+  /// Prints events after a position, which it moves on, until the process that owns the library ends.
+  private func print(from position: inout Int64, _ target: ItemTarget) async throws {
+    var stream = try await target.client.follow(.account(target.address), after: position)
+    while let element = try await stream.next() {
+      switch element {
+      case .event(let event, _):
+        try line(event)
+        position = event.sequence
+      case .position(let number): position = number
+      case .silence: break
       }
+    }
+  }
+
+  /// Seconds between two looks for the next process, at first and at most.
+  private static let waits = (first: 0.05, longest: 1.0)
+
+  private func waitForProcess(_ target: ItemTarget) async throws {
+    var wait = Self.waits.first
+    while true {
+      do {
+        _ = try await target.client.info(within: .seconds(5))
+        return
+      } catch let error as SheafError where error.kind == .unavailable {}
+      try await Task.sleep(for: .seconds(wait))
+      wait = min(wait * 2, Self.waits.longest)
     }
   }
 

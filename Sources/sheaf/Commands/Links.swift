@@ -3,6 +3,23 @@ import SheafClient
 import SheafLibrary
 import SheafModel
 
+/// A link, and who asks about it.
+struct LinkOptions: ParsableArguments {
+  @Argument(help: "A share URL.")
+  var url: String
+
+  @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
+
+  /// What the library answers to a question about the link.
+  func ask<Answer>(_ question: (SheafClient, String, AccountHandle?) async throws -> Answer) async throws -> Answer {
+    let account = try library.account()
+    return try await LibraryConnection.with(LibraryChoice.location(named: library.file)) {
+      try await question($0.client, url, account)
+    }
+  }
+}
+
 struct Inspect: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Tell what a link offers.",
@@ -11,18 +28,11 @@ struct Inspect: AsyncParsableCommand {
         sheaf inspect sheaf://5f0c…/s/tK3… --as bob@example.com
       """)
 
-  @Argument(help: "A share URL.")
-  var url: String
-
-  @OptionGroup var library: LibraryOptions
-  @OptionGroup var output: OutputOptions
+  @OptionGroup var link: LinkOptions
 
   func run() async throws {
-    let account = try library.account()
-    let offer = try await LibraryConnection.with(LibraryChoice.location(named: library.file)) {
-      try await $0.client.inspect(url, as: account)
-    }
-    if output.json { return try JSON.write(offer) }
+    let offer = try await link.ask { try await $0.inspect($1, as: $2) }
+    if link.output.json { return try JSON.write(offer) }
     let joining =
       offer.path.map { "you take part: \($0)" }
       ?? (offer.asksFirst ? "the owner is asked first" : "join with: sheaf accept URL")
@@ -45,18 +55,11 @@ struct Accept: AsyncParsableCommand {
         sheaf accept sheaf://5f0c…/s/tK3… --as bob@example.com
       """)
 
-  @Argument(help: "A share URL.")
-  var url: String
-
-  @OptionGroup var library: LibraryOptions
-  @OptionGroup var output: OutputOptions
+  @OptionGroup var link: LinkOptions
 
   func run() async throws {
-    let account = try library.account()
-    let result = try await LibraryConnection.with(LibraryChoice.location(named: library.file)) {
-      try await $0.client.accept(url, as: account)
-    }
-    if output.json { return try JSON.write(result) }
+    let result = try await link.ask { try await $0.accept($1, as: $2) }
+    if link.output.json { return try JSON.write(result) }
     guard let path = result.path else {
       return try StandardOutput.line("Asked for access. It shows under Shared once the owner approves.")
     }

@@ -54,8 +54,16 @@ struct ParticipantCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Administrators add and remove people.", valueName: "administrator|privateUser"))
     var role: Role?
 
-    func request() throws -> ParticipantChange {
-      ParticipantChange(handle: try AccountHandle(handle), permission: can?.permission, role: role)
+    @OptionGroup var library: LibraryOptions
+    @OptionGroup var output: OutputOptions
+
+    /// Has the library make the change, and tells what came of it.
+    func make(
+      _ call: (SheafClient, ItemAddress, ParticipantChange) async throws -> Participant
+    ) async throws {
+      let change = ParticipantChange(handle: try AccountHandle(handle), permission: can?.permission, role: role)
+      let person = try await ItemTarget.with(path, library) { try await call($0.client, $0.address, change) }
+      if output.json { try JSON.write(person) }
     }
   }
 
@@ -64,32 +72,16 @@ struct ParticipantCommand: AsyncParsableCommand {
       abstract: "Invite someone.", discussion: "Someone who is there already gets what is asked, and nothing else.")
 
     @OptionGroup var change: Change
-    @OptionGroup var library: LibraryOptions
-    @OptionGroup var output: OutputOptions
 
-    func run() async throws {
-      let request = try change.request()
-      let person = try await ItemTarget.with(change.path, library) {
-        try await $0.client.addParticipant($0.address, request)
-      }
-      if output.json { try JSON.write(person) }
-    }
+    func run() async throws { try await change.make { try await $0.addParticipant($1, $2) } }
   }
 
   struct Set: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Change what someone may do.")
 
     @OptionGroup var change: Change
-    @OptionGroup var library: LibraryOptions
-    @OptionGroup var output: OutputOptions
 
-    func run() async throws {
-      let request = try change.request()
-      let person = try await ItemTarget.with(change.path, library) {
-        try await $0.client.setParticipant($0.address, request)
-      }
-      if output.json { try JSON.write(person) }
-    }
+    func run() async throws { try await change.make { try await $0.setParticipant($1, $2) } }
   }
 
   struct Remove: AsyncParsableCommand {

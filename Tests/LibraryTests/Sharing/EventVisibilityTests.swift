@@ -69,6 +69,33 @@ struct EventVisibilityTests {
     }
   }
 
+  @Test func whoTakesPartInWhatADeletedFolderHadHearsOfIt() throws {
+    try People.story { people in
+      try people.as(.alice) {
+        for folder in ["private", "private/plans"] { try $0.mkdir("Documents/\(folder)") }
+        for file in ["private/a.md", "private/plans/b.md"] { try $0.save("Documents/\(file)", "x") }
+      }
+      try people.share("Documents/private/plans", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      try settle(people)
+      var before = people.library.lastEvent
+      try people.as(.alice, process: 4_100_001) {
+        try $0.unlink("Documents/private/plans/b.md")
+        try $0.rmdir("Documents/private/plans")
+        try $0.unlink("Documents/private/a.md")
+        try $0.rmdir("Documents/private")
+      }
+      #expect(Set(try seen(people, .alice, after: before)) == ["deleted private", "deleted private/plans"])
+      #expect(try seen(people, .bob, after: before) == ["deleted plans"])
+      #expect(try notices(people, .bob).first == "Alice deleted plans with the item in it")
+      before = people.library.lastEvent
+      _ = try people.library.recover(ItemPath(account: People.Name.alice.handle, "Documents/private"), id: nil) { _ in }
+      #expect(try seen(people, .alice, after: before) == ["created private", "created private/plans"])
+      #expect(try seen(people, .bob, after: before) == ["created plans"])
+      #expect(try notices(people, .bob).first == "Alice brought back plans with the item in it")
+    }
+  }
+
   @Test func whatComesInIsCreatedAndWhatGoesOutIsDeleted() throws {
     try People.story { people in
       try people.as(.alice) {

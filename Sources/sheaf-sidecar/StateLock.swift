@@ -1,0 +1,29 @@
+import Glibc
+import SheafModel
+
+/// Keeps a second sidecar from the same state, where each would deliver what the other does.
+final class StateLock: Sendable {
+  private let descriptor: Int32
+
+  /// - Throws: `busy` where another sidecar has it.
+  init(_ state: String) throws(SheafError) {
+    let path = state + "-lock"
+    try SidecarProcess.makeFolder(of: path)
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else {
+      throw SheafError(.inputOutput, subject: path.printable, reason: String(cString: strerror(errno)))
+    }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      let owner = SidecarProcess.running(state).map { "process \($0)" } ?? "another process"
+      close(descriptor)
+      throw SheafError(
+        .busy, subject: state.printable, reason: "is used by \(owner)", advice: "end it, or name another file: --state")
+    }
+    self.descriptor = descriptor
+    ftruncate(descriptor, 0)
+    let text = "\(getpid())\n"
+    pwrite(descriptor, text, text.utf8.count, 0)
+  }
+
+  deinit { close(descriptor) }
+}
