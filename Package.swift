@@ -43,10 +43,11 @@ let package = Package(
       path: "Tests/Fixtures/fuse-fixture", swiftSettings: settings),
     .testTarget(name: "FuseTests", dependencies: ["Fuse", "fuse-fixture"], swiftSettings: settings),
     .target(name: "SheafModel", swiftSettings: settings),
+    .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
     .target(
       name: "SheafStore",
       dependencies: [
-        "SheafModel", .product(name: "GRDB", package: "GRDB.swift"),
+        "CZstd", "SheafModel", .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "GRDBSQLite", package: "GRDB.swift"), .product(name: "Crypto", package: "swift-crypto"),
       ], swiftSettings: testable),
     .target(
@@ -63,6 +64,9 @@ let package = Package(
       ], swiftSettings: settings),
     .executableTarget(
       name: "library-fixture", dependencies: ["SheafModel", "SheafLibrary"], path: "Tests/Fixtures/library-fixture",
+      swiftSettings: settings),
+    .executableTarget(
+      name: "large-library", dependencies: ["SheafModel", "SheafLibrary"], path: "Tests/Fixtures/large-library",
       swiftSettings: settings),
     .testTarget(
       name: "LibraryTests",

@@ -70,8 +70,11 @@ package final class Library: @unchecked Sendable {
   var chunkOwners: [Int64: Int64] = [:]
   /// Chunks that a running sweep must spare; nil while none runs.
   var sweepSpares: Set<Int64>?
-  /// Held by the one sweep that runs; taken before the lock.
+  /// Held by who frees chunks or packs them, one at a time; taken before the lock.
   let sweeping = Mutex<Void>(())
+  /// Packs that the last sweep found to hold what nothing refers to, and whether the base of each is in use; touched only
+  /// with ``sweeping`` held.
+  var packsToMend: [(id: Int64, hasBase: Bool)] = []
   /// Versions that someone reads, whose chunks outlast them.
   var versionReaders: [ObjectIdentifier: WeakReader] = [:]
 

@@ -178,7 +178,11 @@ extension Library {
       let backup = try item(of: replaced), backup.isQuiet, let document = try item(of: inode), !document.isQuiet
     else { return false }
     for number in stride(from: document.lastVersion, to: max(0, document.lastVersion - 8), by: -1) {
-      if try transaction.version(document.id, number)?.content == replaced.row.content { return true }
+      guard let version = try transaction.version(document.id, number), version.size == replaced.row.size else {
+        continue
+      }
+      // The same bytes may be stored in another form by now.
+      if (try? Content.areSame(version.content, replaced.row.content ?? .empty, from: self)) ?? false { return true }
     }
     return false
   }

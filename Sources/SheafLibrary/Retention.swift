@@ -13,24 +13,39 @@ extension Library {
     (86_400, 0), (7 * 86_400, 3600), (30 * 86_400, 86_400), (365 * 86_400, 7 * 86_400),
   ]
 
-  /// Thins history by the rules of retention, frees what nothing refers to, and shrinks the file.
+  /// Thins history by the rules of retention, packs what is left of it, frees what nothing refers to, and shrinks the file.
   package func compact(progress: (SheafModel.Progress) -> Void) throws -> CompactReport {
     let before = store.fileBytes
-    let thinned = try thin()
-    progress(SheafModel.Progress(done: 1, total: 3))
-    let freed = try sweep()
-    progress(SheafModel.Progress(done: 2, total: 3))
-    try store.shrink()
+    var report = try condense { progress(SheafModel.Progress(done: Int64($0 * 950), total: 1000)) }
+    try store.tighten()
     store.reserve.establish()
-    progress(SheafModel.Progress(done: 3, total: 3))
-    return CompactReport(versionsThinned: thinned, chunksFreed: freed, bytesFreed: max(0, before - store.fileBytes))
+    progress(SheafModel.Progress(done: 1000, total: 1000))
+    report.bytesFreed = max(0, before - store.fileBytes)
+    return report
   }
 
-  /// Thins and sweeps while the library is in use, so that it does not grow for want of a command; started by upkeep
-  /// every few hours. The file is not shrunk: what comes next takes the room.
-  func tidy() throws {
-    _ = try thin()
-    _ = try sweep()
+  /// Does what `compact` does while the library is in use, so that it does not grow for want of a command; started by
+  /// upkeep every few hours. The file is not shrunk: what comes next takes the room.
+  func tidy() throws { _ = try condense { _ in } }
+
+  /// Thins, sweeps, packs and compresses.
+  ///
+  /// Freeing comes first, since what follows needs some room; where a full disk has none, the rest waits for the next time.
+  private func condense(_ progress: (Double) -> Void) throws -> CompactReport {
+    let thinned = try thin()
+    progress(0.05)
+    var freed = try sweep()
+    progress(0.1)
+    var packed = 0
+    do {
+      packed = try packHistory { progress(0.1 + $0 * 0.5) }
+      if packed > 0 { freed += try sweep() }
+      progress(0.65)
+      try compressChunks { progress(0.65 + $0 * 0.35) }
+    } catch let error as SheafError where error.kind == .noSpace {
+      log.warning("history could not be packed", metadata: ["error": "\(error)"])
+    }
+    return CompactReport(versionsThinned: thinned, versionsPacked: packed, chunksFreed: freed, bytesFreed: 0)
   }
 
   /// Versions and deleted items that one transaction of ``thin()`` takes away at most, so that nobody waits long.
@@ -100,12 +115,20 @@ extension Library {
   ///
   /// What is referred to is found while writing goes on. Memory and store are looked at in one moment, and whatever is
   /// referred to later was so then, or was stored or found again meanwhile, which spares it. One sweep runs at a time.
-  func sweep() throws -> Int { try sweeping.withLock { _ in try sweepAlone() } }
+  func sweep() throws -> Int {
+    try sweeping.withLock { _ in
+      var freed = try sweepAlone()
+      // The base of a pack that was made anew may have had no other use.
+      if try mendPacks() > 0 { freed += try sweepAlone() }
+      return freed
+    }
+  }
 
   private func sweepAlone() throws -> Int {
     defer { locked { sweepSpares = nil } }
     var marks = ChunkMarks(limit: 0)
     var dead: [Int64] = []
+    var deadPacks: [(id: Int64, base: StoredContent, chunks: [Int64])] = []
     try store.snapshot { transaction in
       let inMemory: [Int64] = try locked {
         sweepSpares = []
@@ -129,13 +152,31 @@ extension Library {
         case .nodes(let nodes): for node in nodes { try markNode(node.chunk, &marks, transaction) }
         }
       }
+      packsToMend = []
+      var bases: [Int64] = []
+      try transaction.packs { id, base, chunks in
+        let baseChunks = base.chunks
+        if !chunks.contains(where: marks.contains) {
+          deadPacks.append((id, base, chunks))
+        } else {
+          bases += baseChunks
+          if !chunks.allSatisfy(marks.contains) || !baseChunks.allSatisfy(marks.contains) {
+            packsToMend.append((id, baseChunks.allSatisfy(marks.contains)))
+          }
+        }
+      }
+      for chunk in bases { marks.insert(chunk) }
       try transaction.chunkIDs { if marks.isDead($0) { dead.append($0) } }
     }
-    var freed = 0
+    var (freed, kept): (Int, Set<Int64>) = (0, [])
+    for pack in deadPacks { try free(pack, &freed, &kept) }
     for batch in stride(from: 0, to: dead.count, by: 500) {
       freed += try locked {
         let spared = sweepSpares ?? []
-        let doomed = dead[batch..<min(batch + 500, dead.count)].filter { !spared.contains($0) }
+        let doomed = try dead[batch..<min(batch + 500, dead.count)].filter { chunk in
+          try !spared.contains(chunk) && !kept.contains(chunk) && read { try $0.hasChunk(chunk) }
+        }
+        guard !doomed.isEmpty else { return 0 }
         try transaction(.sweep, freesSpace: true) { for chunk in doomed { try $0.deleteChunk(chunk) } }
         for chunk in doomed { chunks.remove(chunk) }
         return doomed.count
@@ -144,35 +185,31 @@ extension Library {
     return freed
   }
 
+  /// Frees a pack with all its members, unless one of them was found again meanwhile.
+  private func free(
+    _ pack: (id: Int64, base: StoredContent, chunks: [Int64]), _ freed: inout Int, _ kept: inout Set<Int64>
+  ) throws {
+    try locked {
+      let spared = sweepSpares ?? []
+      guard !pack.chunks.contains(where: spared.contains) else {
+        kept.formUnion(pack.base.chunks)
+        return
+      }
+      let members = try pack.chunks.enumerated().filter { index, chunk in
+        try read { try $0.packPlace(chunk) } == PackPlace(pack: pack.id, index: index)
+      }.map(\.element)
+      try transaction(.sweep, freesSpace: true) { transaction in
+        for chunk in members { try transaction.deleteChunk(chunk) }
+        try transaction.deletePack(pack.id)
+      }
+      for chunk in members { chunks.remove(chunk) }
+      freed += members.count
+    }
+  }
+
   private func markNode(_ node: Int64, _ marks: inout ChunkMarks, _ transaction: StoreTransaction) throws {
     guard marks.expand(node) else { return }
     marks.insert(node)
     for extent in try StoredContent.decodeNode(transaction.chunkBytes(node)) { marks.insert(extent.chunk) }
   }
-}
-
-/// Which chunks are referred to: a bit each.
-private struct ChunkMarks {
-  private var bits: [UInt64]
-  private var expanded: Set<Int64> = []
-  private let limit: Int64
-
-  init(limit: Int64) {
-    self.limit = limit
-    bits = Array(repeating: 0, count: Int(limit / 64) + 1)
-  }
-
-  /// Marks a chunk. Holes have none, and chunks newer than the sweep are none of its business.
-  mutating func insert(_ chunk: Int64) {
-    guard chunk > 0, chunk <= limit else { return }
-    bits[Int(chunk / 64)] |= 1 << UInt64(chunk % 64)
-  }
-
-  /// Whether nothing refers to a chunk that was there when the sweep began.
-  func isDead(_ chunk: Int64) -> Bool {
-    (1...max(1, limit)).contains(chunk) && bits[Int(chunk / 64)] & (1 << UInt64(chunk % 64)) == 0
-  }
-
-  /// Notes that what a node lists is being marked; false where it was before.
-  mutating func expand(_ node: Int64) -> Bool { expanded.insert(node).inserted }
 }

@@ -140,12 +140,15 @@ package struct CheckReport: Sendable, Codable {
 /// What `sheaf compact` did.
 package struct CompactReport: Sendable, Codable {
   package var versionsThinned: Int
+  /// Versions that are now stored as what differs from their successor.
+  package var versionsPacked: Int
   package var chunksFreed: Int
   /// Bytes by which the library's files shrank.
   package var bytesFreed: Int64
 
-  package init(versionsThinned: Int, chunksFreed: Int, bytesFreed: Int64) {
+  package init(versionsThinned: Int, versionsPacked: Int, chunksFreed: Int, bytesFreed: Int64) {
     self.versionsThinned = versionsThinned
+    self.versionsPacked = versionsPacked
     self.chunksFreed = chunksFreed
     self.bytesFreed = bytesFreed
   }

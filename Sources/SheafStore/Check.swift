@@ -25,7 +25,8 @@ extension StoreTransaction {
     counts.deleted = Int(try number("SELECT count(*) FROM deleted"))
     counts.events = Int(try number("SELECT count(*) FROM events"))
     counts.contentBytes = try number("SELECT sum(size) FROM inodes WHERE mode & 61440 = 32768 AND nlink > 0")
-    counts.storedBytes = try number("SELECT sum(size) FROM chunks")
+    counts.storedBytes =
+      try number("SELECT sum(length(data)) FROM chunks") + number("SELECT sum(length(data)) FROM packs")
     return counts
   }
 
@@ -40,26 +41,90 @@ extension StoreTransaction {
     try checkNames(&problems)
     let total = try first("SELECT count(*) FROM chunks", []) { $0[0] as Int64 } ?? 0
     var sizes: [Int64: Int64] = [:]
+    var packed: [Int64: PackPlace] = [:]
     var done: Int64 = 0
-    try each("SELECT id, hash, size, encoding, data FROM chunks ORDER BY id", []) { row in
-      let id: Int64 = row[0]
-      let bytes = try row.bytes(4)
-      let hash = bytes.withUnsafeBytes { ChunkHash(of: $0) }
-      if id <= 0 { problems.append("chunk \(id): its number is not positive") }
-      if row[3] as Int64 != 0 { problems.append("chunk \(id): unknown encoding") }
-      if hash.bytes != (try row.bytes(1)) { problems.append("chunk \(id): its bytes do not have its hash") }
-      if row[2] as Int64 != Int64(bytes.count) { problems.append("chunk \(id): its size is wrong") }
-      sizes[id] = Int64(bytes.count)
+    func countOne() {
       done += 1
       if done % 256 == 0 || done == total { progress(.init(done: done, total: total)) }
+    }
+    try each("SELECT id, hash, size, encoding, data FROM chunks ORDER BY id", []) { row in
+      let id: Int64 = row[0]
+      let (size, data): (Int64, [UInt8]) = (row[2], try row.bytes(4))
+      if id <= 0 { problems.append("chunk \(id): its number is not positive") }
+      sizes[id] = size
+      switch ChunkEncoding(rawValue: row[3]) {
+      case .plain: problems += Self.problems(of: id, data, hash: try row.bytes(1), size: size)
+      case .compressed:
+        if let bytes = Zstandard.decompress(data, limit: Int(clamping: size)) {
+          problems += Self.problems(of: id, bytes, hash: try row.bytes(1), size: size)
+        } else {
+          problems.append("chunk \(id): cannot be decoded")
+        }
+      case .packed:
+        packed[id] = try? PackPlace(encoded: data)
+        if packed[id] == nil { problems.append("chunk \(id): it is in no pack") }
+        // It counts with its pack.
+        return problems.count < 1000
+      case nil: problems.append("chunk \(id): unknown encoding")
+      }
+      countOne()
       return problems.count < 1000
     }
+    try checkPacks(&packed, &problems, countOne)
     // Without all chunks, contents would seem to lack some.
     if done == total { try checkContents(sizes, &problems) }
     return CheckReport(
       problems: problems, chunks: Int(total),
       versions: Int(try first("SELECT count(*) FROM versions", []) { $0[0] as Int64 } ?? 0),
       items: Int(try first("SELECT count(*) FROM items", []) { $0[0] as Int64 } ?? 0))
+  }
+
+  private static func problems(of id: Int64, _ bytes: [UInt8], hash: [UInt8], size: Int64) -> [String] {
+    var problems: [String] = []
+    if bytes.withUnsafeBytes({ ChunkHash(of: $0) }).bytes != hash {
+      problems.append("chunk \(id): its bytes do not have its hash")
+    }
+    if size != Int64(bytes.count) { problems.append("chunk \(id): its size is wrong") }
+    return problems
+  }
+
+  /// Makes every packed chunk, of each pack one after the other.
+  ///
+  /// - Parameter packed: where each lies; those that are looked at are taken out.
+  private func checkPacks(
+    _ packed: inout [Int64: PackPlace], _ problems: inout [String], _ countOne: () -> Void
+  ) throws {
+    try each("SELECT id, chunks FROM packs ORDER BY id", []) { row in
+      let id: Int64 = row[0]
+      let members = (try? Pack.decodeChunks(row.bytes(1))) ?? []
+      func isMember(_ index: Int) -> Bool { packed[members[index]] == PackPlace(pack: id, index: index) }
+      do {
+        guard let pack = try pack(id) else { return true }
+        var reader = PackReader(pack, base: try baseBytes(pack.base))
+        for (index, chunk) in members.enumerated() {
+          _ = try reader.advance()
+          guard isMember(index) else { continue }
+          let row = try first("SELECT hash, size FROM chunks WHERE id = ?", [chunk]) {
+            (try $0.bytes(0), $0[1] as Int64)
+          }
+          problems += Self.problems(of: chunk, reader.bytes, hash: row?.0 ?? [], size: row?.1 ?? 0)
+          packed[chunk] = nil
+          countOne()
+        }
+      } catch {
+        problems.append("pack \(id): it or its base is damaged")
+        for (index, chunk) in members.enumerated() where isMember(index) {
+          problems.append("chunk \(chunk): cannot be made from its pack")
+          packed[chunk] = nil
+          countOne()
+        }
+      }
+      return problems.count < 1000
+    }
+    for chunk in packed.keys.sorted() {
+      problems.append("chunk \(chunk): it is in no pack")
+      countOne()
+    }
   }
 
   /// The rules that SQL cannot say.

@@ -42,6 +42,16 @@ package struct ChunkHash: Hashable, Sendable {
   }
 }
 
+/// How a chunk's row holds its bytes: `chunks.encoding`.
+enum ChunkEncoding: Int64 {
+  /// As they are.
+  case plain = 0
+  /// A frame of ``Zstandard``.
+  case compressed = 1
+  /// The row says where in a pack (``PackPlace``).
+  case packed = 2
+}
+
 extension StoreTransaction {
   /// The chunk with these contents.
   package func chunk(hash: ChunkHash) throws -> Int64? {
@@ -57,19 +67,70 @@ extension StoreTransaction {
 
   /// The chunk's bytes.
   ///
-  /// - Throws: ``SheafError`` of kind `corrupt` where it is missing or its encoding unknown.
+  /// - Throws: ``SheafError`` of kind `corrupt` where it is missing, or cannot be decoded.
   package func chunkBytes(_ id: Int64) throws -> [UInt8] {
-    let bytes = try first("SELECT data, encoding FROM chunks WHERE id = ?", [id]) { row in
-      guard row[1] as Int64 == 0 else { throw SheafError(.corrupt, subject: "chunk \(id)") }
-      return try row.bytes(0)
+    let row = try first("SELECT data, encoding, size FROM chunks WHERE id = ?", [id]) {
+      (data: try $0.bytes(0), encoding: ChunkEncoding(rawValue: $0[1]), size: $0[2] as Int64)
     }
-    guard let bytes else {
+    guard let row else {
       throw SheafError(.corrupt, subject: "chunk \(id)", reason: "is missing", advice: "run sheaf check")
+    }
+    let bytes: [UInt8]? =
+      switch row.encoding {
+      case .plain: row.data
+      case .compressed: Zstandard.decompress(row.data, limit: Int(clamping: row.size))
+      case .packed: try packedBytes(id, at: PackPlace(encoded: row.data))
+      case nil: nil
+      }
+    guard let bytes, Int64(bytes.count) == row.size else {
+      throw SheafError(.corrupt, subject: "chunk \(id)", reason: "cannot be decoded", advice: "run sheaf check")
     }
     return bytes
   }
 
+  /// The chunk's bytes, which have its hash: for who stores them in another way.
+  ///
+  /// - Throws: ``SheafError`` of kind `corrupt`.
+  package func verifiedBytes(_ id: Int64) throws -> [UInt8] {
+    let bytes = try chunkBytes(id)
+    let hash = bytes.withUnsafeBytes { ChunkHash(of: $0) }
+    guard try chunk(hash: hash) == id else {
+      throw SheafError(
+        .corrupt, subject: "chunk \(id)", reason: "does not have its hash", advice: "run sheaf check")
+    }
+    return bytes
+  }
+
+  /// Chunks as they were stored, from `first` on, about `limit` bytes of them.
+  package func plainChunks(from first: Int64, through last: Int64, limit: Int64) throws -> [(id: Int64, size: Int64)] {
+    var bytes: Int64 = 0
+    var chunks: [(id: Int64, size: Int64)] = []
+    try each("SELECT id, size FROM chunks WHERE id BETWEEN ? AND ? AND encoding = 0 ORDER BY id", [first, last]) {
+      chunks.append(($0[0], $0[1]))
+      bytes += chunks.last?.size ?? 0
+      return bytes < limit
+    }
+    return chunks
+  }
+
+  /// Stores an existing chunk's bytes in another way: as they are, or as a frame of ``Zstandard``.
+  ///
+  /// - Parameter hash: of the bytes; a chunk that is another one by now stays as it is.
+  package func recode(_ id: Int64, hash: ChunkHash, compressed frame: [UInt8]) throws {
+    try run(
+      "UPDATE chunks SET encoding = 1, data = ? WHERE id = ? AND hash = ?", [frame, id, hash.bytes])
+  }
+
+  /// Stores a new chunk that ``store(_:data:)`` puts into a pack in the same transaction.
+  package func insertPackedChunk(_ id: Int64, hash: ChunkHash, size: Int64) throws {
+    try run("INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,2,x'')", [id, hash.bytes, size])
+  }
+
   package func deleteChunk(_ id: Int64) throws { try run("DELETE FROM chunks WHERE id = ?", [id]) }
+
+  package func hasChunk(_ id: Int64) throws -> Bool {
+    try first("SELECT 1 FROM chunks WHERE id = ?", [id]) { _ in true } ?? false
+  }
 
   /// Ids of all chunks, ascending.
   package func chunkIDs(_ body: (Int64) throws -> Void) throws {
@@ -82,10 +143,17 @@ extension StoreTransaction {
   /// The stored contents of every inode and version: the roots from which chunks are reached.
   package func contents(_ body: (StoredContent) throws -> Void) throws {
     for table in ["inodes", "versions"] {
-      try each("SELECT content FROM \(table) WHERE content IS NOT NULL", []) {
-        try body(StoredContent(encoded: $0.bytes(0)))
-        return true
-      }
+      try contents(of: table, body)
+    }
+  }
+
+  /// The stored contents of every inode: what is current.
+  package func currentContents(_ body: (StoredContent) throws -> Void) throws { try contents(of: "inodes", body) }
+
+  private func contents(of table: String, _ body: (StoredContent) throws -> Void) throws {
+    try each("SELECT content FROM \(table) WHERE content IS NOT NULL", []) {
+      try body(StoredContent(encoded: $0.bytes(0)))
+      return true
     }
   }
 }

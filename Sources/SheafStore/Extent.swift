@@ -67,6 +67,14 @@ package enum StoredContent: Hashable, Sendable {
     }
   }
 
+  /// Chunks that it names, nodes among them.
+  package var chunks: [Int64] {
+    switch self {
+    case .extents(let extents): extents.filter { !$0.isHole }.map(\.chunk)
+    case .nodes(let nodes): nodes.map(\.chunk)
+    }
+  }
+
   /// One byte for the form (0 extents, 1 nodes), then LEB128 numbers.
   package var encoded: [UInt8] {
     switch self {
@@ -83,7 +91,7 @@ package enum StoredContent: Hashable, Sendable {
   /// - Throws: ``SheafError`` of kind `corrupt`.
   package init(encoded bytes: [UInt8]) throws(SheafError) {
     guard let form = bytes.first else { throw Self.damaged }
-    var reader = VarintReader(bytes: bytes, position: 1)
+    var reader = VarintReader(bytes: bytes.dropFirst())
     switch form {
     case 0: self = .extents(try Self.decode(&reader))
     case 1:
@@ -113,7 +121,7 @@ package enum StoredContent: Hashable, Sendable {
 
   /// The extents of a node's chunk.
   package static func decodeNode(_ bytes: [UInt8]) throws(SheafError) -> [Extent] {
-    var reader = VarintReader(bytes: bytes, position: 0)
+    var reader = VarintReader(bytes: bytes[...])
     return try decode(&reader)
   }
 
@@ -142,7 +150,7 @@ package enum StoredContent: Hashable, Sendable {
 
 extension [UInt8] {
   /// Appends an unsigned LEB128 number.
-  fileprivate mutating func append(varint value: Int64) {
+  mutating func append(varint value: Int64) {
     var rest = UInt64(bitPattern: value)
     while rest >= 0x80 {
       append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -152,17 +160,31 @@ extension [UInt8] {
   }
 }
 
-private struct VarintReader {
-  let bytes: [UInt8]
-  var position: Int
+/// Reads unsigned LEB128 numbers.
+struct VarintReader {
+  let bytes: ArraySlice<UInt8>
+  /// Index of the next byte.
+  private(set) var position: Int
 
-  var isAtEnd: Bool { position == bytes.count }
+  init(bytes: ArraySlice<UInt8>) {
+    self.bytes = bytes
+    position = bytes.startIndex
+  }
+
+  var isAtEnd: Bool { position == bytes.endIndex }
+
+  /// The next `count` bytes.
+  mutating func bytes(_ count: Int64) throws(SheafError) -> ArraySlice<UInt8> {
+    guard count <= Int64(bytes.endIndex - position) else { throw StoredContent.damaged }
+    defer { position += Int(count) }
+    return bytes[position..<(position + Int(count))]
+  }
 
   mutating func next() throws(SheafError) -> Int64 {
     var value: UInt64 = 0
     var shift: UInt64 = 0
     while true {
-      guard position < bytes.count, shift < 64 else { throw StoredContent.damaged }
+      guard position < bytes.endIndex, shift < 64 else { throw StoredContent.damaged }
       let byte = bytes[position]
       position += 1
       // Of the tenth byte one bit is left, which would make the number negative.

@@ -6,7 +6,8 @@ internal import SheafModel
 /// The durable steps of the store: each transaction by name, and what happens outside of transactions.
 package enum DurableStep: String, CaseIterable, Sendable {
   case accounts, create, mkdir, symlink, link, unlink, rmdir, rename, setAttributes, setXattr, removeXattr
-  case spill, save, endSession, settle, label, comment, restore, recover, purge, thin, sweep, times, share
+  case spill, save, endSession, settle, label, comment, restore, recover, purge, thin, sweep, pack, compress, times,
+    share
 }
 
 /// A named point at which a test can kill the process or make the step fail (LiteFS, SQLite's test harness).

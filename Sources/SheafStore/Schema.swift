@@ -4,10 +4,10 @@ enum Schema {
   static let applicationID: Int32 = 0x5348_4546
 
   /// The `user_version` that this program writes; one more than the number of older formats.
-  static let version: Int32 = 2
+  static let version: Int32 = 3
 
   /// The statements that bring a file from each `user_version` to the next; the first makes a new library.
-  static let migrations: [String] = [versionOne, versionTwo]
+  static let migrations: [String] = [versionOne, versionTwo, versionThree]
 
   private static let versionOne = """
     CREATE TABLE settings (
@@ -285,6 +285,16 @@ enum Schema {
       secret TEXT NOT NULL,
       types TEXT NOT NULL,
       created INTEGER NOT NULL
+    ) STRICT;
+    """
+
+  /// Old history in few bytes.
+  private static let versionThree = """
+    CREATE TABLE packs (
+      id INTEGER PRIMARY KEY,
+      base BLOB NOT NULL,
+      chunks BLOB NOT NULL,
+      data BLOB NOT NULL
     ) STRICT;
     """
 }

@@ -249,6 +249,26 @@ package final class Store: Sendable {
     }.filter { $0 != "ok" }.map { "SQLite: \($0)" }
   }
 
+  /// Bytes of a file that is written anew as a whole, which takes no longer than a step of ``shrink()`` in a large one and
+  /// leaves no page half empty.
+  private static let rewriteLimit: Int64 = 16 << 20
+
+  /// Gives free pages back to the disk; a small file is packed as closely as it can be.
+  ///
+  /// - Throws: as ``shrink()``.
+  package func tighten() throws(SheafError) {
+    try shrink()
+    let size = mainFileBytes
+    guard size <= Self.rewriteLimit, hasRoom(for: 2 * size) else { return }
+    try Self.storeErrors(path) { try writer.alone { try $0.execute("VACUUM") } }
+    emptyLog()
+  }
+
+  private var mainFileBytes: Int64 {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int64(status.st_size) : 0
+  }
+
   /// Pages that one step of ``shrink()`` moves: writers wait that long at most, and a full disk needs that much log.
   private static let shrinkPages = 128
 

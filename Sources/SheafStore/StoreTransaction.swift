@@ -59,6 +59,12 @@ extension StoreTransaction {
     try first("SELECT value FROM settings WHERE key = ?", [key]) { $0[0] as Int64 }
   }
 
+  /// Sets a number.
+  package func setSetting(_ key: String, _ value: Int64) throws {
+    try run(
+      "INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [key, value])
+  }
+
   /// Sets a text, or removes the setting where `value` is nil.
   package func setSetting(_ key: String, _ value: String?) throws {
     if let value {
@@ -76,7 +82,7 @@ extension StoreTransaction {
     return (
       try highest("SELECT max(ino) FROM inodes"),
       try max(highest("SELECT max(id) FROM items"), numberSetting("itemsBefore") ?? 0),
-      try highest("SELECT max(id) FROM chunks"),
+      try max(highest("SELECT max(id) FROM chunks"), numberSetting("chunksPacked") ?? 0),
       try max(highest("SELECT max(sequence) FROM events"), numberSetting("eventsBefore") ?? 0),
       try highest("SELECT max(id) FROM pending_events")
     )

@@ -145,6 +145,26 @@ extension StoreTransaction {
       "UPDATE versions SET item = ?, number = number + ?, label = NULL WHERE item = ?", [target, shift, source])
   }
 
+  /// Writes a version's contents in another form that is the same bytes.
+  package func recode(_ item: Int64, _ number: Int64, to content: StoredContent) throws {
+    try run("UPDATE versions SET content = ? WHERE item = ? AND number = ?", [content.encoded, item, number])
+  }
+
+  /// An item's versions below `number`, the latest first, `limit` of them.
+  package func versions(_ item: Int64, below number: Int64, limit: Int) throws -> [VersionRow] {
+    try all(
+      "SELECT \(Self.columns) FROM versions WHERE item = ? AND number < ? ORDER BY number DESC LIMIT ?",
+      [item, number, limit], VersionRow.init)
+  }
+
+  /// Contents of every version, by item and number.
+  package func versionContents(_ body: (_ item: Int64, _ content: StoredContent) throws -> Void) throws {
+    try each("SELECT item, content FROM versions ORDER BY item, number", []) {
+      try body($0[0], StoredContent(encoded: $0.bytes(1)))
+      return true
+    }
+  }
+
   /// Unlabelled versions that are neither current nor open, of every item, by item and number.
   package func thinnableVersions(_ body: (_ item: Int64, _ number: Int64, _ time: Timestamp) throws -> Void) throws {
     try each(

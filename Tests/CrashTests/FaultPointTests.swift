@@ -70,8 +70,10 @@ import Testing
 
   /// Points that opening a library, or `compact`, can pass.
   static let recoveringPoints = points.filter { point in
-    ["accounts", "endSession", "settle", "times", "thin", "sweep", "log.sync", "checkpoint", "reserve", "shrink"]
-      .contains { point.hasPrefix($0) }
+    [
+      "accounts", "endSession", "settle", "times", "thin", "sweep", "pack", "compress", "log.sync", "checkpoint",
+      "reserve", "shrink",
+    ].contains { point.hasPrefix($0) }
   }
 
   @Test(arguments: recoveringPoints)

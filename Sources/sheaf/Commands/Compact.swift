@@ -6,7 +6,7 @@ struct Compact: AsyncParsableCommand {
     abstract: "Thin out old history and give space back.",
     discussion: """
       Keeps all versions of a day, hourly ones of a week, daily ones of a month, weekly ones of a year; current and \
-      labelled versions always. Works while the library is mounted, and on a full disk.
+      labelled versions always. What is left is stored as small as it goes. Works while the library is mounted, and on a full disk.
 
       Example:
         sheaf compact
@@ -22,7 +22,9 @@ struct Compact: AsyncParsableCommand {
     }
     if output.json { return try JSON.write(report) }
     let thinned = Format.count(report.versionsThinned, "version")
+    let packed = Format.count(report.versionsPacked, "version")
     let freed = Format.count(report.chunksFreed, "chunk")
-    try StandardOutput.line("Thinned \(thinned), freed \(freed); gave back \(Format.size(report.bytesFreed)).")
+    let size = Format.size(report.bytesFreed)
+    try StandardOutput.line("Thinned \(thinned), packed \(packed), freed \(freed); gave back \(size).")
   }
 }
