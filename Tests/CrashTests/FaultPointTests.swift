@@ -32,8 +32,6 @@ import Testing
 
   /// What passes the steps that the library takes by itself, some time later.
   static let patience: [Deed] = [
-    // Written too fast for an autosave to come between.
-    .save("spilled", Contents(seed: 7, count: 9_000_000)),
     .scatter("scattered", 4200), .save("read", Contents(seed: 4, count: 6_000_000)), .read("read"),
     .save("removed", Contents(seed: 5, count: 100)), .removeElsewhere("removed"),
     .save("status", Contents(seed: 6, count: 100)), .command(["status"]), .pause(6.5), .command(["compact"]),
