@@ -131,6 +131,26 @@ extension FileSystem {
     reply.fail(.inappropriateIOCTLForDevice)
   }
 
+  package func getlk(
+    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, caller: Caller, reply: consuming LockReply
+  ) {
+    reply.fail(.noSuchFunction)
+  }
+
+  package func setlk(
+    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, waits: Bool, caller: Caller,
+    reply: consuming EmptyReply
+  ) {
+    reply.fail(.noSuchFunction)
+  }
+
+  package func flock(
+    _ node: NodeID, _ kind: FileLock.Kind, handle: FileHandle, owner: LockOwner, waits: Bool, caller: Caller,
+    reply: consuming EmptyReply
+  ) {
+    reply.fail(.noSuchFunction)
+  }
+
   package func opendir(_ node: NodeID, flags: OpenFlags, caller: Caller, reply: consuming OpenReply) {
     reply.fail(.noSuchFunction)
   }

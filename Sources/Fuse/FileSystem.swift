@@ -13,8 +13,8 @@
 /// - readdirplus: becomes readdir (better is ``ConnectionOptions/Readdirplus/never``);
 /// - statfs: fails, with it df(1).
 /// All others fail with ENOSYS each time. So an operation that is refused for this one file must answer EOPNOTSUPP,
-/// EACCES or ENOTTY, never ENOSYS. Locks, access, bmap and poll are not passed on: the kernel keeps locks by itself,
-/// `default_permissions` checks access.
+/// EACCES or ENOTTY, never ENOSYS. Access, bmap and poll are not passed on: `default_permissions` checks access. Locks
+/// are where ``ConnectionOptions/locks`` asks for them.
 ///
 /// Source: <fuse3/fuse_lowlevel.h>, `struct fuse_lowlevel_ops`.
 package protocol FileSystem: Sendable {
@@ -81,6 +81,20 @@ package protocol FileSystem: Sendable {
   func ioctl(
     _ node: NodeID, handle: FileHandle, command: UInt32, flags: IoctlFlags, caller: Caller,
     reply: consuming IoctlReply)
+
+  /// Tells what keeps a lock from being set.
+  func getlk(
+    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, caller: Caller, reply: consuming LockReply)
+  /// Sets a lock of fcntl(2), or takes it away. Those of `owner` go with flush, those of `handle` with release.
+  ///
+  /// - Parameter waits: whether the answer may be long in coming, or EINTR once the caller is interrupted; else EAGAIN.
+  func setlk(
+    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, waits: Bool, caller: Caller,
+    reply: consuming EmptyReply)
+  /// Sets a lock of flock(2), or takes it away; as setlk. Those of `handle` go with release.
+  func flock(
+    _ node: NodeID, _ kind: FileLock.Kind, handle: FileHandle, owner: LockOwner, waits: Bool, caller: Caller,
+    reply: consuming EmptyReply)
 
   func opendir(_ node: NodeID, flags: OpenFlags, caller: Caller, reply: consuming OpenReply)
   /// Lists a directory from a cookie on: 0 at the start, else one that an entry was given.

@@ -43,11 +43,14 @@ extension Library {
       load(inode, file.draft)
       if flags & O_TRUNC != 0 {
         let wasEmpty = file.draft.working?.size == 0
+        let base = try item(of: inode).flatMap { try self.base(of: $0, inode, savedBy: caller, asksOthers: false) }
         try truncate(inode, to: 0, handle: nil, caller)
+        if file.draft.session?.number == nil { file.draft.session?.base = base }
         file.hasOnlyTruncated = !wasEmpty
         // Nothing will be cut that would store the times along.
         if wasEmpty { try storeAttributes(inode.row, of: inode) }
       }
+      noteReading(file, opens: true)
       return register(file)
     }
   }
@@ -85,6 +88,7 @@ extension Library {
       try allow(.read, file)
       let count = try file.draft.working?.read(at: offset, into: buffer, from: self) ?? 0
       noteAccess(file.inode)
+      noteReading(file)
       return count
     }
   }

@@ -126,6 +126,8 @@ final class OpenFile {
   let thread: Int32
   /// Whether what was written through it could not be saved in its place, because the account lost the right to.
   var hasLostChanges = false
+  /// The version that its reader has read through it, as far as that is remembered; 0 before any.
+  var readVersion: Int64 = 0
   /// Whether opening it took its contents away, and nothing was written through it since.
   var hasOnlyTruncated = false
   /// Whether something was written through it since it was last flushed.

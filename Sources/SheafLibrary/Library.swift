@@ -24,6 +24,8 @@ package final class Library: @unchecked Sendable {
   package let id: String
   let clock: @Sendable () -> Timestamp
   let maintenance = MaintenanceSchedule()
+  /// Locks of files, under a lock of their own.
+  package let locks = FileLocks()
 
   private let lock = Mutex<Void>(())
 
@@ -35,6 +37,7 @@ package final class Library: @unchecked Sendable {
   var identity = Identity()
   var events = EventLog()
   var shares = ShareBook()
+  var readings = Readings()
   /// Names of remembered documents to which own files were linked (rule 5 of ``Identity``).
   var linkedPlaces: [Int64: Library.LinkedPlace] = [:]
   var dirtyInodes: [Int64: Inode] = [:]
@@ -61,7 +64,7 @@ package final class Library: @unchecked Sendable {
   /// The change of entries that is going on, where a mount's kernel asked for it.
   var entryChange: EntryChange?
   /// When programs began to delete what others share (``noteDeparture(from:_:_:)``).
-  var departures: [Departing: Timestamp] = [:]
+  var departures: [Departing: Departure] = [:]
   /// Accounts that may have lost the right to write something that they are writing.
   private var demoted: Set<Int64> = []
   /// Chunks stored by the transaction that is running.
@@ -196,6 +199,7 @@ package final class Library: @unchecked Sendable {
 
   /// Closes a door: what is open by it is released.
   package func endObserving(_ door: Int) {
+    locks.ended(door)
     let handles = locked {
       observers[door] = nil
       return files.filter { $0.value.door == door }.map(\.key)

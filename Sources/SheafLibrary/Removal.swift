@@ -24,6 +24,7 @@ extension Library {
       try transaction(.unlink, freesSpace: true) { transaction in
         try transaction.delete(entry)
         try touch(folder, time, transaction)
+        try noteLost(entry, of: inode, caller)
         try removeName(entry, of: inode, caller, time, transaction)
         whenCommitted { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }

@@ -383,14 +383,18 @@ extension Library {
         try dropPending(id, transaction)
         item.isQuiet = true
       }
+      let base =
+        id == document
+        ? try base(of: item, old, savedBy: caller, asksOthers: true) : item.version == 0 ? nil : item.version
       let version = VersionRow(
         item: id, number: item.lastVersion + 1, time: time, author: caller.actor(in: changed), size: changed.size,
-        cause: .replace, base: item.version == 0 ? nil : item.version, content: changed.content ?? .empty,
+        cause: .replace, base: base, content: changed.content ?? .empty,
         isOpen: false)
       if item.version > 0 || version.size > 0,
         try transaction.version(id, item.version)?.content != version.content
       {
         try transaction.insert(version)
+        item.conflict = item.version == 0 || base == item.version ? nil : item.version
         item.version = version.number
         item.lastVersion = version.number
         if !item.isQuiet { try logSave(version, of: item, inode: changed, transaction) }

@@ -108,7 +108,10 @@ extension Library {
       }
     }
     try draft.working?.truncate(to: 0, from: self)
-    if inode.row.size > 0 { try beginSession(inode, draft, handle: nil, at: time) }
+    if inode.row.size > 0 {
+      try beginSession(inode, draft, handle: nil, at: time)
+      draft.session?.base = try base(of: item, inode, savedBy: caller, asksOthers: true)
+    }
     return inode
   }
 
@@ -242,6 +245,8 @@ extension Library {
     let oldXattrs = old.hasNoXattrs ? [] : try transaction.xattrs(old.ino)
     let oldContent = old.row.content ?? .empty
     var document = item
+    let base = try base(of: document, old, savedBy: caller, asksOthers: true)
+    let isOnTop = document.version == 0 || base == document.version
     var tombstone: ItemRow?
     var grave: InodeRow?
     var firstEvent: Int64?
@@ -290,7 +295,6 @@ extension Library {
     for xattr in oldXattrs where Self.isUserAttribute(xattr.name) && !present.contains(xattr.name) {
       try transaction.setXattr(inode.ino, xattr.name, xattr.value)
     }
-    let base = document.version == 0 ? nil : document.version
     let content = row.content ?? .empty
     let isEmptyYet = continues && content.length == 0
     if isEmptyYet {
@@ -306,6 +310,8 @@ extension Library {
         cause: .replace, base: base, content: content, isOpen: continues)
       try transaction.insert(version)
       number = version.number
+      // As for a save in place: who saved on top has seen it all.
+      document.conflict = isOnTop ? nil : document.version
       document.version = version.number
       document.lastVersion = version.number
       try transaction.update(document)
@@ -348,7 +354,7 @@ extension Library {
         let draft = inode.drafts.first { $0.session != nil } ?? inode.draft(of: caller.account)
         draft.session = EditingSession(
           author: draft.account, number: number, base: base, baseContent: oldContent, began: time,
-          cause: .replace,
+          cause: .replace, isOnTop: isOnTop,
           writers: draft.session?.writers ?? [:])
         if isEmptyYet {
           draft.working?.replaceAll(with: .empty)

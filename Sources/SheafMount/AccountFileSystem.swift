@@ -47,6 +47,8 @@ final class AccountFileSystem: FileSystem {
     options.cacheSymlinks = true
     // Else the kernel asks for security.capability before every write.
     options.handleKillprivV2 = true
+    // One person's lock is everyone's.
+    options.locks = true
     return options
   }
 

@@ -14,7 +14,7 @@ final class Invalidator: Sendable {
   private let queue = DispatchQueue(label: "sheaf.invalidate")
   /// Changes that wait; told once, however often they came.
   private let waiting = Mutex<Set<LibraryChange>>([])
-  private let notifier = Mutex<Notifier?>(nil)
+  private let kernel = Mutex<(notifier: Notifier, door: Int)?>(nil)
   private let library: Library
   private let account: Int64
   private let foreignNodes: ForeignNodes
@@ -25,9 +25,9 @@ final class Invalidator: Sendable {
     self.foreignNodes = foreignNodes
   }
 
-  func connect(_ notifier: Notifier) { self.notifier.withLock { $0 = notifier } }
+  func connect(_ notifier: Notifier, door: Int) { kernel.withLock { $0 = (notifier, door) } }
 
-  func disconnect() { notifier.withLock { $0 = nil } }
+  func disconnect() { kernel.withLock { $0 = nil } }
 
   /// Has the kernel told, and waits until it knows what has to be known at once.
   func post(_ changes: [LibraryChange]) {
@@ -45,12 +45,12 @@ final class Invalidator: Sendable {
       defer { waiting = [] }
       return waiting
     }
-    guard !changes.isEmpty, let notifier = notifier.withLock({ $0 }) else { return }
-    for change in changes { tell(change, by: notifier) }
+    guard !changes.isEmpty, let (notifier, door) = kernel.withLock({ $0 }) else { return }
+    for change in changes { tell(change, by: notifier, door) }
   }
 
   // What the kernel does not know needs no invalidation, and a mount that ends none either.
-  private func tell(_ change: LibraryChange, by notifier: Notifier) {
+  private func tell(_ change: LibraryChange, by notifier: Notifier, _ door: Int) {
     switch change {
     case .contents(let ino), .saved(let ino):
       _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: 0, length: 0)
@@ -71,6 +71,7 @@ final class Invalidator: Sendable {
       // The library refuses already; now the kernel forgets, pages and mappings too (rule 5).
       for ino in foreignNodes.inos {
         let isSeen = library.sees(ino, account)
+        if !isSeen { library.locks.revoked(Node.inode(ino).id.rawValue, door: door) }
         _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: isSeen ? -1 : 0, length: 0)
       }
     }

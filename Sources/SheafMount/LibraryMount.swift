@@ -82,7 +82,7 @@ package final class LibraryMount: Sendable {
       library.endObserving(door)
       throw SheafError(.inputOutput, subject: mountpoint, reason: error.reason)
     }
-    invalidator.connect(session.notifier)
+    invalidator.connect(session.notifier, door: door)
     let thread = Thread { [self] in
       do {
         try session.run(threads: Self.threads)

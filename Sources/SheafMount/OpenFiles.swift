@@ -17,7 +17,7 @@ extension AccountFileSystem {
       case .inode(let ino):
         let handle = try translated { try library.open(ino, flags: flags.rawValue, credentials(caller)) }
         opened = FileHandle(rawValue: handle)
-        return OpenResult(handle: FileHandle(rawValue: handle), keepCache: true, noFlush: !flags.isWritable)
+        return OpenResult(handle: FileHandle(rawValue: handle), keepCache: true, noFlush: needsNoFlush(node, flags))
       case .versionFile(let item, let number):
         if flags.isWritable { throw .readOnlyFileSystem }
         let reader = try translated { try library.openVersion(of: item, number: number, credentials(caller)) }
@@ -42,10 +42,17 @@ extension AccountFileSystem {
       opened = handle
       return (
         entry(attributes),
-        OpenResult(handle: FileHandle(rawValue: handle), keepCache: true, noFlush: !flags.isWritable)
+        OpenResult(
+          handle: FileHandle(rawValue: handle), keepCache: true,
+          noFlush: needsNoFlush(Node.inode(attributes.ino).id, flags))
       )
     }
     if !delivered, let opened { try? library.release(opened) }
+  }
+
+  /// Whether close(2) has nothing to say: nothing is saved by it, and no lock goes with it (fcntl(2)).
+  private func needsNoFlush(_ node: NodeID, _ flags: OpenFlags) -> Bool {
+    !flags.isWritable && !library.locks.isUsed(node.rawValue)
   }
 
   func read(
@@ -77,6 +84,7 @@ extension AccountFileSystem {
   func flush(
     _ node: NodeID, handle: FileHandle, lockOwner: UInt64, caller: Fuse.Caller, reply: consuming EmptyReply
   ) {
+    library.locks.closed(node.rawValue, by: .init(door: door, id: lockOwner))
     reply.answer { () throws(Errno) in
       guard Node(node).ino != nil else { return }
       try translated { try library.flush(handle.rawValue) }
@@ -86,6 +94,7 @@ extension AccountFileSystem {
   func release(
     _ node: NodeID, handle: FileHandle, flags: OpenFlags, caller: Fuse.Caller, reply: consuming EmptyReply
   ) {
+    library.locks.released(node.rawValue, door: door, handle: handle.rawValue)
     if listings.remove(handle) { return reply.succeed() }
     do {
       try library.release(handle.rawValue)

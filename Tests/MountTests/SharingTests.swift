@@ -145,6 +145,111 @@ import Testing
     }
   }
 
+  /// Copied out of the mount the attributes are text, and copied back in they say nothing of what they were copied from.
+  @Test(arguments: [
+    "cp -a \"$1\" \"$2\"", "rsync -aAX \"$1/\" \"$2/\"",
+    "mkdir \"$2\"; tar --xattrs --xattrs-include='*' -C \"$1\" -cf - . | tar --xattrs --xattrs-include='*' -C \"$2\" -xf -",
+    "mkdir \"$2\"; (cd \"$1\"; find . -type d ! -name . -exec mkdir -p \"$2/{}\" \\; ; find . -type f -exec gio copy -p \"{}\" \"$2/{}\" \\;)",
+    "git -c safe.directory='*' -c protocol.file.allow=always clone -q --no-hardlinks \"$1\" \"$2\"",
+  ])
+  func noProgramCarriesAShareAlong(_ program: String) throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        copy() { \(program); }
+        case '\(program)' in *gio*) command -v gio >/dev/null || exit 0 ;; esac
+        mkdir -p "$ALICE/Documents/plans/deep"; echo one >"$ALICE/Documents/plans/a.md"; echo two >"$ALICE/Documents/plans/deep/b.md"
+        setfattr -n user.colour -v blue "$ALICE/Documents/plans/a.md"
+        (cd "$ALICE/Documents/plans"; git init -q; git add .; git -c user.name=Alice -c user.email=alice@example.com commit -qm one)
+        invite "$ALICE/Documents/plans" bob edit
+        mkdir "$BOB/Documents/other"; invite2() { "$SHEAF" share "$1" --with alice@example.com --can edit >/dev/null; accept alice "$(url "$1")" >/dev/null; }
+        invite2 "$BOB/Documents/other"
+        plans="$BOB/Shared/alice@example.com/plans"; outside=$(mktemp -d)
+        id=$(attribute id "$plans/a.md")
+        copy "$plans" "$outside/plans"                       # out of the mount
+        copy "$plans" "$BOB/Documents/within"                # out of the share
+        copy "$outside/plans" "$BOB/Documents/back"          # in again
+        copy "$outside/plans" "$plans/again"                 # and into the share
+        copy "$plans" "$BOB/Documents/other/across"          # from one share into another
+        for copy in "$BOB/Documents/within" "$BOB/Documents/back" "$plans/again" "$BOB/Documents/other/across"; do
+          same "$(cat "$copy/a.md" "$copy/deep/b.md")" "one
+        two"
+          [ "$(attribute id "$copy/a.md")" != "$id" ]
+          [ "$(attribute id "$copy")" != "$(attribute id "$plans")" ]
+        done
+        for copy in within back; do
+          same "$(attribute share.status "$BOB/Documents/$copy/a.md")" notShared
+          refused "" attribute share.url "$BOB/Documents/$copy/a.md"
+        done
+        same "$(attribute share.status "$plans/again/a.md")" sharedWithMe
+        same "$(attribute share.url "$plans/again/a.md")" "$(url "$plans")"
+        same "$(attribute share.url "$BOB/Documents/other/across/a.md")" "$(url "$BOB/Documents/other")"
+        same "$(attribute share.owner "$BOB/Documents/other/across/a.md")" bob@example.com
+        "$SHEAF" participant set "$ALICE/Documents/plans" bob@example.com --can view
+        copy "$plans" "$BOB/Documents/of-a-reader"
+        echo more >>"$BOB/Documents/of-a-reader/a.md"
+        rm -r "$outside"
+        """)
+    }
+  }
+
+  /// Titles, names, handles and links that are none, at the command and at the API.
+  @Test func hostileInputIsRefusedInWords() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        #"""
+        mkdir "$ALICE/Documents/plans"; plans="$ALICE/Documents/plans"
+        invite "$plans" bob edit; link=$(url "$plans"); token=${link##*/}
+        for title in '' $'two\nlines' $'\e[31mred' $'\x7f' $'turned \u202egnp' $'\u2028' "$(printf 'x%.0s' {1..256})"; do
+          refused "the title" "$SHEAF" share "$plans" --title "$title"
+        done
+        for handle in '' bob 'BOB@example.com' '../x@y' 'a@b/c' $'bob@example.com\n' 'bøb@example.com' "$(printf 'x%.0s' {1..300})@y"; do
+          refused "is not a handle" "$SHEAF" share "$plans" --with "$handle"
+          refused "is not a handle" "$SHEAF" account add "$handle" --library "$LIBRARY"
+        done
+        for bad in '' x "$token$token" "../$token" "sheaf://x/t/$token" "$token%00" $'\n' "$(printf 'x%.0s' {1..9000})" "/s/$(printf 'A%.0s' {1..24})"; do
+          refused "the link" "$SHEAF" inspect "$bad" --library "$LIBRARY" --as bob@example.com
+          refused "the link" "$SHEAF" accept "$bad" --library "$LIBRARY" --as bob@example.com
+        done
+        for good in "$token" "/s/$token" "sheaf://elsewhere/s/$token" "https://example.org/s/$token" "https://example.org/s/$token/?a=b#c"; do
+          "$SHEAF" inspect "$good" --library "$LIBRARY" --as bob@example.com >/dev/null
+        done
+        # Ten megabytes of title, which no command line holds.
+        python3 - "$LIBRARY" "$plans" <<'END'
+        import http.client, json, socket, sys
+        library = sys.argv[1]
+        class Connection(http.client.HTTPConnection):
+            def connect(self):
+                self.sock = socket.socket(socket.AF_UNIX)
+                self.sock.connect(library + '-socket')
+        def ask(body):
+            connection = Connection('localhost')
+            connection.request('POST', '/v1/items/share?as=alice@example.com&path=Documents/plans', body, {'Content-Type': 'application/json'})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        status, text = ask(json.dumps({'title': 'x' * 10_000_000, 'with': [], 'newLink': False}))
+        assert status in (400, 413), (status, text[:200])
+        assert len(text) < 2000, len(text)
+        status, text = ask(json.dumps({'title': 'a\x00b', 'with': [], 'newLink': False}))
+        assert status == 400 and 'title' in text, (status, text)
+        END
+        same "$("$SHEAF" share "$plans" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["title"])')" plans
+        # What looks like something else is said to.
+        "$SHEAF" share "$plans" --title 'Pаypal plans' >/dev/null
+        "$SHEAF" inspect "$link" --library "$LIBRARY" --as bob@example.com | grep -q 'Beware.*Cyrillic and Latin'
+        "$SHEAF" status "$BOB/Shared/alice@example.com/plans" | grep -q 'Beware.*Cyrillic and Latin'
+        "$SHEAF" account add al1ce@example.com --library "$LIBRARY" >/dev/null
+        "$SHEAF" account add a1ice@example.com --library "$LIBRARY" >/dev/null
+        "$SHEAF" share "$plans" --title 'Plans' --anyone view >/dev/null
+        said=$("$SHEAF" accept "$link" --library "$LIBRARY" --as al1ce@example.com 2>&1); case $said in *"a1ice@example.com, though it looks alike"*) ;; *) echo "$said"; exit 1 ;; esac
+        # Nothing of all that is in a log, and the token in no message.
+        if grep -F "$token" "$LIBRARY-log"; then exit 1; fi
+        said=$("$SHEAF" accept "sheaf://x/s/${token}AAAA" --library "$LIBRARY" --as bob@example.com 2>&1) && exit 1
+        case $said in *"$token"*) echo "$said"; exit 1 ;; esac
+        """#)
+    }
+  }
+
   @Test func aMappingIsTakenAwayToo() throws {
     try withSharedMounts { mounts in
       try mounts.shell(
@@ -209,7 +314,24 @@ import Testing
         token=$(url "$ALICE/Documents/plans"); token=${token##*/}
         [ ${#token} -ge 22 ]
         refused "" "$SHEAF" accept "sheaf://x/s/${token}AAAA" --library "$LIBRARY" --as bob@example.com
+        # By every way that a link goes, also where the log is everything that the process says.
+        "$SHEAF" unmount "$BOB"; "$SHEAF" unmount "$ALICE"
+        "$SHEAF" mount "$ALICE" --foreground --library "$LIBRARY" --as alice@example.com >"$LIBRARY-all" 2>&1 & process=$!
+        for n in $(seq 200); do mountpoint -q "$ALICE" && break; sleep 0.05; done
+        plans="$ALICE/Documents/plans"; same "$(attribute share.url "$plans")" "$(url "$plans")"
+        once=$("$SHEAF" invite "$plans" --one-time); once=${once##*/}
+        "$SHEAF" account add carol@example.com --library "$LIBRARY" >/dev/null
+        accept carol "$once" >/dev/null; refused "" accept bob "$once"
+        for command in inspect accept; do "$SHEAF" $command "$token" --library "$LIBRARY" --as bob@example.com >/dev/null; done
+        "$SHEAF" share "$plans" --new-link >/dev/null; new=$(url "$plans"); new=${new##*/}
+        [ "$new" != "$token" ]; refused "" accept dan "$token"
+        "$SHEAF" status "$plans" >/dev/null; "$SHEAF" activity "$plans" >/dev/null; "$SHEAF" unshare "$plans"
+        "$SHEAF" unmount "$ALICE"; wait $process
+        for secret in "$token" "$once" "$new"; do
+          if grep -aF "$secret" "$LIBRARY-all" "$LIBRARY-log"; then exit 1; fi
+        done
         if grep -F "$token" "$LIBRARY-log"; then exit 1; fi
+        "$SHEAF" mount "$ALICE" --library "$LIBRARY" --as alice@example.com
         """)
     }
   }
@@ -219,22 +341,43 @@ import Testing
     try withSharedMounts(as: owner.user()) { mounts in
       try mounts.shell(
         """
-        make() { mkdir -p "$ALICE/Documents/plans/deep"; echo a >"$ALICE/Documents/plans/a"; seq 50 | while read n; do echo $n >"$ALICE/Documents/plans/deep/$n"; done; }
-        make; plans="$BOB/Shared/alice@example.com/plans"
-        for way in 'rm -r' 'rm -rf' 'python3 -c "import shutil,sys; shutil.rmtree(sys.argv[1])"'; do
+        make() { mkdir -p "$ALICE/Documents/plans/deep"; echo a >"$ALICE/Documents/plans/a"; seq 50 | while read n; do echo $n >"$ALICE/Documents/plans/deep/$n"; done
+          (cd "$ALICE/Documents/plans"; ln a deep/second; ln -s a link; mkfifo pipe; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'); }
+        state() { (cd "$ALICE/Documents/plans"; find . -printf '%p %y %n %m %l\n' | sort); }
+        make; before=$(state); plans="$BOB/Shared/alice@example.com/plans"
+        for way in 'rm -r' 'rm -rf' 'python3 -c "import shutil,sys; shutil.rmtree(sys.argv[1])"' remove; do
           invite "$ALICE/Documents/plans" bob edit
+          remove() { find "$1" -delete; }
           eval "$way \"$plans\""
           same "$(ls "$BOB/Shared")" ""
-          same "$(ls "$ALICE/Documents/plans/deep" | wc -l)" 50
+          same "$(state)" "$before"
           same "$(cat "$ALICE/Documents/plans/a")" a
           same "$("$SHEAF" deleted "$ALICE/Documents/plans")" "Nothing deleted that can come back."
         done
         # What is deleted below the entry is deleted for everyone, and comes back whole.
         invite "$ALICE/Documents/plans" bob edit
         rm -r "$plans/deep"
-        same "$(ls "$ALICE/Documents/plans")" a
+        same "$(ls "$ALICE/Documents/plans")" "a
+        link
+        pipe
+        socket"
         "$SHEAF" recover "$plans/deep" >/dev/null
         same "$(ls "$ALICE/Documents/plans/deep" | wc -l)" 50
+        # rsync(1) empties the folder and leaves the entry; what it deleted comes back whole.
+        mkdir "$BOB/Documents/empty"
+        rsync -a --delete "$BOB/Documents/empty/" "$plans/"
+        same "$(ls "$ALICE/Documents/plans")" ""
+        same "$(ls "$BOB/Shared/alice@example.com")" plans
+        "$SHEAF" recover "$plans/deep" >/dev/null; "$SHEAF" recover "$plans/a" >/dev/null
+        same "$(ls "$ALICE/Documents/plans/deep" | wc -l)" 50
+        # The trash is on another file system: file managers ask whether to delete for good.
+        if command -v gio >/dev/null; then
+          refused "" gio trash "$plans"
+          same "$(cat "$plans/a")" a
+          gio remove "$plans/a"; same "$(ls "$ALICE/Documents/plans")" deep
+          gio remove "$plans"; same "$(ls "$BOB/Shared")" ""
+          same "$(ls "$ALICE/Documents/plans/deep" | wc -l)" 50
+        fi
         """)
     }
   }
@@ -274,6 +417,51 @@ import Testing
         echo "saved in place" >"$ALICE/Documents/a.md"
         same "$(cat <&7)" "saved in place"
         """)
+    }
+  }
+
+  /// Both open version 1 in an editor that saves by a new file; alice saves, then bob.
+  @Test(arguments: ["new file renamed over", "old file renamed away"])
+  func whoSavesAnewWithoutHavingSeenIsTold(_ way: String) throws {
+    try withSharedMounts { mounts in
+      let folder = try mounts.library.folder.folder("editors", for: nil)
+      try mounts.shell(
+        #"""
+        cd '\#(folder)'; mkfifo alice bob
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/a.md"
+        invite "$ALICE/Documents/plans" bob edit
+        mine="$ALICE/Documents/plans/a.md"; theirs="$BOB/Shared/alice@example.com/plans/a.md"
+        cat >editor.py <<'END'
+        import os, sys
+        path, orders = sys.argv[1:3]
+        text = open(path).read()
+        for line in open(orders):
+            text += orders + '\n'
+            if '\#(way)'.startswith('new'):
+                with open(path + '.new', 'w') as new: new.write(text)
+                os.rename(path + '.new', path)
+            else:
+                os.rename(path, path + '~')
+                with open(path, 'w') as new: new.write(text)
+                os.unlink(path + '~')
+            open(orders + '.done', 'w').close()
+        END
+        python3 editor.py "$mine" alice & python3 editor.py "$theirs" bob &
+        exec 7>alice 8>bob
+        saves() { rm -f $1.done; echo save >&$2; until [ -e $1.done ]; do sleep 0.01; done; }
+        last() { "$SHEAF" versions "$mine" --json | python3 -c 'import json, sys; last = max(json.load(sys.stdin), key=lambda v: v["number"]); print(last["number"], last["base"], last["author"])'; }
+        saves alice 7; same "$(last)" "2 1 alice@example.com"
+        saves bob 8; same "$(last)" "3 1 bob@example.com"
+        same "$(attribute conflict "$mine")" 2
+        same "$(attribute conflict "$theirs")" 2
+        "$SHEAF" status "$mine" | grep -q 'not based on version 2'
+        "$SHEAF" status "$theirs" | grep -q 'not based on version 2'
+        same "$("$SHEAF" show "$theirs" --version 2)" "one
+        alice"
+        saves bob 8; same "$(last)" "4 3 bob@example.com"
+        refused "" attribute conflict "$mine"
+        exec 7>&- 8>&-; wait
+        """#, limit: .seconds(60))
     }
   }
 

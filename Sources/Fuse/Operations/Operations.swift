@@ -3,7 +3,7 @@ import CFuse
 /// The bridge from libfuse's callbacks to ``FileSystem``.
 ///
 /// Left unset, so that libfuse answers ENOSYS once and the kernel keeps it to itself: access (`default_permissions`),
-/// getlk, setlk and flock (the kernel's own locks), bmap, poll; write_buf (it would turn splicing on) and destroy
+/// bmap, poll; write_buf (it would turn splicing on) and destroy
 /// (``Session`` calls it at a time of its own).
 enum Operations {
   static func table() -> fuse_lowlevel_ops {
@@ -16,6 +16,7 @@ enum Operations {
     addAttributes(to: &table)
     addFiles(to: &table)
     addDirectories(to: &table)
+    addLocks(to: &table)
     return table
   }
 }

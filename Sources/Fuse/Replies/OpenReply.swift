@@ -37,7 +37,10 @@ package struct OpenReply: ~Copyable, Sendable {
 ///
 /// Valid replies: success, an error. Source: `fuse_reply_err()`.
 package struct EmptyReply: ~Copyable, Sendable {
-  let request: PendingRequest
+  var request: PendingRequest
+
+  /// Has `action` called, on any thread, when the caller gets a signal while it waits: it still has to be answered.
+  package mutating func whenInterrupted(_ action: @escaping @Sendable () -> Void) { request.whenInterrupted(action) }
 
   package consuming func succeed() {
     request.fail(Errno(rawValue: 0))

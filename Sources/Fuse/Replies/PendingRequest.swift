@@ -14,6 +14,8 @@ struct PendingRequest: ~Copyable, @unchecked Sendable {
   private let request: fuse_req_t
   private let device: Unmanaged<Device>
   private let operation: StaticString
+  /// The action that waits for an interruption; 0 where none does.
+  private var interruption: UInt = 0
 
   init(_ request: fuse_req_t, device: Device, operation: StaticString) {
     self.request = request
@@ -23,6 +25,7 @@ struct PendingRequest: ~Copyable, @unchecked Sendable {
 
   deinit {
     let device = device.takeRetainedValue()
+    if interruption != 0 { Interruptions.forget(interruption) }
     fuse_reply_err(request, EIO)
     device.logger.error(
       "a request was dropped without an answer, its caller gets EIO",
@@ -37,8 +40,10 @@ struct PendingRequest: ~Copyable, @unchecked Sendable {
   consuming func answer(_ reply: (fuse_req_t) -> Int32) -> Bool {
     let request = request
     let device = device
+    let interruption = interruption
     discard self
     let result = reply(request)
+    if interruption != 0 { Interruptions.forget(interruption) }
     device.release()
     return result == 0
   }
@@ -48,6 +53,11 @@ struct PendingRequest: ~Copyable, @unchecked Sendable {
     _ = answer { request in
       bytes.withUnsafeBytes { fuse_reply_buf(request, $0.baseAddress, $0.count) }
     }
+  }
+
+  /// Has `action` called, on any thread, should the kernel interrupt the request: it still has to be answered then.
+  mutating func whenInterrupted(_ action: @escaping @Sendable () -> Void) {
+    interruption = Interruptions.expect(request, action)
   }
 
   /// Answers that the operation failed.

@@ -3,8 +3,7 @@ import CFuse
 /// What the file system chooses of what the kernel offers.
 ///
 /// A wish that the kernel does not know is left out in silence: ``ConnectionInfo/capabilities`` tells.
-/// Not offered are the write-back cache (it makes the kernel's sizes and times authoritative), locks (the kernel
-/// keeps them where the file system has no operations for them), and splicing (a document's contents are wanted in
+/// Not offered are the write-back cache (it makes the kernel's sizes and times authoritative), and splicing (a document's contents are wanted in
 /// memory, to where a pipe is one copy and two system calls more).
 package struct ConnectionOptions: Hashable, Sendable {
   /// When a directory is read with attributes.
@@ -39,6 +38,9 @@ package struct ConnectionOptions: Hashable, Sendable {
   /// the kernel asks for that attribute once for a file instead of before each write (`FUSE_HANDLE_KILLPRIV_V2`, set
   /// past libfuse). SETATTR then comes with nothing to set where only bits are to be cleared.
   package var handleKillprivV2 = false
+  /// Locks of flock(2) and fcntl(2) are asked of the file system (`FUSE_CAP_FLOCK_LOCKS`, `FUSE_CAP_POSIX_LOCKS`); else
+  /// the kernel keeps those of each mount by itself.
+  package var locks = false
   /// The kernel checks and stores POSIX ACLs (`FUSE_CAP_POSIX_ACL`).
   package var posixACL = false
   /// The largest WRITE in bytes; libfuse's buffers end at 1 MiB.
@@ -68,6 +70,8 @@ extension ConnectionOptions {
     want(.readdirplusAuto, readdirplus == .auto)
     want(.asyncDirectIO, asyncDirectIO)
     want(.parallelDirectoryOperations, parallelDirectoryOperations)
+    want(.posixLocks, locks)
+    want(.flockLocks, locks)
     want(.posixACL, posixACL)
     want(.cacheSymlinks, cacheSymlinks)
     connection.want = wanted.rawValue & connection.capable

@@ -37,6 +37,8 @@ package struct Errno: Error, Hashable, Sendable, RawRepresentable {
   package static let noSpace = Errno(rawValue: ENOSPC)
   package static let illegalSeek = Errno(rawValue: ESPIPE)
   package static let readOnlyFileSystem = Errno(rawValue: EROFS)
+  package static let deadlockWouldOccur = Errno(rawValue: EDEADLK)
+  package static let noLocks = Errno(rawValue: ENOLCK)
   package static let tooManyLinks = Errno(rawValue: EMLINK)
   package static let resultTooLarge = Errno(rawValue: ERANGE)
   package static let fileNameTooLong = Errno(rawValue: ENAMETOOLONG)

@@ -32,7 +32,8 @@ extension Library {
         title: share.row.title, owner: try self.handle(share.owner), ownerName: try name(share.owner),
         kind: inode.isFolder ? "folder" : "document", permission: permission,
         acceptance: there?.acceptance == .removed ? nil : there?.acceptance,
-        path: try there?.acceptance == .accepted ? mountPath(inode, for: account.id) : nil, asksFirst: asks)
+        path: try there?.acceptance == .accepted ? mountPath(inode, for: account.id) : nil, asksFirst: asks,
+        warnings: try warnings(of: share))
     }
   }
 
@@ -63,7 +64,7 @@ extension Library {
       }
       return AcceptResult(
         path: try mountPath(inode, for: account.id), title: share.row.title, owner: try self.handle(share.owner),
-        permission: share.participants[account.id]?.permission, requested: false)
+        permission: share.participants[account.id]?.permission, requested: false, warnings: try warnings(of: share))
     }
   }
 

@@ -91,16 +91,17 @@ extension Library {
     share.participants[account] = nil
     participant.acceptance = .removed
     let inode = try sharedInode(share.row.item)
-    let since = departures[.init(share: share.row.item, account: account, process: caller.process)]
+    let departing = Departing(share: share.row.item, account: account, process: caller.process)
     try transaction(.share, freesSpace: true) { transaction in
-      if let since, let inode, caller.process != 0 {
-        try undoDeletions(in: inode.ino, by: account, since: since, caller, transaction)
+      if let departure = departures[departing], let inode, caller.process != 0 {
+        try undo(departure, in: inode, by: account, caller, transaction)
       }
       try transaction.deleteOneTimeLinks(of: share.row.item, by: account)
       if let inode {
         try logShareEvent(.memberRemoved, share, inode, participant: participant, actor: account, transaction)
       }
       try store(share, transaction)
+      whenCommitted { [self] in departures[departing] = nil }
     }
   }
 

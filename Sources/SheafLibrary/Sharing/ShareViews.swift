@@ -11,7 +11,18 @@ extension Library {
       id: share.row.uuid.text, url: try url(share.row.token), title: share.row.title, owner: try handle(share.owner),
       path: try mountPath(inode, for: account), public: share.row.anyone, permission: share.row.permission,
       allowInvites: share.row.allowsInvites, allowRequests: share.row.allowsRequests, summary: summary(of: share),
-      participants: try people(of: share, for: account))
+      participants: try people(of: share, for: account), warnings: try warnings(of: share))
+  }
+
+  /// Why a share's title, or its owner's name or handle, may be taken for others.
+  func warnings(of share: ShareBook.Entry) throws -> [String] {
+    let owner = try handle(share.owner)
+    let texts = [
+      Lookalikes.warning(of: share.row.title, called: "the title \"\(share.row.title)\""),
+      Lookalikes.warning(of: try name(share.owner), called: "the owner's name \"\(try name(share.owner))\""),
+    ]
+    let alike = accountRows.map(\.handle).filter { Lookalikes.areAlike($0, owner) }
+    return texts.compactMap { $0 } + alike.map { "the owner \(owner) is not \($0), though it looks alike" }
   }
 
   /// The participants that an account may know of: the owner first, then by handle.

@@ -43,10 +43,13 @@ package struct Share: Hashable, Sendable, Codable {
   package let summary: String
   /// The owner first.
   package let participants: [Participant]
+  /// Why title or handles may be taken for others.
+  package let warnings: [String]
 
   package init(
     id: String, url: String, title: String, owner: AccountHandle, path: String, public: PublicPermission,
-    permission: SharePermission, allowInvites: Bool, allowRequests: Bool, summary: String, participants: [Participant]
+    permission: SharePermission, allowInvites: Bool, allowRequests: Bool, summary: String, participants: [Participant],
+    warnings: [String]
   ) {
     self.id = id
     self.url = url
@@ -59,6 +62,7 @@ package struct Share: Hashable, Sendable, Codable {
     self.allowRequests = allowRequests
     self.summary = summary
     self.participants = participants
+    self.warnings = warnings
   }
 }
 
@@ -77,10 +81,12 @@ package struct ShareOffer: Hashable, Sendable, Codable {
   @OrNull package var path: String?
   /// Whether joining asks the owner first, since who asks has no right to.
   package let asksFirst: Bool
+  /// Why title or handle may be taken for others.
+  package let warnings: [String]
 
   package init(
     title: String, owner: AccountHandle, ownerName: String, kind: String, permission: SharePermission,
-    acceptance: Acceptance?, path: String?, asksFirst: Bool
+    acceptance: Acceptance?, path: String?, asksFirst: Bool, warnings: [String]
   ) {
     self.title = title
     self.owner = owner
@@ -90,6 +96,7 @@ package struct ShareOffer: Hashable, Sendable, Codable {
     self.acceptance = acceptance
     self.path = path
     self.asksFirst = asksFirst
+    self.warnings = warnings
   }
 }
 
@@ -102,15 +109,19 @@ package struct AcceptResult: Hashable, Sendable, Codable {
   @OrNull package var permission: SharePermission?
   /// Whether a request was filed that the owner has to answer.
   package let requested: Bool
+  /// Why title or handle may be taken for others.
+  package let warnings: [String]
 
   package init(
-    path: String?, title: String?, owner: AccountHandle?, permission: SharePermission?, requested: Bool
+    path: String?, title: String?, owner: AccountHandle?, permission: SharePermission?, requested: Bool,
+    warnings: [String] = []
   ) {
     self.path = path
     self.title = title
     self.owner = owner
     self.permission = permission
     self.requested = requested
+    self.warnings = warnings
   }
 }
 

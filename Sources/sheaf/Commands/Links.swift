@@ -36,10 +36,11 @@ struct Inspect: AsyncParsableCommand {
     let joining =
       offer.path.map { "you take part: \($0)" }
       ?? (offer.asksFirst ? "the owner is asked first" : "join with: sheaf accept URL")
-    let facts = [
+    var facts = [
       ("Title", offer.title), ("Kind", offer.kind), ("Owner", "\(offer.owner) (\(offer.ownerName))"),
       ("You can", offer.permission.word), ("Joining", joining),
     ]
+    facts += offer.warnings.map { ("Beware", $0) }
     try StandardOutput.write(Table.facts(facts).text)
   }
 }
@@ -60,6 +61,7 @@ struct Accept: AsyncParsableCommand {
   func run() async throws {
     let result = try await link.ask { try await $0.accept($1, as: $2) }
     if link.output.json { return try JSON.write(result) }
+    for warning in result.warnings { StandardError.write("sheaf: beware: \(warning.escapingControls)\n") }
     guard let path = result.path else {
       return try StandardOutput.line("Asked for access. It shows under Shared once the owner approves.")
     }

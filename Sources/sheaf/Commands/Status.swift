@@ -53,6 +53,7 @@ struct Status: AsyncParsableCommand {
     }
     if let share = status.share {
       facts += [("Share", "\"\(share.title)\": \(share.summary)"), ("Link", share.url)]
+      facts += share.warnings.map { ("Beware", $0) }
     } else {
       facts.append(("Share", "not shared"))
     }

@@ -39,6 +39,43 @@ struct DepartureStoryTests {
     }
   }
 
+  @Test func furtherNamesAndSpecialFilesComeBackToo() throws {
+    try People.story { people in
+      try people.as(.alice) { (alice) throws in
+        for folder in ["plans", "plans/deep"] { try alice.mkdir("Documents/\(folder)") }
+        try alice.save("Documents/plans/first", "one")
+        try alice.link("Documents/plans/first", "Documents/plans/deep/second")
+        try alice.link("Documents/plans/first", "Documents/plans/third")
+        try alice.symlink("first", "Documents/plans/link")
+        _ = try alice.library.make(
+          .special(type: S_IFIFO, rdev: 0), alice.inode("Documents/plans/deep"), Array("pipe".utf8), mode: 0o640,
+          alice.caller)
+      }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      let id = try people.as(.alice) { try $0.attribute("id", "Documents/plans/first") }
+      try people.as(.bob, process: getpid()) { bob in
+        let plans = "Shared/alice@example.com/plans"
+        for name in ["deep/pipe", "first", "deep/second", "third", "link"] { try bob.unlink("\(plans)/\(name)") }
+        try bob.rmdir("\(plans)/deep")
+        try bob.removeEntry(.alice, "plans")
+      }
+      try people.as(.alice) { (alice) throws in
+        #expect(try alice.names("Documents/plans") == ["deep", "first", "link", "third"])
+        #expect(try alice.names("Documents/plans/deep") == ["pipe", "second"])
+        #expect(try alice.status("Documents/plans/deep/pipe").mode == S_IFIFO | 0o640)
+        #expect(try alice.readLink("Documents/plans/link") == "first")
+        for name in ["first", "deep/second", "third"] {
+          #expect(try alice.status("Documents/plans/\(name)").nlink == 3)
+          #expect(try alice.attribute("id", "Documents/plans/\(name)") == id)
+        }
+        let ino = try alice.inode("Documents/plans/third")
+        #expect(try alice.library.locked { try alice.library.inode(ino).row.name } == Array("first".utf8))
+        #expect(try alice.library.deleted(alice.name.handle, below: nil).isEmpty)
+      }
+    }
+  }
+
   @Test func deletingByOneProgramAndLeavingByAnotherDeletes() throws {
     try People.story { people in
       try people.as(.alice) {

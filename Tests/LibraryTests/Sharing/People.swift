@@ -167,6 +167,12 @@ struct Person {
     try library.rename(parent, name, to: newParent, newName, .replace, caller)
   }
 
+  func exchange(_ text: String, _ to: String) throws {
+    let (parent, name) = try place(text)
+    let (newParent, newName) = try place(to)
+    try library.rename(parent, name, to: newParent, newName, .exchange, caller)
+  }
+
   func change(_ text: String, _ change: Library.AttributeChange) throws -> Attributes {
     try library.setAttributes(inode(text), change, handle: nil, caller)
   }

@@ -113,6 +113,68 @@ struct TogetherTests {
     }
   }
 
+  /// Both have version 1 before them; alice saves, then bob by the way of his editor.
+  @Test(arguments: ["renaming a new file over", "renaming away and making anew", "truncating", "exchanging"])
+  func whoSavesAnewIsOnTopOfWhatTheyRead(_ way: String) throws {
+    try People.story { people in
+      try people.as(.alice) { (me) throws in
+        try me.mkdir("Documents/plans")
+        try me.save("Documents/plans/a.md", "one")
+      }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      let (mine, plans) = ("Documents/plans/a.md", "Shared/alice@example.com/plans")
+      let theirs = "\(plans)/a.md"
+      var saves = 0
+      func saveAsBob(_ text: String, _ process: Int32) throws {
+        saves += 1
+        let new = "\(plans)/.a.md.\(saves)"
+        try people.as(.bob, process: process) { (me) throws in
+          switch way {
+          case "truncating": try me.save(theirs, text)
+          case "renaming away and making anew":
+            try me.rename(theirs, "\(theirs)~")
+            try me.save(theirs, text)
+            try me.unlink("\(theirs)~")
+          case "exchanging":
+            try me.save(new, text)
+            try me.exchange(new, theirs)
+            try me.unlink(new)
+          default:
+            try me.save(new, text)
+            try me.rename(new, theirs)
+          }
+        }
+      }
+      let editor = getpid()
+      try people.as(.bob, process: editor) { (me) throws in #expect(try me.read(theirs) == "one") }
+      try people.as(.alice) { try $0.save(mine, "two") }
+      // Another program of bob's has a look: that is not what his editor has before it.
+      let other = getppid()
+      try people.as(.bob, process: other) { (me) throws in #expect(try me.read(theirs) == "two") }
+      try saveAsBob("bob's", editor)
+      try people.as(.alice) { (me) throws in
+        let last = try #require(try me.versions(mine).last)
+        #expect(last.number == 3 && last.base == 1 && last.author == People.Name.bob.handle)
+        #expect(try me.attribute("conflict", mine) == "2" && me.read(mine) == "bob's")
+      }
+      try people.as(.bob) { (me) throws in #expect(try me.attribute("conflict", theirs) == "2") }
+      // Saving again, bob's editor goes on from its own.
+      try saveAsBob("bob's again", editor)
+      try people.as(.alice) { (me) throws in
+        #expect(try me.versions(mine).last?.base == 3)
+        expect(.noAttribute) { _ = try me.attribute("conflict", mine) }
+        try me.save(mine, "alice's")
+      }
+      // Whoever looked before is on top.
+      try people.as(.bob, process: editor) { (me) throws in #expect(try me.read(theirs) == "alice's") }
+      try saveAsBob("the end", editor)
+      try people.as(.alice) { (me) throws in
+        #expect(try me.versions(mine).last?.base == 5)
+        expect(.noAttribute) { _ = try me.attribute("conflict", mine) }
+      }
+    }
+  }
+
   /// Autosaves of both while both go on: each keeps their text, every version is whole, and only the current is open.
   @Test func autosavesOfBothNeverTear() throws {
     try together { people in

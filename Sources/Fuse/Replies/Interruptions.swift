@@ -1,0 +1,34 @@
+import CFuse
+import Synchronization
+
+/// What is to happen when the kernel interrupts a request that waits for its answer: its caller got a signal.
+///
+/// Requests are named by numbers of their own: libfuse may call for one that another thread is just answering.
+enum Interruptions {
+  private struct State {
+    var next: UInt = 1
+    var actions: [UInt: @Sendable () -> Void] = [:]
+  }
+
+  private static let state = Mutex(State())
+
+  /// Has `action` called when `request` is interrupted, here and now where it was already.
+  static func expect(_ request: fuse_req_t, _ action: @escaping @Sendable () -> Void) -> UInt {
+    let number = state.withLock { state in
+      defer { state.next += 1 }
+      state.actions[state.next] = action
+      return state.next
+    }
+    fuse_req_interrupt_func(
+      request, { _, number in Interruptions.happen(UInt(bitPattern: number)) },
+      UnsafeMutableRawPointer(bitPattern: number))
+    return number
+  }
+
+  static func forget(_ number: UInt) { state.withLock { $0.actions[number] = nil } }
+
+  private static func happen(_ number: UInt) {
+    let action = state.withLock { $0.actions[number] }
+    action?()
+  }
+}
