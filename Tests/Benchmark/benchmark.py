@@ -11,7 +11,9 @@ import sys
 import time
 
 import file_systems
+import history
 import phases
+import scale
 
 
 def arguments():
@@ -20,6 +22,11 @@ def arguments():
     parser.add_argument("--runs", type=int, help="runs of which the median is told (default 5)")
     parser.add_argument("--phase", action="append", metavar="NAME", help="only these phases, and those that they need")
     parser.add_argument("--on", action="append", metavar="NAME", choices=list(file_systems.ALL), help="only these file systems")
+    parser.add_argument("--history", action="store_true", help="instead: what a thousand saves take, beside git and borg")
+    parser.add_argument("--saves", type=int, help="so many saves for --history (default 1000; --quick: 100)")
+    parser.add_argument(
+        "--scale", nargs="*", choices=list(scale.PARTS), metavar="PART",
+        help=f"instead: what it costs to have much: {', '.join(scale.PARTS)}; without a name, all")
     parser.add_argument("--work", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--sheaf", required=True, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -150,12 +157,20 @@ def main():
     # passthrough_ll keeps a descriptor for every file that was looked at.
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-    selected = chosen(options.phase)
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     tools = {
         "driver": os.path.join(options.work, "driver"), "sheaf": options.sheaf,
+        "large-library": os.path.join(os.path.dirname(options.sheaf), "large-library"),
         "passthrough_ll": os.path.join(options.work, "passthrough_ll"),
     }
+    if options.history or options.scale is not None:
+        print(f"{machine()}.\n", flush=True)
+        if options.history:
+            history.main(options.work, tools, options.saves or (100 if options.quick else 1000))
+        if options.scale is not None:
+            scale.main(options.work, tools, options.scale, options.quick)
+        return
+    selected = chosen(options.phase)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if any(phase.group == "jobs" for phase in selected):
         tools["tree"] = make_tree(options.work, root)
     about = machine()
@@ -164,8 +179,8 @@ def main():
     try:
         for system in systems:
             system.mount()
-        runs, scale = options.runs or (3 if options.quick else 5), 0.2 if options.quick else 1
-        times, processor = measure(systems, selected, tools, runs, scale)
+        runs, factor = options.runs or (3 if options.quick else 5), 0.2 if options.quick else 1
+        times, processor = measure(systems, selected, tools, runs, factor)
         print(f"{about}. Medians of {runs} runs, spread in percent.\n")
         print("\n".join(table(systems, selected, times)))
         print("\nProcessor time of the daemon for an operation (10 ms ticks, mean of the runs):\n")
