@@ -105,9 +105,6 @@ package final class FileLocks: Sendable {
   /// Whether nobody holds or wants any lock.
   package var isEmpty: Bool { filesInUse.load(ordering: .acquiring) == 0 }
 
-  /// Whether somebody holds or wants a lock of the file.
-  package func isUsed(_ file: UInt64) -> Bool { !isEmpty && state.withLock { $0.files[file] != nil } }
-
   // MARK: - Asking
 
   /// The number of a request to come, by which it can be interrupted.

@@ -17,7 +17,7 @@ extension AccountFileSystem {
       case .inode(let ino):
         let handle = try translated { try library.open(ino, flags: flags.rawValue, credentials(caller)) }
         opened = FileHandle(rawValue: handle)
-        return OpenResult(handle: FileHandle(rawValue: handle), keepCache: true, noFlush: needsNoFlush(node, flags))
+        return OpenResult(handle: FileHandle(rawValue: handle), keepCache: true)
       case .versionFile(let item, let number):
         if flags.isWritable { throw .readOnlyFileSystem }
         let reader = try translated { try library.openVersion(of: item, number: number, credentials(caller)) }
@@ -42,17 +42,10 @@ extension AccountFileSystem {
       opened = handle
       return (
         entry(attributes),
-        OpenResult(
-          handle: FileHandle(rawValue: handle), keepCache: true,
-          noFlush: needsNoFlush(Node.inode(attributes.ino).id, flags))
+        OpenResult(handle: FileHandle(rawValue: handle), keepCache: true)
       )
     }
     if !delivered, let opened { try? library.release(opened) }
-  }
-
-  /// Whether close(2) has nothing to say: nothing is saved by it, and no lock goes with it (fcntl(2)).
-  private func needsNoFlush(_ node: NodeID, _ flags: OpenFlags) -> Bool {
-    !flags.isWritable && !library.locks.isUsed(node.rawValue)
   }
 
   func read(
