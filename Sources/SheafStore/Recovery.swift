@@ -8,13 +8,15 @@ enum Recovery {
   /// holds survive power loss, so that the record can be used anew.
   ///
   /// Before the file is migrated: the statements are those of its format.
-  static func run(path: String, recordPath: String, busySeconds: Int) throws {
-    guard access(recordPath, F_OK) == 0 else { return }
+  ///
+  /// - Returns: A connection to close once others are open: the last one to be closed takes SQLite's log away, and on a full
+  ///   disk there may be no room to make it anew. Nil where there was nothing to do.
+  static func run(path: String, recordPath: String, busySeconds: Int) throws -> Connection? {
+    guard access(recordPath, F_OK) == 0 else { return nil }
     let connection = try Connection(path: path)
-    defer { connection.close() }
     sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
     try connection.execute(Store.pragmas)
-    guard let last = try connection.lastChange() else { return }
+    guard let last = try connection.lastChange() else { return connection }
     let changes = ChangeRecorder.read(path: recordPath, after: last)
     if !changes.isEmpty {
       try connection.execute("BEGIN IMMEDIATE")
@@ -24,6 +26,7 @@ enum Recovery {
     }
     // The last process may have written what the disk has not.
     if access(LogFile.path(of: path), F_OK) == 0 { try LogFile(of: path).sync() }
+    return connection
   }
 }
 

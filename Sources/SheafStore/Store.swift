@@ -72,7 +72,8 @@ package final class Store: Sendable {
     to path: String, _ reserve: Reserve
   ) throws(SheafError) -> (DatabasePool, DatabaseQueue, Writer) {
     try storeErrors(path) {
-      try Recovery.run(path: path, recordPath: path + recordSuffix, busySeconds: busySeconds)
+      let recovered = try Recovery.run(path: path, recordPath: path + recordSuffix, busySeconds: busySeconds)
+      defer { recovered?.close() }
       let pool = try DatabasePool(path: path, configuration: Self.configuration)
       try Migrator.migrate(pool, path: path)
       var configuration = Configuration()
