@@ -424,16 +424,6 @@ package final class Library: @unchecked Sendable {
     return inode
   }
 
-  /// The item that `inode` is; nil for fifos, sockets and device nodes.
-  func item(of inode: Inode) throws -> ItemRow? {
-    guard let id = inode.row.item else { return nil }
-    if let item = inode.item, item.id == id { return item }
-    let item = try read { try $0.item(id) }
-    if current != nil { whenFailed { inode.item = nil } }
-    inode.item = item
-    return item
-  }
-
   /// The kernel let go of an inode: one without a name and without users is forgotten.
   package func forget(_ inos: [Int64]) {
     locked {
@@ -446,41 +436,5 @@ package final class Library: @unchecked Sendable {
   func newInodeNumber() -> Int64 {
     numbers.ino += 1
     return numbers.ino
-  }
-
-  func newItem(_ kind: ItemKind, owner: Int64, creator: Int64, time: Timestamp) -> ItemRow {
-    numbers.item += 1
-    return ItemRow(
-      id: numbers.item, uuid: .timeOrdered(time), kind: kind, owner: owner, creator: creator, created: time)
-  }
-}
-
-extension Library: ChunkStorage {
-  func chunk(_ id: Int64) throws -> [UInt8] {
-    if let bytes = chunks.value(id) { return bytes }
-    let bytes = try read { try $0.chunkBytes(id) }
-    chunks.insert(id, bytes)
-    return bytes
-  }
-
-  func store(_ pieces: [UnsafeRawBufferPointer]) throws -> [Int64] {
-    try zip(pieces, ChunkHash.each(of: pieces)).map { try store($0, hash: $1) }
-  }
-
-  private func store(_ bytes: UnsafeRawBufferPointer, hash: ChunkHash) throws -> Int64 {
-    guard let current else { preconditionFailure("chunks are stored in transactions") }
-    if let id = try current.chunk(hash: hash) {
-      // Referred to twice now, be it by the same document.
-      chunkOwners[id] = nil
-      storedNow.remove(id)
-      sweepSpares?.insert(id)
-      return id
-    }
-    numbers.chunk += 1
-    let id = numbers.chunk
-    try current.insertChunk(id, hash: hash, bytes: bytes)
-    storedNow.insert(id)
-    sweepSpares?.insert(id)
-    return id
   }
 }

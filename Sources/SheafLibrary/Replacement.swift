@@ -160,27 +160,6 @@ extension Library {
     }
   }
 
-  /// A document of its own with the contents that `inode` holds as the document `item`, as yet without an inode.
-  func insertDocument(
-    holding inode: Inode, of item: ItemRow, isQuiet: Bool, creator: Int64, _ time: Timestamp,
-    _ transaction: StoreTransaction
-  ) throws -> ItemRow {
-    var fresh = newItem(.document, owner: inode.row.owner, creator: creator, time: time)
-    fresh.isQuiet = isQuiet
-    // What nobody closed yet has no version.
-    fresh.version = item.version == 0 ? 0 : 1
-    fresh.lastVersion = fresh.version
-    try transaction.insert(fresh)
-    if fresh.version > 0 {
-      let author = try transaction.version(item.id, item.version)?.author ?? inode.row.owner
-      try transaction.insert(
-        VersionRow(
-          item: fresh.id, number: 1, time: time, author: author, size: inode.row.size, cause: .save, base: nil,
-          content: inode.row.content ?? .empty, isOpen: false))
-    }
-    return fresh
-  }
-
   /// Takes back what was logged of a document that lost its name and has it again.
   private func takeBack(
     _ memory: Identity.Remembered, _ old: Inode, _ item: ItemRow, parent: Int64, _ name: [UInt8], _ caller: Caller,

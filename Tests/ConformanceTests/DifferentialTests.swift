@@ -20,9 +20,8 @@ private let seeds: [UInt64] =
   @Test(arguments: seeds) func twoLocalFoldersAgree(_ seed: UInt64) throws {
     try withTemporaryFolder { folder in
       print("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps)")
-      // One level down: links to `../a` lead out of the root, and must not meet.
-      _ = try (folder.folder("left"), folder.folder("right"))
-      let (subject, oracle) = (try plain(try folder.folder("left/root")), try plain(try folder.folder("right/root")))
+      let subject = try plain(Differential.makeRoot(in: folder.folder("left")))
+      let oracle = try plain(Differential.makeRoot(in: folder.folder("right")))
       let run = Differential(subject: subject, oracle: oracle, seed: seed)
       try run.run(steps: steps)
       try run.closeAll()
@@ -33,9 +32,8 @@ private let seeds: [UInt64] =
   @Test(arguments: seeds) func aMountAndALocalFolderAgree(_ seed: UInt64) throws {
     print("SHEAF_SEED=\(seed) SHEAF_STEPS=\(steps)")
     try withMount(limit: .seconds(Double(300 + steps / 10))) { library in
-      let oracle = try plain(try library.folder.folder("oracle"))
-      let place = "\(library.documents)/subject"
-      try #require(mkdir(place, 0o755) == 0)
+      let oracle = try plain(Differential.makeRoot(in: library.folder.folder("oracle")))
+      let place = try Differential.makeRoot(in: library.documents)
       // What the run has open on the mount goes with it, before the mount does.
       try differ(library, place, oracle, seed)
       try library.unmount()

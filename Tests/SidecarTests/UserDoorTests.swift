@@ -135,7 +135,7 @@ struct UserDoorTests {
       /// What becomes of a request by someone who is neither the user nor root.
       func strangerIsTold() throws -> String {
         try Command([
-          "setpriv", "--reuid=65534", "--clear-groups", "python3", "-c",
+          "setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c",
           """
           import socket, sys
           peer = socket.socket(socket.AF_UNIX)
@@ -180,7 +180,7 @@ struct UserDoorTests {
         // As the user and only to read: SQLite makes files beside the one it opens.
         try Command(
           [
-            "python3", "-c",
+            "/usr/bin/python3", "-c",
             """
             import sqlite3, sys
             state = sqlite3.connect("file:" + sys.argv[1] + "?mode=ro", uri=True)

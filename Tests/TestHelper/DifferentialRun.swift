@@ -11,14 +11,12 @@ func runDifferential(subject: String, oracle: String, seed: UInt64, steps: Int) 
   func attempt(_ operations: [Operation]) throws -> Difference? {
     round += 1
     let places = [subject, oracle].map { "\($0)/round-\(round)" }
-    // One level down: links to `../a` lead out of the root.
-    for place in places where mkdir(place, 0o755) != 0 || mkdir("\(place)/root", 0o755) != 0 {
-      throw Errno(errno, "mkdir \(place)")
-    }
+    for place in places where mkdir(place, 0o755) != 0 { throw Errno(errno, "mkdir \(place)") }
     defer { for place in places { try? removeTree(place) } }
+    let roots = try places.map(Differential.makeRoot)
     let run = try Differential(
-      subject: PlainDirectory(root: "\(places[0])/root", features: []),
-      oracle: PlainDirectory(root: "\(places[1])/root", features: []),
+      subject: PlainDirectory(root: roots[0], features: []),
+      oracle: PlainDirectory(root: roots[1], features: []),
       seed: seed)
     do {
       try operations.count > 2000 ? run.run(steps: operations.count) : run.replay(operations)

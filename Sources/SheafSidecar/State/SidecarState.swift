@@ -49,13 +49,15 @@ package final class SidecarState: Sendable {
       database = try DatabaseQueue(path: path, configuration: configuration)
       // Events tell what documents are called.
       chmod(path, 0o600)
-      var migrator = DatabaseMigrator()
-      migrator.registerMigration("1") { try $0.execute(sql: Self.schema) }
-      migrator.registerMigration("2") {
-        try $0.execute(
-          sql: "ALTER TABLE sinks ADD COLUMN failed_last INTEGER; ALTER TABLE sinks ADD COLUMN failure TEXT")
+      // In one transaction, since a second sidecar may find the file at the same moment.
+      try database.writeWithoutTransaction { database in
+        try database.inTransaction(.immediate) {
+          if try Int.fetchOne(database, sql: "PRAGMA user_version") == 0 {
+            try database.execute(sql: Self.schema + "PRAGMA user_version = 1")
+          }
+          return .commit
+        }
       }
-      try migrator.migrate(database)
     } catch {
       throw SheafError(
         .inputOutput, subject: path.printable, reason: "cannot be used: \(error)".printable,
@@ -74,6 +76,8 @@ package final class SidecarState: Sendable {
       disabled TEXT,
       delivered INTEGER NOT NULL,
       failed INTEGER NOT NULL,
+      failed_last INTEGER,
+      failure TEXT,
       PRIMARY KEY (library, name)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE dead_letters (

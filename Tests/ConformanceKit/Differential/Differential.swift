@@ -242,3 +242,15 @@ extension Differential {
     }
   }
 }
+
+extension Differential {
+  /// Makes the folder to work in, far below `place`: links up lead out of it, and must lead to the same in both worlds.
+  public static func makeRoot(in place: String) throws -> String {
+    var path = place
+    for _ in 0..<8 {
+      path += "/below"
+      guard mkdir(path, 0o755) == 0 else { throw Errno(errno, "mkdir \(path)") }
+    }
+    return path
+  }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import Glibc
+import MountKit
+import Testing
+
+/// What real programs do with what is shared.
+@Suite(.serialized) struct SharedProgramTests {
+  @Test func whatIsSharedIsCopiedWithoutItsShare() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/a.md"
+        setfattr -n user.colour -v blue "$ALICE/Documents/plans/a.md"
+        invite "$ALICE/Documents/plans" bob edit
+        plans="$BOB/Shared/alice@example.com/plans"
+        cp -a "$plans" "$BOB/Documents/copied"
+        rsync -aAX "$plans/" "$BOB/Documents/synced/"
+        tar --xattrs --xattrs-include='*' -C "$plans/.." -cf "$BOB/Documents/plans.tar" plans
+        mkdir "$BOB/Documents/untarred"
+        tar --xattrs --xattrs-include='*' -C "$BOB/Documents/untarred" -xf "$BOB/Documents/plans.tar"
+        for copy in copied synced untarred/plans; do
+          same "$(attribute share.status "$BOB/Documents/$copy/a.md")" notShared
+          same "$(getfattr --absolute-names --only-values -n user.colour "$BOB/Documents/$copy/a.md")" blue
+          [ "$(attribute id "$BOB/Documents/$copy/a.md")" != "$(attribute id "$plans/a.md")" ]
+        done
+        # And into a share.
+        cp -a "$BOB/Documents/copied" "$plans/copied"
+        rsync -aAX "$BOB/Documents/synced/" "$plans/synced/"
+        tar --xattrs --xattrs-include='*' -C "$plans" -xf "$BOB/Documents/plans.tar"
+        same "$(attribute share.status "$ALICE/Documents/plans/synced/a.md")" sharedByMe
+        mv "$plans/synced/a.md" "$BOB/Documents/mine.md"; same "$(cat "$BOB/Documents/mine.md")" one
+        git -C "$plans" init -q; git -C "$plans" add a.md
+        git -C "$plans" -c user.name=Bob -c user.email=bob@example.com commit -qm one
+        same "$(git -c safe.directory='*' -C "$ALICE/Documents/plans" log --format=%s)" one
+        "$SHEAF" send-copy "$plans" "$BOB/Documents/plain"
+        same "$(cat "$BOB/Documents/plain/a.md")" one
+        """)
+    }
+  }
+
+  /// Copied out of the mount the attributes are text, and copied back in they say nothing of what they were copied from.
+  @Test(arguments: [
+    "cp -a \"$1\" \"$2\"", "rsync -aAX \"$1/\" \"$2/\"",
+    "mkdir \"$2\"; tar --xattrs --xattrs-include='*' -C \"$1\" -cf - . | tar --xattrs --xattrs-include='*' -C \"$2\" -xf -",
+    "mkdir \"$2\"; (cd \"$1\"; find . -type d ! -name . -exec mkdir -p \"$2/{}\" \\; ; find . -type f -exec gio copy -p \"{}\" \"$2/{}\" \\;)",
+    "git -c safe.directory='*' -c protocol.file.allow=always clone -q --no-hardlinks \"$1\" \"$2\"",
+  ])
+  func noProgramCarriesAShareAlong(_ program: String) throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        copy() { \(program); }
+        case '\(program)' in *gio*) command -v gio >/dev/null || exit 0 ;; esac
+        mkdir -p "$ALICE/Documents/plans/deep"; echo one >"$ALICE/Documents/plans/a.md"; echo two >"$ALICE/Documents/plans/deep/b.md"
+        setfattr -n user.colour -v blue "$ALICE/Documents/plans/a.md"
+        (cd "$ALICE/Documents/plans"; git init -q; git add .; git -c user.name=Alice -c user.email=alice@example.com commit -qm one)
+        invite "$ALICE/Documents/plans" bob edit
+        mkdir "$BOB/Documents/other"; invite2() { "$SHEAF" share "$1" --with alice@example.com --can edit >/dev/null; accept alice "$(url "$1")" >/dev/null; }
+        invite2 "$BOB/Documents/other"
+        plans="$BOB/Shared/alice@example.com/plans"; outside=$(mktemp -d)
+        id=$(attribute id "$plans/a.md")
+        copy "$plans" "$outside/plans"                       # out of the mount
+        copy "$plans" "$BOB/Documents/within"                # out of the share
+        copy "$outside/plans" "$BOB/Documents/back"          # in again
+        copy "$outside/plans" "$plans/again"                 # and into the share
+        copy "$plans" "$BOB/Documents/other/across"          # from one share into another
+        for copy in "$BOB/Documents/within" "$BOB/Documents/back" "$plans/again" "$BOB/Documents/other/across"; do
+          same "$(cat "$copy/a.md" "$copy/deep/b.md")" "one
+        two"
+          [ "$(attribute id "$copy/a.md")" != "$id" ]
+          [ "$(attribute id "$copy")" != "$(attribute id "$plans")" ]
+        done
+        for copy in within back; do
+          same "$(attribute share.status "$BOB/Documents/$copy/a.md")" notShared
+          refused "" attribute share.url "$BOB/Documents/$copy/a.md"
+        done
+        same "$(attribute share.status "$plans/again/a.md")" sharedWithMe
+        same "$(attribute share.url "$plans/again/a.md")" "$(url "$plans")"
+        same "$(attribute share.url "$BOB/Documents/other/across/a.md")" "$(url "$BOB/Documents/other")"
+        same "$(attribute share.owner "$BOB/Documents/other/across/a.md")" bob@example.com
+        "$SHEAF" participant set "$ALICE/Documents/plans" bob@example.com --can view
+        copy "$plans" "$BOB/Documents/of-a-reader"
+        echo more >>"$BOB/Documents/of-a-reader/a.md"
+        rm -r "$outside"
+        """)
+    }
+  }
+
+  /// Titles, names, handles and links that are none, at the command and at the API.
+  @Test(arguments: Owner.possible)
+  func removingAnEntryWithRealProgramsDeletesNothing(_ owner: Owner) throws {
+    try withSharedMounts(as: owner.user()) { mounts in
+      try mounts.shell(
+        """
+        make() { mkdir -p "$ALICE/Documents/plans/deep"; echo a >"$ALICE/Documents/plans/a"; seq 50 | while read n; do echo $n >"$ALICE/Documents/plans/deep/$n"; done
+          (cd "$ALICE/Documents/plans"; ln a deep/second; ln -s a link; mkfifo pipe; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'); }
+        state() { (cd "$ALICE/Documents/plans"; find . -printf '%p %y %n %m %l\n' | sort); }
+        make; before=$(state); plans="$BOB/Shared/alice@example.com/plans"
+        for way in 'rm -r' 'rm -rf' 'python3 -c "import shutil,sys; shutil.rmtree(sys.argv[1])"' remove; do
+          invite "$ALICE/Documents/plans" bob edit
+          remove() { find "$1" -delete; }
+          eval "$way \"$plans\""
+          same "$(ls "$BOB/Shared")" ""
+          same "$(state)" "$before"
+          same "$(cat "$ALICE/Documents/plans/a")" a
+          same "$("$SHEAF" deleted "$ALICE/Documents/plans")" "Nothing deleted that can come back."
+        done
+        # What is deleted below the entry is deleted for everyone, and comes back whole.
+        invite "$ALICE/Documents/plans" bob edit
+        rm -r "$plans/deep"
+        same "$(ls "$ALICE/Documents/plans")" "a
+        link
+        pipe
+        socket"
+        "$SHEAF" recover "$plans/deep" >/dev/null
+        same "$(ls "$ALICE/Documents/plans/deep" | wc -l)" 50
+        # rsync(1) empties the folder and leaves the entry; what it deleted comes back whole.
+        mkdir "$BOB/Documents/empty"
+        rsync -a --delete "$BOB/Documents/empty/" "$plans/"
+        same "$(ls "$ALICE/Documents/plans")" ""
+        same "$(ls "$BOB/Shared/alice@example.com")" plans
+        "$SHEAF" recover "$plans/deep" >/dev/null; "$SHEAF" recover "$plans/a" >/dev/null
+        same "$(ls "$ALICE/Documents/plans/deep" | wc -l)" 50
+        # The trash is on another file system: file managers ask whether to delete for good.
+        if command -v gio >/dev/null; then
+          refused "" gio trash "$plans"
+          same "$(cat "$plans/a")" a
+          gio remove "$plans/a"; same "$(ls "$ALICE/Documents/plans")" deep
+          gio remove "$plans"; same "$(ls "$BOB/Shared")" ""
+          same "$(ls "$ALICE/Documents/plans/deep" | wc -l)" 50
+        fi
+        """)
+    }
+  }
+}
