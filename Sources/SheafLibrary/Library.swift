@@ -49,7 +49,8 @@ package final class Library: @unchecked Sendable {
   var absent: (parent: Int64, name: [UInt8])?
   private var nextDoor = 0
   private var useCount: UInt64 = 0
-  private var current: StoreTransaction?
+  /// The transaction that is running.
+  private(set) var current: StoreTransaction?
   private var afterCommit: [() -> Void] = []
   private var afterFailure: [() -> Void] = []
   private var changes: [Told] = []
