@@ -21,6 +21,41 @@ struct SidecarValueTests {
     #expect(text.isEmpty || text == "whsec_" || error?.description.contains(text) == false)
   }
 
+  /// A file as versions wrote it before it had a number.
+  @Test func theStateOfAnEarlierVersionGoesOn() throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let path = "\(folder.path)/sidecar.sqlite"
+    try Command([
+      "sqlite3", path,
+      """
+      CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
+      INSERT INTO grdb_migrations VALUES ('1');
+      CREATE TABLE sinks (
+        library TEXT NOT NULL, name TEXT NOT NULL, position INTEGER, failures INTEGER NOT NULL, failing_since INTEGER,
+        next_attempt INTEGER, disabled TEXT, delivered INTEGER NOT NULL, failed INTEGER NOT NULL,
+        PRIMARY KEY (library, name)
+      ) STRICT, WITHOUT ROWID;
+      CREATE TABLE dead_letters (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, library TEXT NOT NULL, sink TEXT NOT NULL, sequence INTEGER NOT NULL,
+        event TEXT NOT NULL, reason TEXT NOT NULL, time INTEGER NOT NULL, retry INTEGER NOT NULL DEFAULT 0
+      ) STRICT;
+      INSERT INTO sinks VALUES ('some library', 'team', 42, 0, NULL, NULL, NULL, 40, 2);
+      """,
+    ]).succeed()
+    let key = SinkKey(library: "some library", name: "team")
+    // Twice: what is of this version already stays as it is.
+    for _ in 1...2 {
+      let state = try SidecarState(path: path)
+      var record = try state.record(key)
+      #expect(record.position == 42 && record.delivered == 40)
+      record.failure = "refused"
+      try state.save(record, of: key)
+      #expect(try state.record(key).failure == "refused")
+      try state.close()
+    }
+  }
+
   @Test func waitsGrowToTheCap() {
     let schedule = RetrySchedule(base: 1, cap: 100, patience: 1000)
     let longest = (1...10).map { schedule.wait(afterFailures: $0, asked: nil, random: 1) }

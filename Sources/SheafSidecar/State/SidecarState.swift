@@ -52,9 +52,7 @@ package final class SidecarState: Sendable {
       // In one transaction, since a second sidecar may find the file at the same moment.
       try database.writeWithoutTransaction { database in
         try database.inTransaction(.immediate) {
-          if try Int.fetchOne(database, sql: "PRAGMA user_version") == 0 {
-            try database.execute(sql: Self.schema + "PRAGMA user_version = 1")
-          }
+          try Self.migrate(database)
           return .commit
         }
       }
@@ -63,6 +61,18 @@ package final class SidecarState: Sendable {
         .inputOutput, subject: path.printable, reason: "cannot be used: \(error)".printable,
         advice: "name another file: --state")
     }
+  }
+
+  /// Brings the file to what this program writes: format 1. Before it had a number, it lacked columns.
+  private static func migrate(_ database: Database) throws {
+    guard try Int.fetchOne(database, sql: "PRAGMA user_version") == 0 else { return }
+    if try !database.tableExists("sinks") {
+      try database.execute(sql: schema)
+    } else if try !database.columns(in: "sinks").contains(where: { $0.name == "failed_last" }) {
+      try database.execute(
+        sql: "ALTER TABLE sinks ADD COLUMN failed_last INTEGER; ALTER TABLE sinks ADD COLUMN failure TEXT")
+    }
+    try database.execute(sql: "PRAGMA user_version = 1")
   }
 
   private static let schema = """
