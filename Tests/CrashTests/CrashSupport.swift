@@ -15,6 +15,7 @@ final class Worker {
   let folder: String
   let record: String
   private var process: BackgroundCommand?
+  private var wasKilled = false
   /// What the folder holds, as the record and the last look tell it.
   private(set) var judgement = Judgement(TreeModel())
 
@@ -28,11 +29,13 @@ final class Worker {
     unlink(record)
     let helper = try #require(TestHelper.path, "test-helper is not beside the tests")
     process = try BackgroundCommand(Command([helper, "work", folder, record, "\(seed)", "\(count)"]))
+    wasKilled = false
   }
 
   /// Does the deeds of a list with a new record, and waits until they are done or the mount is dead.
   func perform(_ deeds: [Deed]) throws {
     unlink(record)
+    wasKilled = false
     let helper = try #require(TestHelper.path, "test-helper is not beside the tests")
     var command = Command([helper, "work", folder, record], limit: .seconds(300))
     command.environment = ["SHEAF_BIN": try SheafProgram.path()]
@@ -49,15 +52,17 @@ final class Worker {
     process = nil
   }
 
+  /// Kills the program.
   func stop() {
     process?.end()
     process = nil
+    wasKilled = true
   }
 
   /// Judges the folder by the record since the last look.
   func judge() throws -> [String] {
     let entries = try readRecord(record)
-    var lines = judgement.follow(entries)
+    var lines = judgement.follow(entries, killed: wasKilled)
     lines += judgement.settle(try FoundTree(folder))
     unlink(record)
     return lines.map { line in

@@ -79,8 +79,9 @@ public struct Judgement {
 
   /// Follows the record: what came back is done, what failed or had not come back may be done, undone or between.
   ///
+  /// - Parameter killed: the program that kept the record was killed.
   /// - Returns: a line for each answer that no allowed tree explains.
-  public mutating func follow(_ record: [RecordedDeed]) -> [String] {
+  public mutating func follow(_ record: [RecordedDeed], killed: Bool = false) -> [String] {
     var lines: [String] = []
     for entry in record {
       let before = candidates
@@ -92,7 +93,7 @@ public struct Judgement {
           candidates = before
         }
       } else {
-        candidates = before.flatMap { $0.during(entry.deed) }
+        candidates = before.flatMap { $0.during(entry.deed, killed: killed) }
       }
       if candidates.count > 1 { candidates = Array(Set(candidates)) }
     }

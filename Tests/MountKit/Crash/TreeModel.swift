@@ -165,15 +165,20 @@ public struct TreeModel: Hashable, Sendable {
   }
 
   /// Every tree that may be found when a deed was under way: untouched, done, or between two of its system calls.
-  func during(_ deed: Deed) -> [TreeModel] {
+  ///
+  /// - Parameter killed: the program itself was killed. The kernel then ends its write(2) at a border of pages
+  ///   (generic_perform_write()).
+  func during(_ deed: Deed, killed: Bool = false) -> [TreeModel] {
     var trees = [self]
-    func add(_ name: String, _ base: (Int) -> [UInt8], _ count: Int) {
+    func add(_ name: String, _ base: (Int) -> [UInt8], _ count: Int, at offset: Int = 0) {
       if nodes[name] == nil, let former = departed[name] {
         var tree = self
         tree.set(name, former.all)
         trees.append(tree)
       }
-      for end in stride(from: 0, to: count, by: Deed.piece) + [count] {
+      var ends = Set(stride(from: 0, to: count, by: Deed.piece)).union([count])
+      if killed { ends.formUnion((0..<count).lazy.filter { (offset + $0).isMultiple(of: 4096) }) }
+      for end in ends.sorted() {
         var tree = self
         tree.set(name, base(end))
         trees.append(tree)
@@ -188,10 +193,10 @@ public struct TreeModel: Hashable, Sendable {
       add(name + ".tmp", { Array(bytes[..<$0]) }, bytes.count)
     case .append(let name, let contents):
       let (old, bytes) = (self.bytes(name), contents.bytes)
-      add(name, { old + bytes[..<$0] }, bytes.count)
+      add(name, { old + bytes[..<$0] }, bytes.count, at: old.count)
     case .patch(let name, let offset, let contents):
       let bytes = contents.bytes
-      add(name, { patched(name, offset, Array(bytes[..<$0])) }, bytes.count)
+      add(name, { patched(name, offset, Array(bytes[..<$0])) }, bytes.count, at: offset)
     case .scatter(let name, let count):
       // Nothing, or what there was when the working copy spilled.
       for end in [0, min(4095, count), min(4096, count)] { add(name, { _ in Deed.scattered(end) }, 0) }
@@ -201,5 +206,3 @@ public struct TreeModel: Hashable, Sendable {
     return trees
   }
 }
-
-private func + (numbers: StrideTo<Int>, more: [Int]) -> [Int] { Array(numbers) + more }
