@@ -128,6 +128,7 @@ package final class FileLocks: Sendable {
   package func set(
     _ lock: Lock, _ family: Family, of file: UInt64, waits: Bool, request: UInt64, _ answer: @escaping Answer
   ) {
+    var isWaiting = false
     change { state in
       let isInterrupted = state.coming.removeValue(forKey: request) ?? false
       if isInterrupted { return [(answer, .interrupted)] }
@@ -147,9 +148,10 @@ package final class FileLocks: Sendable {
       }
       state.files[file, default: File()].waiting.append(
         Waiter(number: request, family: family, lock: lock, answer: answer))
+      isWaiting = true
       return answers
     }
-    if !waits {
+    if isWaiting, !waits {
       DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { self.refuse(request) }
     }
   }

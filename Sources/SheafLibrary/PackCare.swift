@@ -41,7 +41,7 @@ extension Library {
       _ = try reader.advance()
       guard alive[index] else { continue }
       if !hasBase, newBase == nil {
-        let hash = try verifiedHash(reader.bytes, of: chunk)
+        let hash = try store.read { try $0.verifiedHash(reader.bytes, of: chunk) }
         newBase = (chunk, hash, try Zstandard.compress(reader.bytes, level: Zstandard.chunkLevel))
         mended.base = .extents([Extent(chunk: chunk, length: Int64(reader.bytes.count))])
       } else {
@@ -49,7 +49,7 @@ extension Library {
         if last.index == index - 1 {
           mended.deltas.append(pack.deltas[index])
         } else {
-          _ = try verifiedHash(reader.bytes, of: chunk)
+          _ = try store.read { try $0.verifiedHash(reader.bytes, of: chunk) }
           mended.deltas.append(Delta.encode(reader.bytes, from: last.bytes)![...])
         }
       }
@@ -71,15 +71,6 @@ extension Library {
     return true
   }
 
-  /// The hash of a chunk's bytes, if it is theirs.
-  private func verifiedHash(_ bytes: [UInt8], of chunk: Int64) throws -> ChunkHash {
-    let hash = bytes.withUnsafeBytes { ChunkHash(of: $0) }
-    guard try store.read({ try $0.chunk(hash: hash) }) == chunk else {
-      throw SheafError(.corrupt, subject: "chunk \(chunk)", reason: "does not have its hash", advice: "run sheaf check")
-    }
-    return hash
-  }
-
   // MARK: - Compressing
 
   /// Bytes that are read at a time, and of frames that one transaction writes.
@@ -97,12 +88,10 @@ extension Library {
         var frames: [(chunk: Int64, hash: ChunkHash, frame: [UInt8])] = []
         for (chunk, size) in batch {
           // What is damaged stays for `check` to tell; what was freed meanwhile needs nothing.
-          guard let bytes = try? store.read({ try $0.verifiedBytes(chunk) }) else { continue }
+          guard let (bytes, hash) = try? store.read({ try $0.verifiedBytes(chunk) }) else { continue }
           let frame = try Zstandard.compress(bytes, level: Zstandard.chunkLevel)
           // Less would not be worth the decoding.
-          if Int64(frame.count) < size - size / 16 {
-            frames.append((chunk, bytes.withUnsafeBytes { ChunkHash(of: $0) }, frame))
-          }
+          if Int64(frame.count) < size - size / 16 { frames.append((chunk, hash, frame)) }
         }
         let reached = batch.last?.id ?? last
         try locked {

@@ -121,9 +121,8 @@ extension Library {
   }
 
   private func unpack(_ chunk: Int64) throws {
-    guard let bytes = try? store.read({ try $0.verifiedBytes(chunk) }) else { return }
+    guard let (bytes, hash) = try? store.read({ try $0.verifiedBytes(chunk) }) else { return }
     let frame = try Zstandard.compress(bytes, level: Zstandard.chunkLevel)
-    let hash = bytes.withUnsafeBytes { ChunkHash(of: $0) }
     try locked { try transaction(.pack, freesSpace: true) { try $0.recode(chunk, hash: hash, compressed: frame) } }
   }
 
@@ -260,7 +259,7 @@ extension Library {
     for extent in extents {
       var chunk = verified.value(extent.chunk)
       if chunk == nil {
-        chunk = try store.read { try $0.verifiedBytes(extent.chunk) }
+        chunk = try store.read { try $0.verifiedBytes(extent.chunk).bytes }
         verified.insert(extent.chunk, chunk!)
       }
       guard let chunk, extent.offset + extent.length <= Int64(chunk.count) else {

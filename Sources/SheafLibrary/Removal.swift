@@ -184,7 +184,7 @@ extension Library {
   ) throws {
     guard let item = try item(of: inode) else { return try erase(inode, transaction) }
     // Nobody was told of it yet, and nothing of it is to come back.
-    if try transaction.deleted(from: inode.ino).isEmpty, events.has(item.id, type: .created) {
+    if events.has(item.id, type: .created), shares[item.id] == nil, try transaction.deleted(from: inode.ino).isEmpty {
       return try erase(inode, transaction)
     }
     var row = inode.row

@@ -88,17 +88,24 @@ extension StoreTransaction {
     return bytes
   }
 
-  /// The chunk's bytes, which have its hash: for who stores them in another way.
+  /// The chunk's bytes with the hash that they have and it bears: for who stores them in another way.
   ///
   /// - Throws: ``SheafError`` of kind `corrupt`.
-  package func verifiedBytes(_ id: Int64) throws -> [UInt8] {
+  package func verifiedBytes(_ id: Int64) throws -> (bytes: [UInt8], hash: ChunkHash) {
     let bytes = try chunkBytes(id)
+    return (bytes, try verifiedHash(bytes, of: id))
+  }
+
+  /// The hash of bytes that are to be a chunk's.
+  ///
+  /// - Throws: ``SheafError`` of kind `corrupt` where it is not the chunk's.
+  package func verifiedHash(_ bytes: [UInt8], of id: Int64) throws -> ChunkHash {
     let hash = bytes.withUnsafeBytes { ChunkHash(of: $0) }
     guard try chunk(hash: hash) == id else {
       throw SheafError(
         .corrupt, subject: "chunk \(id)", reason: "does not have its hash", advice: "run sheaf check")
     }
-    return bytes
+    return hash
   }
 
   /// Chunks as they were stored, from `first` on, about `limit` bytes of them.

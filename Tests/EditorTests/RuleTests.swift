@@ -1,5 +1,6 @@
 import Foundation
 import SheafLibrary
+import SheafModel
 import Testing
 
 /// The rules at the head of Identity.swift, without a mount and with a clock that stands still.
@@ -361,6 +362,22 @@ import Testing
     desk.wait(20)
     #expect(
       try desk.events().sorted() == ["sheaf.persistence.created Cargo.lock", "sheaf.persistence.created notes.bak"])
+  }
+
+  @Test func aPassingFolderLeavesNoTrace() throws {
+    let name = Array("tmp.JCxamf".utf8)
+    _ = try desk.library.make(.folder, maker.documents, name, mode: 0o700, maker.caller)
+    try desk.library.rmdir(editor.documents, name, editor.caller)
+    desk.wait(20)
+    #expect(try desk.events() == [])
+    #expect(try editor.deleted == [])
+    // One that was shared meanwhile can come back.
+    _ = try desk.library.make(.folder, maker.documents, name, mode: 0o700, maker.caller)
+    let path = try ItemPath(account: AccountHandle("alice@example.com"), "Documents/tmp.JCxamf")
+    _ = try desk.library.share(path, ShareChange())
+    try desk.library.rmdir(editor.documents, name, editor.caller)
+    #expect(try editor.deleted == ["Documents/tmp.JCxamf"])
+    #expect(try desk.check() == [])
   }
 
   // MARK: - Bounds and restarts (rule 14)

@@ -95,6 +95,8 @@ import Testing
         refused "Permission denied" mkdir "$BOB/Shared/new"
         refused "Operation not permitted" mv "$mine/plans" "$BOB/Documents/plans"
         touch "$BOB/Documents/own"; refused "Permission denied" mv "$BOB/Documents/own" "$mine/own"
+        # An editor that could not make the name again must not set it aside.
+        for name in 'plans~' plans.bak .plans.swp plans.tmp; do refused "Permission denied" mv "$mine/plans" "$mine/$name"; done
         mv "$mine/plans" "$mine/ours"
         same "$(cat "$mine/ours/a.md")" one
         same "$(ls "$CAROL/Shared/alice@example.com")" plans
