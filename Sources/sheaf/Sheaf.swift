@@ -21,9 +21,9 @@ struct Sheaf: AsyncParsableCommand {
       Documents/… and is looked up in the library of --library, else of SHEAF_LIBRARY, else in \
       ~/.local/share/sheaf/library.sqlite.
 
-      Exit status: 0 done, 1 refused or failed (one line on standard error says why), 64 wrong usage.
+      Exit status: 0 done, 1 refused or failed (one line on standard error says why), 64 wrong usage. \
+      `sheaf --version` tells the program's version.
       """,
-    version: "0.1.0",
     groupedSubcommands: [
       CommandGroup(name: "Mounts", subcommands: [Mount.self, Unmount.self, Status.self]),
       CommandGroup(
@@ -43,11 +43,17 @@ struct Sheaf: AsyncParsableCommand {
         subcommands: [AccountCommand.self, LibraryCommand.self, Check.self, Compact.self, Backup.self]),
     ])
 
+  /// Not the configuration's, which every subcommand would take for its own: `sheaf diff a.txt --version 3` is to be
+  /// refused rather than answered with this.
+  private static let version = "0.1.0"
+
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
+    let arguments = RawArguments.strings(CommandLine.unsafeArgv, count: CommandLine.argc)
     var command: any ParsableCommand
     do {
-      command = try parseAsRoot(RawArguments.strings(CommandLine.unsafeArgv, count: CommandLine.argc))
+      if arguments == ["--version"] { throw CleanExit.message(version) }
+      command = try parseAsRoot(arguments)
     } catch {
       exit(withError: error)
     }

@@ -44,6 +44,9 @@ import Testing
       let file = "\(library.mountpoint)/file"
       expectRefusal(try library.sheaf("mount", file, "--library", library.library), naming: file)
       try Command(["rm", file]).succeed()
+      let hidden = "\(library.mountpoint)/library.sqlite"
+      expectRefusal(try library.sheaf("mount", library.mountpoint, "--library", hidden), naming: hidden)
+      // That left nothing which would be in the way.
       try library.mount()
       expectRefusal(try library.tryMount(), naming: library.mountpoint)
       try library.shell("echo text > still-works")
@@ -63,6 +66,17 @@ import Testing
       #expect(words.contains(where: dead.errorText.contains), "\(dead)")
       try library.mount()
       #expect(try library.shell("cat document").text == "kept")
+      // Also for a shell that stands in what is dead.
+      let server = try #require(library.server)
+      try Command.shell(
+        """
+        cd '\(library.documents)'
+        kill -9 \(server)
+        while kill -0 \(server) 2>/dev/null && ls >/dev/null 2>&1; do :; done
+        '\(try SheafProgram.path())' mount '\(library.mountpoint)' --library '\(library.library)' --as \(library.handle)
+        cat '\(library.documents)/document'
+        """, as: library.user
+      ).succeed()
       // Once only: no dead mount is left below the new one.
       try library.unmount()
       #expect(!library.isMounted)
@@ -240,6 +254,9 @@ import Testing
   @Test func wrongUsageHasAStatusOfItsOwn() throws {
     #expect(try SheafProgram.run(["mount", "--nonsense"]).status == 64)
     #expect(try SheafProgram.run(["nonsense"]).status == 64)
+    // The program's version is no answer to this.
+    #expect(try SheafProgram.run(["diff", "Documents/a.txt", "--version", "3"]).status == 64)
+    #expect(try SheafProgram.run(["--version"]).text == "0.1.0")
     let help = try SheafProgram.run(["--help"])
     #expect(help.status == 0)
     for word in ["mount", "unmount", "versions", "restore", "check", "backup"] { #expect(help.text.contains(word)) }

@@ -68,11 +68,13 @@ struct Mount: AsyncParsableCommand {
     let person = owner ?? LinuxUser.current()
     let allowOther = allowOther || given.allowOther
     try FuseAvailability.check(allowOther: allowOther)
+    let location = try LibraryChoice.location(named: library.file ?? given.library)
     let place = try Mountpoint(given: mountpoint, user: owner)
+    try place.verify(isOutside: location)
     if mountpoint == nil { try place.create(for: owner) }
     try place.prepare()
     return MountPlan(
-      location: try LibraryChoice.location(named: library.file ?? given.library), mountpoint: place,
+      location: location, mountpoint: place,
       account: try (library.handle ?? given.account).map { try AccountHandle($0) },
       defaultAccount: try DefaultAccount.handle(
         user: person?.name ?? "user\(getuid())", host: DefaultAccount.hostName()),

@@ -14,7 +14,9 @@ enum LogFile {
     let path = path(of: location)
     try makeFolder(SystemPath.split(Array(path.utf8)).parent)
     let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else { throw SheafError(code: errno, subject: path) }
+    guard descriptor >= 0 else {
+      throw SheafError(code: errno, subject: path, advice: "name a library in a folder of your own: --library")
+    }
     if lseek(descriptor, 0, SEEK_END) > maximumSize { ftruncate(descriptor, 0) }
     return descriptor
   }

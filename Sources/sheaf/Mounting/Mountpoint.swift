@@ -24,7 +24,7 @@ struct Mountpoint: Equatable {
     guard String(validating: bytes, as: UTF8.self) != nil, !bytes.isEmpty else {
       throw SheafError(.invalid, subject: bytes.readable.printable, reason: "is no mount point: empty or not UTF-8")
     }
-    let absolute = SystemPath.absolute(bytes, from: try SystemPath.workingDirectory())
+    let absolute = try SystemPath.absolute(bytes)
     let table = try MountTable.current()
     let (parent, name) = SystemPath.split(absolute)
     let isPlain = !name.isEmpty && name != Array(".".utf8) && name != Array("..".utf8)
@@ -51,6 +51,14 @@ struct Mountpoint: Equatable {
       throw SheafError(code: errno, subject: path, advice: "name another mount point")
     }
     if let user, getuid() == 0 { chown(path, user.uid, user.gid) }
+  }
+
+  /// Checks that the mount will not hide its own library.
+  func verify(isOutside location: LibraryLocation) throws(SheafError) {
+    guard SystemPath.part(of: Array(location.path.utf8), below: Array(path.utf8)) != nil else { return }
+    throw SheafError(
+      .invalid, subject: location.path, reason: "the library lies below its mount point \(path)",
+      advice: "name another mount point or another library")
   }
 
   /// Clears a dead mount, and checks that a mount can be made here.

@@ -34,7 +34,7 @@ enum LibraryChoice {
     guard String(validating: given, as: UTF8.self) != nil, !path.isEmpty else {
       throw SheafError(.invalid, subject: "--library", reason: "is empty or not UTF-8")
     }
-    let absolute = SystemPath.absolute(given, from: try SystemPath.workingDirectory())
+    let absolute = try SystemPath.absolute(given)
     if case .success(let resolved) = SystemPath.resolve(absolute) { return LibraryLocation(path: resolved.readable) }
     let (parent, name) = SystemPath.split(absolute)
     guard !name.isEmpty else { throw SheafError(.isDirectory, subject: path.printable) }

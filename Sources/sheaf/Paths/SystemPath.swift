@@ -23,6 +23,11 @@ enum SystemPath {
     return .success(bytes(resolved))
   }
 
+  /// The path, made absolute by putting the working directory in front where it is not; that may be gone else.
+  static func absolute(_ path: [UInt8]) throws(SheafError) -> [UInt8] {
+    path.first == slash ? path : absolute(path, from: try workingDirectory())
+  }
+
   /// The path, made absolute by putting `directory` in front where it is not.
   static func absolute(_ path: [UInt8], from directory: [UInt8]) -> [UInt8] {
     path.first == slash ? path : directory + [slash] + path
