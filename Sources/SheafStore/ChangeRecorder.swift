@@ -20,6 +20,8 @@ final class ChangeRecorder {
   static let capacity = 4 << 20
   /// Bytes of a change past which it is committed at once, rather than written twice.
   private static let changeLimit = 512 << 10
+  /// Bytes that are filled at a time.
+  private static let fillBytes = 256 << 10
   private static let headerBytes = 24
 
   private let path: String
@@ -31,7 +33,8 @@ final class ChangeRecorder {
   private(set) var first: Int64
   /// Whether it holds every change since ``first``.
   private(set) var isWhole = true
-  private var isFilled = false
+  /// Up to where every block has been written once.
+  private var filled = 0
   /// Where the running change begins, and where to write next.
   private var start = 0
   private var position = 0
@@ -122,10 +125,13 @@ final class ChangeRecorder {
     isWhole = false
   }
 
-  /// Writes every block of the file that may never have been written: syncing it changes no metadata from then on.
-  func fill() {
-    if !isFilled { memset(memory + start, 0, Self.capacity - start) }
-    isFilled = true
+  /// Writes the blocks that come next and may never have been written: syncing them changes no metadata from then on.
+  func fillAhead() {
+    guard filled < min(start + Self.fillBytes / 2, Self.capacity) else { return }
+    let end = min(start + Self.fillBytes, Self.capacity)
+    let from = max(filled, start)
+    memset(memory + from, 0, end - from)
+    filled = end
   }
 
   /// Has nobody rely on what is recorded until ``reset()``.

@@ -258,13 +258,14 @@ final class Writer: @unchecked Sendable {
     if !wantsLog, let recorder, recorder.isWhole, recorder.first <= logged {
       keepsRecord = true
       promised = recorder.number
+      recorder.fillAhead()
       return .record
     }
     try commitGroup()
     if committed == logged { return .nothing }
     if promised <= logged { recorder?.reset() }
     if !wantsLog, let recorder, !keepsRecord {
-      recorder.fill()
+      recorder.fillAhead()
       keepsRecord = true
     }
     return .log(committed)
