@@ -27,9 +27,15 @@ enum FileRole: Equatable {
   /// - Parameter hasSibling: whether a name exists in the same folder.
   func isQuiet(hasSibling: ([UInt8]) throws -> Bool) rethrows -> Bool {
     switch self {
-    case .scratch, .temporary: true
-    case .backup(let original): try hasSibling(original)
-    case .document: false
+    case .scratch, .temporary: return true
+    case .backup(var original):
+      // Also doc.1~ and doc.DATE.bak of doc.
+      repeat {
+        if try hasSibling(original) { return true }
+        original = Array(original.prefix(upTo: original.lastIndex(of: UInt8(ascii: ".")) ?? 0))
+      } while !original.isEmpty
+      return false
+    case .document: return false
     }
   }
 
@@ -65,6 +71,10 @@ enum FileRole: Equatable {
 
   /// The name of which `name` is a backup.
   private static func original(of name: [UInt8]) -> ArraySlice<UInt8>? {
+    // doc~.txt of doc.txt.
+    if let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 1, name[dot - 1] == UInt8(ascii: "~") {
+      return name[..<(dot - 1)] + name[dot...]
+    }
     for ending in backupEndings where name.ends(with: ending) {
       let stem = name.dropLast(ending.utf8CodeUnitCount)
       // doc.~1~ as GNU programs number them.
@@ -103,8 +113,13 @@ enum FileRole: Equatable {
     return temporaryEndings.contains { name.count > $0.utf8CodeUnitCount && name.ends(with: $0) }
   }
 
-  /// Whether the name ends as mkstemp(3) ends it: six or more letters and digits that are no word.
+  /// Whether the name ends as mkstemp(3) ends it, with six or more letters and digits that are no word; or with a hash or
+  /// a UUID.
   private static func hasRandomEnding(_ name: [UInt8]) -> Bool {
+    let hexadecimal = name.reversed().prefix { isDigit($0) || (65...70).contains($0 & ~32) || $0 == UInt8(ascii: "-") }
+    if hexadecimal.count >= 16, hexadecimal.contains(where: isDigit), hexadecimal.contains(where: isLetter) {
+      return true
+    }
     let ending = name.suffix(6)
     guard ending.count == 6, ending.allSatisfy({ isDigit($0) || isLetter($0) }) else { return false }
     let digits = ending.count(where: isDigit)

@@ -87,6 +87,8 @@ extension Library {
     } else if let replaced, let target {
       try endSessionBeforeRemoval(replaced, target.name, caller, time)
     }
+    // What a save is to be told of may have to be told with the new name.
+    if endedSessions.contains(where: { $0.inode.ino == inode.ino && $0.version.number > 1 }) { try settleSessions() }
     let firstEvent = numbers.pending + 1
     let isProved = isProved(inode, source.name)
     try transaction(.rename) { transaction in

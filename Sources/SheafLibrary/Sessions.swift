@@ -30,7 +30,7 @@ extension Library {
   /// kernel tells of the last close later than close(2) returns.
   func beginSession(_ inode: Inode, _ draft: Draft, handle: UInt64?, at time: Timestamp) throws {
     if let session = draft.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
-      session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil, !isEmptied(draft, at: time)
+      session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil, !isEmptied(inode, draft, at: time)
     {
       try endSession(inode, draft)
     }
@@ -49,14 +49,17 @@ extension Library {
   /// Ends a draft's session after the last writer closed it; one that only emptied the document goes on for a moment.
   func endAfterClose(_ inode: Inode, _ draft: Draft) throws {
     if draft.working?.size == 0, draft.isChanged { try cut(inode, draft, cause: .save) }
-    if !isEmptied(draft, at: clock()) { try endSession(inode, draft) }
+    if !isEmptied(inode, draft, at: clock()) { try endSession(inode, draft) }
   }
 
-  /// Whether a session has only emptied the document, just now: what some programs do with one open file before they
-  /// write with the next, and scripts with one command before the next. The empty version is stored by then, and open.
-  private func isEmptied(_ draft: Draft, at time: Timestamp) -> Bool {
-    guard let session = draft.session, session.number != nil, draft.working?.size == 0 else { return false }
-    return session.baseContent.length > 0 && time.nanoseconds - session.began.nanoseconds < Self.emptyNanoseconds
+  /// Whether a session has only emptied the document, or made an empty file of a passing name as mktemp(1) does, just now:
+  /// what some programs do with one open file before they write with the next, and scripts with one command before the
+  /// next. The empty version is stored by then, and open.
+  private func isEmptied(_ inode: Inode, _ draft: Draft, at time: Timestamp) -> Bool {
+    guard let session = draft.session, session.number != nil, draft.working?.size == 0,
+      time.nanoseconds - session.began.nanoseconds < Self.emptyNanoseconds
+    else { return false }
+    return session.baseContent.length > 0 || session.base == nil && FileRole.looksPassing(inode.row.name)
   }
 
   /// Stores what was written to every draft of `inode`.
