@@ -11,12 +11,15 @@ actor LibraryLink {
   private let log: Logger
   private var known: (client: SheafClient, socket: String)?
   private var isMissing = false
-  /// Whether the process that answered last wants to hear how delivery goes: a user's door does not.
-  private var takesReports = false
+  /// The process that answered last.
+  private var process: Int32?
+  private let whenNew: @Sendable () -> Void
 
-  init(_ location: LibraryLocation, log: Logger) {
+  /// - Parameter whenNew: Called when a process answers that was not told how delivery goes.
+  init(_ location: LibraryLocation, log: Logger, whenNew: @escaping @Sendable () -> Void) {
     self.location = location
     self.log = log
+    self.whenNew = whenNew
   }
 
   /// The client and who answers, once a process does.
@@ -27,11 +30,18 @@ actor LibraryLink {
     while true {
       try Task.checkCancellation()
       do {
+        guard try SocketProbe.isServed(SocketProbe.path(of: location)) else {
+          throw SheafError(
+            .unavailable, subject: location.path, reason: "no process has it open", advice: "mount it: sheaf mount")
+        }
         let client = try await client()
         let info = try await client.info(within: .seconds(5))
         if isMissing { log.notice("the library is there", metadata: ["library": "\(location.path)"]) }
         isMissing = false
-        takesReports = info.account == nil
+        if process != info.pid {
+          process = info.pid
+          whenNew()
+        }
         return (client, info)
       } catch let error as SheafError {
         if !isMissing {
@@ -46,7 +56,7 @@ actor LibraryLink {
 
   /// Tells the library how delivery goes, if it is there.
   func report(_ report: SidecarReport) async {
-    guard !isMissing, takesReports, let client = try? await client() else { return }
+    guard !isMissing, process != nil, let client = try? await client() else { return }
     try? await client.report(report)
   }
 
