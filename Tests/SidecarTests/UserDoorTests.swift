@@ -225,6 +225,10 @@ struct UserDoorTests {
       try eventually("what happened meanwhile", within: .seconds(30)) {
         try receiver.requests().last?.event().data.item.path == "team/meanwhile"
       }
+      // It comes back, and nothing happened.
+      try given.mounted.sheafSucceeds("unmount", given.place)
+      try given.mounted.sheafSucceeds(
+        "mount", given.place, "--library", given.mounted.library, "--as", "bob@example.com", "--for", given.user.name)
       try eventually("the state of delivery, told to the new door", within: .seconds(30)) {
         try given.sheaf("status").text.contains("stdout: ")
       }

@@ -10,16 +10,17 @@ actor LibraryLink {
   private let location: LibraryLocation
   private let log: Logger
   private var known: (client: SheafClient, socket: String)?
+  /// Whether it answered last.
+  private var isThere = false
+  /// Whether it was said that it does not.
   private var isMissing = false
-  /// The process that answered last.
-  private var process: Int32?
-  private let whenNew: @Sendable () -> Void
+  private let whenThere: @Sendable () -> Void
 
-  /// - Parameter whenNew: Called when a process answers that was not told how delivery goes.
-  init(_ location: LibraryLocation, log: Logger, whenNew: @escaping @Sendable () -> Void) {
+  /// - Parameter whenThere: Called when a process answers, which was perhaps not told yet how delivery goes.
+  init(_ location: LibraryLocation, log: Logger, whenThere: @escaping @Sendable () -> Void) {
     self.location = location
     self.log = log
-    self.whenNew = whenNew
+    self.whenThere = whenThere
   }
 
   /// The client and who answers, once a process does.
@@ -37,17 +38,14 @@ actor LibraryLink {
         let client = try await client()
         let info = try await client.info(within: .seconds(5))
         if isMissing { log.notice("the library is there", metadata: ["library": "\(location.path)"]) }
-        isMissing = false
-        if process != info.pid {
-          process = info.pid
-          whenNew()
-        }
+        (isMissing, isThere) = (false, true)
+        whenThere()
         return (client, info)
       } catch let error as SheafError {
         if !isMissing {
           log.notice("waiting for the library", metadata: ["library": "\(location.path)", "reason": "\(error)"])
         }
-        isMissing = true
+        (isMissing, isThere) = (true, false)
       }
       try await Task.sleep(for: .seconds(wait))
       wait = min(wait * 2, Self.waits.longest)
@@ -56,7 +54,7 @@ actor LibraryLink {
 
   /// Tells the library how delivery goes, if it is there.
   func report(_ report: SidecarReport) async {
-    guard !isMissing, process != nil, let client = try? await client() else { return }
+    guard isThere, let client = try? await client() else { return }
     try? await client.report(report)
   }
 
