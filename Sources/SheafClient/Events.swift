@@ -76,7 +76,7 @@ extension SheafClient {
 
   /// Tells how delivery goes.
   package func report(_ report: SidecarReport) async throws {
-    try await transport.perform(.put, "/v1/library/sidecar", body: report)
+    try await transport.perform(.put, "/v1/sidecar", body: report)
   }
 
   package func notices(_ address: ItemAddress) async throws -> NoticeList {

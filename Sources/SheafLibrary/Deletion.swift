@@ -50,7 +50,9 @@ extension Library {
       try settleEvents(all: true)
       var paths: [String] = []
       try transaction(.recover) { transaction in
-        try recoverParents(of: row, caller, transaction)
+        var above = TreeDeed()
+        try recoverParents(of: row, into: &above, caller, transaction)
+        try log(.created, above, transaction)
         var rows: [DeletedRow] = []
         _ = try gather(row, into: &rows, caller, transaction)
         var deed = TreeDeed()
@@ -68,15 +70,13 @@ extension Library {
     }
   }
 
-  /// Brings back the folders above, empty; each is told by itself.
+  /// Brings back the folders above, empty; the first of them tells of the others.
   private func recoverParents(
-    of row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction
+    of row: DeletedRow, into deed: inout TreeDeed, _ caller: Caller, _ transaction: StoreTransaction
   ) throws {
     guard let parent = try transaction.deleted(row.parent) else { return }
-    try recoverParents(of: parent, caller, transaction)
-    var deed = TreeDeed()
+    try recoverParents(of: parent, into: &deed, caller, transaction)
     if let part = try giveBack(parent, caller, transaction).part { deed.add(part) }
-    try log(.created, deed, transaction)
   }
 
   /// Seconds between two deletions of one `rm -r` at most.

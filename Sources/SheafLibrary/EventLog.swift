@@ -235,20 +235,47 @@ extension Library {
 
   /// Numbers the events whose meaning is settled: their program ended, or the window has passed.
   func settleEvents(all: Bool = false) throws {
-    while !events.isEmpty {
-      let ready = settledEvents(all: all)
-      guard !ready.isEmpty else { return }
-      try transaction(.settle, freesSpace: true) { transaction in
-        for event in ready { try settle(event, transaction) }
-        let numbers = Set(ready.map(\.row.number))
-        whenCommitted { [self] in events.remove(numbers) }
-      }
-      if !all { return }
+    while try settle(settledEvents(all: all)), all {}
+  }
+
+  /// Numbers what waits of items below a folder that is about to get another place: it was done before. What is still
+  /// being made is told later, with the place that it has then, and so is all in a folder that is part of what its
+  /// program makes.
+  func settleEvents(below folder: Inode, _ caller: Caller, _ time: Timestamp) throws {
+    guard folder.isFolder, !events.isEmpty, !identity.isOwn(folder.ino, of: caller.process, at: time) else { return }
+    let prefix = String(decoding: try path(folder.row.parent, folder.row.name), as: UTF8.self) + "/"
+    var items: Set<Int64> = []
+    for event in events.pending where event.row.owner == folder.row.owner {
+      if event.data?.item.path.hasPrefix(prefix) ?? false { items.insert(event.row.item) }
     }
+    guard !items.isEmpty else { return }
+    while try settle(settledEvents(all: true, of: items)) {}
+  }
+
+  /// Numbers events; returns whether there were any.
+  private func settle(_ ready: [EventLog.Pending]) throws -> Bool {
+    guard !ready.isEmpty else { return false }
+    try transaction(.settle, freesSpace: true) { transaction in
+      for event in ready { try settle(event, transaction) }
+      let numbers = Set(ready.map(\.row.number))
+      whenCommitted { [self] in events.remove(numbers) }
+    }
+    return true
+  }
+
+  /// Whether a file may yet turn out to be a temporary one, or has no version to tell of.
+  private func isBeingMade(_ event: EventLog.Pending) -> Bool {
+    guard event.row.type == EventType.created.rawValue, let inode = inodes[event.ino], inode.isRegular else {
+      return false
+    }
+    return inode.hasSession || !isProved(inode, inode.row.name)
   }
 
   /// The oldest events that are settled, not more than a transaction takes.
-  private func settledEvents(all: Bool) -> [EventLog.Pending] {
+  ///
+  /// - Parameter items: Those of which events are wanted; nil for all.
+  private func settledEvents(all: Bool, of items: Set<Int64>? = nil) -> [EventLog.Pending] {
+    guard !events.isEmpty else { return [] }
     let time = clock()
     var alive: [Int32: Bool] = [:]
     func lives(_ process: Int32) -> Bool {
@@ -258,6 +285,7 @@ extension Library {
       return lives
     }
     func isSettled(_ event: EventLog.Pending) -> Bool {
+      if let items { return items.contains(event.row.item) && !isBeingMade(event) }
       if all { return true }
       var since = event.row.time
       let isCreation = event.row.type == EventType.created.rawValue
@@ -281,7 +309,7 @@ extension Library {
       if event.process == 0 { return true }
       return age >= EventLog.grace && !lives(event.process)
     }
-    var excess = events.count - EventLog.limit
+    var excess = items == nil ? events.count - EventLog.limit : 0
     // The events of an item keep their order: an open one holds back those after it, and the deletion of a folder that
     // tells of the item.
     var held: Set<Int64> = []
@@ -318,6 +346,13 @@ extension Library {
           whenCommitted { [self] in inodes[ino]?.item = nil }
           return
         }
+      }
+      if events.of(item.id).last?.row.number == event.row.number, let inode = inodes[event.ino]?.row,
+        inode.item == item.id, inode.nlink > 0
+      {
+        // A folder above may have been moved since.
+        let here = try eventData(item, parent: inode.parent, name: inode.name)
+        if here.item.path != data.item.path { (data.item, row.share) = (here.item, here.share) }
       }
       if let version = try transaction.version(item.id, 1) { data.version = .init(version) }
       row.data = data.json

@@ -111,7 +111,8 @@ extension Library {
         inode = try resolve(path)
         try allow(.readHistory, inode, on: path)
       } catch let error as SheafError where error.kind == .notFound {
-        inode = try self.inode(resolveDeleted(path).ino)
+        guard let deleted = try? resolveDeleted(path) else { throw error }
+        inode = try self.inode(deleted.ino)
       }
       guard let item = try item(of: inode) else {
         throw SheafError(.invalid, subject: "\(path)", reason: "is a special file, of which no event speaks")

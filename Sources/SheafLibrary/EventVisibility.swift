@@ -7,6 +7,7 @@ import SheafStore
 /// - An account sees events of its own documents, with paths relative to its `Documents`.
 /// - A participant sees events of the share from joining to departure, both included, with paths that begin with the shared
 ///   item's name. What comes into the share is `created` for them, what leaves it `deleted`.
+/// - Where the owner keeps the shared item is told to nobody else; what it is called is.
 /// - Whom a membership event is about sees it, joined or not: an invitation, a removal. Public users see of others only
 ///   what the owner does.
 /// - A mention is seen by whom it mentions, and by nobody else.
@@ -69,15 +70,19 @@ struct EventVisibility: Sendable {
     return own.role != .publicUser
   }
 
-  /// The event without anything of what lies outside of the share.
-  private func participantsView(_ event: Event, _ row: EventRow, _ viewer: AccountRow) -> Event {
+  /// The event without anything of what lies outside of the share; nil where all of it does.
+  private func participantsView(_ event: Event, _ row: EventRow, _ viewer: AccountRow) -> Event? {
     var type = event.type
     var data = event.data
     let isAbout = data.participant?.handle == viewer.handle.description
     if let mark = row.share, isMember(viewer, mark, row) || isAbout {
       data.item.path = mark.path(data.item.path)
       if let previous = row.previousShare, previous.share == mark.share, let former = data.previousPath {
-        data.previousPath = previous.path(former)
+        let (path, former) = (data.item.path, previous.path(former))
+        data.previousPath = former
+        // Where the owner keeps the shared item is no matter of the participants; what it is called is.
+        if former == path { return nil }
+        if type == .moved, Self.folder(of: former) == Self.folder(of: path) { type = .renamed }
       } else {
         // It came from where the viewer does not see.
         if type == .moved || type == .renamed { type = .created }
@@ -100,6 +105,8 @@ struct EventVisibility: Sendable {
       id: event.id, source: event.source, type: type, subject: event.subject, time: event.time,
       sequence: event.sequence, data: data)
   }
+
+  private static func folder(of path: String) -> Substring { path[..<(path.lastIndex(of: "/") ?? path.startIndex)] }
 
   // MARK: - Rows
 
@@ -152,6 +159,8 @@ package struct EventScope: Sendable {
     guard let item else { return true }
     if event.subject == item || event.data.contents?.contains(where: { $0.id == item }) ?? false { return true }
     guard let path else { return false }
+    // Its contents went to another document.
+    if event.type == .edit, event.data.previousPath == path { return true }
     let prefix = path.isEmpty ? "" : path + "/"
     return event.data.item.path.hasPrefix(prefix) || event.data.previousPath?.hasPrefix(prefix) ?? false
   }

@@ -89,6 +89,7 @@ extension Library {
     }
     // What a save is to be told of may have to be told with the new name.
     if endedSessions.contains(where: { $0.inode.ino == inode.ino && $0.version.number > 1 }) { try settleSessions() }
+    try settleEvents(below: inode, caller, time)
     let firstEvent = numbers.pending + 1
     let isProved = isProved(inode, source.name)
     try transaction(.rename) { transaction in
@@ -231,22 +232,35 @@ extension Library {
       // Back where it was: nothing happened.
       return
     }
-    if identity.isYoung(inode.ino, at: time),
-      let created = events.of(item.id).first(where: { $0.row.type == EventType.created.rawValue }),
-      inode.isRegular
-        ? !isProved(inode, source.name) || FileRole.isNamedAfter(source.name, entry.name)
-        : identity.isOwn(inode.ino, of: caller.process, at: time)
-    {
+    var data = try eventData(item, parent: entry.parent, name: entry.name)
+    if let waiting = making(of: item, inode, source.name, entry.name, caller, time) {
       // What is still being made was never known by its first name (rule 12).
-      let data = try eventData(item, parent: entry.parent, name: entry.name)
-      try rewrite(created, data, transaction)
+      for event in waiting {
+        guard var told = event.data else { continue }
+        (told.item, told.share) = (data.item, data.share)
+        try rewrite(event, told, transaction)
+      }
       return
     }
-    var data = try eventData(item, parent: entry.parent, name: entry.name)
     try setPrevious(&data, item, parent: source.parent, name: source.name)
     try logEvent(
       source.parent == entry.parent ? .renamed : .moved, item, ino: inode.ino, data, actor: caller.actor(in: inode.row),
       thread: caller.thread, opens: inode.isRegular && caller.thread != 0, transaction)
+  }
+
+  /// The waiting events of an item of whose making a rename is part; nil where the rename is a deed of its own.
+  private func making(
+    of item: ItemRow, _ inode: Inode, _ name: [UInt8], _ newName: [UInt8], _ caller: Caller, _ time: Timestamp
+  ) -> [EventLog.Pending]? {
+    let waiting = events.of(item.id)
+    guard identity.isYoung(inode.ino, at: time), waiting.first?.row.type == EventType.created.rawValue,
+      !waiting.contains(where: { [EventType.renamed, .moved].map(\.rawValue).contains($0.row.type) })
+    else { return nil }
+    let isOwn = identity.isOwn(inode.ino, of: caller.process, at: time)
+    guard inode.isRegular else { return isOwn ? waiting : nil }
+    if !isProved(inode, name) { return waiting }
+    // Under the same name elsewhere, a program put in place what it had made; another one moved it.
+    return FileRole.isNamedAfter(name, newName) && (isOwn || name != newName) ? waiting : nil
   }
 
   /// Remembers the name that a document lost (rules 5 and 6).
@@ -302,6 +316,8 @@ extension Library {
       try endSessionBeforeParting(inode)
       try endSessionBeforeParting(other)
     }
+    try settleEvents(below: inode, caller, time)
+    try settleEvents(below: other, caller, time)
     try transaction(.rename) { transaction in
       var row = inode.row
       var otherRow = other.row

@@ -2,17 +2,15 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// Looking a library over: status, check, backup.
+/// Looking a library over: counts, check, backup.
 extension Library {
-  /// `mounts` is empty: who knows of them fills it in.
-  package func status() throws -> LibraryStatus {
+  package func counts() throws -> LibraryCounts {
     try locked { try settleSessions() }
     let counts = try store.snapshot { try $0.counts() }
-    return LibraryStatus(
-      library: location.path, pid: getpid(), accounts: counts.accounts, documents: counts.documents,
-      folders: counts.folders, versions: counts.versions, deleted: counts.deleted, events: counts.events,
-      contentBytes: counts.contentBytes, storedBytes: counts.storedBytes, fileBytes: store.fileBytes,
-      availableBytes: space().available)
+    return LibraryCounts(
+      accounts: counts.accounts, documents: counts.documents, folders: counts.folders, versions: counts.versions,
+      deleted: counts.deleted, events: counts.events, contentBytes: counts.contentBytes,
+      storedBytes: counts.storedBytes, fileBytes: store.fileBytes, availableBytes: space().available)
   }
 
   /// Verifies SQLite's integrity, every hash and every rule of docs/FORMAT.md, while work goes on.

@@ -81,6 +81,47 @@ package struct LibraryStatus: Sendable, Codable {
   /// Process that owns it.
   package var pid: Int32
   package var mounts: [MountInfo]
+  /// What there is in it; nil where the socket is one user's, whose matter that is not.
+  package var counts: LibraryCounts?
+  /// How delivery goes at the sinks of the sidecar; empty where none has told of itself.
+  package var sinks: [SinkStatus]
+  /// Events that a sink has still to deal with: of the one that is furthest behind.
+  package var undelivered: Int64
+
+  package init(library: String, pid: Int32, mounts: [MountInfo], counts: LibraryCounts?, sinks: [SinkStatus]) {
+    self.library = library
+    self.pid = pid
+    self.mounts = mounts
+    self.counts = counts
+    self.sinks = sinks
+    undelivered = sinks.compactMap(\.undelivered).max() ?? 0
+  }
+
+  private enum CodingKeys: CodingKey { case library, pid, mounts, sinks, undelivered }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    self.init(
+      library: try container.decode(String.self, forKey: .library),
+      pid: try container.decode(Int32.self, forKey: .pid),
+      mounts: try container.decode([MountInfo].self, forKey: .mounts),
+      counts: try? LibraryCounts(from: decoder), sinks: try container.decode([SinkStatus].self, forKey: .sinks))
+  }
+
+  /// All in one object.
+  package func encode(to encoder: any Encoder) throws {
+    try counts?.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(library, forKey: .library)
+    try container.encode(pid, forKey: .pid)
+    try container.encode(mounts, forKey: .mounts)
+    try container.encode(sinks, forKey: .sinks)
+    try container.encode(undelivered, forKey: .undelivered)
+  }
+}
+
+/// What there is in a library.
+package struct LibraryCounts: Sendable, Codable {
   package var accounts: Int
   package var documents: Int
   package var folders: Int
@@ -96,18 +137,11 @@ package struct LibraryStatus: Sendable, Codable {
   package var fileBytes: Int64
   /// Bytes that can still be written.
   package var availableBytes: Int64
-  /// How delivery goes at the sinks of the sidecar; empty where none has told of itself.
-  package var sinks: [SinkStatus] = []
-  /// Events that a sink has still to deal with: of the one that is furthest behind.
-  package var undelivered: Int64 = 0
 
   package init(
-    library: String, pid: Int32, mounts: [MountInfo] = [], accounts: Int, documents: Int, folders: Int, versions: Int,
-    deleted: Int, events: Int, contentBytes: Int64, storedBytes: Int64, fileBytes: Int64, availableBytes: Int64
+    accounts: Int, documents: Int, folders: Int, versions: Int, deleted: Int, events: Int, contentBytes: Int64,
+    storedBytes: Int64, fileBytes: Int64, availableBytes: Int64
   ) {
-    self.library = library
-    self.pid = pid
-    self.mounts = mounts
     self.accounts = accounts
     self.documents = documents
     self.folders = folders

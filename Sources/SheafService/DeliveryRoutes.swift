@@ -5,15 +5,19 @@ import SheafModel
 import Synchronization
 
 extension LibraryAPI {
-  /// `PUT /v1/library/sidecar`: a sidecar tells how delivery goes. `GET /v1/metrics`: for Prometheus.
-  func addDeliveryRoutes(to routes: Routes) {
-    routes.put("library/sidecar") { request, _ in
+  /// `PUT /v1/sidecar`: a sidecar tells how delivery goes, to the door at which it reads.
+  func addReportRoutes(to routes: Routes) {
+    routes.put("sidecar") { request, _ in
       sidecars.take(try await request.decoded(as: SidecarReport.self))
       return Response(status: .noContent)
     }
+  }
+
+  /// `GET /v1/metrics`: for Prometheus.
+  func addMetricsRoutes(to routes: Routes) {
     routes.get("metrics") { _, _ in
-      let (status, last) = try await call { (try $0.status(), $0.lastEvent) }
-      let text = Metrics.text(status, lastEvent: last, sinks: sinks(at: last), streams: signals.count)
+      let (counts, last) = try await call { (try $0.counts(), $0.lastEvent) }
+      let text = Metrics.text(counts, lastEvent: last, sinks: sinks(at: last), streams: signals.count)
       return Response(
         status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
         body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
@@ -69,7 +73,7 @@ enum Metrics {
     }
   }
 
-  static func text(_ status: LibraryStatus, lastEvent: Int64, sinks: [SinkStatus], streams: Int) -> String {
+  static func text(_ counts: LibraryCounts, lastEvent: Int64, sinks: [SinkStatus], streams: Int) -> String {
     func library(_ name: String, _ type: String, _ help: String, _ value: Int64) -> Family {
       Family(name: "sheaf_" + name, type: type, help: help, samples: [("", value)])
     }
@@ -79,10 +83,10 @@ enum Metrics {
         samples: sinks.map { ("{sink=\"\(escaped($0.name))\",kind=\"\(escaped($0.kind))\"}", value($0)) })
     }
     let families = [
-      library("documents", "gauge", "Documents in the library.", Int64(status.documents)),
-      library("versions", "gauge", "Versions in the library.", Int64(status.versions)),
-      library("file_bytes", "gauge", "Bytes that the library's files take on the disk.", status.fileBytes),
-      library("available_bytes", "gauge", "Bytes that can still be written.", status.availableBytes),
+      library("documents", "gauge", "Documents in the library.", Int64(counts.documents)),
+      library("versions", "gauge", "Versions in the library.", Int64(counts.versions)),
+      library("file_bytes", "gauge", "Bytes that the library's files take on the disk.", counts.fileBytes),
+      library("available_bytes", "gauge", "Bytes that can still be written.", counts.availableBytes),
       library("events_total", "counter", "Events since the library was made.", lastEvent),
       library("event_streams", "gauge", "Streams of events that are being read.", Int64(streams)),
       sink("position", "gauge", "Number of the last event that the sink is done with.") { $0.position },

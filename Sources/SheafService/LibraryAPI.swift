@@ -26,7 +26,7 @@ struct LibraryAPI: Sendable {
     addMountRoutes(to: routes.group("mounts"))
     addMaintenanceRoutes(to: routes)
     addLibraryEventRoutes(to: routes)
-    addDeliveryRoutes(to: routes)
+    addMetricsRoutes(to: routes)
     addLibraryWebhookRoutes(to: routes)
   }
 
@@ -43,6 +43,7 @@ struct LibraryAPI: Sendable {
     addEventRoutes(to: routes)
     addNoticeRoutes(to: routes)
     addWebhookRoutes(to: routes)
+    addReportRoutes(to: routes)
   }
 
   /// Runs a call of the library on a thread of its own.

@@ -5,11 +5,11 @@ extension LibraryAPI {
   /// `GET /v1/status`: the library's state. `PATCH /v1/library`: its settings.
   func addLibraryRoutes(to routes: Routes) {
     routes.get("status") { _, _ in
-      var status = try await call { try $0.status() }
-      status.mounts = await mounts?.mounts() ?? []
-      status.sinks = sinks(at: try await call { $0.lastEvent })
-      status.undelivered = status.sinks.compactMap(\.undelivered).max() ?? 0
-      return try Response.json(status)
+      let (counts, last) = try await call { (try $0.counts(), $0.lastEvent) }
+      return try Response.json(
+        LibraryStatus(
+          library: info.library, pid: info.pid, mounts: await mounts?.mounts() ?? [], counts: counts,
+          sinks: sinks(at: last)))
     }
     routes.patch("library") { request, _ in
       let change = try await request.decoded(as: LibrarySettings.self)

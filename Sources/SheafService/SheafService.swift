@@ -1,5 +1,6 @@
 import Glibc
 import Hummingbird
+import HummingbirdCore
 package import Logging
 import NIOPosix
 package import SheafLibrary
@@ -62,16 +63,15 @@ package final class SheafService: Sendable {
     if let door { api.addRoutes(to: router, for: door) } else { api.addRoutes(to: router) }
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
-    let application = Application(
-      router: router,
-      server: .http1(
+    let server = LibraryServer(
+      responder: router.buildResponder(),
+      builder: .http1(
         configuration: .init(
           additionalChannelHandlers: [clients.makeHandler()] + (door.map { [$0.makeHandler()] } ?? []))),
-      configuration: ApplicationConfiguration(
-        address: .unixDomainSocket(path: socket.address), serverName: nil, reuseAddress: false),
-      onServerRunning: { [listening] _ in listening.reach() },
+      configuration: ServerConfiguration(address: .unixDomainSocket(path: socket.address), reuseAddress: false),
+      onServerRunning: { [listening] in listening.reach() },
       logger: quiet)
-    var configuration = ServiceGroupConfiguration(services: [application], logger: quiet)
+    var configuration = ServiceGroupConfiguration(services: [server], logger: quiet)
     configuration.maximumGracefulShutdownDuration = Self.grace
     group = ServiceGroup(configuration: configuration)
   }

@@ -76,16 +76,18 @@ private final class PeerCheck: ChannelInboundHandler, RemovableChannelHandler {
 }
 
 extension LibraryAPI {
-  /// What a user's door has: what one account sees and does, and the one mount; no accounts, no maintenance, no other
-  /// mounts, and not what others see.
+  /// What a user's door has: what one account sees and does, the one mount, and how the user's sidecar fares; no accounts, no
+  /// maintenance, no other mounts, and not what others see.
   func addRoutes(to router: Router<BasicRequestContext>, for door: UserDoor) {
     router.add(middleware: ErrorMiddleware())
     let routes = router.group("v1")
     addActingRoutes(to: routes)
     routes.get("mounts") { _, _ in try Response.json([door.mount]) }
-    routes.get("status") { _, _ -> Response in
-      throw SheafError(
-        .accessDenied, subject: "the state of the library", reason: "is for its owner", advice: "name a document")
+    routes.get("status") { _, _ in
+      let last = try await call { $0.lastEvent }
+      return try Response.json(
+        LibraryStatus(
+          library: info.library, pid: info.pid, mounts: [door.mount], counts: nil, sinks: sinks(at: last)))
     }
   }
 }

@@ -27,7 +27,9 @@ package struct SidecarService: Service {
     clock: any SidecarClock = RealClock(), isGuarded: Bool = true,
     random: @escaping @Sendable () -> Double = { .random(in: 0..<1) }, log: Logger
   ) {
-    self.library = LibraryLink(library, log: log)
+    let board = StatusBoard()
+    self.board = board
+    self.library = LibraryLink(library, log: log) { board.tell() }
     sinks = configuration.sinks
     servesAccounts = configuration.servesAccounts
     self.state = state
@@ -35,7 +37,6 @@ package struct SidecarService: Service {
     self.isGuarded = isGuarded
     self.random = random
     self.log = log
-    board = StatusBoard()
     poke = Poke()
   }
 

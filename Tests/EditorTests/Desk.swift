@@ -66,7 +66,7 @@ final class Desk: Sendable {
 
   /// Asks the library file, once what changed a moment ago is committed for others to read.
   func query(_ sql: String) throws -> [String] {
-    _ = try library.status()
+    _ = try library.counts()
     let text = try Command(["sqlite3", "-cmd", ".timeout 5000", path, sql]).succeed().text
     return text.isEmpty ? [] : text.components(separatedBy: "\n")
   }

@@ -79,20 +79,21 @@ struct EventLogTests {
   @Test func aDocumentThatComesBackSaysSoAndSoDoTheFoldersAboveIt() throws {
     try withLibrary { fixture in
       try fixture.save("a", "text")
-      try fixture.mkdir("t")
-      try fixture.save("t/b", "text")
+      for folder in ["t", "t/u"] { try fixture.mkdir(folder) }
+      try fixture.save("t/u/b", "text")
       var position: Int64 = 0
       _ = try events(fixture, after: &position)
       try fixture.unlink("a")
-      try fixture.unlink("t/b")
-      try fixture.rmdir("t")
+      try fixture.unlink("t/u/b")
+      for folder in ["t/u", "t"] { try fixture.rmdir(folder) }
       _ = try events(fixture, after: &position)
       _ = try fixture.library.recover(fixture.path("a"), id: nil) { _ in }
       let alone = try events(fixture, after: &position)
       #expect(alone.map { $0.sentence() } == ["Alice brought back a"] && alone[0].data.version?.number == 1)
-      _ = try fixture.library.recover(fixture.path("t/b"), id: nil) { _ in }
-      #expect(
-        try events(fixture, after: &position).map { $0.sentence() } == ["Alice brought back t", "Alice brought back b"])
+      _ = try fixture.library.recover(fixture.path("t/u/b"), id: nil) { _ in }
+      let back = try events(fixture, after: &position)
+      #expect(back.map { $0.sentence() } == ["Alice brought back t with the item in it", "Alice brought back b"])
+      #expect(back[0].data.contents?.map(\.path) == ["t/u"] && back[1].data.item.path == "t/u/b")
     }
   }
 
@@ -206,6 +207,83 @@ struct EventLogTests {
     }
   }
 
+  /// Makes a document as a program does.
+  private func make(_ fixture: LibraryFixture, _ path: String, _ caller: Caller) throws {
+    let handle = try begin(fixture, path, caller)
+    try fixture.close(handle)
+  }
+
+  /// Begins to.
+  private func begin(_ fixture: LibraryFixture, _ path: String, _ caller: Caller) throws -> UInt64 {
+    let (parent, name) = try fixture.place(path)
+    let handle = try fixture.library.create(parent, name, mode: 0o644, flags: O_RDWR | O_CREAT, caller).handle
+    try fixture.write(handle, Array(path.utf8))
+    return handle
+  }
+
+  private func rename(_ fixture: LibraryFixture, _ path: String, _ newPath: String, _ caller: Caller) throws {
+    let ((parent, name), (newParent, newName)) = (try fixture.place(path), try fixture.place(newPath))
+    try fixture.library.rename(parent, name, to: newParent, newName, .replace, caller)
+  }
+
+  /// `moved u/a was t/a`.
+  private func line(_ event: Event) -> String {
+    "\(event.type.rawValue.split(separator: ".").last ?? "") \(event.data.item.path)"
+      + (event.data.previousPath.map { " was \($0)" } ?? "")
+  }
+
+  @Test func whatWasDoneInAFolderIsToldBeforeItMoves() throws {
+    try withLibrary { fixture in
+      var position = try makeTree(fixture)
+      let shell = program(getpid())
+      try make(fixture, "t/new", shell)
+      try make(fixture, "t/a/new", shell)
+      try rename(fixture, "t/a/new", "t/a/newer", program(4_100_001))
+      let unfinished = try begin(fixture, "t/unfinished", shell)
+      try rename(fixture, "t", "u", program(4_100_001))
+      let page = try fixture.library.events(after: position, limit: 10, for: nil)
+      #expect(
+        page.events.map(line) == [
+          "created t/new", "created t/a/new", "renamed t/a/newer was t/a/new", "renamed u was t",
+        ])
+      position = page.next
+      // What was still being made then is told where it is now.
+      try fixture.close(unfinished)
+      #expect(try events(fixture, after: &position).map(line) == ["created u/unfinished"])
+      #expect(try events(fixture, after: &position).isEmpty)
+    }
+  }
+
+  @Test func whatAProgramPutsInPlaceIsCreatedThere() throws {
+    try withLibrary { fixture in
+      let (parent, _) = try fixture.place("staged.tmp")
+      let installer = program(getpid())
+      _ = try fixture.library.make(.folder, parent, Array("staged.tmp".utf8), mode: 0o755, installer)
+      try make(fixture, "staged.tmp/a", installer)
+      try make(fixture, "staged.tmp/b", installer)
+      try rename(fixture, "staged.tmp/b", "b", installer)
+      try rename(fixture, "staged.tmp", "final", installer)
+      var position: Int64 = 0
+      #expect(
+        Set(try events(fixture, after: &position).map(line)) == ["created final", "created final/a", "created b"])
+    }
+  }
+
+  @Test func movingWhatAnotherProgramJustMadeIsAnEvent() throws {
+    try withLibrary { fixture in
+      var position = try makeTree(fixture)
+      try make(fixture, "a", program(getpid()))
+      try fixture.library.locked { try fixture.library.settleSessions() }
+      try fixture.save("a", "more")
+      try rename(fixture, "a", "b", program(4_100_001))
+      try rename(fixture, "b", "t/b", program(4_100_002))
+      #expect(
+        try events(fixture, after: &position).map(line) == [
+          "created a", "edit a", "renamed b was a", "moved t/b was b",
+        ])
+    }
+  }
+
   @Test func renamingOverADocumentIsOneEvent() throws {
     try withLibrary { fixture in
       try fixture.save("a", "new text")
@@ -217,6 +295,9 @@ struct EventLogTests {
       try fixture.rename("a", "b")
       let logged = try events(fixture, after: &position)
       #expect(logged.map(\.type) == [.edit] && logged[0].subject == ids[0] && logged[0].data.previousPath == "a")
+      let scope = try fixture.library.eventScope(fixture.path("a"))
+      let told = try fixture.library.events(after: nil, limit: 10, for: fixture.account, in: scope).events
+      #expect(told.map(line) == ["created a", "edit b was a"])
       // Equal contents make no version: that the other one is gone is told all the same.
       try fixture.save("b", "old text")
       _ = try events(fixture, after: &position)

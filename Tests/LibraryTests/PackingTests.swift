@@ -41,7 +41,7 @@ struct PackingTests {
     try fixture.expectSound(location)
   }
 
-  private func storedBytes(_ fixture: LibraryFixture) throws -> Int64 { try fixture.library.status().storedBytes }
+  private func storedBytes(_ fixture: LibraryFixture) throws -> Int64 { try fixture.library.counts().storedBytes }
 
   private func packs(_ fixture: LibraryFixture) throws -> [Pack] {
     try fixture.library.store.snapshot { transaction in

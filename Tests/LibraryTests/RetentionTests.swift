@@ -89,7 +89,7 @@ struct RetentionTests {
     #expect(try fixture.library.deleted(fixture.account, below: nil).map(\.path) == ["Documents/b"])
     fixture.clock.advance(20 * Self.day)
     _ = try fixture.library.compact { _ in }
-    #expect(try fixture.library.status().deleted == 0)
+    #expect(try fixture.library.counts().deleted == 0)
     #expect(try fixture.chunkCount == 0)
     try fixture.finish()
   }
@@ -102,7 +102,7 @@ struct RetentionTests {
     }
     fixture.clock.advance(40 * Self.day)
     _ = try fixture.library.compact { _ in }
-    #expect(try fixture.library.status().deleted == 0)
+    #expect(try fixture.library.counts().deleted == 0)
     #expect(fixture.library.locked { fixture.library.inodes.values.count { $0.isOrphan } } == 0)
     try fixture.finish()
   }

@@ -59,7 +59,7 @@ import Testing
       #expect(await failure { _ = try await client.status(of: bad) }?.kind == .invalid)
       let mount = MountRequest(mountpoint: "/nowhere", account: alice)
       #expect(await failure { _ = try await client.mount(mount) }?.kind == .unavailable)
-      #expect(try await client.status().accounts == 1)
+      #expect(try await client.status().counts?.accounts == 1)
       try await client.removeAccount(alice)
       #expect(try await client.accounts().isEmpty)
     }

@@ -263,6 +263,18 @@ import Testing
     }
   }
 
+  @Test func itSaysWhatItWaitsFor() throws {
+    try withTemporaryFolder { folder in
+      let program = SidecarProgram(folder: folder, library: "\(folder.path)/library.sqlite")
+      let sidecar = try program.start("--stdout")
+      defer { sidecar.end() }
+      try eventually("what it waits for", within: .seconds(30)) {
+        program.log.contains("no process has it open") && program.log.contains("waiting for the library")
+      }
+      try program.stop(sidecar)
+    }
+  }
+
   @Test func statusTellsHowDeliveryGoes() async throws {
     try await withLibrary { served, program in
       let receiver = try Receiver(in: served.folder, Array(repeating: "503", count: 100))
@@ -276,6 +288,10 @@ import Testing
         [[sink]]
         name = "other"
         webhook = "\(working.url)"
+        [[sink]]
+        name = "few"
+        exec = "true"
+        types = ["sheaf.mention"]
         """)
       for number in 1...3 { try served.mkdir("\(number)") }
       func status(_ more: String...) throws -> Command.Output {
@@ -286,8 +302,9 @@ import Testing
       defer { sidecar.end() }
       try eventually("both are told of", within: .seconds(30)) {
         let text = try status().text
-        return text.contains("team: 0 delivered, 3 behind; failing: 503") && text.contains("other: 3 delivered")
-          && text.contains("next attempt")
+        // What a sink does not want it is done with.
+        return text.contains("team: 0 delivered, 3 behind; failing: 503") && text.contains("other: 3 delivered\n")
+          && text.contains("next attempt") && text.contains("few: 0 delivered\n")
       }
       let text = try status().text
       #expect(text.contains("3, 3 undelivered"), "\(text)")
@@ -296,8 +313,8 @@ import Testing
         let sinks: [SinkStatus]
       }
       let report = try JSONDecoder().decode(Report.self, from: Data(status("--json").output))
-      #expect(report.undelivered == 3 && report.sinks.map(\.name) == ["other", "team"])
-      #expect(report.sinks[0].failure == nil && report.sinks[1].failed == 1)
+      #expect(report.undelivered == 3 && report.sinks.map(\.name) == ["few", "other", "team"])
+      #expect(report.sinks[1].failure == nil && report.sinks[2].failed == 1 && report.sinks[0].position == 3)
       // Who ends is told of no more.
       try program.stop(sidecar)
       #expect(try !status().text.contains("Sinks"))

@@ -95,6 +95,20 @@ struct SidecarValueTests {
     #expect(EventFilter.matches(pattern, path, separator: "/") == matches)
   }
 
+  @Test func whatAFolderTookAlongIsWanted() throws {
+    let account = Account(handle: try AccountHandle("alice@example.com"), name: "Alice")
+    var data = EventDetails(item: .init(id: "f", kind: "folder", name: "Plans", path: "Plans"), actor: account)
+    func wants(_ documents: String...) -> Bool {
+      EventFilter(documents: documents).includes(
+        Event(
+          id: "e", source: "sheaf://l", type: .deleted, subject: "f", time: Timestamp(nanoseconds: 0), sequence: 1,
+          data: data))
+    }
+    #expect(wants("Plans") && wants("F") && !wants("d") && !wants("Plans/*.md"))
+    data.contents = [.init(id: "d", kind: "document", name: "a.md", path: "Plans/a.md")]
+    #expect(wants("D") && wants("Plans/*.md") && !wants("*.md"))
+  }
+
   @Test func theExampleIsAConfiguration() throws {
     let configuration = try ConfigurationFile.read(Repository.path("examples/sidecar.toml"))
     try configuration.check()

@@ -119,9 +119,13 @@ struct UserDoorTests {
         let answer = try given.ask(query + "?as=alice@example.com")
         #expect(answer.status == "403", "\(query): \(answer.output)")
       }
-      #expect(try given.ask("/status").status == "403")
+      let status = try given.ask("/status")
+      #expect(status.status == "200" && status.output.text.contains(given.place), "\(status)")
+      for secret in ["documents", "accounts", "fileBytes", given.mounted.mountpoint] {
+        #expect(!status.output.text.contains(secret), "\(status)")
+      }
       for resource in [
-        "/library/events", "/library/events/stream", "/library/webhooks/stream", "/library/sidecar", "/metrics",
+        "/library/events", "/library/events/stream", "/library/webhooks/stream", "/metrics",
         "/accounts",
       ] {
         let answer = try given.ask(resource)
@@ -205,6 +209,14 @@ struct UserDoorTests {
       try eventually("the notification", within: .seconds(30)) { try desktop.shown() == 1 }
       let titles = try desktop.titles()
       #expect(titles.count == 1 && titles[0].hasSuffix(" created later"), "\(titles)")
+      // How it fares is told to the user, and to nobody else.
+      for arguments in [["status"], ["status", given.place]] {
+        try eventually("the state of delivery", within: .seconds(30)) {
+          let text = try SheafProgram.run(arguments + ["--library", given.mounted.library], as: given.user).text
+          return text.contains(given.place) && text.contains("all delivered") && text.contains("stdout: ")
+        }
+      }
+      #expect(try !given.mounted.sheafSucceeds("status", "--library", given.mounted.library).text.contains("stdout: "))
       // The mount goes and comes back; so does what happened meanwhile.
       try given.mounted.sheafSucceeds("unmount", given.place)
       try given.mounted.shell("mkdir team/meanwhile")
@@ -212,6 +224,13 @@ struct UserDoorTests {
         "mount", given.place, "--library", given.mounted.library, "--as", "bob@example.com", "--for", given.user.name)
       try eventually("what happened meanwhile", within: .seconds(30)) {
         try receiver.requests().last?.event().data.item.path == "team/meanwhile"
+      }
+      // It comes back, and nothing happened.
+      try given.mounted.sheafSucceeds("unmount", given.place)
+      try given.mounted.sheafSucceeds(
+        "mount", given.place, "--library", given.mounted.library, "--as", "bob@example.com", "--for", given.user.name)
+      try eventually("the state of delivery, told to the new door", within: .seconds(30)) {
+        try given.sheaf("status").text.contains("stdout: ")
       }
       receiver.kill()
     }

@@ -18,9 +18,12 @@ package struct EventFilter: Sendable, Equatable {
       return false
     }
     guard !documents.isEmpty else { return true }
-    let paths = [event.data.item.path] + (event.data.previousPath.map { [$0] } ?? [])
+    // What a folder took along is in it.
+    let items = [event.data.item] + (event.data.contents ?? [])
+    let paths = items.map(\.path) + (event.data.previousPath.map { [$0] } ?? [])
     return documents.contains { pattern in
-      pattern.lowercased() == event.subject || paths.contains { Self.matches(pattern, $0, separator: "/") }
+      let id = pattern.lowercased()
+      return items.contains { $0.id == id } || paths.contains { Self.matches(pattern, $0, separator: "/") }
     }
   }
 

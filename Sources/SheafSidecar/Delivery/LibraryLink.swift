@@ -10,13 +10,17 @@ actor LibraryLink {
   private let location: LibraryLocation
   private let log: Logger
   private var known: (client: SheafClient, socket: String)?
+  /// Whether it answered last.
+  private var isThere = false
+  /// Whether it was said that it does not.
   private var isMissing = false
-  /// Whether the process that answered last wants to hear how delivery goes: a user's door does not.
-  private var takesReports = false
+  private let whenThere: @Sendable () -> Void
 
-  init(_ location: LibraryLocation, log: Logger) {
+  /// - Parameter whenThere: Called when a process answers, which was perhaps not told yet how delivery goes.
+  init(_ location: LibraryLocation, log: Logger, whenThere: @escaping @Sendable () -> Void) {
     self.location = location
     self.log = log
+    self.whenThere = whenThere
   }
 
   /// The client and who answers, once a process does.
@@ -27,17 +31,21 @@ actor LibraryLink {
     while true {
       try Task.checkCancellation()
       do {
+        guard try SocketProbe.isServed(SocketProbe.path(of: location)) else {
+          throw SheafError(
+            .unavailable, subject: location.path, reason: "no process has it open", advice: "mount it: sheaf mount")
+        }
         let client = try await client()
         let info = try await client.info(within: .seconds(5))
         if isMissing { log.notice("the library is there", metadata: ["library": "\(location.path)"]) }
-        isMissing = false
-        takesReports = info.account == nil
+        (isMissing, isThere) = (false, true)
+        whenThere()
         return (client, info)
       } catch let error as SheafError {
         if !isMissing {
           log.notice("waiting for the library", metadata: ["library": "\(location.path)", "reason": "\(error)"])
         }
-        isMissing = true
+        (isMissing, isThere) = (true, false)
       }
       try await Task.sleep(for: .seconds(wait))
       wait = min(wait * 2, Self.waits.longest)
@@ -46,7 +54,7 @@ actor LibraryLink {
 
   /// Tells the library how delivery goes, if it is there.
   func report(_ report: SidecarReport) async {
-    guard !isMissing, takesReports, let client = try? await client() else { return }
+    guard isThere, let client = try? await client() else { return }
     try? await client.report(report)
   }
 

@@ -146,15 +146,22 @@ struct SinkRunner: Sendable {
     }
   }
 
+  /// Events that nobody wanted after which the position is stored though nothing was delivered; it also is when all is quiet.
+  private static let unsavedLimit = 256
+
   private func follow(_ stream: inout EventStream, _ record: inout SidecarState.Record, _ key: SinkKey) async throws {
+    var unsaved = 0
     while let element = try await stream.next() {
       switch element {
-      case .silence: continue
+      case .silence: if unsaved == 0 { continue }
       case .position(let number): record.position = number
       case .event(let event, let json):
         guard filter.includes(event) else {
           record.position = event.sequence
-          continue
+          unsaved += 1
+          show(record, key)
+          if unsaved < Self.unsavedLimit { continue }
+          break
         }
         var deliveries = [Delivery(event: event, json: json)]
         var passed = event.sequence
@@ -170,6 +177,7 @@ struct SinkRunner: Sendable {
         try await deliver(deliveries, upTo: passed, &record, key)
       }
       try state.save(record, of: key)
+      unsaved = 0
       show(record, key)
       try Task.checkCancellation()
     }

@@ -25,6 +25,9 @@ final class StatusBoard: Sendable {
     update(status)
   }
 
+  /// Has all of it told again, as to a process that has heard nothing yet.
+  func tell() { state.withLock { _ = $0.changes?.yield() } }
+
   func remove(_ name: String) {
     state.withLock { state in
       if state.sinks.removeValue(forKey: name) != nil { state.changes?.yield() }

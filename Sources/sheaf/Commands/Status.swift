@@ -119,17 +119,24 @@ struct LibraryReport: Encodable {
     for (index, mount) in status.mounts.enumerated() {
       facts.append((index == 0 ? "Mounts" : "", "\(mount.mountpoint) for \(mount.account)"))
     }
-    let documents = Format.count(status.documents, "document") + " in " + Format.count(status.folders, "folder")
-    let sizes = "\(Format.size(status.contentBytes)) of contents, stored in \(Format.size(status.storedBytes))"
-    let deleted = Format.count(status.deleted, "item") + " that can come back"
-    facts.append(("Accounts", "\(status.accounts)"))
-    facts.append(("Contents", documents + ", " + Format.count(status.versions, "version")))
-    facts.append(("Deleted", status.deleted == 0 ? "nothing" : deleted))
-    facts.append(("Size", sizes + "; files of \(Format.size(status.fileBytes))"))
-    facts.append(("Free", Format.size(status.availableBytes)))
-    facts.append(("Events", "\(status.events)" + delivery))
-    for (index, sink) in status.sinks.enumerated() { facts.append((index == 0 ? "Sinks" : "", Self.text(sink))) }
-    return Table.facts(facts).text
+    guard let counts = status.counts else {
+      if !status.sinks.isEmpty { facts.append(("Events", String(delivery.dropFirst(2)))) }
+      return Table.facts(facts + sinks).text
+    }
+    let documents = Format.count(counts.documents, "document") + " in " + Format.count(counts.folders, "folder")
+    let sizes = "\(Format.size(counts.contentBytes)) of contents, stored in \(Format.size(counts.storedBytes))"
+    let deleted = Format.count(counts.deleted, "item") + " that can come back"
+    facts.append(("Accounts", "\(counts.accounts)"))
+    facts.append(("Contents", documents + ", " + Format.count(counts.versions, "version")))
+    facts.append(("Deleted", counts.deleted == 0 ? "nothing" : deleted))
+    facts.append(("Size", sizes + "; files of \(Format.size(counts.fileBytes))"))
+    facts.append(("Free", Format.size(counts.availableBytes)))
+    facts.append(("Events", "\(counts.events)" + delivery))
+    return Table.facts(facts + sinks).text
+  }
+
+  private var sinks: [(String, String)] {
+    status.sinks.enumerated().map { ($0 == 0 ? "Sinks" : "", Self.text($1)) }
   }
 
   private static func text(_ sink: SinkStatus) -> String {

@@ -121,6 +121,27 @@ struct EventVisibilityTests {
     }
   }
 
+  @Test func whereTheOwnerKeepsWhatIsSharedIsToldToNobodyElse() throws {
+    try People.story { people in
+      try people.as(.alice) {
+        for folder in ["plans", "private"] { try $0.mkdir("Documents/\(folder)") }
+      }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      people.fixture.clock.advance(60)
+      try settle(people)
+      let before = people.library.lastEvent
+      try people.as(.alice) {
+        try $0.rename("Documents/plans", "Documents/private/plans")
+        try $0.rename("Documents/private/plans", "Documents/private/trips")
+        try $0.rename("Documents/private/trips", "Documents/journeys")
+      }
+      #expect(try seen(people, .alice, after: before).count == 3)
+      #expect(
+        try seen(people, .bob, after: before) == ["renamed trips was plans", "renamed journeys was trips"])
+      #expect(try notices(people, .bob).first == "Alice renamed plans to journeys")
+    }
+  }
+
   @Test func aTextThatComesOverAnotherTellsNothingOfItsPlace() throws {
     try People.story { people in
       try people.as(.alice) {

@@ -1,0 +1,48 @@
+import Glibc
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOPosix
+import ServiceLifecycle
+
+/// Answers requests as Hummingbird's `Application` does, and is asleep while there are none: that one keeps a clock for the
+/// header `Date`, which wakes the process every second.
+struct LibraryServer: Service {
+  let responder: RouterResponder<BasicRequestContext>
+  let builder: HTTPServerBuilder
+  let configuration: ServerConfiguration
+  let onServerRunning: @Sendable () -> Void
+  let logger: Logger
+
+  func run() async throws {
+    let server = try builder.buildServer(
+      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
+      responder: { [responder, logger] request, writer, channel in
+        let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+        var response: Response
+        do {
+          response = try await responder.respond(to: request, context: context)
+        } catch {
+          logger.error("a request could not be answered", metadata: ["error": "\(error)"])
+          response = Response(status: .internalServerError)
+        }
+        response.headers[.date] = Self.date()
+        try await writer.write(response: response.head, body: response.body)
+      },
+      onServerRunning: { [onServerRunning] _ in onServerRunning() })
+    try await server.run()
+  }
+
+  /// The time as HTTP tells it (RFC 9110, section 5.6.7): `Sat, 21 Nov 2026 10:32:05 GMT`.
+  private static func date() -> String {
+    var (now, parts) = (time(nil), tm())
+    gmtime_r(&now, &parts)
+    // English, since no locale was set.
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 40) { text in
+      guard let start = text.baseAddress else { return "" }
+      strftime(start, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+      return String(cString: start)
+    }
+  }
+}
