@@ -431,7 +431,8 @@ import Testing
           echo x >"$plans/$round"; same "$(cat "$theirs/$round")" x
           rm "$plans/$round"; [ ! -e "$theirs/$round" ]
         done
-        for command in touch mkdir 'rm -f' rmdir; do refused "Read-only file system" $command "$theirs/a"; done
+        for command in touch 'rm -f'; do refused "Read-only file system" $command "$theirs/a"; done
+        refused "Read-only file system" mkdir "$theirs/new"
         refused "Read-only file system" rmdir "$theirs"
         "$SHEAF" participant remove "$plans" bob@example.com
         refused "Permission denied" cat <&7

@@ -319,7 +319,7 @@ struct DepartureStoryTests {
       try people.as(.bob, process: getpid()) { try $0.removeEntry(.alice, "note.md") }
       try people.as(.alice) { try $0.share("Documents/note.md") { $0.title = "A note" } }
       try people.as(.bob, process: getpid()) { try $0.create(.alice, "note.md", "two") }
-      try people.library.locked { try people.library.settleEvents(all: true) }
+      try people.library.locked { try people.library.settleSessions() }
       let events = try people.library.store.read { try $0.events(after: last, limit: 100) }
       #expect(
         events.map(\.type) == [
