@@ -328,7 +328,7 @@ extension Library {
     return ready
   }
 
-  private func settle(_ event: EventLog.Pending, _ transaction: StoreTransaction) throws {
+  func settle(_ event: EventLog.Pending, _ transaction: StoreTransaction) throws {
     var row = try stored(event, transaction)
     try transaction.removePending(row.number)
     guard var item = try transaction.item(event.row.item), !item.isQuiet else { return }

@@ -64,6 +64,14 @@ enum FileRole: Equatable {
     return false
   }
 
+  /// A name as it is without what says that the file is hidden, or not to stay: `plan.md` of `.plan.md.tmp`.
+  static func lasting(_ name: [UInt8]) -> [UInt8] {
+    var rest = name[...]
+    if let ending = temporaryEndings.first(where: name.ends(with:)) { rest = rest.dropLast(ending.utf8CodeUnitCount) }
+    rest = rest.drop { $0 == UInt8(ascii: ".") }
+    return rest.isEmpty ? name : Array(rest)
+  }
+
   private static let backupEndings: [StaticString] = [
     "~", ".bak", ".backup", ".orig", ".old", ".save", ".BAK", ".bck", "_original", "___jb_old___", ".~qpdf-orig",
     ".augsave", ".lock",

@@ -55,12 +55,12 @@ extension Library {
     }
   }
 
-  private func openFile(_ inode: Inode, _ flags: Int32, _ caller: Caller) throws -> OpenFile {
+  func openFile(_ inode: Inode, _ flags: Int32, _ caller: Caller) throws -> OpenFile {
     let share = isForeign(inode, caller) ? try share(of: inode)?.row.item : nil
     return OpenFile(inode: inode, flags: flags, share: share, caller)
   }
 
-  private func register(_ file: OpenFile) -> UInt64 {
+  func register(_ file: OpenFile) -> UInt64 {
     let handle = nextHandle
     nextHandle += 1
     files[handle] = file

@@ -66,6 +66,8 @@ package final class Library: @unchecked Sendable {
   var entryChange: EntryChange?
   /// When programs began to delete what others share (``noteDeparture(from:_:_:)``).
   var departures: [Departing: Departure] = [:]
+  /// Documents whose entries of `Shared/OWNER` a program took away just now.
+  var leftEntries: [LeftEntry.Name: LeftEntry] = [:]
   /// Accounts that may have lost the right to write something that they are writing.
   private var demoted: Set<Int64> = []
   /// Chunks stored by the transaction that is running.

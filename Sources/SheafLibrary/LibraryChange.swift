@@ -19,7 +19,7 @@ package enum LibraryChange: Hashable, Sendable {
   /// A name became another one, which led to `replaced` before; where the two were exchanged, the first leads there now.
   case renamed(NamedInode, to: LibraryPlace, replaced: NamedInode?, exchanged: Bool)
   /// A folder of the account's `Shared` came or went.
-  case sharedOwner(AccountHandle)
+  case sharedOwner(SharedOwner)
   /// What the account may see or do of what others share.
   case access
 }
@@ -34,9 +34,18 @@ extension LibraryChange {
   }
 }
 
+/// A folder of `Shared`, of the account that is told.
+package struct SharedOwner: Hashable, Sendable {
+  package let account: Int64
+  package let handle: AccountHandle
+  /// Whether it came; it went where not.
+  package let isThere: Bool
+}
+
 /// A name in a folder.
 package struct LibraryPlace: Hashable, Sendable {
   package enum Folder: Hashable, Sendable {
+    /// 0 for the root of a mount.
     case inode(Int64)
     /// `Shared/OWNER` of the account that is told.
     case shared(owner: Int64)

@@ -121,7 +121,7 @@ extension Library {
     }
     let time = clock()
     if case .file = node, let lost = try lostDocument(parent, name, caller, time) {
-      return try remake(lost, folder, name, mode: mode, caller, time)
+      return try remake(lost.inode, lost.memory, folder, name, mode: mode, caller, time)
     }
     let (type, kind, step): (UInt32, ItemKind?, DurableStep) =
       switch node {

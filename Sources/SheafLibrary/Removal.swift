@@ -31,10 +31,11 @@ extension Library {
     }
   }
 
-  /// Removes an empty folder.
+  /// Removes an empty folder; returns its inode.
   ///
   /// - Throws: `notFound`, `notDirectory`, `notEmpty`, `busy` for an account's `Documents`, as ``unlink(_:_:_:)``.
-  package func rmdir(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
+  @discardableResult
+  package func rmdir(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64 {
     try locked {
       let folder = try self.folder(parent)
       try Self.checkLength(name)
@@ -51,6 +52,7 @@ extension Library {
         try buryFolder(inode, entry, caller, time, transaction)
         whenCommitted { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }
+      return inode.ino
     }
   }
 

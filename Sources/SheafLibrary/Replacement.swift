@@ -77,22 +77,35 @@ extension Library {
 
   /// Makes a remembered document's file anew: empty for its writer, while the store keeps the contents it had until
   /// something is written, so that a crash in between leaves the old contents rather than none (rule 5).
+  ///
+  /// - Parameters:
+  ///   - memory: How the document lost its name; nil where it loses it now.
+  ///   - also: What else the transaction does, first.
   func remake(
-    _ lost: Lost, _ folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller, _ time: Timestamp
+    _ old: Inode, _ memory: Identity.Remembered?, _ folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller,
+    _ time: Timestamp, also: (StoreTransaction) throws -> Void = { _ in }
   ) throws -> Inode {
-    let old = lost.inode
     try endSessionBeforeParting(old)
     guard let item = try item(of: old) else { throw SheafError(.notFound) }
     var row = newRow(S_IFREG, in: folder, name, mode: mode, caller, time)
-    row.mode = remadeMode(row.mode, of: old, former: lost.memory.mode, caller, time)
+    row.mode = remadeMode(row.mode, of: old, former: memory?.mode ?? old.row.mode, caller, time)
     row.item = item.id
     row.content = old.row.content ?? .empty
     row.size = old.row.size
     let inode = Inode(row)
     let draft = inode.draft(of: caller.account)
     try transaction(.create) { transaction in
+      try also(transaction)
       let xattrs = try transaction.xattrs(old.ino)
-      try partFromItem(old, item, lost.memory, parent: folder.ino, name, caller, time, transaction)
+      if memory == nil, let entry = try transaction.entry(folder.ino, hash: nameHash(name), name: name) {
+        try transaction.delete(entry)
+        let before = old.row
+        old.row.nlink -= 1
+        defer { old.row = before }
+        try partFromItem(old, item, nil, parent: folder.ino, name, caller, time, transaction)
+      } else {
+        try partFromItem(old, item, memory, parent: folder.ino, name, caller, time, transaction)
+      }
       try transaction.insert(row)
       for xattr in xattrs where Self.isUserAttribute(xattr.name) {
         try transaction.setXattr(row.ino, xattr.name, xattr.value)

@@ -60,12 +60,12 @@ package struct Notice: Hashable, Sendable, Codable {
   }
 
   /// What an account is told of events, latest first: bursts as one, a mention instead of the comment that bears it, and
-  /// nothing of its own deeds.
+  /// nothing of its own deeds, but for what it could not save.
   package static func notices(of events: [Event], for account: AccountHandle) -> [Notice] {
     var notices: [Notice] = []
     var latest: [String: Int] = [:]
     let mentions = events.filter { $0.type == .mention && $0.data.mentioned?.handle == account }
-    for event in events where event.data.actor.handle != account {
+    for event in events where event.data.actor.handle != account || event.keepsUnsaved {
       if event.type == .comment,
         mentions.contains(where: { $0.subject == event.subject && $0.data.comment == event.data.comment })
       {
@@ -100,6 +100,10 @@ extension Event {
     let who = data.actor.name
     let name = data.item.name
     switch type {
+    case .created where keepsUnsaved:
+      let former = data.previousName ?? ""
+      guard data.actor.handle == account else { return "\(who) kept what could not be saved of \(former) as \(name)" }
+      return "What you wrote to \(former) could not be saved, and is in Documents/\(data.item.path)"
     case .created:
       return "\(who) \(data.contentCount != nil ? "brought back" : "created") \(name)" + withContents
     case .edit:
@@ -126,6 +130,9 @@ extension Event {
     case .shareStopped: return "\(who) stopped sharing \(name)"
     }
   }
+
+  /// Whether it tells of a document that holds what its author could not save any more in the one of `previousName`.
+  fileprivate var keepsUnsaved: Bool { type == .created && data.previousName != nil }
 
   private var isAboutActor: Bool { data.participant.map { $0.handle == data.actor.handle.description } ?? true }
 

@@ -24,6 +24,7 @@ final class AccountFileSystem: FileSystem {
   let listings = Listings()
   /// Inodes of other accounts that the kernel knows.
   let foreignNodes: ForeignNodes
+  let generations = Generations()
   let repeater: Repeater
 
   /// Seconds for which the kernel may keep what only changes by requests or invalidations.
@@ -74,7 +75,7 @@ final class AccountFileSystem: FileSystem {
     switch Node(node) {
     case .inode(let ino): return ino
     case .root: throw .notPermitted
-    case .shared, .sharedOwner: throw .permissionDenied
+    case .shared, .sharedOwner, .formerOwner: throw .permissionDenied
     case .versions, .versionFolder, .versionFile: throw .readOnlyFileSystem
     }
   }
@@ -90,8 +91,12 @@ final class AccountFileSystem: FileSystem {
   /// An entry as folders list it.
   func shownEntry(_ attributes: Attributes) -> Entry {
     Entry(
-      node: Node.inode(attributes.ino).id, attributes: FileAttributes(attributes), entryTimeout: Self.forever,
-      attributeTimeout: Self.forever)
+      node: Node.inode(attributes.ino).id, generation: generation(attributes), attributes: FileAttributes(attributes),
+      entryTimeout: Self.forever, attributeTimeout: Self.forever)
+  }
+
+  func generation(_ attributes: Attributes) -> UInt64 {
+    attributes.mode & S_IFMT == S_IFDIR ? generations.number(of: attributes.ino) : 0
   }
 
   /// A folder that Sheaf makes up.
@@ -120,7 +125,7 @@ final class AccountFileSystem: FileSystem {
     switch node {
     case .root: return (folder(.root, mode: user.ownsAll ? 0o700 : 0o555, links: 4), Self.forever)
     case .shared: return (folder(node), Self.forever)
-    case .sharedOwner: return (sharedFolderAttributes(node), Self.forever)
+    case .sharedOwner, .formerOwner: return (sharedFolderAttributes(node), Self.forever)
     case .inode(let ino): return (FileAttributes(try library.attributes(ino, credentials)), Self.forever)
     case .versions(let ino):
       let parent = try library.attributes(ino, credentials)
@@ -144,9 +149,8 @@ final class AccountFileSystem: FileSystem {
 
   func getattr(_ node: NodeID, handle: FileHandle?, caller: Fuse.Caller, reply: consuming AttributesReply) {
     let errand = repeater.errand(of: caller)
-    if let errand, node == Node.inode(errand.made.ino).id {
-      let former = formerAttributes(.init(errand.made, lostLinks: 0), caller)
-      return reply.succeed(forVisitor(former.shown), timeout: 0)
+    if let errand, node == errand.made.node.id {
+      return reply.succeed(forVisitor(formerAttributes(errand.made, caller).shown), timeout: 0)
     }
     var found: (attributes: FileAttributes, timeout: Double)
     do throws(Errno) {
@@ -161,7 +165,7 @@ final class AccountFileSystem: FileSystem {
   func setattr(_ node: NodeID, _ changes: SetAttributes, caller: Fuse.Caller, reply: consuming AttributesReply) {
     if let errand = repeater.errand(of: caller) {
       repeater.serve()
-      return reply.succeed(formerAttributes(.init(errand.made, lostLinks: 0), caller).shown, timeout: 0)
+      return reply.succeed(formerAttributes(errand.made, caller).shown, timeout: 0)
     }
     reply.answer(timeout: Self.forever) { () throws(Errno) in
       let ino = try changeable(node)

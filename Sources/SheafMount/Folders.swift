@@ -50,6 +50,7 @@ extension AccountFileSystem {
             )
           }
         }
+      case .formerOwner: entries = []
       case .versionFile: throw .notDirectory
       }
       return OpenResult(handle: listings.add(.init(entries: entries)))

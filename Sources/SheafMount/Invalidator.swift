@@ -65,8 +65,8 @@ final class Invalidator: Sendable {
       forget(place, by: notifier)
       forgetAttributes(of: inode.ino, by: notifier)
       if let replaced { forgetAttributes(of: replaced.ino, by: notifier) }
-    case .sharedOwner(let handle):
-      _ = try? notifier.invalidateEntry(FileName(Array(handle.description.utf8)), in: Node.shared.id)
+    case .sharedOwner(let owner):
+      _ = try? notifier.invalidateEntry(FileName(Array(owner.handle.description.utf8)), in: Node.shared.id)
     case .access:
       // The library refuses already; now the kernel forgets, pages and mappings too (rule 5).
       for ino in foreignNodes.inos {

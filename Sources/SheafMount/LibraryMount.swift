@@ -25,6 +25,7 @@ package final class LibraryMount: Sendable {
   private let session: Session
   private let invalidator: Invalidator
   private let repeater: Repeater
+  private let isReadOnly: Bool
   private let door: Int
   private let ended = Mutex<(isEnded: Bool, actions: [@Sendable () -> Void])>((false, []))
 
@@ -37,6 +38,7 @@ package final class LibraryMount: Sendable {
   package init(library: Library, account: AccountHandle, options: Options) throws {
     self.library = library
     self.account = account
+    isReadOnly = options.readOnly
     let documents = try library.documents(of: account)
     let number = try library.number(of: account)
     let foreignNodes = ForeignNodes()
@@ -96,7 +98,8 @@ package final class LibraryMount: Sendable {
     guard session.waitUntilReady() else {
       throw SheafError(.inputOutput, subject: mountpoint, reason: "the mount ended before it answered")
     }
-    repeater.connect(session.notifier, session.visitor())
+    // A read-only mount lets nobody make the calls that would tell its watchers.
+    if !isReadOnly { repeater.connect(session.notifier, session.visitor()) }
   }
 
   /// Unmounts; every document is saved.

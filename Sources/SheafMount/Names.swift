@@ -23,10 +23,13 @@ extension AccountFileSystem {
         default: return .negative(timeout: Self.forever)
         }
       case .shared:
-        let owner = library.sharedOwners(account).first { Array($0.handle.description.utf8) == name.bytes }
-        return owner.map { sharedFolder($0.account) } ?? .negative(timeout: Self.forever)
+        return sharedFolder(of: name, caller)
       case .sharedOwner(let owner):
-        return try found { try library.sharedEntry(account, owner: owner, name.bytes, credentials(caller)) }
+        // A program that took the name away may make it again.
+        return try found(timeout: 0) {
+          try library.sharedEntry(account, owner: owner, name.bytes, credentials(caller))
+        }
+      case .formerOwner: return .negative(timeout: 0)
       case .inode(let ino): return try lookup(name, inFolder: ino, caller)
       case .versions(let ino):
         let folder = try translated { try library.versionFolder(of: ino, name.bytes, credentials(caller)) }
@@ -53,7 +56,7 @@ extension AccountFileSystem {
   func parentNode(of node: NodeID, _ caller: Fuse.Caller) throws(Errno) -> NodeID {
     switch Node(node) {
     case .root, .shared: return .root
-    case .sharedOwner: return Node.shared.id
+    case .sharedOwner, .formerOwner: return Node.shared.id
     case .inode(let ino):
       switch try translated({ try library.parent(of: ino, credentials(caller)) }) {
       case .folder(let parent): return Node.inode(parent).id
@@ -85,12 +88,26 @@ extension AccountFileSystem {
       attributeTimeout: Self.forever)
   }
 
+  /// `Shared/OWNER` of a handle: for a program that may come back there also once it is gone (``LeftEntry``).
+  private func sharedFolder(of handle: FileName, _ caller: Fuse.Caller) -> Entry {
+    if let owner = library.sharedOwners(account).first(where: { Array($0.handle.description.utf8) == handle.bytes }) {
+      return sharedFolder(owner.account)
+    }
+    guard let owner = library.leftOwner(account, handle.bytes, credentials(caller)) else {
+      return .negative(timeout: 0)
+    }
+    let node = Node.sharedOwner(owner)
+    return Entry(node: node.id, attributes: sharedFolderAttributes(node))
+  }
+
   /// The entry that `body` finds, or one that says that there is none.
-  private func found(_ body: () throws -> Attributes) throws(Errno) -> Entry {
+  private func found(timeout: Double = AccountFileSystem.forever, _ body: () throws -> Attributes) throws(Errno)
+    -> Entry
+  {
     do {
       return entry(try body())
     } catch let error as SheafError where error.kind == .notFound {
-      return .negative(timeout: Self.forever)
+      return .negative(timeout: timeout)
     } catch {
       return try translated { throw error }
     }
@@ -117,7 +134,7 @@ extension AccountFileSystem {
   ) throws(Errno) -> Entry {
     if let errand = repeater.errand(of: caller) {
       repeater.serve()
-      return formerEntry(.init(errand.made, lostLinks: 0), caller)
+      return formerEntry(errand.made, caller)
     }
     let ino = try changeable(parent)
     return entry(try translated { try library.make(new, ino, name.bytes, mode: mode, credentials(caller)) })
@@ -174,27 +191,28 @@ extension AccountFileSystem {
     return true
   }
 
-  /// An inode as it was before the change that is repeated, kept for no time.
+  /// What a name led to before the change that is repeated, kept for no time.
   func formerEntry(_ former: Errand.Former, _ caller: Fuse.Caller) -> Entry {
-    let attributes = formerAttributes(former, caller)
-    if attributes.isForeign { foreignNodes.note(former.inode.ino) }
-    return Entry(node: attributes.shown.node, attributes: attributes.shown)
+    let (attributes, present) = formerAttributes(former, caller)
+    if let present, present.isForeign { foreignNodes.note(present.ino) }
+    return Entry(
+      node: attributes.node, generation: present.map(generation) ?? former.node.ino.map(generations.number) ?? 0,
+      attributes: attributes)
   }
 
-  /// What stat(2) told of an inode before the change that is repeated.
+  /// What stat(2) told before the change that is repeated; with what it tells now, of an inode that is still there.
   func formerAttributes(
     _ former: Errand.Former, _ caller: Fuse.Caller
-  ) -> (shown: FileAttributes, isForeign: Bool) {
-    let inode = former.inode
+  ) -> (shown: FileAttributes, present: Attributes?) {
+    guard case .inode(let inode, let lostLinks) = former else { return (sharedFolderAttributes(former.node), nil) }
     guard let present = try? library.attributes(inode.ino, credentials(caller)) else {
       // It is gone, or not seen any more: all that is known of it is what it was.
       let mode = inode.mode & S_IFMT | (inode.mode & S_IFMT == S_IFDIR ? 0o700 : 0o600)
-      let node = Node.inode(inode.ino).id
-      return (FileAttributes(node: node, mode: mode, uid: getuid(), gid: getgid()), false)
+      return (FileAttributes(node: former.node.id, mode: mode, uid: getuid(), gid: getgid()), nil)
     }
     var attributes = FileAttributes(present)
-    attributes.linkCount += former.lostLinks
-    return (attributes, present.isForeign)
+    attributes.linkCount += lostLinks
+    return (attributes, present)
   }
 
   /// Attributes that have the kernel let the visitor of a process without privileges change what can only be read there.
@@ -206,17 +224,18 @@ extension AccountFileSystem {
 
   // MARK: - Removing and renaming
 
-  /// Leaves the share whose entry is removed; false for what is none.
-  private func leave(_ name: FileName, in parent: NodeID, _ caller: Fuse.Caller) throws(Errno) -> Bool {
-    guard case .sharedOwner(let owner) = Node(parent) else { return false }
-    try translated { try library.removeSharedEntry(account, owner: owner, name.bytes, credentials(caller)) }
-    return true
+  /// Leaves the share whose entry is removed; returns its inode, nil for what is no entry.
+  private func leave(_ name: FileName, in parent: NodeID, _ caller: Fuse.Caller) throws(Errno) -> Int64? {
+    guard case .sharedOwner(let owner) = Node(parent) else { return nil }
+    return try translated {
+      try library.removeSharedEntry(account, owner: owner, name.bytes, credentials(caller))
+    }
   }
 
   func unlink(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
       if isRepeated(caller) { return }
-      if try leave(name, in: parent, caller) { return }
+      if try leave(name, in: parent, caller) != nil { return }
       let ino = try changeable(parent)
       try translated { try library.unlink(ino, name.bytes, credentials(caller)) }
     }
@@ -224,11 +243,15 @@ extension AccountFileSystem {
 
   func rmdir(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
-      if isRepeated(caller) { return }
-      if try leave(name, in: parent, caller) { return }
+      if let errand = repeater.errand(of: caller) {
+        repeater.serve()
+        if let ino = errand.made.node.ino { generations.noteDead(ino) }
+        return
+      }
+      if let entry = try leave(name, in: parent, caller) { return generations.noteDead(entry) }
       let ino = try changeable(parent)
       if name.bytes == Library.versionsName { throw .notPermitted }
-      try translated { try library.rmdir(ino, name.bytes, credentials(caller)) }
+      generations.noteDead(try translated { try library.rmdir(ino, name.bytes, credentials(caller)) })
     }
   }
 

@@ -8,6 +8,8 @@ enum Node: Hashable {
   case shared
   /// `Shared/OWNER` of an account that shares something with this mount's.
   case sharedOwner(Int64)
+  /// What a visitor takes for `Shared/OWNER` once that is gone: the folder itself may come back, and must not be dead then.
+  case formerOwner(Int64)
   /// An inode of the library, under its own number.
   case inode(Int64)
   /// `.versions` of a folder.
@@ -28,6 +30,7 @@ enum Node: Hashable {
       case 1: .versions(of: Int64(value))
       case 2: .versionFolder(item: Int64(value))
       case 4: .sharedOwner(Int64(value))
+      case 5: .formerOwner(Int64(value))
       case 3: .versionFile(item: Int64(value >> Self.numberBits), number: Int64(value & (1 << Self.numberBits - 1)))
       default:
         switch value {
@@ -43,6 +46,7 @@ enum Node: Hashable {
     case .root: .root
     case .shared: NodeID(rawValue: 2)
     case .sharedOwner(let account): NodeID(rawValue: 4 << Self.kindShift | UInt64(account))
+    case .formerOwner(let account): NodeID(rawValue: 5 << Self.kindShift | UInt64(account))
     case .inode(let ino): NodeID(rawValue: UInt64(ino))
     case .versions(let ino): NodeID(rawValue: 1 << Self.kindShift | UInt64(ino))
     case .versionFolder(let item): NodeID(rawValue: 2 << Self.kindShift | UInt64(item))

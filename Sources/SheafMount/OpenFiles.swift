@@ -35,9 +35,17 @@ extension AccountFileSystem {
   ) {
     var opened: UInt64?
     let delivered = reply.answer { () throws(Errno) in
-      let ino = try changeable(parent)
-      let (attributes, handle) = try translated {
-        try library.create(ino, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
+      let (attributes, handle): (Attributes, UInt64)
+      if case .sharedOwner(let owner) = Node(parent) {
+        (attributes, handle) = try translated {
+          try library.createShared(
+            account, owner: owner, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
+        }
+      } else {
+        let ino = try changeable(parent)
+        (attributes, handle) = try translated {
+          try library.create(ino, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
+        }
       }
       opened = handle
       return (

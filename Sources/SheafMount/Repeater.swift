@@ -118,26 +118,11 @@ final class Repeater: Sendable {
   // MARK: - Errands
 
   private func tell(_ news: LibraryNews, _ notifier: Notifier, _ visitor: Visitor) {
-    guard let subject = news.named, let call = news.call, let place = place(subject.place, subject.ino) else { return }
-    var visit = Visit(call, at: place)
-    var errand = Errand(made: subject)
-    let spot = Errand.Spot(folder: place.node, name: place.name)
-    var spots = [spot]
-    switch news.change {
-    case .made: errand.view[spot] = .some(nil)
-    case .removed: errand.view[spot] = .init(subject, lostLinks: 1)
-    default: errand.view[spot] = .init(subject, lostLinks: 0)
-    }
-    if case .renamed(_, let target, let replaced, let exchanged) = news.change {
-      guard let new = self.place(target, subject.ino) else { return }
-      let other = Errand.Spot(folder: new.node, name: new.name)
-      spots.append(other)
-      errand.view[other] = .some(replaced.map { .init($0, lostLinks: exchanged ? 0 : 1) })
-      visit = Visit(.rename(to: new, exchanges: exchanged), at: place)
-    }
+    guard let (visit, errand) = plan(news) else { return }
+    let spots = Array(errand.view.keys)
     // Rule 2. That the attributes are dropped has the visitor's own be asked for (rule 4).
     let isKnown = spots.map { (try? notifier.invalidateInode($0.folder, offset: -1)) ?? false }
-    let isOpen = (try? notifier.invalidateInode(Node.inode(subject.ino).id, offset: -1)) ?? false
+    let isOpen = (try? notifier.invalidateInode(errand.made.node.id, offset: -1)) ?? false
     guard isKnown.contains(true) || isOpen else { return }
     for _ in 0..<Self.attempts {
       if news.changesNames {
@@ -160,10 +145,38 @@ final class Repeater: Sendable {
     }
   }
 
+  /// The call that repeats a change, with what its caller is to find; nil where there is none.
+  private func plan(_ news: LibraryNews) -> (Visit, Errand)? {
+    guard let call = news.call else { return nil }
+    if case .sharedOwner(let owner) = news.change {
+      let name = FileName(Array(owner.handle.description.utf8))
+      let place = Visit.Place(folders: [FileName(AccountFileSystem.sharedName)], node: Node.shared.id, name: name)
+      var errand = Errand(made: .owner(owner.account, isGone: !owner.isThere))
+      errand.view[.init(folder: place.node, name: name)] = .some(owner.isThere ? nil : errand.made)
+      return (Visit(call, at: place), errand)
+    }
+    guard let subject = news.named, let place = place(subject.place, subject.ino) else { return nil }
+    var errand = Errand(made: .inode(subject, lostLinks: 0))
+    let spot = Errand.Spot(folder: place.node, name: place.name)
+    switch news.change {
+    case .made: errand.view[spot] = .some(nil)
+    case .removed: errand.view[spot] = Errand.Former.inode(subject, lostLinks: 1)
+    default: errand.view[spot] = errand.made
+    }
+    guard case .renamed(_, let target, let replaced, let exchanged) = news.change else {
+      return (Visit(call, at: place), errand)
+    }
+    guard let new = self.place(target, subject.ino) else { return nil }
+    errand.view[.init(folder: new.node, name: new.name)] = .some(
+      replaced.map { .inode($0, lostLinks: exchanged ? 0 : 1) })
+    return (Visit(.rename(to: new, exchanges: exchanged), at: place), errand)
+  }
+
   private func place(_ place: LibraryPlace, _ ino: Int64) -> Visit.Place? {
     guard let (folders, found) = library.whereabouts(of: place, ino, for: account) else { return nil }
     let node: Node =
       switch found.folder {
+      case .inode(0): .root
       case .inode(let ino): .inode(ino)
       case .shared(let owner): .sharedOwner(owner)
       }
@@ -189,19 +202,23 @@ struct Errand: Sendable {
     let name: FileName
   }
 
-  /// An inode as it was, with the names that it lost since.
-  struct Former {
-    let inode: NamedInode
-    let lostLinks: UInt32
+  /// What a name led to.
+  enum Former {
+    /// An inode as it was, with the names that it lost since.
+    case inode(NamedInode, lostLinks: UInt32)
+    /// `Shared/OWNER`; where it is gone, something in its place.
+    case owner(Int64, isGone: Bool)
 
-    init(_ inode: NamedInode, lostLinks: UInt32) {
-      self.inode = inode
-      self.lostLinks = lostLinks
+    var node: Node {
+      switch self {
+      case .inode(let inode, _): .inode(inode.ino)
+      case .owner(let account, let isGone): isGone ? .formerOwner(account) : .sharedOwner(account)
+      }
     }
   }
 
   /// What the call makes.
-  let made: NamedInode
+  let made: Former
   /// What names led to before the change: nil where there was none.
   var view: [Spot: Former?] = [:]
 }
@@ -217,13 +234,14 @@ extension LibraryNews {
 
   fileprivate var changesNames: Bool {
     switch change {
-    case .made, .removed, .renamed: true
+    case .made, .removed, .renamed, .sharedOwner: true
     default: false
     }
   }
 
   /// The call that has the kernel tell of it; nil where there is none. That of a renaming needs the new place besides.
   fileprivate var call: Visit.Call? {
+    if case .sharedOwner(let owner) = change { return owner.isThere ? .makeFolder : .remove(isFolder: true) }
     guard let inode = named else { return nil }
     let type = inode.mode & S_IFMT
     switch change {

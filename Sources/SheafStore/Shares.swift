@@ -99,6 +99,14 @@ package struct OneTimeLinkRow: Hashable, Sendable {
     self.inviter = inviter
     self.expires = expires
   }
+
+  fileprivate init(_ row: Row) throws {
+    token = ShareToken(stored: row[0])
+    share = row[1]
+    permission = try SharePermission(code: row[2])
+    inviter = row[3]
+    expires = Timestamp(nanoseconds: row[4])
+  }
 }
 
 /// A row of `access_requests`.
@@ -209,12 +217,18 @@ extension StoreTransaction {
 
   // MARK: - One-time links
 
+  private static let linkColumns = "token, share, permission, inviter, expires"
+
   package func oneTimeLink(_ token: ShareToken) throws -> OneTimeLinkRow? {
-    try first("SELECT token, share, permission, inviter, expires FROM one_time_links WHERE token = ?", [token.text]) {
-      OneTimeLinkRow(
-        token: ShareToken(stored: $0[0]), share: $0[1], permission: try SharePermission(code: $0[2]), inviter: $0[3],
-        expires: Timestamp(nanoseconds: $0[4]))
-    }
+    try first(
+      "SELECT \(Self.linkColumns) FROM one_time_links WHERE token = ?", [token.text], OneTimeLinkRow.init)
+  }
+
+  /// The links to a share that an account gave out.
+  package func oneTimeLinks(of share: Int64, by inviter: Int64) throws -> [OneTimeLinkRow] {
+    try all(
+      "SELECT \(Self.linkColumns) FROM one_time_links WHERE share = ? AND inviter = ?", [share, inviter],
+      OneTimeLinkRow.init)
   }
 
   /// How many of a share's one-time links can still be claimed at `time`.

@@ -132,4 +132,59 @@ import Testing
         """)
     }
   }
+
+  static let replacers = [
+    "install -m 640 \"$new\" \"$entry\"",
+    "cp --remove-destination \"$new\" \"$entry\"",
+    "tar -C \"$folder\" -cf - note.md | tar --unlink-first -C \"$shared\" -xf -",
+    "tar -C \"$folder\" -cf - note.md | tar -C \"$shared\" -xf -",
+    "(cd \"$folder\"; rm -f a.zip; python3 -m zipfile -c a.zip note.md); unzip -qo \"$folder/a.zip\" -d \"$shared\"",
+    "git --git-dir=\"$folder/git\" --work-tree=\"$shared\" checkout -q -f -- note.md",
+  ]
+
+  /// A shared document stays itself, and its participant in the share, where a program removes it to make it anew.
+  @Test(arguments: replacers)
+  func anEntryIsReplacedByProgramsThatRemoveItFirst(_ program: String) throws {
+    try withSharedMounts(["alice", "bob", "carol"]) { mounts in
+      try mounts.shell(
+        #"""
+        folder=$(mktemp -d); new="$folder/note.md"; shared="$BOB/Shared/alice@example.com"; entry="$shared/note.md"
+        replace() { \#(program); }
+        case '\#(program)' in *unzip*) command -v unzip >/dev/null || exit 0 ;; *git*) command -v git >/dev/null || exit 0 ;; esac
+        echo old >"$ALICE/Documents/note.md"
+        invite "$ALICE/Documents/note.md" bob edit; invite "$ALICE/Documents/note.md" carol view
+        id=$(attribute id "$entry"); link=$(url "$entry"); people=$("$SHEAF" participants "$ALICE/Documents/note.md" --json)
+        echo new >"$new"
+        if [[ '\#(program)' = *git* ]]; then
+          git -C "$folder" init -q --separate-git-dir="$folder/git" .
+          git --git-dir="$folder/git" --work-tree="$folder" add note.md
+          git --git-dir="$folder/git" --work-tree="$folder" -c user.name=Bob -c user.email=bob@example.com commit -qm new
+        fi
+        cat "$CAROL/Shared/alice@example.com/note.md" >/dev/null
+        for round in 1 2; do
+          replace
+          same "$(cat "$entry")" new
+          same "$(cat "$ALICE/Documents/note.md")" new
+          same "$(cat "$CAROL/Shared/alice@example.com/note.md")" new
+          same "$(attribute id "$entry")" "$id"; same "$(attribute id "$ALICE/Documents/note.md")" "$id"
+          same "$(url "$entry")" "$link"
+          same "$("$SHEAF" participants "$ALICE/Documents/note.md" --json)" "$people"
+          same "$(attribute editor "$ALICE/Documents/note.md")" bob@example.com
+          same "$("$SHEAF" versions "$ALICE/Documents/note.md" --json | grep -c '"number"')" $((2 * round))
+          echo old >"$ALICE/Documents/note.md"; same "$(cat "$entry")" old
+        done
+        # Who may only view is refused, and stays.
+        "$SHEAF" participant set "$ALICE/Documents/note.md" bob@example.com --can view
+        if replace 2>"$folder/said"; then exit 1; fi
+        same "$(cat "$entry")" old; same "$(ls "$shared")" note.md
+        same "$(cat "$ALICE/Documents/note.md")" old
+        # And rm(1) leaves, at once.
+        rm -f "$entry"; same "$(ls "$BOB/Shared")" ""
+        if echo new >"$entry"; then exit 1; fi
+        same "$("$SHEAF" participants "$ALICE/Documents/note.md" --json | grep -c bob@)" 0
+        same "$(cat "$ALICE/Documents/note.md")" old
+        rm -r "$folder"
+        """#)
+    }
+  }
 }

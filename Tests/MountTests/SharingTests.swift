@@ -378,6 +378,70 @@ import Testing
     }
   }
 
+  /// A folder that went while someone was in it is whole once it is there again, to them and to others.
+  @Test func aFolderThatComesBackIsAlive() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        plans="$ALICE/Documents/plans"; theirs="$BOB/Shared/alice@example.com/plans"
+        mkdir -p "$plans/sub"; echo one >"$plans/sub/a"
+        alive() { same "$(ls "$1")" "$2"; echo two >"$1/new"; same "$(cat "$1/new")" two; rm "$1/new"; }
+        # A program that is in a folder keeps its inode in the kernel.
+        staying=""
+        stay() {
+          (cd "$1"; exec tail -f /dev/null) & staying="$staying $!"
+          until [ "$(cat /proc/$!/comm)" = tail ]; do sleep 0.02; done
+        }
+        trap 'kill $staying' EXIT
+        invite "$plans" bob edit; ls -R "$theirs" >/dev/null
+        for way in remove leave; do
+          stay "$theirs/sub"
+          case $way in
+            remove) "$SHEAF" participant remove "$plans" bob@example.com ;;
+            leave) rmdir "$theirs" ;;
+          esac
+          invite "$plans" bob edit
+          alive "$theirs" sub; alive "$theirs/sub" a
+          (cd "$theirs"; alive . sub)
+        done
+        # Deleted and recovered, from either side.
+        for place in "$plans" "$theirs"; do
+          mkdir "$place/empty"; stay "$plans/empty"; stay "$theirs/empty"
+          rmdir "$place/empty"
+          "$SHEAF" recover "$plans/empty" >/dev/null
+          alive "$plans/empty" ""; alive "$theirs/empty" ""
+          (cd "$theirs/empty"; alive . "")
+          rmdir "$place/empty"
+        done
+        """, limit: .seconds(60))
+    }
+  }
+
+  @Test func aReadOnlyMountShowsWhatOthersSave() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        plans="$ALICE/Documents/plans"; mkdir "$plans"; echo one >"$plans/a"
+        invite "$plans" bob edit; "$SHEAF" unmount "$BOB"
+        "$SHEAF" mount "$BOB" --library "$LIBRARY" --as bob@example.com --read-only
+        theirs="$BOB/Shared/alice@example.com/plans"
+        exec 7<"$theirs/a"; same "$(cat "$theirs/a")" one
+        for round in 1 2 3; do
+          echo "round $round" >"$plans/a"; same "$(cat "$theirs/a")" "round $round"
+          echo x >"$plans/$round"; same "$(cat "$theirs/$round")" x
+          rm "$plans/$round"; [ ! -e "$theirs/$round" ]
+        done
+        for command in touch 'rm -f'; do refused "Read-only file system" $command "$theirs/a"; done
+        refused "Read-only file system" mkdir "$theirs/new"
+        refused "Read-only file system" rmdir "$theirs"
+        "$SHEAF" participant remove "$plans" bob@example.com
+        refused "Permission denied" cat <&7
+        same "$(ls "$BOB/Shared")" ""
+        exec 7<&-
+        """)
+    }
+  }
+
   /// Root gives each of two Linux users a mount of their own.
   @Test(.enabled(if: TestUser.isRoot)) func rootMountsForOthers() throws {
     try withSharedMounts { mounts in
@@ -407,6 +471,18 @@ import Testing
         same "$(them "$SHEAF" versions "$plans/a.md" --json | grep -c '"number"')" 2
         refused "is bob@example.com's" them "$SHEAF" versions Documents/mine --library "$LIBRARY" --as alice@example.com
         refused "" them "$SHEAF" account list --library "$LIBRARY"
+        # They have one such mount of a library, and its socket goes on to be that one's.
+        mkdir "$BOB-2"; chown \(user.name): "$BOB-2"
+        for account in bob alice; do
+          refused "has a mount of this library already, at $BOB; unmount that first" \
+            "$SHEAF" mount "$BOB-2" --library "$LIBRARY" --as $account@example.com --for \(user.name)
+        done
+        them "$SHEAF" versions "$plans/a.md" >/dev/null
+        "$SHEAF" unmount "$BOB"
+        "$SHEAF" mount "$BOB-2" --library "$LIBRARY" --as bob@example.com --for \(user.name)
+        them "$SHEAF" versions "$BOB-2/Documents/mine" >/dev/null
+        "$SHEAF" unmount "$BOB-2"; rmdir "$BOB-2"
+        "$SHEAF" mount "$BOB" --library "$LIBRARY" --as bob@example.com --for \(user.name)
         refused "" nobody "$SHEAF" versions "$plans/a.md"
         them rmdir "$plans"
         same "$(them ls "$BOB/Shared")" ""

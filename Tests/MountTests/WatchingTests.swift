@@ -103,6 +103,58 @@ import Testing
     }
   }
 
+  /// The folders of `Shared` come with the first thing that someone shares, and go with the last.
+  @Test(arguments: Owner.possible)
+  func foldersOfOwnersAreToldOf(_ owner: Owner) throws {
+    guard try Command.shell("command -v inotifywait").run().status == 0 else { return }
+    try withSharedMounts(as: owner.user()) { mounts in
+      try mounts.shell(
+        """
+        plans="$ALICE/Documents/plans"; mkdir "$plans"; echo one >"$ALICE/Documents/note"
+        log=$(mktemp)
+        inotifywait -m -e create,delete --format '%e %f' "$BOB/Shared" >$log 2>$log.errors & watch=$!
+        until grep -q established $log.errors; do sleep 0.02; done
+        count=0
+        told() { count=$((count + 1)); until [ "$(wc -l <$log)" -ge $count ]; do sleep 0.02; done; same "$(tail -n 1 $log)" "$1,ISDIR alice@example.com"; }
+        for round in 1 2; do
+          invite "$plans" bob edit; told CREATE
+          touch "$BOB/Shared/alice@example.com/plans/x"
+          "$SHEAF" participant remove "$plans" bob@example.com; told DELETE
+          same "$(ls "$BOB/Shared")" ""
+          invite "$plans" bob edit; told CREATE
+          touch "$BOB/Shared/alice@example.com/plans/y"
+          "$SHEAF" leave "$BOB/Shared/alice@example.com/plans"; told DELETE
+          invite "$ALICE/Documents/note" bob edit; told CREATE
+          same "$(cat "$BOB/Shared/alice@example.com/note")" one
+          "$SHEAF" unshare "$ALICE/Documents/note"; told DELETE
+          invite "$plans" bob edit; told CREATE
+          rmdir "$BOB/Shared/alice@example.com/plans"; told DELETE
+        done
+        same "$(wc -l <$log)" 16
+        kill $watch; rm $log*
+        """, limit: .seconds(60))
+    }
+  }
+
+  /// What another mount of the account does to `Documents` itself shows to who watches the root of the mount.
+  @Test func theRootTellsOfDocuments() throws {
+    guard try Command.shell("command -v inotifywait").run().status == 0 else { return }
+    try withSharedMounts(["alice"]) { mounts in
+      let other = try mounts.library.folder.folder("other", for: nil)
+      try mounts.shell(
+        """
+        "$SHEAF" mount '\(other)' --library "$LIBRARY" --as alice@example.com
+        log=$(mktemp)
+        inotifywait -m -e attrib --format '%e %f' "$ALICE" >$log 2>$log.errors & watch=$!
+        until grep -q established $log.errors; do sleep 0.02; done
+        chmod 700 '\(other)/Documents'
+        until grep -q 'ATTRIB,ISDIR Documents' $log; do sleep 0.02; done
+        same "$(stat -c %a "$ALICE/Documents")" 700
+        kill $watch; rm $log*; "$SHEAF" unmount '\(other)'
+        """, limit: .seconds(30))
+    }
+  }
+
   /// A mount is busy for nobody but those who use it, however much others do in theirs.
   @Test func unmountingWaitsForNobody() throws {
     try withSharedMounts { mounts in

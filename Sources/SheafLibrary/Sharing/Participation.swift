@@ -82,12 +82,15 @@ extension Library {
 
   /// Leaves a share. What the same program deleted in it, as `rm -r` of the entry does before it takes that away, comes back:
   /// who leaves deletes nothing.
-  func leave(_ share: ShareBook.Entry, _ account: Int64, _ caller: Caller) throws {
+  ///
+  /// - Parameter entry: the name in `Shared/OWNER` that was taken away, where its program may make it again.
+  func leave(_ share: ShareBook.Entry, _ account: Int64, _ caller: Caller, entry: [UInt8]? = nil) throws {
     guard var participant = share.member(account), Self.allows(.leave, participant) else {
       throw SheafError(
         .notPermitted, subject: "\(share.row.title)", reason: "is shared by you", advice: "stop it with: sheaf unshare")
     }
     var share = share
+    let former = participant
     share.participants[account] = nil
     participant.acceptance = .removed
     let inode = try sharedInode(share.row.item)
@@ -96,8 +99,15 @@ extension Library {
       if let departure = departures[departing], let inode, caller.process != 0 {
         try undo(departure, in: inode, by: account, caller, transaction)
       }
+      let links = entry == nil ? [] : try transaction.oneTimeLinks(of: share.row.item, by: account)
       try transaction.deleteOneTimeLinks(of: share.row.item, by: account)
-      if let inode {
+      if let inode, let entry {
+        let event = try logDeparture(share, inode, participant, thread: caller.thread, transaction)
+        let left = LeftEntry(
+          share: share.row, participant: former, links: links, itemName: inode.row.name, process: caller.process,
+          time: clock(), event: event)
+        whenCommitted { [self] in remember(left, .init(account: account, owner: share.owner, name: entry)) }
+      } else if let inode {
         try logShareEvent(.memberRemoved, share, inode, participant: participant, actor: account, transaction)
       }
       try store(share, transaction)

@@ -3,7 +3,7 @@ import SheafModel
 import SheafStore
 
 /// What becomes of unsaved changes whose writer lost the right to save them: they are kept in the writer's own
-/// `Documents`, as `NAME (not saved).EXT`, and saving fails with EACCES.
+/// `Documents`, as `NAME (not saved).EXT`, and saving fails with EACCES. A notice tells where it is.
 extension Library {
   /// Keeps what an account wrote to documents that it may write no longer.
   func rescueDrafts(of account: Int64) {
@@ -41,7 +41,7 @@ extension Library {
     try transaction(.save) { transaction in
       var content = try working.flushed(into: self)
       let stored = try content.stored(in: self)
-      let name = try freeName(Self.marked(lost.row.name, " (not saved)"), in: folder.ino, transaction)
+      let name = try freeName(Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, transaction)
       var row = InodeRow(
         ino: newInodeNumber(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
         nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: stored.length, time: time, content: stored)
@@ -56,6 +56,7 @@ extension Library {
       try touch(folder, time, transaction)
       var data = try eventData(item, parent: folder.ino, name: name)
       data.version = .init(version)
+      data.previousName = String(decoding: lost.row.name, as: UTF8.self)
       try logEvent(.created, item, ino: row.ino, data, actor: account.id, thread: 0, opens: false, transaction)
       let (ino, mode) = (row.ino, row.mode)
       whenCommitted { [self] in

@@ -2,7 +2,8 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// Events of shares, committed with what they tell of. They get their number at once: nobody undoes what they tell.
+/// Events of shares, committed with what they tell of. They get their number at once: nobody undoes what they tell, but for
+/// a departure that may be undone (``LeftEntry``).
 extension Library {
   /// Logs what became of a share; returns the event's number.
   @discardableResult
@@ -10,8 +11,42 @@ extension Library {
     _ type: EventType, _ share: ShareBook.Entry, _ inode: Inode, participant: ParticipantRow? = nil, actor: Int64,
     _ transaction: StoreTransaction
   ) throws -> Int64 {
-    guard let item = try item(of: inode) else { throw SheafError(.notFound) }
+    try settleDepartures(from: share.row.item, transaction)
+    let (item, data) = try shareEventData(share, inode, participant)
     let time = clock()
+    numbers.event += 1
+    try transaction.insert(
+      EventRow(
+        number: numbers.event, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor,
+        owner: item.owner,
+        item: item.id, data: data.json, share: data.share, process: 0))
+    return numbers.event
+  }
+
+  /// Logs that someone left by taking an entry away, which the program of `thread` may undo; returns the number under
+  /// which the event waits.
+  func logDeparture(
+    _ share: ShareBook.Entry, _ inode: Inode, _ participant: ParticipantRow, thread: Int32,
+    _ transaction: StoreTransaction
+  ) throws -> Int64 {
+    let (item, data) = try shareEventData(share, inode, participant)
+    try logEvent(
+      .memberRemoved, item, ino: inode.ino, data, actor: participant.account, thread: thread, opens: true, transaction)
+    return numbers.pending
+  }
+
+  /// Numbers the departures from a share that wait, before what is logged of it next.
+  private func settleDepartures(from item: Int64, _ transaction: StoreTransaction) throws {
+    let departures = events.of(item).filter { $0.row.type == EventType.memberRemoved.rawValue }
+    guard !departures.isEmpty else { return }
+    for event in departures { try settle(event, transaction) }
+    whenCommitted { [self] in events.remove(Set(departures.map(\.row.number))) }
+  }
+
+  private func shareEventData(
+    _ share: ShareBook.Entry, _ inode: Inode, _ participant: ParticipantRow?
+  ) throws -> (item: ItemRow, data: EventData) {
+    guard let item = try item(of: inode) else { throw SheafError(.notFound) }
     let isWhole = inode.row.parent == 0
     var data = try eventData(item, parent: inode.row.parent, name: isWhole ? Array("Documents".utf8) : inode.row.name)
     data.share = ShareMark(
@@ -23,13 +58,7 @@ extension Library {
         permission: fact.permission.rawValue,
         acceptance: fact.acceptance.rawValue)
     }
-    numbers.event += 1
-    try transaction.insert(
-      EventRow(
-        number: numbers.event, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor,
-        owner: item.owner,
-        item: item.id, data: data.json, share: data.share, process: 0))
-    return numbers.event
+    return (item, data)
   }
 
   /// Logs whose standing a change of a share altered, and notes the numbers with those who went.

@@ -131,6 +131,10 @@ extension Library {
     }
     switch place.folder {
     case .shared(let owner): return try shared(owner, place.name)
+    case .inode(0):
+      let owner = try inode(ino).row.owner
+      if owner == account { return ([], LibraryPlace(folder: .inode(0), name: Array("Documents".utf8))) }
+      return try entries(of: account, owner: owner).first { $0.ino == ino }.map { try shared(owner, $0.name) }
     case .inode(let parent):
       let folder = try folder(parent)
       if try folder.row.owner == account || participant(account, in: folder) != nil {

@@ -93,7 +93,7 @@ extension Library {
       // What is gone is gone from the kernel too, wherever in it.
       if !Set(before.map(\.share)).subtracting(after.map(\.share)).isEmpty { tellAccess(of: pair.account) }
       if before.isEmpty != after.isEmpty, let handle = try? handle(pair.owner) {
-        tell(.sharedOwner(handle), to: pair.account)
+        tell(.sharedOwner(.init(account: pair.owner, handle: handle, isThere: !after.isEmpty)), to: pair.account)
       }
     }
   }
@@ -165,14 +165,17 @@ extension Library {
     }
   }
 
-  /// Leaves the share of an entry, as rmdir(2) and unlink(2) of it do.
-  package func removeSharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws {
+  /// Leaves the share of an entry, as rmdir(2) and unlink(2) of it do; returns its inode.
+  @discardableResult
+  package func removeSharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64 {
     try locked {
       guard let entry = try entries(of: account, owner: owner).first(where: { $0.name == name }),
         let share = shares.active(entry.share)
       else { throw SheafError(.notFound) }
       entryChange = EntryChange(account: account, door: caller.door, names: [name])
-      try leave(share, account, caller)
+      let isDocument = try inode(entry.ino).isRegular
+      try leave(share, account, caller, entry: isDocument && caller.process != 0 ? name : nil)
+      return entry.ino
     }
   }
 }

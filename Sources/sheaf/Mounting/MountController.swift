@@ -22,8 +22,8 @@ actor ProcessMounts: MountController {
   private let library: Library
   private let logger: Logger
   private let start: MountStarter
-  private var live: [String: (info: MountInfo, mount: any LiveMount)] = [:]
-  private var starting: Set<String> = []
+  private var live: [String: (info: MountInfo, mount: any LiveMount, owner: UInt32?)] = [:]
+  private var starting: [String: UInt32?] = [:]
   private var hasMounted = false
   private var ending = false
   private var waiting: [CheckedContinuation<Void, Never>] = []
@@ -39,16 +39,19 @@ actor ProcessMounts: MountController {
       throw SheafError(
         .unavailable, subject: library.location.path, reason: "the process that owns it is ending", advice: "try again")
     }
-    guard live[request.mountpoint] == nil, starting.insert(request.mountpoint).inserted else {
+    guard live[request.mountpoint] == nil, starting[request.mountpoint] == nil else {
       throw SheafError(.busy, subject: request.mountpoint, reason: "is already mounted")
     }
+    let owner = request.forUser.flatMap { LinuxUser.named($0)?.uid }
+    try checkFirst(for: owner, request)
+    starting[request.mountpoint] = .some(owner)
     defer {
-      starting.remove(request.mountpoint)
+      starting[request.mountpoint] = nil
       endIfLast()
     }
     let mount = try await start(library, request, logger)
     let info = MountInfo(mountpoint: request.mountpoint, account: request.account)
-    live[request.mountpoint] = (info, mount)
+    live[request.mountpoint] = (info, mount, owner)
     hasMounted = true
     logger.notice("mounted", metadata: ["mountpoint": "\(info.mountpoint)", "account": "\(info.account)"])
     Task {
@@ -58,8 +61,18 @@ actor ProcessMounts: MountController {
     return info
   }
 
+  /// Checks that a user to whom a mount is to be given has none yet: their socket speaks for one account at one place.
+  private func checkFirst(for owner: UInt32?, _ request: MountRequest) throws {
+    guard let owner, let user = request.forUser else { return }
+    let places = live.filter { $0.value.owner == owner }.map(\.key) + starting.filter { $0.value == owner }.map(\.key)
+    guard let place = places.first else { return }
+    throw SheafError(
+      .busy, subject: user.printable, reason: "has a mount of this library already, at \(place)",
+      advice: "unmount that first: sheaf unmount \(place)")
+  }
+
   func unmount(mountpoint: String, lazy: Bool) async throws -> Int {
-    guard let (info, mount) = live[mountpoint] else {
+    guard let (info, mount, _) = live[mountpoint] else {
       throw SheafError(.notFound, subject: mountpoint, reason: "is no mount of this library")
     }
     do {

@@ -114,10 +114,33 @@ struct DepartureStoryTests {
         #expect(try bob.read("Documents/plan (not saved).md") == "an afternoon's work")
         if !isRemoved { #expect(try bob.read("Shared/alice@example.com/plan.md") == "one") }
         try bob.library.release(handle)
+        let notices = try bob.library.notices(for: bob.name.handle).notices.map(\.text)
+        #expect(
+          notices.contains("What you wrote to plan.md could not be saved, and is in Documents/plan (not saved).md"),
+          "\(notices)")
       }
       try people.as(.alice) { (alice) throws in
         #expect(try alice.read("Documents/plan.md") == "one")
         #expect(try alice.versions("Documents/plan.md").count == 1)
+      }
+    }
+  }
+
+  /// What was in a temporary file is kept where its writer sees it.
+  @Test func aTemporaryFileThatCouldNotBeSavedIsKeptInSight() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      let handle = try people.as(.bob) {
+        try $0.open("Shared/alice@example.com/plans/.a.md.tmp", O_RDWR | O_CREAT)
+      }
+      try people.as(.bob) { try $0.write(handle, "an afternoon's work") }
+      try people.as(.alice) { try $0.set("Documents/plans", .bob, .readOnly) }
+      try people.as(.bob) { (bob) throws in
+        expect(.accessDenied) { try bob.library.flush(handle) }
+        try bob.library.release(handle)
+        #expect(try bob.names("Documents") == ["a (not saved).md"])
+        #expect(try bob.read("Documents/a (not saved).md") == "an afternoon's work")
       }
     }
   }
@@ -140,6 +163,168 @@ struct DepartureStoryTests {
       try people.as(.bob) { (me) throws in #expect(try me.entries(.alice) == []) }
       // One that nothing tells of goes without a trace.
       try people.library.removeAccount(People.Name.dan.handle)
+    }
+  }
+
+  /// Programs that replace a file by removing it first.
+  @Test func anEntryThatItsProgramMakesAgainWasNeverLeft() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save("Documents/note.md", "one") }
+      try people.share("Documents/note.md", with: [(.bob, .readWrite), (.carol, .readWrite)])
+      people.clock.advance(60)
+      let (id, url) = try people.as(.alice) { (alice) throws in
+        (try alice.attribute("id", "Documents/note.md"), try alice.attribute("share.url", "Documents/note.md"))
+      }
+      let before = try people.as(.alice) { try $0.participants("Documents/note.md") }
+      try people.as(.bob) { try $0.renameEntry(.alice, "note.md", "mine.md") }
+      try people.library.locked { try people.library.settleEvents(all: true) }
+      let last = try people.library.store.read { try $0.highestNumbers().event }
+      try people.as(.bob, process: getpid()) { (bob) throws in
+        let reader = try bob.library.open(bob.inode("Shared/alice@example.com/mine.md"), flags: O_RDONLY, bob.caller)
+        try bob.removeEntry(.alice, "mine.md")
+        #expect(try bob.entries(.alice) == [])
+        expect(.accessDenied) { _ = try bob.read(reader) }
+        try bob.create(.alice, "mine.md", "two")
+        #expect(try bob.entries(.alice) == ["mine.md"])
+        // Who has the old file open goes on with it, as `perl -i` does.
+        #expect(try bob.read(reader) == "one")
+        try bob.library.release(reader)
+        #expect(try bob.read("Shared/alice@example.com/mine.md") == "two")
+      }
+      try people.library.locked { try people.library.settleEvents(all: true) }
+      try people.as(.alice) { (alice) throws in
+        #expect(try alice.read("Documents/note.md") == "two")
+        #expect(try alice.attribute("id", "Documents/note.md") == id)
+        #expect(try alice.attribute("share.url", "Documents/note.md") == url)
+        #expect(try alice.versions("Documents/note.md").map(\.author) == [.alice, .bob].map(\People.Name.handle))
+        #expect(try alice.participants("Documents/note.md") == before)
+        #expect(try alice.library.deleted(alice.name.handle, below: nil).isEmpty)
+      }
+      try people.as(.carol) { (carol) throws in
+        #expect(try carol.read("Shared/alice@example.com/note.md") == "two")
+      }
+      let events = try people.library.store.read { try $0.events(after: last, limit: 100) }
+      #expect(events.map(\.type) == ["sheaf.change.edit"])
+    }
+  }
+
+  @Test func oneTimeLinksOfWhoComesBackStay() throws {
+    try People.story { people in
+      try people.as(.alice) {
+        try $0.save("Documents/note.md", "one")
+        try $0.share("Documents/note.md") { $0.allowInvites = true }
+      }
+      try people.share("Documents/note.md", with: [(.bob, .readWrite)])
+      let link = try people.as(.bob) {
+        try $0.library.inviteOnce($0.path("Shared/alice@example.com/note.md"), permission: .readOnly).url
+      }
+      try people.as(.bob, process: getpid()) { try $0.removeEntry(.alice, "note.md") }
+      expect(.notFound) { _ = try people.as(.carol) { try $0.inspect(link) } }
+      try people.as(.bob, process: getpid()) { try $0.create(.alice, "note.md", "two") }
+      try people.as(.carol) { (carol) throws in #expect(try carol.accept(link).permission == .readOnly) }
+    }
+  }
+
+  @Test func whoMayOnlyReadIsBackAndRefused() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save("Documents/note.md", "one") }
+      try people.share("Documents/note.md", with: [(.bob, .readOnly)])
+      try people.as(.bob, process: getpid()) { (bob) throws in
+        try bob.removeEntry(.alice, "note.md")
+        expect(.accessDenied) { try bob.create(.alice, "note.md", "two") }
+        #expect(try bob.read("Shared/alice@example.com/note.md") == "one")
+        expect(.exists) { try bob.create(.alice, "note.md", "two") }
+      }
+      try people.as(.alice) { (alice) throws in #expect(try alice.versions("Documents/note.md").count == 1) }
+    }
+  }
+
+  /// What becomes of it between the unlink and the open.
+  enum Meanwhile: CaseIterable {
+    case anotherProgram, tooLate, unshared, sharedAnew, deleted, renamed, invitedAgain, full, anotherName
+  }
+
+  @Test(arguments: Meanwhile.allCases)
+  func whoLeftAndMayNotComeBackHasLeft(_ meanwhile: Meanwhile) throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save("Documents/note.md", "one") }
+      let url = try people.share("Documents/note.md", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      try people.library.locked { try people.library.settleEvents(all: true) }
+      let last = try people.library.store.read { try $0.highestNumbers().event }
+      try people.as(.bob, process: getpid()) { try $0.removeEntry(.alice, "note.md") }
+      try people.as(.alice) { (alice) throws in
+        switch meanwhile {
+        case .anotherProgram, .anotherName: break
+        case .tooLate: people.clock.advance(15)
+        case .unshared: try alice.library.unshare(alice.path("Documents/note.md"))
+        case .sharedAnew:
+          try alice.library.unshare(alice.path("Documents/note.md"))
+          people.clock.advance(1)
+          try alice.share("Documents/note.md", with: [.carol])
+        case .deleted: try alice.unlink("Documents/note.md")
+        case .renamed: try alice.rename("Documents/note.md", "Documents/other.md")
+        case .invitedAgain: try alice.share("Documents/note.md", with: [.bob])
+        case .full:
+          for number in 0..<99 {
+            let handle = try AccountHandle("guest\(number)@example.com")
+            _ = try alice.library.addAccount(handle, name: nil, uid: 2000, gid: 2000)
+            var change = ShareChange()
+            change.with = [handle]
+            _ = try alice.library.share(alice.path("Documents/note.md"), change)
+          }
+        }
+      }
+      try people.as(.bob, process: meanwhile == .anotherProgram ? getppid() : getpid()) { (bob) throws in
+        expect(.accessDenied) {
+          try bob.create(.alice, meanwhile == .anotherName ? "other.md" : "note.md", "two")
+        }
+        #expect(try bob.entries(.alice) == [])
+      }
+      try people.library.locked { try people.library.settleEvents(all: true) }
+      let events = try people.library.store.read { try $0.events(after: last, limit: 500) }
+      // The departure is told, before what was done to the share after it.
+      #expect(events.first?.type == "sheaf.membership.removed")
+      #expect(events.count { $0.type == "sheaf.membership.removed" } == 1)
+      if meanwhile == .invitedAgain {
+        try people.as(.bob) { (bob) throws in
+          #expect(try bob.inspect(url).acceptance == .pending)
+          _ = try bob.accept(url)
+          #expect(try bob.entries(.alice) == ["note.md"])
+        }
+      }
+    }
+  }
+
+  @Test func aFolderThatIsLeftIsNotMadeAgain() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      try people.as(.bob, process: getpid()) { (bob) throws in
+        try bob.removeEntry(.alice, "plans")
+        expect(.accessDenied) { try bob.create(.alice, "plans", "a document") }
+        #expect(try bob.entries(.alice) == [])
+      }
+    }
+  }
+
+  /// A departure that was told already is followed by a joining, whoever sees it.
+  @Test func comingBackLateIsTold() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save("Documents/note.md", "one") }
+      try people.share("Documents/note.md", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      try people.library.locked { try people.library.settleEvents(all: true) }
+      let last = try people.library.store.read { try $0.highestNumbers().event }
+      try people.as(.bob, process: getpid()) { try $0.removeEntry(.alice, "note.md") }
+      try people.as(.alice) { try $0.share("Documents/note.md") { $0.title = "A note" } }
+      try people.as(.bob, process: getpid()) { try $0.create(.alice, "note.md", "two") }
+      try people.library.locked { try people.library.settleSessions() }
+      let events = try people.library.store.read { try $0.events(after: last, limit: 100) }
+      #expect(
+        events.map(\.type) == [
+          "sheaf.membership.removed", "sheaf.share.updated", "sheaf.membership.added", "sheaf.change.edit",
+        ])
     }
   }
 }

@@ -207,6 +207,16 @@ struct Person {
       library.number(of: name.handle), owner: library.number(of: owner.handle), Array(entry.utf8), caller)
   }
 
+  /// Makes an entry of `Shared/OWNER` as open(2) with O_CREAT does, and writes it.
+  func create(_ owner: People.Name, _ entry: String, _ contents: String) throws {
+    let handle = try library.createShared(
+      library.number(of: name.handle), owner: library.number(of: owner.handle), Array(entry.utf8), mode: 0o644,
+      flags: O_CREAT | O_EXCL | O_WRONLY, caller
+    ).handle
+    try write(handle, contents)
+    try close(handle)
+  }
+
   @discardableResult
   func share(
     _ text: String, with people: [People.Name] = [], _ permission: SharePermission? = nil,

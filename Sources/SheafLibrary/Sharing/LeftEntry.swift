@@ -1,0 +1,116 @@
+import SheafModel
+import SheafStore
+
+/// A document's entry of `Shared/OWNER` that a program took away, which leaves the share, and makes again at once, as
+/// install(1), tar(1), unzip(1), git-checkout(1) and `cp --remove-destination` do to replace a file.
+///
+/// Rules:
+/// 1. Taking the entry away leaves the share at once, whatever comes. That someone left is committed with it, and told once
+///    the program ended or 15 s passed (rule 14 of ``Identity``), or before anything else is told of the share.
+/// 2. The same program (process) making the name again in that time, by open(2), undoes the departure, in one
+///    transaction: participation, own name and one-time links are as they were, and nobody is told. (Who was told early is
+///    told that they joined again.)
+/// 3. Who may write makes the shared document anew by that, as rule 5 of ``Identity`` does below a shared folder: id, history
+///    and share stay, and what is written is its next version. Who may only read gets EACCES, with the entry back.
+/// 4. Another program that makes the name is refused, as everyone is in `Shared/OWNER`. So is the same one where the share was
+///    stopped, even if it is there anew, where it is full by now, where the document was deleted or has another name, and
+///    where the account was invited again, which is for it to accept.
+/// 5. Where `Shared/OWNER` went with its last entry, the program that took that away still finds the folder.
+/// 6. Entries of folders are not remembered: rmdir(2) and mkdir(2) replace nothing. Memory is that of 1024 entries at most.
+struct LeftEntry {
+  /// An entry of an account's `Shared/OWNER`.
+  struct Name: Hashable {
+    let account: Int64
+    let owner: Int64
+    let name: [UInt8]
+  }
+
+  static let limit = 1024
+
+  /// The share as it was.
+  let share: ShareRow
+  let participant: ParticipantRow
+  /// The one-time links that the participant gave out.
+  let links: [OneTimeLinkRow]
+  let itemName: [UInt8]
+  let process: Int32
+  let time: Timestamp
+  /// The number under which the event waits.
+  let event: Int64
+
+  func isOver(at time: Timestamp) -> Bool { time.nanoseconds - self.time.nanoseconds >= Identity.window }
+}
+
+extension Library {
+  func remember(_ left: LeftEntry, _ name: LeftEntry.Name) {
+    if leftEntries.count >= LeftEntry.limit {
+      let time = clock()
+      leftEntries = leftEntries.filter { !$0.value.isOver(at: time) }
+      if leftEntries.count >= LeftEntry.limit { leftEntries = [:] }
+    }
+    leftEntries[name] = left
+  }
+
+  /// What the program of `caller` may undo, taking away the name (rules 2 and 4).
+  private func undoable(_ name: LeftEntry.Name, _ caller: Caller) throws -> (left: LeftEntry, inode: Inode)? {
+    guard let left = leftEntries[name], left.process == caller.process, !left.isOver(at: clock()),
+      let share = shares.active(left.share.item), share.row.since == left.share.since,
+      share.participants[name.account] == nil,
+      share.participants.values.count(where: { $0.acceptance != .removed }) < Self.participantLimit,
+      let inode = try sharedInode(left.share.item), inode.isRegular, inode.row.nlink == 1,
+      inode.row.name == left.itemName
+    else { return nil }
+    return (left, inode)
+  }
+
+  /// The account of `Shared/OWNER` that `caller` finds though nobody else does any more (rule 5); nil where there is none.
+  package func leftOwner(_ account: Int64, _ owner: [UInt8], _ caller: Caller) -> Int64? {
+    locked {
+      if leftEntries.isEmpty { return nil }
+      let found = accountRows.first { Array($0.handle.description.utf8) == owner }
+      guard let found else { return nil }
+      let names = leftEntries.keys.filter { $0.account == account && $0.owner == found.id }
+      return names.contains { (try? undoable($0, caller)) ?? nil != nil } ? found.id : nil
+    }
+  }
+
+  /// Makes a document again whose entry of `Shared/OWNER` the same program took away, and opens it.
+  ///
+  /// - Throws: `accessDenied` for every other name, and for who may not write; `exists` where there is an entry.
+  package func createShared(
+    _ account: Int64, owner: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
+  ) throws -> (attributes: Attributes, handle: UInt64) {
+    try locked {
+      if try entries(of: account, owner: owner).contains(where: { $0.name == name }) { throw SheafError(.exists) }
+      let key = LeftEntry.Name(account: account, owner: owner, name: name)
+      guard let (left, old) = try undoable(key, caller) else { throw Self.denied }
+      entryChange = EntryChange(account: account, door: caller.door, names: [name])
+      guard Self.allows(.write, left.participant) else {
+        try transaction(.share) { try undo(left, key, old, $0) }
+        throw Self.denied
+      }
+      let inode = try remake(
+        old, nil, folder(old.row.parent), old.row.name, mode: mode, caller, clock(),
+        also: { try undo(left, key, old, $0) })
+      return (try attributes(inode, caller), register(try openFile(inode, flags, caller)))
+    }
+  }
+
+  /// Has someone take part again as if they had not left, in the running transaction.
+  private func undo(
+    _ left: LeftEntry, _ name: LeftEntry.Name, _ inode: Inode, _ transaction: StoreTransaction
+  ) throws {
+    guard var share = shares.active(left.share.item) else { throw Self.denied }
+    share.participants[name.account] = left.participant
+    try store(share, transaction)
+    for link in left.links { try transaction.insert(link) }
+    if let event = events.of(left.share.item).first(where: { $0.row.number == left.event }) {
+      try transaction.removePending(left.event)
+      whenCommitted { [self] in events.remove([event.row.number]) }
+    } else {
+      try logShareEvent(
+        .memberAdded, share, inode, participant: left.participant, actor: name.account, transaction)
+    }
+    whenCommitted { [self] in leftEntries[name] = nil }
+  }
+}
