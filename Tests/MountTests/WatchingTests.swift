@@ -155,6 +155,70 @@ import Testing
     }
   }
 
+  /// A folder that went while someone was in it is whole once it is there again, to them and to others.
+  @Test func aFolderThatComesBackIsAlive() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        plans="$ALICE/Documents/plans"; theirs="$BOB/Shared/alice@example.com/plans"
+        mkdir -p "$plans/sub"; echo one >"$plans/sub/a"
+        alive() { same "$(ls "$1")" "$2"; echo two >"$1/new"; same "$(cat "$1/new")" two; rm "$1/new"; }
+        # A program that is in a folder keeps its inode in the kernel.
+        staying=""
+        stay() {
+          (cd "$1"; exec tail -f /dev/null) & staying="$staying $!"
+          until [ "$(cat /proc/$!/comm)" = tail ]; do sleep 0.02; done
+        }
+        trap 'kill $staying' EXIT
+        invite "$plans" bob edit; ls -R "$theirs" >/dev/null
+        for way in remove leave; do
+          stay "$theirs/sub"
+          case $way in
+            remove) "$SHEAF" participant remove "$plans" bob@example.com ;;
+            leave) rmdir "$theirs" ;;
+          esac
+          invite "$plans" bob edit
+          alive "$theirs" sub; alive "$theirs/sub" a
+          (cd "$theirs"; alive . sub)
+        done
+        # Deleted and recovered, from either side.
+        for place in "$plans" "$theirs"; do
+          mkdir "$place/empty"; stay "$plans/empty"; stay "$theirs/empty"
+          rmdir "$place/empty"
+          "$SHEAF" recover "$plans/empty" >/dev/null
+          alive "$plans/empty" ""; alive "$theirs/empty" ""
+          (cd "$theirs/empty"; alive . "")
+          rmdir "$place/empty"
+        done
+        """, limit: .seconds(60))
+    }
+  }
+
+  @Test func aReadOnlyMountShowsWhatOthersSave() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        plans="$ALICE/Documents/plans"; mkdir "$plans"; echo one >"$plans/a"
+        invite "$plans" bob edit; "$SHEAF" unmount "$BOB"
+        "$SHEAF" mount "$BOB" --library "$LIBRARY" --as bob@example.com --read-only
+        theirs="$BOB/Shared/alice@example.com/plans"
+        exec 7<"$theirs/a"; same "$(cat "$theirs/a")" one
+        for round in 1 2 3; do
+          echo "round $round" >"$plans/a"; same "$(cat "$theirs/a")" "round $round"
+          echo x >"$plans/$round"; same "$(cat "$theirs/$round")" x
+          rm "$plans/$round"; [ ! -e "$theirs/$round" ]
+        done
+        for command in touch 'rm -f'; do refused "Read-only file system" $command "$theirs/a"; done
+        refused "Read-only file system" mkdir "$theirs/new"
+        refused "Read-only file system" rmdir "$theirs"
+        "$SHEAF" participant remove "$plans" bob@example.com
+        refused "Permission denied" cat <&7
+        same "$(ls "$BOB/Shared")" ""
+        exec 7<&-
+        """)
+    }
+  }
+
   /// A mount is busy for nobody but those who use it, however much others do in theirs.
   @Test func unmountingWaitsForNobody() throws {
     try withSharedMounts { mounts in
