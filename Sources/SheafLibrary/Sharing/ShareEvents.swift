@@ -11,7 +11,7 @@ extension Library {
     _ type: EventType, _ share: ShareBook.Entry, _ inode: Inode, participant: ParticipantRow? = nil, actor: Int64,
     _ transaction: StoreTransaction
   ) throws -> Int64 {
-    try settleDepartures(from: share.row.item, transaction)
+    try settleEvents(before: share.row.item, transaction)
     let (item, data) = try shareEventData(share, inode, participant)
     let time = clock()
     numbers.event += 1
@@ -35,12 +35,19 @@ extension Library {
     return numbers.pending
   }
 
-  /// Numbers the departures from a share that wait, before what is logged of it next.
-  private func settleDepartures(from item: Int64, _ transaction: StoreTransaction) throws {
-    let departures = events.of(item).filter { $0.row.type == EventType.memberRemoved.rawValue }
-    guard !departures.isEmpty else { return }
-    for event in departures { try settle(event, transaction) }
-    whenCommitted { [self] in events.remove(Set(departures.map(\.row.number))) }
+  /// Numbers what waits of a shared item and cannot be undone any more, before what is logged of its share next: that it
+  /// was made, its saves, and who left.
+  private func settleEvents(before item: Int64, _ transaction: StoreTransaction) throws {
+    let settled = events.of(item).prefix { event in
+      switch EventType(rawValue: event.row.type) {
+      case .created: !(inodes[event.ino]?.hasSession ?? false)
+      case .edit, .memberRemoved: true
+      default: false
+      }
+    }
+    // This transaction may have settled them before.
+    for event in settled where try transaction.pendingEvent(event.row.number) != nil { try settle(event, transaction) }
+    if !settled.isEmpty { whenCommitted { [self] in events.remove(Set(settled.map(\.row.number))) } }
   }
 
   private func shareEventData(

@@ -39,6 +39,24 @@ struct DepartureStoryTests {
     }
   }
 
+  @Test func whatWaitsIsToldOnceBeforeWhatBecomesOfTheShareNext() throws {
+    try People.story { people in
+      try people.as(.alice, process: getpid()) { try $0.save("Documents/plan.md", "one") }
+      let url = try people.share("Documents/plan.md", with: [(.bob, .readWrite)])
+      try people.as(.bob, process: getpid()) { try $0.removeEntry(.alice, "plan.md") }
+      // Several events in one transaction.
+      try people.as(.alice) { _ = try $0.share("Documents/plan.md", with: [.carol, .dan], .readOnly) }
+      try people.as(.carol) { _ = try $0.accept(url) }
+      try people.library.locked { try people.library.settleEvents(all: true) }
+      let events = try people.library.store.read { try $0.events(after: 0, limit: 100) }
+      #expect(
+        events.map(\.type) == [
+          "sheaf.persistence.created", "sheaf.share.created", "sheaf.share.updated", "sheaf.membership.added",
+          "sheaf.membership.removed", "sheaf.share.updated", "sheaf.share.updated", "sheaf.membership.added",
+        ])
+    }
+  }
+
   @Test func furtherNamesAndSpecialFilesComeBackToo() throws {
     try People.story { people in
       try people.as(.alice) { (alice) throws in
