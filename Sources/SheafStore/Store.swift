@@ -320,7 +320,17 @@ package final class Store: Sendable {
   /// Gives up the reserve and empties the log, for an operation that frees space.
   package func releaseRoom() throws(SheafError) {
     try reserve.release()
-    emptyLog()
+    // Copying more than there is room for would fail when it has used up the room.
+    if try logFits() { emptyLog() }
+  }
+
+  /// Whether the disk has room for what the file grows by when the log is copied into it.
+  private func logFits() throws(SheafError) -> Bool {
+    let size = try Self.storeErrors(path) {
+      try writer.alone { try StoreTransaction($0).first("PRAGMA page_count", []) { $0[0] } ?? 0 } * 4096 as Int64
+    }
+    let space = reserve.space()
+    return size - mainFileBytes + Self.shortLog <= (geteuid() == 0 ? space.free : space.available)
   }
 
   /// Gives some free pages back; says whether there may be more.

@@ -40,9 +40,10 @@ public struct TreeModel: Hashable, Sendable {
   var nodes: [String: Node] = [:]
   var files: [Int: File] = [:]
   private var next = 0
-  /// What documents held when their names went. A document that its program makes anew holds that until something is
-  /// written: a crash in between leaves the old contents rather than none.
-  private var departed: [String: Bytes] = [:]
+  /// What documents held when their names went, the latest last. A document that its program makes anew holds that until
+  /// something is written: a crash in between leaves the old contents rather than none. An earlier document comes back to
+  /// the name where the latest is not remembered (rules 5 and 6 of Identity).
+  private var departed: [String: [Bytes]] = [:]
 
   public init() {}
 
@@ -64,7 +65,11 @@ public struct TreeModel: Hashable, Sendable {
   }
 
   private mutating func depart(_ name: String) {
-    if let number = number(name) { departed[name] = Bytes(files[number]!.bytes) }
+    if let number = number(name) { depart(name, files[number]!.contents) }
+  }
+
+  private mutating func depart(_ name: String, _ contents: Bytes) {
+    departed[name] = ((departed[name] ?? []) + [contents]).suffix(4)
   }
 
   private mutating func drop(_ name: String) {
@@ -115,7 +120,7 @@ public struct TreeModel: Hashable, Sendable {
       tree.add(name, [])
       tree.files[tree.number(name)!] = file
       tree.drop(name + ".tmp")
-      tree.departed[name + ".tmp"] = Bytes(contents.bytes)
+      tree.depart(name + ".tmp", Bytes(contents.bytes))
     case .append(let name, let contents): tree.set(name, tree.bytes(name) + contents.bytes)
     case .patch(let name, let offset, let contents): tree.set(name, tree.patched(name, offset, contents.bytes))
     case .truncate(let name, let size):
@@ -171,7 +176,7 @@ public struct TreeModel: Hashable, Sendable {
   func during(_ deed: Deed, killed: Bool = false) -> [TreeModel] {
     var trees = [self]
     func add(_ name: String, _ base: (Int) -> [UInt8], _ count: Int, at offset: Int = 0) {
-      if nodes[name] == nil, let former = departed[name] {
+      for former in nodes[name] == nil ? departed[name] ?? [] : [] {
         var tree = self
         tree.set(name, former.all)
         trees.append(tree)
