@@ -66,9 +66,9 @@ class FileSystem:
             lines = dict(line.split(":", 1) for line in file)
         return tuple(int(lines[key].split()[0]) * 1024 for key in ("VmHWM", "VmRSS"))
 
-    def drop_caches(self):
-        """Takes what lies below this file system, and its own pages, out of the page cache."""
-        for top in {self.folder, self.backing}:
+    def drop_caches(self, folder):
+        """Takes what lies below this file system, and its own pages of `folder`, out of the page cache."""
+        for top in {folder, self.backing}:
             for parent, _, names in os.walk(top):
                 for path in (os.path.join(parent, name) for name in names):
                     if not stat.S_ISREG(os.lstat(path).st_mode):

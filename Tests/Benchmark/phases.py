@@ -24,7 +24,7 @@ class Phase:
 
     def prepare(self, file_system, folder):
         if self.name == "read-cold":
-            file_system.drop_caches()
+            file_system.drop_caches(folder)
         os.makedirs(folder, exist_ok=True)
 
     def run(self, tools, folder, scale):
