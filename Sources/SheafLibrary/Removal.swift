@@ -161,7 +161,7 @@ extension Library {
   /// Removes an inode's own rows: it has no name and is no item any more.
   func detach(_ inode: Inode, _ transaction: StoreTransaction) throws {
     let xattrs = inode.hasNoXattrs ? [] : try transaction.xattrs(inode.ino).map { ($0.name, $0.value) }
-    try transaction.deleteInode(inode.ino)
+    try transaction.deleteInode(inode.ino, hasXattrs: !xattrs.isEmpty)
     whenCommitted { [self] in
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)
       for draft in inode.drafts {

@@ -226,7 +226,7 @@ final class Writer: @unchecked Sendable {
   var hasRoomForGroup: Bool { isRoomy.load(ordering: .relaxed) }
 
   private func execute(_ sql: String) throws {
-    try connection.run(connection.statement(sql), []) { _ in true }
+    try connection.run(connection.statement(sql))
   }
 
   // MARK: - Durability
