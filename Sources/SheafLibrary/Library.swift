@@ -45,8 +45,6 @@ package final class Library: @unchecked Sendable {
   var unsavedBytes = 0
   var numbers: (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64)
   var nextHandle: UInt64 = 1
-  /// The name that was looked for last and was not there, while nothing has changed since.
-  var absent: (parent: Int64, name: [UInt8])?
   private var nextDoor = 0
   private var useCount: UInt64 = 0
   /// The transaction that is running.
@@ -359,7 +357,6 @@ package final class Library: @unchecked Sendable {
     afterCommit = []
     afterFailure = []
     storedNow = []
-    absent = nil
     defer { current = nil }
     let numbersBefore = (events: numbers.event, pending: numbers.pending)
     do {

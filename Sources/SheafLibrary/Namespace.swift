@@ -17,10 +17,7 @@ extension Library {
       let folder = try self.folder(parent)
       try permit(folder, caller, Permission.execute)
       try Self.checkLength(name)
-      guard let entry = try entry(parent, name) else {
-        absent = (parent, name)
-        throw SheafError(.notFound)
-      }
+      guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
       return try attributes(inode(entry.ino), caller)
     }
   }
@@ -33,9 +30,7 @@ extension Library {
   }
 
   func entry(_ parent: Int64, _ name: [UInt8]) throws -> EntryRow? {
-    // The kernel has looked for it just before, as a rule.
-    if let absent, absent == (parent, name) { return nil }
-    return try read { try $0.entry(parent, hash: nameHash(name), name: name) }
+    try read { try $0.entry(parent, hash: nameHash(name), name: name) }
   }
 
   /// - Throws: `notDirectory`; `notFound` for a folder that was removed.

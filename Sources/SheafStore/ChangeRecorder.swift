@@ -146,21 +146,26 @@ final class ChangeRecorder {
 
   // MARK: - Recording
 
+  /// Takes down a statement of the running change, whose arguments append themselves next.
+  ///
   /// - Parameter count: of the arguments.
-  func record<each Argument: Bindable>(_ statement: Statement, count: Int32, _ arguments: repeat each Argument) {
-    guard isRecording, !isTooLarge else { return }
+  /// - Returns: Whether they are to.
+  func record(_ statement: Statement, count: Int) -> Bool {
+    guard isRecording, !isTooLarge else { return false }
     let isKnown = statement.recorded.group == group
     if !isKnown {
       statement.recorded = (group, statementCount)
       statementCount += 1
     }
-    guard reserve(8) else { return }
+    guard reserve(8) else { return false }
     memory.storeBytes(of: statement.recorded.number, toByteOffset: position, as: UInt32.self)
-    memory.storeBytes(
-      of: UInt32(count) | (isKnown ? 0 : 1 << 31), toByteOffset: position + 4, as: UInt32.self)
+    memory.storeBytes(of: UInt32(count) | (isKnown ? 0 : 1 << 31), toByteOffset: position + 4, as: UInt32.self)
     position += 8
-    if !isKnown { statement.sql.record(in: self) }
-    repeat (each arguments).record(in: self)
+    if !isKnown {
+      var text = statement.sql
+      text.withUTF8 { _ = append(UnsafeRawBufferPointer($0), as: .text) }
+    }
+    return true
   }
 
   func appendNull() {
@@ -176,12 +181,15 @@ final class ChangeRecorder {
     position += 9
   }
 
-  func append(_ bytes: UnsafeRawBufferPointer, as kind: Kind) {
-    guard reserve(5 + bytes.count) else { return }
+  /// - Returns: Where the bytes are now, up to the end of the running change; nil where they had no room.
+  func append(_ bytes: UnsafeRawBufferPointer, as kind: Kind) -> UnsafeRawPointer? {
+    guard reserve(5 + bytes.count) else { return nil }
     memory.storeBytes(of: kind.rawValue, toByteOffset: position, as: UInt8.self)
     memory.storeBytes(of: UInt32(bytes.count), toByteOffset: position + 1, as: UInt32.self)
-    if let source = bytes.baseAddress { memcpy(memory + position + 5, source, bytes.count) }
+    let copy = memory + position + 5
+    if let source = bytes.baseAddress { memcpy(copy, source, bytes.count) }
     position += 5 + bytes.count
+    return UnsafeRawPointer(copy)
   }
 
   private func reserve(_ count: Int) -> Bool {

@@ -11,6 +11,8 @@ final class Connection {
   private var statements: [StatementText: Statement] = [:]
   /// Takes down what changes the file; nil where nobody wants to do it again.
   var recorder: ChangeRecorder?
+  /// The names that it knows; nil for one that only reads what another one may change later.
+  var entries: EntryCache?
 
   /// Opens the file at `path`, which exists.
   init(path: String) throws {
@@ -75,9 +77,11 @@ final class Connection {
     _ statement: Statement, _ arguments: repeat each Argument, row: (Row) throws -> Bool = { _ in true }
   ) throws {
     defer { sqlite3_reset(statement.handle) }
-    var count: Int32 = 0
-    repeat try bind(each arguments, to: statement, after: &count)
-    if let recorder, !statement.isReadOnly { recorder.record(statement, count: count, repeat each arguments) }
+    var count = 0
+    for _ in repeat each arguments { count += 1 }
+    let isRecorded = !statement.isReadOnly && recorder?.record(statement, count: count) ?? false
+    var place: Int32 = 0
+    repeat try bind(each arguments, to: statement, after: &place, recordingIn: isRecorded ? recorder : nil)
     try step(statement, row)
   }
 
@@ -85,14 +89,17 @@ final class Connection {
   func run(_ recorded: ChangeRecorder.Recorded) throws {
     let statement = try statement(recorded.sql)
     defer { sqlite3_reset(statement.handle) }
-    var count: Int32 = 0
-    for argument in recorded.arguments { try bind(argument, to: statement, after: &count) }
+    var place: Int32 = 0
+    for argument in recorded.arguments { try bind(argument, to: statement, after: &place, recordingIn: nil) }
     try step(statement) { _ in true }
   }
 
-  private func bind(_ argument: some Bindable, to statement: Statement, after count: inout Int32) throws {
-    count += 1
-    let code = argument.bind(to: statement.handle, at: count)
+  private func bind(
+    _ argument: some Bindable, to statement: Statement, after place: inout Int32,
+    recordingIn recorder: ChangeRecorder?
+  ) throws {
+    place += 1
+    let code = argument.bind(to: statement.handle, at: place, recordingIn: recorder)
     guard code == SQLITE_OK else { throw SQLiteError(code, handle) }
   }
 

@@ -58,6 +58,7 @@ final class Writer: @unchecked Sendable {
     connection = try Connection(path: path)
     sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
     try connection.execute(Store.pragmas)
+    connection.entries = EntryCache()
     committed = Int64.random(in: 1 ... .max / 2)
     try connection.setLastChange(committed)
     log = try LogFile(of: path)
@@ -113,6 +114,7 @@ final class Writer: @unchecked Sendable {
       if let recorder { try connection.setLastChange(recorder.number + 1) }
       try execute("COMMIT")
     } catch {
+      connection.entries?.forget()
       if connection.isInTransaction { try execute("ROLLBACK") }
       closeGroup()
       throw error
@@ -207,6 +209,7 @@ final class Writer: @unchecked Sendable {
 
   /// Makes the group anew from the record.
   private func restore() throws {
+    connection.entries?.forget()
     if connection.isInTransaction { try execute("ROLLBACK") }
     closeGroup()
     isLost = true
