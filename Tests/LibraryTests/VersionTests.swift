@@ -288,6 +288,7 @@ struct VersionTests {
         try fixture.library.locked {
           let inode = try fixture.library.inode(ino)
           try fixture.library.spill(inode, inode.own)
+          if Bool.random(using: &random) { _ = try fixture.library.keep(inode, inode.own, cause: .autosave) }
         }
       case 10:
         try fixture.close(handles[which])
