@@ -90,7 +90,10 @@ struct WorkingCopy {
         try lengthen(to: offset + Int64(length), from: storage)
         dirty.write(length, at: offset, in: area, place: place)
       case .truncate(let size): try truncate(to: size, from: storage)
-      case .hole(let range): try replace(range, with: [.hole(Int64(range.count))], from: storage)
+      case .hole(let range):
+        // What lay in memory then, and had lengthened the document, has a later step or is gone.
+        try lengthen(to: range.upperBound, from: storage)
+        try replace(range, with: [.hole(Int64(range.count))], from: storage)
       }
     }
     (self.log, self.area, isChanged) = (log, area, true)

@@ -57,6 +57,7 @@ struct VersionTests {
     let bytes = random.bytes(48 << 20)
     try fixture.save("a", bytes)
     let ino = try fixture.ino("a")
+    #expect(try fixture.versions("a").count == 1)
     let stored = try fixture.library.locked { try fixture.library.inode(ino).row.content }
     fixture.clock.advance(60)
     let handle = try fixture.open("a", O_RDWR | O_TRUNC)
