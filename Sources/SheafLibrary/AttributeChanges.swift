@@ -143,11 +143,13 @@ extension Library {
   /// Bytes of a value at most (xattr(7), XATTR_SIZE_MAX), and of all names of one inode.
   private static let valueLimit = 65_536
 
-  static func isUserAttribute(_ name: [UInt8]) -> Bool { name.starts(with: Array("user.".utf8)) }
-
-  private static func isComputed(_ name: [UInt8]) -> Bool { name.starts(with: Array("user.sheaf.".utf8)) }
-
+  private static let userPrefix = Array("user.".utf8)
+  private static let computedPrefix = Array("user.sheaf.".utf8)
   private static let idName = Array("user.sheaf.id".utf8)
+
+  static func isUserAttribute(_ name: [UInt8]) -> Bool { name.starts(with: userPrefix) }
+
+  private static func isComputed(_ name: [UInt8]) -> Bool { name.starts(with: computedPrefix) }
 
   package enum XattrMode: Sendable {
     case set, create, replace

@@ -39,14 +39,13 @@ struct EventData: Decodable {
   /// The JSON, written by hand: every file that is made costs one.
   var json: String {
     var text = #"{"item":"#
+    // Room for most of them at once.
+    text.reserveCapacity(256 + 2 * item.path.utf8.count)
     Self.append(item, to: &text)
-    let texts = [
-      ("comment", comment), ("mentioned", mentioned), ("previousName", previousName), ("previousPath", previousPath),
-    ]
-    for case (let key, let value?) in texts {
-      text += #","\#(key)":"#
-      Self.append(value, to: &text)
-    }
+    Self.append(#","comment":"#, comment, to: &text)
+    Self.append(#","mentioned":"#, mentioned, to: &text)
+    Self.append(#","previousName":"#, previousName, to: &text)
+    Self.append(#","previousPath":"#, previousPath, to: &text)
     if let contents {
       text += #","contentCount":\#(contentCount ?? 0),"contents":["#
       for (index, item) in contents.enumerated() {
@@ -56,44 +55,37 @@ struct EventData: Decodable {
       text += "]"
     }
     if let participant {
-      text += #","participant":{"acceptance":"#
-      Self.append(participant.acceptance, to: &text)
-      text += #","handle":"#
-      Self.append(participant.handle, to: &text)
-      text += #","name":"#
-      Self.append(participant.name, to: &text)
-      text += #","permission":"#
-      Self.append(participant.permission, to: &text)
-      text += #","role":"#
-      Self.append(participant.role, to: &text)
+      Self.append(#","participant":{"acceptance":"#, participant.acceptance, to: &text)
+      Self.append(#","handle":"#, participant.handle, to: &text)
+      Self.append(#","name":"#, participant.name, to: &text)
+      Self.append(#","permission":"#, participant.permission, to: &text)
+      Self.append(#","role":"#, participant.role, to: &text)
       text += "}"
     }
     if let version {
       text += #","version":{"#
       if let base = version.base { text += #""base":\#(base),"# }
-      text += #""cause":"#
-      Self.append(version.cause, to: &text)
+      Self.append(#""cause":"#, version.cause, to: &text)
       text += #","number":\#(version.number),"size":\#(version.size)}"#
     }
-    return text + "}"
+    text += "}"
+    return text
   }
 
   private static func append(_ item: Item, to text: inout String) {
-    text += #"{"id":"#
-    append(item.id, to: &text)
-    text += #","kind":"#
-    append(item.kind, to: &text)
-    text += #","name":"#
-    append(item.name, to: &text)
-    text += #","path":"#
-    append(item.path, to: &text)
+    append(#"{"id":"#, item.id, to: &text)
+    append(#","kind":"#, item.kind, to: &text)
+    append(#","name":"#, item.name, to: &text)
+    append(#","path":"#, item.path, to: &text)
     text += "}"
   }
 
-  /// Appends `value` as a JSON string (RFC 8259, section 7).
-  private static func append(_ value: String, to text: inout String) {
+  /// Appends what comes before a value, and the value as a JSON string (RFC 8259, section 7); nothing where there is none.
+  private static func append(_ key: String, _ value: String?, to text: inout String) {
+    guard let value else { return }
+    text += key
     text += "\""
-    if value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C }) {
+    if isPlain(value) {
       text += value
     } else {
       for scalar in value.unicodeScalars {
@@ -110,6 +102,14 @@ struct EventData: Decodable {
       }
     }
     text += "\""
+  }
+
+  /// Whether nothing in `value` has to be escaped.
+  private static func isPlain(_ value: String) -> Bool {
+    value.utf8.withContiguousStorageIfAvailable { bytes in
+      for byte in bytes where byte < 0x20 || byte == 0x22 || byte == 0x5C { return false }
+      return true
+    } ?? false
   }
 }
 

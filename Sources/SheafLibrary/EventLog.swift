@@ -256,7 +256,9 @@ extension Library {
   private func settle(_ ready: [EventLog.Pending]) throws -> Bool {
     guard !ready.isEmpty else { return false }
     try transaction(.settle, freesSpace: true) { transaction in
-      for event in ready { try settle(event, transaction) }
+      for event in ready {
+        try settle(event, of: storedItem(event.row.item, of: event.ino, transaction), transaction)
+      }
       let numbers = Set(ready.map(\.row.number))
       whenCommitted { [self] in events.remove(numbers) }
     }
@@ -328,10 +330,11 @@ extension Library {
     return ready
   }
 
-  func settle(_ event: EventLog.Pending, _ transaction: StoreTransaction) throws {
+  /// - Parameter item: That of the event as it is stored; nil where it is gone.
+  func settle(_ event: EventLog.Pending, of item: ItemRow?, _ transaction: StoreTransaction) throws {
     var row = try stored(event, transaction)
     try transaction.removePending(row.number)
-    guard var item = try transaction.item(event.row.item), !item.isQuiet else { return }
+    guard let item, !item.isQuiet else { return }
     if row.type == EventType.created.rawValue {
       var data = try event.data ?? JSONDecoder().decode(EventData.self, from: Data(row.data.utf8))
       if item.kind != .folder {
@@ -339,11 +342,11 @@ extension Library {
           let parent = try transaction.inode(item: item.id)?.parent ?? 0
           return try transaction.entry(parent, hash: nameHash($0), name: $0) != nil
         }
-        if isQuiet {
+        if isQuiet, var item = try transaction.item(item.id) {
           item.isQuiet = true
           try transaction.update(item)
-          let ino = event.ino
-          whenCommitted { [self] in inodes[ino]?.item = nil }
+          // Read anew, also for its next event in this transaction.
+          inodes[event.ino]?.item = nil
           return
         }
       }

@@ -87,7 +87,12 @@ extension Library {
       components.append(row.name)
       ino = row.parent
     }
-    let path = Array(components.reversed().joined(separator: [UInt8(ascii: "/")]))
+    var path: [UInt8] = []
+    path.reserveCapacity(components.reduce(components.count) { $0 + $1.count })
+    for component in components.reversed() {
+      if !path.isEmpty { path.append(UInt8(ascii: "/")) }
+      path += component
+    }
     return (path, shared.map { ShareMark(share: $0, depth: Int64(components.count - below)) })
   }
 

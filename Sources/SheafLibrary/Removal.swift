@@ -171,7 +171,7 @@ extension Library {
   func detach(_ inode: Inode, _ transaction: StoreTransaction) throws {
     let xattrs = inode.hasNoXattrs ? [] : try transaction.xattrs(inode.ino).map { ($0.name, $0.value) }
     if inode.own.session?.kept != nil { try transaction.deleteWorkingCopy(inode.ino) }
-    try transaction.deleteInode(inode.ino)
+    try transaction.deleteInode(inode.ino, hasXattrs: !xattrs.isEmpty)
     whenCommitted { [self] in
       keptInodes[inode.ino] = nil
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)

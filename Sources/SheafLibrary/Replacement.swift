@@ -246,7 +246,6 @@ extension Library {
     if let dissolved = row.item {
       row.item = nil
       if dissolves {
-        try transaction.update(row)
         try dropPending(dissolved, transaction)
         try removeShare(of: dissolved, transaction)
         try transaction.deleteItem(dissolved)

@@ -22,7 +22,7 @@ package struct AccountRow: Hashable, Sendable {
 extension StoreTransaction {
   /// All accounts, first made first.
   package func accounts() throws -> [AccountRow] {
-    try all("SELECT id, handle, name, documents, removed FROM accounts ORDER BY id", []) {
+    try all("SELECT id, handle, name, documents, removed FROM accounts ORDER BY id") {
       AccountRow(
         id: $0[0], handle: try AccountHandle($0[1] as String), name: $0[2], documents: $0[3],
         removed: ($0[4] as Int64?).map { Timestamp(nanoseconds: $0) })
@@ -32,22 +32,22 @@ extension StoreTransaction {
   package func insert(_ account: AccountRow, created: Timestamp) throws {
     try run(
       "INSERT INTO accounts (id, handle, name, created, documents) VALUES (?, ?, ?, ?, ?)",
-      [account.id, account.handle.description, account.name, created.nanoseconds, account.documents])
+      account.id, account.handle.description, account.name, created.nanoseconds, account.documents)
   }
 
   package func update(_ account: AccountRow) throws {
     try run(
       "UPDATE accounts SET name = ?, removed = ? WHERE id = ?",
-      [account.name, account.removed?.nanoseconds, account.id])
+      account.name, account.removed?.nanoseconds, account.id)
   }
 
-  package func deleteAccount(_ id: Int64) throws { try run("DELETE FROM accounts WHERE id = ?", [id]) }
+  package func deleteAccount(_ id: Int64) throws { try run("DELETE FROM accounts WHERE id = ?", id) }
 }
 
 extension StoreTransaction {
   /// Whether the account has anything but its empty `Documents`.
   package func ownsDocuments(_ account: AccountRow) throws -> Bool {
-    try first("SELECT EXISTS (SELECT 1 FROM inodes WHERE owner = ? AND ino <> ?)", [account.id, account.documents]) {
+    try first("SELECT EXISTS (SELECT 1 FROM inodes WHERE owner = ? AND ino <> ?)", account.id, account.documents) {
       $0[0] as Bool
     } ?? false
   }
@@ -62,7 +62,7 @@ extension StoreTransaction {
         OR EXISTS (SELECT 1 FROM deleted WHERE actor = ?1)
         OR EXISTS (SELECT 1 FROM participants WHERE account = ?1 AND role <> 1)
         OR EXISTS (SELECT 1 FROM access_requests WHERE account = ?1)
-      """, [account.id]
+      """, account.id
     ) { $0[0] as Bool } ?? false
   }
 }

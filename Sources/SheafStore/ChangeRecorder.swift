@@ -146,7 +146,8 @@ final class ChangeRecorder {
 
   // MARK: - Recording
 
-  func record(_ statement: Statement, _ arguments: [(any Bindable)?]) {
+  /// - Parameter count: of the arguments.
+  func record<each Argument: Bindable>(_ statement: Statement, count: Int32, _ arguments: repeat each Argument) {
     guard isRecording, !isTooLarge else { return }
     let isKnown = statement.recorded.group == group
     if !isKnown {
@@ -156,17 +157,16 @@ final class ChangeRecorder {
     guard reserve(8) else { return }
     memory.storeBytes(of: statement.recorded.number, toByteOffset: position, as: UInt32.self)
     memory.storeBytes(
-      of: UInt32(arguments.count) | (isKnown ? 0 : 1 << 31), toByteOffset: position + 4, as: UInt32.self)
+      of: UInt32(count) | (isKnown ? 0 : 1 << 31), toByteOffset: position + 4, as: UInt32.self)
     position += 8
     if !isKnown { statement.sql.record(in: self) }
-    for argument in arguments {
-      if let argument {
-        argument.record(in: self)
-      } else if reserve(1) {
-        memory.storeBytes(of: Kind.null.rawValue, toByteOffset: position, as: UInt8.self)
-        position += 1
-      }
-    }
+    repeat (each arguments).record(in: self)
+  }
+
+  func appendNull() {
+    guard reserve(1) else { return }
+    memory.storeBytes(of: Kind.null.rawValue, toByteOffset: position, as: UInt8.self)
+    position += 1
   }
 
   func append(_ value: Int64) {
@@ -213,7 +213,7 @@ final class ChangeRecorder {
   /// A statement of a recorded change.
   struct Recorded {
     let sql: String
-    let arguments: [(any Bindable)?]
+    let arguments: [any Bindable]
   }
 
   /// The changes of this time that wait to be committed, as ``read(path:after:)`` gives them.
@@ -274,7 +274,7 @@ private struct RecordReader {
     return texts[number].map { .init(sql: $0, arguments: arguments) }
   }
 
-  private mutating func value() -> (any Bindable)? {
+  private mutating func value() -> any Bindable {
     defer { position += 1 }
     switch ChangeRecorder.Kind(rawValue: bytes[position]) {
     case .integer:
@@ -282,7 +282,7 @@ private struct RecordReader {
       return bytes.loadUnaligned(fromByteOffset: position + 1, as: Int64.self)
     case .text: return String(decoding: content(), as: UTF8.self)
     case .blob: return [UInt8](content())
-    case .null, nil: return nil
+    case .null, nil: return Int64?.none
     }
   }
 

@@ -55,21 +55,21 @@ enum ChunkEncoding: Int64 {
 extension StoreTransaction {
   /// The chunk with these contents.
   package func chunk(hash: ChunkHash) throws -> Int64? {
-    try first("SELECT id FROM chunks WHERE hash = ?", [hash.bytes]) { $0[0] as Int64 }
+    try first("SELECT id FROM chunks WHERE hash = ?", hash.bytes) { $0[0] as Int64 }
   }
 
   /// Stores a chunk; `bytes` are copied by SQLite.
   package func insertChunk(_ id: Int64, hash: ChunkHash, bytes: UnsafeRawBufferPointer) throws {
     try run(
       "INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,0,?)",
-      [id, hash.bytes, bytes.count, bytes])
+      id, hash.bytes, bytes.count, bytes)
   }
 
   /// The chunk's bytes.
   ///
   /// - Throws: ``SheafError`` of kind `corrupt` where it is missing, or cannot be decoded.
   package func chunkBytes(_ id: Int64) throws -> [UInt8] {
-    let row = try first("SELECT data, encoding, size FROM chunks WHERE id = ?", [id]) {
+    let row = try first("SELECT data, encoding, size FROM chunks WHERE id = ?", id) {
       (data: try $0.bytes(0), encoding: ChunkEncoding(rawValue: $0[1]), size: $0[2] as Int64)
     }
     guard let row else {
@@ -112,7 +112,7 @@ extension StoreTransaction {
   package func plainChunks(from first: Int64, through last: Int64, limit: Int64) throws -> [(id: Int64, size: Int64)] {
     var bytes: Int64 = 0
     var chunks: [(id: Int64, size: Int64)] = []
-    try each("SELECT id, size FROM chunks WHERE id BETWEEN ? AND ? AND encoding = 0 ORDER BY id", [first, last]) {
+    try each("SELECT id, size FROM chunks WHERE id BETWEEN ? AND ? AND encoding = 0 ORDER BY id", first, last) {
       chunks.append(($0[0], $0[1]))
       bytes += chunks.last?.size ?? 0
       return bytes < limit
@@ -125,23 +125,23 @@ extension StoreTransaction {
   /// - Parameter hash: of the bytes; a chunk that is another one by now stays as it is.
   package func recode(_ id: Int64, hash: ChunkHash, compressed frame: [UInt8]) throws {
     try run(
-      "UPDATE chunks SET encoding = 1, data = ? WHERE id = ? AND hash = ?", [frame, id, hash.bytes])
+      "UPDATE chunks SET encoding = 1, data = ? WHERE id = ? AND hash = ?", frame, id, hash.bytes)
   }
 
   /// Stores a new chunk that ``store(_:data:)`` puts into a pack in the same transaction.
   package func insertPackedChunk(_ id: Int64, hash: ChunkHash, size: Int64) throws {
-    try run("INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,2,x'')", [id, hash.bytes, size])
+    try run("INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,2,x'')", id, hash.bytes, size)
   }
 
-  package func deleteChunk(_ id: Int64) throws { try run("DELETE FROM chunks WHERE id = ?", [id]) }
+  package func deleteChunk(_ id: Int64) throws { try run("DELETE FROM chunks WHERE id = ?", id) }
 
   package func hasChunk(_ id: Int64) throws -> Bool {
-    try first("SELECT 1 FROM chunks WHERE id = ?", [id]) { _ in true } ?? false
+    try first("SELECT 1 FROM chunks WHERE id = ?", id) { _ in true } ?? false
   }
 
   /// Ids of all chunks, ascending.
   package func chunkIDs(_ body: (Int64) throws -> Void) throws {
-    try each("SELECT id FROM chunks ORDER BY id", []) {
+    try each("SELECT id FROM chunks ORDER BY id") {
       try body($0[0])
       return true
     }
@@ -158,7 +158,7 @@ extension StoreTransaction {
   package func currentContents(_ body: (StoredContent) throws -> Void) throws { try contents(of: "inodes", body) }
 
   private func contents(of table: String, _ body: (StoredContent) throws -> Void) throws {
-    try each("SELECT content FROM \(table) WHERE content IS NOT NULL", []) {
+    try each("SELECT content FROM \(table) WHERE content IS NOT NULL") {
       try body(StoredContent(encoded: $0.bytes(0)))
       return true
     }

@@ -69,14 +69,34 @@ final class Connection {
   }
 
   /// Binds and steps to the end or, where `row` says so, to the row at which it returns false.
-  func run(_ statement: Statement, _ arguments: [(any Bindable)?], _ row: (Row) throws -> Bool) throws {
+  ///
+  /// Arguments are a pack: an array of them would cost more than SQLite's work on most statements.
+  func run<each Argument: Bindable>(
+    _ statement: Statement, _ arguments: repeat each Argument, row: (Row) throws -> Bool = { _ in true }
+  ) throws {
     defer { sqlite3_reset(statement.handle) }
-    for (index, argument) in arguments.enumerated() {
-      let place = Int32(index + 1)
-      let code = argument?.bind(to: statement.handle, at: place) ?? sqlite3_bind_null(statement.handle, place)
-      guard code == SQLITE_OK else { throw SQLiteError(code, handle) }
-    }
-    if let recorder, !statement.isReadOnly { recorder.record(statement, arguments) }
+    var count: Int32 = 0
+    repeat try bind(each arguments, to: statement, after: &count)
+    if let recorder, !statement.isReadOnly { recorder.record(statement, count: count, repeat each arguments) }
+    try step(statement, row)
+  }
+
+  /// Does a recorded statement again.
+  func run(_ recorded: ChangeRecorder.Recorded) throws {
+    let statement = try statement(recorded.sql)
+    defer { sqlite3_reset(statement.handle) }
+    var count: Int32 = 0
+    for argument in recorded.arguments { try bind(argument, to: statement, after: &count) }
+    try step(statement) { _ in true }
+  }
+
+  private func bind(_ argument: some Bindable, to statement: Statement, after count: inout Int32) throws {
+    count += 1
+    let code = argument.bind(to: statement.handle, at: count)
+    guard code == SQLITE_OK else { throw SQLiteError(code, handle) }
+  }
+
+  private func step(_ statement: Statement, _ row: (Row) throws -> Bool) throws {
     while true {
       switch sqlite3_step(statement.handle) {
       case SQLITE_DONE: return
@@ -98,7 +118,10 @@ private struct StatementText: Hashable {
 
   func hash(into hasher: inout Hasher) {
     hasher.combine(sql.utf8.count)
-    for byte in sql.utf8.suffix(8) { hasher.combine(byte) }
+    let end = sql.utf8.withContiguousStorageIfAvailable { text in
+      text.count < 8 ? 0 : UnsafeRawBufferPointer(text).loadUnaligned(fromByteOffset: text.count - 8, as: UInt64.self)
+    }
+    if let end { hasher.combine(end) }
   }
 }
 

@@ -28,22 +28,25 @@ package struct DeletedRow: Hashable, Sendable {
 
 extension StoreTransaction {
   private static let columns = "ino, parent, name, time, actor"
+  // Built once: putting a text together costs as much as running it.
+  private static let deletedInsertion = "INSERT INTO deleted (\(columns)) VALUES (?,?,?,?,?)"
 
   package func deleted(_ ino: Int64) throws -> DeletedRow? {
-    try first("SELECT \(Self.columns) FROM deleted WHERE ino = ?", [ino], DeletedRow.init)
+    try first("SELECT \(Self.columns) FROM deleted WHERE ino = ?", ino, decode: DeletedRow.init)
   }
 
   /// What was deleted from a folder, latest first.
   package func deleted(from parent: Int64) throws -> [DeletedRow] {
     try all(
-      "SELECT \(Self.columns) FROM deleted WHERE parent = ? ORDER BY time DESC, ino DESC", [parent], DeletedRow.init)
+      "SELECT \(Self.columns) FROM deleted WHERE parent = ? ORDER BY time DESC, ino DESC", parent,
+      decode: DeletedRow.init)
   }
 
   /// What was deleted from a folder under a name, latest first.
   package func deleted(from parent: Int64, name: [UInt8]) throws -> [DeletedRow] {
     try all(
       "SELECT \(Self.columns) FROM deleted WHERE parent = ? AND name = ? ORDER BY time DESC, ino DESC",
-      [parent, name], DeletedRow.init)
+      parent, name, decode: DeletedRow.init)
   }
 
   /// All that was deleted from an account's tree, latest first.
@@ -52,21 +55,21 @@ extension StoreTransaction {
       """
       SELECT d.ino, d.parent, d.name, d.time, d.actor FROM deleted d JOIN inodes i ON i.ino = d.ino
       WHERE i.owner = ? ORDER BY d.time DESC, d.ino DESC
-      """, [owner], DeletedRow.init)
+      """, owner, decode: DeletedRow.init)
   }
 
   /// What was deleted before `time`, oldest first.
   package func deleted(before time: Timestamp, limit: Int) throws -> [DeletedRow] {
     try all(
-      "SELECT \(Self.columns) FROM deleted WHERE time < ? ORDER BY time LIMIT ?", [time.nanoseconds, limit],
-      DeletedRow.init)
+      "SELECT \(Self.columns) FROM deleted WHERE time < ? ORDER BY time LIMIT ?", time.nanoseconds, limit,
+      decode: DeletedRow.init)
   }
 
   package func insert(_ deleted: DeletedRow) throws {
     try run(
-      "INSERT INTO deleted (\(Self.columns)) VALUES (?,?,?,?,?)",
-      [deleted.ino, deleted.parent, deleted.name, deleted.time.nanoseconds, deleted.actor])
+      Self.deletedInsertion,
+      deleted.ino, deleted.parent, deleted.name, deleted.time.nanoseconds, deleted.actor)
   }
 
-  package func removeDeleted(_ ino: Int64) throws { try run("DELETE FROM deleted WHERE ino = ?", [ino]) }
+  package func removeDeleted(_ ino: Int64) throws { try run("DELETE FROM deleted WHERE ino = ?", ino) }
 }

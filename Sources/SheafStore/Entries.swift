@@ -52,55 +52,55 @@ extension StoreTransaction {
 
   package func entry(_ parent: Int64, hash: Int64, name: [UInt8]) throws -> EntryRow? {
     try first(
-      Self.entryByName, [parent, hash, name],
-      EntryRow.init)
+      Self.entryByName, parent, hash, name,
+      decode: EntryRow.init)
   }
 
   /// The entries after `hash` in the folder's order, about `limit` of them; names of one hash are never parted.
   package func entries(_ parent: Int64, after hash: Int64, limit: Int) throws -> [EntryRow] {
     var rows = try all(
       "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash > ? ORDER BY hash, name LIMIT ?",
-      [parent, hash, limit], EntryRow.init)
+      parent, hash, limit, decode: EntryRow.init)
     if rows.count == limit, let last = rows.last {
       rows += try all(
         "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash = ? AND name > ? ORDER BY name",
-        [parent, last.hash, last.name], EntryRow.init)
+        parent, last.hash, last.name, decode: EntryRow.init)
     }
     return rows
   }
 
   package func hasEntries(_ parent: Int64) throws -> Bool {
-    try first("SELECT 1 FROM entries WHERE parent = ? LIMIT 1", [parent]) { _ in true } ?? false
+    try first("SELECT 1 FROM entries WHERE parent = ? LIMIT 1", parent) { _ in true } ?? false
   }
 
   /// Another name of `ino` than its oldest.
   package func extraEntry(_ ino: Int64) throws -> EntryRow? {
     try first(
-      "SELECT \(Self.columns) FROM entries WHERE ino = ? AND extra = 1 ORDER BY parent, hash, name LIMIT 1", [ino],
-      EntryRow.init)
+      "SELECT \(Self.columns) FROM entries WHERE ino = ? AND extra = 1 ORDER BY parent, hash, name LIMIT 1", ino,
+      decode: EntryRow.init)
   }
 
   package func insert(_ entry: EntryRow) throws {
     try run(
       Self.entryInsertion,
-      [entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0])
+      entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0)
   }
 
   package func update(_ entry: EntryRow) throws {
     try run(
       "UPDATE entries SET ino = ?, extra = ? WHERE parent = ? AND hash = ? AND name = ?",
-      [entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, entry.name])
+      entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, entry.name)
   }
 
   /// Gives the entry `old` another folder or name.
   package func move(_ old: EntryRow, to new: EntryRow) throws {
     try run(
       "UPDATE entries SET parent = ?, hash = ?, name = ? WHERE parent = ? AND hash = ? AND name = ?",
-      [new.parent, new.hash, new.name, old.parent, old.hash, old.name])
+      new.parent, new.hash, new.name, old.parent, old.hash, old.name)
   }
 
   package func delete(_ entry: EntryRow) throws {
     try run(
-      "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", [entry.parent, entry.hash, entry.name])
+      "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", entry.parent, entry.hash, entry.name)
   }
 }

@@ -65,13 +65,8 @@ extension StoreTransaction {
   // Built once: putting a text together costs as much as running it.
   private static let eventInsertion =
     "INSERT INTO events (sequence, \(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
-
-  private func values(_ event: EventRow) -> [(any Bindable)?] {
-    [
-      event.uuid.bytes, event.type, event.time.nanoseconds, event.actor, event.owner, event.item, event.data,
-      event.share?.share, event.share?.depth ?? 0, event.previousShare?.share, event.previousShare?.depth ?? 0,
-    ]
-  }
+  private static let pendingInsertion =
+    "INSERT INTO pending_events (id, \(columns), process) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
   /// A row whose first column is its number.
   private static func event(_ row: Row, process: Int64) throws -> EventRow {
@@ -83,36 +78,40 @@ extension StoreTransaction {
 
   /// Logs an event under its sequence number.
   package func insert(_ event: EventRow) throws {
-    try run(Self.eventInsertion, [event.number] + values(event))
+    try run(
+      Self.eventInsertion, event.number, event.uuid, event.type, event.time.nanoseconds, event.actor, event.owner,
+      event.item, event.data, event.share?.share, event.share?.depth ?? 0, event.previousShare?.share,
+      event.previousShare?.depth ?? 0)
   }
 
   /// Records an event whose meaning is still open.
   package func insertPending(_ event: EventRow) throws {
     try run(
-      "INSERT INTO pending_events (id, \(Self.columns), process) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-      [event.number] + values(event) + [event.process])
+      Self.pendingInsertion, event.number, event.uuid, event.type, event.time.nanoseconds, event.actor, event.owner,
+      event.item, event.data, event.share?.share, event.share?.depth ?? 0, event.previousShare?.share,
+      event.previousShare?.depth ?? 0, event.process)
   }
 
   /// All events whose meaning is still open, oldest first.
   package func pendingEvents() throws -> [EventRow] {
-    try all("SELECT id, \(Self.columns), process FROM pending_events ORDER BY id", []) {
+    try all("SELECT id, \(Self.columns), process FROM pending_events ORDER BY id") {
       try Self.event($0, process: $0[12])
     }
   }
 
   /// An event whose meaning is still open.
   package func pendingEvent(_ id: Int64) throws -> EventRow? {
-    try first("SELECT id, \(Self.columns), process FROM pending_events WHERE id = ?", [id]) {
+    try first("SELECT id, \(Self.columns), process FROM pending_events WHERE id = ?", id) {
       try Self.event($0, process: $0[12])
     }
   }
 
-  package func removePending(_ id: Int64) throws { try run("DELETE FROM pending_events WHERE id = ?", [id]) }
+  package func removePending(_ id: Int64) throws { try run("DELETE FROM pending_events WHERE id = ?", id) }
 
   /// Logged events after a sequence number, oldest first.
   package func events(after sequence: Int64, limit: Int) throws -> [EventRow] {
     try all(
-      "SELECT sequence, \(Self.columns) FROM events WHERE sequence > ? ORDER BY sequence LIMIT ?", [sequence, limit]
+      "SELECT sequence, \(Self.columns) FROM events WHERE sequence > ? ORDER BY sequence LIMIT ?", sequence, limit
     ) { try Self.event($0, process: 0) }
   }
 
@@ -120,14 +119,14 @@ extension StoreTransaction {
   package func events(before sequence: Int64, limit: Int) throws -> [EventRow] {
     try all(
       "SELECT sequence, \(Self.columns) FROM events WHERE sequence < ? ORDER BY sequence DESC LIMIT ?",
-      [sequence, limit]
+      sequence, limit
     ) { try Self.event($0, process: 0) }
   }
 
   /// The sequence number up to which retention dropped events, and that of the newest event.
   package func eventBounds() throws -> (dropped: Int64, last: Int64) {
     let dropped = try numberSetting("eventsBefore") ?? 0
-    return (dropped, max(dropped, try first("SELECT max(sequence) FROM events", []) { $0[0] as Int64? ?? 0 } ?? 0))
+    return (dropped, max(dropped, try first("SELECT max(sequence) FROM events") { $0[0] as Int64? ?? 0 } ?? 0))
   }
 
   /// When each account last changed something in a share.
@@ -136,7 +135,7 @@ extension StoreTransaction {
       """
       SELECT actor, max(time) FROM events WHERE share = ? AND (type LIKE 'sheaf.change.%' OR type LIKE 'sheaf.persistence.%')
       GROUP BY actor
-      """, [share]
+      """, share
     ) { ($0[0] as Int64, Timestamp(nanoseconds: $0[1])) }
     return Dictionary(uniqueKeysWithValues: rows)
   }
@@ -149,14 +148,14 @@ extension StoreTransaction {
       """
       SELECT time, actor, type, json_extract(data, '$.item.name') FROM events
       WHERE sequence > ? AND \(isShared ? "share" : "item") = ? ORDER BY sequence DESC LIMIT ?
-      """, [sequence, item, limit]
+      """, sequence, item, limit
     ) { (Timestamp(nanoseconds: $0[0]), $0[1], $0[2], $0[3] as String? ?? "") }
   }
 
   /// Drops the events at the log's beginning that retention has passed, keeping the count.
   package func dropEvents(before time: Timestamp) throws {
     // As far as the first one that stays: a clock that was wrong for a while must not take the rest along.
-    let kept = try first("SELECT sequence FROM events WHERE time >= ? ORDER BY sequence LIMIT 1", [time.nanoseconds]) {
+    let kept = try first("SELECT sequence FROM events WHERE time >= ? ORDER BY sequence LIMIT 1", time.nanoseconds) {
       $0[0] as Int64
     }
     let (dropped, last) = try eventBounds()
@@ -164,19 +163,19 @@ extension StoreTransaction {
     guard border > dropped else { return }
     try run(
       "INSERT INTO settings (key, value) VALUES ('eventsBefore', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-      [border])
-    try run("DELETE FROM events WHERE sequence <= ?", [border])
+      border)
+    try run("DELETE FROM events WHERE sequence <= ?", border)
   }
 
   // MARK: - Notices
 
   /// The sequence number up to which an account cleared its notices.
   package func noticed(_ account: Int64) throws -> Int64 {
-    try first("SELECT noticed FROM accounts WHERE id = ?", [account]) { $0[0] } ?? 0
+    try first("SELECT noticed FROM accounts WHERE id = ?", account) { $0[0] } ?? 0
   }
 
   /// Clears an account's notices up to a sequence number; it never goes back.
   package func setNoticed(_ account: Int64, _ sequence: Int64) throws {
-    try run("UPDATE accounts SET noticed = max(noticed, ?) WHERE id = ?", [sequence, account])
+    try run("UPDATE accounts SET noticed = max(noticed, ?) WHERE id = ?", sequence, account)
   }
 }

@@ -80,10 +80,16 @@ extension StoreTransaction {
   private static let listed =
     "SELECT \(columns.split(separator: ", ").map { "i.\($0)" }.joined(separator: ", ")), e.hash, e.name"
     + " FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.parent = ?"
+  private static let inodeUpdate = "UPDATE inodes SET \(updated)"
+  private static let inodeAndItemUpdate = "UPDATE inodes SET item = ?, \(updated)"
+  private static let updated = """
+    owner = ?, parent = ?, name = ?, mode = ?, nlink = ?, uid = ?, gid = ?, size = ?, atime = ?, mtime = ?, ctime = ?,
+      content = ? WHERE ino = ?
+    """
   private static let inodeInsertion = "INSERT INTO inodes (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
   package func inode(_ ino: Int64) throws -> InodeRow? {
-    try first(Self.inodeByNumber, [ino], InodeRow.init)
+    try first(Self.inodeByNumber, ino, decode: InodeRow.init)
   }
 
   /// The entries of a folder after `hash` in its order, about `limit` of them, with their inodes; names of one hash are
@@ -94,90 +100,85 @@ extension StoreTransaction {
     func decode(_ row: Row) throws -> (hash: Int64, name: [UInt8], inode: InodeRow) {
       (row[16], try row.bytes(17), try InodeRow(row))
     }
-    var rows = try all(Self.listed + " AND e.hash > ? ORDER BY e.hash, e.name LIMIT ?", [parent, hash, limit], decode)
+    var rows = try all(
+      Self.listed + " AND e.hash > ? ORDER BY e.hash, e.name LIMIT ?", parent, hash, limit, decode: decode)
     if rows.count == limit, let last = rows.last {
       rows += try all(
-        Self.listed + " AND e.hash = ? AND e.name > ? ORDER BY e.name", [parent, last.hash, last.name], decode)
+        Self.listed + " AND e.hash = ? AND e.name > ? ORDER BY e.name", parent, last.hash, last.name, decode: decode)
     }
     return rows
   }
 
   package func inode(item: Int64) throws -> InodeRow? {
-    try first("SELECT \(Self.columns) FROM inodes WHERE item = ?", [item], InodeRow.init)
+    try first("SELECT \(Self.columns) FROM inodes WHERE item = ?", item, decode: InodeRow.init)
   }
 
   package func insert(_ inode: InodeRow) throws {
     try run(
       Self.inodeInsertion,
-      [
-        inode.ino, inode.item, inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink,
-        Int64(inode.uid), Int64(inode.gid), Int64(bitPattern: inode.rdev), inode.size, inode.atime.nanoseconds,
-        inode.mtime.nanoseconds, inode.ctime.nanoseconds, inode.content.map(\.encoded),
-        inode.target,
-      ])
+      inode.ino, inode.item, inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink,
+      Int64(inode.uid), Int64(inode.gid), Int64(bitPattern: inode.rdev), inode.size, inode.atime.nanoseconds,
+      inode.mtime.nanoseconds, inode.ctime.nanoseconds, inode.content.map(\.encoded),
+      inode.target)
   }
 
   /// Writes every column but `rdev` and `target`, which never change.
   ///
   /// - Parameter keepsItem: that the item is the same, which spares its index a change.
   package func update(_ inode: InodeRow, keepsItem: Bool = false) throws {
-    if !keepsItem { try run("UPDATE inodes SET item = ? WHERE ino = ?", [inode.item, inode.ino]) }
-    try run(
-      """
-      UPDATE inodes SET owner = ?, parent = ?, name = ?, mode = ?, nlink = ?, uid = ?, gid = ?, size = ?, atime = ?,
-        mtime = ?, ctime = ?, content = ? WHERE ino = ?
-      """,
-      [
-        inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink, Int64(inode.uid), Int64(inode.gid),
-        inode.size, inode.atime.nanoseconds, inode.mtime.nanoseconds, inode.ctime.nanoseconds,
-        inode.content.map(\.encoded), inode.ino,
-      ])
+    func write<each First: Bindable>(_ sql: String, _ first: repeat each First) throws {
+      try run(
+        sql, repeat each first, inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink,
+        Int64(inode.uid), Int64(inode.gid), inode.size, inode.atime.nanoseconds, inode.mtime.nanoseconds,
+        inode.ctime.nanoseconds, inode.content.map(\.encoded), inode.ino)
+    }
+    if keepsItem { try write(Self.inodeUpdate) } else { try write(Self.inodeAndItemUpdate, inode.item) }
   }
 
   /// Writes the times and link count of a folder whose entries changed.
   package func touch(folder ino: Int64, time: Timestamp, nlink: Int64) throws {
     try run(
       "UPDATE inodes SET mtime = ?, ctime = ?, nlink = ? WHERE ino = ?",
-      [time.nanoseconds, time.nanoseconds, nlink, ino])
+      time.nanoseconds, time.nanoseconds, nlink, ino)
   }
 
   /// Writes what a change of a file's names or attributes changes beside them.
   package func setChangeTime(_ time: Timestamp, nlink: Int64, ino: Int64) throws {
-    try run("UPDATE inodes SET ctime = ?, nlink = ? WHERE ino = ?", [time.nanoseconds, nlink, ino])
+    try run("UPDATE inodes SET ctime = ?, nlink = ? WHERE ino = ?", time.nanoseconds, nlink, ino)
   }
 
   /// Writes an inode's place, and the time of the change.
   package func setPlace(_ parent: Int64, _ name: [UInt8], time: Timestamp, ino: Int64) throws {
-    try run("UPDATE inodes SET parent = ?, name = ?, ctime = ? WHERE ino = ?", [parent, name, time.nanoseconds, ino])
+    try run("UPDATE inodes SET parent = ?, name = ?, ctime = ? WHERE ino = ?", parent, name, time.nanoseconds, ino)
   }
 
   package func setAccessTime(_ time: Timestamp, ino: Int64) throws {
-    try run("UPDATE inodes SET atime = ? WHERE ino = ?", [time.nanoseconds, ino])
+    try run("UPDATE inodes SET atime = ? WHERE ino = ?", time.nanoseconds, ino)
   }
 
   /// Removes the inode and its extended attributes; one that has a working copy loses that before.
-  package func deleteInode(_ ino: Int64) throws {
-    try run("DELETE FROM xattrs WHERE ino = ?", [ino])
-    try run("DELETE FROM inodes WHERE ino = ?", [ino])
+  package func deleteInode(_ ino: Int64, hasXattrs: Bool) throws {
+    if hasXattrs { try run("DELETE FROM xattrs WHERE ino = ?", ino) }
+    try run("DELETE FROM inodes WHERE ino = ?", ino)
   }
 
   // MARK: - Extended attributes
 
   package func xattr(_ ino: Int64, _ name: [UInt8]) throws -> [UInt8]? {
-    try first("SELECT value FROM xattrs WHERE ino = ? AND name = ?", [ino, name]) { try $0.bytes(0) }
+    try first("SELECT value FROM xattrs WHERE ino = ? AND name = ?", ino, name) { try $0.bytes(0) }
   }
 
   package func xattrs(_ ino: Int64) throws -> [(name: [UInt8], value: [UInt8])] {
-    try all("SELECT name, value FROM xattrs WHERE ino = ? ORDER BY name", [ino]) { (try $0.bytes(0), try $0.bytes(1)) }
+    try all("SELECT name, value FROM xattrs WHERE ino = ? ORDER BY name", ino) { (try $0.bytes(0), try $0.bytes(1)) }
   }
 
   package func setXattr(_ ino: Int64, _ name: [UInt8], _ value: [UInt8]) throws {
     try run(
       "INSERT INTO xattrs (ino, name, value) VALUES (?,?,?) ON CONFLICT DO UPDATE SET value = excluded.value",
-      [ino, name, value])
+      ino, name, value)
   }
 
   package func removeXattr(_ ino: Int64, _ name: [UInt8]) throws {
-    try run("DELETE FROM xattrs WHERE ino = ? AND name = ?", [ino, name])
+    try run("DELETE FROM xattrs WHERE ino = ? AND name = ?", ino, name)
   }
 }

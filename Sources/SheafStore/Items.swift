@@ -141,20 +141,18 @@ extension StoreTransaction {
   private static let itemInsertion = "INSERT INTO items (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 
   package func item(_ id: Int64) throws -> ItemRow? {
-    try first(Self.itemByID, [id], ItemRow.init)
+    try first(Self.itemByID, id, decode: ItemRow.init)
   }
 
   package func item(uuid: UUID) throws -> ItemRow? {
-    try first("SELECT \(Self.columns) FROM items WHERE uuid = ?", [uuid.bytes], ItemRow.init)
+    try first("SELECT \(Self.columns) FROM items WHERE uuid = ?", uuid.bytes, decode: ItemRow.init)
   }
 
   package func insert(_ item: ItemRow) throws {
     try run(
       Self.itemInsertion,
-      [
-        item.id, item.uuid.bytes, item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
-        item.lastVersion, item.isQuiet ? 1 : 0, item.creator, item.entered?.nanoseconds, item.conflict,
-      ])
+      item.id, item.uuid, item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
+      item.lastVersion, item.isQuiet ? 1 : 0, item.creator, item.entered?.nanoseconds, item.conflict)
   }
 
   package func update(_ item: ItemRow) throws {
@@ -162,21 +160,19 @@ extension StoreTransaction {
       """
       UPDATE items SET owner = ?, version = ?, last_version = ?, quiet = ?, entered = ?, conflict = ? WHERE id = ?
       """,
-      [
-        item.owner, item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.entered?.nanoseconds, item.conflict,
-        item.id,
-      ])
+      item.owner, item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.entered?.nanoseconds, item.conflict,
+      item.id)
   }
 
   /// Removes the item and its versions; its pending events are removed before, by their numbers.
   package func deleteItem(_ id: Int64) throws {
-    try run("DELETE FROM versions WHERE item = ?", [id])
-    try run("DELETE FROM items WHERE id = ?", [id])
+    try run("DELETE FROM versions WHERE item = ?", id)
+    try run("DELETE FROM items WHERE id = ?", id)
     // The highest number is not given again: events go on telling of the item that had it.
     try run(
       """
       INSERT INTO settings (key, value) SELECT 'itemsBefore', ?1 WHERE NOT EXISTS (SELECT 1 FROM items WHERE id > ?1)
         ON CONFLICT DO UPDATE SET value = max(value, excluded.value)
-      """, [id])
+      """, id)
   }
 }

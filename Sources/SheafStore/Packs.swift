@@ -125,19 +125,19 @@ extension StoreTransaction {
   ///
   /// - Throws: `corrupt` where it is damaged.
   package func pack(_ id: Int64) throws -> Pack? {
-    try first("SELECT id, base, chunks, data FROM packs WHERE id = ?", [id], Pack.init)
+    try first("SELECT id, base, chunks, data FROM packs WHERE id = ?", id, decode: Pack.init)
   }
 
   /// Number, base and members of every pack.
   package func packs(_ body: (_ id: Int64, _ base: StoredContent, _ chunks: [Int64]) throws -> Void) throws {
-    try each("SELECT id, base, chunks FROM packs ORDER BY id", []) {
+    try each("SELECT id, base, chunks FROM packs ORDER BY id") {
       try body($0[0], StoredContent(encoded: $0.bytes(1)), Pack.decodeChunks($0.bytes(2)))
       return true
     }
   }
 
   package var nextPack: Int64 {
-    get throws { (try first("SELECT max(id) FROM packs", []) { ($0[0] as Int64?) ?? 0 } ?? 0) + 1 }
+    get throws { (try first("SELECT max(id) FROM packs") { ($0[0] as Int64?) ?? 0 } ?? 0) + 1 }
   }
 
   /// Writes a pack, new or not, of which `data` is ``Pack/encodedDeltas``, and has its members' chunks lead to it.
@@ -146,19 +146,19 @@ extension StoreTransaction {
       """
       INSERT INTO packs (id, base, chunks, data) VALUES (?,?,?,?)
       ON CONFLICT DO UPDATE SET base = excluded.base, chunks = excluded.chunks, data = excluded.data
-      """, [pack.id, pack.base.encoded, pack.encodedChunks, data])
+      """, pack.id, pack.base.encoded, pack.encodedChunks, data)
     for (index, chunk) in pack.chunks.enumerated() {
       try run(
         "UPDATE chunks SET encoding = 2, data = ? WHERE id = ?",
-        [PackPlace(pack: pack.id, index: index).encoded, chunk])
+        PackPlace(pack: pack.id, index: index).encoded, chunk)
     }
   }
 
-  package func deletePack(_ id: Int64) throws { try run("DELETE FROM packs WHERE id = ?", [id]) }
+  package func deletePack(_ id: Int64) throws { try run("DELETE FROM packs WHERE id = ?", id) }
 
   /// Where a chunk lies in a pack; nil for one that is not packed, or not there.
   package func packPlace(_ chunk: Int64) throws -> PackPlace? {
-    try first("SELECT data FROM chunks WHERE id = ? AND encoding = 2", [chunk]) { try PackPlace(encoded: $0.bytes(0)) }
+    try first("SELECT data FROM chunks WHERE id = ? AND encoding = 2", chunk) { try PackPlace(encoded: $0.bytes(0)) }
   }
 
   /// The bytes of a pack's base.

@@ -47,13 +47,13 @@ extension Connection {
   /// The number of the last change that the file holds; nil for a file without any.
   func lastChange() throws -> Int64? {
     var hasSettings = false
-    try run(statement("SELECT 1 FROM sqlite_schema WHERE name = 'settings'"), []) { _ in
+    try run(statement("SELECT 1 FROM sqlite_schema WHERE name = 'settings'")) { _ in
       hasSettings = true
       return false
     }
     guard hasSettings else { return nil }
     var number: Int64?
-    try run(statement("SELECT value FROM settings WHERE key = 'change'"), []) {
+    try run(statement("SELECT value FROM settings WHERE key = 'change'")) {
       number = $0[0]
       return false
     }
@@ -65,12 +65,12 @@ extension Connection {
     try run(
       statement(
         "INSERT INTO settings (key, value) VALUES ('change', ?) ON CONFLICT DO UPDATE SET value = excluded.value"),
-      [number]
+      number
     ) { _ in true }
   }
 
   /// Does recorded changes.
   func run(_ changes: some Sequence<[ChangeRecorder.Recorded]>) throws {
-    for change in changes.joined() { try run(statement(change.sql), change.arguments) { _ in true } }
+    for statement in changes.joined() { try run(statement) }
   }
 }

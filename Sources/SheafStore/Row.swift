@@ -57,6 +57,17 @@ protocol Bindable {
   func record(in recorder: ChangeRecorder)
 }
 
+/// NULL where there is none.
+extension Optional: Bindable where Wrapped: Bindable {
+  func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+    self?.bind(to: statement, at: index) ?? sqlite3_bind_null(statement, index)
+  }
+
+  func record(in recorder: ChangeRecorder) {
+    if let self { self.record(in: recorder) } else { recorder.appendNull() }
+  }
+}
+
 /// Has SQLite copy what is bound.
 private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
@@ -88,6 +99,15 @@ extension [UInt8]: Bindable {
   }
 
   func record(in recorder: ChangeRecorder) { withUnsafeBytes { recorder.append($0, as: .blob) } }
+}
+
+/// The 16 bytes.
+extension UUID: Bindable {
+  func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+    withUnsafeBytes(of: uuid) { bindBlob($0, to: statement, at: index, transient) }
+  }
+
+  func record(in recorder: ChangeRecorder) { withUnsafeBytes(of: uuid) { recorder.append($0, as: .blob) } }
 }
 
 extension Data: Bindable {

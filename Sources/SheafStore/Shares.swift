@@ -166,30 +166,28 @@ extension StoreTransaction {
 
   /// All shares, those that were stopped too.
   package func shares() throws -> [ShareRow] {
-    try all("SELECT \(Self.shareColumns) FROM shares ORDER BY item", [], ShareRow.init)
+    try all("SELECT \(Self.shareColumns) FROM shares ORDER BY item", decode: ShareRow.init)
   }
 
   package func save(_ share: ShareRow) throws {
     try run(
       "INSERT OR REPLACE INTO shares (\(Self.shareColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-      [
-        share.item, share.uuid.bytes, share.token.text, share.title, share.anyone.code, share.permission.code,
-        share.allowsInvites ? 1 : 0, share.allowsRequests ? 1 : 0, share.isActive ? 1 : 0, share.created.nanoseconds,
-        share.since.nanoseconds,
-      ])
+      share.item, share.uuid.bytes, share.token.text, share.title, share.anyone.code, share.permission.code,
+      share.allowsInvites ? 1 : 0, share.allowsRequests ? 1 : 0, share.isActive ? 1 : 0, share.created.nanoseconds,
+      share.since.nanoseconds)
   }
 
   /// Removes a share with everything that belongs to it.
   package func deleteShare(_ item: Int64) throws {
-    try run("DELETE FROM participants WHERE share = ?", [item])
+    try run("DELETE FROM participants WHERE share = ?", item)
     try endInvitations(of: item)
-    try run("DELETE FROM shares WHERE item = ?", [item])
+    try run("DELETE FROM shares WHERE item = ?", item)
   }
 
   /// Removes a share's one-time links and what was asked.
   package func endInvitations(of share: Int64) throws {
-    try run("DELETE FROM one_time_links WHERE share = ?", [share])
-    try run("DELETE FROM access_requests WHERE share = ?", [share])
+    try run("DELETE FROM one_time_links WHERE share = ?", share)
+    try run("DELETE FROM access_requests WHERE share = ?", share)
   }
 
   // MARK: - Participants
@@ -198,21 +196,19 @@ extension StoreTransaction {
 
   package func participants() throws -> [ParticipantRow] {
     try all(
-      "SELECT \(Self.participantColumns) FROM participants ORDER BY share, account", [], ParticipantRow.init)
+      "SELECT \(Self.participantColumns) FROM participants ORDER BY share, account", decode: ParticipantRow.init)
   }
 
   package func save(_ participant: ParticipantRow) throws {
     try run(
       "INSERT OR REPLACE INTO participants (\(Self.participantColumns)) VALUES (?,?,?,?,?,?,?,?,?)",
-      [
-        participant.share, participant.account, participant.role.code, participant.permission.code,
-        participant.acceptance.code, participant.name.map { Data($0) }, participant.since.nanoseconds,
-        participant.joined, participant.ended,
-      ])
+      participant.share, participant.account, participant.role.code, participant.permission.code,
+      participant.acceptance.code, participant.name.map { Data($0) }, participant.since.nanoseconds,
+      participant.joined, participant.ended)
   }
 
   package func deleteParticipant(_ share: Int64, _ account: Int64) throws {
-    try run("DELETE FROM participants WHERE share = ? AND account = ?", [share, account])
+    try run("DELETE FROM participants WHERE share = ? AND account = ?", share, account)
   }
 
   // MARK: - One-time links
@@ -221,40 +217,40 @@ extension StoreTransaction {
 
   package func oneTimeLink(_ token: ShareToken) throws -> OneTimeLinkRow? {
     try first(
-      "SELECT \(Self.linkColumns) FROM one_time_links WHERE token = ?", [token.text], OneTimeLinkRow.init)
+      "SELECT \(Self.linkColumns) FROM one_time_links WHERE token = ?", token.text, decode: OneTimeLinkRow.init)
   }
 
   /// The links to a share that an account gave out.
   package func oneTimeLinks(of share: Int64, by inviter: Int64) throws -> [OneTimeLinkRow] {
     try all(
-      "SELECT \(Self.linkColumns) FROM one_time_links WHERE share = ? AND inviter = ?", [share, inviter],
-      OneTimeLinkRow.init)
+      "SELECT \(Self.linkColumns) FROM one_time_links WHERE share = ? AND inviter = ?", share, inviter,
+      decode: OneTimeLinkRow.init)
   }
 
   /// How many of a share's one-time links can still be claimed at `time`.
   package func countOneTimeLinks(_ share: Int64, at time: Timestamp) throws -> Int {
     try first(
-      "SELECT count(*) FROM one_time_links WHERE share = ? AND expires > ?", [share, time.nanoseconds]
+      "SELECT count(*) FROM one_time_links WHERE share = ? AND expires > ?", share, time.nanoseconds
     ) { $0[0] as Int } ?? 0
   }
 
   package func insert(_ link: OneTimeLinkRow) throws {
     try run(
       "INSERT INTO one_time_links (token, share, permission, inviter, expires) VALUES (?,?,?,?,?)",
-      [link.token.text, link.share, link.permission.code, link.inviter, link.expires.nanoseconds])
+      link.token.text, link.share, link.permission.code, link.inviter, link.expires.nanoseconds)
   }
 
   package func deleteOneTimeLink(_ token: ShareToken) throws {
-    try run("DELETE FROM one_time_links WHERE token = ?", [token.text])
+    try run("DELETE FROM one_time_links WHERE token = ?", token.text)
   }
 
   /// Removes the links that an account gave out, or all that died before `time`.
   package func deleteOneTimeLinks(of share: Int64, by inviter: Int64) throws {
-    try run("DELETE FROM one_time_links WHERE share = ? AND inviter = ?", [share, inviter])
+    try run("DELETE FROM one_time_links WHERE share = ? AND inviter = ?", share, inviter)
   }
 
   package func deleteOneTimeLinks(before time: Timestamp) throws {
-    try run("DELETE FROM one_time_links WHERE expires <= ?", [time.nanoseconds])
+    try run("DELETE FROM one_time_links WHERE expires <= ?", time.nanoseconds)
   }
 
   // MARK: - Those who ask
@@ -262,7 +258,7 @@ extension StoreTransaction {
   /// Who asks for access to a share, first come first.
   package func accessRequests(_ share: Int64) throws -> [AccessRequestRow] {
     try all(
-      "SELECT share, account, time, blocked FROM access_requests WHERE share = ? ORDER BY time, account", [share]
+      "SELECT share, account, time, blocked FROM access_requests WHERE share = ? ORDER BY time, account", share
     ) {
       AccessRequestRow(
         share: $0[0], account: $0[1], time: Timestamp(nanoseconds: $0[2]), isBlocked: $0[3] as Int64 != 0)
@@ -272,11 +268,11 @@ extension StoreTransaction {
   package func save(_ request: AccessRequestRow) throws {
     try run(
       "INSERT OR REPLACE INTO access_requests (share, account, time, blocked) VALUES (?,?,?,?)",
-      [request.share, request.account, request.time.nanoseconds, request.isBlocked ? 1 : 0])
+      request.share, request.account, request.time.nanoseconds, request.isBlocked ? 1 : 0)
   }
 
   package func deleteAccessRequest(_ share: Int64, _ account: Int64) throws {
-    try run("DELETE FROM access_requests WHERE share = ? AND account = ?", [share, account])
+    try run("DELETE FROM access_requests WHERE share = ? AND account = ?", share, account)
   }
 
   // MARK: - Borders
@@ -284,7 +280,7 @@ extension StoreTransaction {
   /// The names of files that have several: for each but the oldest its folder, with the oldest one's folder and name.
   package func extraNames() throws -> [(folder: Int64, name: [UInt8], oldestFolder: Int64, oldestName: [UInt8])] {
     try all(
-      "SELECT e.parent, e.name, i.parent, i.name FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.extra = 1", []
+      "SELECT e.parent, e.name, i.parent, i.name FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.extra = 1"
     ) { ($0[0], try $0.bytes(1), $0[2], try $0.bytes(3)) }
   }
 }

@@ -339,7 +339,7 @@ package final class Store: Sendable {
   /// Whether the disk has room for what the file grows by when the log is copied into it.
   private func logFits() throws(SheafError) -> Bool {
     let size = try Self.storeErrors(path) {
-      try writer.alone { try StoreTransaction($0).first("PRAGMA page_count", []) { $0[0] } ?? 0 } * 4096 as Int64
+      try writer.alone { try StoreTransaction($0).first("PRAGMA page_count") { $0[0] } ?? 0 } * 4096 as Int64
     }
     let space = reserve.space()
     return size - mainFileBytes + Self.shortLog <= (geteuid() == 0 ? space.free : space.available)
@@ -349,7 +349,7 @@ package final class Store: Sendable {
   private func shrinkSome() throws(SheafError) -> Bool {
     try Self.storeErrors(path) {
       try writer.alone { connection in
-        func number(_ sql: String) throws -> Int { try StoreTransaction(connection).first(sql, []) { $0[0] } ?? 0 }
+        func number(_ sql: String) throws -> Int { try StoreTransaction(connection).first(sql) { $0[0] } ?? 0 }
         guard try number("PRAGMA freelist_count") > 0 else { return false }
         let before = try number("PRAGMA page_count")
         try connection.execute("PRAGMA incremental_vacuum(\(Self.shrinkPages))")

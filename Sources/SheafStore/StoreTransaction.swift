@@ -9,16 +9,16 @@ package struct StoreTransaction {
   init(_ connection: Connection) { self.connection = connection }
 
   /// Runs a statement, prepared once per connection.
-  func run(_ sql: String, _ arguments: [(any Bindable)?]) throws {
-    try connection.run(connection.statement(sql), arguments) { _ in true }
+  func run<each Argument: Bindable>(_ sql: String, _ arguments: repeat each Argument) throws {
+    try connection.run(connection.statement(sql), repeat each arguments)
   }
 
   /// The first row, decoded while SQLite still holds it.
-  func first<Value>(
-    _ sql: String, _ arguments: [(any Bindable)?], _ decode: (Row) throws -> Value
+  func first<Value, each Argument: Bindable>(
+    _ sql: String, _ arguments: repeat each Argument, decode: (Row) throws -> Value
   ) throws -> Value? {
     var value: Value?
-    try connection.run(connection.statement(sql), arguments) {
+    try connection.run(connection.statement(sql), repeat each arguments) {
       value = try decode($0)
       return false
     }
@@ -26,11 +26,11 @@ package struct StoreTransaction {
   }
 
   /// All rows.
-  func all<Value>(
-    _ sql: String, _ arguments: [(any Bindable)?], _ decode: (Row) throws -> Value
+  func all<Value, each Argument: Bindable>(
+    _ sql: String, _ arguments: repeat each Argument, decode: (Row) throws -> Value
   ) throws -> [Value] {
     var values: [Value] = []
-    try connection.run(connection.statement(sql), arguments) {
+    try connection.run(connection.statement(sql), repeat each arguments) {
       values.append(try decode($0))
       return true
     }
@@ -38,10 +38,12 @@ package struct StoreTransaction {
   }
 
   /// Passes each row to `body`, which may use the store, without collecting them; stops early when it returns false.
-  func each(_ sql: String, _ arguments: [(any Bindable)?], _ body: (Row) throws -> Bool) throws {
+  func each<each Argument: Bindable>(
+    _ sql: String, _ arguments: repeat each Argument, body: (Row) throws -> Bool
+  ) throws {
     let statement = try connection.prepare(sql)
     defer { statement.finalize() }
-    try connection.run(statement, arguments, body)
+    try connection.run(statement, repeat each arguments, row: body)
   }
 
   /// Rows that the last statement changed.
@@ -51,18 +53,18 @@ package struct StoreTransaction {
 extension StoreTransaction {
   /// A setting's text, such as the library's id.
   package func setting(_ key: String) throws -> String? {
-    try first("SELECT value FROM settings WHERE key = ?", [key]) { $0[0] as String }
+    try first("SELECT value FROM settings WHERE key = ?", key) { $0[0] as String }
   }
 
   /// A setting that is a number.
   package func numberSetting(_ key: String) throws -> Int64? {
-    try first("SELECT value FROM settings WHERE key = ?", [key]) { $0[0] as Int64 }
+    try first("SELECT value FROM settings WHERE key = ?", key) { $0[0] as Int64 }
   }
 
   /// Sets a number.
   package func setSetting(_ key: String, _ value: Int64) throws {
     try run(
-      "INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [key, value])
+      "INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
   }
 
   /// Sets a text, or removes the setting where `value` is nil.
@@ -70,15 +72,15 @@ extension StoreTransaction {
     if let value {
       try run(
         "INSERT INTO settings (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-        [key, value])
+        key, value)
     } else {
-      try run("DELETE FROM settings WHERE key = ?", [key])
+      try run("DELETE FROM settings WHERE key = ?", key)
     }
   }
 
   /// The highest row of each numbered table, from which new numbers are counted on in memory.
   package func highestNumbers() throws -> (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64) {
-    func highest(_ sql: String) throws -> Int64 { try first(sql, []) { ($0[0] as Int64?) ?? 0 } ?? 0 }
+    func highest(_ sql: String) throws -> Int64 { try first(sql) { ($0[0] as Int64?) ?? 0 } ?? 0 }
     return (
       try highest("SELECT max(ino) FROM inodes"),
       try max(highest("SELECT max(id) FROM items"), numberSetting("itemsBefore") ?? 0),

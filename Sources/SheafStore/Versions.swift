@@ -61,44 +61,42 @@ extension StoreTransaction {
   private static let versionInsertion = "INSERT INTO versions (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?)"
 
   package func version(_ item: Int64, _ number: Int64) throws -> VersionRow? {
-    try first(Self.versionByNumber, [item, number], VersionRow.init)
+    try first(Self.versionByNumber, item, number, decode: VersionRow.init)
   }
 
   /// The item's versions, oldest first.
   package func versions(_ item: Int64) throws -> [VersionRow] {
-    try all("SELECT \(Self.columns) FROM versions WHERE item = ? ORDER BY number", [item], VersionRow.init)
+    try all("SELECT \(Self.columns) FROM versions WHERE item = ? ORDER BY number", item, decode: VersionRow.init)
   }
 
   /// The item's latest version before `number`.
   package func version(_ item: Int64, before number: Int64) throws -> VersionRow? {
     try first(
       "SELECT \(Self.columns) FROM versions WHERE item = ? AND number < ? ORDER BY number DESC LIMIT 1",
-      [item, number], VersionRow.init)
+      item, number, decode: VersionRow.init)
   }
 
   /// The number of the latest version made by `time`; nil where all are later.
   package func lastVersion(_ item: Int64, notAfter time: Timestamp) throws -> Int64? {
-    try first("SELECT max(number) FROM versions WHERE item = ? AND time <= ?", [item, time.nanoseconds]) {
+    try first("SELECT max(number) FROM versions WHERE item = ? AND time <= ?", item, time.nanoseconds) {
       $0[0] as Int64?
     } ?? nil
   }
 
   package func version(_ item: Int64, label: String) throws -> VersionRow? {
-    try first("SELECT \(Self.columns) FROM versions WHERE item = ? AND label = ?", [item, label], VersionRow.init)
+    try first("SELECT \(Self.columns) FROM versions WHERE item = ? AND label = ?", item, label, decode: VersionRow.init)
   }
 
   /// Items with a version whose session did not end: what a crash left behind.
   package func openVersions() throws -> [VersionRow] {
-    try all("SELECT \(Self.columns) FROM versions WHERE open = 1", [], VersionRow.init)
+    try all("SELECT \(Self.columns) FROM versions WHERE open = 1", decode: VersionRow.init)
   }
 
   package func insert(_ version: VersionRow) throws {
     try run(
       Self.versionInsertion,
-      [
-        version.item, version.number, version.time.nanoseconds, version.author, version.size, version.cause.code,
-        version.base, version.label, version.content.encoded, version.isOpen ? 1 : 0,
-      ])
+      version.item, version.number, version.time.nanoseconds, version.author, version.size, version.cause.code,
+      version.base, version.label, version.content.encoded, version.isOpen ? 1 : 0)
   }
 
   /// Writes what an open version's renewal or end changes.
@@ -108,25 +106,23 @@ extension StoreTransaction {
       UPDATE versions SET time = ?, author = ?, size = ?, cause = ?, base = ?, content = ?, open = ?
       WHERE item = ? AND number = ?
       """,
-      [
-        version.time.nanoseconds, version.author, version.size, version.cause.code, version.base,
-        version.content.encoded, version.isOpen ? 1 : 0, version.item, version.number,
-      ])
+      version.time.nanoseconds, version.author, version.size, version.cause.code, version.base,
+      version.content.encoded, version.isOpen ? 1 : 0, version.item, version.number)
   }
 
   /// Ends an open version: from here on it is immutable.
   package func closeVersion(_ item: Int64, _ number: Int64, cause: VersionCause) throws {
-    try run("UPDATE versions SET open = 0, cause = ? WHERE item = ? AND number = ?", [cause.code, item, number])
+    try run("UPDATE versions SET open = 0, cause = ? WHERE item = ? AND number = ?", cause.code, item, number)
   }
 
   /// Gives `label` to the version, taking it from the one that has it.
   package func setLabel(_ item: Int64, _ number: Int64, _ label: String) throws {
-    try run("UPDATE versions SET label = NULL WHERE item = ? AND label = ?", [item, label])
-    try run("UPDATE versions SET label = ? WHERE item = ? AND number = ?", [label, item, number])
+    try run("UPDATE versions SET label = NULL WHERE item = ? AND label = ?", item, label)
+    try run("UPDATE versions SET label = ? WHERE item = ? AND number = ?", label, item, number)
   }
 
   package func deleteVersion(_ item: Int64, _ number: Int64) throws {
-    try run("DELETE FROM versions WHERE item = ? AND number = ?", [item, number])
+    try run("DELETE FROM versions WHERE item = ? AND number = ?", item, number)
   }
 
   /// Removes a version that is neither current nor labelled nor open; says whether it was.
@@ -135,31 +131,31 @@ extension StoreTransaction {
       """
       DELETE FROM versions WHERE item = ?1 AND number = ?2 AND label IS NULL AND open = 0
         AND number <> (SELECT version FROM items WHERE id = ?1)
-      """, [item, number])
+      """, item, number)
     return changes > 0
   }
 
   /// Moves the versions of `source` behind those of `target`, for a document that took another's place.
   package func moveVersions(from source: Int64, to target: Int64, addingToNumbers shift: Int64) throws {
     try run(
-      "UPDATE versions SET item = ?, number = number + ?, label = NULL WHERE item = ?", [target, shift, source])
+      "UPDATE versions SET item = ?, number = number + ?, label = NULL WHERE item = ?", target, shift, source)
   }
 
   /// Writes a version's contents in another form that is the same bytes.
   package func recode(_ item: Int64, _ number: Int64, to content: StoredContent) throws {
-    try run("UPDATE versions SET content = ? WHERE item = ? AND number = ?", [content.encoded, item, number])
+    try run("UPDATE versions SET content = ? WHERE item = ? AND number = ?", content.encoded, item, number)
   }
 
   /// An item's versions below `number`, the latest first, `limit` of them.
   package func versions(_ item: Int64, below number: Int64, limit: Int) throws -> [VersionRow] {
     try all(
       "SELECT \(Self.columns) FROM versions WHERE item = ? AND number < ? ORDER BY number DESC LIMIT ?",
-      [item, number, limit], VersionRow.init)
+      item, number, limit, decode: VersionRow.init)
   }
 
   /// Contents of every version, by item and number.
   package func versionContents(_ body: (_ item: Int64, _ content: StoredContent) throws -> Void) throws {
-    try each("SELECT item, content FROM versions ORDER BY item, number", []) {
+    try each("SELECT item, content FROM versions ORDER BY item, number") {
       try body($0[0], StoredContent(encoded: $0.bytes(1)))
       return true
     }
@@ -171,7 +167,7 @@ extension StoreTransaction {
       """
       SELECT v.item, v.number, v.time FROM versions v JOIN items i ON i.id = v.item
       WHERE v.number <> i.version AND v.label IS NULL AND v.open = 0 ORDER BY v.item, v.number
-      """, []
+      """
     ) { row in
       try body(row[0], row[1], Timestamp(nanoseconds: row[2]))
       return true

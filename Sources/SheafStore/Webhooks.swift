@@ -24,7 +24,7 @@ package struct WebhookRow: Hashable, Sendable {
 extension StoreTransaction {
   /// All webhooks, first made first.
   package func webhooks() throws -> [WebhookRow] {
-    try all("SELECT uuid, account, url, secret, types, created FROM webhooks ORDER BY id", []) { row in
+    try all("SELECT uuid, account, url, secret, types, created FROM webhooks ORDER BY id") { row in
       WebhookRow(
         uuid: UUID(bytes: try row.bytes(0)), account: row[1], url: row[2], secret: row[3], types: row[4],
         created: Timestamp(nanoseconds: row[5]))
@@ -34,17 +34,15 @@ extension StoreTransaction {
   package func insert(_ webhook: WebhookRow) throws {
     try run(
       "INSERT INTO webhooks (uuid, account, url, secret, types, created) VALUES (?,?,?,?,?,?)",
-      [
-        webhook.uuid.bytes, webhook.account, webhook.url, webhook.secret, webhook.types,
-        webhook.created.nanoseconds,
-      ])
+      webhook.uuid.bytes, webhook.account, webhook.url, webhook.secret, webhook.types,
+      webhook.created.nanoseconds)
   }
 
   /// Removes a webhook of an account; says whether there was one.
   package func deleteWebhook(_ uuid: UUID, of account: Int64) throws -> Bool {
-    try run("DELETE FROM webhooks WHERE uuid = ? AND account = ?", [uuid.bytes, account])
+    try run("DELETE FROM webhooks WHERE uuid = ? AND account = ?", uuid.bytes, account)
     return changes > 0
   }
 
-  package func deleteWebhooks(of account: Int64) throws { try run("DELETE FROM webhooks WHERE account = ?", [account]) }
+  package func deleteWebhooks(of account: Int64) throws { try run("DELETE FROM webhooks WHERE account = ?", account) }
 }

@@ -26,17 +26,16 @@ extension StoreTransaction {
   /// Writes the row of an inode's working copy, in the place of an earlier one.
   package func set(_ copy: WorkingCopyRow) throws {
     try run(
-      Self.workingCopyInsertion,
-      [copy.ino, copy.author, copy.time.nanoseconds, copy.cause.code, copy.writes.encoded])
+      Self.workingCopyInsertion, copy.ino, copy.author, copy.time.nanoseconds, copy.cause.code, copy.writes.encoded)
   }
 
-  package func deleteWorkingCopy(_ ino: Int64) throws { try run("DELETE FROM working_copies WHERE ino = ?", [ino]) }
+  package func deleteWorkingCopy(_ ino: Int64) throws { try run("DELETE FROM working_copies WHERE ino = ?", ino) }
 
   /// All working copies.
   ///
   /// - Throws: ``SheafError`` of kind `corrupt`.
   package func workingCopies() throws -> [WorkingCopyRow] {
-    try all("SELECT ino, author, time, cause, writes FROM working_copies ORDER BY time", []) { row in
+    try all("SELECT ino, author, time, cause, writes FROM working_copies ORDER BY time") { row in
       WorkingCopyRow(
         ino: row[0], author: row[1], time: Timestamp(nanoseconds: row[2]), cause: try VersionCause(code: row[3]),
         writes: try WriteLog(encoded: row.bytes(4)))

@@ -237,7 +237,7 @@ final class Writer: @unchecked Sendable {
   var hasRoomForGroup: Bool { isRoomy.load(ordering: .relaxed) }
 
   private func execute(_ sql: String) throws {
-    try connection.run(connection.statement(sql), []) { _ in true }
+    try connection.run(connection.statement(sql))
   }
 
   /// Has the bytes that changes refer to be on the disk before the changes are.

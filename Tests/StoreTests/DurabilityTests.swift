@@ -180,7 +180,7 @@ struct DurabilityTests {
       try connection.execute("BEGIN")
       let statement = try connection.statement(
         "INSERT INTO accounts (id, handle, name, created, documents) VALUES (?,?,?,?,?)")
-      try connection.run(statement, [1, "a@b.c", "A", 5, 16]) { _ in true }
+      try connection.run(statement, 1, "a@b.c", "A", 5, 16)
       #expect(recorder.seal())
       try connection.execute("ROLLBACK")
       connection.close()
