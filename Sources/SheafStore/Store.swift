@@ -63,7 +63,7 @@ package final class Store: Sendable {
     do throws(SheafError) {
       (pool, checkpointer, writer) = try Self.connect(to: path, reserve, working)
     } catch  where error.kind == .noSpace {
-      // SQLite makes its log anew: the reserve has room for that.
+      // SQLite makes its log and the index of it anew: the reserve has room for that.
       try reserve.release()
       (pool, checkpointer, writer) = try Self.connect(to: path, reserve, working)
     }
@@ -404,18 +404,20 @@ package final class Store: Sendable {
     } catch let error as SQLiteError {
       throw storeError(path, error.code, error.description)
     } catch let error as DatabaseError {
-      throw storeError(path, error.resultCode.rawValue, error.message)
+      throw storeError(path, error.extendedResultCode.rawValue, error.message)
     } catch {
       throw SheafError(.inputOutput, subject: path, reason: "\(error)")
     }
   }
 
+  /// - Parameter code: the extended result code.
   private static func storeError(_ path: String, _ code: Int32, _ message: String?) -> SheafError {
     let kind: SheafError.Kind =
-      switch code {
-      case SQLITE_FULL: .noSpace
-      case SQLITE_CORRUPT, SQLITE_NOTADB: .corrupt
-      case SQLITE_READONLY: .readOnly
+      switch (code & 0xFF, code) {
+      // The index of the log, which every opening makes anew, could not be made larger (SQLite, "Result and Error Codes").
+      case (SQLITE_FULL, _), (_, ResultCode.SQLITE_IOERR_SHMSIZE.rawValue): .noSpace
+      case (SQLITE_CORRUPT, _), (SQLITE_NOTADB, _): .corrupt
+      case (SQLITE_READONLY, _): .readOnly
       default: .inputOutput
       }
     return SheafError(kind, subject: path, reason: kind == .noSpace ? nil : message)
