@@ -43,11 +43,12 @@ let package = Package(
       path: "Tests/Fixtures/fuse-fixture", swiftSettings: settings),
     .testTarget(name: "FuseTests", dependencies: ["Fuse", "fuse-fixture"], swiftSettings: settings),
     .target(name: "SheafModel", swiftSettings: settings),
+    .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
     .target(
       name: "SheafStore",
       dependencies: [
-        "CZstd", "SheafModel", .product(name: "GRDB", package: "GRDB.swift"),
+        "CLinux", "CZstd", "SheafModel", .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "GRDBSQLite", package: "GRDB.swift"), .product(name: "Crypto", package: "swift-crypto"),
       ], swiftSettings: testable),
     .target(

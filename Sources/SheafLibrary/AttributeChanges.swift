@@ -173,7 +173,8 @@ extension Library {
   ///
   /// - Throws: `noAttribute`, `accessDenied`.
   package func xattr(_ ino: Int64, _ name: [UInt8], _ caller: Caller) throws -> [UInt8] {
-    try locked {
+    if Self.isComputed(name) { storeClosed(ino) }
+    return try locked {
       let inode = try inode(ino)
       try permitXattr(name, of: inode, caller, writes: false)
       if Self.isComputed(name) {

@@ -193,6 +193,7 @@ extension Library {
   ///
   /// - Throws: `notFound`; `busy` for the current version and one whose session goes on.
   package func purge(_ path: ItemPath, version number: Int64?) throws {
+    storeClosed()
     try locked {
       try settleSessions()
       // What was done before is told before the item goes: an event that waits would go with it.

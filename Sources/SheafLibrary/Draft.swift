@@ -22,6 +22,12 @@ final class Draft {
 
   var isChanged: Bool { working?.isChanged ?? false }
 
+  /// Whether it has changes that no autosave has kept yet.
+  var isEdited: Bool { isChanged && !(session?.isKept ?? false) }
+
+  /// Bytes in memory that are not stored.
+  var unsavedBytes: Int { working?.dirty.memoryCount ?? 0 }
+
   /// Whether nobody has it open and nothing in it waits to be saved.
   var isIdle: Bool { openCount == 0 && session == nil && !isChanged }
 }
@@ -48,7 +54,7 @@ extension Inode {
 
   /// Whether an account has changes that no autosave has kept yet.
   func isEdited(by account: Int64?) -> Bool {
-    (account == nil || account == row.owner ? own : others[account ?? 0])?.isChanged ?? false
+    (account == nil || account == row.owner ? own : others[account ?? 0])?.isEdited ?? false
   }
 
   var hasSession: Bool { drafts.contains { $0.session != nil } }

@@ -4,10 +4,6 @@ import SheafStore
 
 /// Open files: reading, writing and what close(2) promises.
 extension Library {
-  /// Unsaved bytes of one document past which they are stored early, and of all documents together.
-  static let spillLimit = 8 << 20
-  static let unsavedLimit = 64 << 20
-
   /// Makes a file and opens it, as open(2) with O_CREAT does where there was none.
   ///
   /// - Parameter flags: open(2)'s.
@@ -34,7 +30,9 @@ extension Library {
   ///
   /// - Throws: `notFound`, `accessDenied`, `isDirectory`, `noSpace`.
   package func open(_ ino: Int64, flags: Int32, _ caller: Caller) throws -> UInt64 {
-    try locked {
+    // Another save begins when the one before is stored.
+    if flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0 { storeClosed(ino) }
+    return try locked {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
       let file = try openFile(inode, flags, caller)
@@ -103,7 +101,7 @@ extension Library {
     _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, inPlace: Bool = false,
     clearsSetID: Bool = false
   ) throws {
-    try locked {
+    let full: Int64? = try locked {
       let file = try file(handle)
       try allow(.write, file)
       let (inode, draft) = (file.inode, file.draft)
@@ -112,9 +110,13 @@ extension Library {
       try makeRoom(for: data.count, in: inode, draft)
       let time = clock()
       try beginSession(inode, draft, handle: handle, at: time)
-      let before = draft.working?.dirty.count ?? 0
-      try draft.working?.write(data, at: start, from: self)
-      unsavedBytes += (draft.working?.dirty.count ?? 0) - before
+      let before = draft.unsavedBytes
+      if data.count >= Self.directLength, draft.working?.area != nil, mayKeep(inode, draft) {
+        try draft.working?.write(data, at: start, spillingTo: store.working, from: self)
+      } else {
+        try draft.working?.write(data, at: start, from: self)
+      }
+      unsavedBytes += draft.unsavedBytes - before
       draft.session?.hasWrites = true
       file.hasOnlyTruncated = false
       file.hasUnflushed = true
@@ -122,17 +124,27 @@ extension Library {
       inode.row.ctime = time
       if clearsSetID || file.share != nil { clearSetID(&inode.row) }
       tell(.contents(inode.ino), of: draft, from: file.door)
+      return draft.working?.area?.count ?? 0 > Self.areaLimit ? inode.ino : nil
+    }
+    // Who writes faster than can be stored waits here, where nobody else has to.
+    if let full {
+      do {
+        try storeWritten(full)
+      } catch {
+        // The next write finds out what is wrong; this one is safe.
+        noteFailure(error)
+      }
     }
   }
 
   /// Bounds what is unsaved, and refuses what the disk cannot hold while the person still has it elsewhere.
   private func makeRoom(for count: Int, in inode: Inode, _ draft: Draft) throws {
-    if (draft.working?.dirty.count ?? 0) + count > Self.spillLimit
-      || (draft.working?.dirty.runs.count ?? 0) >= 4096 || unsavedBytes + count > Self.unsavedLimit
+    if draft.unsavedBytes + count > Self.spillLimit || draft.working?.dirty.memoryRuns ?? 0 >= Self.runLimit
+      || unsavedBytes + count > Self.unsavedLimit
     {
       try spill(inode, draft)
     }
-    try requireRoom(for: Int64(unsavedBytes + count))
+    try requireRoom(for: Int64(unsavedBytes + count) + store.working.liveBytes)
   }
 
   /// What close(2) promises: all that was written survives the end of this process.
@@ -142,7 +154,7 @@ extension Library {
       guard file.canWrite else { return }
       if file.hasLostChanges { throw Self.denied }
       if file.draft.session?.dirtySince != nil { try allow(.write, file) }
-      try save(file.inode, file.draft)
+      if try !keepSave(of: file.inode, file.draft) { try save(file.inode, file.draft) }
       identity.closed(file.inode.ino, at: clock())
       if file.draft.session?.writers[handle] != nil { file.draft.session?.writers[handle] = true }
       if file.hasUnflushed {
@@ -162,13 +174,14 @@ extension Library {
   }
 
   /// Begins a session where there is none: a document that was only truncated loses its own while names change places.
-  private func resumeSession(_ inode: Inode, _ draft: Draft) throws {
+  func resumeSession(_ inode: Inode, _ draft: Draft) throws {
     guard draft.session == nil, !inode.isOrphan else { return }
     try beginSession(inode, draft, handle: nil, at: clock())
   }
 
   /// fsync(2): what was written survives power loss.
   package func fsync(_ ino: Int64) throws {
+    try storeWritten(ino)
     try locked {
       let inode = try inode(ino)
       try cutAll(inode)
@@ -191,11 +204,11 @@ extension Library {
         draft.writerCount -= 1
         if draft.writerCount == 0 {
           if draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
-          try endAfterClose(inode, draft)
+          if try !keepSave(of: inode, draft) { try endAfterClose(inode, draft) }
         }
       }
       if draft.openCount == 0, inode.isOrphan {
-        unsavedBytes -= draft.working?.dirty.count ?? 0
+        unsavedBytes -= draft.unsavedBytes
         draft.working = WorkingCopy(.empty)
       }
     }
@@ -215,12 +228,12 @@ extension Library {
     let draft = inode.draft(of: caller.account)
     load(inode, draft)
     let time = clock()
-    let before = draft.working?.dirty.count ?? 0
+    let before = draft.unsavedBytes
     if draft.working?.size != size {
       try beginSession(inode, draft, handle: handle, at: time)
       shareChunks(of: draft)
       try draft.working?.truncate(to: size, from: self)
-      unsavedBytes += (draft.working?.dirty.count ?? 0) - before
+      unsavedBytes += draft.unsavedBytes - before
       if size > 0 { draft.session?.hasWrites = true }
       tell(.contents(inode.ino), of: draft, from: caller.door)
     }
@@ -261,7 +274,7 @@ extension Library {
       }
       try beginSession(inode, draft, handle: handle, at: time)
       shareChunks(of: draft)
-      let before = draft.working?.dirty.count ?? 0
+      let before = draft.unsavedBytes
       switch allocation {
       case .preallocate(let keepsSize):
         if !keepsSize, range.upperBound > size { try draft.working?.truncate(to: range.upperBound, from: self) }
@@ -271,7 +284,7 @@ extension Library {
         if !within.isEmpty { try draft.working?.replace(within, with: [.hole(Int64(within.count))], from: self) }
         if !keepsSize, range.upperBound > size { try draft.working?.truncate(to: range.upperBound, from: self) }
       }
-      unsavedBytes += (draft.working?.dirty.count ?? 0) - before
+      unsavedBytes += draft.unsavedBytes - before
       draft.session?.hasWrites = true
       file.hasUnflushed = true
       inode.row.mtime = time
@@ -313,18 +326,18 @@ extension Library {
       let range = offset..<(offset + length)
       let targetRange = targetOffset..<(targetOffset + length)
       guard source !== draft || !range.overlaps(targetRange) else { throw SheafError(.invalid) }
-      try spill(from.inode, source)
+      try storeUnsaved(from.inode, source)
       shareChunks(of: source)
       shareChunks(of: draft)
       let extents = try source.working?.extents(of: range, from: self) ?? []
       let time = clock()
       try beginSession(to.inode, draft, handle: target, at: time)
-      let before = draft.working?.dirty.count ?? 0
+      let before = draft.unsavedBytes
       if let size = draft.working?.size, size < targetRange.upperBound {
         try draft.working?.truncate(to: targetRange.upperBound, from: self)
       }
       try draft.working?.replace(targetRange, with: extents, from: self)
-      unsavedBytes += (draft.working?.dirty.count ?? 0) - before
+      unsavedBytes += draft.unsavedBytes - before
       draft.session?.hasWrites = true
       to.hasUnflushed = true
       to.inode.row.mtime = time
@@ -340,7 +353,7 @@ extension Library {
   /// What statfs(2) tells, in bytes: the library's disk, less the reserve and what waits to be stored.
   package func space() -> (total: Int64, free: Int64, available: Int64) {
     let space = store.reserve.space()
-    let unsaved = Int64(locked { unsavedBytes })
+    let unsaved = Int64(locked { unsavedBytes }) + store.working.liveBytes
     return (space.total, max(0, space.free - unsaved), max(0, store.availableBytes - unsaved))
   }
 }

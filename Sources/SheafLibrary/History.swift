@@ -6,7 +6,8 @@ import SheafStore
 extension Library {
   /// The document's versions, oldest first.
   package func versions(_ path: ItemPath) throws -> [Version] {
-    try locked {
+    storeClosed()
+    return try locked {
       try settleSessions()
       let (inode, item) = try document(path, for: .readHistory)
       let first = try firstVisibleVersion(of: item.id, inode, .api(account(path.account).id))
@@ -35,6 +36,7 @@ extension Library {
   package func readVersion(
     _ path: ItemPath, number: Int64?, into sink: (UnsafeRawBufferPointer) throws -> Void
   ) throws {
+    storeClosed()
     let reader = try locked {
       let (inode, item) = try document(path, for: .readHistory)
       try cutOwn(inode, path)
@@ -61,7 +63,8 @@ extension Library {
 
   /// Makes an earlier version's contents current, as a new version; nil where they are so already.
   package func restore(_ path: ItemPath, version number: Int64) throws -> Version? {
-    try locked {
+    storeClosed()
+    return try locked {
       let (inode, _) = try document(path, for: .restore)
       try endSession(inode)
       guard var item = try item(of: inode) else { throw SheafError(.notFound, subject: "\(path)") }
@@ -105,6 +108,7 @@ extension Library {
         .invalid, subject: "label \(name.printable)", reason: "is empty, too long or has control characters",
         advice: "give 1 to 200 printable characters")
     }
+    storeClosed()
     return try locked {
       let (inode, item) = try document(path, for: .label)
       try cutOwn(inode, path)

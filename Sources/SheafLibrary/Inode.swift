@@ -94,8 +94,13 @@ struct EditingSession {
   var isPassedOver = false
   /// Chunks that only this session's version holds: freed as soon as a later cut replaces them.
   var ownChunks: Set<Int64> = []
+  /// When its contents were kept in the working file, to be stored soon; nil where they were not.
+  var kept: Timestamp?
   /// Handles that wrote, and whether each was flushed since.
   var writers: [UInt64: Bool] = [:]
+
+  /// Whether all that was written is kept and waits to be stored.
+  var isKept: Bool { kept != nil && dirtySince == nil }
 }
 
 /// A session whose version is stored and has only to be ended.

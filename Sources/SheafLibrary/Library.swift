@@ -24,10 +24,13 @@ package final class Library: @unchecked Sendable {
   package let id: String
   let clock: @Sendable () -> Timestamp
   let maintenance = MaintenanceSchedule()
+  let storing = StoringSchedule()
   /// Locks of files, under a lock of their own.
   package let locks = FileLocks()
 
   private let lock = Mutex<Void>(())
+  /// Threads that wait for the lock.
+  let waiting = Atomic(0)
 
   // State under the lock.
   var inodes: [Int64: Inode] = [:]
@@ -41,6 +44,8 @@ package final class Library: @unchecked Sendable {
   /// Names of remembered documents to which own files were linked (rule 5 of ``Identity``).
   var linkedPlaces: [Int64: Library.LinkedPlace] = [:]
   var dirtyInodes: [Int64: Inode] = [:]
+  /// Those of them whose contents wait in the working file for being stored.
+  var keptInodes: [Int64: Inode] = [:]
   var endedSessions: [EndedSession] = []
   var unsavedBytes = 0
   var numbers: (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64)
@@ -97,6 +102,8 @@ package final class Library: @unchecked Sendable {
     let store = try Store(path: location.path, lockPath: location.lockPath)
     let library = try Library(location: location, store: store, clock: clock)
     try library.locked { try library.recoverFromCrash() }
+    library.storeClosed()
+    try library.locked { try library.settleEvents(all: true) }
     library.startMaintenance()
     return library
   }
@@ -155,7 +162,9 @@ package final class Library: @unchecked Sendable {
       }
       for listener in eventListeners { listener() }
     }
+    waiting.add(1, ordering: .relaxed)
     return try lock.withLock { _ in
+      waiting.subtract(1, ordering: .relaxed)
       defer {
         if !demoted.isEmpty {
           for account in demoted { rescueDrafts(of: account) }
@@ -431,10 +440,5 @@ package final class Library: @unchecked Sendable {
         if let inode = inodes[ino], inode.isOrphan, inode.openCount == 0 { inodes[ino] = nil }
       }
     }
-  }
-
-  func newInodeNumber() -> Int64 {
-    numbers.ino += 1
-    return numbers.ino
   }
 }

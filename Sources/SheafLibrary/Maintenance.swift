@@ -4,7 +4,7 @@ import SheafStore
 
 /// What the library does by itself: autosave, settling events, making durable, ending what a crash left open.
 extension Library {
-  /// Ends the sessions that a crash cut off, and settles the events it left open in favour of keeping history.
+  /// Ends the sessions that a crash cut off, and takes up what it left to be stored and told.
   func recoverFromCrash() throws {
     let open = try read { try $0.openVersions() }
     for event in try read({ try $0.pendingEvents() }) {
@@ -24,7 +24,7 @@ extension Library {
         }
       }
     }
-    try settleEvents(all: true)
+    try recoverWorkingCopies()
   }
 
   /// Starts the thread that looks after the library until ``close()``.
@@ -40,7 +40,7 @@ extension Library {
         if maintenance.isTimeToSync() {
           self.attempt("storing access times") { try self.locked { try self.storeAccessTimes() } }
           self.attempt("syncing") {
-            try self.store.sync(log: true)
+            try self.makeDurable()
             try self.store.checkpoint()
           }
           self.store.reserve.establish()
@@ -53,6 +53,20 @@ extension Library {
     thread.name = "sheaf-upkeep"
     thread.stackSize = 1 << 20
     thread.start()
+    startStoring()
+    if locked({ !keptInodes.isEmpty }) { storing.wake() }
+  }
+
+  /// Syncs the log, after which what nothing refers to any more in the working file can go.
+  private func makeDurable() throws {
+    let released = store.working.takeReleased()
+    do {
+      try store.sync(log: true)
+      store.working.free(released)
+    } catch {
+      store.working.putBack(released)
+      throw error
+    }
   }
 
   /// One round of upkeep: stores what has been unsaved for long, settles what is due, forgets what is old.
@@ -80,7 +94,10 @@ extension Library {
   }
 
   /// Ends upkeep, and returns once its threads do nothing any more.
-  func stopMaintenance() { maintenance.stop() }
+  func stopMaintenance() {
+    storing.stop()
+    maintenance.stop()
+  }
 
   private func attempt(_ what: String, _ body: () throws -> Void) {
     do {

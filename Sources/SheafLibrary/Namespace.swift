@@ -184,6 +184,11 @@ extension Library {
       gid: inheritsGroup || isForeign ? folder.row.gid : caller.gid, time: time)
   }
 
+  func newInodeNumber() -> Int64 {
+    numbers.ino += 1
+    return numbers.ino
+  }
+
   /// Writes a folder's times and link count after its entries changed.
   func touch(_ folder: Inode, _ time: Timestamp, links: Int64 = 0, _ transaction: StoreTransaction) throws {
     let nlink = folder.row.nlink + links

@@ -8,6 +8,7 @@ extension Library {
   ///
   /// - Throws: `notFound`, `isDirectory`, `accessDenied`, `notPermitted` (sticky folder).
   package func unlink(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
+    if let kept = try locked({ try keptInode(parent, name, caller) }) { storeClosed(kept) }
     try locked {
       let folder = try self.folder(parent)
       try Self.checkLength(name)
@@ -54,6 +55,14 @@ extension Library {
       }
       return inode.ino
     }
+  }
+
+  /// A document that is to be stored before its name goes.
+  private func keptInode(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64? {
+    guard !keptInodes.isEmpty, let entry = try entry(parent, name), let inode = keptInodes[entry.ino],
+      !leavesNoTrace(inode, name, caller, clock())
+    else { return nil }
+    return inode.ino
   }
 
   /// Has what was written become a version before its file goes, unless it leaves no trace anyway.
@@ -161,8 +170,10 @@ extension Library {
   /// Removes an inode's own rows: it has no name and is no item any more.
   func detach(_ inode: Inode, _ transaction: StoreTransaction) throws {
     let xattrs = inode.hasNoXattrs ? [] : try transaction.xattrs(inode.ino).map { ($0.name, $0.value) }
+    if inode.own.session?.kept != nil { try transaction.deleteWorkingCopy(inode.ino) }
     try transaction.deleteInode(inode.ino, hasXattrs: !xattrs.isEmpty)
     whenCommitted { [self] in
+      keptInodes[inode.ino] = nil
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)
       for draft in inode.drafts {
         shareChunks(of: draft)

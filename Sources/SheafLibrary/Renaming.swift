@@ -15,6 +15,8 @@ extension Library {
   package func rename(
     _ parent: Int64, _ name: [UInt8], to newParent: Int64, _ newName: [UInt8], _ mode: RenameMode, _ caller: Caller
   ) throws {
+    storeClosed(parent, name)
+    storeClosed(newParent, newName)
     try locked {
       let folder = try self.folder(parent)
       let newFolder = try self.folder(newParent)
@@ -88,6 +90,8 @@ extension Library {
       try endSessionBeforeRemoval(replaced, target.name, caller, time)
     }
     // What a save is to be told of may have to be told with the new name.
+    if inode.own.session?.kept != nil { try finishKept(inode) }
+    if inode.isFolder, try share(of: newFolder) != nil { try finishAllKept() }
     if endedSessions.contains(where: { $0.inode.ino == inode.ino && $0.version.number > 1 }) { try settleSessions() }
     try settleEvents(below: inode, caller, time)
     let firstEvent = numbers.pending + 1

@@ -72,7 +72,8 @@ extension Library {
   /// - Parameter ends: whether the session ends with it.
   func cut(_ inode: Inode, _ draft: Draft, cause: VersionCause, ends: Bool = false) throws {
     guard let session = draft.session, let working = draft.working else { return }
-    let time = clock()
+    // A save is of the moment in which it was made, though it is stored later.
+    let time = session.isKept ? session.kept ?? clock() : clock()
     if inode.isOrphan {
       // Nobody can find it any more: there is nothing to keep but what is open.
       if ends { finish(inode, draft) }
@@ -118,13 +119,14 @@ extension Library {
       }
       if row.content != inode.row.content { try endOthers(than: draft, of: inode, transaction) }
       try transaction.update(row, keepsItem: true)
+      if session.kept != nil { try transaction.deleteWorkingCopy(row.ino) }
       let own = try freeReplaced(released, session, sparing: parted, inode, transaction)
       whenCommitted { [self, storedNow, result] in
         let isNew = row.content != inode.row.content
         inode.row.content = row.content
         inode.row.size = row.size
         inode.item = result.item
-        unsavedBytes -= draft.working?.dirty.count ?? 0
+        unsavedBytes -= draft.unsavedBytes
         if row.content == stored {
           draft.working?.adopt(content)
           draft.working?.markUnchanged()
@@ -136,6 +138,7 @@ extension Library {
         draft.session?.isPassedOver = row.content != stored
         draft.session?.cause = cause
         draft.session?.dirtySince = nil
+        draft.session?.kept = nil
         draft.session?.hasWrites = false
         disown(parted, draft)
         draft.session?.ownChunks.subtract(own)
@@ -254,7 +257,7 @@ extension Library {
   }
 
   /// Frees chunks that this session's version held alone until this cut replaced them.
-  private func freeReplaced(
+  func freeReplaced(
     _ released: [Int64], _ session: EditingSession, sparing parted: Set<Int64>, _ inode: Inode,
     _ transaction: StoreTransaction
   ) throws -> Set<Int64> {
@@ -268,13 +271,13 @@ extension Library {
   }
 
   /// Notes that the session of `draft` alone holds `chunks`.
-  private func claim(_ chunks: Set<Int64>, _ inode: Inode, _ draft: Draft) {
+  func claim(_ chunks: Set<Int64>, _ inode: Inode, _ draft: Draft) {
     draft.session?.ownChunks.formUnion(chunks)
     for chunk in chunks { chunkOwners[chunk] = inode.ino }
   }
 
   /// Has `chunks` outlive later cuts of `draft`: a part of them is in use elsewhere in it.
-  private func disown(_ chunks: Set<Int64>, _ draft: Draft) {
+  func disown(_ chunks: Set<Int64>, _ draft: Draft) {
     for chunk in chunks where draft.session?.ownChunks.remove(chunk) != nil { chunkOwners[chunk] = nil }
   }
 
@@ -314,13 +317,13 @@ extension Library {
     inode.dropIdleDrafts()
   }
 
-  /// Stores written bytes as chunks without a version, to bound memory (rule 7).
-  func spill(_ inode: Inode, _ draft: Draft) throws {
+  /// Stores written bytes as chunks without a version.
+  func storeUnsaved(_ inode: Inode, _ draft: Draft) throws {
     guard let working = draft.working, !working.dirty.isEmpty else { return }
     try transaction(.spill) { _ in
       let content = try working.flushed(into: self)
       whenCommitted { [self, storedNow] in
-        unsavedBytes -= draft.working?.dirty.count ?? 0
+        unsavedBytes -= draft.unsavedBytes
         disown(content.parted, draft)
         draft.working?.adopt(content)
         if draft.session != nil { claim(storedNow.subtracting(content.parted), inode, draft) }
@@ -331,7 +334,7 @@ extension Library {
   /// Forgets what was written to a file that went and that nobody has open.
   func discardUnsaved(_ draft: Draft) {
     guard draft.openCount == 0 else { return }
-    unsavedBytes -= draft.working?.dirty.count ?? 0
+    unsavedBytes -= draft.unsavedBytes
     draft.working = nil
   }
 
@@ -359,9 +362,10 @@ extension Library {
         // Rule 6 of identity: a truncated document is not cut at its empty moment.
         session.hasWrites || draft.working?.size ?? 0 > 0 || session.baseContent.length == 0
       {
+        if try keep(inode, draft, cause: .autosave) { return }
         try cut(inode, draft, cause: .autosave)
         if draft.writerCount == 0 { try endAfterClose(inode, draft) }
-      } else if draft.writerCount == 0, session.number != nil, session.dirtySince == nil {
+      } else if draft.writerCount == 0, session.number != nil, session.dirtySince == nil, !session.isKept {
         try endAfterClose(inode, draft)
       }
     } catch {

@@ -5,6 +5,7 @@ import SheafStore
 /// Looking a library over: counts, check, backup.
 extension Library {
   package func counts() throws -> LibraryCounts {
+    storeClosed()
     try locked { try settleSessions() }
     let counts = try store.snapshot { try $0.counts() }
     return LibraryCounts(
@@ -15,6 +16,7 @@ extension Library {
 
   /// Verifies SQLite's integrity, every hash and every rule of docs/FORMAT.md, while work goes on.
   package func check(progress: (SheafModel.Progress) -> Void) throws -> CheckReport {
+    storeClosed()
     let problems = try store.integrityProblems()
     var report = try store.snapshot { try $0.check(progress: progress) }
     report.problems = problems + report.problems
@@ -23,6 +25,7 @@ extension Library {
 
   /// Writes a consistent copy to `file`, which must not exist; documents that are open are in it as last saved.
   package func backup(to file: String, progress: (SheafModel.Progress) -> Void) throws {
+    storeClosed()
     try store.backup(to: file, progress: progress)
   }
 }

@@ -94,7 +94,8 @@ extension Library {
 
   /// The files of a document's folder of versions, oldest first.
   package func versionFiles(of item: Int64, _ caller: Caller) throws -> [VersionFile] {
-    try locked {
+    storeClosed()
+    return try locked {
       try settleSessions()
       let (inode, first) = try history(of: item, caller)
       return try read { try $0.versions(item) }.filter { $0.number >= first }
@@ -123,7 +124,8 @@ extension Library {
 
   /// One version as a file.
   package func versionFile(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionFile {
-    try locked {
+    storeClosed()
+    return try locked {
       let (inode, row) = try visibleVersion(of: item, number: number, caller)
       return try versionFile(row, documentName: inode.row.name)
     }
@@ -161,7 +163,8 @@ extension Library {
 
   /// Opens a version for reading.
   package func openVersion(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionReader {
-    try locked {
+    storeClosed()
+    return try locked {
       try settleSessions()
       let (inode, row) = try visibleVersion(of: item, number: number, caller)
       if row.isOpen { for draft in inode.drafts { shareChunks(of: draft) } }

@@ -3,12 +3,16 @@ import SheafStore
 
 /// The contents of a file as its readers and writers see them: stored extents with what was written since laid over.
 ///
-/// What is written lies in memory (``dirty``) until it is cut: ``flushed(into:)`` chunks just the written neighbourhoods
-/// and gives the contents that a version can hold.
+/// What is written lies in memory or in the working file (``dirty``) until it is cut: ``flushed(into:)`` chunks just the
+/// written neighbourhoods and gives the contents that a version can hold.
 struct WorkingCopy {
   /// Stored extents; exactly `size` bytes, holes where only `dirty` has data.
   private(set) var content: Content
   private(set) var dirty = DirtyRuns()
+  /// What was done since the contents were cut last, but for what lies in memory; nil where it was more than that can say.
+  private(set) var log: WriteLog? = WriteLog()
+  /// Where the working file has what was written since then.
+  private(set) var area: WorkingFile.Area?
   /// Whether anything differs from what was cut last, be it only the length.
   private(set) var isChanged = false
 
@@ -34,7 +38,7 @@ struct WorkingCopy {
     if !(dirty.touching(range).first.map { $0.start <= range.lowerBound && $0.end >= range.upperBound } ?? false) {
       try content.read(range, into: target, from: storage)
     }
-    dirty.overlay(range, onto: target)
+    try dirty.overlay(range, onto: target)
     return range.count
   }
 
@@ -43,10 +47,56 @@ struct WorkingCopy {
   /// Writes `data` at `offset`, filling a gap before it with a hole.
   mutating func write(_ data: UnsafeRawBufferPointer, at offset: Int64, from storage: any ChunkStorage) throws {
     guard !data.isEmpty else { return }
-    let end = offset + Int64(data.count)
-    if end > size { try content.replace(size..<size, with: [.hole(end - size)], from: storage) }
+    try lengthen(to: offset + Int64(data.count), from: storage)
     dirty.write(data, at: offset)
     isChanged = true
+  }
+
+  private mutating func lengthen(to end: Int64, from storage: any ChunkStorage) throws {
+    if end > size { try content.replace(size..<size, with: [.hole(end - size)], from: storage) }
+  }
+
+  /// Writes `data` at `offset` to the working file.
+  ///
+  /// - Throws: `noSpace` with nothing changed, `inputOutput`.
+  mutating func write(
+    _ data: UnsafeRawBufferPointer, at offset: Int64, spillingTo file: WorkingFile, from storage: any ChunkStorage
+  ) throws {
+    guard !data.isEmpty else { return }
+    let area = self.area ?? file.area()
+    self.area = area
+    let place = try area.append(data)
+    try lengthen(to: offset + Int64(data.count), from: storage)
+    log?.append(.write(offset: offset, length: data.count, place: place, checksum: WriteLog.checksum(data)))
+    dirty.write(data.count, at: offset, in: area, place: place)
+    isChanged = true
+  }
+
+  /// Moves what lies in memory to the working file.
+  ///
+  /// - Throws: `noSpace`, `inputOutput`; what was not moved stays where it was.
+  mutating func spill(to file: WorkingFile, from storage: any ChunkStorage) throws {
+    for run in dirty.runs {
+      guard case .memory(let bytes) = run.bytes else { continue }
+      try bytes.withUnsafeBytes { try write($0, at: run.start, spillingTo: file, from: storage) }
+    }
+  }
+
+  /// Does again what a log says, whose bytes lie in `area`.
+  mutating func apply(_ log: WriteLog, in area: WorkingFile.Area, from storage: any ChunkStorage) throws {
+    for step in log.steps {
+      switch step {
+      case .write(let offset, let length, let place, _):
+        try lengthen(to: offset + Int64(length), from: storage)
+        dirty.write(length, at: offset, in: area, place: place)
+      case .truncate(let size): try truncate(to: size, from: storage)
+      case .hole(let range):
+        // What lay in memory then, and had lengthened the document, has a later step or is gone.
+        try lengthen(to: range.upperBound, from: storage)
+        try replace(range, with: [.hole(Int64(range.count))], from: storage)
+      }
+    }
+    (self.log, self.area, isChanged) = (log, area, true)
   }
 
   /// Cuts or lengthens with a hole.
@@ -59,6 +109,7 @@ struct WorkingCopy {
     } else {
       return
     }
+    log?.append(.truncate(newSize))
     isChanged = true
   }
 
@@ -66,6 +117,11 @@ struct WorkingCopy {
   mutating func replace(_ range: Range<Int64>, with extents: [Extent], from storage: any ChunkStorage) throws {
     dirty.remove(range)
     try content.replace(range, with: extents, from: storage)
+    if extents.count == 1, extents[0].isHole, extents[0].length == range.count {
+      log?.append(.hole(range))
+    } else {
+      log = nil
+    }
     isChanged = true
   }
 
@@ -73,6 +129,7 @@ struct WorkingCopy {
   mutating func replaceAll(with stored: StoredContent) {
     dirty.removeAll()
     content = Content(stored)
+    (log, area) = (nil, nil)
     isChanged = true
   }
 
@@ -137,8 +194,12 @@ struct WorkingCopy {
     while index < dirty.runs.count {
       let firstRun = dirty.runs[index]
       if try isPatch(firstRun, in: &result, storage) {
-        let chunk = try firstRun.bytes.withUnsafeBytes { try storage.store($0) }
-        let extent = Extent(chunk: chunk, length: Int64(firstRun.bytes.count))
+        let bytes = try [UInt8](unsafeUninitializedCapacity: firstRun.count) { buffer, count in
+          try firstRun.copy(firstRun.start..<firstRun.end, to: UnsafeMutableRawBufferPointer(buffer))
+          count = firstRun.count
+        }
+        let chunk = try bytes.withUnsafeBytes { try storage.store($0) }
+        let extent = Extent(chunk: chunk, length: Int64(bytes.count))
         try result.replace(firstRun.start..<firstRun.end, with: [extent], from: storage)
         index += 1
         continue
@@ -196,11 +257,32 @@ struct WorkingCopy {
   mutating func adopt(_ flushed: Content) {
     content = flushed
     content.forgetReleased()
+    // Chunks that no version refers to are not what a log can begin from.
+    if dirty.memoryCount > 0 { log = nil }
     dirty.removeAll()
   }
 
+  /// The first `limit` bytes of what was written, stored as chunks, and what of ``dirty`` it was; to be given to
+  /// ``adopt(_:of:)``.
+  func flushed(first limit: Int, into storage: any ChunkStorage) throws -> (content: Content, part: DirtyRuns) {
+    var part = self
+    part.dirty = dirty.prefix(limit)
+    return (try part.flushed(into: storage), part.dirty)
+  }
+
+  /// Takes what ``flushed(first:into:)`` gave, once it is committed.
+  mutating func adopt(_ flushed: Content, of part: DirtyRuns) {
+    // What it released is freed with the cut, when nothing stored refers to it any more.
+    content = flushed
+    if part.memoryCount > 0 { log = nil }
+    for run in part.runs { dirty.remove(run.start..<run.end) }
+  }
+
   /// Says that the contents are those that were cut last.
-  mutating func markUnchanged() { isChanged = false }
+  mutating func markUnchanged() {
+    isChanged = false
+    (log, area) = (WriteLog(), nil)
+  }
 
   /// Bytes of a run up to which it may become a chunk of its own.
   private static let patchLimit = 16 * 1024
@@ -214,14 +296,14 @@ struct WorkingCopy {
   /// Whether a run is to be laid over what is stored, rather than cut together with its neighbourhood: it is short, and
   /// either lies in a chunk of which most stays, or takes the place of whole extents, as the next change of a page does.
   private func isPatch(_ run: DirtyRuns.Run, in result: inout Content, _ storage: any ChunkStorage) throws -> Bool {
-    guard run.bytes.count <= Self.patchLimit, run.end <= result.length else { return false }
+    guard run.count <= Self.patchLimit, run.end <= result.length else { return false }
     let touched = try result.extents(touching: run.start..<run.end, from: storage)
     guard let first = touched.first, let last = touched.last, !touched.contains(where: \.extent.isHole) else {
       return false
     }
     let end = last.start + last.extent.length
     return (first.start == run.start && end == run.end)
-      || (end - first.start >= Self.patchedLength && Int64(run.bytes.count) * 4 <= end - first.start)
+      || (end - first.start >= Self.patchedLength && Int64(run.count) * 4 <= end - first.start)
   }
 
   /// Where chunking must begin for a run: at the boundary before it, or where it begins inside a hole.
@@ -234,7 +316,7 @@ struct WorkingCopy {
       !extent.isHole
     else { return run.start }
     let isAppended = start + extent.length == run.start && run.end == result.length
-    guard isAppended, run.bytes.count <= Self.patchLimit, extent.length > Self.tailLimit else { return start }
+    guard isAppended, run.count <= Self.patchLimit, extent.length > Self.tailLimit else { return start }
     let tail = max(0, run.start - Int64(Chunker.normal))..<run.start
     let pieces = try result.extents(touching: tail, from: storage).reversed().prefix { !$0.extent.isHole }
     return pieces.count < Self.tailPieces ? run.start : pieces.last?.start ?? start
@@ -292,7 +374,7 @@ struct WorkingCopy {
     buffer = [UInt8](unsafeUninitializedCapacity: Int(end - position)) { _, count in count = Int(end - position) }
     try buffer.withUnsafeMutableBytes { raw in
       if !isWritten(position..<end) { try result.read(position..<end, into: raw, from: storage) }
-      dirty.overlay(position..<end, onto: raw)
+      try dirty.overlay(position..<end, onto: raw)
     }
     return end < wanted || end == size
   }

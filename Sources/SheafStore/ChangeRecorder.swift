@@ -197,8 +197,8 @@ final class ChangeRecorder {
     return !isTooLarge
   }
 
-  /// Four lanes of eight bytes, multiplied and mixed; enough to tell a whole record from a torn one.
-  private static func checksum(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
+  /// Four lanes of eight bytes, multiplied and mixed; enough to tell what is whole from what is torn.
+  static func checksum(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
     let prime: UInt64 = 0x9E37_79B9_7F4A_7C15
     var lanes = SIMD4<UInt64>(seed, seed ^ 1, seed ^ 2, seed ^ 3)
     var index = 0

@@ -188,6 +188,12 @@ extension StoreTransaction {
         return found.count < 1000
       }
     }
+    try each("SELECT ino, writes FROM working_copies") { row in
+      if (try? WriteLog(encoded: row.bytes(1))) == nil {
+        found.append("working copy of inode \(row[0] as Int64): its steps cannot be read")
+      }
+      return true
+    }
     for node in nodes {
       guard let bytes = try? chunkBytes(node.chunk), let extents = try? StoredContent.decodeNode(bytes) else {
         found.append("node \(node.chunk): is missing or damaged")

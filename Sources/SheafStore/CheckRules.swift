@@ -9,7 +9,7 @@ enum CheckRules {
   static let names = queries.map(\.rule) + [library, hashKey, entryHash, handle]
 
   static let queries: [(rule: String, sql: String)] =
-    entries + inodes + items + versions + accounts + deleted + shares + events
+    entries + inodes + items + versions + workingCopies + accounts + deleted + shares + events
 
   private static let entries: [(rule: String, sql: String)] = [
     (
@@ -40,6 +40,20 @@ enum CheckRules {
     (
       "an inode has one oldest name",
       "SELECT ino, count(*) FROM entries WHERE extra = 0 GROUP BY ino HAVING count(*) > 1"
+    ),
+  ]
+
+  private static let workingCopies: [(rule: String, sql: String)] = [
+    (
+      "a working copy is of a regular file",
+      """
+      SELECT ino, author FROM working_copies w
+      WHERE NOT EXISTS (SELECT 1 FROM inodes i WHERE i.ino = w.ino AND i.mode & 61440 = 32768)
+      """
+    ),
+    (
+      "a working copy's author is an account",
+      "SELECT ino, author FROM working_copies w WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = w.author)"
     ),
   ]
 

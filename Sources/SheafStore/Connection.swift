@@ -151,12 +151,12 @@ final class Statement {
 
 /// What SQLite says.
 struct SQLiteError: Error, CustomStringConvertible {
-  /// The primary result code.
+  /// The extended result code.
   let code: Int32
   let description: String
 
   init(_ code: Int32, _ handle: OpaquePointer?) {
-    self.code = code & 0xFF
+    self.code = handle.map(sqlite3_extended_errcode) ?? code
     description = handle.flatMap { sqlite3_errmsg($0) }.map { String(cString: $0) } ?? "SQLite error \(code)"
   }
 

@@ -144,7 +144,7 @@ package enum StoredContent: Hashable, Sendable {
     return sum
   }
 
-  fileprivate static let damaged = SheafError(
+  static let damaged = SheafError(
     .corrupt, subject: "a document's list of extents", advice: "run sheaf check")
 }
 

@@ -7,7 +7,7 @@ internal import SheafModel
 package enum DurableStep: String, CaseIterable, Sendable {
   case accounts, create, mkdir, symlink, link, unlink, rmdir, rename, setAttributes, setXattr, removeXattr
   case spill, save, endSession, settle, label, comment, restore, recover, purge, thin, sweep, pack, compress, times,
-    share
+    share, workingCopy
 }
 
 /// A named point at which a test can kill the process or make the step fail (LiteFS, SQLite's test harness).
@@ -31,13 +31,15 @@ package struct FaultPoint: Hashable, Sendable, CaseIterable {
   package static let changesSync = FaultPoint(rawValue: "changes.sync")
   /// Before SQLite's log is synced.
   package static let logSync = FaultPoint(rawValue: "log.sync")
+  /// Before the working file is synced.
+  package static let workingSync = FaultPoint(rawValue: "working.sync")
   package static let checkpoint = FaultPoint(rawValue: "checkpoint")
   package static let reserveRelease = FaultPoint(rawValue: "reserve.release")
   package static let shrink = FaultPoint(rawValue: "shrink")
 
   package static let allCases: [FaultPoint] =
     DurableStep.allCases.flatMap { [begin($0), commit($0), committed($0)] } + [
-      changesCommit, changesSync, logSync, checkpoint, reserveRelease, shrink,
+      changesCommit, changesSync, logSync, workingSync, checkpoint, reserveRelease, shrink,
     ]
 }
 

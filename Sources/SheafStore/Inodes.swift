@@ -156,7 +156,7 @@ extension StoreTransaction {
     try run("UPDATE inodes SET atime = ? WHERE ino = ?", time.nanoseconds, ino)
   }
 
-  /// Removes the inode and its extended attributes.
+  /// Removes the inode and its extended attributes; one that has a working copy loses that before.
   package func deleteInode(_ ino: Int64, hasXattrs: Bool) throws {
     if hasXattrs { try run("DELETE FROM xattrs WHERE ino = ?", ino) }
     try run("DELETE FROM inodes WHERE ino = ?", ino)

@@ -22,8 +22,9 @@ package final class LibraryLock: Sendable {
     }
     self.descriptor = descriptor
     let text = "\(getpid())\n"
-    ftruncate(descriptor, 0)
-    _ = text.withCString { pwrite(descriptor, $0, strlen($0), 0) }
+    // In this order: on a full disk somebody else would take the block that is given back.
+    let written = text.withCString { pwrite(descriptor, $0, strlen($0), 0) }
+    ftruncate(descriptor, max(0, written))
   }
 
   deinit { close(descriptor) }

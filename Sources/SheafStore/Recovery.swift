@@ -11,13 +11,17 @@ enum Recovery {
   ///
   /// - Returns: A connection to close once others are open: the last one to be closed takes SQLite's log away, and on a full
   ///   disk there may be no room to make it anew. Nil where there was nothing to do.
-  static func run(path: String, recordPath: String, busySeconds: Int) throws -> Connection? {
+  static func run(
+    path: String, recordPath: String, workingPath: String, busySeconds: Int
+  ) throws -> Connection? {
     guard access(recordPath, F_OK) == 0 else { return nil }
     let connection = try Connection(path: path)
     sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
     try connection.execute(Store.pragmas)
     guard let last = try connection.lastChange() else { return connection }
+    // What the disk lost of what was written ends the prefix of changes that is left.
     let changes = ChangeRecorder.read(path: recordPath, after: last)
+      .prefix { change in !change.contains { $0.lacksContents(in: workingPath) } }
     if !changes.isEmpty {
       try connection.execute("BEGIN IMMEDIATE")
       try connection.run(changes)
@@ -25,8 +29,17 @@ enum Recovery {
       try connection.execute("COMMIT")
     }
     // The last process may have written what the disk has not.
+    try sync(workingPath)
     if access(LogFile.path(of: path), F_OK) == 0 { try LogFile(of: path).sync() }
     return connection
+  }
+
+  /// Makes a file that may not be there survive power loss.
+  private static func sync(_ path: String) throws(SheafError) {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    guard fdatasync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
   }
 }
 
@@ -57,7 +70,7 @@ extension Connection {
   }
 
   /// Does recorded changes.
-  func run(_ changes: [[ChangeRecorder.Recorded]]) throws {
+  func run(_ changes: some Sequence<[ChangeRecorder.Recorded]>) throws {
     for statement in changes.joined() { try run(statement) }
   }
 }

@@ -4,10 +4,10 @@ enum Schema {
   static let applicationID: Int32 = 0x5348_4546
 
   /// The `user_version` that this program writes; one more than the number of older formats.
-  static let version: Int32 = 3
+  static let version: Int32 = 4
 
   /// The statements that bring a file from each `user_version` to the next; the first makes a new library.
-  static let migrations: [String] = [versionOne, versionTwo, versionThree]
+  static let migrations: [String] = [versionOne, versionTwo, versionThree, versionFour]
 
   private static let versionOne = """
     CREATE TABLE settings (
@@ -295,6 +295,17 @@ enum Schema {
       base BLOB NOT NULL,
       chunks BLOB NOT NULL,
       data BLOB NOT NULL
+    ) STRICT;
+    """
+
+  /// Saves that are promised before they are stored.
+  private static let versionFour = """
+    CREATE TABLE working_copies (
+      ino INTEGER PRIMARY KEY REFERENCES inodes (ino),
+      author INTEGER NOT NULL REFERENCES accounts (id),
+      time INTEGER NOT NULL,
+      cause INTEGER NOT NULL CHECK (cause BETWEEN 1 AND 6),
+      writes BLOB NOT NULL
     ) STRICT;
     """
 }

@@ -15,6 +15,7 @@ package import SheafModel
 package final class Store: Sendable {
   package let path: String
   package let reserve: Reserve
+  package let working: WorkingFile
 
   let writer: Writer
   /// Readers of committed states.
@@ -31,6 +32,8 @@ package final class Store: Sendable {
 
   /// What the path of the record of changes ends with.
   private static let recordSuffix = "-changes"
+  /// That of the file of what is not stored yet.
+  private static let workingSuffix = "-working"
 
   /// Seconds to wait for another connection.
   private static let busySeconds = 5
@@ -55,13 +58,14 @@ package final class Store: Sendable {
     lock = try LibraryLock(path: lockPath, library: path)
     if try LibraryFolder.checkHeader(of: path) == .unmarked { try Self.refuseStranger(at: path) }
     reserve = Reserve(path: path + "-reserve")
+    working = WorkingFile(path: path + Self.workingSuffix)
     logLimit = reserve.size
     do throws(SheafError) {
-      (pool, checkpointer, writer) = try Self.connect(to: path, reserve)
+      (pool, checkpointer, writer) = try Self.connect(to: path, reserve, working)
     } catch  where error.kind == .noSpace {
-      // SQLite makes its log anew: the reserve has room for that.
+      // SQLite makes its log and the index of it anew: the reserve has room for that.
       try reserve.release()
-      (pool, checkpointer, writer) = try Self.connect(to: path, reserve)
+      (pool, checkpointer, writer) = try Self.connect(to: path, reserve, working)
     }
     try LibraryFolder.sync(containing: path)
     reserve.establish()
@@ -69,10 +73,11 @@ package final class Store: Sendable {
 
   /// Opens the file, making or migrating it, with connections for readers, for who copies the log, and for the writer.
   private static func connect(
-    to path: String, _ reserve: Reserve
+    to path: String, _ reserve: Reserve, _ working: WorkingFile
   ) throws(SheafError) -> (DatabasePool, DatabaseQueue, Writer) {
     try storeErrors(path) {
-      let recovered = try Recovery.run(path: path, recordPath: path + recordSuffix, busySeconds: busySeconds)
+      let recovered = try Recovery.run(
+        path: path, recordPath: path + recordSuffix, workingPath: working.path, busySeconds: busySeconds)
       defer { recovered?.close() }
       let pool = try DatabasePool(path: path, configuration: Self.configuration)
       try Migrator.migrate(pool, path: path)
@@ -83,7 +88,8 @@ package final class Store: Sendable {
       }
       return (
         pool, try DatabaseQueue(path: path, configuration: configuration),
-        try Writer(path: path, recordPath: path + recordSuffix, busySeconds: busySeconds, reserve: reserve)
+        try Writer(
+          path: path, recordPath: path + recordSuffix, busySeconds: busySeconds, reserve: reserve, working: working)
       )
     }
   }
@@ -207,7 +213,7 @@ package final class Store: Sendable {
   private static let shortRest: Int64 = 4 << 20
   /// For how long the rest is made shorter: syncs wait for it, and what was closed is durable within 5 s.
   private static let patience: Duration = .seconds(1)
-  /// Bytes of the disk that allow for a log which grows for a while.
+  /// Bytes of the disk that allow for a log which grows for a while, and for bytes that are there twice.
   private static let ampleRoom: Int64 = 1 << 30
 
   /// A passive checkpoint.
@@ -236,6 +242,7 @@ package final class Store: Sendable {
       writer.close()
       try pool.close()
       unlink(path + Self.recordSuffix)
+      working.removeIfUnused()
     }
     lock.release()
   }
@@ -317,6 +324,11 @@ package final class Store: Sendable {
     return availableBytes >= bytes
   }
 
+  /// Whether `bytes` more can be written to the working file and then be stored, with room to spare.
+  package func hasAmpleRoom(for bytes: Int64) -> Bool {
+    reserve.space().available > 2 * bytes + working.liveBytes + Self.ampleRoom
+  }
+
   /// Gives up the reserve and empties the log, for an operation that frees space.
   package func releaseRoom() throws(SheafError) {
     try reserve.release()
@@ -362,7 +374,10 @@ package final class Store: Sendable {
             progress(SheafModel.Progress(done: Int64($0.completedPageCount), total: Int64($0.totalPageCount)))
           }
         }
-        try copy.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = DELETE") }
+        // What lies in the working file is not in the copy.
+        try copy.writeWithoutTransaction {
+          try $0.execute(sql: "DELETE FROM working_copies; PRAGMA journal_mode = DELETE")
+        }
         try copy.close()
       }
       try LibraryFolder.sync(containing: destination)
@@ -374,7 +389,7 @@ package final class Store: Sendable {
 
   /// Bytes that the library's files take on the disk.
   package var fileBytes: Int64 {
-    ["", "-wal", "-shm", "-reserve", Self.recordSuffix].reduce(0) { total, suffix in
+    ["", "-wal", "-shm", "-reserve", Self.recordSuffix, Self.workingSuffix].reduce(0) { total, suffix in
       var status = stat()
       return stat(path + suffix, &status) == 0 ? total + Int64(status.st_blocks) * 512 : total
     }
@@ -389,18 +404,20 @@ package final class Store: Sendable {
     } catch let error as SQLiteError {
       throw storeError(path, error.code, error.description)
     } catch let error as DatabaseError {
-      throw storeError(path, error.resultCode.rawValue, error.message)
+      throw storeError(path, error.extendedResultCode.rawValue, error.message)
     } catch {
       throw SheafError(.inputOutput, subject: path, reason: "\(error)")
     }
   }
 
+  /// - Parameter code: the extended result code.
   private static func storeError(_ path: String, _ code: Int32, _ message: String?) -> SheafError {
     let kind: SheafError.Kind =
-      switch code {
-      case SQLITE_FULL: .noSpace
-      case SQLITE_CORRUPT, SQLITE_NOTADB: .corrupt
-      case SQLITE_READONLY: .readOnly
+      switch (code & 0xFF, code) {
+      // The index of the log, which every opening makes anew, could not be made larger (SQLite, "Result and Error Codes").
+      case (SQLITE_FULL, _), (_, ResultCode.SQLITE_IOERR_SHMSIZE.rawValue): .noSpace
+      case (SQLITE_CORRUPT, _), (SQLITE_NOTADB, _): .corrupt
+      case (SQLITE_READONLY, _): .readOnly
       default: .inputOutput
       }
     return SheafError(kind, subject: path, reason: kind == .noSpace ? nil : message)

@@ -24,13 +24,15 @@ internal import SheafModel
 /// 4. What is to survive power loss is synced where that costs least: the record, if it holds every change since those that
 ///    the synced log holds, and SQLite's log otherwise. What was promised by the record alone stays in it until the log is
 ///    synced (``renewRecord()``).
+/// 5. No commit and no sync comes before the working file's: what refers to it is durable only with its bytes, and in the
+///    record alone ``Recovery`` finds out whether they are there.
 // Sendable: everything is touched only with `lock` held, but for constants.
 final class Writer: @unchecked Sendable {
   private let lock = Mutex<Void>(())
   private let connection: Connection
   private let recorder: ChangeRecorder?
   private let reserve: Reserve
-  private let schedule = CommitSchedule()
+  let schedule = CommitSchedule()
 
   private var isOpen = false
   private var isLost = false
@@ -47,14 +49,16 @@ final class Writer: @unchecked Sendable {
   /// Whether the record keeps what is committed, since somebody is likely to ask for durability again soon.
   private var keepsRecord = false
   private let log: LogFile
+  private let working: WorkingFile
 
   /// Bytes that the disk must have left for changes to be recorded rather than committed at once: more than a group can
   /// make the log grow by.
   static let roomForGroups: Int64 = 128 << 20
 
   /// Opens the library file, of which ``Recovery`` has done what was left, and begins a record of its own.
-  init(path: String, recordPath: String, busySeconds: Int, reserve: Reserve) throws {
+  init(path: String, recordPath: String, busySeconds: Int, reserve: Reserve, working: WorkingFile) throws {
     self.reserve = reserve
+    self.working = working
     connection = try Connection(path: path)
     sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
     try connection.execute(Store.pragmas)
@@ -110,6 +114,7 @@ final class Writer: @unchecked Sendable {
     let value: Value
     do {
       value = try body(StoreTransaction(connection))
+      syncContents()
       try Faults.pass(.commit(step))
       if let recorder { try connection.setLastChange(recorder.number + 1) }
       try execute("COMMIT")
@@ -134,7 +139,8 @@ final class Writer: @unchecked Sendable {
 
   /// Runs `body` with everything committed, no transaction open and nobody changing anything meanwhile.
   func alone<Value>(_ body: (Connection) throws -> Value) throws -> Value {
-    try locked {
+    syncContents()
+    return try locked {
       try commitGroup()
       return try body(connection)
     }
@@ -143,7 +149,11 @@ final class Writer: @unchecked Sendable {
   // MARK: - Groups
 
   /// Commits what is changed so far, for those who read by other connections and for ``Store/sync()``.
-  func commit() throws { try locked { try commitGroup() } }
+  func commit() throws {
+    // Here nobody waits for the disk.
+    syncContents()
+    try locked { try commitGroup() }
+  }
 
   private func commitInTime() {
     do { try commit() } catch { schedule.wake() }
@@ -177,6 +187,7 @@ final class Writer: @unchecked Sendable {
   /// - Parameter withUnrecorded: whether the last change is one that is not recorded.
   private func tryToCommit(withUnrecorded: Bool = false) throws {
     do {
+      syncContents()
       if let recorder, recorder.number != committed || withUnrecorded {
         try Faults.pass(.changesCommit)
         try connection.setLastChange(recorder.number + (withUnrecorded ? 1 : 0))
@@ -232,12 +243,19 @@ final class Writer: @unchecked Sendable {
     try connection.run(connection.statement(sql))
   }
 
+  /// Has the bytes that changes refer to be on the disk before the changes are.
+  private func syncContents() {
+    // A disk that does not take them says so to who asks for durability; until then the process has them.
+    try? working.sync()
+  }
+
   // MARK: - Durability
 
   /// Makes every change that returned survive power loss.
   ///
   /// - Parameter log: whether SQLite's log is to hold them, rather than the record.
   func sync(log wantsLog: Bool) throws {
+    try working.sync()
     switch try locked({ try prepareSync(wantsLog) }) {
     case .nothing: return
     case .record: try syncRecord()

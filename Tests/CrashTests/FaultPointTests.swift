@@ -32,7 +32,9 @@ import Testing
 
   /// What passes the steps that the library takes by itself, some time later.
   static let patience: [Deed] = [
-    .scatter("scattered", 4200), .save("read", Contents(seed: 4, count: 6_000_000)), .read("read"),
+    .scatter("scattered", 4200), .save("spilled", Contents(seed: 7, count: 9_000_000)),
+    .patch("spilled", at: 100, Contents(seed: 8, count: 8_500_000)), .pause(1.5),
+    .save("read", Contents(seed: 4, count: 6_000_000)), .read("read"),
     .save("removed", Contents(seed: 5, count: 100)), .removeElsewhere("removed"),
     .save("status", Contents(seed: 6, count: 100)), .command(["status"]), .pause(6.5), .command(["compact"]),
   ]
@@ -41,7 +43,9 @@ import Testing
   static let elsewhere: Set<String> = ["reserve.release", "sweep."]
 
   /// The points of the steps of ``patience``.
-  static let patientSteps: Set<String> = ["spill", "endSession", "settle", "sweep", "times", "checkpoint"]
+  static let patientSteps: Set<String> = [
+    "spill", "endSession", "settle", "sweep", "times", "checkpoint", "workingCopy", "working",
+  ]
 
   private static func isPatient(_ point: String) -> Bool {
     patientSteps.contains(String(point.prefix { $0 != "." && $0 != ":" }))
@@ -70,7 +74,7 @@ import Testing
   static let recoveringPoints = points.filter { point in
     [
       "accounts", "endSession", "settle", "times", "thin", "sweep", "pack", "compress", "log.sync", "checkpoint",
-      "reserve", "shrink",
+      "reserve", "shrink", "spill", "save",
     ].contains { point.hasPrefix($0) }
   }
 
@@ -93,7 +97,9 @@ import Testing
       #expect(write(file, "saved", 5) == 5)
       try eventually("the autosave", within: .seconds(5)) { Attributes.state(file) == "saved" }
       #expect(write(file, " and not", 8) == 8)
-      // Chunks of a working copy that spilled, which no version will have.
+      // A document that is saved, but not stored, as it was too large.
+      try worker.perform([.save("large", Contents(seed: 3, count: 12_000_000))])
+      // A working copy that spilled, which nobody was promised.
       let spilled = open("\(folder)/spilled", O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
       for number in 0..<4200 { #expect(pwrite(spilled, "y", 1, number * 10) == 1) }
       try library.killServer()

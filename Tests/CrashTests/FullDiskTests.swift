@@ -68,11 +68,7 @@ struct FullDiskTests {
     try withSmallDisk(environment: ["SHEAF_FAULT": "reserve.release:\(action):1"]) { library, disk in
       try library.shell("echo precious > old; echo other > other")
       _ = try fill(library.documents)
-      let file = open("\(disk.mountpoint)/other", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-      let block = pattern(1 << 20)
-      while write(file, block, block.count) > 0 {}
-      while write(file, block, 512) > 0 {}
-      close(file)
+      try takeTheRest(of: disk)
       // What was changed before may have needed the reserve already, and its process be gone.
       _ = try? Command.shell("rm other", in: library.documents).run()
       if action == "kill" {
@@ -91,14 +87,32 @@ struct FullDiskTests {
     }
   }
 
+  /// - Parameter lost: what the names of files beside the library end with whose blocks someone else has taken, too.
+  @Test(arguments: [true, false], [[], ["-shm"], ["-shm", "-changes"], ["-lock", "-log", "-shm"]])
+  func aLibraryOpensOnADiskWithoutABlockLeft(_ isKilled: Bool, _ lost: [String]) throws {
+    try withSmallDisk { library, disk in
+      try library.shell("echo precious > old; seq 100000 > numbers; echo more >> old")
+      if isKilled { try library.killServer() } else { try library.unmount() }
+      library.breakMount()
+      for suffix in lost { unlink(library.library + suffix) }
+      try takeTheRest(of: disk)
+      #expect(try available(disk.mountpoint) == 0)
+      try library.mount()
+      #expect(try library.shell("cat old").text == "precious\nmore")
+      try library.shell("rm numbers")
+      try library.sheafSucceeds("purge", "\(library.documents)/numbers", "--yes")
+      try library.sheafSucceeds("compact", "--library", library.library)
+      unlink("\(disk.mountpoint)/other")
+      try library.shell("echo again > old; cat old")
+      try library.unmount()
+      #expect(try library.check() == [])
+    }
+  }
+
   @Test func aDiskThatSomeoneElseFillsIsNoDanger() throws {
     try withSmallDisk { library, disk in
       try library.shell("echo precious > old; seq 1000 > numbers")
-      let file = open("\(disk.mountpoint)/other", O_WRONLY | O_CREAT, 0o600)
-      let block = pattern(1 << 20)
-      while write(file, block, block.count) > 0 {}
-      while write(file, block, 512) > 0 {}
-      close(file)
+      try takeTheRest(of: disk)
       let refused = try Command.shell("head -c 9000000 /dev/urandom > new", in: library.documents).run()
       #expect(refused.errorText.contains("No space left on device"), "\(refused)")
       #expect(try library.shell("cat old; rm numbers; ls").text.hasPrefix("precious"))
@@ -113,11 +127,7 @@ struct FullDiskTests {
     try withTemporaryFolder { folder in
       let disk = try LoopFileSystem(below: folder, mebibytes: 48)
       defer { disk.detach() }
-      let file = open("\(disk.mountpoint)/other", O_WRONLY | O_CREAT, 0o600)
-      let block = pattern(1 << 20)
-      while write(file, block, block.count) > 0 {}
-      while write(file, block, 1) > 0 {}
-      close(file)
+      try takeTheRest(of: disk)
       let library = try MountedLibrary(place: disk.mountpoint)
       let output = try library.tryMount()
       #expect(output.status == 1 && output.errorText.contains(library.library), "\(output)")
@@ -143,6 +153,23 @@ struct FullDiskTests {
     }
     Issue.record("the disk was never full")
     return filled
+  }
+
+  /// Has someone else take every block, those too that the file system gives back when it has written what it promised.
+  private func takeTheRest(of disk: LoopFileSystem) throws {
+    let path = "\(disk.mountpoint)/other"
+    let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw Errno(errno, "open \(path)") }
+    defer { close(file) }
+    let block = pattern(1 << 20)
+    var isFull = false
+    while !isFull {
+      isFull = true
+      for count in [block.count, 512] {
+        while write(file, block, count) > 0 { isFull = false }
+      }
+      guard fsync(file) == 0 else { throw Errno(errno, "fsync \(path)") }
+    }
   }
 
   private func available(_ folder: String) throws -> Int64 {

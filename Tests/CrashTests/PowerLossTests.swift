@@ -16,12 +16,12 @@ struct PowerLossTests {
     var random = SeededRandom(seed: crashSeed)
     for round in 0..<rounds(4) {
       // The kernel may write one file of a library and not another, at any time.
-      let written = [nil, "-wal", "-changes"].randomElement(using: &random)!
+      let written = [nil, "-wal", "-changes", "-working"].randomElement(using: &random)!
+      let spills = Bool.random(using: &random)
       let wrong = try cutPower(
-        options, random.next(), deeds: Int.random(in: 1...300, using: &random), writing: written)
-      for line in wrong {
-        Issue.record("SHEAF_SEED=\(crashSeed), round \(round), \(options), \(written ?? "nothing") written: \(line)")
-      }
+        options, random.next(), deeds: Int.random(in: 1...300, using: &random), writing: written, spilling: spills)
+      let manner = "\(options), \(written ?? "nothing") written\(spills ? ", spilling" : "")"
+      for line in wrong { Issue.record("SHEAF_SEED=\(crashSeed), round \(round), \(manner): \(line)") }
       guard wrong.isEmpty else { return }
     }
   }
@@ -29,7 +29,7 @@ struct PowerLossTests {
   @Test func whatWasClosedIsDurableAfterFiveSeconds() throws {
     print("SHEAF_SEED=\(crashSeed)")
     // No fsync comes from the program: the library's own does it.
-    let wrong = try cutPower("commit=900", crashSeed, deeds: 60, waiting: Self.grace + 1)
+    let wrong = try cutPower("commit=900", crashSeed, deeds: 60, waiting: Self.grace + 1, spilling: true)
     for line in wrong { Issue.record("SHEAF_SEED=\(crashSeed): \(line)") }
   }
 
@@ -58,16 +58,19 @@ struct PowerLossTests {
 
   /// One life of a library until its disk loses power; what is wrong with what is left.
   ///
-  /// - Parameter suffix: of the one of its files that the disk has whole by then.
+  /// - Parameters:
+  ///   - suffix: of the one of its files that the disk has whole by then.
+  ///   - spills: whether documents of some size wait in the working file before they are stored.
   private func cutPower(
-    _ options: String, _ seed: UInt64, deeds: Int, waiting: Double = 0, writing suffix: String? = nil
+    _ options: String, _ seed: UInt64, deeds: Int, waiting: Double = 0, writing suffix: String? = nil,
+    spilling spills: Bool
   ) throws -> [String] {
     try withTemporaryFolder { folder in
       let disk = try LoopFileSystem(below: folder, mebibytes: 512, options: options)
       defer { disk.detach() }
       let library = try MountedLibrary(place: disk.mountpoint)
       defer { library.breakMount() }
-      try library.mount()
+      try library.mount(environment: spills ? ["SHEAF_SPILL_LIMIT": "20000"] : [:])
       let record = "\(folder.path)/record"
       let worker = Worker(folder: library.documents, record: record)
       defer { worker.stop() }
@@ -81,7 +84,8 @@ struct PowerLossTests {
       let server = try #require(library.server)
       if let suffix {
         let file = open(library.library + suffix, O_RDONLY | O_CLOEXEC)
-        #expect(file >= 0 && fdatasync(file) == 0)
+        // The working file is there only while it is needed.
+        #expect(file >= 0 && fdatasync(file) == 0 || suffix == "-working")
         close(file)
       }
       let cut = Date().timeIntervalSince1970

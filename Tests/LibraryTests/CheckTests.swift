@@ -159,6 +159,12 @@ struct CheckTests {
     Damage(
       rule: "a webhook is of an account and has a list of types",
       sql: "INSERT INTO webhooks VALUES (1, randomblob(16), 77, 'https://x', 'whsec_', '[]', 0)"),
+    Damage(
+      rule: "a working copy is of a regular file",
+      sql: "INSERT INTO working_copies VALUES ($fifo, 1, 0, 1, x'0105')"),
+    Damage(
+      rule: "a working copy's author is an account",
+      sql: "INSERT INTO working_copies VALUES ($a, 77, 0, 1, x'0105')"),
     Damage(rule: "the library has an id", sql: "UPDATE settings SET value = 'x' WHERE key = 'library'"),
     Damage(rule: "the order of names has a key", sql: "DELETE FROM settings WHERE key = 'hashKey'"),
     Damage(rule: "an entry lies where its name puts it", sql: "UPDATE entries SET hash = hash + 1 WHERE ino = $a"),
@@ -182,6 +188,8 @@ struct CheckTests {
     Damage(
       rule: ": its size is not that of its contents",
       sql: "UPDATE versions SET size = size + 1 WHERE item = #a AND number = 1"),
+    Damage(
+      rule: ": its steps cannot be read", sql: "INSERT INTO working_copies VALUES ($a, 1, 0, 1, x'0001')"),
     Damage(rule: ": is missing or damaged", sql: "DELETE FROM chunks WHERE id = $node"),
     Damage(
       rule: ": its length is wrong",

@@ -110,8 +110,14 @@ final class LibraryFixture: Sendable {
     return try library.open(try ino(text), flags: flags, .library)
   }
 
+  /// Writes in requests of 1 MiB at most, as the kernel does.
   func write(_ handle: UInt64, _ bytes: [UInt8], at offset: Int64 = 0) throws {
-    try bytes.withUnsafeBytes { try library.write(handle, at: offset, $0) }
+    try bytes.withUnsafeBytes { bytes in
+      for start in stride(from: 0, to: bytes.count, by: 1 << 20) {
+        let piece = UnsafeRawBufferPointer(rebasing: bytes[start..<min(start + (1 << 20), bytes.count)])
+        try library.write(handle, at: offset + Int64(start), piece)
+      }
+    }
   }
 
   func close(_ handle: UInt64) throws {

@@ -57,6 +57,7 @@ struct VersionTests {
     let bytes = random.bytes(48 << 20)
     try fixture.save("a", bytes)
     let ino = try fixture.ino("a")
+    #expect(try fixture.versions("a").count == 1)
     let stored = try fixture.library.locked { try fixture.library.inode(ino).row.content }
     fixture.clock.advance(60)
     let handle = try fixture.open("a", O_RDWR | O_TRUNC)
@@ -288,6 +289,7 @@ struct VersionTests {
         try fixture.library.locked {
           let inode = try fixture.library.inode(ino)
           try fixture.library.spill(inode, inode.own)
+          if Bool.random(using: &random) { _ = try fixture.library.keep(inode, inode.own, cause: .autosave) }
         }
       case 10:
         try fixture.close(handles[which])

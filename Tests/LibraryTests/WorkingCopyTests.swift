@@ -1,8 +1,9 @@
+import Foundation
 import SheafModel
-import SheafStore
 import Testing
 
 @testable import SheafLibrary
+@testable import SheafStore
 
 /// Contents against a byte array that has the same done to it.
 struct WorkingCopyTests {
@@ -83,9 +84,12 @@ struct WorkingCopyTests {
   @Test(arguments: [3_000, 300_000, 3_000_000])
   func randomChangesAgainstAnOracle(_ extent: Int) throws {
     var random = SeededRandom()
+    let file = WorkingFile(path: FileManager.default.temporaryDirectory.path + "/working-\(UUID().uuidString)")
+    defer { unlink(file.path) }
     for _ in 0..<(extent > 1_000_000 ? 2 : 6) {
       let storage = FakeStorage()
       var copy = WorkingCopy(.empty)
+      var base = StoredContent.empty
       var oracle = Oracle()
       for step in 0..<80 {
         let offset = Int.random(in: 0...extent, using: &random)
@@ -93,7 +97,13 @@ struct WorkingCopyTests {
         switch Int.random(in: 0..<10, using: &random) {
         case 0..<4:
           let data = random.bytes(count)
-          try data.withUnsafeBytes { try copy.write($0, at: Int64(offset), from: storage) }
+          try data.withUnsafeBytes {
+            if Bool.random(using: &random) {
+              try copy.write($0, at: Int64(offset), from: storage)
+            } else {
+              try copy.write($0, at: Int64(offset), spillingTo: file, from: storage)
+            }
+          }
           oracle.write(data, at: offset)
         case 4:
           let data = [UInt8](repeating: UInt8.random(in: 0...1, using: &random), count: count)
@@ -117,11 +127,26 @@ struct WorkingCopyTests {
           oracle.bytes.replaceSubrange(target..<(target + count), with: bytes)
           oracle.isData.replaceSubrange(target..<(target + count), with: isData)
         case 8:
-          // Spilled: stored, and gone on with.
-          _ = try storage.flush(&copy)
+          switch Int.random(in: 0..<3, using: &random) {
+          case 0: try copy.spill(to: file, from: storage)
+          case 1:
+            let (content, part) = try copy.flushed(first: extent / 10, into: storage)
+            copy.adopt(content, of: part)
+          default:
+            // Stored, and gone on with.
+            _ = try storage.flush(&copy)
+          }
         default:
           // Saved, and opened anew.
-          copy = WorkingCopy(try StoredContent(encoded: storage.flush(&copy).encoded))
+          base = try StoredContent(encoded: storage.flush(&copy).encoded)
+          copy = WorkingCopy(base)
+        }
+        if let log = copy.log, let area = copy.area, copy.dirty.memoryCount == 0 {
+          // What a process that is killed leaves for the next.
+          var again = WorkingCopy(base)
+          try again.apply(WriteLog(encoded: log.encoded), in: area, from: storage)
+          try #require(try storage.bytes(&again) == oracle.bytes, "step \(step) of SHEAF_SEED=\(random.seed)")
+          try #require(WorkingFile.holds(log, path: file.path))
         }
         #expect(copy.size == Int64(oracle.bytes.count), random.note)
         let lower = Int.random(in: 0...oracle.bytes.count, using: &random)

@@ -67,7 +67,7 @@ extension Library {
 
   /// Has a draft hold what is saved, and whoever wrote to it learn at close(2) that it was not saved.
   private func drop(_ draft: Draft, of inode: Inode) {
-    unsavedBytes -= draft.working?.dirty.count ?? 0
+    unsavedBytes -= draft.unsavedBytes
     for file in files.values where file.draft === draft && file.canWrite { file.hasLostChanges = true }
     draft.working = WorkingCopy(inode.row.content ?? .empty)
     draft.session?.dirtySince = nil

@@ -1,0 +1,64 @@
+import Foundation
+
+/// When the thread runs that stores what waits in the working file: when there is something, and again after a failure.
+// Sendable: everything that changes is touched only with `condition` locked.
+final class StoringSchedule: @unchecked Sendable {
+  /// Seconds after which what failed is tried again.
+  private static let pause = 1.0
+
+  private let condition = NSCondition()
+  private var isDue = false
+  private var isStopped = false
+  private var isRunning = false
+
+  /// - Parameter store: stores what there is; returns false where something is left that failed.
+  func start(_ store: @escaping @Sendable () -> Bool) {
+    condition.lock()
+    isRunning = true
+    condition.unlock()
+    let thread = Thread { [self] in
+      while wait() {
+        if !store() { tryAgain() }
+      }
+      condition.lock()
+      isRunning = false
+      condition.broadcast()
+      condition.unlock()
+    }
+    thread.name = "sheaf-store"
+    thread.stackSize = 1 << 20
+    thread.start()
+  }
+
+  func wake() {
+    condition.lock()
+    isDue = true
+    condition.broadcast()
+    condition.unlock()
+  }
+
+  /// Returns when the thread does nothing any more.
+  func stop() {
+    condition.lock()
+    isStopped = true
+    condition.broadcast()
+    while isRunning { condition.wait() }
+    condition.unlock()
+  }
+
+  private func wait() -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    while !isDue, !isStopped { condition.wait() }
+    isDue = false
+    return !isStopped
+  }
+
+  private func tryAgain() {
+    condition.lock()
+    defer { condition.unlock() }
+    let end = Date(timeIntervalSinceNow: Self.pause)
+    while !isStopped, condition.wait(until: end) {}
+    isDue = true
+  }
+}

@@ -1,0 +1,231 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Contents that wait in the working file: a large save is promised first, and stored behind the writer's back.
+///
+/// ```
+///            8 MiB or 4096 runs           close, 1 s            all of it in chunks
+///   memory ─────────────────────► area ──────────────► kept ──────────────────────────► a version
+///             spill(_:_:)                keep(_:_:cause:)      storeSome(of:_:), cut
+/// ```
+/// Rules:
+/// 1. What is kept has a row (`working_copies`) that says how to make the contents again of those that are stored, and is
+///    as safe as a version: who opens the library after a crash stores it first (``recoverWorkingCopies()``).
+/// 2. The row goes in the transaction that makes the version, or takes the inode away.
+/// 3. Nobody sees the difference: whoever asks for versions, or for what Sheaf tells of the document, waits until it is
+///    stored (``storeClosed(_:)``), without the lock. What is in a share, so that others see it, is stored at once.
+/// 4. Storing goes in steps, so that others wait for one at most.
+extension Library {
+  /// Bytes in memory of one document past which they are spilled; `SHEAF_SPILL_LIMIT` lowers it for tests, and what
+  /// depends on it.
+  static let spillLimit = ProcessInfo.processInfo.environment["SHEAF_SPILL_LIMIT"].flatMap { Int($0) } ?? 8 << 20
+  /// Those of all documents.
+  static let unsavedLimit = 8 * spillLimit
+  /// Runs in memory of one document.
+  static let runLimit = 4096
+  /// Bytes of a write that goes to the working file without being gathered in memory.
+  static let directLength = spillLimit / 128
+  /// Bytes of a document's area past which its writer waits until they are stored.
+  static let areaLimit = 128 * Int64(spillLimit)
+  /// Bytes that are stored at a time with the lock held.
+  private static let stepLength = spillLimit / 4
+
+  // MARK: - Spilling
+
+  /// Bounds what a draft has in memory (rule 7 of DESIGN.md).
+  func spill(_ inode: Inode, _ draft: Draft) throws {
+    guard mayKeep(inode, draft) else { return try storeUnsaved(inode, draft) }
+    let before = draft.unsavedBytes
+    defer { unsavedBytes += draft.unsavedBytes - before }
+    try draft.working?.spill(to: store.working, from: self)
+  }
+
+  /// Whether what is written to a draft may wait in the working file.
+  func mayKeep(_ inode: Inode, _ draft: Draft) -> Bool {
+    guard draft === inode.own, inode.row.item != nil, !inode.isOrphan, inode.row.nlink > 0,
+      let working = draft.working, let log = working.log,
+      log.steps.count + working.dirty.memoryRuns < WriteLog.limit, working.area?.count ?? 0 < 2 * Self.areaLimit,
+      store.hasAmpleRoom(for: Int64(working.dirty.memoryCount))
+    else { return false }
+    do {
+      return try shares.isEmpty || share(of: inode) == nil
+    } catch {
+      return false
+    }
+  }
+
+  // MARK: - Keeping
+
+  /// Keeps what was written for its autosave or its save where much of it is in the working file; says whether it did.
+  func keep(_ inode: Inode, _ draft: Draft, cause: VersionCause) throws -> Bool {
+    guard draft.working?.dirty.hasSpilled ?? false, mayKeep(inode, draft) else { return false }
+    try spill(inode, draft)
+    guard let session = draft.session, let log = draft.working?.log else { return false }
+    if session.isKept, session.cause == cause { return true }
+    let time = session.isKept ? session.kept ?? clock() : clock()
+    store.working.promise()
+    try transaction(.workingCopy) { transaction in
+      try transaction.set(
+        WorkingCopyRow(ino: inode.ino, author: session.author, time: time, cause: cause, writes: log))
+      try transaction.update(inode.row, keepsItem: true)
+      whenCommitted { [self] in
+        draft.session?.kept = time
+        draft.session?.dirtySince = nil
+        draft.session?.cause = cause
+        keptInodes[inode.ino] = inode
+        storing.wake()
+      }
+    }
+    return true
+  }
+
+  /// What close(2) does for a document of which much is in the working file; false where it is to be stored at once.
+  func keepSave(of inode: Inode, _ draft: Draft) throws -> Bool {
+    guard draft.working?.dirty.hasSpilled ?? false || draft.session?.isKept ?? false else { return false }
+    try resumeSession(inode, draft)
+    if draft.session?.isKept ?? false, !(draft.working?.dirty.hasSpilled ?? false) {
+      // All of it is stored but for the version, which the other thread is about to make.
+      draft.session?.cause = .save
+      return true
+    }
+    return try keep(inode, draft, cause: .save)
+  }
+
+  // MARK: - Storing
+
+  /// Starts the thread that stores what is kept.
+  func startStoring() {
+    storing.start { [weak self] in
+      guard let self else { return true }
+      do {
+        while let ino = self.locked({ self.keptInodes.keys.min() }) { try self.store(kept: ino) }
+        return true
+      } catch {
+        self.noteFailure(error)
+        return false
+      }
+    }
+  }
+
+  /// Has what was closed, but waits in the working file, be a version, and returns when it is.
+  ///
+  /// Where that fails, on a full disk, it goes on waiting.
+  ///
+  /// - Parameter ino: the document's; nil for all of them.
+  package func storeClosed(_ ino: Int64? = nil) {
+    while let next = locked({ closedInode(ino) }) {
+      do {
+        try store(kept: next)
+      } catch {
+        return noteFailure(error)
+      }
+    }
+  }
+
+  private func closedInode(_ ino: Int64?) -> Int64? {
+    if keptInodes.isEmpty { return nil }
+    return keptInodes.values.first { (ino == nil || $0.ino == ino) && $0.own.writerCount == 0 }?.ino
+  }
+
+  /// Has what was closed of the file or below the folder of a name be stored, before that goes elsewhere.
+  func storeClosed(_ parent: Int64, _ name: [UInt8]) {
+    let found: Int64?? = locked {
+      guard !keptInodes.isEmpty, let entry = try? entry(parent, name) else { return nil }
+      return .some(inodes[entry.ino]?.isFolder ?? false ? nil : entry.ino)
+    }
+    if let found { storeClosed(found) }
+  }
+
+  func noteFailure(_ error: any Error) {
+    log.error(
+      "what was written is not stored yet; the working file beside the library has it",
+      metadata: ["error": "\(error)"])
+  }
+
+  private func store(kept ino: Int64) throws {
+    // First, so that no transaction has to wait for the disk.
+    try store.working.sync()
+    try inSteps {
+      guard let inode = keptInodes[ino] else { return false }
+      if try storeSome(of: inode, inode.own) { return true }
+      try finishKept(inode)
+      return false
+    }
+  }
+
+  /// Has what is written to a document so far be stored, as an autosave does.
+  func storeWritten(_ ino: Int64) throws {
+    guard locked({ inodes[ino]?.own.working?.dirty.hasSpilled ?? false }) else { return }
+    try inSteps {
+      guard let inode = inodes[ino] else { return false }
+      if try storeSome(of: inode, inode.own) { return true }
+      try cut(inode, inode.own, cause: inode.own.session?.cause ?? .autosave)
+      return false
+    }
+  }
+
+  /// Runs `step` with the lock held, again and again while it says so, and lets others have the lock in between.
+  private func inSteps(_ step: () throws -> Bool) throws {
+    while try locked(step) {
+      // Whoever lets go of the lock and takes it again would have it first.
+      let end = ContinuousClock.now + .milliseconds(1)
+      while waiting.load(ordering: .relaxed) > 0, ContinuousClock.now < end { sched_yield() }
+    }
+  }
+
+  /// Stores a piece of what is in the working file; says whether there was one.
+  private func storeSome(of inode: Inode, _ draft: Draft) throws -> Bool {
+    guard let working = draft.working, working.dirty.hasSpilled, !inode.isOrphan else { return false }
+    try transaction(.spill) { _ in
+      let (content, part) = try working.flushed(first: Self.stepLength, into: self)
+      whenCommitted { [self, storedNow] in
+        let before = draft.unsavedBytes
+        disown(content.parted, draft)
+        draft.working?.adopt(content, of: part)
+        unsavedBytes += draft.unsavedBytes - before
+        if draft.session != nil { claim(storedNow.subtracting(content.parted), inode, draft) }
+      }
+    }
+    return true
+  }
+
+  /// Has nothing wait in the working file that others are about to see: the contents that it is laid over may change.
+  func finishAllKept() throws {
+    for inode in Array(keptInodes.values) { try finishKept(inode) }
+  }
+
+  /// Makes the version of what is stored, and ends the session if its last writer is gone.
+  func finishKept(_ inode: Inode) throws {
+    let draft = inode.own
+    if let session = draft.session, session.kept != nil {
+      try cut(inode, draft, cause: session.cause)
+      if draft.writerCount == 0 { try endAfterClose(inode, draft) }
+    }
+    keptInodes[inode.ino] = nil
+  }
+
+  // MARK: - After a crash
+
+  /// Takes up what an earlier process kept, to be stored.
+  func recoverWorkingCopies() throws {
+    let rows = try read { try $0.workingCopies() }
+    if rows.isEmpty { return store.working.discardLeftover() }
+    for row in rows {
+      guard let inode = try? inode(row.ino), inode.isRegular, let area = store.working.area(of: row.writes) else {
+        log.error(
+          "a save is lost: the working file beside the library does not have it", metadata: ["ino": "\(row.ino)"])
+        try transaction(.workingCopy, freesSpace: true) { try $0.deleteWorkingCopy(row.ino) }
+        continue
+      }
+      let draft = inode.own
+      load(inode, draft)
+      try beginSession(inode, draft, handle: nil, at: row.time)
+      draft.session?.kept = row.time
+      draft.session?.dirtySince = nil
+      draft.session?.cause = row.cause
+      try draft.working?.apply(row.writes, in: area, from: self)
+      keptInodes[inode.ino] = inode
+    }
+  }
+}

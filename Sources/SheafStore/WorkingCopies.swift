@@ -1,0 +1,55 @@
+package import SheafModel
+
+/// A row of `working_copies`: a document's contents that are to become a version, and are not stored yet.
+package struct WorkingCopyRow: Hashable, Sendable {
+  package let ino: Int64
+  package let author: Int64
+  /// When they were kept.
+  package let time: Timestamp
+  /// What the version is to say of its cause.
+  package let cause: VersionCause
+  package let writes: WriteLog
+
+  package init(ino: Int64, author: Int64, time: Timestamp, cause: VersionCause, writes: WriteLog) {
+    self.ino = ino
+    self.author = author
+    self.time = time
+    self.cause = cause
+    self.writes = writes
+  }
+}
+
+extension StoreTransaction {
+  static let workingCopyInsertion =
+    "INSERT OR REPLACE INTO working_copies (ino, author, time, cause, writes) VALUES (?,?,?,?,?)"
+
+  /// Writes the row of an inode's working copy, in the place of an earlier one.
+  package func set(_ copy: WorkingCopyRow) throws {
+    try run(
+      Self.workingCopyInsertion, copy.ino, copy.author, copy.time.nanoseconds, copy.cause.code, copy.writes.encoded)
+  }
+
+  package func deleteWorkingCopy(_ ino: Int64) throws { try run("DELETE FROM working_copies WHERE ino = ?", ino) }
+
+  /// All working copies.
+  ///
+  /// - Throws: ``SheafError`` of kind `corrupt`.
+  package func workingCopies() throws -> [WorkingCopyRow] {
+    try all("SELECT ino, author, time, cause, writes FROM working_copies ORDER BY time") { row in
+      WorkingCopyRow(
+        ino: row[0], author: row[1], time: Timestamp(nanoseconds: row[2]), cause: try VersionCause(code: row[3]),
+        writes: try WriteLog(encoded: row.bytes(4)))
+    }
+  }
+}
+
+extension ChangeRecorder.Recorded {
+  /// Whether this keeps a working copy of which the working file at `path` does not hold what was written: the disk lost it
+  /// with the power, and so whatever came after it must not be done either.
+  func lacksContents(in path: String) -> Bool {
+    guard sql == StoreTransaction.workingCopyInsertion, arguments.count == 5, let writes = arguments[4] as? [UInt8],
+      let log = try? WriteLog(encoded: writes)
+    else { return false }
+    return !WorkingFile.holds(log, path: path)
+  }
+}

@@ -1,0 +1,258 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+package import SheafModel
+
+/// A file beside the library for what was written to documents and is not stored yet, where that is more than memory holds.
+///
+/// What is written goes there as fast as the kernel takes it, and is cut into chunks later, behind the writer's back. Each
+/// working copy has an ``Area`` of it. A row of `working_copies` says what of it somebody was promised.
+///
+/// Rules:
+/// 1. Bytes in an area never change; writing always takes new places.
+/// 2. A row that refers to an area is durable only after the area's bytes: ``sync()`` comes before every commit and every
+///    sync of the changes that hold it (``Writer``).
+/// 3. An area's places are given back to the disk only when it is durable that no row refers to them:
+///    ``takeReleased()`` before the log is synced, ``free(_:)`` after.
+package final class WorkingFile: Sendable {
+  private struct State {
+    var descriptor: Int32 = -1
+    /// Where to write next.
+    var end: Int64 = 0
+    /// Bytes that areas have, and with those that they had until a moment ago.
+    var live: Int64 = 0
+    var used: Int64 = 0
+    var released: [Range<Int64>] = []
+  }
+
+  let path: String
+  private let state = Mutex(State())
+  /// Whether somebody was promised bytes that the disk may not have.
+  private let isUnsynced = Atomic(false)
+  private let syncing = Mutex<Void>(())
+
+  /// The file is made when something is first written.
+  init(path: String) { self.path = path }
+
+  deinit { state.withLock { if $0.descriptor >= 0 { close($0.descriptor) } } }
+
+  // MARK: - Areas
+
+  /// Places of the file that belong to one working copy, for as long as it is referred to.
+  package final class Area: Sendable {
+    private let file: WorkingFile
+    private let ranges: Mutex<[Range<Int64>]>
+
+    fileprivate init(_ file: WorkingFile, _ ranges: [Range<Int64>]) {
+      self.file = file
+      self.ranges = Mutex(ranges)
+    }
+
+    deinit { file.release(ranges.withLock { $0 }) }
+
+    /// Bytes of all that was written.
+    package var count: Int64 { ranges.withLock { $0.reduce(0) { $0 + Int64($1.count) } } }
+
+    /// Writes `bytes` behind all that is there; returns their place.
+    ///
+    /// - Throws: ``SheafError``: `noSpace` with nothing written, `inputOutput`.
+    package func append(_ bytes: UnsafeRawBufferPointer) throws(SheafError) -> Int64 {
+      let place = try file.append(bytes)
+      let range = place..<(place + Int64(bytes.count))
+      ranges.withLock { ranges in
+        if let last = ranges.last, last.upperBound == range.lowerBound {
+          ranges[ranges.count - 1] = last.lowerBound..<range.upperBound
+        } else {
+          ranges.append(range)
+        }
+      }
+      return place
+    }
+
+    /// Fills `buffer` from `place`.
+    ///
+    /// - Throws: ``SheafError``: `inputOutput`, also where the file is shorter.
+    package func read(at place: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(SheafError) {
+      try file.read(at: place, into: buffer)
+    }
+  }
+
+  /// An area without any bytes.
+  package func area() -> Area { Area(self, []) }
+
+  /// The area of which a row tells, if it is as the row says.
+  ///
+  /// - Returns: nil where the file does not hold what was written.
+  package func area(of log: WriteLog) -> Area? {
+    guard Self.holds(log, path: path), (try? opened()) != nil else { return nil }
+    let places = log.places
+    state.withLock { state in
+      state.live += Self.length(of: places)
+      state.used += Self.length(of: places)
+    }
+    return Area(self, places)
+  }
+
+  /// Bytes that are to be stored yet.
+  package var liveBytes: Int64 { state.withLock { $0.live } }
+
+  private static func length(of ranges: [Range<Int64>]) -> Int64 { ranges.reduce(0) { $0 + Int64($1.count) } }
+
+  private func opened() throws(SheafError) -> Int32 {
+    try state.withLock { (state) throws(SheafError) -> Int32 in try open(&state) }
+  }
+
+  private func open(_ state: inout State) throws(SheafError) -> Int32 {
+    if state.descriptor >= 0 { return state.descriptor }
+    let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
+    var status = stat()
+    // What an earlier process left stays where it is.
+    if fstat(descriptor, &status) == 0 { state.end = Int64(status.st_size) }
+    state.descriptor = descriptor
+    return descriptor
+  }
+
+  private func append(_ bytes: UnsafeRawBufferPointer) throws(SheafError) -> Int64 {
+    let (descriptor, place) = try state.withLock { (state) throws(SheafError) -> (Int32, Int64) in
+      let descriptor = try open(&state)
+      let place = state.end
+      state.end += Int64(bytes.count)
+      state.live += Int64(bytes.count)
+      state.used += Int64(bytes.count)
+      return (descriptor, place)
+    }
+    var written = 0
+    while written < bytes.count {
+      let count = pwrite(
+        descriptor, bytes.baseAddress! + written, bytes.count - written, off_t(place) + off_t(written))
+      if count > 0 {
+        written += count
+      } else if errno != EINTR {
+        let error = SheafError(systemError: errno, subject: path)
+        state.withLock { $0.live -= Int64(bytes.count) }
+        free([place..<(place + Int64(bytes.count))])
+        throw error
+      }
+    }
+    return place
+  }
+
+  fileprivate func read(at place: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(SheafError) {
+    guard try Self.read(opened(), at: place, into: buffer) else {
+      throw SheafError(.inputOutput, subject: path, reason: "is shorter than what was written to it")
+    }
+  }
+
+  private static func read(_ descriptor: Int32, at place: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
+    var done = 0
+    while done < buffer.count {
+      let count = pread(descriptor, buffer.baseAddress! + done, buffer.count - done, off_t(place) + off_t(done))
+      if count > 0 {
+        done += count
+      } else if count == 0 || errno != EINTR {
+        return false
+      }
+    }
+    return true
+  }
+
+  // MARK: - Durability
+
+  /// Notes that a row is about to refer to what was written.
+  package func promise() { isUnsynced.store(true, ordering: .releasing) }
+
+  /// Whether ``sync()`` has anything to do.
+  package var needsSync: Bool { isUnsynced.load(ordering: .acquiring) }
+
+  /// Makes what was promised survive power loss; returns when it does, whoever of several callers does the work.
+  ///
+  /// - Throws: ``SheafError`` of kind `inputOutput`.
+  package func sync() throws(SheafError) {
+    guard needsSync else { return }
+    try syncing.withLock { (_) throws(SheafError) in
+      guard isUnsynced.exchange(false, ordering: .acquiringAndReleasing) else { return }
+      let descriptor = state.withLock { $0.descriptor }
+      guard descriptor >= 0 else { return }
+      do throws(SheafError) {
+        try Faults.pass(.workingSync)
+        guard fdatasync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
+      } catch {
+        isUnsynced.store(true, ordering: .releasing)
+        throw error
+      }
+    }
+  }
+
+  // MARK: - Giving places back
+
+  private func release(_ ranges: [Range<Int64>]) {
+    guard !ranges.isEmpty else { return }
+    state.withLock { state in
+      state.live -= Self.length(of: ranges)
+      state.released += ranges
+    }
+  }
+
+  /// What was let go of so far; to be given to ``free(_:)`` once the log is synced, or back to ``putBack(_:)``.
+  package func takeReleased() -> [Range<Int64>] {
+    state.withLock { state in
+      defer { state.released = [] }
+      return state.released
+    }
+  }
+
+  /// Takes back what could not be freed yet.
+  package func putBack(_ ranges: [Range<Int64>]) { state.withLock { $0.released += ranges } }
+
+  /// Gives places back to the disk.
+  package func free(_ ranges: [Range<Int64>]) {
+    guard !ranges.isEmpty else { return }
+    state.withLock { state in
+      state.used -= Self.length(of: ranges)
+      guard state.descriptor >= 0 else { return }
+      if state.used == 0 {
+        ftruncate(state.descriptor, 0)
+        state.end = 0
+      } else {
+        for range in ranges {
+          fallocate(
+            state.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(range.lowerBound), off_t(range.count))
+        }
+      }
+    }
+  }
+
+  /// Takes the file away if nobody needs it; for who has synced the log, and has no area any more.
+  package func removeIfUnused() {
+    state.withLock { state in
+      state.used -= Self.length(of: state.released)
+      state.released = []
+      if state.used == 0 { unlink(path) }
+    }
+  }
+
+  /// Takes away what an earlier process left, to which no row refers.
+  package func discardLeftover() {
+    state.withLock { state in
+      if state.descriptor < 0 { unlink(path) }
+    }
+  }
+
+  /// Whether the file at `path` holds what `log` says was written.
+  static func holds(_ log: WriteLog, path: String) -> Bool {
+    let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return log.places.isEmpty }
+    defer { close(descriptor) }
+    var buffer: [UInt8] = []
+    for case .write(_, let length, let place, let checksum) in log.steps {
+      if buffer.count < length { buffer = [UInt8](repeating: 0, count: length) }
+      let isWhole = buffer.withUnsafeMutableBytes { bytes in
+        let piece = UnsafeMutableRawBufferPointer(rebasing: bytes.prefix(length))
+        return read(descriptor, at: place, into: piece) && WriteLog.checksum(UnsafeRawBufferPointer(piece)) == checksum
+      }
+      guard isWhole else { return false }
+    }
+    return true
+  }
+}
