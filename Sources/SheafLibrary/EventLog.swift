@@ -256,9 +256,7 @@ extension Library {
   private func settle(_ ready: [EventLog.Pending]) throws -> Bool {
     guard !ready.isEmpty else { return false }
     try transaction(.settle, freesSpace: true) { transaction in
-      for event in ready {
-        try settle(event, of: storedItem(event.row.item, of: event.ino, transaction), transaction)
-      }
+      for event in ready { try settle(event, transaction) }
       let numbers = Set(ready.map(\.row.number))
       whenCommitted { [self] in events.remove(numbers) }
     }
@@ -330,11 +328,10 @@ extension Library {
     return ready
   }
 
-  /// - Parameter item: That of the event as it is stored; nil where it is gone.
-  func settle(_ event: EventLog.Pending, of item: ItemRow?, _ transaction: StoreTransaction) throws {
+  func settle(_ event: EventLog.Pending, _ transaction: StoreTransaction) throws {
     var row = try stored(event, transaction)
     try transaction.removePending(row.number)
-    guard let item, !item.isQuiet else { return }
+    guard var item = try transaction.item(event.row.item), !item.isQuiet else { return }
     if row.type == EventType.created.rawValue {
       var data = try event.data ?? JSONDecoder().decode(EventData.self, from: Data(row.data.utf8))
       if item.kind != .folder {
@@ -342,11 +339,11 @@ extension Library {
           let parent = try transaction.inode(item: item.id)?.parent ?? 0
           return try transaction.entry(parent, hash: nameHash($0), name: $0) != nil
         }
-        if isQuiet, var item = try transaction.item(item.id) {
+        if isQuiet {
           item.isQuiet = true
           try transaction.update(item)
-          // Read anew, also for its next event in this transaction.
-          inodes[event.ino]?.item = nil
+          let ino = event.ino
+          whenCommitted { [self] in inodes[ino]?.item = nil }
           return
         }
       }

@@ -13,14 +13,6 @@ extension Library {
     return item
   }
 
-  /// The stored row of an item that may have gone; without a query where `ino` is known to be it still.
-  ///
-  /// For the beginning of a transaction: what that does itself, memory does not know yet.
-  func storedItem(_ id: Int64, of ino: Int64, _ transaction: StoreTransaction) throws -> ItemRow? {
-    if let inode = inodes[ino], inode.row.item == id, let item = inode.item, item.id == id { return item }
-    return try transaction.item(id)
-  }
-
   func newItem(_ kind: ItemKind, owner: Int64, creator: Int64, time: Timestamp) -> ItemRow {
     numbers.item += 1
     return ItemRow(

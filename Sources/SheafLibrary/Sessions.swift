@@ -243,7 +243,7 @@ extension Library {
     for ended in endedSessions {
       try transaction.closeVersion(ended.version.item, ended.version.number, cause: ended.version.cause)
       // The item may have gone with its history meanwhile.
-      if let item = try storedItem(ended.item.id, of: ended.inode.ino, transaction) {
+      if let item = try transaction.item(ended.item.id) {
         try logSave(ended.version, of: item, inode: ended.inode, transaction)
       }
     }

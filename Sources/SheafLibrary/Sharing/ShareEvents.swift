@@ -46,9 +46,7 @@ extension Library {
       }
     }
     // This transaction may have settled them before.
-    for event in settled where try transaction.pendingEvent(event.row.number) != nil {
-      try settle(event, of: transaction.item(item), transaction)
-    }
+    for event in settled where try transaction.pendingEvent(event.row.number) != nil { try settle(event, transaction) }
     if !settled.isEmpty { whenCommitted { [self] in events.remove(Set(settled.map(\.row.number))) } }
   }
 
