@@ -218,11 +218,13 @@ package final class Store: Sendable {
 
   /// A passive checkpoint.
   ///
-  /// - Returns: bytes of the log that are not copied yet; nil where another one is running, which does the work.
+  /// - Returns: bytes of the log that are not copied yet; nil where the disk has no room for them, or another one is
+  ///   running, which does the work.
   @discardableResult
   private func copyLog() throws(SheafError) -> Int64? {
     try Self.storeErrors(path) {
       try checkpointer.writeWithoutTransaction { database in
+        guard try logFits(database) else { return nil }
         do {
           let result = try database.checkpoint(.passive)
           return Int64(max(0, result.walFrameCount - result.checkpointedFrameCount)) * 4096
@@ -237,6 +239,8 @@ package final class Store: Sendable {
   package func close() throws(SheafError) {
     try Self.storeErrors(path) {
       try writer.sync(log: true)
+      // The last connection to be closed copies the log, too: what does not fit must not use up the room for the next time.
+      if try !checkpointer.writeWithoutTransaction(logFits) { reserve.establish() }
       try checkpointer.close()
       try writer.alone { try? $0.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
       writer.close()
@@ -253,7 +257,7 @@ package final class Store: Sendable {
   package func integrityProblems() throws(SheafError) -> [String] {
     try Self.storeErrors(path) {
       try writer.commit()
-      return try checkpointer.writeWithoutTransaction { try String.fetchAll($0, sql: "PRAGMA integrity_check(20)") }
+      return try pool.read { try String.fetchAll($0, sql: "PRAGMA integrity_check(20)") }
     }.filter { $0 != "ok" }.map { "SQLite: \($0)" }
   }
 
@@ -292,11 +296,15 @@ package final class Store: Sendable {
 
   /// Copies all of the log into the file and gives its room back to the disk, as far as that works.
   private func emptyLog() {
-    try? writer.alone { connection in
-      // Only where no reader is in the way: writers would wait for it as long as this does.
-      try? connection.execute("PRAGMA busy_timeout = 0")
-      try? connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-      try connection.execute("PRAGMA busy_timeout = \(Self.busySeconds * 1000)")
+    try? writer.alone { _ in
+      // By the connection that copies otherwise: SQLite refuses a second one, and what it copies now is soon done.
+      try checkpointer.writeWithoutTransaction { database in
+        guard try logFits(database) else { return }
+        // Only where no reader is in the way: writers would wait for it as long as this does.
+        try database.execute(sql: "PRAGMA busy_timeout = 0")
+        defer { try? database.execute(sql: "PRAGMA busy_timeout = \(Self.busySeconds * 1000)") }
+        _ = try database.checkpoint(.truncate)
+      }
     }
   }
 
@@ -332,17 +340,17 @@ package final class Store: Sendable {
   /// Gives up the reserve and empties the log, for an operation that frees space.
   package func releaseRoom() throws(SheafError) {
     try reserve.release()
-    // Copying more than there is room for would fail when it has used up the room.
-    if try logFits() { emptyLog() }
+    emptyLog()
   }
 
-  /// Whether the disk has room for what the file grows by when the log is copied into it.
-  private func logFits() throws(SheafError) -> Bool {
-    let size = try Self.storeErrors(path) {
-      try writer.alone { try StoreTransaction($0).first("PRAGMA page_count") { $0[0] } ?? 0 } * 4096 as Int64
-    }
-    let space = reserve.space()
-    return size - mainFileBytes + Self.shortLog <= (geteuid() == 0 ? space.free : space.available)
+  /// Whether the disk has room for what the file grows by when the log is copied into it: copying more would fail when it
+  /// has used up the room.
+  ///
+  /// What ext4 keeps for itself is free, too, and root has no part in it either.
+  private func logFits(_ database: Database) throws -> Bool {
+    let room = reserve.space().available - Self.shortLog
+    if room >= logBytes { return true }
+    return try (Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0) * 4096 - mainFileBytes <= room
   }
 
   /// Gives some free pages back; says whether there may be more.

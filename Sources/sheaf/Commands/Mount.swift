@@ -48,6 +48,7 @@ struct Mount: AsyncParsableCommand {
   var readyDescriptor: CInt?
 
   func run() async throws {
+    if foreground { MountProcess.limitArenas() }
     // One in the background keeps no folder busy.
     if readyDescriptor != nil { chdir("/") }
     let ready = readyDescriptor.map(Readiness.init)

@@ -16,8 +16,10 @@ struct Unmount: AsyncParsableCommand {
         sheaf unmount /mnt/work
       """)
 
-  /// How long the process may take to end after its last mount.
+  /// How long the process may take to close the library after its last mount.
   private static let patience = Duration.seconds(60)
+  /// How long it may take from there to its end.
+  private static let endPatience = Duration.seconds(5)
 
   @Argument(help: "The mount point (default: ~/Sheaf).")
   var mountpoint: PathArgument?
@@ -46,7 +48,7 @@ struct Unmount: AsyncParsableCommand {
     do {
       let result = try await connection.client.unmount(place.path, lazy: false)
       try await connection.close()
-      if result.remaining == 0 { try await waitForEnd(of: location) }
+      if result.remaining == 0 { try await waitForEnd(of: location, connection.info.pid) }
     } catch {
       try? await connection.close()
       guard (error as? SheafError)?.kind == .notFound, MountProbe.isDead(place.path) else { throw error }
@@ -54,12 +56,27 @@ struct Unmount: AsyncParsableCommand {
     }
   }
 
-  /// Waits until the process has closed the library, so that what comes next finds it free.
-  private func waitForEnd(of location: LibraryLocation) async throws {
-    let deadline = ContinuousClock.now + Self.patience
-    while ContinuousClock.now < deadline, Self.isLocked(location.lockPath) {
-      try await Task.sleep(for: .milliseconds(20))
+  /// Waits until the process has closed the library, so that what comes next finds it free, and has ended, so that it does
+  /// not keep the library's disk busy.
+  private func waitForEnd(of location: LibraryLocation, _ pid: pid_t) async throws {
+    try await wait(atMost: Self.patience) { Self.isLocked(location.lockPath) }
+    try await wait(atMost: Self.endPatience) { Self.hasOpenFiles(pid) }
+  }
+
+  private func wait(atMost limit: Duration, while isSo: () -> Bool) async throws {
+    let deadline = ContinuousClock.now + limit
+    while ContinuousClock.now < deadline, isSo() { try await Task.sleep(for: .milliseconds(20)) }
+  }
+
+  /// Whether a process has not ended: one that only waits to be reaped has no files any more, once its threads have ended.
+  private static func hasOpenFiles(_ pid: pid_t) -> Bool {
+    guard let bytes = try? SmallFile.read("/proc/\(pid)/stat"), let end = bytes.lastIndex(of: UInt8(ascii: ")")) else {
+      return false
     }
+    // From the third field on (proc_pid_stat(5)): the state; the 20th is the number of threads.
+    let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " ")).map(\.readable)
+    guard fields.count > 17 else { return false }
+    return !["Z", "X"].contains(fields[0]) || (Int(fields[17]) ?? 0) > 1
   }
 
   private static func isLocked(_ path: String) -> Bool {

@@ -25,7 +25,15 @@ enum Background {
       child = try ChildProcess(
         "/proc/self/exe", name: "sheaf", arguments(plan), descriptors: [null, null, log, ends[1]], newSession: true)
     }
-    guard let mount = try Readiness.wait(ends[0]) else {
+    let answer: MountInfo?
+    do {
+      answer = try Readiness.wait(ends[0])
+    } catch {
+      // What it has open keeps the library's disk busy until it has ended.
+      _ = child.wait()
+      throw error
+    }
+    guard let mount = answer else {
       let status = child.wait()
       let last = LogFile.lastLine(of: plan.location).map { ": \($0)" } ?? ""
       throw SheafError(

@@ -11,6 +11,16 @@ enum MountProcess {
   /// The signals that save everything, unmount and end the process.
   private static let endSignals: [UnixSignal] = [.sigterm, .sigint, .sighup]
 
+  /// Keeps malloc(3) to few arenas: with one for each of the threads that answer, no other one uses what one frees.
+  ///
+  /// To be called before there are threads.
+  static func limitArenas() {
+    // The module Glibc has nothing of <malloc.h>: int mallopt(int param, int value), M_ARENA_MAX.
+    guard let symbol = dlsym(nil, "mallopt") else { return }
+    let mallopt = unsafeBitCast(symbol, to: (@convention(c) (CInt, CInt) -> CInt).self)
+    _ = mallopt(-8, 4)
+  }
+
   /// Serves a library and mounts it; closes it when the last mount is gone.
   ///
   /// - Parameters:
