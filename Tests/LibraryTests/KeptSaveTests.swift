@@ -99,7 +99,7 @@ struct KeptSaveTests {
     // Open: changed in place, cut short, a hole in it, autosaved; what was written after that is lost.
     let handle = try fixture.open("edited")
     var after = before
-    for _ in 0..<100 {
+    for _ in 0..<200 {
       let page = random.bytes(100_000)
       let place = Int.random(in: 0..<(Self.large - page.count), using: &random)
       try fixture.write(handle, page, at: Int64(place))
