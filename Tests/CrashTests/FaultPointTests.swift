@@ -97,11 +97,12 @@ import Testing
       #expect(write(file, "saved", 5) == 5)
       try eventually("the autosave", within: .seconds(5)) { Attributes.state(file) == "saved" }
       #expect(write(file, " and not", 8) == 8)
-      // A document that is saved, but not stored, as it was too large.
-      try worker.perform([.save("large", Contents(seed: 3, count: 12_000_000))])
       // A working copy that spilled, which nobody was promised.
       let spilled = open("\(folder)/spilled", O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
       for number in 0..<4200 { #expect(pwrite(spilled, "y", 1, number * 10) == 1) }
+      // A document that is saved, and too large to be stored yet.
+      let large = Contents(seed: 3, count: 12_000_000)
+      try Deed.save("large", large).perform(in: folder)
       try library.killServer()
       close(file)
       close(spilled)
@@ -116,8 +117,10 @@ import Testing
       try library.mount()
       let text = try String(contentsOfFile: "\(folder)/open", encoding: .utf8)
       #expect(text == "saved" || text == "saved and not", "SHEAF_FAULT=\(point)")
-      unlink("\(folder)/open")
-      unlink("\(folder)/spilled")
+      let found = FileManager.default.contents(atPath: "\(folder)/large").map { [UInt8]($0) }
+      let isWhole = found == large.bytes
+      #expect(isWhole, "SHEAF_FAULT=\(point) while recovering")
+      for name in ["open", "spilled", "large"] { unlink("\(folder)/\(name)") }
       for line in try worker.judge() { Issue.record("SHEAF_FAULT=\(point) while recovering: \(line)") }
       try library.unmount()
       #expect(try library.check() == [], "SHEAF_FAULT=\(point) while recovering")
