@@ -52,7 +52,12 @@ extension Library {
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
         try truncate(inode, to: size, handle: handle, caller)
         let draft = inode.draft(of: caller.account)
-        if draft.writerCount == 0 { try endAfterClose(inode, draft) }
+        if draft.writerCount == 0 {
+          try endAfterClose(inode, draft)
+        } else if handle == nil, size > 0 {
+          // The kernel may only have to tell of the last close yet: what returned is safe.
+          try cut(inode, draft, cause: .save)
+        }
       }
       var row = inode.row
       if let mode = change.mode { row.mode = row.mode & S_IFMT | mode & 0o7777 }

@@ -60,8 +60,10 @@ extension Library {
   /// Syncs the log, after which what nothing refers to any more in the working file can go.
   private func makeDurable() throws {
     let released = store.working.takeReleased()
+    guard !released.isEmpty else { return try store.sync(log: true) }
     do {
-      try store.sync(log: true)
+      // The record may have been synced instead, and holds rows that refer to these places until all is in the log.
+      try store.syncLog()
       store.working.free(released)
     } catch {
       store.working.putBack(released)

@@ -182,6 +182,9 @@ package final class Store: Sendable {
     }
   }
 
+  /// Has SQLite's log hold every change that returned before the call, and syncs it.
+  package func syncLog() throws(SheafError) { try Self.storeErrors(path) { try writer.sync(log: true) } }
+
   /// Whether everything committed survives power loss.
   package var isDurable: Bool { durable.withLock { $0 } >= committed.load(ordering: .acquiring) }
 

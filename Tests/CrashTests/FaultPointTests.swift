@@ -99,6 +99,8 @@ import Testing
       #expect(write(file, " and not", 8) == 8)
       // A working copy that spilled, which nobody was promised.
       let spilled = open("\(folder)/spilled", O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+      // In a share it is stored early, so that there is something to sweep.
+      _ = try library.sheafSucceeds("share", "\(folder)/spilled", "--anyone", "view")
       for number in 0..<4200 { #expect(pwrite(spilled, "y", 1, number * 10) == 1) }
       // A document that is saved, and too large to be stored yet.
       let large = Contents(seed: 3, count: 12_000_000)
