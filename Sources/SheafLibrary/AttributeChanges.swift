@@ -54,8 +54,8 @@ extension Library {
         let draft = inode.draft(of: caller.account)
         if draft.writerCount == 0 {
           try endAfterClose(inode, draft)
-        } else if handle == nil, size > 0 {
-          // The kernel may only have to tell of the last close yet: what returned is safe.
+        } else if handle == nil {
+          // What returned is safe, be it that the kernel has only to tell of the last close yet.
           try cut(inode, draft, cause: .save)
         }
       }

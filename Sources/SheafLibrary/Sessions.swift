@@ -33,6 +33,8 @@ extension Library {
       session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil, !isEmptied(inode, draft, at: time)
     {
       try endSession(inode, draft)
+      // The last session of a file that nobody has open takes the contents with it.
+      load(inode, draft)
     }
     if draft.session == nil {
       let item = try item(of: inode)

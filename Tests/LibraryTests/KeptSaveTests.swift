@@ -87,6 +87,26 @@ struct KeptSaveTests {
     try fixture.finish()
   }
 
+  @Test func truncatingByPathAfterACloseOutlivesAKill() throws {
+    var random = SeededRandom()
+    let fixture = try stoppedFixture()
+    for (name, isReleased, size) in [("a", true, 1000), ("b", false, 1000), ("c", true, 0), ("d", false, 0)] {
+      let bytes = random.bytes(Self.large)
+      let handle = try fixture.open(name, O_RDWR | O_CREAT)
+      try fixture.write(handle, bytes)
+      try fixture.library.flush(handle)
+      // The kernel tells of the last close later than close(2) returns.
+      if isReleased { try fixture.library.release(handle) }
+      _ = try fixture.library.setAttributes(fixture.ino(name), .init(size: Int64(size)), handle: nil, .library)
+      #expect(try fixture.read(name) == Array(bytes.prefix(size)), "\(name): \(random.note)")
+      try afterKill(of: fixture) { next in
+        #expect(try next.read(name) == Array(bytes.prefix(size)), "\(name): \(random.note)")
+      }
+      if !isReleased { try fixture.library.release(handle) }
+    }
+    try fixture.finish()
+  }
+
   @Test func whatWasClosedOrAutosavedOutlivesAKill() throws {
     var random = SeededRandom()
     let fixture = try stoppedFixture()
