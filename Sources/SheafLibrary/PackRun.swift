@@ -87,16 +87,13 @@ struct PackRun {
   }
 
   /// Takes the members of an earlier pack, whose base is what was added last.
-  mutating func merge(_ pack: Pack) {
+  ///
+  /// - Parameter last: the contents of its last member.
+  mutating func merge(_ pack: Pack, last: StoredContent) {
     merged.append(pack.id)
+    self.last = last
     members += zip(pack.chunks, pack.deltas).map { Member(chunk: $0, hash: nil, size: 0, delta: $1) }
     deltaBytes += pack.deltaBytes
-    bytes = nil
-  }
-
-  /// Notes which contents the next member is made from.
-  mutating func follow(_ content: StoredContent) {
-    last = content
     bytes = nil
   }
 

@@ -146,7 +146,7 @@ extension Library {
       }
       let place = try Self.wholeChunk(content).flatMap { chunk in try store.read { try $0.packPlace(chunk) } }
       if let place, version.number != current {
-        try take(place, content, &run, of: item, &outcome)
+        try take(place, &run, of: item, &outcome)
         continue
       }
       func startAnew(_ bytes: [UInt8]? = nil) throws {
@@ -185,7 +185,8 @@ extension Library {
           bytes, from: longer.bytes ?? [], literalLimit: max(Self.shortText, bytes.count / 2)),
           longer.hasRoom(for: delta, size: version.size)
         {
-          longer.add(version, bytes, hash: hash, delta: delta, chunk: own)
+          // A chunk of which the version is only the beginning is another one.
+          longer.add(version, bytes, hash: hash, delta: delta, chunk: present)
           run = longer
         } else {
           try startAnew(bytes)
@@ -202,15 +203,14 @@ extension Library {
 
   /// Goes on past a version that is packed: with its pack in the run, or without a run.
   private func take(
-    _ place: PackPlace, _ content: StoredContent, _ run: inout PackRun?, of item: Int64, _ outcome: inout PackOutcome
+    _ place: PackPlace, _ run: inout PackRun?, of item: Int64, _ outcome: inout PackOutcome
   ) throws {
-    if run?.merged.last == place.pack {
-      run?.follow(content)
+    if run?.merged.contains(place.pack) ?? false {
+      return
     } else if var longer = run, !longer.isEmpty, let pack = try pack(from: place, base: longer.last),
-      longer.hasRoom(for: pack)
+      longer.hasRoom(for: pack), let last = pack.chunks.last, let size = try store.read({ try $0.chunkSize(last) })
     {
-      longer.merge(pack)
-      longer.follow(content)
+      longer.merge(pack, last: .extents([Extent(chunk: last, length: size)]))
       run = longer
     } else {
       try finish(&run, of: item, &outcome)
@@ -278,12 +278,28 @@ extension Library {
     run = nil
     let deltas = ready.members.map(\.delta)
     let data = try Pack(id: 0, base: ready.base, chunks: [], deltas: deltas).encodedDeltas
+    guard (try? isSound(ready)) ?? false else {
+      return log.error("versions were not packed: they would not be what they are", metadata: ["item": "\(item)"])
+    }
     let isDone = try locked { () -> Bool in
       guard try isAsRead(ready, of: item) else { return false }
       try transaction(.pack, freesSpace: true) { try write(ready, deltas, data: data, of: item, $0) }
       return true
     }
     if isDone { outcome.versions += ready.versionCount } else { outcome.isRefused = true }
+  }
+
+  /// Whether every member of a run is made as it should be (rule 1).
+  private func isSound(_ run: PackRun) throws -> Bool {
+    let pack = Pack(id: 0, base: run.base, chunks: [], deltas: run.members.map(\.delta))
+    var reader = PackReader(pack, base: try store.read { try $0.baseBytes(run.base) })
+    for member in run.members {
+      guard try reader.advance() else { return false }
+      let hash = reader.bytes.withUnsafeBytes { ChunkHash(of: $0) }
+      let present = try store.read { try $0.chunk(hash: hash) }
+      guard member.chunk == nil ? hash == member.hash : present == member.chunk else { return false }
+    }
+    return true
   }
 
   /// Whether everything that a run was made from is as it was, and nobody edits the document.

@@ -58,6 +58,11 @@ extension StoreTransaction {
     try first("SELECT id FROM chunks WHERE hash = ?", [hash.bytes]) { $0[0] as Int64 }
   }
 
+  /// Bytes of a chunk; nil where it is not there.
+  package func chunkSize(_ id: Int64) throws -> Int64? {
+    try first("SELECT size FROM chunks WHERE id = ?", [id]) { $0[0] as Int64 }
+  }
+
   /// Stores a chunk; `bytes` are copied by SQLite.
   package func insertChunk(_ id: Int64, hash: ChunkHash, bytes: UnsafeRawBufferPointer) throws {
     try run(

@@ -104,6 +104,27 @@ struct PackingTests {
     try fixture.finish()
   }
 
+  /// A document that was cut short refers to the beginning of a chunk that an earlier version has whole.
+  @Test func aVersionThatIsTheBeginningOfAnotherLeavesThatWhole() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    var text = Text(3000, &random)
+    let whole = text.edit(&random)
+    try fixture.save("a", whole)
+    fixture.clock.advance(60)
+    let handle = try fixture.open("a")
+    _ = try fixture.library.setAttributes(fixture.ino("a"), .init(size: 9000), handle: handle, .library)
+    try fixture.close(handle)
+    fixture.clock.advance(60)
+    let last = Array(whole.prefix(9000)) + Array(" and on".utf8)
+    try fixture.save("a", last)
+    for _ in 0..<2 {
+      _ = try fixture.library.compact { _ in }
+      try expect([whole, Array(whole.prefix(9000)), last], of: "a", in: fixture, random.note)
+    }
+    try fixture.finish()
+  }
+
   @Test func aVersionThatIsCurrentAgainIsReadWithoutAPack() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()
