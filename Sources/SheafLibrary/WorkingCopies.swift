@@ -114,13 +114,14 @@ extension Library {
   ///
   /// - Parameter ino: the document's; nil for all of them.
   package func storeClosed(_ ino: Int64? = nil) {
-    while let next = locked({ closedInode(ino) }) {
-      do {
-        try store(kept: next)
-      } catch {
-        return noteFailure(error)
-      }
-    }
+    do { try tryToStoreClosed(ino) } catch { noteFailure(error) }
+  }
+
+  /// As ``storeClosed(_:)``, for who cannot do without.
+  ///
+  /// - Throws: `noSpace`, `inputOutput`, where some of it goes on waiting.
+  func tryToStoreClosed(_ ino: Int64? = nil) throws {
+    while let next = locked({ closedInode(ino) }) { try store(kept: next) }
   }
 
   private func closedInode(_ ino: Int64?) -> Int64? {

@@ -88,8 +88,10 @@ struct PowerLossTests {
         #expect(file >= 0 && fdatasync(file) == 0 || suffix == "-working")
         close(file)
       }
+      // The moment lies between these two.
       let cut = Date().timeIntervalSince1970
       try disk.cutPower()
+      let off = Date().timeIntervalSince1970
       try library.kill(server)
       library.breakMount()
       worker.stop()
@@ -97,7 +99,7 @@ struct PowerLossTests {
       try disk.mount()
       try library.mount()
       let found = try FoundTree(library.documents)
-      var wrong = prefix(try readRecord(record).filter { $0.begun <= cut }, cut, found)
+      var wrong = prefix(try readRecord(record).filter { $0.begun <= off }, cut, found)
       wrong += try library.check().map { "check: \($0)" }
       try library.unmount()
       try library.tearDown()
