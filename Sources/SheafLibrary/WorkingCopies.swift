@@ -29,7 +29,7 @@ extension Library {
   /// Bytes of a document's area past which its writer waits until they are stored.
   static let areaLimit = 128 * Int64(spillLimit)
   /// Bytes that are stored at a time with the lock held.
-  private static let stepLength = spillLimit / 4
+  private static let stepLength = spillLimit / 8
 
   // MARK: - Spilling
 
@@ -99,7 +99,7 @@ extension Library {
     storing.start { [weak self] in
       guard let self else { return true }
       do {
-        while let ino = self.locked({ self.keptInodes.keys.min() }) { try self.store(kept: ino) }
+        while let ino = self.locked({ self.keptInodes.keys.min() }) { try self.store(kept: ino, givesWay: true) }
         return true
       } catch {
         self.noteFailure(error)
@@ -144,10 +144,11 @@ extension Library {
       metadata: ["error": "\(error)"])
   }
 
-  private func store(kept ino: Int64) throws {
+  /// - Parameter givesWay: whether nobody waits for it, so that who has other work goes first.
+  private func store(kept ino: Int64, givesWay: Bool = false) throws {
     // First, so that no transaction has to wait for the disk.
     try store.working.sync()
-    try inSteps {
+    try inSteps(givesWay: givesWay) {
       guard let inode = keptInodes[ino] else { return false }
       if try storeSome(of: inode, inode.own) { return true }
       try finishKept(inode)
@@ -166,12 +167,26 @@ extension Library {
     }
   }
 
-  /// Runs `step` with the lock held, again and again while it says so, and lets others have the lock in between.
-  private func inSteps(_ step: () throws -> Bool) throws {
-    while try locked(step) {
-      // Whoever lets go of the lock and takes it again would have it first.
-      let end = ContinuousClock.now + .milliseconds(1)
-      while waiting.load(ordering: .relaxed) > 0, ContinuousClock.now < end { sched_yield() }
+  /// Runs `step` with the lock held, again and again while it says so, and lets others have the lock in between: those who
+  /// wait, or, where it gives way, for as long as it had it itself.
+  private func inSteps(givesWay: Bool = false, _ step: () throws -> Bool) throws {
+    let clock = ContinuousClock()
+    while true {
+      var begun = clock.now
+      let goesOn = try locked {
+        begun = clock.now
+        return try step()
+      }
+      guard goesOn else { return }
+      while store.isCatchingUp { Thread.sleep(forTimeInterval: 0.002) }
+      guard waiting.load(ordering: .relaxed) > 0 else { continue }
+      if givesWay {
+        Thread.sleep(forTimeInterval: (clock.now - begun) / .seconds(1))
+      } else {
+        // Whoever lets go of the lock and takes it again would have it first.
+        let end = clock.now + .milliseconds(1)
+        while waiting.load(ordering: .relaxed) > 0, clock.now < end { sched_yield() }
+      }
     }
   }
 

@@ -29,6 +29,7 @@ package final class Store: Sendable {
 
   /// Transactions that the last checkpoint took in.
   private let checkpointed = Atomic<Int>(0)
+  private let catchesUp = Atomic(false)
 
   /// What the path of the record of changes ends with.
   private static let recordSuffix = "-changes"
@@ -201,6 +202,8 @@ package final class Store: Sendable {
     try Faults.pass(.checkpoint)
     guard var rest = try copyLog() else { return }
     if logBytes > logLimit {
+      catchesUp.store(true, ordering: .relaxed)
+      defer { catchesUp.store(false, ordering: .relaxed) }
       let end = ContinuousClock.now + Self.patience
       while rest > Self.shortRest, reserve.space().available > Self.ampleRoom, ContinuousClock.now < end {
         // A reader may be in the way.
@@ -212,8 +215,11 @@ package final class Store: Sendable {
     checkpointed.store(target, ordering: .relaxed)
   }
 
+  /// Whether what is written now makes writers wait longer: who has time had better write later.
+  package var isCatchingUp: Bool { catchesUp.load(ordering: .relaxed) }
+
   /// Bytes of the log for whose copying writers may wait.
-  private static let shortRest: Int64 = 4 << 20
+  private static let shortRest: Int64 = 512 << 10
   /// For how long the rest is made shorter: syncs wait for it, and what was closed is durable within 5 s.
   private static let patience: Duration = .seconds(1)
   /// Bytes of the disk that allow for a log which grows for a while, and for bytes that are there twice.

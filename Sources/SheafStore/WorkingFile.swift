@@ -208,18 +208,17 @@ package final class WorkingFile: Sendable {
   /// Gives places back to the disk.
   package func free(_ ranges: [Range<Int64>]) {
     guard !ranges.isEmpty else { return }
+    let descriptor = state.withLock { $0.descriptor }
+    guard descriptor >= 0 else { return }
+    // Much of it takes the disk a while. Nobody else has these places any more, so that nobody need wait.
+    for range in ranges {
+      fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(range.lowerBound), off_t(range.count))
+    }
     state.withLock { state in
       state.used -= Self.length(of: ranges)
-      guard state.descriptor >= 0 else { return }
-      if state.used == 0 {
-        ftruncate(state.descriptor, 0)
-        state.end = 0
-      } else {
-        for range in ranges {
-          fallocate(
-            state.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(range.lowerBound), off_t(range.count))
-        }
-      }
+      guard state.used == 0 else { return }
+      ftruncate(descriptor, 0)
+      state.end = 0
     }
   }
 

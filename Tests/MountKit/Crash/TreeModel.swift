@@ -44,6 +44,8 @@ public struct TreeModel: Hashable, Sendable {
   /// something is written: a crash in between leaves the old contents rather than none. An earlier document comes back to
   /// the name where the latest is not remembered (rules 5 and 6 of Identity).
   private var departed: [String: [Bytes]] = [:]
+  /// Documents that were renamed away: what is written to them under their new names comes back, too.
+  private var renamed: [String: [Int]] = [:]
 
   public init() {}
 
@@ -72,8 +74,17 @@ public struct TreeModel: Hashable, Sendable {
     departed[name] = ((departed[name] ?? []) + [contents]).suffix(4)
   }
 
+  /// What a document that is made anew may hold until something is written.
+  private func formerContents(_ name: String) -> [Bytes] {
+    guard nodes[name] == nil else { return [] }
+    return (departed[name] ?? []) + (renamed[name] ?? []).compactMap { files[$0]?.contents }
+  }
+
   private mutating func drop(_ name: String) {
     depart(name)
+    if let number = number(name) {
+      for former in renamed.keys where renamed[former]!.contains(number) { depart(former, files[number]!.contents) }
+    }
     guard let node = nodes.removeValue(forKey: name) else { return }
     if case .file(let number) = node, !nodes.values.contains(node) { files[number] = nil }
   }
@@ -131,6 +142,7 @@ public struct TreeModel: Hashable, Sendable {
     case .rename(let from, let to):
       guard from != to, nodes[from] != nodes[to] else { break }
       tree.depart(from)
+      if let number = number(from) { tree.renamed[from] = ((renamed[from] ?? []) + [number]).suffix(4) }
       tree.drop(to)
       tree.nodes[to] = tree.nodes.removeValue(forKey: from)
     case .link(let existing, let new): tree.nodes[new] = tree.nodes[existing]
@@ -176,7 +188,7 @@ public struct TreeModel: Hashable, Sendable {
   func during(_ deed: Deed, killed: Bool = false) -> [TreeModel] {
     var trees = [self]
     func add(_ name: String, _ base: (Int) -> [UInt8], _ count: Int, at offset: Int = 0) {
-      for former in nodes[name] == nil ? departed[name] ?? [] : [] {
+      for former in formerContents(name) {
         var tree = self
         tree.set(name, former.all)
         trees.append(tree)
