@@ -205,14 +205,22 @@ package final class WorkingFile: Sendable {
   /// Takes back what could not be freed yet.
   package func putBack(_ ranges: [Range<Int64>]) { state.withLock { $0.released += ranges } }
 
+  /// Bytes that are given back at a time.
+  private static let freedBytes = 8 << 20
+
   /// Gives places back to the disk.
   package func free(_ ranges: [Range<Int64>]) {
     guard !ranges.isEmpty else { return }
     let descriptor = state.withLock { $0.descriptor }
     guard descriptor >= 0 else { return }
-    // Much of it takes the disk a while. Nobody else has these places any more, so that nobody need wait.
+    // Much of it takes the disk a while. Nobody else has these places any more, so that nobody need wait but, for a
+    // piece at a time, who writes to other places: the kernel locks the file.
     for range in ranges {
-      fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(range.lowerBound), off_t(range.count))
+      for start in stride(from: range.lowerBound, to: range.upperBound, by: Self.freedBytes) {
+        fallocate(
+          descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(start),
+          off_t(min(Int64(Self.freedBytes), range.upperBound - start)))
+      }
     }
     state.withLock { state in
       state.used -= Self.length(of: ranges)
