@@ -178,7 +178,8 @@ extension Library {
         return try step()
       }
       guard goesOn else { return }
-      while store.isCatchingUp { Thread.sleep(forTimeInterval: 0.002) }
+      // What goes wrong with that is told by who does it regularly.
+      if store.hasLongLog { try? store.checkpoint() }
       guard waiting.load(ordering: .relaxed) > 0 else { continue }
       if givesWay {
         Thread.sleep(forTimeInterval: (clock.now - begun) / .seconds(1))

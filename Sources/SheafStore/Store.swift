@@ -29,7 +29,6 @@ package final class Store: Sendable {
 
   /// Transactions that the last checkpoint took in.
   private let checkpointed = Atomic<Int>(0)
-  private let catchesUp = Atomic(false)
 
   /// What the path of the record of changes ends with.
   private static let recordSuffix = "-changes"
@@ -201,9 +200,7 @@ package final class Store: Sendable {
     guard logBytes > checkpointThreshold, checkpointed.load(ordering: .relaxed) < target else { return }
     try Faults.pass(.checkpoint)
     guard var rest = try copyLog() else { return }
-    if logBytes > logLimit {
-      catchesUp.store(true, ordering: .relaxed)
-      defer { catchesUp.store(false, ordering: .relaxed) }
+    if hasLongLog {
       let end = ContinuousClock.now + Self.patience
       while rest > Self.shortRest, reserve.space().available > Self.ampleRoom, ContinuousClock.now < end {
         // A reader may be in the way.
@@ -215,8 +212,8 @@ package final class Store: Sendable {
     checkpointed.store(target, ordering: .relaxed)
   }
 
-  /// Whether what is written now makes writers wait longer: who has time had better write later.
-  package var isCatchingUp: Bool { catchesUp.load(ordering: .relaxed) }
+  /// Whether the log is so long that who writes much, and has time, had better have it copied before going on.
+  package var hasLongLog: Bool { logBytes > logLimit }
 
   /// Bytes of the log for whose copying writers may wait.
   private static let shortRest: Int64 = 512 << 10

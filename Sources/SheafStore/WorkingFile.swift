@@ -27,8 +27,9 @@ package final class WorkingFile: Sendable {
 
   let path: String
   private let state = Mutex(State())
-  /// Whether somebody was promised bytes that the disk may not have.
-  private let isUnsynced = Atomic(false)
+  /// How often somebody was promised bytes, and how many of these promises the disk is known to bear out.
+  private let promised = Atomic(0)
+  private let synced = Atomic(0)
   private let syncing = Mutex<Void>(())
 
   /// The file is made when something is first written.
@@ -160,10 +161,13 @@ package final class WorkingFile: Sendable {
   // MARK: - Durability
 
   /// Notes that a row is about to refer to what was written.
-  package func promise() { isUnsynced.store(true, ordering: .releasing) }
+  package func promise() { promised.add(1, ordering: .acquiringAndReleasing) }
 
-  /// Whether ``sync()`` has anything to do.
-  package var needsSync: Bool { isUnsynced.load(ordering: .acquiring) }
+  /// Whether a sync has anything to do, or to wait for.
+  private var needsSync: Bool {
+    let target = promised.load(ordering: .acquiring)
+    return synced.load(ordering: .acquiring) < target
+  }
 
   /// Makes what was promised survive power loss; returns when it does, whoever of several callers does the work.
   ///
@@ -171,16 +175,14 @@ package final class WorkingFile: Sendable {
   package func sync() throws(SheafError) {
     guard needsSync else { return }
     try syncing.withLock { (_) throws(SheafError) in
-      guard isUnsynced.exchange(false, ordering: .acquiringAndReleasing) else { return }
+      guard needsSync else { return }
+      let target = promised.load(ordering: .acquiring)
       let descriptor = state.withLock { $0.descriptor }
-      guard descriptor >= 0 else { return }
-      do throws(SheafError) {
+      if descriptor >= 0 {
         try Faults.pass(.workingSync)
         guard fdatasync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
-      } catch {
-        isUnsynced.store(true, ordering: .releasing)
-        throw error
       }
+      synced.store(target, ordering: .releasing)
     }
   }
 

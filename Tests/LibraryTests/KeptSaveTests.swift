@@ -11,10 +11,10 @@ struct KeptSaveTests {
   /// More than lies in memory.
   private static let large = 20_000_000
 
-  /// A library whose thread stores nothing, so that what is kept stays so.
+  /// A library whose threads store and copy nothing, so that what is kept stays so, and files are copied as they are.
   private func stoppedFixture() throws -> LibraryFixture {
     let fixture = try LibraryFixture()
-    fixture.library.storing.stop()
+    fixture.library.stopMaintenance()
     return fixture
   }
 
