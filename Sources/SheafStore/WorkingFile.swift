@@ -164,7 +164,7 @@ package final class WorkingFile: Sendable {
   package func promise() { promised.add(1, ordering: .acquiringAndReleasing) }
 
   /// Whether a sync has anything to do, or to wait for.
-  private var needsSync: Bool {
+  package var needsSync: Bool {
     let target = promised.load(ordering: .acquiring)
     return synced.load(ordering: .acquiring) < target
   }
