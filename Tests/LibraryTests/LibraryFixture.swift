@@ -150,6 +150,9 @@ final class LibraryFixture: Sendable {
     return try read(handle)
   }
 
+  /// Whether a large document holds just these bytes; a test that fails would take long to tell how they differ.
+  func holds(_ text: String, _ bytes: [UInt8]) throws -> Bool { try read(text) == bytes }
+
   func text(_ text: String) throws -> String { String(decoding: try read(text), as: UTF8.self) }
 
   // MARK: - Versions
