@@ -180,6 +180,30 @@ struct KeptSaveTests {
     try fixture.finish()
   }
 
+  @Test func aBackupThatWouldNotHaveWhatWasClosedIsRefused() throws {
+    var random = SeededRandom()
+    let fixture = try stoppedFixture()
+    let bytes = random.bytes(Self.large)
+    try fixture.save("a", bytes)
+    let working = URL(fileURLWithPath: fixture.path + "-working")
+    let contents = try Data(contentsOf: working)
+    try withLibraryFolder { folder in
+      let copy = folder + "/library.sqlite"
+      // It cannot be stored for as long as its bytes are out of reach.
+      #expect(truncate(working.path, 0) == 0)
+      #expect(throws: SheafError.self) { try fixture.library.backup(to: copy) { _ in } }
+      #expect(!FileManager.default.fileExists(atPath: copy))
+      let file = try FileHandle(forWritingTo: working)
+      try file.write(contentsOf: contents)
+      try file.close()
+      try fixture.library.backup(to: copy) { _ in }
+      let restored = try LibraryFixture(at: copy, clock: TestClock(fixture.clock.now))
+      #expect(try restored.holds("a", bytes), random.note)
+      try restored.finish()
+    }
+    try fixture.finish()
+  }
+
   @Test func whatIsInAShareIsStoredAtOnce() throws {
     var random = SeededRandom()
     let fixture = try stoppedFixture()
