@@ -177,12 +177,13 @@ extension Library {
         begun = clock.now
         return try step()
       }
+      let took = clock.now - begun
       guard goesOn else { return }
       // What goes wrong with that is told by who does it regularly.
       if store.hasLongLog { try? store.checkpoint() }
       guard waiting.load(ordering: .relaxed) > 0 else { continue }
       if givesWay {
-        Thread.sleep(forTimeInterval: (clock.now - begun) / .seconds(1))
+        Thread.sleep(forTimeInterval: took / .seconds(1))
       } else {
         // Whoever lets go of the lock and takes it again would have it first.
         let end = clock.now + .milliseconds(1)
