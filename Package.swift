@@ -10,6 +10,13 @@ let settings: [SwiftSetting] = [
 /// Settings of targets whose tests look inside them: all tests run on the release build.
 let testable = settings + [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
 
+/// Links Swift's runtime and Foundation into a program: calls of them cost less than those of shared libraries, and it runs
+/// where Swift is not installed. The libraries are those that Foundation's own need; lld, since gold warns of one of them.
+let standalone: [LinkerSetting] = [
+  .unsafeFlags(["-static-stdlib", "-use-ld=lld"]), .linkedLibrary("CoreFoundation"), .linkedLibrary("_FoundationICU"),
+  .linkedLibrary("_FoundationCShims"), .linkedLibrary("_FoundationCollections"), .linkedLibrary("swiftSynchronization"),
+]
+
 let package = Package(
   name: "sheaf",
   products: [
@@ -95,8 +102,8 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
       ],
       swiftSettings: settings),
-    .executableTarget(
-      name: "sheaf",
+    .target(
+      name: "SheafCommand",
       dependencies: [
         "SheafModel", "SheafLibrary", "SheafMount", "SheafService", "SheafClient",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -104,6 +111,8 @@ let package = Package(
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ],
       swiftSettings: testable),
+    .executableTarget(
+      name: "sheaf", dependencies: ["SheafCommand"], swiftSettings: settings, linkerSettings: standalone),
     .target(
       name: "SheafSidecar",
       dependencies: [
@@ -121,7 +130,7 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-      ], swiftSettings: settings),
+      ], swiftSettings: settings, linkerSettings: standalone),
     .testTarget(name: "ArchitectureTests", swiftSettings: settings),
     .testTarget(
       name: "SheafServiceTests", dependencies: ["SheafModel", "SheafLibrary", "SheafService", "SheafClient"],
@@ -130,14 +139,12 @@ let package = Package(
       name: "SidecarTests",
       dependencies: [
         "ConformanceKit", "MountKit", "SheafClient", "SheafLibrary", "SheafModel", "SheafService", "SheafSidecar",
-        "sheaf",
-        "sheaf-sidecar",
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ], exclude: ["internet", "receiver"], swiftSettings: settings),
     .testTarget(
-      name: "CommandTests", dependencies: ["sheaf", "SheafModel", "SheafLibrary"], swiftSettings: settings),
+      name: "CommandTests", dependencies: ["SheafCommand", "SheafModel", "SheafLibrary"], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),
     .target(
       name: "ConformanceKit", dependencies: ["CTestSystem"], path: "Tests/ConformanceKit", swiftSettings: settings),
@@ -150,15 +157,15 @@ let package = Package(
     .testTarget(
       name: "ConformanceTests",
       dependencies: [
-        "ConformanceKit", "MountKit", "Fuse", "SheafLibrary", "SheafModel", "SheafMount", "sheaf", "test-helper",
+        "ConformanceKit", "MountKit", "Fuse", "SheafLibrary", "SheafModel", "SheafMount", "test-helper",
       ],
       swiftSettings: settings),
     .testTarget(
-      name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel", "sheaf"],
+      name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel"],
       exclude: ["type-keys", "dance", "interleave", "office"], swiftSettings: settings),
     .testTarget(
-      name: "CrashTests", dependencies: ["ConformanceKit", "MountKit", "SheafStore", "sheaf", "test-helper"],
+      name: "CrashTests", dependencies: ["ConformanceKit", "MountKit", "SheafStore", "test-helper"],
       swiftSettings: settings),
-    .testTarget(name: "MountTests", dependencies: ["MountKit", "sheaf", "test-helper"], swiftSettings: settings),
+    .testTarget(name: "MountTests", dependencies: ["MountKit", "test-helper"], swiftSettings: settings),
   ]
 )

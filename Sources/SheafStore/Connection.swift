@@ -11,8 +11,8 @@ final class Connection {
   private var statements: [StatementText: Statement] = [:]
   /// Takes down what changes the file; nil where nobody wants to do it again.
   var recorder: ChangeRecorder?
-  /// The names that it knows; nil for one that only reads what another one may change later.
-  var entries: EntryCache?
+  /// The rows that it remembers; nil for one that only reads what another one may change later.
+  var known: KnownRows?
 
   /// Opens the file at `path`, which exists.
   init(path: String) throws {

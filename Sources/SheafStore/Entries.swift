@@ -52,9 +52,9 @@ extension StoreTransaction {
 
   package func entry(_ parent: Int64, hash: Int64, name: [UInt8]) throws -> EntryRow? {
     // The kernel has looked for it just before, as a rule.
-    if let known = connection.entries?[parent, hash, name] { return known }
+    if let known = connection.known?.entries[parent, hash, name] { return known }
     let entry = try first(Self.entryByName, parent, hash, name, decode: EntryRow.init)
-    connection.entries?[parent, hash, name] = .some(entry)
+    connection.known?.entries[parent, hash, name] = .some(entry)
     return entry
   }
 
@@ -86,14 +86,14 @@ extension StoreTransaction {
     try run(
       Self.entryInsertion,
       entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0)
-    connection.entries?[entry.parent, entry.hash, entry.name] = .some(entry)
+    connection.known?.entries[entry.parent, entry.hash, entry.name] = .some(entry)
   }
 
   package func update(_ entry: EntryRow) throws {
     try run(
       "UPDATE entries SET ino = ?, extra = ? WHERE parent = ? AND hash = ? AND name = ?",
       entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, entry.name)
-    connection.entries?[entry.parent, entry.hash, entry.name] = changes > 0 ? .some(entry) : nil
+    connection.known?.entries[entry.parent, entry.hash, entry.name] = changes > 0 ? .some(entry) : nil
   }
 
   /// Gives the entry `old` another folder or name.
@@ -101,13 +101,13 @@ extension StoreTransaction {
     try run(
       "UPDATE entries SET parent = ?, hash = ?, name = ? WHERE parent = ? AND hash = ? AND name = ?",
       new.parent, new.hash, new.name, old.parent, old.hash, old.name)
-    connection.entries?[old.parent, old.hash, old.name] = .some(nil)
-    connection.entries?[new.parent, new.hash, new.name] = changes > 0 ? .some(new) : nil
+    connection.known?.entries[old.parent, old.hash, old.name] = .some(nil)
+    connection.known?.entries[new.parent, new.hash, new.name] = changes > 0 ? .some(new) : nil
   }
 
   package func delete(_ entry: EntryRow) throws {
     try run(
       "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", entry.parent, entry.hash, entry.name)
-    connection.entries?[entry.parent, entry.hash, entry.name] = .some(nil)
+    connection.known?.entries[entry.parent, entry.hash, entry.name] = .some(nil)
   }
 }

@@ -141,7 +141,11 @@ extension StoreTransaction {
   private static let itemInsertion = "INSERT INTO items (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 
   package func item(_ id: Int64) throws -> ItemRow? {
-    try first(Self.itemByID, id, decode: ItemRow.init)
+    // A change of a file asks for its item several times.
+    if let known = connection.known?.items[id] { return known }
+    let item = try first(Self.itemByID, id, decode: ItemRow.init)
+    connection.known?.items[id] = item
+    return item
   }
 
   package func item(uuid: UUID) throws -> ItemRow? {
@@ -153,6 +157,7 @@ extension StoreTransaction {
       Self.itemInsertion,
       item.id, item.uuid, item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
       item.lastVersion, item.isQuiet ? 1 : 0, item.creator, item.entered?.nanoseconds, item.conflict)
+    connection.known?.items[item.id] = item
   }
 
   package func update(_ item: ItemRow) throws {
@@ -162,12 +167,14 @@ extension StoreTransaction {
       """,
       item.owner, item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.entered?.nanoseconds, item.conflict,
       item.id)
+    connection.known?.items[item.id] = changes > 0 ? item : nil
   }
 
   /// Removes the item and its versions; its pending events are removed before, by their numbers.
   package func deleteItem(_ id: Int64) throws {
     try run("DELETE FROM versions WHERE item = ?", id)
     try run("DELETE FROM items WHERE id = ?", id)
+    connection.known?.items[id] = nil
     // The highest number is not given again: events go on telling of the item that had it.
     try run(
       """

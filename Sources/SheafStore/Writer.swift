@@ -62,7 +62,7 @@ final class Writer: @unchecked Sendable {
     connection = try Connection(path: path)
     sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
     try connection.execute(Store.pragmas)
-    connection.entries = EntryCache()
+    connection.known = KnownRows()
     committed = Int64.random(in: 1 ... .max / 2)
     try connection.setLastChange(committed)
     log = try LogFile(of: path)
@@ -119,7 +119,7 @@ final class Writer: @unchecked Sendable {
       if let recorder { try connection.setLastChange(recorder.number + 1) }
       try execute("COMMIT")
     } catch {
-      connection.entries?.forget()
+      connection.known = KnownRows()
       if connection.isInTransaction { try execute("ROLLBACK") }
       closeGroup()
       throw error
@@ -220,7 +220,7 @@ final class Writer: @unchecked Sendable {
 
   /// Makes the group anew from the record.
   private func restore() throws {
-    connection.entries?.forget()
+    connection.known = KnownRows()
     if connection.isInTransaction { try execute("ROLLBACK") }
     closeGroup()
     isLost = true

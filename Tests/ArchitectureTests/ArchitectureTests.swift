@@ -16,10 +16,11 @@ import Testing
       "ServiceLifecycle",
     ],
     "SheafClient": ["SheafModel", "AsyncHTTPClient", "HTTPTypes", "NIOCore", "NIOHTTP1", "Logging"],
-    "sheaf": [
+    "SheafCommand": [
       "SheafModel", "SheafLibrary", "SheafMount", "SheafService", "SheafClient", "ArgumentParser", "Logging", "NIOCore",
       "ServiceLifecycle", "UnixSignals",
     ],
+    "sheaf": ["SheafCommand"],
     "SheafSidecar": [
       "SheafModel", "SheafClient", "AsyncHTTPClient", "Crypto", "GRDB", "Logging", "NIOCore",
       "NIOHTTP1", "ServiceLifecycle", "Subprocess", "SystemPackage", "TOMLKit",

@@ -1,7 +1,7 @@
 import SheafModel
 import Testing
 
-@testable import sheaf
+@testable import SheafCommand
 
 @Suite struct MountOptionsTests {
   @Test func readsListsAsMountPassesThem() throws {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import sheaf
+@testable import SheafCommand
 
 @Suite struct MountTableTests {
   private static let text = #"""

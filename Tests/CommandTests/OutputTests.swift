@@ -2,7 +2,7 @@ import Glibc
 import SheafModel
 import Testing
 
-@testable import sheaf
+@testable import SheafCommand
 
 @Suite struct OutputTests {
   @Test func tellsAFailureInOneLine() {

@@ -2,7 +2,7 @@ import Glibc
 import SheafModel
 import Testing
 
-@testable import sheaf
+@testable import SheafCommand
 
 @Suite struct PathResolutionTests {
   private static let mounts = #"""

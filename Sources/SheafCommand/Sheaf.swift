@@ -2,8 +2,13 @@ import ArgumentParser
 import Glibc
 import SheafModel
 
+/// The program.
+package enum Program {
+  /// Does what the arguments of the process say, and ends it with the status that this has.
+  package static func run() async { await Sheaf.main() }
+}
+
 /// The command `sheaf`.
-@main
 struct Sheaf: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sheaf",
