@@ -210,6 +210,42 @@ struct StoreFileTests {
     }
   }
 
+  /// The writer's connection remembers rows; what is rolled back must not be among them.
+  @Test func whatThrowsIsNotRemembered() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      struct Stop: Error {}
+      let time = Timestamp(nanoseconds: 1)
+      var kept = ItemRow(
+        id: 1_000_001, uuid: .timeOrdered(time), kind: .document, owner: 1, creator: 1, created: time)
+      let lost = ItemRow(
+        id: 1_000_002, uuid: .timeOrdered(time), kind: .document, owner: 1, creator: 1, created: time)
+      let name = EntryRow(parent: 1, hash: 77, name: Array("a.txt".utf8), ino: 1_000_001)
+      try store.write(.create) {
+        try $0.insert(kept)
+        try $0.insert(name)
+      }
+      #expect(throws: SheafError.self) {
+        try store.write(.save) { transaction in
+          kept.version = 7
+          try transaction.update(kept)
+          try transaction.insert(lost)
+          try transaction.delete(name)
+          #expect(try transaction.item(kept.id)?.version == 7)
+          #expect(try transaction.item(lost.id) == lost)
+          throw Stop()
+        }
+      }
+      #expect(try store.read { try $0.item(kept.id) }?.version == 0)
+      #expect(try store.read { try $0.item(lost.id) } == nil)
+      #expect(try store.read { try $0.entry(1, hash: 77, name: name.name) } == name)
+      try store.write(.purge) { try $0.deleteItem(kept.id) }
+      #expect(try store.read { try $0.item(kept.id) } == nil)
+      try store.close()
+    }
+  }
+
   @Test func aBackupIsOneMoment() throws {
     try withFolder { folder in
       let path = folder + "/library.sqlite"
