@@ -51,11 +51,12 @@ let package = Package(
     .testTarget(name: "FuseTests", dependencies: ["Fuse", "fuse-fixture"], swiftSettings: settings),
     .target(name: "SheafModel", swiftSettings: settings),
     .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CSQLite"),
     .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
     .target(
       name: "SheafStore",
       dependencies: [
-        "CLinux", "CZstd", "SheafModel", .product(name: "GRDB", package: "GRDB.swift"),
+        "CLinux", "CSQLite", "CZstd", "SheafModel", .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "GRDBSQLite", package: "GRDB.swift"), .product(name: "Crypto", package: "swift-crypto"),
       ], swiftSettings: testable),
     .target(

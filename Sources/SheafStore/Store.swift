@@ -1,3 +1,4 @@
+internal import CSQLite
 internal import Foundation
 internal import GRDB
 internal import GRDBSQLite
@@ -54,6 +55,7 @@ package final class Store: Sendable {
   /// - Throws: ``SheafError``: `busy`, `newerFormat` (the file is not touched), `corrupt`, `noSpace`, `inputOutput`.
   package init(path: String, lockPath: String) throws(SheafError) {
     self.path = path
+    _ = Self.preparedSQLite
     try LibraryFolder.prepare(for: path)
     lock = try LibraryLock(path: lockPath, library: path)
     if try LibraryFolder.checkHeader(of: path) == .unmarked { try Self.refuseStranger(at: path) }
@@ -70,6 +72,9 @@ package final class Store: Sendable {
     try LibraryFolder.sync(containing: path)
     reserve.establish()
   }
+
+  /// Done before the first connection of the process; SQLite refuses it later.
+  private static let preparedSQLite = csqlite_spare_memory_counts()
 
   /// Opens the file, making or migrating it, with connections for readers, for who copies the log, and for the writer.
   private static func connect(

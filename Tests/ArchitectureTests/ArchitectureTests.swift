@@ -8,7 +8,7 @@ import Testing
     "CFuse": [],
     "Fuse": ["CFuse", "Logging"],
     "SheafModel": [],
-    "SheafStore": ["CLinux", "CZstd", "SheafModel", "GRDB", "GRDBSQLite", "Crypto"],
+    "SheafStore": ["CLinux", "CSQLite", "CZstd", "SheafModel", "GRDB", "GRDBSQLite", "Crypto"],
     "SheafLibrary": ["SheafModel", "SheafStore", "Crypto", "Logging"],
     "SheafMount": ["Fuse", "SheafModel", "SheafLibrary", "Logging"],
     "SheafService": [
