@@ -226,17 +226,20 @@ struct StoreFileTests {
         try $0.insert(kept)
         try $0.insert(name)
       }
+      var isDone = false
       #expect(throws: SheafError.self) {
         try store.write(.save) { transaction in
-          kept.version = 7
+          (kept.version, kept.lastVersion) = (7, 7)
           try transaction.update(kept)
           try transaction.insert(lost)
           try transaction.delete(name)
           #expect(try transaction.item(kept.id)?.version == 7)
           #expect(try transaction.item(lost.id) == lost)
+          isDone = true
           throw Stop()
         }
       }
+      #expect(isDone)
       #expect(try store.read { try $0.item(kept.id) }?.version == 0)
       #expect(try store.read { try $0.item(lost.id) } == nil)
       #expect(try store.read { try $0.entry(1, hash: 77, name: name.name) } == name)
