@@ -12,10 +12,11 @@ let testable = settings + [.unsafeFlags(["-enable-testing"], .when(configuration
 
 /// Links Swift's runtime and Foundation into a program: calls of them cost less than those of shared libraries, and it runs
 /// where Swift is not installed. The libraries are those that Foundation's own need; lld, since gold warns of one of them.
-let standalone: [LinkerSetting] = [
-  .unsafeFlags(["-static-stdlib", "-use-ld=lld"]), .linkedLibrary("CoreFoundation"), .linkedLibrary("_FoundationICU"),
-  .linkedLibrary("_FoundationCShims"), .linkedLibrary("_FoundationCollections"), .linkedLibrary("swiftSynchronization"),
-]
+let standalone: [LinkerSetting] =
+  [.unsafeFlags(["-static-stdlib", "-use-ld=lld"], .when(configuration: .release))]
+  + ["CoreFoundation", "_FoundationICU", "_FoundationCShims", "_FoundationCollections", "swiftSynchronization"].map {
+    .linkedLibrary($0, .when(configuration: .release))
+  }
 
 let package = Package(
   name: "sheaf",
