@@ -83,6 +83,15 @@ import Testing
     #expect(output.text.contains("100 saves") && output.text.contains(" 0 not delivered"), "\(output)")
   }
 
+  /// README: a copy of the program runs where Swift is not installed.
+  @Test(arguments: ["sheaf", "sheaf-sidecar"])
+  func theProgramNeedsNoSwift(_ name: String) throws {
+    let path = URL(fileURLWithPath: try SheafProgram.path()).deletingLastPathComponent().appendingPathComponent(name)
+    let needed = try Command(["ldd", path.path]).succeed().text
+    #expect(needed.contains("libsqlite3") && needed.contains("libc."), "\(needed)")
+    for library in ["libswift", "libFoundation", "libdispatch"] { #expect(!needed.contains(library), "\(needed)") }
+  }
+
   @Test(arguments: ["sheaf", "sheaf-sidecar"])
   func theSystemdUnitIsSound(_ name: String) throws {
     try withTemporaryFolder { folder in
