@@ -86,8 +86,7 @@ import Testing
   /// README: a copy of the program runs where Swift is not installed.
   @Test(arguments: ["sheaf", "sheaf-sidecar"])
   func theProgramNeedsNoSwift(_ name: String) throws {
-    let path = URL(fileURLWithPath: try SheafProgram.path()).deletingLastPathComponent().appendingPathComponent(name)
-    let needed = try Command(["ldd", path.path]).succeed().text
+    let needed = try Command.shell("ldd \"$(dirname '\(try SheafProgram.path())')/\(name)\"").succeed().text
     #expect(needed.contains("libsqlite3") && needed.contains("libc."), "\(needed)")
     for library in ["libswift", "libFoundation", "libdispatch"] { #expect(!needed.contains(library), "\(needed)") }
   }
