@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// Rows that were looked up or changed last: one request asks several times for the same ones.
 ///
 /// Exact as long as one connection makes all changes by ``StoreTransaction``, and all is forgotten when something is rolled
