@@ -101,6 +101,11 @@ package final class Library: @unchecked Sendable {
   ) throws -> Library {
     let store = try Store(path: location.path, lockPath: location.lockPath)
     let library = try Library(location: location, store: store, clock: clock)
+    if let file = store.refusedChanges {
+      library.log.error(
+        "changes of an earlier time could not be stored; please report it, and remove the file when it is looked into",
+        metadata: ["file": "\(file)"])
+    }
     try library.locked { try library.recoverFromCrash() }
     library.storeClosed()
     try library.locked { try library.settleEvents(all: true) }

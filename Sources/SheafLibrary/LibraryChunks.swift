@@ -3,6 +3,10 @@ import SheafStore
 
 /// Contents get their chunks from the library, and store new ones there.
 extension Library: ChunkStorage {
+  /// Bytes of a chunk up to which it is kept in memory when it is stored: who appends to a document has the last one read
+  /// back each time.
+  private static let shortChunk = 16 << 10
+
   func chunk(_ id: Int64) throws -> [UInt8] {
     if let bytes = chunks.value(id) { return bytes }
     let bytes = try read { try $0.chunkBytes(id) }
@@ -26,6 +30,10 @@ extension Library: ChunkStorage {
     numbers.chunk += 1
     let id = numbers.chunk
     try current.insertChunk(id, hash: hash, bytes: bytes)
+    if bytes.count <= Self.shortChunk {
+      let copy = [UInt8](bytes)
+      whenCommitted { [self] in chunks.insert(id, copy) }
+    }
     storedNow.insert(id)
     sweepSpares?.insert(id)
     return id

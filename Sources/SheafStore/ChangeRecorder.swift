@@ -38,10 +38,13 @@ final class ChangeRecorder {
   /// Where the running change begins, and where to write next.
   private var start = 0
   private var position = 0
-  private var isTooLarge = false
+  /// Whether the running change is past what is recorded.
+  private(set) var isTooLarge = false
   private var isRecording = false
   private var group: UInt64 = 1
   private var statementCount: UInt32 = 0
+  /// What is recorded and SQLite has still to run.
+  let queue = ApplyQueue()
 
   /// Takes the file at `path` for a new time, whatever it holds.
   ///
@@ -85,6 +88,7 @@ final class ChangeRecorder {
   /// - Returns: false where it was too large to be recorded; it is to be committed at once.
   func seal() -> Bool {
     isRecording = false
+    defer { queue.seal() }
     guard !isTooLarge else {
       // Texts that it would have brought are not there.
       group += 1
@@ -149,23 +153,23 @@ final class ChangeRecorder {
   /// Takes down a statement of the running change, whose arguments append themselves next.
   ///
   /// - Parameter count: of the arguments.
-  /// - Returns: Whether they are to.
-  func record(_ statement: Statement, count: Int) -> Bool {
-    guard isRecording, !isTooLarge else { return false }
+  /// - Returns: Where they will be; nil where they are not to.
+  func record(_ statement: Statement, count: Int) -> UnsafeRawPointer? {
+    guard isRecording, !isTooLarge else { return nil }
     let isKnown = statement.recorded.group == group
     if !isKnown {
       statement.recorded = (group, statementCount)
       statementCount += 1
     }
-    guard reserve(8) else { return false }
+    guard reserve(8) else { return nil }
     memory.storeBytes(of: statement.recorded.number, toByteOffset: position, as: UInt32.self)
     memory.storeBytes(of: UInt32(count) | (isKnown ? 0 : 1 << 31), toByteOffset: position + 4, as: UInt32.self)
     position += 8
     if !isKnown {
       var text = statement.sql
-      text.withUTF8 { _ = append(UnsafeRawBufferPointer($0), as: .text) }
+      text.withUTF8 { append(UnsafeRawBufferPointer($0), as: .text) }
     }
-    return true
+    return UnsafeRawPointer(memory + position)
   }
 
   func appendNull() {
@@ -181,15 +185,12 @@ final class ChangeRecorder {
     position += 9
   }
 
-  /// - Returns: Where the bytes are now, up to the end of the running change; nil where they had no room.
-  func append(_ bytes: UnsafeRawBufferPointer, as kind: Kind) -> UnsafeRawPointer? {
-    guard reserve(5 + bytes.count) else { return nil }
+  func append(_ bytes: UnsafeRawBufferPointer, as kind: Kind) {
+    guard reserve(5 + bytes.count) else { return }
     memory.storeBytes(of: kind.rawValue, toByteOffset: position, as: UInt8.self)
     memory.storeBytes(of: UInt32(bytes.count), toByteOffset: position + 1, as: UInt32.self)
-    let copy = memory + position + 5
-    if let source = bytes.baseAddress { memcpy(copy, source, bytes.count) }
+    if let source = bytes.baseAddress { memcpy(memory + position + 5, source, bytes.count) }
     position += 5 + bytes.count
-    return UnsafeRawPointer(copy)
   }
 
   private func reserve(_ count: Int) -> Bool {

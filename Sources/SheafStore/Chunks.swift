@@ -55,7 +55,7 @@ enum ChunkEncoding: Int64 {
 extension StoreTransaction {
   /// The chunk with these contents.
   package func chunk(hash: ChunkHash) throws -> Int64? {
-    try first("SELECT id FROM chunks WHERE hash = ?", hash.bytes) { $0[0] as Int64 }
+    try known(connection.known?.chunks, hash, "SELECT id FROM chunks WHERE hash = ?", hash.bytes) { $0[0] as Int64 }
   }
 
   /// Bytes of a chunk; nil where it is not there.
@@ -68,6 +68,12 @@ extension StoreTransaction {
     try run(
       "INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,0,?)",
       id, hash.bytes, bytes.count, bytes)
+    note(id, hash)
+  }
+
+  private func note(_ id: Int64, _ hash: ChunkHash) {
+    connection.known?.chunks.note(hash, id)
+    connection.known?.chunkHashes.note(id, hash)
   }
 
   /// The chunk's bytes.
@@ -136,9 +142,19 @@ extension StoreTransaction {
   /// Stores a new chunk that ``store(_:data:)`` puts into a pack in the same transaction.
   package func insertPackedChunk(_ id: Int64, hash: ChunkHash, size: Int64) throws {
     try run("INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,2,x'')", id, hash.bytes, size)
+    note(id, hash)
   }
 
-  package func deleteChunk(_ id: Int64) throws { try run("DELETE FROM chunks WHERE id = ?", id) }
+  package func deleteChunk(_ id: Int64) throws {
+    try run("DELETE FROM chunks WHERE id = ?", id)
+    guard let known = connection.known else { return }
+    if case .some(.some(let hash)) = known.chunkHashes[id] {
+      known.chunks.note(hash, nil)
+      known.chunkHashes.note(id, nil)
+    } else {
+      known.chunks.forgetAll()
+    }
+  }
 
   package func hasChunk(_ id: Int64) throws -> Bool {
     try first("SELECT 1 FROM chunks WHERE id = ?", id) { _ in true } ?? false

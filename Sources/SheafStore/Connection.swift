@@ -11,6 +11,8 @@ final class Connection {
   private var statements: [StatementText: Statement] = [:]
   /// Takes down what changes the file; nil where nobody wants to do it again.
   var recorder: ChangeRecorder?
+  /// What is recorded and has still to be run; nil where all is run at once.
+  var queue: ApplyQueue?
   /// The rows that it remembers; nil for one that only reads what another one may change later.
   var known: KnownRows?
 
@@ -64,25 +66,59 @@ final class Connection {
 
   /// A statement of its own, for who runs others before it is done; the caller finalizes it.
   func prepare(_ sql: String) throws -> Statement {
+    try queue?.drain(self)
     var handle: OpaquePointer?
     let code = sqlite3_prepare_v3(self.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
     guard code == SQLITE_OK, let handle else { throw SQLiteError(code, self.handle) }
     return Statement(handle, sql)
   }
 
-  /// Binds and steps to the end or, where `row` says so, to the row at which it returns false.
+  /// Binds and steps to the end or, where `row` says so, to the row at which it returns false; what is recorded waits for
+  /// that in ``queue``, and everything else for what waits there.
   ///
   /// Arguments are a pack: an array of them would cost more than SQLite's work on most statements.
   func run<each Argument: Bindable>(
     _ statement: Statement, _ arguments: repeat each Argument, row: (Row) throws -> Bool = { _ in true }
   ) throws {
-    defer { sqlite3_reset(statement.handle) }
     var count = 0
     for _ in repeat each arguments { count += 1 }
-    let isRecorded = !statement.isReadOnly && recorder?.record(statement, count: count) ?? false
+    if !statement.isReadOnly, let recorder, let start = recorder.record(statement, count: count) {
+      repeat (each arguments).record(in: recorder)
+      if !recorder.isTooLarge, let queue {
+        return queue.append(ApplyQueue.Waiting(statement: statement, arguments: start, count: count))
+      }
+    }
+    try queue?.drain(self)
+    try runNow(statement, repeat each arguments, row: row)
+  }
+
+  /// Runs a query that nothing which waits can change, before that.
+  func runAhead<each Argument: Bindable>(
+    _ statement: Statement, _ arguments: repeat each Argument, row: (Row) throws -> Bool
+  ) throws {
+    guard let queue else { return try runNow(statement, repeat each arguments, row: row) }
+    try queue.ahead { try runNow(statement, repeat each arguments, row: row) }
+  }
+
+  private func runNow<each Argument: Bindable>(
+    _ statement: Statement, _ arguments: repeat each Argument, row: (Row) throws -> Bool
+  ) throws {
+    defer { sqlite3_reset(statement.handle) }
     var place: Int32 = 0
-    repeat try bind(each arguments, to: statement, after: &place, recordingIn: isRecorded ? recorder : nil)
+    repeat try bind(each arguments, to: statement, after: &place)
     try step(statement, row)
+  }
+
+  /// Runs a statement that waited.
+  func run(_ waiting: ApplyQueue.Waiting) throws {
+    let handle = waiting.statement.handle
+    defer { sqlite3_reset(handle) }
+    var position = waiting.arguments
+    for index in 0..<Int32(waiting.count) {
+      let code = ChangeRecorder.bind(from: &position, to: handle, at: index + 1)
+      guard code == SQLITE_OK else { throw SQLiteError(code, self.handle) }
+    }
+    try step(waiting.statement) { _ in true }
   }
 
   /// Does a recorded statement again.
@@ -90,16 +126,13 @@ final class Connection {
     let statement = try statement(recorded.sql)
     defer { sqlite3_reset(statement.handle) }
     var place: Int32 = 0
-    for argument in recorded.arguments { try bind(argument, to: statement, after: &place, recordingIn: nil) }
+    for argument in recorded.arguments { try bind(argument, to: statement, after: &place) }
     try step(statement) { _ in true }
   }
 
-  private func bind(
-    _ argument: some Bindable, to statement: Statement, after place: inout Int32,
-    recordingIn recorder: ChangeRecorder?
-  ) throws {
+  private func bind(_ argument: some Bindable, to statement: Statement, after place: inout Int32) throws {
     place += 1
-    let code = argument.bind(to: statement.handle, at: place, recordingIn: recorder)
+    let code = argument.bind(to: statement.handle, at: place)
     guard code == SQLITE_OK else { throw SQLiteError(code, handle) }
   }
 
@@ -114,7 +147,12 @@ final class Connection {
   }
 
   /// Rows that the last statement changed.
-  var changes: Int { Int(sqlite3_changes(handle)) }
+  var changes: Int {
+    get throws {
+      try queue?.drain(self)
+      return Int(sqlite3_changes(handle))
+    }
+  }
 
   var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 }
@@ -163,5 +201,10 @@ struct SQLiteError: Error, CustomStringConvertible {
   init(_ code: Int32, _ description: String) {
     self.code = code
     self.description = description
+  }
+
+  /// Whether the statement itself is what is wrong, which it would be again on any disk.
+  var isRefusal: Bool {
+    [SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_ERROR, SQLITE_RANGE, SQLITE_TOOBIG].contains(code & 0xFF)
   }
 }

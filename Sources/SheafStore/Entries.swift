@@ -19,6 +19,8 @@ package struct EntryRow: Hashable, Sendable {
     self.isExtra = isExtra
   }
 
+  var key: EntryKey { EntryKey(parent: parent, hash: hash, name: name) }
+
   fileprivate init(_ row: Row) throws {
     parent = row[0]
     hash = row[1]
@@ -52,10 +54,9 @@ extension StoreTransaction {
 
   package func entry(_ parent: Int64, hash: Int64, name: [UInt8]) throws -> EntryRow? {
     // The kernel has looked for it just before, as a rule.
-    if let known = connection.known?.entries[parent, hash, name] { return known }
-    let entry = try first(Self.entryByName, parent, hash, name, decode: EntryRow.init)
-    connection.known?.entries[parent, hash, name] = .some(entry)
-    return entry
+    try known(
+      connection.known?.entries, EntryKey(parent: parent, hash: hash, name: name), Self.entryByName, parent, hash, name,
+      decode: EntryRow.init)
   }
 
   /// The entries after `hash` in the folder's order, about `limit` of them; names of one hash are never parted.
@@ -86,14 +87,14 @@ extension StoreTransaction {
     try run(
       Self.entryInsertion,
       entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0)
-    connection.known?.entries[entry.parent, entry.hash, entry.name] = .some(entry)
+    connection.known?.entries.note(entry.key, entry)
   }
 
   package func update(_ entry: EntryRow) throws {
     try run(
       "UPDATE entries SET ino = ?, extra = ? WHERE parent = ? AND hash = ? AND name = ?",
       entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, entry.name)
-    connection.known?.entries[entry.parent, entry.hash, entry.name] = changes > 0 ? .some(entry) : nil
+    connection.known?.entries.noteChange(entry.key) { $0 = entry }
   }
 
   /// Gives the entry `old` another folder or name.
@@ -101,13 +102,17 @@ extension StoreTransaction {
     try run(
       "UPDATE entries SET parent = ?, hash = ?, name = ? WHERE parent = ? AND hash = ? AND name = ?",
       new.parent, new.hash, new.name, old.parent, old.hash, old.name)
-    connection.known?.entries[old.parent, old.hash, old.name] = .some(nil)
-    connection.known?.entries[new.parent, new.hash, new.name] = changes > 0 ? .some(new) : nil
+    if case .some(.some) = connection.known?.entries[old.key] {
+      connection.known?.entries.note(new.key, new)
+    } else {
+      connection.known?.entries.forget(new.key)
+    }
+    connection.known?.entries.note(old.key, nil)
   }
 
   package func delete(_ entry: EntryRow) throws {
     try run(
       "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", entry.parent, entry.hash, entry.name)
-    connection.known?.entries[entry.parent, entry.hash, entry.name] = .some(nil)
+    connection.known?.entries.note(entry.key, nil)
   }
 }

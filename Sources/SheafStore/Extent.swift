@@ -51,6 +51,14 @@ package enum StoredContent: Hashable, Sendable {
 
   package static let empty = StoredContent.extents([])
 
+  /// Whether it is a short list, as that of a small document is.
+  var isShort: Bool {
+    switch self {
+    case .extents(let extents): extents.count <= 8
+    case .nodes: false
+    }
+  }
+
   /// Bytes of the document.
   package var length: Int64 {
     switch self {

@@ -25,6 +25,8 @@ package struct FaultPoint: Hashable, Sendable, CaseIterable {
   package static func committed(_ step: DurableStep) -> FaultPoint {
     FaultPoint(rawValue: step.rawValue + ".committed")
   }
+  /// Before SQLite runs a statement of a change that was recorded.
+  package static let changesApply = FaultPoint(rawValue: "changes.apply")
   /// Before the transaction that holds a group of changes is committed.
   package static let changesCommit = FaultPoint(rawValue: "changes.commit")
   /// Before the record of changes is synced.
@@ -39,7 +41,7 @@ package struct FaultPoint: Hashable, Sendable, CaseIterable {
 
   package static let allCases: [FaultPoint] =
     DurableStep.allCases.flatMap { [begin($0), commit($0), committed($0)] } + [
-      changesCommit, changesSync, logSync, workingSync, checkpoint, reserveRelease, shrink,
+      changesApply, changesCommit, changesSync, logSync, workingSync, checkpoint, reserveRelease, shrink,
     ]
 }
 

@@ -158,14 +158,20 @@ extension StoreTransaction {
 
   /// Removes the inode and its extended attributes; one that has a working copy loses that before.
   package func deleteInode(_ ino: Int64, hasXattrs: Bool) throws {
-    if hasXattrs { try run("DELETE FROM xattrs WHERE ino = ?", ino) }
+    if hasXattrs {
+      try run("DELETE FROM xattrs WHERE ino = ?", ino)
+      connection.known?.xattrs.forgetAll()
+    }
     try run("DELETE FROM inodes WHERE ino = ?", ino)
   }
 
   // MARK: - Extended attributes
 
   package func xattr(_ ino: Int64, _ name: [UInt8]) throws -> [UInt8]? {
-    try first("SELECT value FROM xattrs WHERE ino = ? AND name = ?", ino, name) { try $0.bytes(0) }
+    try known(
+      connection.known?.xattrs, XattrKey(ino: ino, name: name), "SELECT value FROM xattrs WHERE ino = ? AND name = ?",
+      ino, name
+    ) { try $0.bytes(0) }
   }
 
   package func xattrs(_ ino: Int64) throws -> [(name: [UInt8], value: [UInt8])] {
@@ -176,9 +182,11 @@ extension StoreTransaction {
     try run(
       "INSERT INTO xattrs (ino, name, value) VALUES (?,?,?) ON CONFLICT DO UPDATE SET value = excluded.value",
       ino, name, value)
+    connection.known?.xattrs.note(XattrKey(ino: ino, name: name), value)
   }
 
   package func removeXattr(_ ino: Int64, _ name: [UInt8]) throws {
     try run("DELETE FROM xattrs WHERE ino = ? AND name = ?", ino, name)
+    connection.known?.xattrs.note(XattrKey(ino: ino, name: name), nil)
   }
 }

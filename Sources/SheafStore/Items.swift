@@ -142,10 +142,7 @@ extension StoreTransaction {
 
   package func item(_ id: Int64) throws -> ItemRow? {
     // A change of a file asks for its item several times.
-    if let known = connection.known?.items[id] { return known }
-    let item = try first(Self.itemByID, id, decode: ItemRow.init)
-    connection.known?.items[id] = item
-    return item
+    try known(connection.known?.items, id, Self.itemByID, id, decode: ItemRow.init)
   }
 
   package func item(uuid: UUID) throws -> ItemRow? {
@@ -157,7 +154,7 @@ extension StoreTransaction {
       Self.itemInsertion,
       item.id, item.uuid, item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
       item.lastVersion, item.isQuiet ? 1 : 0, item.creator, item.entered?.nanoseconds, item.conflict)
-    connection.known?.items[item.id] = item
+    connection.known?.items.note(item.id, item)
   }
 
   package func update(_ item: ItemRow) throws {
@@ -167,14 +164,21 @@ extension StoreTransaction {
       """,
       item.owner, item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.entered?.nanoseconds, item.conflict,
       item.id)
-    connection.known?.items[item.id] = changes > 0 ? item : nil
+    connection.known?.items.noteChange(item.id) { $0 = item }
   }
 
   /// Removes the item and its versions; its pending events are removed before, by their numbers.
   package func deleteItem(_ id: Int64) throws {
     try run("DELETE FROM versions WHERE item = ?", id)
     try run("DELETE FROM items WHERE id = ?", id)
-    connection.known?.items[id] = nil
+    if let known = connection.known {
+      if case .some(.some(let item)) = known.items[id], item.lastVersion <= 16 {
+        for number in 0...item.lastVersion { known.versions.note(VersionKey(item: id, number: number), nil) }
+      } else {
+        known.versions.forgetAll()
+      }
+      known.items.note(id, nil)
+    }
     // The highest number is not given again: events go on telling of the item that had it.
     try run(
       """

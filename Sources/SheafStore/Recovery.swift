@@ -1,3 +1,4 @@
+internal import Foundation
 internal import GRDBSQLite
 internal import Glibc
 internal import SheafModel
@@ -24,8 +25,9 @@ enum Recovery {
       .prefix { change in !change.contains { $0.lacksContents(in: workingPath) } }
     if !changes.isEmpty {
       try connection.execute("BEGIN IMMEDIATE")
-      try connection.run(changes)
-      try connection.setLastChange(last + Int64(changes.count))
+      let done = try connection.runAccepted(changes)
+      if done < changes.count { try keep(recordPath) }
+      try connection.setLastChange(last + Int64(done))
       try connection.execute("COMMIT")
     }
     // The last process may have written what the disk has not.
@@ -34,12 +36,35 @@ enum Recovery {
     return connection
   }
 
+  /// Where a record is kept of which SQLite refused a change.
+  static func refusedPath(of recordPath: String) -> String { recordPath + "-refused" }
+
+  /// Keeps a copy of the record, which is about to be used anew; an earlier one stays.
+  private static func keep(_ recordPath: String) throws(SheafError) {
+    let path = refusedPath(of: recordPath)
+    guard access(path, F_OK) != 0 else { return }
+    do {
+      try FileManager.default.copyItem(atPath: recordPath, toPath: path)
+    } catch {
+      throw SheafError(.inputOutput, subject: path, reason: "could not be made: \(error)")
+    }
+  }
+
   /// Makes a file that may not be there survive power loss.
   private static func sync(_ path: String) throws(SheafError) {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
     guard fdatasync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
+  }
+}
+
+extension Store {
+  /// The file with changes that were answered as done and that SQLite refused when they were to be stored, which no mistake
+  /// but Sheaf's own can have; nil where there is none.
+  package var refusedChanges: String? {
+    let kept = Recovery.refusedPath(of: path + Self.recordSuffix)
+    return access(kept, F_OK) == 0 ? kept : nil
   }
 }
 
@@ -72,5 +97,26 @@ extension Connection {
   /// Does recorded changes.
   func run(_ changes: some Sequence<[ChangeRecorder.Recorded]>) throws {
     for statement in changes.joined() { try run(statement) }
+  }
+
+  /// Does recorded changes in the open transaction, up to one that SQLite refuses for what it is: who made it was answered
+  /// before SQLite had seen it, so that a mistake of Sheaf's must not keep the library from being opened.
+  ///
+  /// - Returns: how many are done.
+  /// - Throws: what is wrong with the disk or the file.
+  fileprivate func runAccepted(_ changes: some Sequence<[ChangeRecorder.Recorded]>) throws -> Int {
+    var done = 0
+    for change in changes {
+      try execute("SAVEPOINT change")
+      do {
+        try run(CollectionOfOne(change))
+      } catch let error as SQLiteError where error.isRefusal {
+        try execute("ROLLBACK TO change; RELEASE change")
+        return done
+      }
+      try execute("RELEASE change")
+      done += 1
+    }
+    return done
   }
 }

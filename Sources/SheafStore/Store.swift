@@ -32,7 +32,7 @@ package final class Store: Sendable {
   private let checkpointed = Atomic<Int>(0)
 
   /// What the path of the record of changes ends with.
-  private static let recordSuffix = "-changes"
+  static let recordSuffix = "-changes"
   /// That of the file of what is not stored yet.
   private static let workingSuffix = "-working"
 

@@ -25,6 +25,28 @@ package struct StoreTransaction {
     return value
   }
 
+  /// The row of a key from `cache`, in which every change of it is noted; where it is not there, from SQLite, without waiting for
+  /// what is still to be run.
+  func known<Key, Value, each Argument: Bindable>(
+    _ cache: RowCache<Key, Value>?, _ key: Key, _ sql: String, _ arguments: repeat each Argument,
+    decode: (Row) throws -> Value
+  ) throws -> Value? {
+    guard let cache else { return try first(sql, repeat each arguments, decode: decode) }
+    if let known = cache[key] { return known }
+    var value: Value?
+    if cache.hasForgotten {
+      value = try first(sql, repeat each arguments, decode: decode)
+      cache.catchUp()
+    } else {
+      try connection.runAhead(connection.statement(sql), repeat each arguments) {
+        value = try decode($0)
+        return false
+      }
+    }
+    cache.noteFound(key, value)
+    return value
+  }
+
   /// All rows.
   func all<Value, each Argument: Bindable>(
     _ sql: String, _ arguments: repeat each Argument, decode: (Row) throws -> Value
@@ -47,7 +69,7 @@ package struct StoreTransaction {
   }
 
   /// Rows that the last statement changed.
-  var changes: Int { connection.changes }
+  var changes: Int { get throws { try connection.changes } }
 }
 
 extension StoreTransaction {

@@ -30,6 +30,8 @@ package struct VersionRow: Hashable, Sendable {
     self.isOpen = isOpen
   }
 
+  var key: VersionKey { VersionKey(item: item, number: number) }
+
   fileprivate init(_ row: Row) throws {
     item = row[0]
     number = row[1]
@@ -61,7 +63,9 @@ extension StoreTransaction {
   private static let versionInsertion = "INSERT INTO versions (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?)"
 
   package func version(_ item: Int64, _ number: Int64) throws -> VersionRow? {
-    try first(Self.versionByNumber, item, number, decode: VersionRow.init)
+    try known(
+      connection.known?.versions, VersionKey(item: item, number: number), Self.versionByNumber, item, number,
+      decode: VersionRow.init)
   }
 
   /// The item's versions, oldest first.
@@ -97,6 +101,7 @@ extension StoreTransaction {
       Self.versionInsertion,
       version.item, version.number, version.time.nanoseconds, version.author, version.size, version.cause.code,
       version.base, version.label, version.content.encoded, version.isOpen ? 1 : 0)
+    connection.known?.versions.note(version.key, version)
   }
 
   /// Writes what an open version's renewal or end changes.
@@ -108,21 +113,33 @@ extension StoreTransaction {
       """,
       version.time.nanoseconds, version.author, version.size, version.cause.code, version.base,
       version.content.encoded, version.isOpen ? 1 : 0, version.item, version.number)
+    connection.known?.versions.noteChange(version.key) { known in
+      // Of another statement.
+      let label = known.label
+      known = version
+      known.label = label
+    }
   }
 
   /// Ends an open version: from here on it is immutable.
   package func closeVersion(_ item: Int64, _ number: Int64, cause: VersionCause) throws {
     try run("UPDATE versions SET open = 0, cause = ? WHERE item = ? AND number = ?", cause.code, item, number)
+    connection.known?.versions.noteChange(VersionKey(item: item, number: number)) { version in
+      version.isOpen = false
+      version.cause = cause
+    }
   }
 
   /// Gives `label` to the version, taking it from the one that has it.
   package func setLabel(_ item: Int64, _ number: Int64, _ label: String) throws {
     try run("UPDATE versions SET label = NULL WHERE item = ? AND label = ?", item, label)
     try run("UPDATE versions SET label = ? WHERE item = ? AND number = ?", label, item, number)
+    connection.known?.versions.forgetAll()
   }
 
   package func deleteVersion(_ item: Int64, _ number: Int64) throws {
     try run("DELETE FROM versions WHERE item = ? AND number = ?", item, number)
+    connection.known?.versions.note(VersionKey(item: item, number: number), nil)
   }
 
   /// Removes a version that is neither current nor labelled nor open; says whether it was.
@@ -132,18 +149,21 @@ extension StoreTransaction {
       DELETE FROM versions WHERE item = ?1 AND number = ?2 AND label IS NULL AND open = 0
         AND number <> (SELECT version FROM items WHERE id = ?1)
       """, item, number)
-    return changes > 0
+    connection.known?.versions.forget(VersionKey(item: item, number: number))
+    return try changes > 0
   }
 
   /// Moves the versions of `source` behind those of `target`, for a document that took another's place.
   package func moveVersions(from source: Int64, to target: Int64, addingToNumbers shift: Int64) throws {
     try run(
       "UPDATE versions SET item = ?, number = number + ?, label = NULL WHERE item = ?", target, shift, source)
+    connection.known?.versions.forgetAll()
   }
 
   /// Writes a version's contents in another form that is the same bytes.
   package func recode(_ item: Int64, _ number: Int64, to content: StoredContent) throws {
     try run("UPDATE versions SET content = ? WHERE item = ? AND number = ?", content.encoded, item, number)
+    connection.known?.versions.forget(VersionKey(item: item, number: number))
   }
 
   /// An item's versions below `number`, the latest first, `limit` of them.

@@ -41,7 +41,7 @@ extension StoreTransaction {
   /// Removes a webhook of an account; says whether there was one.
   package func deleteWebhook(_ uuid: UUID, of account: Int64) throws -> Bool {
     try run("DELETE FROM webhooks WHERE uuid = ? AND account = ?", uuid.bytes, account)
-    return changes > 0
+    return try changes > 0
   }
 
   package func deleteWebhooks(of account: Int64) throws { try run("DELETE FROM webhooks WHERE account = ?", account) }

@@ -6,27 +6,30 @@ internal import SheafModel
 /// The one connection that changes the library file, and the groups in which it commits.
 ///
 /// A transaction of SQLite costs several times what its statements cost, so many changes share one: a *group*. Each is
-/// recorded (``ChangeRecorder``) before its caller hears of it, so that it outlives this process as a commit does.
-/// Readers of this connection see it at once; others, after the commit.
+/// recorded (``ChangeRecorder``) before its caller hears of it, so that it outlives this process as a commit does; SQLite runs
+/// its statements after that (``ApplyQueue``). Readers of this connection see it at once; others, after the commit.
 ///
 /// ```
 ///          change(_:_:), read(_:)            commit(), after 25 ms, sync, snapshot, a full record
 ///   none ─────────────────────────► open ────────────────────────────────────────────────────────► none
-///                                    ▲ │ a change throws, the commit fails
+///                                    ▲ │ a change throws of which SQLite has run something, SQLite refuses a statement,
+///                                    │ │ the commit fails
 ///                          restore() │ ▼
 ///                                    lost: the record alone has it; nothing is read or changed until it is restored
 /// ```
 /// Rules:
-/// 1. A change is in its group as a whole or not at all: if it throws, the group is made again from the record, which has
-///    it not. (A savepoint would cost every change a copy of all pages that it touches.)
-/// 2. What is recorded is never given up: a group that SQLite loses is made again, too.
+/// 1. A change is in its group as a whole or not at all: if it throws, what SQLite has not run of it is forgotten; has it run
+///    something, the group is made again from the record, which has it not. (A savepoint would cost every change a copy of all
+///    pages that it touches.)
+/// 2. What is recorded is never given up: a group that SQLite loses is made again, too. While that fails, nothing is read or
+///    changed, and everyone hears why; the next opening does what SQLite takes (``Recovery``).
 /// 3. Where the disk is nearly full, or a change is large, it is committed at once instead: then its caller hears what fails.
 /// 4. What is to survive power loss is synced where that costs least: the record, if it holds every change since those that
 ///    the synced log holds, and SQLite's log otherwise. What was promised by the record alone stays in it until the log is
 ///    synced (``renewRecord()``).
 /// 5. No commit and no sync comes before the working file's: what refers to it is durable only with its bytes, and in the
 ///    record alone ``Recovery`` finds out whether they are there.
-// Sendable: everything is touched only with `lock` held, but for constants.
+// Sendable: everything is touched only with `lock` held, but for constants, and the connection as ``ApplyQueue`` says.
 final class Writer: @unchecked Sendable {
   private let lock = Mutex<Void>(())
   private let connection: Connection
@@ -67,7 +70,8 @@ final class Writer: @unchecked Sendable {
     try connection.setLastChange(committed)
     log = try LogFile(of: path)
     recorder = ChangeRecorder(path: recordPath, number: committed)
-    schedule.start { [weak self] in self?.commitInTime() }
+    connection.queue = recorder?.queue
+    schedule.start(apply: { [weak self] in self?.apply() }, commit: { [weak self] in self?.commitInTime() })
   }
 
   deinit { schedule.stop() }
@@ -91,8 +95,7 @@ final class Writer: @unchecked Sendable {
         value = try body(StoreTransaction(connection))
         try Faults.pass(.commit(step))
       } catch {
-        recorder.discard()
-        try restore()
+        try undo(recorder)
         throw error
       }
       if !recorder.seal() {
@@ -150,17 +153,21 @@ final class Writer: @unchecked Sendable {
 
   /// Commits what is changed so far, for those who read by other connections and for ``Store/sync()``.
   func commit() throws {
-    // Here nobody waits for the disk.
+    // Here nobody waits for the disk, nor for SQLite.
     syncContents()
+    apply()
     try locked { try commitGroup() }
   }
+
+  /// Has SQLite run what is recorded, without the lock: whoever changes something goes on meanwhile.
+  private func apply() { recorder?.queue.apply(connection) }
 
   private func commitInTime() {
     do { try commit() } catch { schedule.wake() }
   }
 
   private func open() throws {
-    if isLost { try restore() }
+    if isLost || recorder?.queue.hasFailed ?? false { try restore() }
     guard !isOpen else { return }
     // Nobody else writes, so that a reading transaction can always become a writing one.
     try execute("BEGIN")
@@ -172,9 +179,9 @@ final class Writer: @unchecked Sendable {
   }
 
   private func commitGroup() throws {
-    if isLost { try restore() }
-    guard isOpen else { return }
     do {
+      if isLost { try restore() }
+      guard isOpen else { return }
       try tryToCommit()
     } catch {
       // Its callers believe it done: the space held back is for this, too.
@@ -188,12 +195,14 @@ final class Writer: @unchecked Sendable {
   private func tryToCommit(withUnrecorded: Bool = false) throws {
     do {
       syncContents()
+      try recorder?.queue.drain(connection)
       if let recorder, recorder.number != committed || withUnrecorded {
         try Faults.pass(.changesCommit)
         try connection.setLastChange(recorder.number + (withUnrecorded ? 1 : 0))
       }
       try execute("COMMIT")
     } catch {
+      recorder?.queue.reset()
       if connection.isInTransaction { try? execute("ROLLBACK") }
       closeGroup()
       isLost = true
@@ -218,9 +227,22 @@ final class Writer: @unchecked Sendable {
     }
   }
 
+  /// Forgets a change that came to nothing.
+  private func undo(_ recorder: ChangeRecorder) throws {
+    recorder.discard()
+    if recorder.queue.hasBegun || recorder.queue.hasFailed {
+      try restore()
+    } else {
+      // What SQLite has not run needs no undoing.
+      recorder.queue.discard()
+      connection.known = KnownRows(hasForgotten: true)
+    }
+  }
+
   /// Makes the group anew from the record.
   private func restore() throws {
     connection.known = KnownRows()
+    recorder?.queue.reset()
     if connection.isInTransaction { try execute("ROLLBACK") }
     closeGroup()
     isLost = true
@@ -324,6 +346,9 @@ final class Writer: @unchecked Sendable {
   /// Closes the connection; what is not committed stays recorded.
   func close() {
     schedule.stop()
-    locked { connection.close() }
+    locked {
+      recorder?.queue.reset()
+      connection.close()
+    }
   }
 }
