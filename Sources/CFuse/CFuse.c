@@ -20,7 +20,6 @@ struct fuse_session *cfuse_session_new(struct fuse_args *args, const struct fuse
   return fuse_session_new(args, operations, sizeof(*operations), context);
 }
 
-// The only cancellation point of a worker thread. Nothing is held here.
 static ssize_t device_read(int fd, void *buffer, size_t length, void *userdata) {
   struct cfuse_context *context = userdata;
   ssize_t count = read(fd, buffer, length);
@@ -65,18 +64,6 @@ int cfuse_session_adopt_device(struct fuse_session *session) {
   // contents are wanted in memory.
   const struct fuse_custom_io device = {.writev = device_writev, .read = device_read};
   return fuse_session_custom_io(session, &device, fuse_session_fd(session));
-}
-
-int cfuse_session_loop(struct fuse_session *session, unsigned int threads) {
-  struct fuse_loop_config *config = fuse_loop_cfg_create();
-  if (config == NULL) return -ENOMEM;
-  fuse_loop_cfg_set_clone_fd(config, 1);
-  fuse_loop_cfg_set_max_threads(config, threads);
-  // As many may idle as there are: a thread that ends when idle is made anew for the next burst.
-  fuse_loop_cfg_set_idle_threads(config, threads);
-  int result = fuse_session_loop_mt(session, config);
-  fuse_loop_cfg_destroy(config);
-  return result;
 }
 
 static _Atomic(void (*)(enum fuse_log_level, const char *)) log_sink;

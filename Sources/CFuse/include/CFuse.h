@@ -1,5 +1,5 @@
-/// What Swift cannot say about libfuse 3: its macros, its printf-style log, and the two device functions that worker
-/// threads may be cancelled in (no Swift frame may be on a stack that pthread_cancel unwinds).
+/// What Swift cannot say about libfuse 3: its macros, its printf-style log, and the two functions by which it uses the
+/// device.
 ///
 /// _FILE_OFFSET_BITS stays undefined: off_t has 64 bits on every platform of 64, and with it `struct statvfs` and
 /// `struct flock` would differ from those of the module Glibc.
@@ -40,9 +40,6 @@ struct fuse_session *cfuse_session_new(struct fuse_args *args, const struct fuse
 
 /// Puts the session's device, after fuse_session_mount(), behind functions that complete the answer to INIT.
 int cfuse_session_adopt_device(struct fuse_session *session);
-
-/// fuse_session_loop_mt(3) with a cloned device per thread; threads are kept while idle.
-int cfuse_session_loop(struct fuse_session *session, unsigned int threads);
 
 /// Sends libfuse's own messages, formatted, to `sink` (process-wide, as fuse_set_log_func() is).
 void cfuse_set_log(void (*sink)(enum fuse_log_level level, const char *message));

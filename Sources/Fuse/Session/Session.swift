@@ -72,14 +72,14 @@ package final class Session: Sendable {
 
   /// Answers the kernel's requests until the mount is gone or ``exit()`` is called.
   ///
-  /// Workers are started as they are needed, each with its own clone of the device, and kept.
+  /// Workers are started as they are needed, and kept.
   ///
   /// - Parameter threads: how many requests are handled at a time. One handler that waits for another mount of the same
   ///   process keeps a thread busy: leave some in reserve.
   /// - Throws: ENOTCONN where nothing is mounted; else the error that ended the loop.
   package func run(threads: Int = 10) throws(Errno) {
     guard device.mount != nil, !device.hasEnded else { throw .notConnected }
-    let result = cfuse_session_loop(device.session, UInt32(max(threads, 1)))
+    let result = RequestLoop(device: device, threads: threads).run()
     finish()
     guard result == 0 else { throw Errno(rawValue: abs(result)) }
   }
