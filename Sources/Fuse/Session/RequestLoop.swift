@@ -21,8 +21,8 @@ import Synchronization
 /// 1. There is one leader, or the lead is free (`leads` is 1): whoever passes it on is followed by one.
 /// 2. No request waits for another one longer than twice ``patience``, as long as a thread is left.
 /// 3. While no requests come, nothing runs.
-// Sendable: `number` and `watches` are touched by the leader alone, and the lead is handed on by a semaphore; all else is constant, atomic
-// or in a Mutex.
+// Sendable: `number` and `watches` are touched by the leader alone, and the lead is handed on by a semaphore; all else is
+// constant, atomic or in a Mutex.
 final class RequestLoop: @unchecked Sendable {
   private struct Threads {
     var count = 1
@@ -76,12 +76,28 @@ final class RequestLoop: @unchecked Sendable {
 
   private func start(_ name: String, _ body: @escaping @Sendable () -> Void) {
     group.enter()
+    let job = Job(body)
     let thread = Thread { [group] in
-      body()
+      job.run()
       group.leave()
     }
     thread.name = name
     thread.start()
+  }
+
+  /// What a thread does, let go of when it is done: the thread itself lasts a moment longer, and must not hold the device.
+  private final class Job: Sendable {
+    private let body: Mutex<(@Sendable () -> Void)?>
+
+    init(_ body: @escaping @Sendable () -> Void) { self.body = Mutex(body) }
+
+    func run() {
+      let body = body.withLock { body in
+        defer { body = nil }
+        return body
+      }
+      body?()
+    }
   }
 
   // MARK: - Leading
