@@ -8,6 +8,18 @@ package enum DurableStep: String, CaseIterable, Sendable {
   case accounts, create, mkdir, symlink, link, unlink, rmdir, rename, setAttributes, setXattr, removeXattr
   case spill, save, endSession, settle, label, comment, restore, recover, purge, thin, sweep, pack, compress, times,
     share, workingCopy
+
+  /// Whether the change is answered before SQLite runs it: what programs wait for in the mount, of rows that the library has
+  /// checked. Of anything else SQLite has its say first, so that who asked hears it.
+  var isAnsweredFirst: Bool {
+    switch self {
+    case .create, .mkdir, .symlink, .link, .unlink, .rmdir, .rename, .setAttributes, .setXattr, .removeXattr, .spill,
+      .save,
+      .endSession, .settle, .times, .workingCopy:
+      true
+    case .accounts, .label, .comment, .restore, .recover, .purge, .thin, .sweep, .pack, .compress, .share: false
+    }
+  }
 }
 
 /// A named point at which a test can kill the process or make the step fail (LiteFS, SQLite's test harness).

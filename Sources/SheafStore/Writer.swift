@@ -93,6 +93,7 @@ final class Writer: @unchecked Sendable {
       do {
         defer { connection.recorder = nil }
         value = try body(StoreTransaction(connection))
+        if !step.isAnsweredFirst { try recorder.queue.drain(connection) }
         try Faults.pass(.commit(step))
       } catch {
         try undo(recorder)

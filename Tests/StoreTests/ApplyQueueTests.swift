@@ -153,11 +153,14 @@ struct ApplyQueueTests {
       let path = folder + "/library.sqlite"
       let store = try Store(path: path, lockPath: path + "-lock")
       try store.write(.accounts) { try $0.setSetting("before", "yes") }
-      func insert() throws {
-        try store.write(.accounts) { try $0.run("INSERT INTO settings (key, value) VALUES (?, ?)", "twice", "yes") }
+      func insert(_ step: DurableStep) throws {
+        try store.write(step) { try $0.run("INSERT INTO settings (key, value) VALUES (?, ?)", "twice", "yes") }
       }
-      try insert()
-      try insert()
+      try insert(.create)
+      // Of what programs in the mount do not wait for, SQLite has its say first.
+      #expect(throws: SheafError.self) { try insert(.accounts) }
+      #expect(try store.read { try $0.setting("twice") } == "yes")
+      try insert(.create)
       for _ in 1...3 {
         #expect(throws: SheafError.self) { try store.read { try $0.setting("before") } }
         #expect(throws: SheafError.self) { try store.write(.accounts) { try $0.setSetting("after", "yes") } }

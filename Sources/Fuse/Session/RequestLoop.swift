@@ -33,7 +33,7 @@ final class RequestLoop: @unchecked Sendable {
   }
 
   /// For how long a leader may be at one request before another thread takes the lead.
-  private static let patience: DispatchTimeInterval = .milliseconds(1)
+  private static let patience: DispatchTimeInterval = .milliseconds(2)
   /// Bytes read or written from which on a request is worth a thread of its own where others wait.
   private static let largeRequest = 64 << 10
   /// Nanoseconds for which the leader looks for requests rather than sleeping.
