@@ -13,9 +13,8 @@ package enum DurableStep: String, CaseIterable, Sendable {
   /// checked. Of anything else SQLite has its say first, so that who asked hears it.
   var isAnsweredFirst: Bool {
     switch self {
-    case .create, .mkdir, .symlink, .link, .unlink, .rmdir, .rename, .setAttributes, .setXattr, .removeXattr, .spill,
-      .save,
-      .endSession, .settle, .times, .workingCopy:
+    case .create, .mkdir, .symlink, .link, .unlink, .rmdir, .rename, .setAttributes, .setXattr, .removeXattr, .times,
+      .spill, .save, .endSession, .settle, .workingCopy:
       true
     case .accounts, .label, .comment, .restore, .recover, .purge, .thin, .sweep, .pack, .compress, .share: false
     }
