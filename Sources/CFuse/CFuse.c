@@ -66,6 +66,13 @@ int cfuse_session_adopt_device(struct fuse_session *session) {
   return fuse_session_custom_io(session, &device, fuse_session_fd(session));
 }
 
+int cfuse_notify_inc_epoch(struct fuse_session *session) {
+  // FUSE_NOTIFY_INC_EPOCH of <linux/fuse.h>, protocol 7.44 (Linux 6.16).
+  const struct fuse_out_header notification = {.len = sizeof(notification), .error = 8};
+  ssize_t written = write(fuse_session_fd(session), &notification, sizeof(notification));
+  return written < 0 ? -errno : 0;
+}
+
 static _Atomic(void (*)(enum fuse_log_level, const char *)) log_sink;
 
 static void log_formatted(enum fuse_log_level level, const char *format, va_list arguments) {

@@ -20,6 +20,10 @@ extension FileSystem {
     reply.fail(.noSuchFunction)
   }
 
+  package func access(_ node: NodeID, _ wanted: AccessMode, caller: Caller, reply: consuming EmptyReply) {
+    reply.fail(.noSuchFunction)
+  }
+
   package func statfs(_ node: NodeID, caller: Caller, reply: consuming StatFSReply) {
     reply.fail(.noSuchFunction)
   }

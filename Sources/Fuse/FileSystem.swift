@@ -13,8 +13,8 @@
 /// - readdirplus: becomes readdir (better is ``ConnectionOptions/Readdirplus/never``);
 /// - statfs: fails, with it df(1).
 /// All others fail with ENOSYS each time. So an operation that is refused for this one file must answer EOPNOTSUPP,
-/// EACCES or ENOTTY, never ENOSYS. Access, bmap and poll are not passed on: `default_permissions` checks access. Locks
-/// are where ``ConnectionOptions/locks`` asks for them.
+/// EACCES or ENOTTY, never ENOSYS. Bmap and poll are not passed on. Locks are where ``ConnectionOptions/locks`` asks for
+/// them.
 ///
 /// Source: <fuse3/fuse_lowlevel.h>, `struct fuse_lowlevel_ops`.
 package protocol FileSystem: Sendable {
@@ -31,6 +31,8 @@ package protocol FileSystem: Sendable {
 
   func getattr(_ node: NodeID, handle: FileHandle?, caller: Caller, reply: consuming AttributesReply)
   func setattr(_ node: NodeID, _ changes: SetAttributes, caller: Caller, reply: consuming AttributesReply)
+  /// access(2), and chdir(2); not called where ``MountOptions/defaultPermissions`` has the kernel answer.
+  func access(_ node: NodeID, _ wanted: AccessMode, caller: Caller, reply: consuming EmptyReply)
   func statfs(_ node: NodeID, caller: Caller, reply: consuming StatFSReply)
 
   func readlink(_ node: NodeID, caller: Caller, reply: consuming LinkReply)

@@ -43,6 +43,15 @@ package struct Notifier: Sendable {
     }
   }
 
+  /// Has every cached name be looked up anew before it is used again, those of files in use too.
+  ///
+  /// Waits for nothing, so that it may be used in any handler (rule 2 does not apply).
+  ///
+  /// - Throws: what the kernel answers: EINVAL before Linux 6.16 (``KernelRelease/expiresNames``).
+  package func expireNames() throws(Errno) {
+    _ = try device.notify { cfuse_notify_inc_epoch($0) }
+  }
+
   /// Drops a cached name as one that was deleted, which inotify(7) shows to watchers of the file.
   ///
   /// - Returns: whether the kernel knew parent, name and child.

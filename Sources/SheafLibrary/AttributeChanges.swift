@@ -60,7 +60,13 @@ extension Library {
         }
       }
       var row = inode.row
-      if let mode = change.mode { row.mode = row.mode & S_IFMT | mode & 0o7777 }
+      if let mode = change.mode {
+        row.mode = row.mode & S_IFMT | mode & 0o7777
+        // Nobody gives a program the rights of a group that is not theirs (chmod(2)).
+        if caller.uid != 0, mode & 0o2000 != 0, !caller.belongs(to: shownUser(of: inode, caller).gid) {
+          row.mode &= ~0o2000
+        }
+      }
       if let uid = change.uid { row.uid = uid }
       if let gid = change.gid { row.gid = gid }
       // Giving a file away takes its set-id bits, whoever does it (chown(2)).

@@ -106,13 +106,14 @@ package struct Caller: Sendable {
 }
 
 /// Permission bits as path_resolution(7) applies them.
-enum Permission {
+package enum Permission {
   static let read: UInt32 = 4
   static let write: UInt32 = 2
   static let execute: UInt32 = 1
 
+  /// - Parameter wanted: `R_OK`, `W_OK`, `X_OK` of access(2).
   /// - Throws: `accessDenied` where `caller` lacks one of the bits `wanted`.
-  static func check(_ mode: UInt32, uid: UInt32, gid: UInt32, _ caller: Caller, _ wanted: UInt32) throws {
+  package static func check(_ mode: UInt32, uid: UInt32, gid: UInt32, _ caller: Caller, _ wanted: UInt32) throws {
     if caller.uid == 0 {
       // CAP_DAC_OVERRIDE: everything but executing a file without any x.
       if wanted & execute == 0 || mode & S_IFMT == S_IFDIR || mode & 0o111 != 0 { return }

@@ -24,6 +24,7 @@ final class AccountFileSystem: FileSystem {
   let listings = Listings()
   /// Inodes of other accounts that the kernel knows.
   let foreignNodes: ForeignNodes
+  let restrictedFolders: RestrictedFolders
   let generations = Generations()
   let repeater: Repeater
 
@@ -32,7 +33,7 @@ final class AccountFileSystem: FileSystem {
 
   init(
     library: Library, account: Int64, documents: Int64, door: Int, user: SheafLibrary.Caller.User,
-    foreignNodes: ForeignNodes, repeater: Repeater
+    foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, repeater: Repeater
   ) {
     self.library = library
     self.account = account
@@ -40,6 +41,7 @@ final class AccountFileSystem: FileSystem {
     self.door = door
     self.user = user
     self.foreignNodes = foreignNodes
+    self.restrictedFolders = restrictedFolders
     self.repeater = repeater
   }
 
@@ -83,16 +85,19 @@ final class AccountFileSystem: FileSystem {
   // MARK: - Attributes
 
   /// An entry that the kernel remembers from now on.
-  func entry(_ attributes: Attributes) -> Entry {
+  ///
+  /// - Parameter timeout: seconds for which its name holds.
+  func entry(_ attributes: Attributes, timeout: Double = AccountFileSystem.forever) -> Entry {
     if attributes.isForeign { foreignNodes.note(attributes.ino) }
-    return shownEntry(attributes)
+    return shownEntry(attributes, timeout: timeout)
   }
 
   /// An entry as folders list it.
-  func shownEntry(_ attributes: Attributes) -> Entry {
-    Entry(
+  func shownEntry(_ attributes: Attributes, timeout: Double = AccountFileSystem.forever) -> Entry {
+    restrictedFolders.note(attributes)
+    return Entry(
       node: Node.inode(attributes.ino).id, generation: generation(attributes), attributes: FileAttributes(attributes),
-      entryTimeout: Self.forever, attributeTimeout: Self.forever)
+      entryTimeout: timeout, attributeTimeout: Self.forever)
   }
 
   func generation(_ attributes: Attributes) -> UInt64 {
@@ -173,10 +178,28 @@ final class AccountFileSystem: FileSystem {
         mode: changes.mode, uid: changes.uid, gid: changes.gid, size: changes.size,
         atime: changes.accessTime.map(Library.AttributeChange.Time.init),
         mtime: changes.modificationTime.map(Library.AttributeChange.Time.init))
-      return FileAttributes(
-        try translated {
-          try library.setAttributes(ino, change, handle: changes.handle?.rawValue, credentials(caller))
-        })
+      let attributes = try translated {
+        try library.setAttributes(ino, change, handle: changes.handle?.rawValue, credentials(caller))
+      }
+      if change.mode != nil || change.uid != nil || change.gid != nil { restrictedFolders.noteChange(of: attributes) }
+      return FileAttributes(attributes)
+    }
+  }
+
+  func access(_ node: NodeID, _ wanted: AccessMode, caller: Fuse.Caller, reply: consuming EmptyReply) {
+    reply.answer { () throws(Errno) in
+      // What the visitor's calls need is decided by them.
+      if repeater.errand(of: caller) == nil { try permit(node, wanted, caller) }
+    }
+  }
+
+  /// Checks permission bits as path_resolution(7) says.
+  func permit(_ node: NodeID, _ wanted: AccessMode, _ caller: Fuse.Caller) throws(Errno) {
+    try translated {
+      if let ino = Node(node).ino { return try library.checkAccess(ino, wanted.rawValue, credentials(caller)) }
+      let (shown, _) = try attributes(Node(node), caller)
+      try Permission.check(
+        shown.mode, uid: shown.uid, gid: shown.gid, credentials(caller), UInt32(wanted.rawValue))
     }
   }
 

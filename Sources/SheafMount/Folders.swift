@@ -10,6 +10,7 @@ extension AccountFileSystem {
 
   func opendir(_ node: NodeID, flags: OpenFlags, caller: Fuse.Caller, reply: consuming OpenReply) {
     _ = reply.answer { () throws(Errno) in
+      try permit(node, .read, caller)
       let entries: [(FileName, Entry)]
       switch Node(node) {
       case .inode:
@@ -109,6 +110,7 @@ extension AccountFileSystem {
       return
     }
     guard let ino = Node(node).ino else { throw .badFileDescriptor }
+    let timeout = restrictedFolders.timeout(in: ino)
     var position = cookie <= 2 ? 0 : Int64(bitPattern: cookie)
     while true {
       let batch = try translated { try library.list(ino, after: position, limit: Self.batch, credentials(caller)) }
@@ -118,7 +120,8 @@ extension AccountFileSystem {
         let isLast = index + 1 == batch.count || batch[index + 1].cookie != listed.cookie
         let next = isLast ? listed.cookie : max(position, 2)
         if !add(
-          FileName(listed.name), shownEntry(listed.attributes), listed.attributes.isForeign, UInt64(bitPattern: next))
+          FileName(listed.name), shownEntry(listed.attributes, timeout: timeout), listed.attributes.isForeign,
+          UInt64(bitPattern: next))
         {
           return
         }

@@ -18,11 +18,13 @@ final class Invalidator: Sendable {
   private let library: Library
   private let account: Int64
   private let foreignNodes: ForeignNodes
+  private let restrictedFolders: RestrictedFolders
 
-  init(library: Library, account: Int64, foreignNodes: ForeignNodes) {
+  init(library: Library, account: Int64, foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders) {
     self.library = library
     self.account = account
     self.foreignNodes = foreignNodes
+    self.restrictedFolders = restrictedFolders
   }
 
   func connect(_ notifier: Notifier, door: Int) { kernel.withLock { $0 = (notifier, door) } }
@@ -54,7 +56,9 @@ final class Invalidator: Sendable {
     switch change {
     case .contents(let ino), .saved(let ino):
       _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: 0, length: 0)
-    case .attributes(let ino), .appearance(let ino): forgetAttributes(of: ino, by: notifier)
+    case .attributes(let ino), .appearance(let ino):
+      restrictedFolders.noteChange(of: ino)
+      forgetAttributes(of: ino, by: notifier)
     case .closed: break
     case .made(let inode), .removed(let inode):
       forget(inode.place, by: notifier)

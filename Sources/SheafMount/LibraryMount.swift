@@ -24,6 +24,7 @@ package final class LibraryMount: Sendable {
   private let library: Library
   private let session: Session
   private let invalidator: Invalidator
+  private let restrictedFolders: RestrictedFolders
   private let repeater: Repeater
   private let isReadOnly: Bool
   private let door: Int
@@ -42,7 +43,16 @@ package final class LibraryMount: Sendable {
     let documents = try library.documents(of: account)
     let number = try library.number(of: account)
     let foreignNodes = ForeignNodes()
-    let invalidator = Invalidator(library: library, account: number, foreignNodes: foreignNodes)
+    let user =
+      options.owner.map { SheafLibrary.Caller.User(uid: $0.uid, gid: $0.gid, ownsAll: true) }
+      ?? .init(uid: getuid(), gid: getgid())
+    let allowsOthers = options.allowOther || options.owner != nil
+    // Who may go below the root of a mount that others get into is what the kernel checks.
+    let kernelChecks = allowsOthers || !KernelRelease.expiresNames
+    let restrictedFolders = RestrictedFolders(library: library, account: number, user: kernelChecks ? nil : user)
+    self.restrictedFolders = restrictedFolders
+    let invalidator = Invalidator(
+      library: library, account: number, foreignNodes: foreignNodes, restrictedFolders: restrictedFolders)
     self.invalidator = invalidator
     let repeater = Repeater(library: library, account: number)
     self.repeater = repeater
@@ -51,16 +61,15 @@ package final class LibraryMount: Sendable {
       invalidator.post(news.map(\.change))
     }
     var mountOptions = MountOptions(source: library.location.path)
-    // Who may go below the root of such a mount is what the kernel checks.
-    mountOptions.allowOther = options.allowOther || options.owner != nil
+    mountOptions.allowOther = allowsOthers
+    mountOptions.defaultPermissions = kernelChecks
     mountOptions.readOnly = options.readOnly
     mountOptions.extra = options.extra
     do {
       session = try Session(
         AccountFileSystem(
-          library: library, account: number, documents: documents, door: door,
-          user: options.owner.map { .init(uid: $0.uid, gid: $0.gid, ownsAll: true) }
-            ?? .init(uid: getuid(), gid: getgid()), foreignNodes: foreignNodes, repeater: repeater),
+          library: library, account: number, documents: documents, door: door, user: user, foreignNodes: foreignNodes,
+          restrictedFolders: restrictedFolders, repeater: repeater),
         options: mountOptions,
         logger: Logger(label: "sheaf.fuse"))
     } catch {
@@ -85,6 +94,7 @@ package final class LibraryMount: Sendable {
       throw SheafError(.inputOutput, subject: mountpoint, reason: error.reason)
     }
     invalidator.connect(session.notifier, door: door)
+    restrictedFolders.connect(session.notifier)
     let thread = Thread { [self] in
       do {
         try session.run(threads: Self.threads)
@@ -130,6 +140,7 @@ package final class LibraryMount: Sendable {
 
   private func finish() {
     invalidator.disconnect()
+    restrictedFolders.disconnect()
     repeater.disconnect()
     library.endObserving(door)
     let actions = ended.withLock { state in

@@ -26,12 +26,13 @@ extension AccountFileSystem {
         return sharedFolder(of: name, caller)
       case .sharedOwner(let owner):
         // A program that took the name away may make it again.
-        return try found(timeout: 0) {
+        return try found(absentFor: 0) {
           try library.sharedEntry(account, owner: owner, name.bytes, credentials(caller))
         }
       case .formerOwner: return .negative(timeout: 0)
       case .inode(let ino): return try lookup(name, inFolder: ino, caller)
       case .versions(let ino):
+        try permit(parent, .execute, caller)
         let folder = try translated { try library.versionFolder(of: ino, name.bytes, credentials(caller)) }
         return Entry(
           node: Node.versionFolder(item: folder.item).id,
@@ -77,7 +78,10 @@ extension AccountFileSystem {
       let node = Node.versions(of: ino)
       return Entry(node: node.id, attributes: try translated { try attributes(node, caller).0 })
     }
-    return try found { try library.lookup(ino, name.bytes, credentials(caller)) }
+    let timeout = restrictedFolders.timeout(in: ino)
+    return try found(for: timeout, absentFor: timeout) {
+      try library.lookup(ino, name.bytes, credentials(caller))
+    }
   }
 
   /// `Shared/OWNER`.
@@ -101,13 +105,17 @@ extension AccountFileSystem {
   }
 
   /// The entry that `body` finds, or one that says that there is none.
-  private func found(timeout: Double = AccountFileSystem.forever, _ body: () throws -> Attributes) throws(Errno)
-    -> Entry
-  {
+  ///
+  /// - Parameters:
+  ///   - timeout: seconds for which what is found has the name.
+  ///   - absence: seconds for which there is none.
+  private func found(
+    for timeout: Double = AccountFileSystem.forever, absentFor absence: Double, _ body: () throws -> Attributes
+  ) throws(Errno) -> Entry {
     do {
-      return entry(try body())
+      return entry(try body(), timeout: timeout)
     } catch let error as SheafError where error.kind == .notFound {
-      return .negative(timeout: timeout)
+      return .negative(timeout: absence)
     } catch {
       return try translated { throw error }
     }
@@ -137,7 +145,8 @@ extension AccountFileSystem {
       return formerEntry(errand.made, caller)
     }
     let ino = try changeable(parent)
-    return entry(try translated { try library.make(new, ino, name.bytes, mode: mode, credentials(caller)) })
+    let made = try translated { try library.make(new, ino, name.bytes, mode: mode, credentials(caller)) }
+    return entry(made, timeout: restrictedFolders.timeout(in: ino))
   }
 
   func mknod(
@@ -178,7 +187,8 @@ extension AccountFileSystem {
       let folder = try changeable(newParent)
       // A version is no file that could have another name.
       guard let ino = Node(node).ino else { throw .improperLink }
-      return entry(try translated { try library.link(ino, folder, newName.bytes, credentials(caller)) })
+      let linked = try translated { try library.link(ino, folder, newName.bytes, credentials(caller)) }
+      return entry(linked, timeout: restrictedFolders.timeout(in: folder))
     }
   }
 

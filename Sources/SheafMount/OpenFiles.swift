@@ -36,6 +36,7 @@ extension AccountFileSystem {
     var opened: UInt64?
     let delivered = reply.answer { () throws(Errno) in
       let (attributes, handle): (Attributes, UInt64)
+      var timeout = Self.forever
       if case .sharedOwner(let owner) = Node(parent) {
         (attributes, handle) = try translated {
           try library.createShared(
@@ -43,13 +44,14 @@ extension AccountFileSystem {
         }
       } else {
         let ino = try changeable(parent)
+        timeout = restrictedFolders.timeout(in: ino)
         (attributes, handle) = try translated {
           try library.create(ino, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
         }
       }
       opened = handle
       return (
-        entry(attributes),
+        entry(attributes, timeout: timeout),
         OpenResult(handle: FileHandle(rawValue: handle), keepCache: true)
       )
     }

@@ -41,6 +41,10 @@ struct fuse_session *cfuse_session_new(struct fuse_args *args, const struct fuse
 /// Puts the session's device, after fuse_session_mount(), behind functions that complete the answer to INIT.
 int cfuse_session_adopt_device(struct fuse_session *session);
 
+/// Has the kernel look up all names anew before it uses them (FUSE_NOTIFY_INC_EPOCH, which libfuse 3.14 does not know);
+/// 0 or a negated errno, -EINVAL where the kernel does not know it.
+int cfuse_notify_inc_epoch(struct fuse_session *session);
+
 /// Sends libfuse's own messages, formatted, to `sink` (process-wide, as fuse_set_log_func() is).
 void cfuse_set_log(void (*sink)(enum fuse_log_level level, const char *message));
 

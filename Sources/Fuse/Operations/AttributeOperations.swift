@@ -15,6 +15,12 @@ extension Operations {
         NodeID(node), SetAttributes(values!.pointee, valid: valid, handle: info.map { FileHandle($0) }),
         caller: call.caller, reply: AttributesReply(request: call.pending("setattr")))
     }
+    table.access = { request, node, mask in
+      let call = IncomingRequest(request!)
+      call.fileSystem.access(
+        NodeID(node), AccessMode(rawValue: mask), caller: call.caller,
+        reply: EmptyReply(request: call.pending("access")))
+    }
     table.statfs = { request, node in
       let call = IncomingRequest(request!)
       call.fileSystem.statfs(

@@ -6,7 +6,8 @@ package struct MountOptions: Hashable, Sendable {
   package var subtype: String
   /// Others than the mounting user may use the mount (`allow_other`).
   package var allowOther = false
-  /// The kernel checks modes and ownership itself (`default_permissions`).
+  /// The kernel checks modes and ownership itself (`default_permissions`). Else the file system does, in every operation; and
+  /// through a directory whose names the kernel remembers anybody passes who gets into the mount, without a request.
   package var defaultPermissions = true
   package var readOnly = false
   /// Set-id bits have an effect on execve(2). libfuse's default is `nosuid`.

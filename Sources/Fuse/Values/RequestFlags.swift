@@ -16,6 +16,22 @@ package struct RenameFlags: OptionSet, Hashable, Sendable {
   package static let whiteout = RenameFlags(rawValue: 4)
 }
 
+/// What access(2) asks for; nothing (`F_OK`) is whether there is such a file.
+package struct AccessMode: OptionSet, Hashable, Sendable {
+  package let rawValue: Int32
+
+  package init(rawValue: Int32) {
+    self.rawValue = rawValue
+  }
+
+  /// `R_OK`.
+  package static let read = AccessMode(rawValue: Glibc.R_OK)
+  /// `W_OK`.
+  package static let write = AccessMode(rawValue: Glibc.W_OK)
+  /// `X_OK`: executing a file, searching a directory.
+  package static let execute = AccessMode(rawValue: Glibc.X_OK)
+}
+
 /// The flags of setxattr(2).
 package struct XattrFlags: OptionSet, Hashable, Sendable {
   package let rawValue: Int32

@@ -99,6 +99,13 @@ extension Library {
     try Permission.check(inode.row.mode, uid: user.uid, gid: user.gid, caller, wanted)
   }
 
+  /// Answers access(2): whether `caller` has the permission bits `wanted` (`R_OK`, `W_OK`, `X_OK`), and may see the inode.
+  ///
+  /// - Throws: `accessDenied`, `notFound`.
+  package func checkAccess(_ ino: Int64, _ wanted: Int32, _ caller: Caller) throws {
+    try locked { try permit(inode(ino), caller, UInt32(wanted)) }
+  }
+
   /// The Linux user as whose the caller's door shows an inode.
   func shownUser(of inode: Inode, _ caller: Caller) -> Caller.User {
     if let user = caller.user, user.ownsAll || isForeign(inode, caller) { return user }

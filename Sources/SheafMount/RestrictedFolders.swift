@@ -1,0 +1,80 @@
+import Fuse
+import Glibc
+import Logging
+import SheafLibrary
+import Synchronization
+
+/// Folders that not everybody may search who gets into a mount: the kernel is to remember none of their names.
+///
+/// Where the kernel checks permissions (`default_permissions`) it asks for a folder's attributes after each change in it, a
+/// request more for every file that is made, renamed or removed. Where only one user gets in, the library checks them
+/// instead. But through a folder whose names the kernel remembers one passes without a request. So
+/// 1. the names in a restricted folder are given for no time (``timeout(in:)``), and
+/// 2. when a folder becomes restricted, the kernel forgets all names (``noteChange(of:)``), before anyone hears of it in this
+///    mount, and a moment later where it was done by another door.
+///
+/// Nothing here concerns a mount that allows others, nor root's.
+final class RestrictedFolders: Sendable {
+  private let library: Library
+  /// The only user who gets in, with their account; nil where the kernel checks permissions.
+  private let viewer: SheafLibrary.Caller?
+  private let folders = Mutex<Set<Int64>>([])
+  private let isEmpty = Atomic(true)
+  private let kernel = Mutex<Notifier?>(nil)
+
+  /// - Parameter user: the only user who gets in; nil where the kernel checks permissions.
+  init(library: Library, account: Int64, user: SheafLibrary.Caller.User?) {
+    self.library = library
+    // Root searches what it likes.
+    viewer = user.flatMap { user in
+      guard user.uid != 0 else { return nil }
+      return SheafLibrary.Caller(
+        uid: user.uid, gid: user.gid, thread: 0, door: 0, account: account, user: user, groups: { [] })
+    }
+  }
+
+  func connect(_ notifier: Notifier) { kernel.withLock { $0 = notifier } }
+
+  func disconnect() { kernel.withLock { $0 = nil } }
+
+  /// Notes what the kernel is about to be told of an inode.
+  func note(_ attributes: Attributes) {
+    guard let viewer, attributes.mode & S_IFMT == S_IFDIR else { return }
+    let isRestricted = Self.isRestricted(attributes, for: viewer.uid)
+    if !isRestricted, isEmpty.load(ordering: .acquiring) { return }
+    folders.withLock { folders in
+      if isRestricted { folders.insert(attributes.ino) } else { folders.remove(attributes.ino) }
+      isEmpty.store(folders.isEmpty, ordering: .releasing)
+    }
+  }
+
+  /// Notes that an inode has another mode or owner; where names have to be forgotten for it, they are.
+  func noteChange(of attributes: Attributes) {
+    guard let viewer else { return }
+    note(attributes)
+    guard attributes.mode & S_IFMT == S_IFDIR, Self.isRestricted(attributes, for: viewer.uid) else { return }
+    do throws(Errno) {
+      try kernel.withLock { $0 }?.expireNames()
+    } catch {
+      Logger(label: "sheaf.mount").error(
+        "the kernel goes on passing through a folder", metadata: ["inode": "\(attributes.ino)", "error": "\(error)"])
+    }
+  }
+
+  /// Notes that attributes of an inode were changed by another door.
+  func noteChange(of ino: Int64) {
+    guard let viewer, let attributes = try? library.attributes(ino, viewer) else { return }
+    noteChange(of: attributes)
+  }
+
+  /// Seconds for which the kernel may remember a name in a folder.
+  func timeout(in folder: Int64) -> Double {
+    if isEmpty.load(ordering: .acquiring) { return Entry.forever }
+    return folders.withLock { $0.contains(folder) } ? 0 : Entry.forever
+  }
+
+  /// A process of the user may have any groups, so that a folder of another owner is free where all groups may search it.
+  private static func isRestricted(_ folder: Attributes, for user: UInt32) -> Bool {
+    folder.uid == user ? folder.mode & S_IXUSR == 0 : folder.mode & (S_IXGRP | S_IXOTH) != S_IXGRP | S_IXOTH
+  }
+}
