@@ -45,8 +45,8 @@ import SheafModel
 ///
 /// Which events there are:
 /// 12. What a program makes is `created` under the name that it has when it is settled: renaming a young file that is not
-///    proved, or that is named after its new name, is part of making it; its saves are told with that name, too. Any other
-///    rename is an event.
+///    proved, or that is named after its new name, or an own one that gets the name of a backup of a file beside it,
+///    is part of making it; its saves are told with that name, too. Any other rename is an event.
 /// 13. A file that has a temporary, lock or probe name then, or the name of a backup of a file beside it, or that the
 ///    old contents were left in under such a name, is *quiet*: a document without events, until it is renamed to a
 ///    name that is none.

@@ -96,6 +96,7 @@ extension Library {
     try settleEvents(below: inode, caller, time)
     let firstEvent = numbers.pending + 1
     let isProved = isProved(inode, source.name)
+    let becomesBackup = try becomesBackup(newFolder.ino, newName, from: source)
     try transaction(.rename) { transaction in
       var row = inode.row
       row.ctime = time
@@ -132,9 +133,9 @@ extension Library {
         } else {
           try removeName(target, of: replaced, caller, time, transaction)
         }
-        try logRename(inode, source, to: entry, caller, time, transaction)
+        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, caller, time, transaction)
       } else {
-        try logRename(inode, source, to: entry, caller, time, transaction)
+        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, caller, time, transaction)
       }
       try noteMove(of: inode, from: folder, to: newFolder, time, transaction)
       if heir == nil {
@@ -154,7 +155,10 @@ extension Library {
             replaced: replaced.map { NamedInode($0, newFolder.ino, newName) }, exchanged: false), from: caller.door)
       }
     }
-    if heir == nil { rememberMoved(inode, source, newName, caller, time, firstEvent: firstEvent) }
+    if heir == nil {
+      rememberMoved(
+        inode, source, newName, becomesBackup: becomesBackup, caller, time, firstEvent: firstEvent)
+    }
   }
 
   /// The document whose identity stays on the name that `inode` is about to take, if one does (rules 3, 5, 8 and 9).
@@ -209,8 +213,19 @@ extension Library {
     }
   }
 
-  private func logRename(
-    _ inode: Inode, _ source: EntryRow, to entry: EntryRow, _ caller: Caller, _ time: Timestamp,
+  /// Whether a name is that of a backup of a file beside it, which is not `source`.
+  private func becomesBackup(_ parent: Int64, _ name: [UInt8], from source: EntryRow) throws -> Bool {
+    guard case .backup = FileRole(name) else { return false }
+    return try FileRole(name).isQuiet { original in
+      try original != source.name && entry(parent, original) != nil
+    }
+  }
+
+  /// Logs that an item has another place.
+  ///
+  /// - Parameter becomesBackup: whether its new name is that of a backup of a file beside it.
+  func logRename(
+    _ inode: Inode, _ source: EntryRow, to entry: EntryRow, becomesBackup: Bool, _ caller: Caller, _ time: Timestamp,
     _ transaction: StoreTransaction
   ) throws {
     guard var item = try item(of: inode), !source.isExtra else { return }
@@ -237,7 +252,9 @@ extension Library {
       return
     }
     var data = try eventData(item, parent: entry.parent, name: entry.name)
-    if let waiting = making(of: item, inode, source.name, entry.name, caller, time) {
+    if let waiting = making(
+      of: item, inode, source.name, entry.name, becomesBackup: becomesBackup, caller, time)
+    {
       // What is still being made was never known by its first name (rule 12).
       for event in waiting {
         guard var told = event.data else { continue }
@@ -254,7 +271,8 @@ extension Library {
 
   /// The waiting events of an item of whose making a rename is part; nil where the rename is a deed of its own.
   private func making(
-    of item: ItemRow, _ inode: Inode, _ name: [UInt8], _ newName: [UInt8], _ caller: Caller, _ time: Timestamp
+    of item: ItemRow, _ inode: Inode, _ name: [UInt8], _ newName: [UInt8], becomesBackup: Bool, _ caller: Caller,
+    _ time: Timestamp
   ) -> [EventLog.Pending]? {
     let waiting = events.of(item.id)
     guard identity.isYoung(inode.ino, at: time), waiting.first?.row.type == EventType.created.rawValue,
@@ -263,13 +281,18 @@ extension Library {
     let isOwn = identity.isOwn(inode.ino, of: caller.process, at: time)
     guard inode.isRegular else { return isOwn ? waiting : nil }
     if !isProved(inode, name) { return waiting }
+    // A program makes a backup under any name, and then gives it the one that says what it is.
+    if isOwn, becomesBackup { return waiting }
     // Under the same name elsewhere, a program put in place what it had made; another one moved it.
     return FileRole.isNamedAfter(name, newName) && (isOwn || name != newName) ? waiting : nil
   }
 
   /// Remembers the name that a document lost (rules 5 and 6).
+  ///
+  /// - Parameter becomesBackup: whether its new name is that of a backup of a file beside it.
   private func rememberMoved(
-    _ inode: Inode, _ source: EntryRow, _ newName: [UInt8], _ caller: Caller, _ time: Timestamp, firstEvent: Int64
+    _ inode: Inode, _ source: EntryRow, _ newName: [UInt8], becomesBackup: Bool, _ caller: Caller, _ time: Timestamp,
+    firstEvent: Int64
   ) {
     guard inode.isRegular, let item = inode.row.item, !source.isExtra else { return }
     if identity.isOwn(inode.ino, of: caller.process, at: time) {
@@ -279,155 +302,11 @@ extension Library {
         let stepsAside =
           FileRole.isNamedAfter(newName, source.name)
           || FileRole.looksPassing(newName) && !FileRole.looksPassing(source.name)
-        guard isSaved(inode), stepsAside else { return }
+        guard isSaved(inode), stepsAside, !becomesBackup else { return }
       }
     }
     identity.remember(
       item, ino: inode.ino, lost: source.parent, source.name, process: caller.process, mode: inode.row.mode,
       event: firstEvent, at: time)
-  }
-
-  /// Which of two files that are exchanged is the document that the other one saves, if so (rule 10): its inode.
-  private func saved(_ inode: Inode, _ source: EntryRow, _ other: Inode, _ target: EntryRow, _ caller: Caller)
-    -> Inode?
-  {
-    guard inode.isRegular, other.isRegular, !source.isExtra, !target.isExtra, inode.row.nlink == 1,
-      other.row.nlink == 1
-    else { return nil }
-    let time = clock()
-    let process = caller.process
-    for isPassing in [
-      { (file: Inode, _: [UInt8]) in self.identity.isYoung(file.ino, at: time) },
-      { (file, _) in self.identity.isOwn(file.ino, of: process, at: time) },
-      { (_, name) in FileRole.looksPassing(name) },
-    ] {
-      let (left, right) = (isPassing(inode, source.name), isPassing(other, target.name))
-      if left != right { return left ? other : inode }
-      // Neither is young: ids go with the entries.
-      if !identity.isYoung(inode.ino, at: time) { return nil }
-    }
-    return nil
-  }
-
-  private func exchange(
-    _ source: EntryRow, _ inode: Inode, _ folder: Inode, _ target: EntryRow, _ other: Inode, _ newFolder: Inode,
-    _ caller: Caller
-  ) throws {
-    let time = clock()
-    let document = saved(inode, source, other, target, caller)
-    let swapsContents = document != nil
-    if swapsContents {
-      try endSessionBeforeParting(inode)
-      try endSessionBeforeParting(other)
-    }
-    try settleEvents(below: inode, caller, time)
-    try settleEvents(below: other, caller, time)
-    try transaction(.rename) { transaction in
-      var row = inode.row
-      var otherRow = other.row
-      row.ctime = time
-      otherRow.ctime = time
-      if !source.isExtra { (row.parent, row.name) = (target.parent, target.name) }
-      if !target.isExtra { (otherRow.parent, otherRow.name) = (source.parent, source.name) }
-      var newSource = source
-      newSource.ino = other.ino
-      newSource.isExtra = target.isExtra
-      var newTarget = target
-      newTarget.ino = inode.ino
-      newTarget.isExtra = source.isExtra
-      try transaction.update(newSource)
-      try transaction.update(newTarget)
-      let links: Int64 = (inode.isFolder ? 1 : 0) - (other.isFolder ? 1 : 0)
-      if folder === newFolder {
-        try touch(folder, time, transaction)
-      } else {
-        try touch(folder, time, links: -links, transaction)
-        try touch(newFolder, time, links: links, transaction)
-      }
-      if document === inode {
-        try swapItems(&otherRow, savedBy: &row, old: inode, caller, time, transaction)
-      } else if document === other {
-        try swapItems(&row, savedBy: &otherRow, old: other, caller, time, transaction)
-      } else {
-        try logRename(inode, source, to: newTarget, caller, time, transaction)
-        try logRename(other, target, to: newSource, caller, time, transaction)
-      }
-      try noteMove(of: inode, from: folder, to: newFolder, time, transaction)
-      try noteMove(of: other, from: newFolder, to: folder, time, transaction)
-      try transaction.update(row)
-      try transaction.update(otherRow)
-      let (final, otherFinal) = (row, otherRow)
-      whenCommitted { [self] in
-        inode.row = final
-        other.row = otherFinal
-        if swapsContents {
-          (inode.item, other.item) = (nil, nil)
-          (inode.hasNoXattrs, other.hasNoXattrs) = (false, false)
-          identity.swap(inode.ino, other.ino)
-          tell(.appearance(inode.ino), from: 0)
-          tell(.appearance(other.ino), from: 0)
-          sharedEntriesAreStale = !shares.isEmpty
-        }
-        for ino in [inode.ino, other.ino] { identity.named(ino, by: caller.process) }
-        tell(
-          .renamed(
-            NamedInode(inode, source.parent, source.name),
-            to: .init(folder: .inode(target.parent), name: target.name),
-            replaced: NamedInode(other, target.parent, target.name), exchanged: true),
-          from: caller.door)
-      }
-    }
-  }
-
-  /// Leaves the items on their names while the inodes change places (rule 10 of ``Identity``).
-  ///
-  /// - Parameters:
-  ///   - row: The young inode, which holds what is saved.
-  ///   - other: The inode that was the document.
-  private func swapItems(
-    _ row: inout InodeRow, savedBy other: inout InodeRow, old: Inode, _ caller: Caller, _ time: Timestamp,
-    _ transaction: StoreTransaction
-  ) throws {
-    let (passing, document) = (row.item, other.item)
-    row.item = nil
-    try transaction.update(row)
-    (row.item, other.item) = (document, passing)
-    try transaction.update(other)
-    if !identity.isModeChosen(row.ino),
-      !identity.isOwn(old.ino, of: caller.process, at: time) || identity.isModeChosen(old.ino)
-    {
-      row.mode = row.mode & S_IFMT | other.mode & 0o7777
-    }
-    for changed in [row, other] {
-      guard let id = changed.item, var item = try transaction.item(id) else { continue }
-      if id == passing, identity.isOwn(row.ino, of: caller.process, at: time) || FileRole.looksPassing(changed.name) {
-        // What held the new contents now is a backup.
-        try dropPending(id, transaction)
-        item.isQuiet = true
-      }
-      let base =
-        id == document
-        ? try base(of: item, old, savedBy: caller, asksOthers: true) : item.version == 0 ? nil : item.version
-      let version = VersionRow(
-        item: id, number: item.lastVersion + 1, time: time, author: caller.actor(in: changed), size: changed.size,
-        cause: .replace, base: base, content: changed.content ?? .empty,
-        isOpen: false)
-      if item.version > 0 || version.size > 0,
-        try transaction.version(id, item.version)?.content != version.content
-      {
-        try transaction.insert(version)
-        item.conflict = item.version == 0 || base == item.version ? nil : item.version
-        item.version = version.number
-        item.lastVersion = version.number
-        if !item.isQuiet { try logSave(version, of: item, inode: changed, transaction) }
-      }
-      try transaction.update(item)
-    }
-    let mine = try transaction.xattrs(row.ino).filter { Self.isUserAttribute($0.name) }
-    let theirs = try transaction.xattrs(other.ino).filter { Self.isUserAttribute($0.name) }
-    // The document keeps its own and gets those that the new file set.
-    for xattr in theirs where !mine.contains(where: { $0.name == xattr.name }) {
-      try transaction.setXattr(row.ino, xattr.name, xattr.value)
-    }
   }
 }

@@ -92,7 +92,7 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
       if flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL { throw SheafError(.exists) }
       if found.mode & S_IFMT == S_IFDIR {
         if flags & (O_ACCMODE | O_CREAT) != 0 { throw SheafError(.isDirectory) }
-        try permit(found, 4)
+        try permit(found, R_OK)
         return LibraryFile(self, found.ino, nil, flags)
       }
       return LibraryFile(self, found.ino, try library.open(found.ino, flags: flags, credentials), flags)
@@ -103,17 +103,13 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
     try failing("open \(path)") {
       let found = try find(path)
       guard found.mode & S_IFMT == S_IFDIR else { throw SheafError(.notDirectory) }
-      try permit(found, 4)
+      try permit(found, R_OK)
       return LibraryFolder(self, found.ino)
     }
   }
 
-  /// What the kernel asks by itself before it lists a folder or answers access(2).
-  private func permit(_ found: Attributes, _ wanted: UInt32) throws {
-    guard let user = caller.user, user != 0 else { return }
-    let isMember = caller.group == found.gid || caller.otherGroups.contains(found.gid)
-    let bits = found.uid == user ? found.mode >> 6 : isMember ? found.mode >> 3 : found.mode
-    guard bits & wanted == wanted else { throw SheafError(.accessDenied) }
+  private func permit(_ found: Attributes, _ wanted: Int32) throws {
+    try library.checkAccess(found.ino, wanted, credentials)
   }
 
   func lstat(_ path: Path) throws(ConformanceKit.Errno) -> FileStatus {
@@ -191,12 +187,6 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
     _ = try library.setAttributes(ino, change, handle: handle, credentials)
   }
 
-  /// chmod(2) as the kernel passes it on: who is outside the file's group loses the set-group bit.
-  func mode(_ mode: UInt32, of found: Attributes) -> Library.AttributeChange {
-    let isMember = caller.group == found.gid || caller.otherGroups.contains(found.gid)
-    return .init(mode: (caller.user ?? 0) == 0 || isMember ? mode : mode & ~0o2000)
-  }
-
   /// chown(2) as the kernel passes it on: with the set-id bits of a program gone.
   func ownership(_ user: UInt32?, _ group: UInt32?, of found: Attributes) -> Library.AttributeChange {
     var change = Library.AttributeChange(uid: user, gid: group)
@@ -212,10 +202,7 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
   }
 
   func chmod(_ path: Path, _ mode: UInt32) throws(ConformanceKit.Errno) {
-    try failing("chmod \(path)") {
-      let found = try find(path)
-      try change(found.ino, self.mode(mode, of: found))
-    }
+    try failing("chmod \(path)") { try change(try find(path).ino, .init(mode: mode)) }
   }
 
   func chown(_ path: Path, user: UInt32?, group: UInt32?, following: Bool) throws(ConformanceKit.Errno) {
@@ -264,7 +251,7 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
   }
 
   func access(_ path: Path, _ mode: Int32) throws(ConformanceKit.Errno) {
-    try failing("access \(path)") { try permit(try find(path), UInt32(mode)) }
+    try failing("access \(path)") { try permit(try find(path), mode) }
   }
 
   func statfs() throws(ConformanceKit.Errno) -> Space {

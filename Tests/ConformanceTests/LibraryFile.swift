@@ -139,8 +139,7 @@ final class LibraryFile: ConformanceKit.OpenFile {
 
   func chmod(_ mode: UInt32) throws(ConformanceKit.Errno) {
     try failing("fchmod") {
-      try directory.change(
-        ino, directory.mode(mode, of: try directory.library.attributes(ino, .library)), handle: handle)
+      try directory.change(ino, .init(mode: mode), handle: handle)
     }
   }
 

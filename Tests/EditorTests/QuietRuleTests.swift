@@ -40,6 +40,33 @@ import Testing
     #expect(try editor.deleted == [])
   }
 
+  /// As mg copies a document before it is saved: to a name of its own, which is then the backup's.
+  @Test(arguments: ["doc.XXXXAblxf2", "copy", "doc.old2"]) func whatItsMakerNamesABackupIsOne(_ name: String) throws {
+    let id = try establish()
+    for text in ["one", "two"] {
+      try editor.make(name, "copy of the old")
+      try editor.rename(name, "doc~")
+      try editor.overwrite("doc", text)
+    }
+    desk.wait(20)
+    #expect(try editor.id("doc") == id)
+    let told = try desk.events()
+    #expect(told == ["sheaf.persistence.created doc", "sheaf.change.edit doc", "sheaf.change.edit doc"])
+  }
+
+  /// Somebody else's file is no part of the making.
+  @Test func whatAnotherOneNamesABackupWasADocument() throws {
+    _ = try establish()
+    try maker.make("copy", "text")
+    try other.rename("copy", "doc~")
+    desk.wait(20)
+    let told = try desk.events()
+    #expect(
+      told == [
+        "sheaf.persistence.created doc", "sheaf.persistence.created copy", "sheaf.persistence.renamed copy doc~",
+      ])
+  }
+
   /// `t=$(mktemp new.XXXXXX); make >$t; mv $t plan.md`, each by a program of its own.
   @Test func whatIsMadeEmptyAndWrittenByAnotherIsOneVersion() throws {
     try maker.make("new.X4k2Pq", "")

@@ -13,6 +13,13 @@ struct ValueTests {
     #expect(FileName("..").isDotDot && !FileName("..").isDot && FileName(".").isDot)
   }
 
+  @Test(arguments: [
+    ("6.16.0", true), ("6.18.2-1-amd64", true), ("6.16-rc1", true), ("7.0", true), ("10.1.3", true), ("6.15.9", false),
+    ("5.19.1", false), ("6.1.0-28-amd64", false), ("", false), ("6", false), ("x.y", false),
+  ]) func releasesAreCompared(_ release: String, _ isLateEnough: Bool) {
+    #expect(KernelRelease.isRelease(release, atLeast: 6, 16) == isLateEnough)
+  }
+
   @Test func flagsOfOpen() {
     #expect(OpenFlags(rawValue: 0).isReadable && !OpenFlags(rawValue: 0).isWritable)
     #expect(!OpenFlags(rawValue: 1).isReadable && OpenFlags(rawValue: 1).isWritable)

@@ -146,6 +146,74 @@ extension Case {
       try expect(handle.pread(4, at: 0), is: Array("text".utf8), "contents written by the handle")
       try handle.close()
     },
+    Case("an owner goes by the owner's bits, whatever the others allow") { fs in
+      try fs.put("file", "text")
+      try asOwner(of: "file", fs) { fs in
+        for (mode, reads, writes) in [(0o477, true, false), (0o277, false, true), (0o077, false, false)] {
+          try fs.chmod("file", UInt32(mode))
+          for (flags, allowed) in [(O_RDONLY, reads), (O_WRONLY, writes), (O_RDWR, reads && writes)] {
+            if allowed { try fs.open("file", flags).close() } else { try expect(EACCES) { try fs.open("file", flags) } }
+          }
+          for (mode, allowed) in [(R_OK, reads), (W_OK, writes), (R_OK | W_OK, reads && writes), (X_OK, false)] {
+            if allowed { try fs.access("file", mode) } else { try expect(EACCES) { try fs.access("file", mode) } }
+          }
+          try fs.access("file", F_OK)
+        }
+        try fs.chmod("file", 0o277)
+        try expect(EACCES) { try fs.getxattr("file", "user.colour", following: true) }
+        try fs.setxattr("file", "user.colour", Array("red".utf8), flags: 0, following: true)
+        try fs.chmod("file", 0o477)
+        try expect(EACCES) { try fs.setxattr("file", "user.colour", [], flags: 0, following: true) }
+        try expect(EACCES) { try fs.truncate("file", 0) }
+      }
+    },
+    Case("a folder that its owner may not search hides what was seen in it, at once") { fs in
+      try fs.mkdir("folder")
+      try fs.mkdir("folder/child")
+      try fs.put("folder/file", "text")
+      try fs.put("folder/child/file", "text")
+      try fs.chmod("folder/child", 0o777)
+      try asOwner(of: "folder", fs) { fs in
+        for round in 0..<20 {
+          let open = try fs.open("folder/file", O_RDONLY)
+          _ = try fs.stat("folder/child/file")
+          try expect(ENOENT) { try fs.lstat("folder/nothing") }
+          try fs.chmod("folder", round % 2 == 0 ? 0o677 : 0o600)
+          try expect(EACCES) { try fs.lstat("folder/file") }
+          try expect(EACCES) { try fs.open("folder/file", O_RDONLY) }
+          try expect(EACCES) { try fs.lstat("folder/nothing") }
+          try expect(EACCES) { try fs.stat("folder/child/file") }
+          try expect(EACCES) { try fs.put("folder/new") }
+          try expect(EACCES) { try fs.unlink("folder/file") }
+          try expect(EACCES) { try fs.rename("folder/file", "folder/other") }
+          try expect(EACCES) { try fs.access("folder", X_OK) }
+          // What it lists cannot be looked at either.
+          try expect(Set(fs.names("folder")), is: ["child", "file"], "the listing")
+          try expect(EACCES) { try fs.lstat("folder/file") }
+          try expect(open.pread(4, at: 0), is: Array("text".utf8), "contents by a handle")
+          try open.close()
+          try fs.chmod("folder", 0o300)
+          try expect(EACCES) { try fs.openFolder("folder") }
+          try expect(fs.text("folder/file"), is: "text", "contents")
+          try fs.chmod("folder", 0o500)
+          try expect(EACCES) { try fs.put("folder/new") }
+          try expect(EACCES) { try fs.unlink("folder/file") }
+          try fs.chmod("folder", 0o700)
+        }
+      }
+    },
+    Case("a program that may only be executed runs, and one that its owner may not execute does not", needs: .kernel) {
+      fs in
+      try fs.put("program", try PlainDirectory(root: "/usr/bin", features: []).contents("true"), mode: 0o755)
+      let path = fs.absolutePath("program")!
+      try asOwner(of: "program", fs) { fs in
+        try fs.chmod("program", 0o111)
+        try expect(runProgram(path), is: 0, "exit status")
+        try expect(EACCES) { try fs.open("program", O_RDONLY) }
+        try fs.chmod("program", 0o611)
+        try expect(runProgram(path), is: -EACCES, "running without the owner's bit")
+      }
+    },
     Case("executing needs an execute bit, for root too", needs: [.kernel, .descriptors]) { fs in
       try fs.put("program", "#!/bin/sh\nexit 7\n")
       let path = fs.absolutePath("program")!
@@ -241,4 +309,13 @@ private func attempt(
       }
     }
   }
+}
+
+/// Runs `body` as the owner of a file: as another user than root, who may do everything.
+private func asOwner(
+  of path: Path, _ fs: any FileSystem, _ body: @escaping @Sendable (any FileSystem) throws -> Void
+) throws {
+  guard fs.features.contains(.root) else { return try body(fs) }
+  try fs.chown(path, user: alice, group: alice)
+  try fs.acting(as: Caller(user: alice), body)
 }
