@@ -168,6 +168,6 @@ let package = Package(
     .testTarget(
       name: "CrashTests", dependencies: ["ConformanceKit", "MountKit", "SheafStore", "test-helper"],
       swiftSettings: settings),
-    .testTarget(name: "MountTests", dependencies: ["MountKit", "test-helper"], swiftSettings: settings),
+    .testTarget(name: "MountTests", dependencies: ["Fuse", "MountKit", "test-helper"], swiftSettings: settings),
   ]
 )
