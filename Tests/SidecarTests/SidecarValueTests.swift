@@ -56,6 +56,19 @@ struct SidecarValueTests {
     }
   }
 
+  /// The sidecar and who asks for its dead letters find a new file at the same moment.
+  @Test func aNewStateIsOpenedByAllWhoComeAtOnce() async throws {
+    let folder = try TemporaryFolder()
+    for round in 0..<40 {
+      let path = "\(folder.path)/state-\(round).sqlite"
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<6 { group.addTask { try SidecarState(path: path).close() } }
+        try await group.waitForAll()
+      }
+    }
+    try folder.remove()
+  }
+
   @Test func waitsGrowToTheCap() {
     let schedule = RetrySchedule(base: 1, cap: 100, patience: 1000)
     let longest = (1...10).map { schedule.wait(afterFailures: $0, asked: nil, random: 1) }

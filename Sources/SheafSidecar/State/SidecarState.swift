@@ -42,9 +42,10 @@ package final class SidecarState: Sendable {
       try FileManager.default.createDirectory(
         at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
       var configuration = Configuration()
-      configuration.busyMode = .timeout(5)
+      configuration.busyMode = .timeout(Self.busySeconds)
       configuration.prepareDatabase {
-        try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
+        try Self.keepLog($0)
+        try $0.execute(sql: "PRAGMA synchronous = NORMAL")
       }
       database = try DatabaseQueue(path: path, configuration: configuration)
       // Events tell what documents are called.
@@ -60,6 +61,21 @@ package final class SidecarState: Sendable {
       throw SheafError(
         .inputOutput, subject: path.printable, reason: "cannot be used: \(error)".printable,
         advice: "name another file: --state")
+    }
+  }
+
+  /// Seconds for which another one may have the file for itself.
+  private static let busySeconds = 5.0
+
+  /// Has SQLite keep a log (WAL). Of who else finds a new file at the same moment SQLite does not wait here.
+  private static func keepLog(_ database: Database) throws {
+    let deadline = ContinuousClock.now + .seconds(busySeconds)
+    while true {
+      do {
+        return try database.execute(sql: "PRAGMA journal_mode = WAL")
+      } catch DatabaseError.SQLITE_BUSY where ContinuousClock.now < deadline {
+        usleep(5000)
+      }
     }
   }
 
