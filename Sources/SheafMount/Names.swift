@@ -286,6 +286,7 @@ extension AccountFileSystem {
       let mode: Library.RenameMode =
         flags.contains(.noReplace) ? .noReplace : flags.contains(.exchange) ? .exchange : .replace
       try translated { try library.rename(from, name.bytes, to: to, newName.bytes, mode, credentials(caller)) }
+      restrictedFolders.noteMove(from, to)
     }
   }
 }

@@ -13,7 +13,8 @@ import Synchronization
 /// 2. when a folder becomes restricted, the kernel forgets all names (``noteChange(of:)``), before anyone hears of it in this
 ///    mount, and a moment later where it was done by another door.
 ///
-/// Nothing here concerns a mount that allows others, nor root's.
+/// Nothing here concerns a mount that allows others. Into root's, servers get with the file system ids of those for whom they ask
+/// (nfsd(8), setfsuid(2)), so that there a folder is free where everybody may search it.
 final class RestrictedFolders: Sendable {
   private let library: Library
   /// The only user who gets in, with their account; nil where the kernel checks permissions.
@@ -25,10 +26,8 @@ final class RestrictedFolders: Sendable {
   /// - Parameter user: the only user who gets in; nil where the kernel checks permissions.
   init(library: Library, account: Int64, user: SheafLibrary.Caller.User?) {
     self.library = library
-    // Root searches what it likes.
-    viewer = user.flatMap { user in
-      guard user.uid != 0 else { return nil }
-      return SheafLibrary.Caller(
+    viewer = user.map { user in
+      SheafLibrary.Caller(
         uid: user.uid, gid: user.gid, thread: 0, door: 0, account: account, user: user, groups: { [] })
     }
   }
@@ -52,12 +51,20 @@ final class RestrictedFolders: Sendable {
   func noteChange(of attributes: Attributes) {
     guard let viewer else { return }
     note(attributes)
-    guard attributes.mode & S_IFMT == S_IFDIR, Self.isRestricted(attributes, for: viewer.uid) else { return }
+    if attributes.mode & S_IFMT == S_IFDIR, Self.isRestricted(attributes, for: viewer.uid) { forgetNames() }
+  }
+
+  /// Notes that names were moved from one folder to another: the kernel moves them along, for as long as it had them.
+  func noteMove(_ folder: Int64, _ target: Int64) {
+    if folder != target, timeout(in: folder) == 0 || timeout(in: target) == 0 { forgetNames() }
+  }
+
+  private func forgetNames() {
     do throws(Errno) {
       try kernel.withLock { $0 }?.expireNames()
     } catch {
       Logger(label: "sheaf.mount").error(
-        "the kernel goes on passing through a folder", metadata: ["inode": "\(attributes.ino)", "error": "\(error)"])
+        "the kernel goes on passing through folders that not everybody may search", metadata: ["error": "\(error)"])
     }
   }
 
@@ -75,6 +82,8 @@ final class RestrictedFolders: Sendable {
 
   /// A process of the user may have any groups, so that a folder of another owner is free where all groups may search it.
   private static func isRestricted(_ folder: Attributes, for user: UInt32) -> Bool {
-    folder.uid == user ? folder.mode & S_IXUSR == 0 : folder.mode & (S_IXGRP | S_IXOTH) != S_IXGRP | S_IXOTH
+    let all = S_IXUSR | S_IXGRP | S_IXOTH
+    let asked = user == 0 ? all : folder.uid == user ? S_IXUSR : S_IXGRP | S_IXOTH
+    return folder.mode & asked != asked
   }
 }

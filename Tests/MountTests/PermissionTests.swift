@@ -27,6 +27,48 @@ import Testing
     return try #require(fields)[3].split(separator: ",")
   }
 
+  /// As nfsd(8) and other servers of root's ask: with the ids of those for whom they do.
+  @Test(.enabled(if: TestUser.isRoot, "acting for others needs root"))
+  func whoServesOthersGetsNoFurtherThanThey() throws {
+    try withMount { library in
+      try library.shell(
+        """
+        cat >'\(library.folder.path)/serve.py' <<'END'
+        import ctypes, os, sys
+        ctypes.CDLL(None).setfsgid(65533); ctypes.CDLL(None).setfsuid(65533)
+        for path in sys.argv[2:]:
+            for call in os.stat, lambda path: os.close(os.open(path, os.O_RDONLY)):
+                try:
+                    call(path)
+                    found = "found"
+                except PermissionError:
+                    found = "refused"
+                except FileNotFoundError:
+                    found = "absent"
+                if found != sys.argv[1]: sys.exit(f"{path}: {found}")
+        END
+        served() { python3 '\(library.folder.path)/serve.py' "$@"; }
+        mkdir folder other; mkdir -p folder/deep; echo text | tee folder/file >folder/deep/file
+        chmod 755 . folder folder/deep; chmod 644 folder/file folder/deep/file
+        for round in 1 2 3; do
+          cat folder/file folder/deep/file; ls -R . >/dev/null; stat folder/nothing 2>/dev/null && exit 1
+          served found folder folder/file folder/deep/file; served absent folder/nothing
+          for mode in 700 600 750 754; do
+            chmod 755 folder; served found folder/file folder/deep/file
+            chmod "$mode" folder; served refused folder/file folder/deep/file folder/nothing
+            ls -lR . >/dev/null; cat folder/deep/file >/dev/null; served refused folder/file folder/deep/file
+          done
+          chmod 711 folder; served found folder/file folder/deep/file
+          # What is moved into such a folder is remembered no longer either.
+          mkdir other/moved; echo text >other/moved/file; served found other/moved/file
+          chmod 700 folder; cat folder/file; mv other/moved folder/; served refused folder/moved folder/moved/file
+          mv folder/moved other/; served found other/moved/file; rm -r other/moved
+          chmod 755 folder
+        done
+        """)
+    }
+  }
+
   /// The other mount's kernel has passed through the folder, and remembers what is in it.
   @Test(.enabled(if: TestUser.isRoot, "acting as an ordinary user needs root"))
   func aFolderClosedByAnotherMountIsClosedHere() throws {
