@@ -60,8 +60,8 @@ import Testing
           done
           chmod 711 folder; served found folder/file folder/deep/file
           # What is moved into such a folder is remembered no longer either.
-          mkdir other/moved; echo text >other/moved/file; served found other/moved/file
-          chmod 700 folder; cat folder/file; mv other/moved folder/; served refused folder/moved folder/moved/file
+          mkdir other/moved; echo text >other/moved/file; chmod 700 folder; served found other/moved/file
+          mv other/moved folder/; served refused folder/moved folder/moved/file
           mv folder/moved other/; served found other/moved/file; rm -r other/moved
           chmod 755 folder
         done
