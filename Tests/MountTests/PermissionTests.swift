@@ -75,6 +75,8 @@ import Testing
     try withMount(as: try TestUser.ordinary()) { library in
       let second = try library.folder.folder("second", for: library.user)
       try library.sheafSucceeds("mount", second, "--library", library.library, "--as", library.handle)
+      // Where the test fails, too; after that there is nothing to unmount.
+      defer { _ = try? library.sheaf("unmount", second) }
       try library.shell(
         """
         there='\(second)/Documents'
