@@ -181,7 +181,7 @@ final class AccountFileSystem: FileSystem {
       let attributes = try translated {
         try library.setAttributes(ino, change, handle: changes.handle?.rawValue, credentials(caller))
       }
-      if change.mode != nil || change.uid != nil || change.gid != nil { restrictedFolders.noteChange(of: attributes) }
+      if change.mode != nil || change.uid != nil || change.gid != nil { restrictedFolders.noteChange(of: ino) }
       return FileAttributes(attributes)
     }
   }

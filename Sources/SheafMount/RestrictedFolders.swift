@@ -36,22 +36,28 @@ final class RestrictedFolders: Sendable {
 
   func disconnect() { kernel.withLock { $0 = nil } }
 
-  /// Notes what the kernel is about to be told of an inode.
+  /// Notes what the kernel is about to be told of an inode. It may have changed since it was asked for, so that no folder becomes
+  /// free by this.
   func note(_ attributes: Attributes) {
-    guard let viewer, attributes.mode & S_IFMT == S_IFDIR else { return }
-    let isRestricted = Self.isRestricted(attributes, for: viewer.uid)
-    if !isRestricted, isEmpty.load(ordering: .acquiring) { return }
+    guard let viewer, Self.isRestricted(attributes, for: viewer.uid) else { return }
     folders.withLock { folders in
-      if isRestricted { folders.insert(attributes.ino) } else { folders.remove(attributes.ino) }
-      isEmpty.store(folders.isEmpty, ordering: .releasing)
+      folders.insert(attributes.ino)
+      isEmpty.store(false, ordering: .releasing)
     }
   }
 
-  /// Notes that an inode has another mode or owner; where names have to be forgotten for it, they are.
-  func noteChange(of attributes: Attributes) {
+  /// Notes that an inode may have another mode or owner; where names have to be forgotten for it, they are.
+  func noteChange(of ino: Int64) {
     guard let viewer else { return }
-    note(attributes)
-    if attributes.mode & S_IFMT == S_IFDIR, Self.isRestricted(attributes, for: viewer.uid) { forgetNames() }
+    let isRestricted = folders.withLock { folders in
+      // Asked for here, so that of two who note changes the later one knows of both.
+      guard let attributes = try? library.attributes(ino, viewer) else { return false }
+      let isRestricted = Self.isRestricted(attributes, for: viewer.uid)
+      if isRestricted { folders.insert(ino) } else { folders.remove(ino) }
+      isEmpty.store(folders.isEmpty, ordering: .releasing)
+      return isRestricted
+    }
+    if isRestricted { forgetNames() }
   }
 
   /// Notes that names were moved from one folder to another: the kernel moves them along, for as long as it had them.
@@ -68,12 +74,6 @@ final class RestrictedFolders: Sendable {
     }
   }
 
-  /// Notes that attributes of an inode were changed by another door.
-  func noteChange(of ino: Int64) {
-    guard let viewer, let attributes = try? library.attributes(ino, viewer) else { return }
-    noteChange(of: attributes)
-  }
-
   /// Seconds for which the kernel may remember a name in a folder.
   func timeout(in folder: Int64) -> Double {
     if isEmpty.load(ordering: .acquiring) { return Entry.forever }
@@ -82,6 +82,7 @@ final class RestrictedFolders: Sendable {
 
   /// A process of the user may have any groups, so that a folder of another owner is free where all groups may search it.
   private static func isRestricted(_ folder: Attributes, for user: UInt32) -> Bool {
+    guard folder.mode & S_IFMT == S_IFDIR else { return false }
     let all = S_IXUSR | S_IXGRP | S_IXOTH
     let asked = user == 0 ? all : folder.uid == user ? S_IXUSR : S_IXGRP | S_IXOTH
     return folder.mode & asked != asked
