@@ -166,8 +166,9 @@ let package = Package(
       name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel"],
       exclude: ["type-keys", "dance", "interleave", "office"], swiftSettings: settings),
     .testTarget(
-      name: "CrashTests", dependencies: ["ConformanceKit", "MountKit", "SheafStore", "test-helper"],
+      name: "CrashTests", dependencies: ["CTestSystem", "ConformanceKit", "MountKit", "SheafStore", "test-helper"],
       swiftSettings: settings),
-    .testTarget(name: "MountTests", dependencies: ["Fuse", "MountKit", "test-helper"], swiftSettings: settings),
+    .testTarget(
+      name: "MountTests", dependencies: ["CTestSystem", "Fuse", "MountKit", "test-helper"], swiftSettings: settings),
   ]
 )

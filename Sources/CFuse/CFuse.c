@@ -12,8 +12,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-const uint32_t cfuse_init_parallel_dirops = FUSE_PARALLEL_DIROPS;
-const uint32_t cfuse_init_handle_killpriv_v2 = FUSE_HANDLE_KILLPRIV_V2;
+const uint64_t cfuse_init_parallel_dirops = FUSE_PARALLEL_DIROPS;
+const uint64_t cfuse_init_handle_killpriv_v2 = FUSE_HANDLE_KILLPRIV_V2;
+// Of <linux/fuse.h>, protocol 7.39 (Linux 6.6).
+const uint64_t cfuse_init_direct_io_allow_mmap = 1ULL << 36;
 
 struct fuse_session *cfuse_session_new(struct fuse_args *args, const struct fuse_lowlevel_ops *operations,
                                        struct cfuse_context *context) {
@@ -31,6 +33,8 @@ static ssize_t device_read(int fd, void *buffer, size_t length, void *userdata) 
     if (header->opcode == FUSE_INIT) {
       const struct fuse_init_in *init = (const void *)(header + 1);
       context->offered_init_flags = init->flags;
+      if (init->flags & FUSE_INIT_EXT && count >= (ssize_t)(sizeof(*header) + sizeof(*init)))
+        context->offered_init_flags |= (uint64_t)init->flags2 << 32;
       atomic_store(&context->init_unique, header->unique);
     }
   }
@@ -48,7 +52,12 @@ static ssize_t device_writev(int fd, struct iovec *vector, int count, void *user
   int accepted = header->error == 0 && count > 1 && vector[1].iov_len >= sizeof(uint32_t) * 4;
   if (accepted) {
     struct fuse_init_out *answer = vector[1].iov_base;
-    answer->flags |= context->extra_init_flags & context->offered_init_flags;
+    uint64_t extra = context->extra_init_flags & context->offered_init_flags;
+    answer->flags |= (uint32_t)extra;
+    if (extra >> 32 != 0 && vector[1].iov_len >= sizeof(*answer)) {
+      answer->flags |= FUSE_INIT_EXT;
+      answer->flags2 |= (uint32_t)(extra >> 32);
+    }
   }
   ssize_t written = writev(fd, vector, count);
   if (accepted && written >= 0) {

@@ -247,6 +247,15 @@ extension Library {
     }
   }
 
+  /// Takes the capabilities of a program away, whose file is written (capabilities(7)); where the kernel does so, none are left.
+  func clearCapability(of inode: Inode, from door: Int) throws {
+    guard !inode.hasNoXattrs, try storedXattr(inode, Self.capability) != nil else { return }
+    try changeXattr(Self.capability, of: inode, to: nil)
+    tell(.attributes(inode.ino), from: door)
+  }
+
+  private static let capability = Array("security.capability".utf8)
+
   private func storedXattr(_ inode: Inode, _ name: [UInt8]) throws -> [UInt8]? {
     if inode.isOrphan { return inode.orphanXattrs[name] }
     return try read { try $0.xattr(inode.ino, name) }

@@ -7,22 +7,25 @@ extension Library {
   /// Makes a file and opens it, as open(2) with O_CREAT does where there was none.
   ///
   /// - Parameter flags: open(2)'s.
+  /// - Returns: whether it is new, besides: without O_EXCL somebody else may have been faster.
   /// - Throws: as ``make(_:_:_:mode:_:)``.
   package func create(
     _ parent: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
-  ) throws -> (attributes: Attributes, handle: UInt64) {
+  ) throws -> (attributes: Attributes, handle: UInt64, isNew: Bool) {
     try locked {
       let inode: Inode
+      var isNew = true
       do {
         inode = try makeInode(.file, parent, name, mode: mode, caller)
       } catch let error as SheafError where error.kind == .exists && flags & O_EXCL == 0 {
         // Someone else was faster: without O_EXCL that is as good.
         guard let entry = try entry(parent, name) else { throw error }
         inode = try self.inode(entry.ino)
+        isNew = false
         guard !inode.isFolder else { throw SheafError(.isDirectory) }
         try permit(inode, caller, OpenFile(inode: inode, flags: flags, caller).wanted)
       }
-      return (try attributes(inode, caller), register(try openFile(inode, flags, caller)))
+      return (try attributes(inode, caller), register(try openFile(inode, flags, caller)), isNew)
     }
   }
 
@@ -96,10 +99,11 @@ extension Library {
   /// - Parameters:
   ///   - inPlace: whether `offset` counts also for a handle that appends.
   ///   - clearsSetID: whether the writer is one whose writes take set-id bits away (chmod(2)).
+  ///   - clearsCapability: whether `security.capability` goes, too, as the kernel sees to by itself for what it has pages of.
   /// - Throws: `noSpace` before anything is written; `tooLarge`, `badDescriptor`.
   package func write(
     _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, inPlace: Bool = false,
-    clearsSetID: Bool = false
+    clearsSetID: Bool = false, clearsCapability: Bool = false
   ) throws {
     let full: Int64? = try locked {
       let file = try file(handle)
@@ -108,6 +112,7 @@ extension Library {
       let start = file.appends && !inPlace ? draft.working?.size ?? 0 : offset
       guard start >= 0, start <= WorkingCopy.maximumSize - Int64(data.count) else { throw SheafError(.tooLarge) }
       try makeRoom(for: data.count, in: inode, draft)
+      if clearsCapability { try clearCapability(of: inode, from: file.door) }
       let time = clock()
       try beginSession(inode, draft, handle: handle, at: time)
       let before = draft.unsavedBytes

@@ -25,6 +25,7 @@ final class AccountFileSystem: FileSystem {
   /// Inodes of other accounts that the kernel knows.
   let foreignNodes: ForeignNodes
   let restrictedFolders: RestrictedFolders
+  let directWrites: DirectWrites
   let generations = Generations()
   let repeater: Repeater
 
@@ -33,7 +34,7 @@ final class AccountFileSystem: FileSystem {
 
   init(
     library: Library, account: Int64, documents: Int64, door: Int, user: SheafLibrary.Caller.User,
-    foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, repeater: Repeater
+    foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, directWrites: DirectWrites, repeater: Repeater
   ) {
     self.library = library
     self.account = account
@@ -42,6 +43,7 @@ final class AccountFileSystem: FileSystem {
     self.user = user
     self.foreignNodes = foreignNodes
     self.restrictedFolders = restrictedFolders
+    self.directWrites = directWrites
     self.repeater = repeater
   }
 
@@ -52,6 +54,8 @@ final class AccountFileSystem: FileSystem {
     options.handleKillprivV2 = true
     // One person's lock is everyone's.
     options.locks = true
+    options.directIOMappings = true
+    directWrites.connect(connection)
     return options
   }
 

@@ -7,7 +7,7 @@ import Synchronization
 /// Open files: documents by the library's handles, versions by readers of this mount.
 extension AccountFileSystem {
   func open(_ node: NodeID, flags: OpenFlags, caller: Fuse.Caller, reply: consuming OpenReply) {
-    var opened: FileHandle?
+    var opened: (ino: Int64, handle: UInt64)?
     let delivered = reply.answer { () throws(Errno) in
       if repeater.errand(of: caller) != nil {
         repeater.serve()
@@ -16,8 +16,9 @@ extension AccountFileSystem {
       switch Node(node) {
       case .inode(let ino):
         let handle = try translated { try library.open(ino, flags: flags.rawValue, credentials(caller)) }
-        opened = FileHandle(rawValue: handle)
-        return OpenResult(handle: FileHandle(rawValue: handle), keepCache: true)
+        opened = (ino, handle)
+        return OpenResult(
+          handle: FileHandle(rawValue: handle), keepCache: true, directIO: directWrites.opens(ino, flags))
       case .versionFile(let item, let number):
         if flags.isWritable { throw .readOnlyFileSystem }
         let reader = try translated { try library.openVersion(of: item, number: number, credentials(caller)) }
@@ -26,16 +27,20 @@ extension AccountFileSystem {
       default: throw .isDirectory
       }
     }
-    if !delivered, let opened { try? library.release(opened.rawValue) }
+    if !delivered, let opened {
+      directWrites.releases(opened.ino, flags)
+      try? library.release(opened.handle)
+    }
   }
 
   func create(
     _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: Fuse.Caller,
     reply: consuming CreateReply
   ) {
-    var opened: UInt64?
+    var opened: (ino: Int64, handle: UInt64)?
     let delivered = reply.answer { () throws(Errno) in
       let (attributes, handle): (Attributes, UInt64)
+      var isNew = false
       var timeout = Self.forever
       if case .sharedOwner(let owner) = Node(parent) {
         (attributes, handle) = try translated {
@@ -45,17 +50,22 @@ extension AccountFileSystem {
       } else {
         let ino = try changeable(parent)
         timeout = restrictedFolders.timeout(in: ino)
-        (attributes, handle) = try translated {
+        (attributes, handle, isNew) = try translated {
           try library.create(ino, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
         }
       }
-      opened = handle
+      opened = (attributes.ino, handle)
+      let isDirect =
+        isNew ? directWrites.begins(attributes.ino, flags) : directWrites.opens(attributes.ino, flags)
       return (
         entry(attributes, timeout: timeout),
-        OpenResult(handle: FileHandle(rawValue: handle), keepCache: true)
+        OpenResult(handle: FileHandle(rawValue: handle), keepCache: true, directIO: isDirect)
       )
     }
-    if !delivered, let opened { try? library.release(opened) }
+    if !delivered, let opened {
+      directWrites.releases(opened.ino, flags)
+      try? library.release(opened.handle)
+    }
   }
 
   func read(
@@ -75,10 +85,14 @@ extension AccountFileSystem {
   ) {
     reply.answer { () throws(Errno) in
       // Pages of a mapping come back to where they were, also by a handle that appends.
+      let direct = Node(node).ino.flatMap { !origin.isWriteBack && directWrites.contains($0) ? $0 : nil }
       try translated {
         try library.write(
           handle.rawValue, at: offset, data, inPlace: origin.isWriteBack,
-          clearsSetID: caller.uid != 0 && !origin.isWriteBack)
+          clearsSetID: caller.uid != 0 && !origin.isWriteBack, clearsCapability: direct != nil)
+        guard let direct else { return }
+        directWrites.wrote(direct)
+        if origin.openFlags.synchronizes { try library.fsync(direct) }
       }
       return data.count
     }
@@ -99,6 +113,7 @@ extension AccountFileSystem {
   ) {
     library.locks.released(node.rawValue, door: door, handle: handle.rawValue)
     if listings.remove(handle) { return reply.succeed() }
+    if let ino = Node(node).ino { directWrites.releases(ino, flags) }
     do {
       try library.release(handle.rawValue)
     } catch {

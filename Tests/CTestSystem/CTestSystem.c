@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -35,6 +36,11 @@ int sheaf_test_power_cut(int descriptor) {
 
 int sheaf_test_rename(int folder, const char *from, const char *to, unsigned flags) {
   return renameat2(folder, from, folder, to, flags);
+}
+
+ssize_t sheaf_test_write_synchronously(int descriptor, const void *bytes, size_t count) {
+  struct iovec part = {(void *)bytes, count};
+  return pwritev2(descriptor, &part, 1, -1, RWF_DSYNC);
 }
 
 int sheaf_test_allocate(int descriptor, int mode, off_t offset, off_t length) {

@@ -86,7 +86,7 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
         found = try find(path)
       } catch let error as SheafError where error.kind == .notFound && flags & O_CREAT != 0 {
         let mode = mode & 0o7777 & ~(caller.umask ?? 0)
-        let (attributes, handle) = try library.create(parent, name, mode: mode, flags: flags, credentials)
+        let (attributes, handle, _) = try library.create(parent, name, mode: mode, flags: flags, credentials)
         return LibraryFile(self, attributes.ino, handle, flags)
       }
       if flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL { throw SheafError(.exists) }

@@ -1,3 +1,4 @@
+import CTestSystem
 import ConformanceKit
 import Foundation
 import Glibc
@@ -31,6 +32,40 @@ struct PowerLossTests {
     // No fsync comes from the program: the library's own does it.
     let wrong = try cutPower("commit=900", crashSeed, deeds: 60, waiting: Self.grace + 1, spilling: true)
     for line in wrong { Issue.record("SHEAF_SEED=\(crashSeed): \(line)") }
+  }
+
+  /// Of a new file, and of one that was there: the kernel handles these differently.
+  @Test func whatIsWrittenSynchronouslyIsDurable() throws {
+    try withTemporaryFolder { folder in
+      let disk = try LoopFileSystem(below: folder, mebibytes: 512, options: "commit=900")
+      defer { disk.detach() }
+      let library = try MountedLibrary(place: disk.mountpoint)
+      defer { library.breakMount() }
+      try library.mount()
+      let names = ["new", "new, once", "old", "old, once"]
+      for name in names.suffix(2) { try Data("before".utf8).write(to: URL(fileURLWithPath: library.path(name))) }
+      let files = names.map { name in
+        open(library.path(name), O_WRONLY | O_CREAT | O_CLOEXEC | (name.hasSuffix("once") ? 0 : O_DSYNC), 0o644)
+      }
+      defer { for file in files { close(file) } }
+      for (name, file) in zip(names, files) {
+        let text = "of \(name)"
+        let write = name.hasSuffix("once") ? sheaf_test_write_synchronously : Glibc.write
+        #expect(write(file, text, text.utf8.count) == text.utf8.count, "\(name)")
+      }
+      let server = try #require(library.server)
+      try disk.cutPower()
+      try library.kill(server)
+      library.breakMount()
+      try disk.unmount()
+      try disk.mount()
+      try library.mount()
+      for name in names { #expect(try String(contentsOfFile: library.path(name), encoding: .utf8) == "of \(name)") }
+      #expect(try library.check() == [])
+      try library.unmount()
+      try library.tearDown()
+      try disk.unmount()
+    }
   }
 
   @Test func unmountMakesEverythingDurable() throws {

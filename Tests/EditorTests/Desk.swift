@@ -90,8 +90,9 @@ struct Program: Sendable {
 
   /// Makes a file and closes it.
   func make(_ name: String, _ text: String, mode: UInt32 = 0o644) throws {
-    let (_, handle) = try desk.library.create(
-      documents, bytes(name), mode: mode, flags: O_WRONLY | O_CREAT | O_EXCL, caller)
+    let handle = try desk.library.create(
+      documents, bytes(name), mode: mode, flags: O_WRONLY | O_CREAT | O_EXCL, caller
+    ).handle
     try write(handle, text)
     try close(handle)
   }

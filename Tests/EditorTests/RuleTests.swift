@@ -83,8 +83,9 @@ import Testing
 
   @Test func replacedBeforeAnythingIsWritten() throws {
     let id = try establish()
-    let (_, handle) = try desk.library.create(
-      editor.documents, Array("doc.tmp".utf8), mode: 0o600, flags: O_WRONLY | O_CREAT, editor.caller)
+    let handle = try desk.library.create(
+      editor.documents, Array("doc.tmp".utf8), mode: 0o600, flags: O_WRONLY | O_CREAT, editor.caller
+    ).handle
     try editor.rename("doc.tmp", "doc")
     try editor.write(handle, "new")
     try editor.close(handle)

@@ -25,15 +25,15 @@ public struct Command: Sendable {
     self.limit = limit
   }
 
-  /// A script for `bash`, which ends at its first failure. As at a prompt, each program in it is a process of its own:
-  /// `bash -c` would become the last one.
+  /// A script for `bash`, which ends at its first failure and says on standard error which command that was. As at a
+  /// prompt, each program in it is a process of its own: `bash -c` would become the last one.
   public static func shell(
     _ script: String, as user: TestUser? = nil, in folder: String? = nil, environment: [String: String?] = [:],
     limit: Duration = .seconds(60)
   ) -> Command {
     Command(
-      ["/bin/bash", "-euo", "pipefail", "-c", script + "\n:"], as: user, in: folder, environment: environment,
-      limit: limit)
+      ["/bin/bash", "-Eeuo", "pipefail", "-c", "trap 'echo \"failed: $BASH_COMMAND\" >&2' ERR\n\(script)\n:"],
+      as: user, in: folder, environment: environment, limit: limit)
   }
 
   /// What a program did.

@@ -21,18 +21,19 @@ struct cfuse_context {
   void *handler;
   /// Called once on a worker thread after the kernel accepted the answer to INIT: from then on the mount answers.
   void (*initialized)(void *handler);
-  /// Flags of struct fuse_init_out that libfuse does not send by itself, set by the init operation.
-  uint32_t extra_init_flags;
+  /// Flags of struct fuse_init_out that libfuse does not send by itself, set by the init operation; `flags2` above bit 31.
+  uint64_t extra_init_flags;
   /// The flags that the kernel offered in INIT, before libfuse filters them.
-  uint32_t offered_init_flags;
+  uint64_t offered_init_flags;
   /// The `unique` of the INIT request while its answer is due, else 0.
   _Atomic uint64_t init_unique;
 };
 
-/// FUSE_PARALLEL_DIROPS and FUSE_HANDLE_KILLPRIV_V2 of <linux/fuse.h>: libfuse 3.14 knows the first and never sends it
-/// (lib/fuse_lowlevel.c, do_init), and does not know the second.
-extern const uint32_t cfuse_init_parallel_dirops;
-extern const uint32_t cfuse_init_handle_killpriv_v2;
+/// FUSE_PARALLEL_DIROPS, FUSE_HANDLE_KILLPRIV_V2 and FUSE_DIRECT_IO_ALLOW_MMAP of <linux/fuse.h>: libfuse 3.14 knows the
+/// first and never sends it (lib/fuse_lowlevel.c, do_init), and does not know the others.
+extern const uint64_t cfuse_init_parallel_dirops;
+extern const uint64_t cfuse_init_handle_killpriv_v2;
+extern const uint64_t cfuse_init_direct_io_allow_mmap;
 
 /// fuse_session_new(3), which some versions of libfuse make a macro.
 struct fuse_session *cfuse_session_new(struct fuse_args *args, const struct fuse_lowlevel_ops *operations,

@@ -13,11 +13,12 @@ package struct ConnectionInfo: Hashable, Sendable {
 }
 
 extension ConnectionInfo {
-  init(_ connection: fuse_conn_info, offered: UInt32) {
+  init(_ connection: fuse_conn_info, offered: UInt64) {
     protocolMajor = connection.proto_major
     protocolMinor = connection.proto_minor
     var capabilities = Capabilities(rawValue: connection.capable)
     if offered & cfuse_init_handle_killpriv_v2 != 0 { capabilities.insert(.handleKillprivV2) }
+    if offered & cfuse_init_direct_io_allow_mmap != 0 { capabilities.insert(.directIOMappings) }
     self.capabilities = capabilities
     maximumWrite = connection.max_write
     maximumReadahead = connection.max_readahead
@@ -51,6 +52,8 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
   package static let handleKillpriv = Capabilities(rawValue: 1 << 20)
   package static let cacheSymlinks = Capabilities(rawValue: 1 << 23)
   package static let explicitInvalidateData = Capabilities(rawValue: 1 << 25)
+  /// `FUSE_DIRECT_IO_ALLOW_MMAP` of the kernel; libfuse 3.14 has no constant for it, later ones this.
+  package static let directIOMappings = Capabilities(rawValue: 1 << 28)
   /// `FUSE_HANDLE_KILLPRIV_V2` of the kernel; libfuse 3.14 has no constant for it, and bit 31 no other meaning.
   package static let handleKillprivV2 = Capabilities(rawValue: 1 << 31)
 }

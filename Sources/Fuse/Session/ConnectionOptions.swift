@@ -38,6 +38,9 @@ package struct ConnectionOptions: Hashable, Sendable {
   /// the kernel asks for that attribute once for a file instead of before each write (`FUSE_HANDLE_KILLPRIV_V2`, set
   /// past libfuse). SETATTR then comes with nothing to set where only bits are to be cleared.
   package var handleKillprivV2 = false
+  /// Files opened with ``OpenResult/directIO`` can be mapped shared, too (`FUSE_DIRECT_IO_ALLOW_MMAP`, Linux 6.6, set past
+  /// libfuse).
+  package var directIOMappings = false
   /// Locks of flock(2) and fcntl(2) are asked of the file system (`FUSE_CAP_FLOCK_LOCKS`, `FUSE_CAP_POSIX_LOCKS`); else
   /// the kernel keeps those of each mount by itself.
   package var locks = false
@@ -55,7 +58,7 @@ package struct ConnectionOptions: Hashable, Sendable {
 
 extension ConnectionOptions {
   /// Writes the wishes into `connection`, and returns the flags that libfuse does not send by itself.
-  func apply(to connection: inout fuse_conn_info) -> UInt32 {
+  func apply(to connection: inout fuse_conn_info) -> UInt64 {
     var wanted: Capabilities = .ioctlDirectory
     func want(_ capability: Capabilities, _ isWanted: Bool) {
       if isWanted { wanted.insert(capability) }
@@ -80,5 +83,6 @@ extension ConnectionOptions {
     if maximumBackground > 0 { connection.max_background = maximumBackground }
     return (parallelDirectoryOperations ? cfuse_init_parallel_dirops : 0)
       | (handleKillprivV2 ? cfuse_init_handle_killpriv_v2 : 0)
+      | (directIOMappings ? cfuse_init_direct_io_allow_mmap : 0)
   }
 }

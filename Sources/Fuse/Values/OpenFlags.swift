@@ -18,6 +18,9 @@ package struct OpenFlags: Hashable, Sendable, RawRepresentable {
   package var truncates: Bool { rawValue & O_TRUNC != 0 }
   /// `O_APPEND`: writes go to the end, where the kernel sees it.
   package var appends: Bool { rawValue & O_APPEND != 0 }
+  /// `O_DSYNC` or `O_SYNC`: each write is durable before it is answered. A WRITE carries it also where only that one is to
+  /// be (`RWF_DSYNC` of pwritev2(2)); past the page cache it is all that the kernel says of it.
+  package var synchronizes: Bool { rawValue & O_DSYNC != 0 }
 }
 
 /// What the file system answers to open, opendir and create.
@@ -27,7 +30,7 @@ package struct OpenResult: Hashable, Sendable {
   package var handle: FileHandle
   /// The pages that the kernel holds of an earlier open stay valid (files).
   package var keepCache: Bool
-  /// Reads and writes go past the page cache (files); shared mappings are refused then.
+  /// Reads and writes go past the page cache (files); shared mappings need ``ConnectionOptions/directIOMappings`` then.
   package var directIO: Bool
   /// The kernel may keep the listing (directories); it is used again where ``keepCache`` is set by a later opendir.
   package var cacheDirectory: Bool

@@ -21,6 +21,9 @@ int sheaf_test_power_cut(int descriptor);
 /// `renameat2`, both paths relative to `folder`.
 int sheaf_test_rename(int folder, const char *from, const char *to, unsigned flags);
 
+/// One write that is durable when it returns: `pwritev2` with RWF_DSYNC.
+ssize_t sheaf_test_write_synchronously(int descriptor, const void *bytes, size_t count);
+
 /// `fallocate`.
 int sheaf_test_allocate(int descriptor, int mode, off_t offset, off_t length);
 

@@ -6,7 +6,8 @@ extension MemoryFileSystem {
     reply.answer { () throws(Errno) in
       try perform("open") { (state) throws(Errno) in
         if flags.truncates { state.truncate(node, to: 0) }
-        return OpenResult(handle: state.newHandle(), keepCache: true, noFlush: !flags.isWritable)
+        return OpenResult(
+          handle: state.newHandle(), keepCache: true, directIO: isDirect, noFlush: !flags.isWritable)
       }
     }
   }
@@ -17,7 +18,7 @@ extension MemoryFileSystem {
     reply.answer { () throws(Errno) in
       try perform("create") { (state) throws(Errno) in
         let id = try state.make(name, in: parent, mode: S_IFREG | mode, caller: caller)
-        return (try state.entry(id), OpenResult(handle: state.newHandle(), keepCache: true))
+        return (try state.entry(id), OpenResult(handle: state.newHandle(), keepCache: true, directIO: isDirect))
       }
     }
   }

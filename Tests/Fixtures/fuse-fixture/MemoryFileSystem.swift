@@ -29,17 +29,22 @@ final class MemoryFileSystem: FileSystem {
     var largestWrite = 0
     var openHandles: Set<FileHandle> = []
     var wasDestroyed = false
+    /// What the kernel offered.
+    var capabilities: Capabilities = []
   }
 
   let options: ConnectionOptions
   /// How many entries a listing gives at a time at most.
   let entriesPerReply: Int
+  /// Whether files are read and written past the page cache.
+  let isDirect: Bool
   let state = Mutex(State())
   /// Signalled with every forget.
   let wasForgotten = DispatchSemaphore(value: 0)
 
-  init(options: ConnectionOptions = ConnectionOptions(), entriesPerReply: Int = .max) {
+  init(options: ConnectionOptions = ConnectionOptions(), entriesPerReply: Int = .max, isDirect: Bool = false) {
     self.options = options
+    self.isDirect = isDirect
     self.entriesPerReply = entriesPerReply
     state.withLock {
       $0.nodes[.root] = Node(attributes: FileAttributes(node: .root, mode: S_IFDIR | 0o755, linkCount: 2))
@@ -48,6 +53,7 @@ final class MemoryFileSystem: FileSystem {
 
   func initialize(_ connection: ConnectionInfo) -> ConnectionOptions {
     count("initialize")
+    state.withLock { $0.capabilities = connection.capabilities }
     return options
   }
 

@@ -38,12 +38,23 @@ extension Scenarios {
   }
 
   static func mapping() throws {
-    let fileSystem = MemoryFileSystem()
+    for isDirect in [false, true] { try mapping(isDirect: isDirect) }
+  }
+
+  /// Past the page cache as well, where the kernel knows how (Linux 6.6).
+  private static func mapping(isDirect: Bool) throws {
+    var options = ConnectionOptions()
+    options.directIOMappings = isDirect
+    let fileSystem = MemoryFileSystem(options: options, isDirect: isDirect)
     let mount = try TestMount(fileSystem)
     expectEqual(Posix.writeFile("\(mount.path)/f", "one two"), 7)
     let file = open("\(mount.path)/f", O_RDWR)
     let memory = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
-    guard let memory, memory != MAP_FAILED else { throw Errno.current }
+    guard let memory, memory != MAP_FAILED else {
+      guard isDirect, !fileSystem.state.withLock({ $0.capabilities.contains(.directIOMappings) }) else { throw Errno.current }
+      close(file)
+      return try mount.unmount()
+    }
     memory.storeBytes(of: UInt8(ascii: "O"), as: UInt8.self)
     expectDone(msync(memory, 4096, MS_SYNC))
     munmap(memory, 4096)
@@ -53,17 +64,17 @@ extension Scenarios {
     try mount.unmount()
   }
 
-  /// The kernel asks for `security.capability` before each write, or once for a file.
+  /// The kernel asks for `security.capability` before each write, or once for a file; past the page cache it does not.
   static func killpriv() throws {
-    for isOn in [false, true] {
+    for (isOn, isDirect, asked) in [(false, false, 5), (true, false, 1), (true, true, 0)] {
       var options = ConnectionOptions()
       options.handleKillprivV2 = isOn
-      let fileSystem = MemoryFileSystem(options: options)
+      let fileSystem = MemoryFileSystem(options: options, isDirect: isDirect)
       let mount = try TestMount(fileSystem)
       let file = open("\(mount.path)/f", O_WRONLY | O_CREAT, 0o644)
       for _ in 0..<5 { expectEqual(write(file, "one", 3), 3) }
       close(file)
-      expectEqual(fileSystem.calls("getxattr"), isOn ? 1 : 5)
+      expectEqual(fileSystem.calls("getxattr"), asked)
       try mount.unmount()
     }
   }

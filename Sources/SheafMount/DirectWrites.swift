@@ -1,0 +1,74 @@
+import Fuse
+import SheafLibrary
+import Synchronization
+
+/// New files that their makers write past the page cache (`FOPEN_DIRECT_IO`).
+///
+/// Before the first write to a file through its pages the kernel asks for `security.capability`, and what is written is
+/// copied once more and kept twice. Who makes a file and cannot read it by that handle gains nothing by pages. But a
+/// direct write forgets the pages of its range before it is sent (fs/fuse/file.c, `fuse_direct_io`), so that a page read
+/// meanwhile would stay as it was for good. So
+/// 1. only what is new is written like this: nobody can have pages of it;
+/// 2. until the last handle that can write is released, every other handle is direct, too (``opens(_:_:)``);
+/// 3. pages get there by mappings alone, and after each write to a file that somebody else has opened, the kernel forgets
+///    them (``wrote(_:)``);
+/// 4. what the kernel does for writes through pages is done with these: `security.capability` goes, and what was opened or
+///    written with `O_DSYNC` is durable before the answer.
+///
+/// Source: Linux Documentation/filesystems/fuse/fuse-io.rst.
+final class DirectWrites: Sendable {
+  private struct File {
+    /// Handles that can write.
+    var writers = 1
+    /// Whether it was opened by others than who made it: they may have it mapped.
+    var isShared = false
+  }
+
+  private let files = Mutex<[Int64: File]>([:])
+  private let isOffered = Atomic(false)
+  private let invalidator: Invalidator
+
+  init(invalidator: Invalidator) {
+    self.invalidator = invalidator
+  }
+
+  /// Notes what the kernel offers: where a file that is written directly cannot be mapped shared, none is.
+  func connect(_ connection: ConnectionInfo) {
+    isOffered.store(connection.capabilities.contains(.directIOMappings), ordering: .releasing)
+  }
+
+  /// Whether who made a new file is to write it directly.
+  func begins(_ ino: Int64, _ flags: OpenFlags) -> Bool {
+    guard isOffered.load(ordering: .acquiring), flags.isWritable, !flags.isReadable else { return false }
+    files.withLock { $0[ino] = File() }
+    return true
+  }
+
+  /// Whether who opens a file has to use it directly.
+  func opens(_ ino: Int64, _ flags: OpenFlags) -> Bool {
+    files.withLock { files in
+      guard var file = files[ino] else { return false }
+      file.isShared = true
+      if flags.isWritable { file.writers += 1 }
+      files[ino] = file
+      return true
+    }
+  }
+
+  /// Notes that a handle is gone.
+  func releases(_ ino: Int64, _ flags: OpenFlags) {
+    guard flags.isWritable else { return }
+    files.withLock { files in
+      guard let file = files[ino] else { return }
+      files[ino] = file.writers > 1 ? File(writers: file.writers - 1, isShared: file.isShared) : nil
+    }
+  }
+
+  /// Whether the file is written directly.
+  func contains(_ ino: Int64) -> Bool { files.withLock { $0[ino] != nil } }
+
+  /// Notes that a file was written by write(2).
+  func wrote(_ ino: Int64) {
+    if files.withLock({ $0[ino]?.isShared ?? false }) { invalidator.post([.contents(ino)]) }
+  }
+}

@@ -1,0 +1,101 @@
+import CTestSystem
+import Foundation
+import Glibc
+import MountKit
+import Synchronization
+import Testing
+
+/// New files, which their makers write past the page cache (DirectWrites): nobody sees anything else than through pages.
+///
+/// All in this process: a program that it starts would get duplicates of its handles, and closing those is a close.
+@Suite(.serialized) struct DirectWriteTests {
+  /// As `tail -f` follows a log: a page that was read while its end was written would stay as it was.
+  @Test func whoFollowsANewFileReadsAllOfIt() throws {
+    try withMount { library in
+      for round in 0..<4 {
+        let path = library.path("log\(round)")
+        let writer = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | (round % 2 == 0 ? 0 : O_APPEND), 0o644)
+        let reader = open(path, O_RDONLY | O_CLOEXEC)
+        try #require(writer >= 0 && reader >= 0)
+        let lines = (0..<8000).map { "line \(round) \($0)\n" }
+        let whole = Array(lines.joined().utf8)
+        let failures = Atomic(0)
+        DispatchQueue.global().async {
+          for line in lines where write(writer, line, line.utf8.count) != line.utf8.count {
+            failures.add(1, ordering: .relaxed)
+          }
+          close(writer)
+        }
+        var found: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        try eventually("all lines", within: .seconds(60)) {
+          while true {
+            let count = read(reader, &buffer, buffer.count)
+            guard count > 0 else { break }
+            found += buffer[..<count]
+            guard found.count < whole.count, whole.starts(with: found) else { return true }
+          }
+          return found.count >= whole.count
+        }
+        #expect(failures.load(ordering: .relaxed) == 0)
+        #expect(found == whole)
+        close(reader)
+        // Its pages are what later ones read.
+        #expect(FileManager.default.contents(atPath: path).map(Array.init) == whole)
+      }
+    }
+  }
+
+  @Test func aMappingOfANewFileHoldsWhatIsWritten() throws {
+    try withMount { library in
+      let path = library.path("mapped")
+      let writer = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+      let length = 1 << 16
+      var contents = [UInt8](repeating: UInt8(ascii: "-"), count: length)
+      try #require(write(writer, contents, length) == length)
+      let file = open(path, O_RDWR | O_CLOEXEC)
+      let memory = try #require(mmap(nil, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0))
+      try #require(memory != MAP_FAILED, "\(String(cString: strerror(errno)))")
+      defer { munmap(memory, length) }
+      // Brings pages back while they are written.
+      let isDone = Atomic(false)
+      let ended = DispatchSemaphore(value: 0)
+      nonisolated(unsafe) let touched = memory
+      DispatchQueue.global().async {
+        while !isDone.load(ordering: .relaxed) {
+          for page in stride(from: 0, to: length, by: 4096) { _ = touched.load(fromByteOffset: page, as: UInt8.self) }
+        }
+        ended.signal()
+      }
+      for number in 0..<2000 {
+        let (text, place) = ("\(number)", number * 7919 % (length - 8))
+        #expect(pwrite(writer, text, text.utf8.count, off_t(place)) == text.utf8.count)
+        contents.replaceSubrange(place..<place + text.utf8.count, with: text.utf8)
+      }
+      isDone.store(true, ordering: .relaxed)
+      ended.wait()
+      try eventually("what was written") { memcmp(memory, contents, length) == 0 }
+      close(writer)
+      contents[9] = UInt8(ascii: "M")
+      memory.storeBytes(of: contents[9], toByteOffset: 9, as: UInt8.self)
+      #expect(msync(memory, length, MS_SYNC) == 0)
+      close(file)
+      #expect(FileManager.default.contents(atPath: path).map(Array.init) == contents)
+    }
+  }
+
+  @Test(.enabled(if: TestUser.isRoot, "root alone gives capabilities")) func capabilitiesGoWithTheNextWrite() throws {
+    try withMount { library in
+      let path = library.path("program")
+      let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o755)
+      try #require(write(file, "one", 3) == 3)
+      // cap_chown, by struct vfs_cap_data of capabilities(7).
+      let capability: [UInt32] = [0x0200_0001, 1, 0, 0, 0].map { UInt32($0).littleEndian }
+      #expect(setxattr(path, "security.capability", capability, 20, 0) == 0)
+      #expect(getxattr(path, "security.capability", nil, 0) == 20)
+      #expect(write(file, "two", 3) == 3)
+      #expect(getxattr(path, "security.capability", nil, 0) == -1 && errno == ENODATA)
+      close(file)
+    }
+  }
+}
