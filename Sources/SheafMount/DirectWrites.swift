@@ -11,7 +11,7 @@ import Synchronization
 /// 1. only what is new is written like this: nobody can have pages of it;
 /// 2. until the last handle that can write is released, every other handle is direct, too (``opens(_:_:)``);
 /// 3. pages get there by mappings alone, and after each write to a file that somebody else has opened, the kernel forgets
-///    them (``wrote(_:)``);
+///    them (``wrote(_:)``), as kernels since 2026 do by themselves ("fuse: invalidate the page cache after direct write");
 /// 4. what the kernel does for writes through pages is done with these: `security.capability` goes, and what was opened or
 ///    written with `O_DSYNC` is durable before the answer.
 ///

@@ -46,11 +46,12 @@ import Testing
     }
   }
 
+  /// A kernel that forgets pages after a direct write by itself passes without Sheaf's doing.
   @Test func aMappingOfANewFileHoldsWhatIsWritten() throws {
     try withMount { library in
       let path = library.path("mapped")
       let writer = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-      let length = 1 << 16
+      let length = 1 << 18
       var contents = [UInt8](repeating: UInt8(ascii: "-"), count: length)
       try #require(write(writer, contents, length) == length)
       let file = open(path, O_RDWR | O_CLOEXEC)
@@ -67,14 +68,15 @@ import Testing
         }
         ended.signal()
       }
-      for number in 0..<2000 {
-        let (text, place) = ("\(number)", number * 7919 % (length - 8))
-        #expect(pwrite(writer, text, text.utf8.count, off_t(place)) == text.utf8.count)
-        contents.replaceSubrange(place..<place + text.utf8.count, with: text.utf8)
+      for number in 0..<500 {
+        contents = .init(repeating: UInt8(number % 256), count: length)
+        #expect(pwrite(writer, contents, length, 0) == length)
+        let deadline = ContinuousClock.now + .seconds(10)
+        while memcmp(memory, contents, length) != 0, ContinuousClock.now < deadline { sched_yield() }
+        try #require(memcmp(memory, contents, length) == 0, "write \(number)")
       }
       isDone.store(true, ordering: .relaxed)
       ended.wait()
-      try eventually("what was written") { memcmp(memory, contents, length) == 0 }
       close(writer)
       contents[9] = UInt8(ascii: "M")
       memory.storeBytes(of: contents[9], toByteOffset: 9, as: UInt8.self)
