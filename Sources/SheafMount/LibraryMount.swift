@@ -69,7 +69,8 @@ package final class LibraryMount: Sendable {
       session = try Session(
         AccountFileSystem(
           library: library, account: number, documents: documents, door: door, user: user, foreignNodes: foreignNodes,
-          restrictedFolders: restrictedFolders, directWrites: DirectWrites(invalidator: invalidator), repeater: repeater),
+          restrictedFolders: restrictedFolders, directWrites: DirectWrites(invalidator: invalidator), repeater: repeater
+        ),
         options: mountOptions,
         logger: Logger(label: "sheaf.fuse"))
     } catch {

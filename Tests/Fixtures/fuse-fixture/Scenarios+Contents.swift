@@ -51,7 +51,9 @@ extension Scenarios {
     let file = open("\(mount.path)/f", O_RDWR)
     let memory = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
     guard let memory, memory != MAP_FAILED else {
-      guard isDirect, !fileSystem.state.withLock({ $0.capabilities.contains(.directIOMappings) }) else { throw Errno.current }
+      let error = Errno.current
+      let isOffered = fileSystem.state.withLock { $0.capabilities.contains(.directIOMappings) }
+      guard isDirect, !isOffered else { throw error }
       close(file)
       return try mount.unmount()
     }
