@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import MountKit
 import SheafStore
+import Synchronization
 import Testing
 
 /// Every durable step in turn: the process dies there, or the step fails, and nothing is lost or half done.
@@ -52,22 +53,46 @@ import Testing
   }
 
   static let points = FaultPoint.allCases.map(\.rawValue)
+  static let promptPoints = points.filter { !isPatient($0) }
+
   /// After the commit a step cannot fail any more.
-  static let pointsThatFail = points.filter { !$0.hasSuffix(".committed") }
+  private static func canFail(_ point: String) -> Bool { !point.hasSuffix(".committed") }
 
-  @Test(arguments: points)
+  @Test(arguments: promptPoints)
   func theProcessDies(_ point: String) throws {
-    try run(point, "kill", counts: Self.isPatient(point) ? [1] : [1, 3])
+    try run("\(point):kill:1")
+    try run("\(point):kill:3")
   }
 
-  @Test(arguments: pointsThatFail)
+  @Test(arguments: promptPoints.filter(canFail))
   func theStepFails(_ point: String) throws {
-    try run(point, "fail", counts: [1])
+    try run("\(point):fail:1")
   }
 
-  @Test(arguments: pointsThatFail)
+  @Test(arguments: promptPoints.filter(canFail))
   func theDiskIsFullAtTheStep(_ point: String) throws {
-    try run(point, "full", counts: [1])
+    try run("\(point):full:1")
+  }
+
+  /// Several at a time, since most of each is waiting.
+  @Test(arguments: ["kill", "fail", "full"])
+  func theSameAtStepsThatTheLibraryTakesSomeTimeLater(_ action: String) throws {
+    let faults = Self.points.filter { Self.isPatient($0) && (action == "kill" || Self.canFail($0)) }
+      .map { "\($0):\(action):1" }
+    let remaining = Mutex(faults)
+    let wrong = Mutex<[String]>([])
+    DispatchQueue.concurrentPerform(iterations: 4) { _ in
+      while let fault = remaining.withLock({ $0.popLast() }) {
+        do {
+          let found = try problems(of: fault)
+          wrong.withLock { $0 += found }
+        } catch {
+          wrong.withLock { $0.append("SHEAF_FAULT=\(fault): \(error)") }
+        }
+      }
+    }
+    #expect(faults.count >= 10)
+    for line in wrong.withLock({ $0 }) { Issue.record("\(line)") }
   }
 
   /// Points that opening a library, or `compact`, can pass.
@@ -130,27 +155,29 @@ import Testing
     }
   }
 
-  /// Does the exercise again and again, with the fault at each of the passages `counts` of the point.
-  private func run(_ point: String, _ action: String, counts: [Int]) throws {
-    for count in counts {
-      try withTemporaryFolder { records in
-        let library = try MountedLibrary()
-        defer { library.breakMount() }
-        try once(library, "\(records.path)/record", "\(point):\(action):\(count)")
-        try library.tearDown()
-      }
+  private func run(_ fault: String) throws {
+    for line in try problems(of: fault) { Issue.record("\(line)") }
+  }
+
+  /// Does the exercise in a new library, with the fault in it; what is wrong with what is left.
+  private func problems(of fault: String) throws -> [String] {
+    try withTemporaryFolder { records in
+      let library = try MountedLibrary()
+      defer { library.breakMount() }
+      let wrong = try exercise(library, "\(records.path)/record", fault)
+      try library.tearDown()
+      return wrong.map { "SHEAF_FAULT=\(fault): \($0)" }
     }
   }
 
-  private func once(_ library: MountedLibrary, _ record: String, _ fault: String) throws {
-    let note = Comment(rawValue: "SHEAF_FAULT=\(fault)")
+  private func exercise(_ library: MountedLibrary, _ record: String, _ fault: String) throws -> [String] {
+    var wrong: [String] = []
     let mounted = try library.tryMount(environment: ["SHEAF_FAULT": fault])
     if mounted.status != 0 || library.server == nil {
       // The fault came while the library was being made: what is there can be mounted.
       library.breakMount()
       try library.mount()
-      #expect(try library.check() == [], note)
-      return
+      return try library.check()
     }
     let folder = "\(library.documents)/work"
     let worker = Worker(folder: folder, record: record)
@@ -165,25 +192,24 @@ import Testing
       library.breakMount()
       try library.mount()
     } else if fault.hasSuffix(":kill:1"), !Self.elsewhere.contains(where: fault.hasPrefix) {
-      Issue.record("\(fault): the exercise never came to this point")
+      wrong.append("the exercise never came to this point")
     } else if !fault.hasSuffix(":1") {
       // Still armed, where the exercise passes the point less often.
       try library.killServer()
       library.breakMount()
       try library.mount()
     }
-    if !made {
-      // The fault came at the very first folder: it is there or not.
-      #expect(mkdir(folder, 0o755) == 0 || errno == EEXIST, note)
-    }
-    for line in try worker.judge() { Issue.record("SHEAF_FAULT=\(fault): \(line)") }
+    // The fault may have come at the very first folder: it is there or not.
+    if !made, mkdir(folder, 0o755) != 0, errno != EEXIST { wrong.append("the folder cannot be made any more") }
+    wrong += try worker.judge()
     // The mount goes on working, and the tree survives an orderly end.
     try Deed.save("afterwards", Contents(seed: 9, count: 100)).perform(in: folder)
-    #expect(unlink("\(folder)/afterwards") == 0, note)
+    if unlink("\(folder)/afterwards") != 0 { wrong.append("a document cannot be removed any more") }
     try library.unmount()
-    #expect(try library.check() == [], note)
+    wrong += try library.check()
     try library.mount()
-    for line in try worker.judge() { Issue.record("SHEAF_FAULT=\(fault), mounted again: \(line)") }
+    wrong += try worker.judge().map { "mounted again: \($0)" }
+    return wrong
   }
 }
 

@@ -53,13 +53,19 @@ public struct FoundTree: Sendable {
       case S_IFDIR: nodes[name] = Node(text: "a folder \(octal(mode)) \(Attributes.get(path) ?? "-")", time: nil)
       default:
         let file = TreeModel.File(
-          contents: TreeModel.Bytes(Array(try Data(contentsOf: URL(fileURLWithPath: path)))), mode: mode,
-          mark: Attributes.get(path))
+          contents: TreeModel.Bytes(try Self.contents(of: path)), mode: mode, mark: Attributes.get(path))
         let text = FoundTree.describe(file, links: Int(status.st_nlink))
         nodes[name] = Node(text: text, time: status.st_mtim.tv_sec)
       }
     }
     self.nodes = nodes
+  }
+
+  /// Data(contentsOf:) would give the open file to programs that another thread starts meanwhile.
+  private static func contents(of path: String) throws -> [UInt8] {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw Errno(errno, "open \(path)") }
+    return Array(try FileHandle(fileDescriptor: file, closeOnDealloc: true).readToEnd() ?? Data())
   }
 
   static func describe(_ file: TreeModel.File, links: Int) -> String {
