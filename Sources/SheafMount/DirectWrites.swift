@@ -9,7 +9,7 @@ import Synchronization
 /// direct write forgets the pages of its range before it is sent (fs/fuse/file.c, `fuse_direct_io`), so that a page read
 /// meanwhile would stay as it was for good. So
 /// 1. only what is new is written like this: nobody can have pages of it;
-/// 2. until the last handle that can write is released, every other handle is direct, too (``opens(_:_:)``);
+/// 2. until the last handle that can write is released, every other handle is direct, too (``opens(_:_:_:)``);
 /// 3. pages get there by mappings alone, and after each write to a file that somebody else has opened, the kernel forgets
 ///    them (``wrote(_:)``), as kernels since 2026 do by themselves ("fuse: invalidate the page cache after direct write");
 /// 4. what the kernel does for writes through pages is done with these: `security.capability` goes, and what was opened or
@@ -19,7 +19,7 @@ import Synchronization
 final class DirectWrites: Sendable {
   private struct File {
     /// Handles that can write.
-    var writers = 1
+    var writers: Set<FileHandle>
     /// Whether it was opened by others than who made it: they may have it mapped.
     var isShared = false
   }
@@ -38,29 +38,27 @@ final class DirectWrites: Sendable {
   }
 
   /// Whether who made a new file is to write it directly.
-  func begins(_ ino: Int64, _ flags: OpenFlags) -> Bool {
+  func begins(_ ino: Int64, _ flags: OpenFlags, _ handle: FileHandle) -> Bool {
     guard isOffered.load(ordering: .acquiring), flags.isWritable, !flags.isReadable else { return false }
-    files.withLock { $0[ino] = File() }
+    files.withLock { $0[ino] = File(writers: [handle]) }
     return true
   }
 
   /// Whether who opens a file has to use it directly.
-  func opens(_ ino: Int64, _ flags: OpenFlags) -> Bool {
+  func opens(_ ino: Int64, _ flags: OpenFlags, _ handle: FileHandle) -> Bool {
     files.withLock { files in
-      guard var file = files[ino] else { return false }
-      file.isShared = true
-      if flags.isWritable { file.writers += 1 }
-      files[ino] = file
+      guard files[ino] != nil else { return false }
+      files[ino]?.isShared = true
+      if flags.isWritable { files[ino]?.writers.insert(handle) }
       return true
     }
   }
 
   /// Notes that a handle is gone.
-  func releases(_ ino: Int64, _ flags: OpenFlags) {
-    guard flags.isWritable else { return }
+  func releases(_ ino: Int64, _ handle: FileHandle) {
     files.withLock { files in
-      guard let file = files[ino] else { return }
-      files[ino] = file.writers > 1 ? File(writers: file.writers - 1, isShared: file.isShared) : nil
+      files[ino]?.writers.remove(handle)
+      if files[ino]?.writers.isEmpty ?? false { files[ino] = nil }
     }
   }
 

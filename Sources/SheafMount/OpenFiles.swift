@@ -7,7 +7,7 @@ import Synchronization
 /// Open files: documents by the library's handles, versions by readers of this mount.
 extension AccountFileSystem {
   func open(_ node: NodeID, flags: OpenFlags, caller: Fuse.Caller, reply: consuming OpenReply) {
-    var opened: (ino: Int64, handle: UInt64)?
+    var opened: (ino: Int64, handle: FileHandle)?
     let delivered = reply.answer { () throws(Errno) in
       if repeater.errand(of: caller) != nil {
         repeater.serve()
@@ -15,10 +15,10 @@ extension AccountFileSystem {
       }
       switch Node(node) {
       case .inode(let ino):
-        let handle = try translated { try library.open(ino, flags: flags.rawValue, credentials(caller)) }
+        let handle = FileHandle(
+          rawValue: try translated { try library.open(ino, flags: flags.rawValue, credentials(caller)) })
         opened = (ino, handle)
-        return OpenResult(
-          handle: FileHandle(rawValue: handle), keepCache: true, directIO: directWrites.opens(ino, flags))
+        return OpenResult(handle: handle, keepCache: true, directIO: directWrites.opens(ino, flags, handle))
       case .versionFile(let item, let number):
         if flags.isWritable { throw .readOnlyFileSystem }
         let reader = try translated { try library.openVersion(of: item, number: number, credentials(caller)) }
@@ -28,8 +28,8 @@ extension AccountFileSystem {
       }
     }
     if !delivered, let opened {
-      directWrites.releases(opened.ino, flags)
-      try? library.release(opened.handle)
+      directWrites.releases(opened.ino, opened.handle)
+      try? library.release(opened.handle.rawValue)
     }
   }
 
@@ -37,34 +37,33 @@ extension AccountFileSystem {
     _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: Fuse.Caller,
     reply: consuming CreateReply
   ) {
-    var opened: (ino: Int64, handle: UInt64)?
+    var opened: (ino: Int64, handle: FileHandle)?
     let delivered = reply.answer { () throws(Errno) in
-      let (attributes, handle): (Attributes, UInt64)
+      let (attributes, number): (Attributes, UInt64)
       var isNew = false
       var timeout = Self.forever
       if case .sharedOwner(let owner) = Node(parent) {
-        (attributes, handle) = try translated {
+        (attributes, number) = try translated {
           try library.createShared(
             account, owner: owner, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
         }
       } else {
         let ino = try changeable(parent)
         timeout = restrictedFolders.timeout(in: ino)
-        (attributes, handle, isNew) = try translated {
+        (attributes, number, isNew) = try translated {
           try library.create(ino, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
         }
       }
-      opened = (attributes.ino, handle)
-      let isDirect =
-        isNew ? directWrites.begins(attributes.ino, flags) : directWrites.opens(attributes.ino, flags)
+      let (ino, handle) = (attributes.ino, FileHandle(rawValue: number))
+      opened = (ino, handle)
+      let isDirect = isNew ? directWrites.begins(ino, flags, handle) : directWrites.opens(ino, flags, handle)
       return (
-        entry(attributes, timeout: timeout),
-        OpenResult(handle: FileHandle(rawValue: handle), keepCache: true, directIO: isDirect)
+        entry(attributes, timeout: timeout), OpenResult(handle: handle, keepCache: true, directIO: isDirect)
       )
     }
     if !delivered, let opened {
-      directWrites.releases(opened.ino, flags)
-      try? library.release(opened.handle)
+      directWrites.releases(opened.ino, opened.handle)
+      try? library.release(opened.handle.rawValue)
     }
   }
 
@@ -113,7 +112,7 @@ extension AccountFileSystem {
   ) {
     library.locks.released(node.rawValue, door: door, handle: handle.rawValue)
     if listings.remove(handle) { return reply.succeed() }
-    if let ino = Node(node).ino { directWrites.releases(ino, flags) }
+    if let ino = Node(node).ino { directWrites.releases(ino, handle) }
     do {
       try library.release(handle.rawValue)
     } catch {

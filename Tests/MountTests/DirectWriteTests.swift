@@ -86,6 +86,44 @@ import Testing
     }
   }
 
+  /// Who watches hears of bob's closing by a handle that is none of the file's.
+  @Test func anotherMountsWriterDoesNotEndIt() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(#"mkdir "$ALICE/Documents/plans"; invite "$ALICE/Documents/plans" bob edit"#)
+      let mine = mounts.path(of: "alice", "Documents/plans/log")
+      let theirs = mounts.path(of: "bob", "Shared/alice@example.com/plans/log")
+      let writer = open(mine, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+      try #require(write(writer, "alice", 5) == 5)
+      let watching = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
+      #expect(inotify_add_watch(watching, mine, UInt32(IN_CLOSE_WRITE)) >= 0)
+      for _ in 0..<5 {
+        let other = open(theirs, O_WRONLY | O_CLOEXEC)
+        #expect(write(other, "bob", 3) == 3 && close(other) == 0)
+        var events = [UInt8](repeating: 0, count: 4096)
+        try eventually("bob's closing") { read(watching, &events, events.count) > 0 }
+        #expect(write(writer, "alice", 5) == 5)
+        #expect(try pagesAfterReading(mine) == 0)
+      }
+      close(writer)
+      try eventually("pages of a file that nobody writes directly") { try pagesAfterReading(mine) == 1 }
+      close(watching)
+    }
+  }
+
+  /// How many pages the kernel has of a small file once it was read.
+  private func pagesAfterReading(_ path: String) throws -> Int {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    defer { close(file) }
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    try #require(read(file, &buffer, buffer.count) > 0)
+    let memory = try #require(mmap(nil, 4096, PROT_READ, MAP_PRIVATE, file, 0))
+    try #require(memory != MAP_FAILED)
+    defer { munmap(memory, 4096) }
+    var resident: UInt8 = 0
+    try #require(mincore(memory, 4096, &resident) == 0)
+    return Int(resident & 1)
+  }
+
   @Test(.enabled(if: TestUser.isRoot, "root alone gives capabilities")) func capabilitiesGoWithTheNextWrite() throws {
     try withMount { library in
       let path = library.path("program")
