@@ -36,12 +36,7 @@ struct PowerLossTests {
 
   /// Of a new file, and of one that was there: the kernel handles these differently.
   @Test func whatIsWrittenSynchronouslyIsDurable() throws {
-    try withTemporaryFolder { folder in
-      let disk = try LoopFileSystem(below: folder, mebibytes: 512, options: "commit=900")
-      defer { disk.detach() }
-      let library = try MountedLibrary(place: disk.mountpoint)
-      defer { library.breakMount() }
-      try library.mount()
+    try withLibraryOnADisk("commit=900") { disk, library, _ in
       let names = ["new", "new, once", "old", "old, once"]
       for name in names.suffix(2) { try Data("before".utf8).write(to: URL(fileURLWithPath: library.path(name))) }
       let files = names.map { name in
@@ -57,37 +52,22 @@ struct PowerLossTests {
       try disk.cutPower()
       try library.kill(server)
       library.breakMount()
-      try disk.unmount()
-      try disk.mount()
-      try library.mount()
+      try powerUp(disk, library)
       for name in names { #expect(try String(contentsOfFile: library.path(name), encoding: .utf8) == "of \(name)") }
       #expect(try library.check() == [])
-      try library.unmount()
-      try library.tearDown()
-      try disk.unmount()
     }
   }
 
   @Test func unmountMakesEverythingDurable() throws {
-    try withTemporaryFolder { folder in
-      let disk = try LoopFileSystem(below: folder, mebibytes: 512, options: "commit=900")
-      defer { disk.detach() }
-      let library = try MountedLibrary(place: disk.mountpoint)
-      defer { library.breakMount() }
-      try library.mount()
+    try withLibraryOnADisk("commit=900") { disk, library, folder in
       let worker = Worker(folder: library.documents, record: "\(folder.path)/record")
       try worker.start(seed: crashSeed, count: 200)
       try worker.end()
       try library.unmount()
       try disk.cutPower()
-      try disk.unmount()
-      try disk.mount()
-      try library.mount()
+      try powerUp(disk, library)
       for line in try worker.judge() { Issue.record("SHEAF_SEED=\(crashSeed): \(line)") }
       #expect(try library.check() == [])
-      try library.unmount()
-      try library.tearDown()
-      try disk.unmount()
     }
   }
 
@@ -100,12 +80,8 @@ struct PowerLossTests {
     _ options: String, _ seed: UInt64, deeds: Int, waiting: Double = 0, writing suffix: String? = nil,
     spilling spills: Bool
   ) throws -> [String] {
-    try withTemporaryFolder { folder in
-      let disk = try LoopFileSystem(below: folder, mebibytes: 512, options: options)
-      defer { disk.detach() }
-      let library = try MountedLibrary(place: disk.mountpoint)
-      defer { library.breakMount() }
-      try library.mount(environment: spills ? ["SHEAF_SPILL_LIMIT": "20000"] : [:])
+    try withLibraryOnADisk(options, environment: spills ? ["SHEAF_SPILL_LIMIT": "20000"] : [:]) {
+      disk, library, folder in
       let record = "\(folder.path)/record"
       let worker = Worker(folder: library.documents, record: record)
       defer { worker.stop() }
@@ -130,17 +106,38 @@ struct PowerLossTests {
       try library.kill(server)
       library.breakMount()
       worker.stop()
-      try disk.unmount()
-      try disk.mount()
-      try library.mount()
+      try powerUp(disk, library)
       let found = try FoundTree(library.documents)
       var wrong = prefix(try readRecord(record).filter { $0.begun <= off }, cut, found)
       wrong += try library.check().map { "check: \($0)" }
+      return wrong
+    }
+  }
+
+  /// Runs `body` with a mounted library on a disk of its own and a folder elsewhere; unmounts and takes all away.
+  private func withLibraryOnADisk<Result>(
+    _ options: String, environment: [String: String?] = [:],
+    _ body: (LoopFileSystem, MountedLibrary, TemporaryFolder) throws -> Result
+  ) throws -> Result {
+    try withTemporaryFolder { folder in
+      let disk = try LoopFileSystem(below: folder, mebibytes: 512, options: options)
+      defer { disk.detach() }
+      let library = try MountedLibrary(place: disk.mountpoint)
+      defer { library.breakMount() }
+      try library.mount(environment: environment)
+      let result = try body(disk, library, folder)
       try library.unmount()
       try library.tearDown()
       try disk.unmount()
-      return wrong
+      return result
     }
+  }
+
+  /// Mounts a disk whose power was cut, and its library.
+  private func powerUp(_ disk: LoopFileSystem, _ library: MountedLibrary) throws {
+    try disk.unmount()
+    try disk.mount()
+    try library.mount()
   }
 
   /// Nothing where the tree is what some prefix of the record leaves, one with everything that had to be durable.
