@@ -12,12 +12,13 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable, CustomStringC
   }
 
   package var seconds: Int64 { floorSeconds }
-  package var subsecondNanoseconds: Int64 { nanoseconds - floorSeconds * 1_000_000_000 }
-
-  private var floorSeconds: Int64 {
-    let quotient = nanoseconds / 1_000_000_000
-    return nanoseconds % 1_000_000_000 < 0 ? quotient - 1 : quotient
+  package var subsecondNanoseconds: Int64 {
+    // Not what is left of `floorSeconds`: the first of them began before the first moment there is.
+    let remainder = nanoseconds % 1_000_000_000
+    return remainder < 0 ? remainder + 1_000_000_000 : remainder
   }
+
+  private var floorSeconds: Int64 { Self.floorDivide(nanoseconds, 1_000_000_000) }
 
   package static func < (left: Timestamp, right: Timestamp) -> Bool { left.nanoseconds < right.nanoseconds }
 

@@ -38,6 +38,12 @@ struct ValueTests {
     #expect(Timestamp(nanoseconds: -1).description == "1969-12-31T23:59:59.999999999Z")
     #expect(Timestamp(nanoseconds: -1).seconds == -1 && Timestamp(nanoseconds: -1).subsecondNanoseconds == 999_999_999)
     #expect(Timestamp(seconds: .max).nanoseconds == .max && Timestamp(seconds: .min).nanoseconds == .min)
+    for nanoseconds in [Int64.min, .max - 1, .max] {
+      let time = Timestamp(nanoseconds: nanoseconds)
+      #expect((0..<1_000_000_000).contains(time.subsecondNanoseconds))
+      #expect(Timestamp(seconds: time.seconds, nanoseconds: time.subsecondNanoseconds) == time)
+      #expect(Timestamp(rfc3339: time.description) == time)
+    }
     #expect(Timestamp(rfc3339: "2026-11-21T10:32:05Z") == Timestamp(seconds: 1_795_257_125))
     #expect(Timestamp(rfc3339: "2026-11-21T10:32:05.5Z")?.subsecondNanoseconds == 500_000_000)
     #expect(Timestamp(rfc3339: "2024-02-29T00:00:00Z")?.secondsText == "2024-02-29T00:00:00Z")
