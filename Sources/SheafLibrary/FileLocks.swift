@@ -72,6 +72,8 @@ package final class FileLocks: Sendable {
     let number: UInt64
     let family: Family
     let lock: Lock
+    /// Whether it waits for as long as it takes: another one is refused in a moment, and nobody waits for it.
+    let waits: Bool
     let answer: Answer
   }
 
@@ -147,7 +149,7 @@ package final class FileLocks: Sendable {
         return answers + [(answer, .deadlock)]
       }
       state.files[file, default: File()].waiting.append(
-        Waiter(number: request, family: family, lock: lock, answer: answer))
+        Waiter(number: request, family: family, lock: lock, waits: waits, answer: answer))
       isWaiting = true
       return answers
     }
@@ -238,7 +240,7 @@ package final class FileLocks: Sendable {
       if owner == lock.owner { return true }
       guard seen.insert(owner).inserted else { continue }
       for (number, file) in state.files {
-        for waiter in file.waiting where waiter.family == .record && waiter.lock.owner == owner {
+        for waiter in file.waiting where waiter.waits && waiter.family == .record && waiter.lock.owner == owner {
           open += holders(state, waiter.lock, .record, of: number).map(\.owner)
         }
       }

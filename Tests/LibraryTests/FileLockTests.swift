@@ -24,13 +24,13 @@ struct FileLockTests {
   @discardableResult
   private func set(
     _ owner: UInt64, _ range: ClosedRange<Int64> = 0...Int64.max, exclusive: Bool = true,
-    family: FileLocks.Family = .record, of file: UInt64 = 1, door: Int = 1
+    family: FileLocks.Family = .record, of file: UInt64 = 1, door: Int = 1, waits: Bool = true
   ) -> (answer: Answer, request: UInt64) {
     let answer = Answer()
     let request = locks.newRequest()
     let lock = FileLocks.Lock(
       owner: .init(door: door, id: owner), handle: owner, process: Int32(owner), isExclusive: exclusive, range: range)
-    locks.set(lock, family, of: file, waits: true, request: request) { answer.give($0) }
+    locks.set(lock, family, of: file, waits: waits, request: request) { answer.give($0) }
     return (answer, request)
   }
 
@@ -59,6 +59,16 @@ struct FileLockTests {
     #expect(set(3, of: 1).answer.now == .deadlock)
     locks.released(3, door: 1, handle: 3)
     #expect(second.now == .granted)
+  }
+
+  @Test func whoOnlyTriesIsNotWaitedFor() {
+    for owner in 1...2 as ClosedRange<UInt64> { #expect(set(owner, of: owner).answer.now == .granted) }
+    // Thought over for a moment, and then refused: it is no part of a ring.
+    set(1, of: 2, waits: false)
+    let waiting = set(2, of: 1).answer
+    #expect(waiting.now == nil)
+    locks.released(1, door: 1, handle: 1)
+    #expect(waiting.now == .granted)
   }
 
   @Test func whoIsInterruptedWaitsNoLonger() {
