@@ -43,7 +43,8 @@ extension Library {
   package func setAttributes(
     _ ino: Int64, _ change: AttributeChange, handle: UInt64?, _ caller: Caller
   ) throws -> Attributes {
-    try locked {
+    if let size = change.size { collectMapped(size, of: ino, caller) }
+    return try locked {
       let inode = try inode(ino)
       let time = clock()
       let change = try fit(change, to: inode, caller)

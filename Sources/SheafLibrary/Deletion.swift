@@ -299,7 +299,7 @@ extension Library {
   }
 
   /// Forgets an erased inode that nobody has open, and with it the contents that would hold its chunks.
-  private func letGo(_ inode: Inode) {
+  func letGo(_ inode: Inode) {
     whenCommitted { [self] in
       guard inode.openCount == 0 else { return }
       for draft in inode.drafts { draft.working = nil }

@@ -7,26 +7,26 @@ extension Library {
   /// Makes a file and opens it, as open(2) with O_CREAT does where there was none.
   ///
   /// - Parameter flags: open(2)'s.
-  /// - Returns: whether it is new, besides: without O_EXCL somebody else may have been faster.
-  /// - Throws: as ``make(_:_:_:mode:_:)``.
+  /// - Returns: whether it is new, besides: without O_EXCL somebody else may have been faster, and it is opened as it is.
+  /// - Throws: as ``make(_:_:_:mode:_:)`` and ``open(_:flags:_:)``; `exists` also without O_EXCL, for what is no regular file.
   package func create(
     _ parent: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64, isNew: Bool) {
-    try locked {
-      let inode: Inode
-      var isNew = true
+    let made = try locked { () -> (attributes: Attributes, handle: UInt64)? in
       do {
-        inode = try makeInode(.file, parent, name, mode: mode, caller)
+        let inode = try makeInode(.file, parent, name, mode: mode, caller)
+        return (try attributes(inode, caller), register(try openFile(inode, flags, caller)))
       } catch let error as SheafError where error.kind == .exists && flags & O_EXCL == 0 {
-        // Someone else was faster: without O_EXCL that is as good.
-        guard let entry = try entry(parent, name) else { throw error }
-        inode = try self.inode(entry.ino)
-        isNew = false
-        guard !inode.isFolder else { throw SheafError(.isDirectory) }
-        try permit(inode, caller, OpenFile(inode: inode, flags: flags, caller).wanted)
+        return nil
       }
-      return (try attributes(inode, caller), register(try openFile(inode, flags, caller)), isNew)
     }
+    if let made { return (made.attributes, made.handle, isNew: true) }
+    // Someone else was faster: without O_EXCL that is as good.
+    let ino = try locked {
+      guard let entry = try entry(parent, name), try inode(entry.ino).isRegular else { throw SheafError(.exists) }
+      return entry.ino
+    }
+    return (try attributes(ino, caller), try open(ino, flags: flags, caller), isNew: false)
   }
 
   /// Opens a file, truncating it where `flags` has O_TRUNC.
@@ -35,14 +35,15 @@ extension Library {
   package func open(_ ino: Int64, flags: Int32, _ caller: Caller) throws -> UInt64 {
     // Another save begins when the one before is stored.
     if flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0 { storeClosed(ino) }
+    if flags & O_TRUNC != 0 { collectMapped(0, of: ino, caller) }
     return try locked {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
       let file = try openFile(inode, flags, caller)
-      if flags & O_TRUNC != 0 { try allow(.write, inode, caller) }
+      if file.truncates { try allow(.write, inode, caller) }
       try permit(inode, caller, file.wanted)
       load(inode, file.draft)
-      if flags & O_TRUNC != 0 {
+      if file.truncates {
         let wasEmpty = file.draft.working?.size == 0
         let base = try item(of: inode).flatMap { try self.base(of: $0, inode, savedBy: caller, asksOthers: false) }
         try truncate(inode, to: 0, handle: nil, caller)
@@ -67,7 +68,7 @@ extension Library {
     files[handle] = file
     load(file.inode, file.draft)
     file.draft.openCount += 1
-    if file.canWrite { file.draft.writerCount += 1 }
+    if file.mayChange { file.draft.writerCount += 1 }
     return handle
   }
 
@@ -75,9 +76,6 @@ extension Library {
     guard let file = files[handle] else { throw SheafError(.badDescriptor) }
     return file
   }
-
-  /// Whether the handle can write, so that its close has something to promise.
-  package func canWrite(_ handle: UInt64) -> Bool { locked { files[handle]?.canWrite ?? false } }
 
   // MARK: - Reading and writing
 
@@ -94,22 +92,25 @@ extension Library {
     }
   }
 
-  /// Writes all of `data` at `offset`, or nothing.
+  /// Writes all of `data`, or nothing.
   ///
   /// - Parameters:
-  ///   - inPlace: whether `offset` counts also for a handle that appends.
+  ///   - offset: where.
+  ///   - appends: whether the end counts instead, which may not be where a mount's kernel takes it to be.
+  ///   - isWriteBack: whether a kernel writes back what a mapping changed.
   ///   - clearsSetID: whether the writer is one whose writes take set-id bits away (chmod(2)).
   ///   - clearsCapability: whether `security.capability` goes, too, as the kernel sees to by itself for what it has pages of.
   /// - Throws: `noSpace` before anything is written; `tooLarge`, `badDescriptor`.
   package func write(
-    _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, inPlace: Bool = false,
-    clearsSetID: Bool = false, clearsCapability: Bool = false
+    _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, appends: Bool = false,
+    isWriteBack: Bool = false, clearsSetID: Bool = false, clearsCapability: Bool = false
   ) throws {
+    if !isWriteBack { collectMapped(offset, appends ? nil : Int64(data.count), of: handle) }
     let full: Int64? = try locked {
       let file = try file(handle)
       try allow(.write, file)
       let (inode, draft) = (file.inode, file.draft)
-      let start = file.appends && !inPlace ? draft.working?.size ?? 0 : offset
+      let start = appends ? draft.working?.size ?? 0 : offset
       guard start >= 0, start <= WorkingCopy.maximumSize - Int64(data.count) else { throw SheafError(.tooLarge) }
       try makeRoom(for: data.count, in: inode, draft)
       if clearsCapability { try clearCapability(of: inode, from: file.door) }
@@ -129,6 +130,8 @@ extension Library {
       inode.row.ctime = time
       if clearsSetID || file.share != nil { clearSetID(&inode.row) }
       tell(.contents(inode.ino), of: draft, from: file.door)
+      // Its kernel has the bytes where it took the end to be.
+      if start != offset { tell(.contents(inode.ino), back: file.door) }
       return draft.working?.area?.count ?? 0 > Self.areaLimit ? inode.ino : nil
     }
     // Who writes faster than can be stored waits here, where nobody else has to.
@@ -156,7 +159,7 @@ extension Library {
   package func flush(_ handle: UInt64) throws {
     try locked {
       let file = try file(handle)
-      guard file.canWrite else { return }
+      guard file.mayChange else { return }
       if file.hasLostChanges { throw Self.denied }
       if file.draft.session?.dirtySince != nil { try allow(.write, file) }
       if try !keepSave(of: file.inode, file.draft) { try save(file.inode, file.draft) }
@@ -204,7 +207,7 @@ extension Library {
       let (inode, draft) = (file.inode, file.draft)
       draft.openCount -= 1
       defer { releaseContents(inode, draft) }
-      if file.canWrite {
+      if file.mayChange {
         defer { tellClosed(file) }
         draft.writerCount -= 1
         if draft.writerCount == 0 {
@@ -264,6 +267,7 @@ extension Library {
 
   /// - Throws: `noSpace` where the disk has less room than asked for.
   package func allocate(_ handle: UInt64, _ range: Range<Int64>, _ allocation: Allocation) throws {
+    collectMapped(range.lowerBound, Int64(range.count), of: handle)
     try locked {
       let file = try file(handle)
       guard file.canWrite else { throw SheafError(.badDescriptor) }
@@ -319,9 +323,10 @@ extension Library {
   package func copy(
     from sourceHandle: UInt64, at offset: Int64, to target: UInt64, at targetOffset: Int64, count: Int64
   ) throws -> Int64 {
-    try locked {
+    collectMapped(targetOffset, count, of: target)
+    return try locked {
       let (from, to) = (try file(sourceHandle), try file(target))
-      guard from.canRead, to.canWrite, !to.appends else { throw SheafError(.badDescriptor) }
+      guard from.canRead, to.canWrite else { throw SheafError(.badDescriptor) }
       try allow(.read, from)
       try allow(.write, to)
       let (source, draft) = (from.draft, to.draft)

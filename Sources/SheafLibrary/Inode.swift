@@ -115,7 +115,8 @@ final class OpenFile {
   let inode: Inode
   let canRead: Bool
   let canWrite: Bool
-  let appends: Bool
+  /// Whether opening it takes its contents away, be it for reading alone.
+  let truncates: Bool
   /// Whether the kernel opens it to run it, which needs the right to execute alone.
   private let executes: Bool
   /// The door by which it was opened.
@@ -150,15 +151,18 @@ final class OpenFile {
     let mode = flags & O_ACCMODE
     canRead = mode != O_WRONLY
     canWrite = mode != O_RDONLY
-    appends = flags & O_APPEND != 0
+    truncates = flags & O_TRUNC != 0
     executes = flags & Self.toExecute != 0
   }
 
   /// `__FMODE_EXEC` of <linux/fs.h>, which open(2) never has.
   private static let toExecute: Int32 = 0x20
 
+  /// Whether its last close has something to promise.
+  var mayChange: Bool { canWrite || truncates }
+
   /// The permission bits that opening needs.
   var wanted: UInt32 {
-    executes ? Permission.execute : (canRead ? Permission.read : 0) | (canWrite ? Permission.write : 0)
+    executes ? Permission.execute : (canRead ? Permission.read : 0) | (mayChange ? Permission.write : 0)
   }
 }

@@ -57,7 +57,7 @@ package final class Library: @unchecked Sendable {
   private var afterCommit: [() -> Void] = []
   private var afterFailure: [() -> Void] = []
   private var changes: [Told] = []
-  private var observers: [Int: Observer] = [:]
+  var observers: [Int: Observer] = [:]
   /// Number of the newest event that the observers of the log know of.
   private var announcedEvent: Int64
   /// Whether webhooks changed since those observers were told.
@@ -336,7 +336,7 @@ package final class Library: @unchecked Sendable {
     }
   }
 
-  private struct Observer {
+  struct Observer {
     let account: Int64?
     let listen: @Sendable ([LibraryNews]) -> Void
   }

@@ -6,6 +6,8 @@ package enum LibraryChange: Hashable, Sendable {
   case contents(Int64)
   /// As `contents`, by another account, which has saved: who reads now reads that.
   case saved(Int64)
+  /// Bytes of an inode are about to change: what other kernels have of them, changed by mappings, is to come before.
+  case overwriting(Int64, Range<Int64>)
   /// A file that was open for writing was closed.
   case closed(Int64)
   /// Somebody set attributes of an inode.
@@ -28,7 +30,9 @@ extension LibraryChange {
   /// The inode of a change that is of one, not of a name.
   var ino: Int64? {
     switch self {
-    case .contents(let ino), .saved(let ino), .closed(let ino), .attributes(let ino), .appearance(let ino): ino
+    case .contents(let ino), .saved(let ino), .overwriting(let ino, _), .closed(let ino), .attributes(let ino),
+      .appearance(let ino):
+      ino
     case .made, .removed, .renamed, .sharedOwner, .access: nil
     }
   }

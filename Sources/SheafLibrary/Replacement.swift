@@ -141,7 +141,10 @@ extension Library {
     if let memory { try takeBack(memory, old, item, parent: parent, name, caller, transaction) }
     guard old.row.nlink > 0 else {
       if memory != nil { try transaction.removeDeleted(old.ino) }
-      return try detach(old, transaction)
+      try detach(old, transaction)
+      // The kernel let go of it when its name went, and will not say so again.
+      if memory != nil { letGo(old) }
+      return
     }
     // Renamed away, or another name of the file.
     let fresh = try insertDocument(

@@ -162,11 +162,15 @@ extension Library {
   }
 
   /// Opens a version for reading.
+  ///
+  /// - Throws: `notFound`, `accessDenied` (who may not read the document).
   package func openVersion(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionReader {
     storeClosed()
     return try locked {
       try settleSessions()
       let (inode, row) = try visibleVersion(of: item, number: number, caller)
+      // Whom the document keeps out, its history does too.
+      try permit(inode, caller, Permission.read)
       if row.isOpen { for draft in inode.drafts { shareChunks(of: draft) } }
       let reader = reader(of: row.content)
       if isForeign(inode, caller) { reader.access = (item, caller) }

@@ -10,8 +10,9 @@ import Synchronization
 /// meanwhile would stay as it was for good. So
 /// 1. only what is new is written like this: nobody can have pages of it;
 /// 2. until the last handle that can write is released, every other handle is direct, too (``opens(_:_:_:)``);
-/// 3. pages get there by mappings alone, and after each write to a file that somebody else has opened, the kernel forgets
-///    them (``wrote(_:)``), as kernels since 2026 do by themselves ("fuse: invalidate the page cache after direct write");
+/// 3. pages get there by mappings, sendfile(2) and splice(2) alone, and after each write to a file that somebody else has
+///    opened, the kernel forgets them before write(2) returns (``wrote(_:)``), as kernels since 2026 do by themselves ("fuse:
+///    invalidate the page cache after direct write");
 /// 4. what the kernel does for writes through pages is done with these: `security.capability` goes, and what was opened or
 ///    written with `O_DSYNC` is durable before the answer.
 ///
@@ -65,8 +66,8 @@ final class DirectWrites: Sendable {
   /// Whether the file is written directly.
   func contains(_ ino: Int64) -> Bool { files.withLock { $0[ino] != nil } }
 
-  /// Notes that a file was written by write(2).
+  /// Notes that a file was written by write(2), which returns after this.
   func wrote(_ ino: Int64) {
-    if files.withLock({ $0[ino]?.isShared ?? false }) { invalidator.post([.contents(ino)]) }
+    if files.withLock({ $0[ino]?.isShared ?? false }) { invalidator.post([.contents(ino)], patience: 20) }
   }
 }

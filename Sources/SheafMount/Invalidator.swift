@@ -32,14 +32,18 @@ final class Invalidator: Sendable {
   func disconnect() { kernel.withLock { $0 = nil } }
 
   /// Has the kernel told, and waits until it knows what has to be known at once.
-  func post(_ changes: [LibraryChange]) {
+  ///
+  /// - Parameter patience: for how many milliseconds to wait where that is not for the kind of change to say.
+  func post(_ changes: [LibraryChange], patience: Int? = nil) {
     waiting.withLock { $0.formUnion(changes) }
     let done = DispatchSemaphore(value: 0)
     queue.async {
       self.drain()
       done.signal()
     }
-    if let patience = changes.compactMap(\.patience).max() { _ = done.wait(timeout: .now() + .milliseconds(patience)) }
+    if let patience = patience ?? changes.compactMap(\.patience).max() {
+      _ = done.wait(timeout: .now() + .milliseconds(patience))
+    }
   }
 
   private func drain() {
@@ -56,6 +60,9 @@ final class Invalidator: Sendable {
     switch change {
     case .contents(let ino), .saved(let ino):
       _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: 0, length: 0)
+    case .overwriting(let ino, let bytes):
+      let length = bytes.upperBound == .max ? 0 : Int64(bytes.count)
+      _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: bytes.lowerBound, length: length)
     case .attributes(let ino), .appearance(let ino):
       restrictedFolders.noteChange(of: ino)
       forgetAttributes(of: ino, by: notifier)
@@ -97,7 +104,7 @@ final class Invalidator: Sendable {
 
 extension LibraryChange {
   /// For how many milliseconds who made the change waits at most until the other kernels know; nil for what is being
-  /// written, which comes too often for that.
+  /// written, which comes too often for that. Two who write one page at a time wait for each other.
   fileprivate var patience: Int? {
     switch self {
     case .contents, .attributes, .appearance, .closed: nil
@@ -105,6 +112,7 @@ extension LibraryChange {
       .renamed(let inode, _, _, _) where inode.place.isShared:
       1000
     case .made, .removed, .renamed, .saved: 20
+    case .overwriting: 100
     case .sharedOwner, .access: 1000
     }
   }

@@ -50,8 +50,13 @@ extension AccountFileSystem {
       } else {
         let ino = try changeable(parent)
         timeout = restrictedFolders.timeout(in: ino)
-        (attributes, number, isNew) = try translated {
-          try library.create(ino, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
+        do throws(Errno) {
+          (attributes, number, isNew) = try translated {
+            try library.create(ino, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
+          }
+        } catch {
+          // A folder, a fifo: has the kernel look the name up anew (fs/namei.c, do_filp_open).
+          throw error == .fileExists && flags.rawValue & O_EXCL == 0 ? .staleFileHandle : error
         }
       }
       let (ino, handle) = (attributes.ino, FileHandle(rawValue: number))
@@ -87,8 +92,9 @@ extension AccountFileSystem {
       let direct = Node(node).ino.flatMap { !origin.isWriteBack && directWrites.contains($0) ? $0 : nil }
       try translated {
         try library.write(
-          handle.rawValue, at: offset, data, inPlace: origin.isWriteBack,
-          clearsSetID: caller.uid != 0 && !origin.isWriteBack, clearsCapability: direct != nil)
+          handle.rawValue, at: offset, data, appends: origin.openFlags.appends && !origin.isWriteBack,
+          isWriteBack: origin.isWriteBack, clearsSetID: caller.uid != 0 && !origin.isWriteBack,
+          clearsCapability: direct != nil)
         guard let direct else { return }
         directWrites.wrote(direct)
         if origin.openFlags.synchronizes { try library.fsync(direct) }

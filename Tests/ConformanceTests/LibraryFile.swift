@@ -57,7 +57,7 @@ final class LibraryFile: ConformanceKit.OpenFile {
       if found.mode & 0o6000 != 0, (directory.caller.user ?? 0) != 0 {
         try directory.change(ino, .init(mode: LibraryDirectory.withoutSetID(found.mode) & 0o7777), handle: handle)
       }
-      try bytes.withUnsafeBytes { try directory.library.write(file, at: offset, $0) }
+      try bytes.withUnsafeBytes { try directory.library.write(file, at: offset, $0, appends: flags & O_APPEND != 0) }
       return bytes.count
     }
   }
@@ -131,6 +131,7 @@ final class LibraryFile: ConformanceKit.OpenFile {
   ) throws(ConformanceKit.Errno) -> Int {
     try failing("copy_file_range") {
       guard let target = target as? LibraryFile else { throw SheafError(.crossDevice) }
+      if target.flags & O_APPEND != 0 { throw SheafError(.badDescriptor) }
       return Int(
         try directory.library.copy(
           from: file, at: offset, to: target.file, at: targetOffset, count: Int64(count)))

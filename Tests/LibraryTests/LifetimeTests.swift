@@ -63,6 +63,57 @@ struct LifetimeTests {
     }
   }
 
+  /// As `tar x` and `git checkout` replace files: the kernel says that it lets go of the one before when its name goes.
+  @Test func whatIsRemovedAndMadeAgainLeavesNothingInMemory() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("a", "the first")
+    let caller = Caller(uid: 0, gid: 0, thread: getpid(), door: 0) { [] }
+    for round in 1...20 {
+      let ino = try fixture.ino("a")
+      let (parent, name) = try fixture.place("a")
+      try fixture.library.unlink(parent, name, caller)
+      fixture.library.forget([ino])
+      let made = try fixture.library.create(parent, name, mode: 0o644, flags: O_WRONLY, caller)
+      try fixture.write(made.handle, Array("contents \(round)".utf8))
+      try fixture.close(made.handle)
+    }
+    let orphans = fixture.library.locked { fixture.library.inodes.values.count(where: \.isOrphan) }
+    #expect(orphans == 0)
+    #expect(try fixture.versions("a").count == 21)
+    try fixture.finish()
+  }
+
+  @Test func whoOnlyReadsAndTruncatesSavesThat() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("a", "contents")
+    try fixture.close(try fixture.open("a", O_RDONLY | O_TRUNC))
+    #expect(try fixture.versions("a").map(\.size) == [8, 0])
+    let row = try fixture.library.store.read { [ino = try fixture.ino("a")] in try $0.inode(ino) }
+    #expect(row?.size == 0)
+    try fixture.finish()
+  }
+
+  /// A mount whose kernel does not know yet of the file that another mount has just made creates it.
+  @Test func whoComesSecondOpensWhatIsThere() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("a", "longer than the other")
+    let (parent, name) = try fixture.place("a")
+    let made = try fixture.library.create(parent, name, mode: 0o600, flags: O_WRONLY | O_TRUNC, .library)
+    #expect(!made.isNew)
+    try fixture.write(made.handle, Array("other".utf8))
+    try fixture.close(made.handle)
+    #expect(try fixture.text("a") == "other")
+    #expect(throws: SheafError(.exists)) {
+      try fixture.library.create(parent, name, mode: 0o600, flags: O_WRONLY | O_EXCL, .library)
+    }
+    _ = try fixture.library.make(.special(type: S_IFIFO, rdev: 0), parent, Array("b".utf8), mode: 0o600, .library)
+    #expect(throws: SheafError(.exists)) {
+      try fixture.library.create(parent, Array("b".utf8), mode: 0o600, flags: O_WRONLY, .library)
+    }
+    #expect(fixture.library.locked { fixture.library.files.isEmpty })
+    try fixture.finish()
+  }
+
   @Test func oneDocumentThatCannotBeSavedKeepsNoOtherFromIt() throws {
     let fixture = try LibraryFixture()
     let bad = try fixture.open("bad", O_RDWR | O_CREAT)

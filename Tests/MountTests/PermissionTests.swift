@@ -69,6 +69,25 @@ import Testing
     }
   }
 
+  @Test(.enabled(if: TestUser.isRoot, "acting for others needs root")) func whomADocumentKeepsOutItsHistoryDoes() throws {
+    try withMount(options: ["--allow-other"]) { library in
+      try library.shell(
+        """
+        other() { setpriv --reuid 65533 --regid 65533 --clear-groups "$@"; }
+        refused() { if other "$@" 2>/dev/null; then echo "not refused: $*" >&2; exit 1; fi; }
+        chmod 755 .; umask 077; echo secret >doc; echo second >doc; chmod 600 doc
+        refused cat doc; refused cat .versions/doc/0001*; refused cat .versions/doc/0002*
+        test "$(cat .versions/doc/0001*)" = secret
+        # Nor where its user has brought pages of it.
+        refused cat .versions/doc/0001*
+        chmod 644 doc
+        test "$(other cat .versions/doc/0001*)" = secret
+        chmod 600 doc; rm doc
+        refused cat .versions/doc/0001*
+        """)
+    }
+  }
+
   /// The other mount's kernel has passed through the folder, and remembers what is in it.
   @Test(.enabled(if: TestUser.isRoot, "acting as an ordinary user needs root"))
   func aFolderClosedByAnotherMountIsClosedHere() throws {

@@ -21,6 +21,22 @@ extension Case {
         try attempt(fs, Caller(user: bob), "file", reads: reads, writes: writes)
       }
     },
+    Case("who may not write truncates nothing, by opening for reading either", needs: .root) { fs in
+      try fs.put("file", "text")
+      try fs.chown("file", user: alice, group: alice)
+      for (mode, user) in [(0o444, alice), (0o644, bob)] as [(UInt32, UInt32)] {
+        try fs.chmod("file", mode)
+        try fs.acting(as: Caller(user: user)) { fs in
+          for flags in [O_RDONLY | O_TRUNC, O_WRONLY | O_TRUNC, O_RDONLY | O_CREAT | O_TRUNC] {
+            try expect(EACCES) { try fs.open("file", flags) }
+          }
+        }
+        try expect(fs.text("file"), is: "text", "contents")
+      }
+      try fs.chmod("file", 0o600)
+      try fs.acting(as: Caller(user: alice)) { fs in try fs.open("file", O_RDONLY | O_TRUNC).close() }
+      try expect(fs.text("file"), is: "", "contents")
+    },
     Case("folders need search to pass, write to change, read to list", needs: .root) { fs in
       try fs.mkdir("folder")
       try fs.put("folder/file", "text")

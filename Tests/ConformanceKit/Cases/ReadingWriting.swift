@@ -185,6 +185,17 @@ extension Case {
       try expect(fs.text("log"), is: "012b", "contents")
       try log.close()
     },
+    Case("who takes O_APPEND back writes where they say", needs: [.kernel, .descriptors]) { fs in
+      let file = try fs.open("file", O_RDWR | O_CREAT | O_APPEND)
+      try file.writeAll(Array("hello".utf8))
+      guard let descriptor = file.descriptor else { return }
+      try expect(fcntl(descriptor, F_SETFL, 0), is: 0, "fcntl")
+      try file.pwriteAll(Array("J".utf8), at: 0)
+      try expect(fcntl(descriptor, F_SETFL, O_APPEND), is: 0, "fcntl")
+      try file.pwriteAll(Array("!".utf8), at: 0)
+      try file.close()
+      try expect(fs.text("file"), is: "Jello!", "contents")
+    },
     Case("appending threads lose and tear nothing") { fs in
       try fs.put("log")
       let writers = (0..<4).map { writer in

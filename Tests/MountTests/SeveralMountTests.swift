@@ -1,0 +1,77 @@
+import Foundation
+import MountKit
+import Testing
+
+/// Two mounts of one account, whose kernels know nothing of each other: what one changes, the other one has.
+@Suite(.serialized) struct SeveralMountTests {
+  /// Runs a Python program with a document's path in either mount, which does not exist yet.
+  private func run(_ program: String) throws {
+    try withMount { library in
+      let second = try library.folder.folder("second", for: library.user)
+      try library.sheafSucceeds("mount", second, "--library", library.library, "--as", library.handle)
+      // Where the test fails, too; after that there is nothing to unmount.
+      defer { _ = try? library.sheaf("unmount", second) }
+      try library.shell(
+        """
+        cat >'\(library.folder.path)/program.py' <<'END'
+        import mmap, os, sys, time
+        here, there = sys.argv[1:]
+        def contents(path):
+            with open(path, "rb") as file: return file.read()
+        def expect(what, *values):
+            deadline = time.monotonic() + 10
+            while True:
+                found = what()
+                if found in values: return
+                if time.monotonic() > deadline: sys.exit(f"found {found!r}, not {values[0]!r}")
+        \(program)
+        END
+        python3 '\(library.folder.path)/program.py' doc '\(second)/Documents/doc'
+        """, limit: .seconds(60))
+      try library.sheafSucceeds("unmount", second)
+      #expect(try library.check() == [])
+    }
+  }
+
+  /// The kernel takes the end to be where it last was, and keeps what is appended as the page there.
+  @Test func whoAppendsAfterAnotherMountSeesBoth() throws {
+    try run(
+      """
+      for number in range(50):
+          with open(here, "w") as file: file.write("aaaa\\n")
+          with open(there, "a") as file: file.write("bbbb\\n")
+          file = os.open(here, os.O_RDWR | os.O_APPEND)
+          os.pread(file, 1, 0)
+          os.write(file, b"cccc\\n")
+          expect(lambda: contents(here), b"aaaa\\nbbbb\\ncccc\\n")
+          expect(lambda: contents(there), b"aaaa\\nbbbb\\ncccc\\n")
+          os.close(file)
+      """)
+  }
+
+  /// A page that a mapping changed is written whole, some time later.
+  @Test func whatAMappingChangedAndWhatAnotherMountWritesAreBothKept() throws {
+    try run(
+      """
+      with open(here, "wb") as file: file.write(b"a" * 12288)
+      file, other = os.open(here, os.O_RDWR), os.open(there, os.O_RDWR)
+      mapped = mmap.mmap(file, 12288)
+      for number in range(50):
+          byte = 65 + number % 26
+          mapped[number] = byte
+          assert os.pwrite(other, bytes([byte + 32]), 100 + number) == 1
+          for path in here, there:
+              expect(lambda: (contents(path)[number], contents(path)[100 + number]), (byte, byte + 32))
+      # Neither does it come back past the end of what was cut short.
+      mapped[9000] = 65
+      os.ftruncate(other, 8192)
+      expect(lambda: (os.stat(here).st_size, os.stat(there).st_size), (8192, 8192))
+      mapped[5000] = 66
+      os.posix_fallocate(other, 0, 8193)
+      expect(lambda: (len(contents(here)), len(contents(there))), (8193, 8193))
+      expect(lambda: (contents(here)[5000], contents(there)[5000]), (66, 66))
+      mapped.close(); os.close(file); os.close(other)
+      expect(lambda: (os.stat(here).st_size, os.stat(there).st_size), (8193, 8193))
+      """)
+  }
+}
