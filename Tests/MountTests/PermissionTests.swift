@@ -69,7 +69,8 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: TestUser.isRoot, "acting for others needs root")) func whomADocumentKeepsOutItsHistoryDoes() throws {
+  @Test(.enabled(if: TestUser.isRoot, "acting for others needs root"))
+  func whomADocumentKeepsOutItsHistoryDoes() throws {
     try withMount(options: ["--allow-other"]) { library in
       try library.shell(
         """
