@@ -2,7 +2,7 @@
 ///
 /// It stands in URLs and in the store, and in no log or error: its description hides it.
 package struct ShareToken: Hashable, Sendable, CustomStringConvertible, CustomReflectable {
-  /// 144 random bits: 24 characters of base64url (RFC 4648, section 5) without padding.
+  /// 24 characters of base64url (RFC 4648, section 5) without padding: 143 random bits.
   package static let length = 24
   /// Characters of a token at most, in what people give.
   private static let maximumLength = 64
@@ -13,9 +13,14 @@ package struct ShareToken: Hashable, Sendable, CustomStringConvertible, CustomRe
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
   /// A new token from the system's generator.
+  ///
+  /// It begins and ends with a letter or a digit: commands take what begins with `-` for an option, and programs that
+  /// find links in texts leave out a sign at their end.
   package static func random() -> ShareToken {
-    var generator = SystemRandomNumberGenerator()
-    let characters = (0..<length).map { _ in alphabet[Int(generator.next() & 63)] }
+    let plain = alphabet.dropLast(2)
+    let characters = (0..<length).compactMap { index in
+      (index == 0 || index == length - 1 ? plain : alphabet[...]).randomElement()
+    }
     return ShareToken(stored: String(decoding: characters, as: UTF8.self))
   }
 

@@ -106,5 +106,12 @@ struct ShareRulesTests {
     if text.count > 3 { #expect(error?.description.contains(text) == false) }
   }
 
-  @Test func tokensAreNeverTheSame() { #expect(Set((0..<2000).map { _ in ShareToken.random() }).count == 2000) }
+  @Test func tokensAreNeverTheSame() {
+    let tokens = (0..<2000).map { _ in ShareToken.random().text }
+    #expect(Set(tokens).count == 2000)
+    #expect(tokens.allSatisfy { $0.count == ShareToken.length })
+    // Commands take the other two signs at the front for options, and mail programs leave them out at the end.
+    for end in tokens.flatMap({ [$0.prefix(1), $0.suffix(1)] }) { #expect(end != "-" && end != "_") }
+    #expect(tokens.contains { $0.contains("-") } && tokens.contains { $0.contains("_") })
+  }
 }
