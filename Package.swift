@@ -160,8 +160,7 @@ let package = Package(
       name: "ConformanceTests",
       dependencies: [
         "ConformanceKit", "MountKit", "Fuse", "SheafLibrary", "SheafModel", "SheafMount", "test-helper",
-      ],
-      swiftSettings: settings),
+      ], exclude: ["hostile-calls"], swiftSettings: settings),
     .testTarget(
       name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel"],
       exclude: ["type-keys", "dance", "interleave", "office"], swiftSettings: settings),
