@@ -5,7 +5,7 @@ import MountKit
 import Testing
 
 /// The seed that is asked for, or five new ones.
-private let seeds: [UInt64] =
+let seeds: [UInt64] =
   if let text = ProcessInfo.processInfo.environment["SHEAF_SEED"], let seed = UInt64(text) { [seed] } else {
     (0..<5).map { _ in UInt64.random(in: 1...UInt64(Int64.max)) }
   }
