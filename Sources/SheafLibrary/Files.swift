@@ -337,7 +337,7 @@ extension Library {
       let targetRange = targetOffset..<(targetOffset + length)
       guard source !== draft || !range.overlaps(targetRange) else { throw SheafError(.invalid) }
       try storeUnsaved(from.inode, source)
-      shareChunks(of: source)
+      shareChunks(of: from.inode)
       shareChunks(of: draft)
       let extents = try source.working?.extents(of: range, from: self) ?? []
       let time = clock()

@@ -41,7 +41,7 @@ extension Library {
       let (inode, item) = try document(path, for: .readHistory)
       try cutOwn(inode, path)
       // Chunks of an open version must outlast its renewal while they are read.
-      for draft in inode.drafts { shareChunks(of: draft) }
+      shareChunks(of: inode)
       guard let number else { return self.reader(of: inode.row.content ?? .empty) }
       return self.reader(of: try versionRow(item.id, number, inode, path).content)
     }

@@ -37,6 +37,7 @@ extension Library {
         actor: caller.actor(in: row), thread: caller.thread, opens: true, transaction)
       whenCommitted { [self] in
         copy.item = fresh
+        shareChunks(of: inode)
         remember(copy)
         identity.settle(folder.ino, name)
         identity.born(copy.ino, process: caller.process, at: time)

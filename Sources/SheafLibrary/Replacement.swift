@@ -161,7 +161,7 @@ extension Library {
     whenCommitted { [self] in
       old.row.item = fresh.id
       old.item = fresh
-      for draft in old.drafts { shareChunks(of: draft) }
+      shareChunks(of: old)
       // What has no version yet is written by another program, which loses nothing by an unlink of this one.
       if fresh.version > 0 { identity.born(old.ino, process: caller.process, at: time) }
       for draft in old.drafts where draft.session == nil && draft.isChanged {
@@ -342,7 +342,7 @@ extension Library {
       inode.row = final
       inode.item = finalDocument
       inode.hasNoXattrs = inode.hasNoXattrs && oldXattrs.isEmpty
-      for draft in inode.drafts { shareChunks(of: draft) }
+      shareChunks(of: inode)
       identity.forget(inode.ino)
       if continues {
         let draft = inode.drafts.first { $0.session != nil } ?? inode.draft(of: caller.account)

@@ -21,7 +21,10 @@ extension Library {
 
   /// Loads the contents of a regular file for reading or changing.
   func load(_ inode: Inode, _ draft: Draft) {
-    if draft.working == nil { draft.working = WorkingCopy(inode.row.content ?? .empty) }
+    guard draft.working == nil else { return }
+    draft.working = WorkingCopy(inode.row.content ?? .empty)
+    // What another draft's open version holds is in two drafts now.
+    for other in inode.drafts where other !== draft { shareChunks(of: other) }
   }
 
   /// Notes that `draft` changes now, through `handle` where there is one.
@@ -272,8 +275,10 @@ extension Library {
     return own
   }
 
-  /// Notes that the session of `draft` alone holds `chunks`.
+  /// Notes that the session of `draft` alone holds `chunks`, unless another account has the file open: its draft takes what
+  /// is saved, and may give it on.
   func claim(_ chunks: Set<Int64>, _ inode: Inode, _ draft: Draft) {
+    guard inode.drafts.allSatisfy({ $0 === draft || $0.working == nil && $0.session == nil }) else { return }
     draft.session?.ownChunks.formUnion(chunks)
     for chunk in chunks { chunkOwners[chunk] = inode.ino }
   }
@@ -287,6 +292,11 @@ extension Library {
   func shareChunks(of draft: Draft) {
     for chunk in draft.session?.ownChunks ?? [] { chunkOwners[chunk] = nil }
     draft.session?.ownChunks = []
+  }
+
+  /// Has the chunks of every draft of `inode` outlive later cuts: a copy of what is saved refers to them now.
+  func shareChunks(of inode: Inode) {
+    for draft in inode.drafts { shareChunks(of: draft) }
   }
 
   /// Ends the sessions of every draft.

@@ -171,7 +171,7 @@ extension Library {
       let (inode, row) = try visibleVersion(of: item, number: number, caller)
       // Whom the document keeps out, its history does too.
       try permit(inode, caller, Permission.read)
-      if row.isOpen { for draft in inode.drafts { shareChunks(of: draft) } }
+      if row.isOpen { shareChunks(of: inode) }
       let reader = reader(of: row.content)
       if isForeign(inode, caller) { reader.access = (item, caller) }
       return reader

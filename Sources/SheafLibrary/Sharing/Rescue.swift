@@ -60,6 +60,7 @@ extension Library {
       try logEvent(.created, item, ino: row.ino, data, actor: account.id, thread: 0, opens: false, transaction)
       let (ino, mode) = (row.ino, row.mode)
       whenCommitted { [self] in
+        shareChunks(of: lost)
         tell(.made(NamedInode(ino: ino, mode: mode, place: .init(folder: .inode(folder.ino), name: name))), from: 0)
       }
     }

@@ -225,6 +225,50 @@ struct TogetherTests {
     }
   }
 
+  /// What refers to the chunks of a version that is renewed keeps them, whoever it is.
+  @Test(arguments: ["copying", "copying with the file open", "writing", "linking a backup"])
+  func whatWasAutosavedOutlivesItsRenewal(_ way: String) throws {
+    try together { people in
+      var random = SeededRandom()
+      let (old, new) = (random.bytes(200_000), random.bytes(200_000))
+      let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
+      func autosave(_ bytes: [UInt8]) throws {
+        try people.fixture.write(alice, bytes)
+        people.clock.advance(2)
+        people.fixture.autosave()
+      }
+      var bob: UInt64?
+      if way == "copying with the file open" { bob = try people.as(.bob) { try $0.open(theirs, O_RDONLY) } }
+      try autosave(old)
+      switch way {
+      case "writing":
+        bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
+        try people.as(.bob) { try $0.write(bob!, "b") }
+        try autosave(new)
+        try people.as(.bob) { try $0.close(bob!) }
+        try people.as(.alice) { try $0.close(alice) }
+        let bytes = try people.fixture.read("a.md")
+        #expect(bytes == [UInt8(ascii: "b")] + old.dropFirst(), random.note)
+      case "linking a backup":
+        try people.as(.alice) { try $0.link(mine, mine + "~") }
+        try autosave(new)
+        try people.library.release(alice)
+        #expect(try people.fixture.holds("a.md~", old), random.note)
+      default:
+        let source = try bob ?? people.as(.bob) { try $0.open(theirs, O_RDONLY) }
+        let copy = try people.as(.bob) { try $0.open("Documents/b", O_RDWR | O_CREAT) }
+        #expect(try people.library.copy(from: source, at: 0, to: copy, at: 0, count: 200_000) == 200_000)
+        try people.as(.bob) { try $0.close(copy) }
+        try people.library.release(source)
+        try autosave(new)
+        try people.library.release(alice)
+        let again = try people.as(.bob) { try $0.open("Documents/b", O_RDONLY) }
+        #expect(try people.fixture.read(again) == old, random.note)
+        try people.library.release(again)
+      }
+    }
+  }
+
   @Test func aMergeOverARenameKeepsBoth() throws {
     try together { people in
       let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
