@@ -30,6 +30,8 @@ struct PackRun {
   private(set) var rewrites: [Rewrite] = []
   /// Packs of an earlier time whose members are in this one.
   private(set) var merged: [Int64] = []
+  /// In how many of their bases a chunk is.
+  private(set) var mergedBases: [Int64: Int] = [:]
   /// The contents, in the form in which they are stored now, of the version from which the next member is made.
   private(set) var last: StoredContent
   /// Their bytes, once they are needed.
@@ -54,9 +56,11 @@ struct PackRun {
   /// Whether one more member fits.
   func hasRoom(for delta: [UInt8], size: Int64) -> Bool { hasRoom(members: 1, deltaBytes: delta.count, largest: size) }
 
-  /// Whether the members of `pack` fit, after `versions` more.
-  func hasRoom(for pack: Pack, after versions: Int = 0) -> Bool {
-    hasRoom(members: pack.chunks.count + versions, deltaBytes: pack.deltaBytes, largest: pack.base.length)
+  /// Whether the members of `pack` fit, after one more with this delta.
+  func hasRoom(for pack: Pack, after delta: [UInt8]? = nil) -> Bool {
+    hasRoom(
+      members: pack.chunks.count + (delta == nil ? 0 : 1), deltaBytes: pack.deltaBytes + (delta?.count ?? 0),
+      largest: pack.base.length)
   }
 
   /// Has a version refer to a member with these bytes; false where none has them.
@@ -91,6 +95,7 @@ struct PackRun {
   /// - Parameter last: the contents of its last member.
   mutating func merge(_ pack: Pack, last: StoredContent) {
     merged.append(pack.id)
+    for chunk in pack.base.chunks { mergedBases[chunk, default: 0] += 1 }
     self.last = last
     members += zip(pack.chunks, pack.deltas).map { Member(chunk: $0, hash: nil, size: 0, delta: $1) }
     deltaBytes += pack.deltaBytes

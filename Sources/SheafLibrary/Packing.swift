@@ -20,7 +20,7 @@ extension Library {
     /// What inodes refer to, and the members of packs.
     var live: ChunkMarks
     var packed: ChunkMarks
-    /// In how many packs' bases a chunk is.
+    /// In how many packs' bases a chunk is, with those that are written meanwhile.
     var bases: [Int64: Int] = [:]
     /// The highest chunk of the last time: versions that were there then need not be compared again.
     let settled: Int64
@@ -48,16 +48,16 @@ extension Library {
     var total = 0
     while items?.isEmpty != true, !maintenance.isStopping {
       try sweeping.withLock { _ in
-        let marks = try packMarks()
+        var marks = try packMarks()
         if items == nil {
           settled = marks.limit
           let found = try itemsToPack(marks)
           (items, total) = (found[...], found.count)
-          try unpackLive(marks)
+          try unpackReferred(marks)
         }
         let end = clock().seconds + Self.packSeconds
         while let item = items?.popFirst(), !maintenance.isStopping {
-          try packHistory(of: item, marks, &outcome)
+          try packHistory(of: item, &marks, &outcome)
           progress(Double(total - (items?.count ?? 0)) / Double(total))
           if clock().seconds > end { break }
         }
@@ -105,31 +105,38 @@ extension Library {
     return items
   }
 
-  /// Takes what is current out of packs, so that reading it needs none.
-  private func unpackLive(_ marks: PackMarks) throws {
-    var live: [Int64] = []
+  /// Takes out of packs what is current, so that reading it needs none, and what is another pack's base (rule 2).
+  private func unpackReferred(_ marks: PackMarks) throws {
+    var waiting: [Int64] = []
     packsToMend = []
     try store.snapshot { transaction in
       try transaction.packs { id, _, chunks in
-        let found = chunks.filter(marks.live.contains)
-        live += found
+        let found = chunks.filter { marks.live.contains($0) || marks.bases[$0, default: 0] > 0 }
+        waiting += found
         if !found.isEmpty { packsToMend.append((id, true)) }
       }
     }
-    for chunk in live { try unpack(chunk) }
+    // One can be read only when the base of its pack is none of them any more.
+    var count = 0
+    repeat {
+      count = waiting.count
+      waiting = try waiting.filter { try !unpack($0) }
+    } while waiting.count < count
     _ = try mendPacks()
   }
 
-  private func unpack(_ chunk: Int64) throws {
-    guard let (bytes, hash) = try? store.read({ try $0.verifiedBytes(chunk) }) else { return }
+  /// Stores a packed chunk by itself; false where it cannot be read.
+  private func unpack(_ chunk: Int64) throws -> Bool {
+    guard let (bytes, hash) = try? store.read({ try $0.verifiedBytes(chunk) }) else { return false }
     let frame = try Zstandard.compress(bytes, level: Zstandard.chunkLevel)
     try locked { try transaction(.pack, freesSpace: true) { try $0.recode(chunk, hash: hash, compressed: frame) } }
+    return true
   }
 
   // MARK: - One document
 
   /// Packs a document's versions, from the latest to the first.
-  private func packHistory(of item: Int64, _ marks: PackMarks, _ outcome: inout PackOutcome) throws {
+  private func packHistory(of item: Int64, _ marks: inout PackMarks, _ outcome: inout PackOutcome) throws {
     guard let current = try store.read({ try $0.item(item) })?.version else { return }
     var history = HistoryCursor(item)
     var verified = ChunkCache(limit: 8 << 20)
@@ -140,17 +147,17 @@ extension Library {
       let content = version.content
       guard content.length > 0 else { continue }
       guard Self.canBePacked(content) else {
-        try finish(&run, of: item, &outcome)
+        try finish(&run, of: item, &marks, &outcome)
         run = nil
         continue
       }
       let place = try Self.wholeChunk(content).flatMap { chunk in try store.read { try $0.packPlace(chunk) } }
       if let place, version.number != current {
-        try take(place, &run, of: item, &outcome)
+        try take(place, &run, of: item, &marks, &outcome)
         continue
       }
       func startAnew(_ bytes: [UInt8]? = nil) throws {
-        try finish(&run, of: item, &outcome)
+        try finish(&run, of: item, &marks, &outcome)
         run = place == nil ? PackRun(base: content, bytes: bytes) : nil
       }
       guard version.number != current, var longer = run else {
@@ -159,7 +166,7 @@ extension Library {
       }
       // What this version is the base of must fit behind it; else it stays the base.
       let following = try history.peek(self).flatMap { try packAfter($0, base: content) }
-      if let following, !longer.hasRoom(for: following, after: 1) {
+      if let following, !longer.hasRoom(for: following, after: []) {
         try startAnew()
         continue
       }
@@ -170,7 +177,8 @@ extension Library {
         continue
       }
       let own = Self.wholeChunk(content)
-      if let own, marks.live.contains(own) || marks.bases[own, default: 0] > (following == nil ? 0 : 1) { continue }
+      if let own, longer.base.chunks.contains(own) || marks.live.contains(own) { continue }
+      if let own, marks.bases[own, default: 0] > (following == nil ? 0 : 1) { continue }
       do {
         let bytes = try bytes(of: content, &verified)
         if longer.bytes == nil { longer.bytes = try self.bytes(of: longer.last, &verified) }
@@ -183,7 +191,8 @@ extension Library {
           run = longer
         } else if let delta = Delta.encode(
           bytes, from: longer.bytes ?? [], literalLimit: max(Self.shortText, bytes.count / 2)),
-          longer.hasRoom(for: delta, size: version.size)
+          longer.hasRoom(for: delta, size: version.size),
+          following.map({ longer.hasRoom(for: $0, after: delta) }) ?? true
         {
           // A chunk of which the version is only the beginning is another one.
           longer.add(version, bytes, hash: hash, delta: delta, chunk: present)
@@ -194,16 +203,16 @@ extension Library {
       } catch let error as SheafError where error.kind == .corrupt {
         // `check` tells of it; what is damaged stays as it is.
         log.error("a version was not packed", metadata: ["item": "\(item)", "error": "\(error)"])
-        try finish(&run, of: item, &outcome)
+        try finish(&run, of: item, &marks, &outcome)
         run = nil
       }
     }
-    try finish(&run, of: item, &outcome)
+    try finish(&run, of: item, &marks, &outcome)
   }
 
   /// Goes on past a version that is packed: with its pack in the run, or without a run.
   private func take(
-    _ place: PackPlace, _ run: inout PackRun?, of item: Int64, _ outcome: inout PackOutcome
+    _ place: PackPlace, _ run: inout PackRun?, of item: Int64, _ marks: inout PackMarks, _ outcome: inout PackOutcome
   ) throws {
     if run?.merged.contains(place.pack) ?? false {
       return
@@ -213,7 +222,7 @@ extension Library {
       longer.merge(pack, last: .extents([Extent(chunk: last, length: size)]))
       run = longer
     } else {
-      try finish(&run, of: item, &outcome)
+      try finish(&run, of: item, &marks, &outcome)
       run = nil
     }
   }
@@ -273,11 +282,18 @@ extension Library {
   // MARK: - Writing
 
   /// Writes a run as a pack, if there is one.
-  private func finish(_ run: inout PackRun?, of item: Int64, _ outcome: inout PackOutcome) throws {
+  private func finish(
+    _ run: inout PackRun?, of item: Int64, _ marks: inout PackMarks, _ outcome: inout PackOutcome
+  ) throws {
     guard let ready = run, !ready.isEmpty else { return }
     run = nil
     let deltas = ready.members.map(\.delta)
     let data = try Pack(id: 0, base: ready.base, chunks: [], deltas: deltas).encodedDeltas
+    // What another pack is made from stays where it is (rule 2).
+    let isFree = ready.members.allSatisfy { member in
+      member.chunk.map { marks.bases[$0, default: 0] <= ready.mergedBases[$0, default: 0] } ?? true
+    }
+    guard isFree else { return outcome.isRefused = true }
     guard (try? isSound(ready)) ?? false else {
       return log.error("versions were not packed: they would not be what they are", metadata: ["item": "\(item)"])
     }
@@ -286,7 +302,10 @@ extension Library {
       try transaction(.pack, freesSpace: true) { try write(ready, deltas, data: data, of: item, $0) }
       return true
     }
-    if isDone { outcome.versions += ready.versionCount } else { outcome.isRefused = true }
+    guard isDone else { return outcome.isRefused = true }
+    outcome.versions += ready.versionCount
+    if !ready.members.isEmpty { for chunk in ready.base.chunks { marks.bases[chunk, default: 0] += 1 } }
+    for (chunk, count) in ready.mergedBases { marks.bases[chunk, default: 0] -= count }
   }
 
   /// Whether every member of a run is made as it should be (rule 1).

@@ -238,6 +238,69 @@ struct PackingTests {
     try fixture.finish()
   }
 
+  /// A chunk from which a pack is made is a version of another document, too, that is packed in the same go.
+  @Test func whatAPackIsMadeFromIsNotPacked() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    var text = Text(300, &random)
+    let first = [text.edit(&random), text.edit(&random), random.bytes(2000)]
+    for version in first[..<2] { try fixture.save("a", version) }
+    let second = [first[1], text.edit(&random)]
+    try fixture.save("b", second[0])
+    try fixture.save("a", first[2])
+    try fixture.save("b", second[1])
+    for _ in 0..<2 {
+      _ = try fixture.library.compact { _ in }
+      try expect(first, of: "a", in: fixture, random.note)
+      try expect(second, of: "b", in: fixture, random.note)
+    }
+    try fixture.finish()
+  }
+
+  /// The latest of them no longer fits into a pack with those before it, of which there is one already.
+  @Test(arguments: 28...31)
+  func aPackThatIsFullLeavesTheBaseOfTheNext(_ later: Int) throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    let rest = random.bytes(17_000)
+    var versions: [[UInt8]] = []
+    for count in [41, later] {
+      for _ in 0..<count {
+        versions.append(random.bytes(15_000) + rest)
+        try fixture.save("a", versions.last!)
+      }
+      _ = try fixture.library.compact { _ in }
+    }
+    try expect(versions, of: "a", in: fixture, random.note)
+    #expect(try packs(fixture).reduce(0) { $0 + $1.chunks.count } >= versions.count - 2)
+    try fixture.finish()
+  }
+
+  @Test func aBaseThatWasPackedIsTakenOutOfItsPack() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    var text = Text(300, &random)
+    let first = [text.edit(&random), text.edit(&random), random.bytes(2000)]
+    for version in first { try fixture.save("a", version) }
+    _ = try fixture.library.compact { _ in }
+    let base = try #require(try packs(fixture).first?.base.chunks.first)
+    // As libraries have it that were packed by an earlier Sheaf.
+    let other = random.bytes(2000)
+    try fixture.save("b", other)
+    let ino = try fixture.ino("b")
+    let current = try #require(try fixture.library.locked { try fixture.library.inode(ino).row.content?.chunks.first })
+    try fixture.library.store.write(.pack) { transaction in
+      let pack = Pack(
+        id: try transaction.nextPack, base: .extents([Extent(chunk: current, length: 2000)]), chunks: [base],
+        deltas: [try #require(Delta.encode(first[1], from: other))[...]])
+      try transaction.store(pack, data: pack.encodedDeltas)
+    }
+    #expect(try fixture.library.check { _ in }.problems != [])
+    _ = try fixture.library.compact { _ in }
+    try expect(first, of: "a", in: fixture, random.note)
+    try fixture.finish()
+  }
+
   /// Everything that can happen to history, at random, while it is packed again and again.
   @Test func allOfHistoryThroughAnything() throws {
     var random = SeededRandom()
