@@ -129,12 +129,11 @@ extension Library {
     var marks = ChunkMarks(limit: 0)
     var dead: [Int64] = []
     var deadPacks: [(id: Int64, base: StoredContent, chunks: [Int64])] = []
-    try store.snapshot { transaction in
+    func begin(_ snapshot: () throws -> Void) throws {
       let inMemory: [Int64] = try locked {
+        try snapshot()
         sweepSpares = []
-        // The snapshot's moment is that of its first reading.
-        let limit = max(numbers.chunk, try transaction.highestNumbers().chunk)
-        marks = ChunkMarks(limit: limit)
+        marks = ChunkMarks(limit: numbers.chunk)
         let readers = versionReaders.values.compactMap(\.reader)
         return try inodes.values.flatMap { inode in
           try inode.drafts.flatMap { try $0.working?.referredChunks(self) ?? [] }
@@ -145,6 +144,8 @@ extension Library {
           }
       }
       for chunk in inMemory { marks.insert(chunk) }
+    }
+    try store.snapshot(beginningIn: begin) { transaction in
       try transaction.contents { content in
         if maintenance.isStopping { throw SheafError(.busy, subject: "the library", reason: "is being closed") }
         switch content {

@@ -20,7 +20,7 @@ package final class Store: Sendable {
 
   let writer: Writer
   /// Readers of committed states.
-  private let pool: DatabasePool
+  let pool: DatabasePool
   /// Copies the log into the file without making the writer wait.
   private let checkpointer: DatabaseQueue
   /// Transactions committed, and how many of them are known to be on the disk.
@@ -158,18 +158,6 @@ package final class Store: Sendable {
     try Self.storeErrors(path) { try writer.read(body) }
   }
 
-  /// Runs `body` on one moment's state while writing goes on; it must only read.
-  package func snapshot<Value>(_ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value {
-    try Self.storeErrors(path) {
-      try writer.commit()
-      return try pool.read { database in
-        let connection = Connection(borrowing: database.sqliteConnection!)
-        defer { connection.close() }
-        return try body(StoreTransaction(connection))
-      }
-    }
-  }
-
   // MARK: - Durability
 
   /// Makes every change that returned before the call survive power loss.
@@ -263,14 +251,6 @@ package final class Store: Sendable {
   }
 
   // MARK: - Whole-file work
-
-  /// What SQLite's `integrity_check` finds; empty for a sound file.
-  package func integrityProblems() throws(SheafError) -> [String] {
-    try Self.storeErrors(path) {
-      try writer.commit()
-      return try pool.read { try String.fetchAll($0, sql: "PRAGMA integrity_check(20)") }
-    }.filter { $0 != "ok" }.map { "SQLite: \($0)" }
-  }
 
   /// Bytes of a file that is written anew as a whole, which takes no longer than a step of ``shrink()`` in a large one and
   /// leaves no page half empty.
@@ -415,7 +395,7 @@ package final class Store: Sendable {
   }
 
   /// Turns SQLite's errors into ``SheafError``.
-  private static func storeErrors<Value>(_ path: String, _ body: () throws -> Value) throws(SheafError) -> Value {
+  static func storeErrors<Value>(_ path: String, _ body: () throws -> Value) throws(SheafError) -> Value {
     do {
       return try body()
     } catch let error as SheafError {

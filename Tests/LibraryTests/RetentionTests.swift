@@ -124,6 +124,42 @@ struct RetentionTests {
     try fixture.finish()
   }
 
+  /// A sweep that waits for the library has not looked at the store yet: what is stored before its turn is there for it.
+  @Test func whatIsSavedWhileASweepWaitsStays() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    for round in 0..<3 {
+      let bytes = random.bytes(200_000)
+      let handle = try fixture.open("a\(round)", O_RDWR | O_CREAT)
+      try fixture.write(handle, bytes)
+      let done = DispatchSemaphore(value: 0)
+      let before = try library.locked { () -> Int in
+        let file = try #require(library.files[handle])
+        // In chunks to which only memory refers.
+        try library.storeUnsaved(file.inode, file.draft)
+        return library.waiting.load(ordering: .relaxed)
+      }
+      try library.locked {
+        Thread {
+          do { _ = try library.sweep() } catch { Issue.record("\(error)") }
+          done.signal()
+        }.start()
+        while library.waiting.load(ordering: .relaxed) <= before { sched_yield() }
+        // As the last close does.
+        let file = try #require(library.files[handle])
+        library.files[handle] = nil
+        file.draft.openCount -= 1
+        file.draft.writerCount -= 1
+        try library.endSession(file.inode, file.draft)
+        #expect(file.draft.working == nil)
+      }
+      done.wait()
+      #expect(try fixture.holds("a\(round)", bytes), random.note)
+    }
+    try fixture.finish()
+  }
+
   @Test func compactingWhileOneCompacts() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()
