@@ -13,6 +13,9 @@ final class Connection {
   var recorder: ChangeRecorder?
   /// What is recorded and has still to be run; nil where all is run at once.
   var queue: ApplyQueue?
+  /// Whether statements are run only while a transaction is open. SQLite ends one by itself where the disk fails, and what
+  /// follows must not be committed statement by statement, nor see what was before.
+  var needsTransaction = false
   /// The rows that it remembers; nil for one that only reads what another one may change later.
   var known: KnownRows?
 
@@ -103,6 +106,7 @@ final class Connection {
   private func runNow<each Argument: Bindable>(
     _ statement: Statement, _ arguments: repeat each Argument, row: (Row) throws -> Bool
   ) throws {
+    try requireTransaction()
     defer { sqlite3_reset(statement.handle) }
     var place: Int32 = 0
     repeat try bind(each arguments, to: statement, after: &place)
@@ -111,6 +115,7 @@ final class Connection {
 
   /// Runs a statement that waited.
   func run(_ waiting: ApplyQueue.Waiting) throws {
+    try requireTransaction()
     let handle = waiting.statement.handle
     defer { sqlite3_reset(handle) }
     var position = waiting.arguments
@@ -124,10 +129,17 @@ final class Connection {
   /// Does a recorded statement again.
   func run(_ recorded: ChangeRecorder.Recorded) throws {
     let statement = try statement(recorded.sql)
+    try requireTransaction()
     defer { sqlite3_reset(statement.handle) }
     var place: Int32 = 0
     for argument in recorded.arguments { try bind(argument, to: statement, after: &place) }
     try step(statement) { _ in true }
+  }
+
+  private func requireTransaction() throws {
+    if needsTransaction, !isInTransaction {
+      throw SQLiteError(SQLITE_ABORT, "the transaction was rolled back")
+    }
   }
 
   private func bind(_ argument: some Bindable, to statement: Statement, after place: inout Int32) throws {

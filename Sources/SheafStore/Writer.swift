@@ -13,7 +13,7 @@ internal import SheafModel
 ///          change(_:_:), read(_:)            commit(), after 25 ms, sync, snapshot, a full record
 ///   none ─────────────────────────► open ────────────────────────────────────────────────────────► none
 ///                                    ▲ │ a change throws of which SQLite has run something, SQLite refuses a statement,
-///                                    │ │ the commit fails
+///                                    │ │ the commit fails, SQLite rolls back by itself since a read did
 ///                          restore() │ ▼
 ///                                    lost: the record alone has it; nothing is read or changed until it is restored
 /// ```
@@ -68,6 +68,7 @@ final class Writer: @unchecked Sendable {
     connection.known = KnownRows()
     committed = Int64.random(in: 1 ... .max / 2)
     try connection.setLastChange(committed)
+    connection.needsTransaction = true
     log = try LogFile(of: path)
     recorder = ChangeRecorder(path: recordPath, number: committed)
     connection.queue = recorder?.queue
@@ -146,6 +147,8 @@ final class Writer: @unchecked Sendable {
     syncContents()
     return try locked {
       try commitGroup()
+      connection.needsTransaction = false
+      defer { connection.needsTransaction = true }
       return try body(connection)
     }
   }
@@ -167,8 +170,11 @@ final class Writer: @unchecked Sendable {
     do { try commit() } catch { schedule.wake() }
   }
 
+  /// Whether SQLite gave up the open group by itself, as it does where the disk fails or memory is short.
+  private var isRolledBack: Bool { isOpen && !connection.isInTransaction }
+
   private func open() throws {
-    if isLost || recorder?.queue.hasFailed ?? false { try restore() }
+    if isLost || isRolledBack || recorder?.queue.hasFailed ?? false { try restore() }
     guard !isOpen else { return }
     // Nobody else writes, so that a reading transaction can always become a writing one.
     try execute("BEGIN")
@@ -181,7 +187,7 @@ final class Writer: @unchecked Sendable {
 
   private func commitGroup() throws {
     do {
-      if isLost { try restore() }
+      if isLost || isRolledBack { try restore() }
       guard isOpen else { return }
       try tryToCommit()
     } catch {
@@ -230,8 +236,10 @@ final class Writer: @unchecked Sendable {
 
   /// Forgets a change that came to nothing.
   private func undo(_ recorder: ChangeRecorder) throws {
+    // One that is too large to be recorded is run at once.
+    let hasBegun = recorder.isTooLarge || recorder.queue.hasBegun
     recorder.discard()
-    if recorder.queue.hasBegun || recorder.queue.hasFailed {
+    if hasBegun || recorder.queue.hasFailed || isRolledBack {
       try restore()
     } else {
       // What SQLite has not run needs no undoing.
@@ -262,9 +270,7 @@ final class Writer: @unchecked Sendable {
   /// Whether a group is open that began a moment ago with more room than ``roomForGroups``; asked without the lock.
   var hasRoomForGroup: Bool { isRoomy.load(ordering: .relaxed) }
 
-  private func execute(_ sql: String) throws {
-    try connection.run(connection.statement(sql))
-  }
+  private func execute(_ sql: String) throws { try connection.execute(sql) }
 
   /// Has the bytes that changes refer to be on the disk before the changes are.
   private func syncContents() {

@@ -95,6 +95,80 @@ struct ChangeRecordTests {
     }
   }
 
+  /// Of a change that is too large to be recorded, and throws then, nothing is left.
+  @Test func aLargeChangeThatThrowsLeavesNothing() throws {
+    try withRemains(1) { path in
+      let store = try Store(path: path, lockPath: path + "-lock")
+      defer { try? store.close() }
+      let text = String(repeating: "x", count: 1 << 20)
+      try store.write(.accounts) { try $0.setSetting("before", "yes") }
+      #expect(throws: SheafError.self) {
+        try store.write(.accounts) {
+          try $0.setSetting("large", text)
+          throw SheafError(.invalid)
+        }
+      }
+      #expect(try store.read { try $0.setting("large") } == nil)
+      try store.sync(log: true)
+      #expect(try store.snapshot { try $0.setting("large") } == nil)
+      #expect(try store.snapshot { try $0.setting("before") } == "yes")
+    }
+  }
+
+  /// SQLite ends the transaction of a group by itself when the disk fails under a statement, one that only reads included.
+  @Test(arguments: ["a read", "a read that is tried", "a change", "a change that goes on", "a large change"])
+  func aGroupThatSQLiteGaveUpIsMadeAgain(_ moment: String) throws {
+    try withRemains(1) { path in
+      let store = try Store(path: path, lockPath: path + "-lock")
+      func giveUp(_ transaction: StoreTransaction) throws {
+        try transaction.connection.execute("ROLLBACK")
+        throw SheafError(.inputOutput)
+      }
+      for number in 1...3 {
+        try store.write(.accounts) { try $0.setSetting("before\(number)", "yes") }
+        try store.write(.setXattr) { try $0.setXattr(Int64(number), [65], [1]) }
+        // Not while the commit thread runs statements, which SQLite would not bear.
+        _ = try store.read { try $0.setting("before\(number)") }
+        switch moment {
+        case "a read": #expect(throws: SheafError.self) { try store.read(giveUp) }
+        case "a read that is tried": try store.read { try? giveUp($0) }
+        case "a change": #expect(throws: SheafError.self) { try store.write(.setXattr, giveUp) }
+        case "a change that goes on":
+          try store.write(.setXattr) {
+            try? giveUp($0)
+            try $0.setXattr(Int64(number), [66], [2])
+          }
+        default:
+          #expect(throws: SheafError.self) {
+            try store.write(.accounts) {
+              try $0.setSetting("large", String(repeating: "x", count: 1 << 20))
+              try? giveUp($0)
+              try $0.setSetting("rest", "yes")
+            }
+          }
+        }
+        #expect(try store.read { try $0.setting("before\(number)") } == "yes")
+        if number == 2 { try store.sync(log: true) }
+      }
+      try store.write(.accounts) { try $0.setSetting("after", "yes") }
+      try store.sync(log: true)
+      func check(_ transaction: StoreTransaction) throws {
+        for number in 1...3 {
+          #expect(try transaction.setting("before\(number)") == "yes")
+          #expect(try transaction.xattr(Int64(number), [65]) == [1])
+          if moment == "a change that goes on" { #expect(try transaction.xattr(Int64(number), [66]) == [2]) }
+        }
+        #expect(try transaction.setting("after") == "yes")
+        #expect(try transaction.setting("large") == nil && transaction.setting("rest") == nil)
+      }
+      try store.read(check)
+      try store.close()
+      let again = try Store(path: path, lockPath: path + "-lock")
+      try again.read(check)
+      try again.close()
+    }
+  }
+
   /// A change that is too large to be recorded is committed with all before it.
   @Test func aLargeChangeIsThereAtOnce() throws {
     try withRemains(1) { path in
