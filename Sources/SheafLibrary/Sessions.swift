@@ -172,9 +172,9 @@ extension Library {
   ) throws -> (number: Int64?, isOnTop: Bool, item: ItemRow?) {
     var item = item
     if let open = session.number, session.isOnTop, let base = session.base, version.content == session.baseContent,
-      try transaction.version(item.id, open)?.label == nil
+      try transaction.version(item.id, open)?.label == nil, try transaction.version(item.id, base) != nil
     {
-      // Back to what it began from: contents equal to the version before make none.
+      // Back to what it began from: contents equal to the version before make none, if nobody purged that meanwhile.
       try transaction.deleteVersion(item.id, open)
       item.version = base
       item.lastVersion = max(base, open - 1)

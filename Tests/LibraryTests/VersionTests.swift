@@ -334,4 +334,22 @@ struct VersionTests {
     #expect(unsaved() == 0)
     try fixture.finish()
   }
+
+  /// Undone in the program, what was edited is as it was before; but that version is gone.
+  @Test func contentsOfAVersionThatWasPurgedStayANewOne() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("a", "one")
+    let handle = try fixture.open("a")
+    try fixture.write(handle, Array("two".utf8))
+    fixture.clock.advance(2)
+    fixture.autosave()
+    #expect(try fixture.versions("a").map(\.number) == [1, 2])
+    try fixture.library.purge(fixture.path("a"), version: 1)
+    try fixture.write(handle, Array("one".utf8))
+    try fixture.close(handle)
+    #expect(try fixture.versions("a").map(\.number) == [2])
+    #expect(try fixture.text("a") == "one" && fixture.version("a", 2) == "one")
+    try fixture.finish()
+  }
+
 }
