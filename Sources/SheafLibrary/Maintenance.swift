@@ -120,14 +120,14 @@ final class MaintenanceSchedule: @unchecked Sendable {
     case sessions
   }
 
-  private let condition = NSCondition()
+  private let condition = MonotonicCondition()
   private var isStopped = false
   private var isFinished = false
   private var isBusy = true
-  private var nextRound = Date.distantPast
-  private var sessionsDue: Date?
-  private var lastSync = Date.distantPast
-  private var lastTidying = Date()
+  private var nextRound = Moment.past
+  private var sessionsDue: Moment?
+  private var nextSync = Moment.past
+  private var nextTidying = Moment.now.after(seconds: tidyInterval)
   private var isTidying = false
 
   /// Seconds between rounds, and between syncs: what was closed survives power loss after 5 s (rule 3).
@@ -143,10 +143,12 @@ final class MaintenanceSchedule: @unchecked Sendable {
     condition.lock()
     defer { condition.unlock() }
     while !isStopped {
-      let now = Date()
+      let now = Moment.now
       if isBusy, now >= nextRound {
-        nextRound = now.addingTimeInterval(Self.interval)
+        nextRound = now.after(seconds: Self.interval)
         sessionsDue = nil
+        // What changes from here on may be too late for this round.
+        isBusy = false
         return .everything
       }
       if let due = sessionsDue, now >= due {
@@ -169,7 +171,6 @@ final class MaintenanceSchedule: @unchecked Sendable {
     condition.lock()
     if !isBusy {
       isBusy = true
-      nextRound = .distantPast
       condition.signal()
     }
     condition.unlock()
@@ -179,23 +180,25 @@ final class MaintenanceSchedule: @unchecked Sendable {
   func endSessionsSoon() {
     condition.lock()
     if sessionsDue == nil {
-      sessionsDue = Date(timeIntervalSinceNow: Self.sessionDelay)
+      sessionsDue = .now.after(seconds: Self.sessionDelay)
       condition.signal()
     }
     condition.unlock()
   }
 
+  /// Notes whether a round has left anything for another one.
   func note(busy: Bool) {
     condition.lock()
-    isBusy = busy
+    isBusy = isBusy || busy
     condition.unlock()
   }
 
   func isTimeToSync() -> Bool {
     condition.lock()
     defer { condition.unlock() }
-    guard Date().timeIntervalSince(lastSync) >= Self.syncInterval else { return false }
-    lastSync = Date()
+    let now = Moment.now
+    guard now >= nextSync else { return false }
+    nextSync = now.after(seconds: Self.syncInterval)
     return true
   }
 
@@ -203,8 +206,9 @@ final class MaintenanceSchedule: @unchecked Sendable {
   func isTimeToTidy() -> Bool {
     condition.lock()
     defer { condition.unlock() }
-    guard !isStopped, !isTidying, Date().timeIntervalSince(lastTidying) >= Self.tidyInterval else { return false }
-    lastTidying = Date()
+    let now = Moment.now
+    guard !isStopped, !isTidying, now >= nextTidying else { return false }
+    nextTidying = now.after(seconds: Self.tidyInterval)
     isTidying = true
     return true
   }

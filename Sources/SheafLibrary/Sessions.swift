@@ -62,7 +62,7 @@ extension Library {
   /// next. The empty version is stored by then, and open.
   private func isEmptied(_ inode: Inode, _ draft: Draft, at time: Timestamp) -> Bool {
     guard let session = draft.session, session.number != nil, draft.working?.size == 0,
-      time.nanoseconds - session.began.nanoseconds < Self.emptyNanoseconds
+      !Self.hasPassed(Self.emptyNanoseconds, since: session.began, at: time)
     else { return false }
     return session.baseContent.length > 0 || session.base == nil && FileRole.looksPassing(inode.row.name)
   }
@@ -364,13 +364,19 @@ extension Library {
     }
   }
 
+  /// Whether so much time has passed since `start`. Where the clock was put back nobody knows, and waiting would take as
+  /// long as that.
+  private static func hasPassed(_ nanoseconds: Int64, since start: Timestamp, at time: Timestamp) -> Bool {
+    !(0..<nanoseconds).contains(time.nanoseconds &- start.nanoseconds)
+  }
+
   private func autosave(_ inode: Inode, _ draft: Draft, _ time: Timestamp) {
     guard let session = draft.session else { return }
     do {
-      if time.seconds - session.began.seconds >= Self.sessionSeconds, session.number != nil {
+      if Self.hasPassed(Self.sessionSeconds * 1_000_000_000, since: session.began, at: time), session.number != nil {
         try endSession(inode, draft, cause: .autosave)
       } else if let since = session.dirtySince,
-        time.nanoseconds - since.nanoseconds >= Self.autosaveSeconds * 1_000_000_000,
+        Self.hasPassed(Self.autosaveSeconds * 1_000_000_000, since: since, at: time),
         // Rule 6 of identity: a truncated document is not cut at its empty moment.
         session.hasWrites || draft.working?.size ?? 0 > 0 || session.baseContent.length == 0
       {

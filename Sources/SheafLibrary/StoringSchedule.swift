@@ -1,4 +1,5 @@
 import Foundation
+import SheafStore
 
 /// When the thread runs that stores what waits in the working file: when there is something, and again after a failure.
 // Sendable: everything that changes is touched only with `condition` locked.
@@ -6,7 +7,7 @@ final class StoringSchedule: @unchecked Sendable {
   /// Seconds after which what failed is tried again.
   private static let pause = 1.0
 
-  private let condition = NSCondition()
+  private let condition = MonotonicCondition()
   private var isDue = false
   private var isStopped = false
   private var isRunning = false
@@ -57,7 +58,7 @@ final class StoringSchedule: @unchecked Sendable {
   private func tryAgain() {
     condition.lock()
     defer { condition.unlock() }
-    let end = Date(timeIntervalSinceNow: Self.pause)
+    let end = Moment.now.after(seconds: Self.pause)
     while !isStopped, condition.wait(until: end) {}
     isDue = true
   }

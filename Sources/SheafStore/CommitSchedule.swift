@@ -9,7 +9,7 @@ final class CommitSchedule: @unchecked Sendable {
   /// wait the less a reader has to run.
   private static let applyInterval = 0.003
 
-  private let condition = NSCondition()
+  private let condition = MonotonicCondition()
   private var isDue = false
   private var isStopped = false
 
@@ -46,18 +46,18 @@ final class CommitSchedule: @unchecked Sendable {
   }
 
   /// Waits for a group; returns when it is to be committed, nil where none comes any more.
-  private func begin() -> Date? {
+  private func begin() -> Moment? {
     condition.lock()
     defer { condition.unlock() }
     while !isDue, !isStopped { condition.wait() }
-    return isStopped ? nil : Date(timeIntervalSinceNow: Self.interval)
+    return isStopped ? nil : .now.after(seconds: Self.interval)
   }
 
   /// Waits a little; returns whether there is more time.
-  private func pause(until deadline: Date) -> Bool {
+  private func pause(until deadline: Moment) -> Bool {
     condition.lock()
     defer { condition.unlock() }
-    let next = Date(timeIntervalSinceNow: Self.applyInterval)
+    let next = Moment.now.after(seconds: Self.applyInterval)
     while !isStopped, condition.wait(until: next) {}
     return !isStopped && next < deadline
   }

@@ -115,6 +115,15 @@ import Testing
     }
   }
 
+  /// `NSCondition` waits by the time of day: put back, that would keep everything from being saved for as long.
+  @Test func nothingThatSavesGoesByTheTimeOfDay() throws {
+    for (path, lines) in try Self.files("Sources/SheafStore") + Self.files("Sources/SheafLibrary") {
+      for (number, line) in lines.enumerated() where line.contains("NSCondition()") || line.contains("(until: Date") {
+        Issue.record("\(path):\(number + 1): \(line)")
+      }
+    }
+  }
+
   @Test func noTestSleepsToSynchronise() throws {
     let sleeps = ["usl" + "eep(", "Task.sl" + "eep("]
     for (path, lines) in try Self.files("Tests") where !path.hasSuffix("/Waiting.swift") {

@@ -170,4 +170,26 @@ struct BoundsTests {
     fixture.library.endObserving(other)
     try fixture.finish()
   }
+
+  /// What changes while upkeep is at work is looked at in another round, whatever that one finds left.
+  @Test func aChangeDuringARoundHasAnother() throws {
+    let schedule = MaintenanceSchedule()
+    #expect(schedule.wait() == .everything)
+    schedule.wake()
+    schedule.note(busy: false)
+    let woken = DispatchSemaphore(value: 0)
+    Thread {
+      if schedule.wait() == .everything { woken.signal() }
+    }.start()
+    #expect(woken.wait(timeout: .now() + 10) == .success)
+    // Then there is nothing to do.
+    schedule.note(busy: false)
+    Thread {
+      if schedule.wait() == nil { woken.signal() }
+      schedule.finished()
+    }.start()
+    schedule.stop()
+    #expect(woken.wait(timeout: .now() + 10) == .success)
+  }
+
 }

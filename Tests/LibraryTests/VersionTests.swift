@@ -352,4 +352,18 @@ struct VersionTests {
     try fixture.finish()
   }
 
+  @Test func anAutosaveComesThoughTheClockIsPutBack() throws {
+    let fixture = try LibraryFixture()
+    let handle = try fixture.open("a", O_RDWR | O_CREAT)
+    try fixture.write(handle, Array("one".utf8))
+    fixture.clock.advance(-3600)
+    fixture.autosave()
+    #expect(try fixture.version("a", 1) == "one")
+    // So does the end of a long session.
+    fixture.clock.advance(-3600)
+    fixture.autosave()
+    #expect(try fixture.versions("a").map(\.open) == [false])
+    try fixture.close(handle)
+    try fixture.finish()
+  }
 }
