@@ -94,7 +94,12 @@ struct Content {
 
   private mutating func load(_ index: Int, from storage: any ChunkStorage) throws -> [Extent] {
     if let extents = groups[index].extents { return extents }
-    let extents = try StoredContent.decodeNode(storage.chunk(groups[index].node!))
+    let node = groups[index].node!
+    let extents = try StoredContent.decodeNode(storage.chunk(node))
+    // What it lacks would be read as whatever memory held before.
+    guard extents.reduce(0, { $0 + $1.length }) == groups[index].length else {
+      throw SheafError(.corrupt, subject: "node \(node)", reason: "has another length", advice: "run sheaf check")
+    }
     groups[index].extents = extents
     return extents
   }
@@ -222,7 +227,8 @@ struct Content {
         right.skipNode()
         continue
       }
-      guard let one = try left.head(storage), let other = try right.head(storage) else { return true }
+      let heads = (try left.head(storage), try right.head(storage))
+      guard let one = heads.0, let other = heads.1 else { return heads.0 == nil && heads.1 == nil }
       let count = min(one.length, other.length)
       let isShared = one.chunk == other.chunk && (one.isHole || one.offset == other.offset)
       if !isShared, try !areSame(one.prefix(count), other.prefix(count), from: storage) { return false }

@@ -16,8 +16,7 @@ struct WorkingCopy {
   /// Whether anything differs from what was cut last, be it only the length.
   private(set) var isChanged = false
 
-  /// Largest document: 8 EiB less one, as `off_t` has it, less room to round.
-  static let maximumSize = Int64.max - (1 << 20)
+  static let maximumSize = StoredContent.maximumLength
 
   init(_ stored: StoredContent) { content = Content(stored) }
 

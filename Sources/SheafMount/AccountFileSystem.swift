@@ -267,7 +267,7 @@ final class AccountFileSystem: FileSystem {
 extension FileAttributes {
   init(_ attributes: Attributes) {
     self.init(
-      node: Node.inode(attributes.ino).id, mode: attributes.mode, linkCount: UInt32(attributes.nlink),
+      node: Node.inode(attributes.ino).id, mode: attributes.mode, linkCount: UInt32(clamping: attributes.nlink),
       uid: attributes.uid, gid: attributes.gid, device: attributes.rdev, size: attributes.size,
       blocks: UInt64(attributes.blocks), accessTime: TimeSpec(attributes.atime),
       modificationTime: TimeSpec(attributes.mtime), changeTime: TimeSpec(attributes.ctime))

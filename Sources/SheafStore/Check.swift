@@ -55,7 +55,7 @@ extension StoreTransaction {
       switch ChunkEncoding(rawValue: row[3]) {
       case .plain: problems += Self.problems(of: id, data, hash: try row.bytes(1), size: size)
       case .compressed:
-        if let bytes = Zstandard.decompress(data, limit: Int(clamping: size)) {
+        if let bytes = Self.decompress(data, size: size) {
           problems += Self.problems(of: id, bytes, hash: try row.bytes(1), size: size)
         } else {
           problems.append("chunk \(id): cannot be decoded")

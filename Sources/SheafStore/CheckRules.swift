@@ -182,7 +182,10 @@ enum CheckRules {
     ),
     (
       "no version is above the item's last",
-      "SELECT v.item, v.number FROM versions v JOIN items t ON t.id = v.item WHERE v.number > t.last_version"
+      """
+      SELECT v.item, v.number FROM versions v JOIN items t ON t.id = v.item WHERE v.number > t.last_version
+        UNION ALL SELECT id, last_version FROM items WHERE last_version < max(version, 0)
+      """
     ),
     (
       "only a current version is open",

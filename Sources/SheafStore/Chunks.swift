@@ -76,6 +76,14 @@ extension StoreTransaction {
     connection.known?.chunkHashes.note(id, hash)
   }
 
+  /// Bytes of a chunk that are believed.
+  private static let sizes = 0...Pack.memberLimit
+
+  /// The bytes of a compressed chunk; nil where it is damaged.
+  static func decompress(_ frame: [UInt8], size: Int64) -> [UInt8]? {
+    sizes.contains(size) ? Zstandard.decompress(frame, limit: Int(size)) : nil
+  }
+
   /// The chunk's bytes.
   ///
   /// - Throws: ``SheafError`` of kind `corrupt` where it is missing, or cannot be decoded.
@@ -89,7 +97,7 @@ extension StoreTransaction {
     let bytes: [UInt8]? =
       switch row.encoding {
       case .plain: row.data
-      case .compressed: Zstandard.decompress(row.data, limit: Int(clamping: row.size))
+      case .compressed: Self.decompress(row.data, size: row.size)
       case .packed: try packedBytes(id, at: PackPlace(encoded: row.data))
       case nil: nil
       }

@@ -51,6 +51,9 @@ package enum StoredContent: Hashable, Sendable {
 
   package static let empty = StoredContent.extents([])
 
+  /// Bytes of the largest document: 8 EiB less one, as `off_t` has it, less room to round.
+  package static let maximumLength = Int64.max - (1 << 20)
+
   /// Whether it is a short list, as that of a small document is.
   var isShort: Bool {
     switch self {
@@ -148,7 +151,7 @@ package enum StoredContent: Hashable, Sendable {
 
   private static func sum(_ left: Int64, _ right: Int64) throws(SheafError) -> Int64 {
     let (sum, overflow) = left.addingReportingOverflow(right)
-    guard !overflow else { throw damaged }
+    guard !overflow, sum <= maximumLength else { throw damaged }
     return sum
   }
 

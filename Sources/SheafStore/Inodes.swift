@@ -58,6 +58,9 @@ package struct InodeRow: Hashable, Sendable {
     name = try row.bytes(4)
     mode = UInt32(truncatingIfNeeded: row[5] as Int64)
     nlink = row[6]
+    guard (0...Int64(UInt32.max)).contains(nlink) else {
+      throw SheafError(.corrupt, subject: "inode \(ino)", reason: "has \(nlink) names", advice: "run sheaf check")
+    }
     uid = UInt32(truncatingIfNeeded: row[7] as Int64)
     gid = UInt32(truncatingIfNeeded: row[8] as Int64)
     rdev = UInt64(bitPattern: row[9] as Int64)

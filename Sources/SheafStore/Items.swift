@@ -59,6 +59,10 @@ package struct ItemRow: Hashable, Sendable {
     created = Timestamp(nanoseconds: row[4])
     version = row[5]
     lastVersion = row[6]
+    guard version >= 0, (version..<Int64.max).contains(lastVersion) else {
+      throw SheafError(
+        .corrupt, subject: "item \(id)", reason: "has versions up to \(lastVersion)", advice: "run sheaf check")
+    }
     isQuiet = row[7] as Int64 != 0
     creator = row[8]
     entered = (row[9] as Int64?).map { Timestamp(nanoseconds: $0) }

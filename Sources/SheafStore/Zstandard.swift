@@ -27,7 +27,7 @@ package enum Zstandard {
   package static func decompress(_ frame: [UInt8], limit: Int) -> [UInt8]? {
     let size = frame.withUnsafeBytes { ZSTD_getFrameContentSize($0.baseAddress, $0.count) }
     // The two highest values mean that it is no frame, or does not tell.
-    guard size <= UInt64(limit) else { return nil }
+    guard limit >= 0, size <= UInt64(limit) else { return nil }
     var written = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: Int(size)) { buffer, count in
       written = frame.withUnsafeBytes { ZSTD_decompress(buffer.baseAddress, Int(size), $0.baseAddress, $0.count) }

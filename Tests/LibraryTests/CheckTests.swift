@@ -253,7 +253,9 @@ struct CheckTests {
     return (fixture.path, words)
   }
 
-  private func problems(after sql: String) throws -> [String] {
+  private func problems(
+    after sql: String, _ body: (Store, [String: String]) throws -> Void = { _, _ in }
+  ) throws -> [String] {
     var found: [String] = []
     try withLibraryFolder { folder in
       let (path, words) = try sample(folder)
@@ -267,6 +269,7 @@ struct CheckTests {
       let store = try Store(path: path, lockPath: path + "-lock")
       #expect(try store.integrityProblems() == [])
       found = try store.read { try $0.check { _ in } }.problems
+      try body(store, words)
       try store.close()
     }
     return found
@@ -285,6 +288,28 @@ struct CheckTests {
   func damagedContentsAreReported(_ damage: Damage) throws {
     let found = try problems(after: damage.sql)
     #expect(!found.isEmpty && found.allSatisfy { $0.hasSuffix(damage.rule) }, "\(found)")
+  }
+
+  /// Numbers that would not fit into memory, or into the types that hold them: check tells of them, and who reads is refused.
+  @Test(arguments: [
+    "UPDATE chunks SET size = -1, encoding = 1 WHERE id = $chunk",
+    "UPDATE chunks SET size = 0x7FFFFFFFFFFFFFFF, encoding = 1, data = x'28B52FFDE0FFFFFFFFFFFFFF7F010000' WHERE id = $chunk",
+    "UPDATE inodes SET nlink = -1 WHERE ino = $a", "UPDATE inodes SET nlink = 0x100000000 WHERE ino = $a",
+    "PRAGMA ignore_check_constraints = ON; UPDATE items SET last_version = -1 WHERE id = #a",
+    "UPDATE items SET version = -1, last_version = -1 WHERE id = #a",
+    "UPDATE inodes SET content = $largest, size = 0x7FFFFFFFFFFFFFFF WHERE ino = $a",
+  ])
+  func whatIsOutOfRangeIsRefused(_ sql: String) throws {
+    let largest = StoredContent.extents([.hole(.max)]).encoded.map { String(format: "%02x", $0) }.joined()
+    let sql = sql.replacingOccurrences(of: "$largest", with: "x'\(largest)'")
+    let found = try problems(after: sql) { store, words in
+      func number(_ word: String) throws -> Int64 { try #require(words[word].flatMap { Int64($0) }) }
+      let (chunk, ino, item) = try (number("$chunk"), number("$a"), number("#a"))
+      #expect { (try store.read { _ = (try $0.chunkBytes(chunk), try $0.inode(ino), try $0.item(item)) }) } throws: {
+        ($0 as? SheafError)?.kind == .corrupt
+      }
+    }
+    #expect(!found.isEmpty)
   }
 
   @Test func everyRuleIsTried() {

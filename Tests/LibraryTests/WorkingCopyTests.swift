@@ -29,6 +29,8 @@ struct WorkingCopyTests {
       return id
     }
 
+    func store(bytes: [UInt8]) throws -> Int64 { try bytes.withUnsafeBytes { try store([$0])[0] } }
+
     func forgetLoads() { loads = [] }
 
     /// Bytes of all chunks that were ever stored.
@@ -347,5 +349,17 @@ struct WorkingCopyTests {
     var noNode = WorkingCopy(.nodes([ExtentNode(chunk: 99, length: 10, data: 10)]))
     #expect(throws: SheafError.self) { try storage.bytes(&noNode) }
     #expect(throws: SheafError.self) { try noNode.truncate(to: 5, from: storage) }
+  }
+
+  /// A list whose extents are shorter than it says must not have memory shown in the place of what it lacks.
+  @Test func aNodeOfAnotherLengthIsRefused() throws {
+    let storage = FakeStorage()
+    let extents = StoredContent.encode([Extent(chunk: try storage.store(bytes: [1, 2, 3]), length: 3)])
+    let node = ExtentNode(chunk: try storage.store(bytes: extents), length: 100, data: 3)
+    var copy = WorkingCopy(.nodes([node]))
+    #expect { _ = try storage.bytes(&copy) } throws: { ($0 as? SheafError)?.kind == .corrupt }
+    let whole = try storage.content([1, 2, 3] + [UInt8](repeating: 0, count: 97))
+    #expect(try !Content.areSame(whole, .nodes([node]), from: storage))
+    #expect(try !Content.areSame(.nodes([node]), whole, from: storage))
   }
 }

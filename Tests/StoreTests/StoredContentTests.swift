@@ -54,6 +54,7 @@ struct StoredContentTests {
       [0, 1, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1],
       // Lengths, and an offset and a length, whose sum is no file's.
       [0, 1, 0] + largest + [2, 0, 1], [0, 1, 1] + largest, [1, 1] + largest + [0, 2, 1, 0],
+      [0, 0, 0] + largest, [1, 1] + largest + [0],
     ] as [[UInt8]])
   func damagedBytesAreRefused(_ bytes: [UInt8]) {
     #expect { try StoredContent(encoded: bytes) } throws: { ($0 as? SheafError)?.kind == .corrupt }
