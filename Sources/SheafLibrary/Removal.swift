@@ -177,6 +177,7 @@ extension Library {
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)
       for draft in inode.drafts {
         shareChunks(of: draft)
+        draft.working?.area?.disclaim()
         discardUnsaved(draft)
         load(inode, draft)
         draft.session = nil

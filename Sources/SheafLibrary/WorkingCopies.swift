@@ -146,8 +146,8 @@ extension Library {
 
   /// - Parameter givesWay: whether nobody waits for it, so that who has other work goes first.
   private func store(kept ino: Int64, givesWay: Bool = false) throws {
-    // First, so that no transaction has to wait for the disk.
-    try store.working.sync()
+    // First, so that no transaction has to wait for the disk. Where that fails, storing is what helps.
+    try? store.working.sync()
     try inSteps(givesWay: givesWay) {
       guard let inode = keptInodes[ino] else { return false }
       if try storeSome(of: inode, inode.own) { return true }

@@ -1,10 +1,15 @@
 internal import Glibc
 internal import SheafModel
+internal import Synchronization
 
 /// SQLite's log (WAL), which is synced beside SQLite: its own `synchronous` would have every commit wait.
+///
+/// Linux tells once of pages that it could not write, and takes them for written from then on. So after a sync that failed
+/// none is believed until all of the log has been written again (``rewrite()``).
 struct LogFile: ~Copyable {
   private let path: String
   private let descriptor: Int32
+  private let doubt = Mutex(false)
 
   /// The log of the library file at `library`, which exists as long as a connection that used it is open.
   ///
@@ -21,7 +26,42 @@ struct LogFile: ~Copyable {
 
   /// Makes everything that is committed survive power loss.
   func sync() throws(SheafError) {
-    guard fdatasync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
+    try doubt.withLock { (isDoubtful) throws(SheafError) in
+      guard !isDoubtful else {
+        throw SheafError(.inputOutput, subject: path, reason: "could not be written a moment ago")
+      }
+      guard fdatasync(descriptor) == 0 else {
+        isDoubtful = true
+        throw SheafError(systemError: errno, subject: path)
+      }
+    }
+  }
+
+  /// Whether a sync failed, so that the disk may not have what the kernel takes for written.
+  var isDoubtful: Bool { doubt.withLock { $0 } }
+
+  /// Has nobody rely on what was written until ``rewrite()``.
+  func distrust() { doubt.withLock { $0 = true } }
+
+  /// Bytes that are written at a time.
+  private static let pieceBytes = 1 << 20
+
+  /// Writes what the kernel has of the log once more, and syncs it; for who keeps SQLite from writing to it meanwhile.
+  func rewrite() throws(SheafError) {
+    try doubt.withLock { (isDoubtful) throws(SheafError) in
+      var piece = [UInt8](repeating: 0, count: Self.pieceBytes)
+      var position: off_t = 0
+      while true {
+        let count = pread(descriptor, &piece, piece.count, position)
+        if count == 0 { break }
+        guard count > 0, pwrite(descriptor, piece, count, position) == count else {
+          throw SheafError(systemError: errno, subject: path)
+        }
+        position += off_t(count)
+      }
+      guard fdatasync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
+      isDoubtful = false
+    }
   }
 
   /// Bytes of the file.

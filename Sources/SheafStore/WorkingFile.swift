@@ -14,6 +14,8 @@ package import SheafModel
 ///    sync of the changes that hold it (``Writer``).
 /// 3. An area's places are given back to the disk only when it is durable that no row refers to them:
 ///    ``takeReleased()`` before the log is synced, ``free(_:)`` after.
+/// 4. Linux tells once of bytes that it could not write, and takes them for written from then on. So after a sync that failed
+///    none is believed until every area that there was is gone: its bytes are stored as chunks, or nobody's any more.
 package final class WorkingFile: Sendable {
   private struct State {
     var descriptor: Int32 = -1
@@ -23,6 +25,10 @@ package final class WorkingFile: Sendable {
     var live: Int64 = 0
     var used: Int64 = 0
     var released: [Range<Int64>] = []
+    /// How often a sync failed, and how many areas have got bytes since the last time, and how many before.
+    var failures = 0
+    var sound = 0
+    var doubtful = 0
   }
 
   let path: String
@@ -43,13 +49,25 @@ package final class WorkingFile: Sendable {
   package final class Area: Sendable {
     private let file: WorkingFile
     private let ranges: Mutex<[Range<Int64>]>
+    /// How often a sync of the file had failed when this got its first bytes; -1 before, -2 where that is all the same.
+    private let failures = Atomic(-1)
 
     fileprivate init(_ file: WorkingFile, _ ranges: [Range<Int64>]) {
       self.file = file
       self.ranges = Mutex(ranges)
+      if !ranges.isEmpty { failures.store(file.noteArea(), ordering: .relaxed) }
     }
 
-    deinit { file.release(ranges.withLock { $0 }) }
+    deinit {
+      disclaim()
+      file.release(ranges.withLock { $0 })
+    }
+
+    /// Has nobody's durability depend on these bytes any more: their file went, and lives on for who has it open.
+    package func disclaim() {
+      let known = failures.exchange(-2, ordering: .relaxed)
+      if known >= 0 { file.forgetArea(since: known) }
+    }
 
     /// Bytes of all that was written.
     package var count: Int64 { ranges.withLock { $0.reduce(0) { $0 + Int64($1.count) } } }
@@ -58,6 +76,8 @@ package final class WorkingFile: Sendable {
     ///
     /// - Throws: ``SheafError``: `noSpace` with nothing written, `inputOutput`.
     package func append(_ bytes: UnsafeRawBufferPointer) throws(SheafError) -> Int64 {
+      // Before they are written: a sync that fails meanwhile may be of them.
+      if failures.load(ordering: .relaxed) == -1 { failures.store(file.noteArea(), ordering: .relaxed) }
       let place = try file.append(bytes)
       let range = place..<(place + Int64(bytes.count))
       ranges.withLock { ranges in
@@ -180,9 +200,40 @@ package final class WorkingFile: Sendable {
       let descriptor = state.withLock { $0.descriptor }
       if descriptor >= 0 {
         try Faults.pass(.workingSync)
-        guard fdatasync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
+        guard state.withLock({ $0.doubtful == 0 }) else {
+          throw SheafError(.inputOutput, subject: path, reason: "could not be written a moment ago")
+        }
+        guard fdatasync(descriptor) == 0 else {
+          let error = SheafError(systemError: errno, subject: path)
+          distrust()
+          throw error
+        }
       }
       synced.store(target, ordering: .releasing)
+    }
+  }
+
+  /// Has nobody rely on what lies in the areas that there are.
+  func distrust() {
+    state.withLock { state in
+      state.failures += 1
+      state.doubtful += state.sound
+      state.sound = 0
+    }
+  }
+
+  /// Counts an area that gets its first bytes; returns how often a sync has failed.
+  private func noteArea() -> Int {
+    state.withLock { state in
+      state.sound += 1
+      return state.failures
+    }
+  }
+
+  /// Counts an area no more.
+  private func forgetArea(since failures: Int) {
+    state.withLock { state in
+      if failures == state.failures { state.sound -= 1 } else { state.doubtful -= 1 }
     }
   }
 

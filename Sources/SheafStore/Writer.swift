@@ -51,7 +51,7 @@ final class Writer: @unchecked Sendable {
   private(set) var promised = Int64.min
   /// Whether the record keeps what is committed, since somebody is likely to ask for durability again soon.
   private var keepsRecord = false
-  private let log: LogFile
+  let log: LogFile
   private let working: WorkingFile
 
   /// Bytes that the disk must have left for changes to be recorded rather than committed at once: more than a group can
@@ -289,8 +289,7 @@ final class Writer: @unchecked Sendable {
     case .nothing: return
     case .record: try syncRecord()
     case .log(let target):
-      try Faults.pass(.logSync)
-      try log.sync()
+      try syncLog()
       locked {
         logged = max(logged, target)
         if committed == target, recorder?.number ?? target == target { recorder?.reset() }
@@ -313,12 +312,22 @@ final class Writer: @unchecked Sendable {
     }
     try commitGroup()
     if committed == logged { return .nothing }
+    // With everything committed, SQLite writes nothing to it.
+    if log.isDoubtful { try log.rewrite() }
     if promised <= logged { recorder?.reset() }
     if !wantsLog, let recorder, !keepsRecord {
       recorder.fillAhead()
       keepsRecord = true
     }
     return .log(committed)
+  }
+
+  private func syncLog() throws {
+    do { try Faults.pass(.logSync) } catch {
+      log.distrust()
+      throw error
+    }
+    try log.sync()
   }
 
   private func syncRecord() throws {
@@ -336,8 +345,8 @@ final class Writer: @unchecked Sendable {
   private func renewRecord() throws {
     try commitGroup()
     if promised > logged {
-      try Faults.pass(.logSync)
-      try log.sync()
+      if log.isDoubtful { try log.rewrite() }
+      try syncLog()
       logged = committed
     }
     keepsRecord = false

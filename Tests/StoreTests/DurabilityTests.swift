@@ -164,6 +164,31 @@ struct DurabilityTests {
     }
   }
 
+  /// After a sync that failed, one that the kernel lets pass says nothing of what was written before.
+  @Test func aFailedSyncOfTheLogIsRemembered() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      defer { try? store.close() }
+      for number in 1...3 {
+        try store.write(.accounts) {
+          try $0.setSetting("test", "\(number)")
+          try $0.setSetting("test\(number)", String(repeating: "x", count: 300_000))
+        }
+        store.writer.log.distrust()
+        #expect(throws: SheafError.self) { try store.writer.log.sync() }
+        let before = try moment(of: store).log
+        // It is written again as it is, with what came since.
+        try store.sync(log: true)
+        #expect(!store.writer.log.isDoubtful && store.writer.logged == store.writer.number)
+        #expect(try moment(of: store).log.starts(with: before))
+      }
+      let last = try moment(of: store)
+      let found = try found(last.main, last.log, [])
+      #expect(found.last == 3 && found.isWhole)
+    }
+  }
+
   /// The statements of a record are those of the format that the file had.
   @Test func whatIsRecordedIsDoneBeforeMigrating() throws {
     try withFolder { folder in

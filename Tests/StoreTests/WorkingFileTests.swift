@@ -1,4 +1,5 @@
 import Foundation
+import SheafModel
 import Synchronization
 import Testing
 
@@ -30,6 +31,39 @@ struct WorkingFileTests {
         try file.sync()
         try #require(!file.needsSync, "round \(round)")
       }
+    }
+  }
+
+  /// The kernel takes for written what it could not write: what was there then is not durable, however often one asks.
+  @Test func aFailedSyncIsRemembered() throws {
+    try withFolder { folder in
+      let file = WorkingFile(path: folder + "/working")
+      let bytes = [UInt8](repeating: 1, count: 4096)
+      func write(to area: WorkingFile.Area) throws {
+        _ = try bytes.withUnsafeBytes { try area.append($0) }
+        file.promise()
+      }
+      var areas = [file.area(), file.area()]
+      try write(to: areas[0])
+      try file.sync()
+      file.promise()
+      file.distrust()
+      #expect(throws: SheafError.self) { try file.sync() }
+      // What is written from then on has to wait for the rest.
+      try write(to: areas[1])
+      #expect(throws: SheafError.self) { try file.sync() }
+      areas.remove(at: 0)
+      try file.sync()
+      #expect(!file.needsSync)
+      // Nor has anybody to wait for a file that is gone, and open yet.
+      try write(to: areas[0])
+      file.distrust()
+      #expect(throws: SheafError.self) { try file.sync() }
+      areas[0].disclaim()
+      try file.sync()
+      file.promise()
+      try write(to: areas[0])
+      try file.sync()
     }
   }
 }
