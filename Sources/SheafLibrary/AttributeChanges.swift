@@ -137,17 +137,32 @@ extension Library {
     let row = inode.row
     guard row.atime <= row.mtime || row.atime <= row.ctime || time.seconds - row.atime.seconds >= 86_400 else { return }
     inode.row.atime = time
-    if !inode.isOrphan { inode.hasNewAccessTime = true }
+    // Where they cannot be stored, reading on must not fill the memory.
+    guard !inode.isOrphan, !inode.hasNewAccessTime, accessedInodes.count < Self.inodeLimit else { return }
+    inode.hasNewAccessTime = true
+    accessedInodes[inode.ino] = inode
+    maintenance.wake()
   }
 
-  /// Stores the access times that reads left in memory.
-  func storeAccessTimes() throws {
-    let waiting = inodes.values.filter { $0.hasNewAccessTime && !$0.isOrphan }
-    guard !waiting.isEmpty else { return }
+  /// Access times that are stored at a time, so that nobody waits long.
+  private static let accessBatch = 1000
+
+  /// Stores access times that reads left in memory, some of them; returns whether there are more.
+  func storeAccessTimes() throws -> Bool {
+    let batch = Array(accessedInodes.values.prefix(Self.accessBatch))
+    guard !batch.isEmpty else { return false }
     try transaction(.times, freesSpace: true) { transaction in
-      for inode in waiting { try transaction.setAccessTime(inode.row.atime, ino: inode.ino) }
-      whenCommitted { for inode in waiting { inode.hasNewAccessTime = false } }
+      for inode in batch where inode.hasNewAccessTime && !inode.isOrphan {
+        try transaction.setAccessTime(inode.row.atime, ino: inode.ino)
+      }
+      whenCommitted { [self] in
+        for inode in batch {
+          inode.hasNewAccessTime = false
+          accessedInodes[inode.ino] = nil
+        }
+      }
     }
+    return !accessedInodes.isEmpty
   }
 
   // MARK: - Extended attributes

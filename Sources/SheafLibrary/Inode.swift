@@ -53,6 +53,17 @@ final class Inode {
   }
 }
 
+extension Library {
+  /// The kernel let go of an inode: one without a name and without users is forgotten.
+  package func forget(_ inos: [Int64]) {
+    locked {
+      for ino in inos {
+        if let inode = inodes[ino], inode.isOrphan, inode.openCount == 0 { inodes[ino] = nil }
+      }
+    }
+  }
+}
+
 /// What stat(2) tells of an inode.
 package struct Attributes: Hashable, Sendable {
   package let ino: Int64

@@ -46,6 +46,8 @@ package final class Library: @unchecked Sendable {
   var dirtyInodes: [Int64: Inode] = [:]
   /// Those of them whose contents wait in the working file for being stored.
   var keptInodes: [Int64: Inode] = [:]
+  /// Those whose access times wait to be stored.
+  var accessedInodes: [Int64: Inode] = [:]
   var endedSessions: [EndedSession] = []
   var unsavedBytes = 0
   var numbers: (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64)
@@ -147,7 +149,7 @@ package final class Library: @unchecked Sendable {
     stopMaintenance()
     try locked {
       try endAllSessions()
-      try storeAccessTimes()
+      while try storeAccessTimes() {}
       try settleEvents(all: true)
     }
     try store.close()
@@ -436,14 +438,5 @@ package final class Library: @unchecked Sendable {
       evictionLimit = max(Self.inodeLimit, inodes.count * 2)
     }
     return inode
-  }
-
-  /// The kernel let go of an inode: one without a name and without users is forgotten.
-  package func forget(_ inos: [Int64]) {
-    locked {
-      for ino in inos {
-        if let inode = inodes[ino], inode.isOrphan, inode.openCount == 0 { inodes[ino] = nil }
-      }
-    }
   }
 }

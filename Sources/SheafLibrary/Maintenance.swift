@@ -38,7 +38,7 @@ extension Library {
         }
         let busy = self.keepUp()
         if maintenance.isTimeToSync() {
-          self.attempt("storing access times") { try self.locked { try self.storeAccessTimes() } }
+          self.attempt("storing access times") { while try self.locked({ try self.storeAccessTimes() }) {} }
           self.attempt("syncing") {
             try self.makeDurable()
             try self.store.checkpoint()
@@ -80,7 +80,7 @@ extension Library {
       autosave()
       attempt("settling events") { try settleEvents() }
       expireIdentity(at: clock())
-      return !dirtyInodes.isEmpty || !events.isEmpty || !identity.isEmpty
+      return !dirtyInodes.isEmpty || !events.isEmpty || !identity.isEmpty || !accessedInodes.isEmpty
     }
   }
 
@@ -191,6 +191,13 @@ final class MaintenanceSchedule: @unchecked Sendable {
     condition.lock()
     isBusy = isBusy || busy
     condition.unlock()
+  }
+
+  /// Whether no round comes before something changes.
+  var isResting: Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    return !isBusy && sessionsDue == nil
   }
 
   func isTimeToSync() -> Bool {

@@ -192,4 +192,42 @@ struct BoundsTests {
     #expect(woken.wait(timeout: .now() + 10) == .success)
   }
 
+  @Test func whatIsReadIsNotKeptForItsTime() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    try fixture.save("a", "one")
+    let ino = try fixture.ino("a")
+    library.locked {
+      // In memory alone, as if nothing could be stored.
+      for number in 0..<(2 * Int64(Library.inodeLimit)) {
+        var row = library.inodes[ino]!.row
+        row.ino = 1_000_000 + number
+        library.noteAccess(library.remember(Inode(row)))
+      }
+      #expect(library.inodes.values.count { $0.hasNewAccessTime } <= Library.inodeLimit)
+      library.accessedInodes = [:]
+      library.inodes = library.inodes.filter { $0.key < 1_000_000 }
+    }
+    try fixture.finish()
+  }
+
+  /// Nobody writes anything, and yet the time of a read is stored.
+  @Test func aReadAloneHasItsTimeStored() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("a", "one")
+    let ino = try fixture.ino("a")
+    for _ in 1...2 {
+      fixture.clock.advance(86_400)
+      let end = ContinuousClock.now + .seconds(30)
+      while !fixture.library.maintenance.isResting, ContinuousClock.now < end { sched_yield() }
+      #expect(try fixture.text("a") == "one")
+      var stored: Timestamp?
+      while stored != fixture.clock.now, ContinuousClock.now < end {
+        stored = try fixture.library.store.read { try $0.inode(ino) }?.atime
+        sched_yield()
+      }
+      try #require(stored == fixture.clock.now)
+    }
+    try fixture.finish()
+  }
 }
