@@ -59,9 +59,12 @@ extension Library {
     for batch in stride(from: 0, to: surplus.count, by: Self.thinBatch) where !maintenance.isStopping {
       removed += try locked {
         try transaction(.thin, freesSpace: true) { transaction in
+          var spared: (item: Int64, numbers: Set<Int64>)?
           // One that got a label meanwhile stays.
-          try surplus[batch..<min(batch + Self.thinBatch, surplus.count)].reduce(0) {
-            $0 + (try transaction.thinVersion($1.item, $1.number) ? 1 : 0)
+          return try surplus[batch..<min(batch + Self.thinBatch, surplus.count)].reduce(0) {
+            if spared?.item != $1.item { spared = ($1.item, try entryVersions(of: $1.item)) }
+            if spared?.numbers.contains($1.number) ?? false { return $0 }
+            return $0 + (try transaction.thinVersion($1.item, $1.number) ? 1 : 0)
           }
         }
       }

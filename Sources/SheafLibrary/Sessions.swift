@@ -201,20 +201,23 @@ extension Library {
 
   /// Ends the numbered session of another draft in the running transaction: its version is current no longer.
   private func endOthers(than draft: Draft, of inode: Inode, _ transaction: StoreTransaction) throws {
-    for other in inode.drafts where other !== draft {
-      guard let session = other.session, let number = session.number, let item = try item(of: inode) else { continue }
-      try transaction.closeVersion(item.id, number, cause: session.cause)
-      if let version = try transaction.version(item.id, number) {
-        try logSave(version, of: item, inode: inode.row, transaction)
-      }
-      let content = inode.row.content ?? .empty
-      whenCommitted { [self] in
-        shareChunks(of: other)
-        // What it goes on with is based on its own version.
-        other.session?.number = nil
-        other.session?.base = number
-        other.session?.baseContent = content
-      }
+    for other in inode.drafts where other !== draft { try endVersion(of: other, inode, transaction) }
+  }
+
+  /// Ends the version of a session that goes on, in the running transaction: what is written from now on is the next one.
+  func endVersion(of draft: Draft, _ inode: Inode, _ transaction: StoreTransaction) throws {
+    guard let session = draft.session, let number = session.number, let item = try item(of: inode) else { return }
+    try transaction.closeVersion(item.id, number, cause: session.cause)
+    if let version = try transaction.version(item.id, number) {
+      try logSave(version, of: item, inode: inode.row, transaction)
+    }
+    let content = inode.row.content ?? .empty
+    whenCommitted { [self] in
+      shareChunks(of: draft)
+      // What it goes on with is based on its own version.
+      draft.session?.number = nil
+      draft.session?.base = number
+      draft.session?.baseContent = content
     }
   }
 

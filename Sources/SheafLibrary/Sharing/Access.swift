@@ -111,35 +111,6 @@ extension Library {
     if let user = caller.user, user.ownsAll || isForeign(inode, caller) { return user }
     return Caller.User(uid: inode.row.uid, gid: inode.row.gid)
   }
-
-  // MARK: - History
-
-  /// Since when `inode` has been in `share`: no participant sees what was before.
-  func entryTime(of inode: Inode, in share: ShareBook.Entry) throws -> Timestamp {
-    var latest = share.row.since
-    var inode = inode
-    while true {
-      if let entered = try item(of: inode)?.entered { latest = max(latest, entered) }
-      if inode.row.item == share.row.item || inode.row.parent == 0 { return latest }
-      inode = try self.inode(inode.row.parent)
-    }
-  }
-
-  /// The number of the first version that `caller` sees of a document: the one that was current when it entered the share.
-  func firstVisibleVersion(of item: Int64, _ inode: Inode, _ caller: Caller) throws -> Int64 {
-    guard isForeign(inode, caller), let share = try share(of: inode) else { return 0 }
-    let time = try entryTime(of: inode, in: share)
-    return try read { try $0.lastVersion(item, notAfter: time) } ?? 0
-  }
-
-  /// Whether `caller` sees that something was deleted: participants what was deleted since its folder entered the share.
-  func isVisible(_ deleted: DeletedRow, _ caller: Caller) throws -> Bool {
-    let inode = try inode(deleted.ino)
-    guard isForeign(inode, caller) else { return true }
-    guard let share = try share(ofFolder: deleted.parent), let account = caller.account, share.member(account) != nil
-    else { return false }
-    return try deleted.time >= entryTime(of: self.inode(deleted.parent), in: share)
-  }
 }
 
 extension Attributes {

@@ -40,7 +40,7 @@ extension Library {
   }
 
   /// Whether a folder is `top` or lies below it.
-  private func isBelow(_ folder: Int64, _ top: Int64) throws -> Bool {
+  func isBelow(_ folder: Int64, _ top: Int64) throws -> Bool {
     var ino = folder
     while ino != 0 {
       if ino == top { return true }
@@ -67,7 +67,8 @@ extension Library {
 
   // MARK: - Moving
 
-  /// Checks that `inode` may go from one folder to another, as the borders of shares have it.
+  /// Checks that `inode` may go from one folder to another, as the borders of shares have it, and ends the open versions of
+  /// what is about to enter one.
   ///
   /// - Throws: `notPermitted` where a share would come to lie in another, or a hard link to cross a border.
   func checkMove(of inode: Inode, from folder: Inode, to newFolder: Inode) throws {
@@ -79,6 +80,7 @@ extension Library {
       if try sharedBelow(inode) != nil { throw Self.wouldNest }
     }
     if inode.isFolder ? try nameAcross(inode) != nil : inode.row.nlink > 1 { throw Self.wouldCross }
+    if there != nil { try endVersions(below: inode) }
   }
 
   /// Checks that a file may get a name in `folder`: hard links never cross a border.
@@ -133,6 +135,9 @@ extension Library {
     if try row.time < entryTime(of: inode(row.parent), in: around) {
       item.entered = clock()
       try transaction.update(item)
+      // Somebody may have gone on with it.
+      let inode = try inode(row.ino)
+      for draft in inode.drafts { try endVersion(of: draft, inode, transaction) }
     }
     if let own = shares.active(item.id) { try stop(own, inode(row.ino), actor: own.owner, transaction) }
   }

@@ -13,8 +13,12 @@ extension Library {
     return try locked {
       try finishAllKept()
       let account = try account(path.account)
-      let (inode, item) = try shareable(path)
+      var (inode, item) = try shareable(path)
       let before = shares.active(item.id)
+      if before == nil, item.owner == account.id {
+        try endVersions(below: inode)
+        item = try self.item(of: inode) ?? item
+      }
       var share = try before ?? newShare(of: inode, item, by: account.id, path)
       let settings =
         change.anyone != nil || change.title != nil || change.allowInvites != nil

@@ -1,0 +1,71 @@
+import SheafModel
+import SheafStore
+
+/// How far back participants see: the version that was current when something entered its share, and what came later.
+///
+/// Rules:
+/// 1. When it entered is a time, and a version's time is that of its last renewal. So what enters a share has its open
+///    versions ended before: none that was current then is renewed later.
+/// 2. Thinning leaves the version that was current then, and the next one, for as long as the share goes on.
+/// 3. The latest version by that time is taken for the one that was current only if the one after it is there, or it is the
+///    last one. Otherwise what came between was purged, or thinned by a program without rule 2, and it may be older.
+extension Library {
+  /// Since when `inode` has been in `share`: no participant sees what was before.
+  func entryTime(of inode: Inode, in share: ShareBook.Entry) throws -> Timestamp {
+    var latest = share.row.since
+    var inode = inode
+    while true {
+      if let entered = try item(of: inode)?.entered { latest = max(latest, entered) }
+      if inode.row.item == share.row.item || inode.row.parent == 0 { return latest }
+      inode = try self.inode(inode.row.parent)
+    }
+  }
+
+  /// Whether `caller` sees that something was deleted: participants what was deleted since its folder entered the share.
+  func isVisible(_ deleted: DeletedRow, _ caller: Caller) throws -> Bool {
+    let inode = try inode(deleted.ino)
+    guard isForeign(inode, caller) else { return true }
+    guard let share = try share(ofFolder: deleted.parent), let account = caller.account, share.member(account) != nil
+    else { return false }
+    return try deleted.time >= entryTime(of: self.inode(deleted.parent), in: share)
+  }
+
+  /// The number of the first version that `caller` sees of a document.
+  func firstVisibleVersion(of item: Int64, _ inode: Inode, _ caller: Caller) throws -> Int64 {
+    guard isForeign(inode, caller), let share = try share(of: inode) else { return 0 }
+    let time = try entryTime(of: inode, in: share)
+    guard let number = try read({ try $0.lastVersion(item, notAfter: time) }) else { return 0 }
+    if let row = try self.item(of: inode), number == row.version || number == row.lastVersion { return number }
+    return try read { try $0.version(item, number + 1) } == nil ? number + 1 : number
+  }
+
+  /// The numbers of the versions of a document that thinning leaves, since they tell how far back participants see (rule 2).
+  func entryVersions(of item: Int64) throws -> Set<Int64> {
+    guard !shares.isEmpty, let row = try read({ try $0.inode(item: item) }) else { return [] }
+    let inode = try inode(row.ino)
+    guard let share = try shares.active(item) ?? share(of: inode) else { return [] }
+    let time = try entryTime(of: inode, in: share)
+    return try read { transaction in
+      guard let number = try transaction.lastVersion(item, notAfter: time) else { return [] }
+      return [number, number + 1]
+    }
+  }
+
+  /// Ends the open versions of what is about to enter a share: `top` and what is below it (rule 1).
+  func endVersions(below top: Inode) throws {
+    let open = try dirtyInodes.values.filter { inode in
+      guard inode.drafts.contains(where: { $0.session?.number != nil }) else { return false }
+      return try inode === top || top.isFolder && isBelow(inode.row.parent, top.ino)
+    }
+    guard !open.isEmpty else { return }
+    try transaction(.endSession, freesSpace: true) { transaction in
+      for inode in open { for draft in inode.drafts { try endVersion(of: draft, inode, transaction) } }
+    }
+    // A session that only waited for somebody to go on has nothing more to wait for.
+    for inode in open {
+      for draft in inode.drafts where draft.writerCount == 0 && draft.session?.dirtySince == nil {
+        try endSession(inode, draft)
+      }
+    }
+  }
+}
