@@ -264,7 +264,7 @@ extension Library {
   }
 
   /// Whether a file may yet turn out to be a temporary one, or has no version to tell of.
-  private func isBeingMade(_ event: EventLog.Pending) -> Bool {
+  func isBeingMade(_ event: EventLog.Pending) -> Bool {
     guard event.row.type == EventType.created.rawValue, let inode = inodes[event.ino], inode.isRegular else {
       return false
     }

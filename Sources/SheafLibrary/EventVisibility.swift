@@ -56,8 +56,6 @@ struct EventVisibility: Sendable {
     guard let mark, let participant = shares[mark.share]?.participants[viewer.id], let joined = participant.joined,
       row.number >= joined
     else { return false }
-    // What was done before they joined, and settled after.
-    if participant.acceptance == .accepted, row.time < participant.since { return false }
     return participant.ended.map { row.number <= $0 } ?? true
   }
 

@@ -11,7 +11,8 @@ extension Library {
     _ type: EventType, _ share: ShareBook.Entry, _ inode: Inode, participant: ParticipantRow? = nil, actor: Int64,
     _ transaction: StoreTransaction
   ) throws -> Int64 {
-    try settleEvents(before: share.row.item, transaction)
+    // Who joins hears of nothing that was done before.
+    try settleEvents(before: share.row.item, ofAll: type == .memberAdded, transaction)
     let (item, data) = try shareEventData(share, inode, participant)
     let time = clock()
     numbers.event += 1
@@ -35,19 +36,40 @@ extension Library {
     return numbers.pending
   }
 
-  /// Numbers what waits of a shared item and cannot be undone any more, before what is logged of its share next: that it
-  /// was made, its saves, and who left.
-  private func settleEvents(before item: Int64, _ transaction: StoreTransaction) throws {
-    let settled = events.of(item).prefix { event in
-      switch EventType(rawValue: event.row.type) {
-      case .created: !(inodes[event.ino]?.hasSession ?? false)
-      case .edit, .memberRemoved: true
-      default: false
+  /// Numbers what waits of a shared item, and of its whole share where someone joins, before what is logged of the share next:
+  /// it was done before. An editor that is about to undo it has that told, too.
+  ///
+  /// A document whose first version is not there yet has nothing to tell of but that it will be made.
+  func settleEvents(before share: Int64, ofAll: Bool = false, _ transaction: StoreTransaction) throws {
+    if events.isEmpty { return }
+    let waiting =
+      ofAll
+      ? events.pending.filter {
+        $0.row.item == share || $0.row.share?.share == share || $0.row.previousShare?.share == share
+      } : events.of(share)
+    var held: Set<Int64> = []
+    var settled: Set<Int64> = []
+    for event in waiting {
+      let waits =
+        event.row.type == EventType.created.rawValue
+        && (event.row.item == share ? hasNoVersionYet(event.ino) : isBeingMade(event))
+      guard !waits, !held.contains(event.row.item), event.absorbed.isDisjoint(with: held) else {
+        held.insert(event.row.item)
+        continue
       }
+      settled.insert(event.row.number)
+      // This transaction may have settled it before.
+      if try transaction.pendingEvent(event.row.number) != nil { try settle(event, transaction) }
     }
-    // This transaction may have settled them before.
-    for event in settled where try transaction.pendingEvent(event.row.number) != nil { try settle(event, transaction) }
-    if !settled.isEmpty { whenCommitted { [self] in events.remove(Set(settled.map(\.row.number))) } }
+    if !settled.isEmpty { whenCommitted { [self, settled] in events.remove(settled) } }
+  }
+
+  /// Whether the session that makes a document's first version goes on.
+  private func hasNoVersionYet(_ ino: Int64) -> Bool {
+    guard let inode = inodes[ino], inode.isRegular else { return false }
+    return inode.drafts.contains { draft in
+      draft.session.map { $0.number == 1 || $0.number == nil && inode.item?.version == 0 } ?? false
+    }
   }
 
   private func shareEventData(

@@ -16,6 +16,8 @@ extension Library {
       var (inode, item) = try shareable(path)
       let before = shares.active(item.id)
       if before == nil, item.owner == account.id {
+        // That it was made is told before that it is shared, and with its first version.
+        if inode.isRegular, item.version == 0 { try cutAll(inode) }
         try endVersions(below: inode)
         item = try self.item(of: inode) ?? item
       }

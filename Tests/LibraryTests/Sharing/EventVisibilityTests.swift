@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import SheafModel
 import Testing
 
@@ -207,6 +208,71 @@ struct EventVisibilityTests {
       #expect(events.map(Self.line) == ["created plans/x", "created plans/x/a.md"])
       let strangers = try ItemPath(account: People.Name.carol.handle, "Shared/alice@example.com/plans")
       expect(.notFound) { _ = try people.library.eventScope(strangers) }
+    }
+  }
+
+  /// Who joins is told what is done from then on, whatever the clock says, and of nothing before.
+  @Test func aClockThatIsPutBackHidesNothing() throws {
+    try People.story { people in
+      try people.as(.alice) {
+        try $0.mkdir("Documents/plans")
+        for name in ["a.md", "b.md"] { try $0.save("Documents/plans/\(name)", "x") }
+      }
+      let url = try people.as(.alice) { try $0.share("Documents/plans", with: [.bob], .readWrite) }.url
+      people.clock.advance(60)
+      try settle(people)
+      // What its program may yet undo, when bob joins.
+      try people.as(.alice, process: getpid()) {
+        try $0.rename("Documents/plans/a.md", "Documents/plans/secret.md")
+        try $0.rename("Documents/plans/secret.md", "Documents/plans/c.md")
+        try $0.unlink("Documents/plans/b.md")
+      }
+      _ = try people.as(.bob) { try $0.accept(url) }
+      people.clock.advance(-7200)
+      try people.as(.alice) { try $0.save("Documents/plans/d.md", "x") }
+      try people.as(.bob) { try $0.save("Shared/alice@example.com/plans/e.md", "x") }
+      let bobs = try seen(people, .bob).filter { $0.contains(".md") || $0.hasPrefix("added") }
+      #expect(bobs == ["added plans", "created plans/d.md", "created plans/e.md"])
+      let own = try seen(people, .alice).filter { !$0.hasPrefix("created") }
+      #expect(
+        own == [
+          "updated plans", "renamed plans/secret.md was plans/a.md", "renamed plans/c.md was plans/secret.md",
+          "deleted plans/b.md", "added plans",
+        ])
+    }
+  }
+
+  /// What waits of an item is told before what becomes of its share.
+  @Test func eventsOfAShareComeAfterThoseOfItsItem() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save("Documents/plan.md", "x") }
+      try people.share("Documents/plan.md", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      try settle(people)
+      let before = people.library.lastEvent
+      try people.as(.alice, process: getpid()) { (alice) throws in
+        try alice.rename("Documents/plan.md", "Documents/p2.md")
+        try alice.library.unshare(alice.path("Documents/p2.md"))
+      }
+      #expect(try seen(people, .alice, after: before) == ["renamed p2.md was plan.md", "stopped p2.md"])
+      #expect(try seen(people, .bob, after: before) == ["renamed p2.md was plan.md", "stopped p2.md"])
+    }
+  }
+
+  @Test func whatIsSharedWhileItIsMadeIsCreatedFirst() throws {
+    try People.story { people in
+      let before = people.library.lastEvent
+      let handle = try people.as(.alice) { try $0.open("Documents/plan.md", O_RDWR | O_CREAT) }
+      try people.as(.alice) { (alice) throws in
+        try alice.write(handle, "one")
+        try alice.share("Documents/plan.md", with: [.bob])
+        people.clock.advance(1)
+        try alice.write(handle, "two")
+        try alice.close(handle)
+        #expect(try alice.versions("Documents/plan.md").map(\.number) == [1, 2])
+      }
+      let own = try seen(people, .alice, after: before)
+      #expect(own == ["created plan.md", "created plan.md", "updated plan.md", "edit plan.md"])
     }
   }
 }
