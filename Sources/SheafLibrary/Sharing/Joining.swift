@@ -98,7 +98,7 @@ extension Library {
     let link = try shares.active(token) == nil ? read { try $0.oneTimeLink(token) } : nil
     if let link, link.expires <= time { throw Self.noLink }
     guard let share = shares.active(token) ?? link.flatMap({ shares.active($0.share) }),
-      let inode = try sharedInode(share.row.item), inode.row.nlink > 0
+      link.map({ Self.counts($0, in: share) }) ?? true, let inode = try sharedInode(share.row.item), inode.row.nlink > 0
     else { throw Self.noLink }
     let there = share.participants[account]
     switch there?.acceptance {
@@ -139,12 +139,10 @@ extension Library {
       let (share, _) = try sharedItem(path)
       guard let inviter = share.member(account.id) else { throw Self.denied.about("\(path)") }
       let wanted = permission ?? share.row.permission
-      if !Self.allows(.managePeople, inviter) {
-        guard share.row.allowsInvites, wanted == .readOnly || inviter.permission == .readWrite else {
-          throw SheafError(
-            .accessDenied, subject: "\(path)", reason: "you may not invite people to that",
-            advice: "ask \(try handle(share.owner))")
-        }
+      guard Self.mayInvite(inviter, to: wanted, in: share) else {
+        throw SheafError(
+          .accessDenied, subject: "\(path)", reason: "you may not invite people to that",
+          advice: "ask \(try handle(share.owner))")
       }
       let time = clock()
       let count = try read { try $0.countOneTimeLinks(share.row.item, at: time) }
@@ -161,6 +159,32 @@ extension Library {
         try transaction.insert(link)
       }
       return OneTimeLink(url: try url(link.token), permission: wanted, expires: link.expires)
+    }
+  }
+
+  /// Whether someone may let people do something in a share.
+  private static func mayInvite(
+    _ inviter: ParticipantRow, to permission: SharePermission, in share: ShareBook.Entry
+  ) -> Bool {
+    if allows(.managePeople, inviter) { return true }
+    return share.row.allowsInvites && (permission == .readOnly || inviter.permission == .readWrite)
+  }
+
+  /// Whether a link still is one that its inviter could give out.
+  static func counts(_ link: OneTimeLinkRow, in share: ShareBook.Entry) -> Bool {
+    share.member(link.inviter).map { mayInvite($0, to: link.permission, in: share) } ?? false
+  }
+
+  /// Revokes in the running transaction the links of those who are out of a share, or may do less there than before.
+  func revokeLinks(to share: ShareBook.Entry, since before: ShareBook.Entry, _ transaction: StoreTransaction) throws {
+    for inviter in before.members {
+      guard share.member(inviter.account) != inviter || share.row.allowsInvites != before.row.allowsInvites else {
+        continue
+      }
+      for link in try transaction.oneTimeLinks(of: share.row.item, by: inviter.account)
+      where !Self.counts(link, in: share) {
+        try transaction.deleteOneTimeLink(link.token)
+      }
     }
   }
 

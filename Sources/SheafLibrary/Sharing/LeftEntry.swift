@@ -9,12 +9,14 @@ import SheafStore
 ///    the program ended or 15 s passed (rule 14 of ``Identity``), or before anything else is told of the share.
 /// 2. The same program (process) making the name again in that time, by open(2), undoes the departure, in one
 ///    transaction: participation, own name and one-time links are as they were, and nobody is told. (Who was told early is
-///    told that they joined again.)
+///    told that they joined again.) Who came by the link may do what it lets anyone do by now, and what has been taken from
+///    those who take part does not come back.
 /// 3. Who may write makes the shared document anew by that, as rule 5 of ``Identity`` does below a shared folder: id, history
 ///    and share stay, and what is written is its next version. Who may only read gets EACCES, with the entry back.
 /// 4. Another program that makes the name is refused, as everyone is in `Shared/OWNER`. So is the same one where the share was
-///    stopped, even if it is there anew, where it is full by now, where the document was deleted or has another name, and
-///    where the account was invited again, which is for it to accept.
+///    stopped, even if it is there anew, where it is full by now, where the document was deleted or has another name, where
+///    the account was invited again, which is for it to accept, where it was removed meanwhile, or someone tried to change what
+///    it may do and was told that it takes no part, and where it came by the link and that lets nobody in any more.
 /// 5. Where `Shared/OWNER` went with its last entry, the program that took that away still finds the folder.
 /// 6. Entries of folders are not remembered: rmdir(2) and mkdir(2) replace nothing. Memory is that of 1024 entries at most.
 struct LeftEntry {
@@ -29,7 +31,7 @@ struct LeftEntry {
 
   /// The share as it was.
   let share: ShareRow
-  let participant: ParticipantRow
+  var participant: ParticipantRow
   /// The one-time links that the participant gave out.
   let links: [OneTimeLinkRow]
   let itemName: [UInt8]
@@ -53,14 +55,33 @@ extension Library {
 
   /// What the program of `caller` may undo, taking away the name (rules 2 and 4).
   private func undoable(_ name: LeftEntry.Name, _ caller: Caller) throws -> (left: LeftEntry, inode: Inode)? {
-    guard let left = leftEntries[name], left.process == caller.process, !left.isOver(at: clock()),
+    guard var left = leftEntries[name], left.process == caller.process, !left.isOver(at: clock()),
       let share = shares.active(left.share.item), share.row.since == left.share.since,
       share.participants[name.account] == nil,
       share.participants.values.count(where: { $0.acceptance != .removed }) < Self.participantLimit,
       let inode = try sharedInode(left.share.item), inode.isRegular, inode.row.nlink == 1,
       inode.row.name == left.itemName
     else { return nil }
+    if left.participant.role == .publicUser {
+      guard let permission = share.row.anyone.permission else { return nil }
+      left.participant.permission = permission
+    }
     return (left, inode)
+  }
+
+  /// What an account that left a share may yet undo; nil where it is in the share, or too late.
+  func left(_ account: Int64, _ share: ShareBook.Entry) -> LeftEntry? {
+    guard share.participants[account] == nil else { return nil }
+    let time = clock()
+    return leftEntries.first {
+      $0.key.account == account && $0.value.share.item == share.row.item && !$0.value.isOver(at: time)
+    }?.value
+  }
+
+  /// Has an account that left a share not come back by making the entry again.
+  func forgetLeft(_ account: Int64, _ share: ShareBook.Entry) {
+    if leftEntries.isEmpty { return }
+    leftEntries = leftEntries.filter { $0.key.account != account || $0.value.share.item != share.row.item }
   }
 
   /// The account of `Shared/OWNER` that `caller` finds though nobody else does any more (rule 5); nil where there is none.
@@ -103,7 +124,7 @@ extension Library {
     guard var share = shares.active(left.share.item) else { throw Self.denied }
     share.participants[name.account] = left.participant
     try store(share, transaction)
-    for link in left.links { try transaction.insert(link) }
+    for link in left.links where Self.counts(link, in: share) { try transaction.insert(link) }
     if let event = events.of(left.share.item).first(where: { $0.row.number == left.event }) {
       try transaction.removePending(left.event)
       whenCommitted { [self] in events.remove([event.row.number]) }

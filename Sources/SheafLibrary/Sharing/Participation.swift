@@ -31,6 +31,8 @@ extension Library {
     try changeParticipants(path) { share, account, time in
       let target = try self.account(change.handle)
       guard let there = share.participants[target.id], there.acceptance != .removed else {
+        // Who hears that they take no part relies on it.
+        if let actor = share.member(account), Self.allows(.managePeople, actor) { forgetLeft(target.id, share) }
         throw Self.notThere(change.handle, path)
       }
       try alter(
@@ -45,15 +47,16 @@ extension Library {
       let actor = try account(path.account)
       var (share, inode) = try sharedItem(path)
       let target = try account(handle)
-      guard var participant = share.participants[target.id], participant.acceptance != .removed else {
-        throw Self.notThere(handle, path)
-      }
+      // Who has just left, and may be about to undo that, is removed as who is there.
+      let left = left(target.id, share)
+      guard var participant = left?.participant ?? share.participants[target.id], participant.acceptance != .removed
+      else { throw Self.notThere(handle, path) }
       if target.id == actor.id, participant.role != .owner {
         return try leave(share, target.id, .api(target.id))
       }
       try require(.managePeople, in: share, actor.id, path)
       try checkTarget(participant, in: share, by: actor.id, path)
-      let wasThere = participant.acceptance == .accepted
+      let wasThere = left == nil && participant.acceptance == .accepted
       participant.acceptance = .removed
       participant.role = .privateUser
       participant.since = clock()
@@ -64,8 +67,14 @@ extension Library {
           participant.ended = try logShareEvent(
             .memberRemoved, share, inode, participant: participant, actor: actor.id, transaction)
           share.participants[target.id] = participant
+        } else if left != nil {
+          // That they left is told already.
+          try settleEvents(before: share.row.item, transaction)
+          participant.ended = numbers.event
+          share.participants[target.id] = participant
         }
         try store(share, transaction)
+        whenCommitted { [self] in forgetLeft(target.id, share) }
       }
     }
   }

@@ -210,6 +210,7 @@ extension Library {
     for account in before?.participants.keys ?? [:].keys where share.participants[account] == nil {
       try transaction.deleteParticipant(share.row.item, account)
     }
+    if let before { try revokeLinks(to: share, since: before, transaction) }
     whenCommitted { [self] in
       shares.set(share)
       sharedEntriesAreStale = true

@@ -1,0 +1,120 @@
+import Foundation
+import SheafModel
+import Testing
+
+@testable import SheafLibrary
+
+/// What was taken from someone does not come back by what they had prepared.
+struct RevocationTests {
+  private let item = "Documents/note.md"
+  private let entry = "Shared/alice@example.com/note.md"
+
+  /// A document whose people may invite others; `name` joins by the link or by invitation, and gives out one-time links.
+  private func links(
+    of name: People.Name, _ permission: SharePermission = .readWrite, role: Role,
+    _ body: (People, _ editing: String, _ viewing: String) throws -> Void
+  ) throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save(item, "one") }
+      let url = try people.as(.alice) {
+        try $0.share(item) {
+          $0.allowInvites = true
+          $0.anyone = .readWrite
+        }
+      }.url
+      if role != .publicUser { try people.as(.alice) { try $0.add(item, name, permission, role: role) } }
+      let links = try people.as(name) { (person) throws in
+        _ = try person.accept(url)
+        return try [SharePermission.readWrite, .readOnly].map {
+          try person.library.inviteOnce(person.path(entry), permission: $0).url
+        }
+      }
+      try body(people, links[0], links[1])
+    }
+  }
+
+  private func expectDead(_ people: People, _ links: [String]) throws {
+    for link in links {
+      for name in [People.Name.carol, .dan] {
+        try people.as(name) { (person) throws in expect(.notFound) { _ = try person.accept(link) } }
+      }
+    }
+  }
+
+  @Test func whoIsOutWithThePublicDoesNotComeBackByTheirOwnLink() throws {
+    try links(of: .carol, role: .publicUser) { people, editing, viewing in
+      try people.as(.alice) { try $0.share(item) { $0.anyone = PublicPermission.none } }
+      try expectDead(people, [editing, viewing])
+      // Nor do the links live again with whoever comes back.
+      let url = try people.as(.alice) { try $0.share(item, with: [.carol]) }.url
+      try people.as(.carol) { _ = try $0.accept(url) }
+      try people.as(.dan) { (dan) throws in expect(.notFound) { _ = try dan.accept(editing) } }
+    }
+  }
+
+  @Test func whoMayOnlyViewLetsNobodyEdit() throws {
+    try links(of: .bob, role: .privateUser) { people, editing, viewing in
+      try people.as(.alice) {
+        try $0.share(item) { $0.anyone = PublicPermission.none }
+        try $0.set(item, .bob, .readOnly)
+      }
+      try expectDead(people, [editing])
+      try people.as(.carol) { (carol) throws in #expect(try carol.accept(viewing).permission == .readOnly) }
+    }
+  }
+
+  @Test func linksGoWithTheRightToInvite() throws {
+    for isAdministrator in [true, false] {
+      try links(of: .bob, role: isAdministrator ? .administrator : .privateUser) { people, editing, viewing in
+        try people.as(.alice) {
+          try $0.share(item) {
+            $0.anyone = PublicPermission.none
+            $0.allowInvites = false
+          }
+        }
+        if isAdministrator {
+          try people.as(.dan) { (dan) throws in #expect(try dan.inspect(viewing).permission == .readOnly) }
+          try people.as(.alice) { try $0.set(item, .bob, role: .privateUser) }
+        }
+        try expectDead(people, [editing, viewing])
+      }
+    }
+  }
+
+  /// What becomes of an entry that its program takes away, before it makes that again.
+  enum Meanwhile: CaseIterable { case closed, lowered, removed, changed, noInvites }
+
+  @Test(arguments: Meanwhile.allCases)
+  func whatWasTakenWhileTheyWereAwayStaysTaken(_ meanwhile: Meanwhile) throws {
+    let role: Role = [.closed, .lowered].contains(meanwhile) ? .publicUser : .privateUser
+    try links(of: .bob, role: role) { people, editing, viewing in
+      people.clock.advance(60)
+      try people.as(.bob, process: getpid()) { try $0.removeEntry(.alice, "note.md") }
+      try people.as(.alice) { (alice) throws in
+        switch meanwhile {
+        case .closed: try alice.share(item) { $0.anyone = PublicPermission.none }
+        case .lowered: try alice.share(item) { $0.anyone = .readOnly }
+        case .removed: try alice.remove(item, .bob)
+        case .changed: expect(.notFound) { try alice.set(item, .bob, .readOnly) }
+        case .noInvites: try alice.share(item) { $0.allowInvites = false }
+        }
+      }
+      try people.as(.bob, process: getpid()) { (bob) throws in
+        if meanwhile == .noInvites { return try bob.create(.alice, "note.md", "two") }
+        expect(.accessDenied) { try bob.create(.alice, "note.md", "two") }
+        #expect(try bob.entries(.alice) == (meanwhile == .lowered ? ["note.md"] : []))
+        if meanwhile == .lowered { #expect(try bob.attribute("share.permission", entry) == "readOnly") }
+      }
+      if ![.lowered, .changed].contains(meanwhile) { try expectDead(people, [editing, viewing]) }
+      guard meanwhile == .removed else { return }
+      // As everyone who is removed, they need an invitation, and hear nothing more.
+      let url = try people.as(.alice) { try $0.library.share(of: $0.path(item)) }?.url ?? ""
+      try people.as(.bob) { (bob) throws in expect(.notFound) { _ = try bob.accept(url) } }
+      try people.library.locked { try people.library.settleEvents(all: true) }
+      let last = people.library.lastEvent
+      try people.as(.alice) { try $0.save(item, "three") }
+      try people.library.locked { try people.library.settleSessions() }
+      #expect(try people.library.events(after: last, limit: 10, for: People.Name.bob.handle).events == [])
+    }
+  }
+}
