@@ -140,16 +140,16 @@ extension StoreTransaction {
     return Dictionary(uniqueKeysWithValues: rows)
   }
 
-  /// The latest changes of an item, or of everything in the share that it is, newest first.
-  package func latestChanges(
-    of item: Int64, isShared: Bool, after sequence: Int64, limit: Int
-  ) throws -> [(time: Timestamp, actor: Int64, type: String, name: String)] {
+  /// Logged events of an item, and of everything that is or was in the share that it is, newest first.
+  package func events(
+    of item: Int64, isShared: Bool, before sequence: Int64, from start: Int64, limit: Int
+  ) throws -> [EventRow] {
     try all(
       """
-      SELECT time, actor, type, json_extract(data, '$.item.name') FROM events
-      WHERE sequence > ? AND \(isShared ? "share" : "item") = ? ORDER BY sequence DESC LIMIT ?
-      """, sequence, item, limit
-    ) { (Timestamp(nanoseconds: $0[0]), $0[1], $0[2], $0[3] as String? ?? "") }
+      SELECT sequence, \(Self.columns) FROM events WHERE sequence < ?1 AND sequence >= ?2
+        AND (item = ?3 \(isShared ? "OR share = ?3 OR previous_share = ?3" : "")) ORDER BY sequence DESC LIMIT ?4
+      """, sequence, start, item, limit
+    ) { try Self.event($0, process: 0) }
   }
 
   /// Drops the events at the log's beginning that retention has passed, keeping the count.

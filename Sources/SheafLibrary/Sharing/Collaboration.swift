@@ -10,7 +10,7 @@ extension Library {
   /// What `sheaf status PATH` tells: the item, the people, what they changed last, and what who asks can do.
   package func itemStatus(_ path: ItemPath) throws -> ItemStatus {
     storeClosed()
-    return try locked {
+    let (status, log) = try locked {
       try settleSessions()
       let account = try account(path.account)
       let inode = try resolve(path)
@@ -24,16 +24,43 @@ extension Library {
       let people = try (facts?.participants ?? []).map { person in
         Collaborator(person, lastEdited: try edited[self.account(person.handle).id])
       }
-      let joined = share?.member(account.id)?.joined ?? 0
-      let changes = try read {
-        try $0.latestChanges(of: item.id, isShared: share?.row.item == item.id, after: joined, limit: Self.changeCount)
-      }
-      .map { LatestChange(time: $0.time, actor: try handle($0.actor), type: $0.type, name: $0.name) }
-      return ItemStatus(
+      let status = ItemStatus(
         id: item.uuid.text, path: "\(path)", kind: item.kind.word, version: inode.isRegular ? item.version : nil,
         owner: try handle(item.owner), state: inode.isEdited(by: account.id) ? "edited" : "saved",
-        conflict: item.conflict, share: facts, people: people, changes: changes,
+        conflict: item.conflict, share: facts, people: people, changes: [],
         can: operations(of: account.id, on: inode, share).map(\.rawValue))
+      let log = (
+        item: item.id, isShared: share?.row.item == item.id, start: share?.member(account.id)?.joined ?? 0
+      )
+      return (status, log)
+    }
+    var told = status
+    told.changes = try latestChanges(of: log.item, isShared: log.isShared, from: log.start, for: path.account)
+    return told
+  }
+
+  /// The latest changes of an item that an account sees, newest first; of everything in the share where it is a shared one.
+  private func latestChanges(
+    of item: Int64, isShared: Bool, from start: Int64, for account: AccountHandle
+  ) throws -> [LatestChange] {
+    let visibility = try eventVisibility(account)
+    // Read beside the lock, as the log always is.
+    return try store.snapshot { transaction in
+      var changes: [LatestChange] = []
+      var border = Int64.max
+      while changes.count < Self.changeCount {
+        let rows = try transaction.events(
+          of: item, isShared: isShared, before: border, from: start, limit: 100)
+        guard let oldest = rows.last else { break }
+        for row in rows where changes.count < Self.changeCount {
+          guard let event = try visibility.event(row) else { continue }
+          changes.append(
+            LatestChange(
+              time: event.time, actor: event.data.actor.handle, type: event.type.rawValue, name: event.data.item.name))
+        }
+        border = oldest.number
+      }
+      return changes
     }
   }
 

@@ -275,4 +275,37 @@ struct EventVisibilityTests {
       #expect(own == ["created plan.md", "created plan.md", "updated plan.md", "edit plan.md"])
     }
   }
+
+  @Test func theStatusOfAnItemTellsOfTheShareAlone() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir("Documents/folder") }
+      try people.share("Documents/folder", with: [(.bob, .readWrite), (.carol, .readWrite)])
+      try people.as(.alice) { try $0.save("Documents/fire-bob.md", "x") }
+      people.clock.advance(60)
+      try settle(people)
+      try people.as(.alice) {
+        try $0.rename("Documents/fire-bob.md", "Documents/plan.md")
+        try $0.save("Documents/plan.md", "private")
+        try $0.rename("Documents/plan.md", "Documents/folder/plan.md")
+        try $0.save("Documents/folder/plan.md", "public")
+      }
+      try settle(people)
+      func changes(_ name: People.Name, _ path: String) throws -> [String] {
+        try people.library.itemStatus(ItemPath(account: name.handle, path)).changes.map {
+          "\($0.type.split(separator: ".").last ?? "") \($0.name)"
+        }
+      }
+      let there = "Shared/alice@example.com/folder"
+      #expect(try changes(.bob, "\(there)/plan.md") == ["edit plan.md", "created plan.md"])
+      #expect(
+        try changes(.alice, "Documents/folder/plan.md") == [
+          "edit plan.md", "moved plan.md", "edit plan.md", "renamed plan.md", "created fire-bob.md",
+        ])
+      let folder = try ItemPath(account: People.Name.alice.handle, "Documents/folder")
+      _ = try people.library.comment(folder, text: "@carol@example.com")
+      #expect(try changes(.bob, there).prefix(2) == ["comment folder", "edit plan.md"])
+      #expect(try changes(.carol, there).prefix(3) == ["mention folder", "comment folder", "edit plan.md"])
+      #expect(try changes(.alice, "Documents/folder").prefix(2) == ["comment folder", "edit plan.md"])
+    }
+  }
 }
