@@ -24,7 +24,7 @@ extension Library {
       let (start, last) = try Self.eventStart(after: position, transaction)
       var page = EventPage(events: [], next: start, last: last)
       for row in try transaction.events(after: start, limit: Self.eventPage) {
-        if let event = try visibility.event(row), scope.includes(event) { page.events.append(event) }
+        if let event = try visibility.event(row), scope.includes(event, row) { page.events.append(event) }
         page.next = row.number
         if page.events.count == limit { break }
       }
@@ -74,7 +74,7 @@ extension Library {
         let rows = try transaction.events(before: border, limit: Self.eventPage).filter { $0.number > start }
         guard let oldest = rows.last else { break }
         for row in rows where events.count < limit {
-          if let event = try visibility.event(row), scope.includes(event) { events.append(event) }
+          if let event = try visibility.event(row), scope.includes(event, row) { events.append(event) }
         }
         border = oldest.number
       }
@@ -120,7 +120,10 @@ extension Library {
       let (place, share) = try place(inode.row.parent, inode.row.name, item: item.id)
       let own = String(decoding: place, as: UTF8.self)
       let isOwner = try account(path.account).id == inode.row.owner
-      return EventScope(item: item.uuid.text, path: isOwner ? own : share?.path(own) ?? own)
+      return EventScope(
+        item: item.uuid.text,
+        place: .init(
+          path: isOwner ? own : share?.path(own) ?? own, owner: inode.row.owner, share: isOwner ? nil : share?.share))
     }
   }
 

@@ -146,20 +146,29 @@ extension ShareMark {
 
 /// Which of the visible events are asked for: all, or those of an item and what is below it.
 package struct EventScope: Sendable {
+  /// Where an item is, as the reader sees paths.
+  struct Place {
+    let path: String
+    /// In whose tree; several people have things of one path.
+    let owner: Int64
+    /// The share by which the reader sees it; nil for the owner.
+    let share: Int64?
+  }
+
   /// Id of the item; nil for all.
   let item: String?
-  /// Where it is, as the reader sees paths; nil for what has no place of its own.
-  let path: String?
+  let place: Place?
 
-  package static let all = EventScope(item: nil, path: nil)
+  package static let all = EventScope(item: nil, place: nil)
 
-  func includes(_ event: Event) -> Bool {
+  func includes(_ event: Event, _ row: EventRow) -> Bool {
     guard let item else { return true }
     if event.subject == item || event.data.contents?.contains(where: { $0.id == item }) ?? false { return true }
-    guard let path else { return false }
+    guard let place, row.owner == place.owner else { return false }
+    if let share = place.share, row.share?.share != share, row.previousShare?.share != share { return false }
     // Its contents went to another document.
-    if event.type == .edit, event.data.previousPath == path { return true }
-    let prefix = path.isEmpty ? "" : path + "/"
+    if event.type == .edit, event.data.previousPath == place.path { return true }
+    let prefix = place.path.isEmpty ? "" : place.path + "/"
     return event.data.item.path.hasPrefix(prefix) || event.data.previousPath?.hasPrefix(prefix) ?? false
   }
 }

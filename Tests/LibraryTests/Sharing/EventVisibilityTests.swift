@@ -276,6 +276,31 @@ struct EventVisibilityTests {
     }
   }
 
+  @Test func activityIsOfWhatIsNamedAlikeNowhereElse() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir("Documents/Notes") }
+      try people.as(.bob) { try $0.mkdir("Documents/Notes") }
+      try people.share("Documents/Notes", with: [(.bob, .readWrite)])
+      try people.as(.alice) { try $0.save("Documents/Notes/hers.md", "x") }
+      try people.as(.bob) {
+        try $0.save("Documents/Notes/his.md", "x")
+        try $0.save("Documents/own.md", "x")
+      }
+      try settle(people)
+      for (place, expected) in [
+        ("Documents/Notes", ["created Notes", "created Notes/his.md"]),
+        ("Shared/alice@example.com/Notes", ["created Notes", "updated Notes", "added Notes", "created Notes/hers.md"]),
+        ("Documents", ["created Notes", "created Notes/his.md", "created own.md"]),
+      ] {
+        let scope = try people.library.eventScope(ItemPath(account: People.Name.bob.handle, place))
+        let latest = try people.library.latestEvents(limit: 10, for: People.Name.bob.handle, in: scope).map(Self.line)
+        let page = try people.library.events(after: 0, limit: 10, for: People.Name.bob.handle, in: scope)
+        #expect(latest == page.events.map(Self.line))
+        #expect(latest == expected.suffix(latest.count) && latest.contains(expected.last ?? ""), "\(place): \(latest)")
+      }
+    }
+  }
+
   @Test func theStatusOfAnItemTellsOfTheShareAlone() throws {
     try People.story { people in
       try people.as(.alice) { try $0.mkdir("Documents/folder") }
