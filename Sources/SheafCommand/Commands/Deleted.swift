@@ -21,19 +21,11 @@ struct Deleted: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let items = try await find()
+    let items = try await ItemTarget.with(optional: path, library) { try await $0.client.deleted($0.address) }
     if output.json { return try JSON.write(items) }
     guard !items.isEmpty else { return try StandardOutput.line("Nothing deleted that can come back.") }
     var table = Table([("DELETED", .left), ("BY", .left), ("PATH", .left), ("ID", .left)])
     for item in items { table.append([Format.time(item.time), item.actor.description, item.path, item.id]) }
     try StandardOutput.write(table.text)
-  }
-
-  private func find() async throws -> [DeletedItem] {
-    if let path { return try await ItemTarget.with(path, library) { try await $0.client.deleted($0.address) } }
-    let address = ItemAddress(account: try library.account(), path: nil)
-    return try await LibraryConnection.with(LibraryChoice.location(named: library.file)) { connection in
-      try await connection.client.deleted(address)
-    }
   }
 }

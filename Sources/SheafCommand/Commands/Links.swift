@@ -1,6 +1,5 @@
 import ArgumentParser
 import SheafClient
-import SheafLibrary
 import SheafModel
 
 /// A link, and who asks about it.
@@ -13,10 +12,7 @@ struct LinkOptions: ParsableArguments {
 
   /// What the library answers to a question about the link.
   func ask<Answer>(_ question: (SheafClient, String, AccountHandle?) async throws -> Answer) async throws -> Answer {
-    let account = try library.account()
-    return try await LibraryConnection.with(LibraryChoice.location(named: library.file)) {
-      try await question($0.client, url, account)
-    }
+    try await ItemTarget.with(optional: nil, library) { try await question($0.client, url, $0.address.account) }
   }
 }
 
