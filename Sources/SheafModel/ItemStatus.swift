@@ -87,7 +87,8 @@ package struct FolderItem: Hashable, Sendable, Codable {
   /// Permission bits.
   package let mode: UInt32
   package let mtime: Timestamp
-  /// Target of a symbolic link, percent-encoded; nil for all else.
+  /// Target of a symbolic link, percent-encoded; nil for all else, and where someone else made it and it leads out of the
+  /// share.
   package let target: String?
 
   package init(name: String, kind: String, mode: UInt32, mtime: Timestamp, target: String?) {

@@ -24,4 +24,45 @@ import Testing
         """)
     }
   }
+
+  @Test func aFolderIsNotCopiedIntoItself() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        plans="$ALICE/Documents/plans"
+        mkdir -p "$plans/deep"; echo one >"$plans/a.md"
+        invite "$plans" bob edit
+        theirs="$BOB/Shared/alice@example.com/plans"
+        for place in "$plans" "$plans/new" "$plans/deep" "$plans/deep/new" "$theirs" "$theirs/deep/new"; do
+          refused "cannot be copied into itself" "$SHEAF" send-copy "$plans" "$place"
+          refused "cannot be copied into itself" "$SHEAF" send-copy "$theirs" "$place"
+        done
+        cd "$plans"; refused "cannot be copied into itself" "$SHEAF" send-copy . new
+        same "$(find "$plans" | wc -l)" 3
+        # One that is named alike is another one.
+        "$SHEAF" send-copy "$plans" "$ALICE/Documents/plans2"
+        same "$(cat "$ALICE/Documents/plans2/a.md")" one
+        """)
+    }
+  }
+
+  @Test func aLinkThatLeadsOutIsLeftOutOfACopy() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        plans="$ALICE/Documents/plans"; copy="${LIBRARY%/*}/copy"
+        mkdir -p "$plans/deep"; echo one >"$plans/a.md"; echo two >"$plans/deep/z.md"
+        invite "$plans" bob edit
+        ln -s /etc/passwd "$BOB/Shared/alice@example.com/plans/deep/out"
+        ln -s a.md "$BOB/Shared/alice@example.com/plans/in"
+        refused "Documents/plans/deep/out" "$SHEAF" send-copy "$plans" "$copy"
+        same "$(cd "$copy"; find . | sort | tr '\\n' ' ')" ". ./a.md ./deep ./deep/z.md ./in "
+        same "$(cat "$copy/in" "$copy/deep/z.md")" "one
+        two"
+        # Their own links bob copies, wherever they lead.
+        "$SHEAF" send-copy "$BOB/Shared/alice@example.com/plans" "$copy.bob"
+        same "$(readlink "$copy.bob/deep/out")" /etc/passwd
+        """)
+    }
+  }
 }

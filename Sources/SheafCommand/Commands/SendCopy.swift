@@ -1,13 +1,15 @@
 import ArgumentParser
 import Glibc
 import SheafClient
+import SheafLibrary
 import SheafModel
 
 struct SendCopy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "send-copy", abstract: "Make a plain copy, with nothing of the share in it.",
     discussion: """
-      The copy has the contents, names, permissions and times, and is no part of any share or history.
+      The copy has the contents, names, permissions and times, and is no part of any share or history. A symbolic link \
+      that someone else made and that leads out of the share is left out; the command says so, and fails.
 
       Examples:
         sheaf send-copy ~/Sheaf/Shared/alice@example.com/plan.md ~/plan.md
@@ -30,14 +32,43 @@ struct SendCopy: AsyncParsableCommand {
       if stat(Self.cString(place), &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
         place = SystemPath.join(place, SystemPath.split(source).name)
       }
-      try await copy(
-        target.client, target.address, kind: try await target.client.status(of: target.address).kind, to: place)
+      let item = try await target.client.status(of: target.address)
+      if item.kind == "folder" { try await Self.checkOutside(place, of: item.id, target) }
+      var leftOut: [[UInt8]] = []
+      try await copy(target.client, target.address, kind: item.kind, to: place, &leftOut)
+      guard let first = leftOut.first else { return }
+      let others = leftOut.count > 1 ? " (and \(Format.count(leftOut.count - 1, "other")))" : ""
+      throw SheafError(
+        .accessDenied, subject: first.readable + others,
+        reason: "was left out of the copy: a symbolic link that someone else made, and leads out of the share",
+        advice: "all else is copied; ask who made it, or remove it there")
     }
   }
 
+  /// Checks that a copy of a folder does not come to lie in it, by whichever mount and account: it would never end.
+  private static func checkOutside(_ place: [UInt8], of id: String, _ target: ItemTarget) async throws {
+    guard case .success(let parent) = SystemPath.resolve(SystemPath.split(try SystemPath.absolute(place)).parent),
+      case .mount(let library, let mountpoints, let inside)? = try? PathResolution.current().place(of: parent),
+      LibraryLocation(path: library) == LibraryLocation(path: target.connection.info.library),
+      let mount = try await target.client.mounts().first(where: { mountpoints.contains($0.mountpoint) })
+    else { return }
+    var folders = inside.split(separator: SystemPath.slash)
+    while !folders.isEmpty {
+      let address = ItemAddress(account: mount.account, path: Array(folders.joined(separator: [SystemPath.slash])))
+      // What is no item, as Shared, is in none.
+      if let folder = try? await target.client.status(of: address), folder.id == id {
+        throw SheafError(
+          .invalid, subject: place.readable, reason: "is inside of \(target.name), which cannot be copied into itself",
+          advice: "name another destination")
+      }
+      folders.removeLast()
+    }
+  }
+
+  /// - Parameter leftOut: Gets the paths of links of which the library does not tell where they lead.
   private func copy(
     _ client: SheafClient, _ item: ItemAddress, kind: String, to place: [UInt8], mode: UInt32? = nil,
-    mtime: Timestamp? = nil
+    mtime: Timestamp? = nil, _ leftOut: inout [[UInt8]]
   ) async throws {
     switch kind {
     case "document":
@@ -57,7 +88,12 @@ struct SendCopy: AsyncParsableCommand {
           guard symlink(Self.cString(target), Self.cString(inside)) == 0 else { throw Self.failure(inside) }
         } else {
           let address = ItemAddress(account: item.account, path: SystemPath.join(item.path ?? [], name))
-          try await copy(client, address, kind: child.kind, to: inside, mode: child.mode, mtime: child.mtime)
+          if child.kind == "symlink" {
+            leftOut.append(address.path ?? [])
+            continue
+          }
+          try await copy(
+            client, address, kind: child.kind, to: inside, mode: child.mode, mtime: child.mtime, &leftOut)
         }
       }
       if let mode { chmod(Self.cString(place), mode) }

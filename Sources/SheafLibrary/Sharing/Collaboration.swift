@@ -105,11 +105,12 @@ extension Library {
         cookie = last.hash
         for entry in entries {
           let inode = try inode(entry.ino)
-          if inode.row.target != nil { try checkTarget(of: inode, caller) }
+          let leadsOut = inode.row.target != nil && (try? checkTarget(of: inode, caller)) == nil
           found.append(
             FolderItem(
               name: PercentCoding.encode(entry.name), kind: try item(of: inode)?.kind.word ?? "other",
-              mode: inode.row.mode & 0o777, mtime: inode.row.mtime, target: inode.row.target.map(PercentCoding.encode)))
+              mode: inode.row.mode & 0o777, mtime: inode.row.mtime,
+              target: leadsOut ? nil : inode.row.target.map(PercentCoding.encode)))
         }
       }
     }
