@@ -65,4 +65,17 @@ import Testing
         """)
     }
   }
+
+  @Test func whoseMountGoesCanBeSaid() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        refused "is the mount of bob@example.com" "$SHEAF" unmount "$BOB" --as alice@example.com
+        refused "is a mount of $LIBRARY" "$SHEAF" unmount "$BOB" --library "$LIBRARY.other"
+        ls "$BOB/Documents"
+        "$SHEAF" unmount "$BOB" --as bob@example.com --library "$LIBRARY"
+        if ls "$BOB/Documents"; then exit 1; fi
+        """)
+    }
+  }
 }

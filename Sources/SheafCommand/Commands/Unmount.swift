@@ -14,6 +14,7 @@ struct Unmount: AsyncParsableCommand {
       Examples:
         sheaf unmount
         sheaf unmount /mnt/work
+        sheaf unmount /mnt/bob --as bob@example.com   only if it is bob's
       """)
 
   /// How long the process may take to close the library after its last mount.
@@ -23,6 +24,9 @@ struct Unmount: AsyncParsableCommand {
 
   @Argument(help: "The mount point (default: ~/Sheaf).")
   var mountpoint: PathArgument?
+
+  /// Whose mount of which library it must be.
+  @OptionGroup var library: LibraryOptions
 
   func run() async throws {
     let place = try Mountpoint(given: mountpoint, user: nil)
@@ -37,6 +41,12 @@ struct Unmount: AsyncParsableCommand {
         .invalid, subject: place.path, reason: "is no mount of Sheaf, but \(entry.source.readable) (\(entry.type))")
     }
     let location = LibraryLocation(path: entry.source.readable)
+    let account = try library.account()
+    if let file = library.file, try LibraryChoice.location(path: file) != location {
+      throw SheafError(
+        .invalid, subject: place.path, reason: "is a mount of \(location.path), not of the library of --library",
+        advice: "leave out --library")
+    }
     guard let connection = try await LibraryConnection.join(location), connection.info.mounts else {
       guard MountProbe.isDead(place.path) else {
         throw SheafError(
@@ -46,6 +56,7 @@ struct Unmount: AsyncParsableCommand {
       return try DeadMount.clear(place.path)
     }
     do {
+      if let account { try await check(place.path, isOf: account, connection.client) }
       let result = try await connection.client.unmount(place.path, lazy: false)
       try await connection.close()
       if result.remaining == 0 { try await waitForEnd(of: location, connection.info.pid) }
@@ -54,6 +65,14 @@ struct Unmount: AsyncParsableCommand {
       guard (error as? SheafError)?.kind == .notFound, MountProbe.isDead(place.path) else { throw error }
       try DeadMount.clear(place.path)
     }
+  }
+
+  private func check(_ place: String, isOf account: AccountHandle, _ client: SheafClient) async throws {
+    let mount = try await client.mounts().first { $0.mountpoint == place }
+    guard let mount, mount.account != account else { return }
+    throw SheafError(
+      .invalid, subject: place, reason: "is the mount of \(mount.account)",
+      advice: "leave out --as, or name the mount point of \(account)'s")
   }
 
   /// Waits until the process has closed the library, so that what comes next finds it free, and has ended, so that it does
