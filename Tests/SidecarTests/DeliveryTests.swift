@@ -132,6 +132,53 @@ import Testing
     }
   }
 
+  @Test func aDeadLetterThatFailsAgainHasTheOthersWait() async throws {
+    try await withLibrary { served in
+      let receiver = try Receiver(in: served.folder, ["500", "500", "500", "429:2", "410"])
+      for name in ["one", "two", "three"] { try served.mkdir(name) }
+      var sink = try SinkConfiguration.webhook(receiver.url)
+      sink.schedule.patience = 0
+      try await served.delivering([sink]) { _ = try receiver.requests(3) }
+      #expect(try served.stored { try $0.retryDeadLetters() } == 3)
+      try await served.delivering([sink]) {
+        try eventually("the sink is disabled") { try served.record("webhook").disabled != nil }
+      }
+      let requests = try receiver.requests(5)
+      let names = try requests[3...].map { try $0.event().data.item.name }
+      #expect(names == ["one", "two"])
+      #expect(requests[4].time - requests[3].time >= 2)
+      // What was not taken because the endpoint was gone is sent when it is back.
+      #expect(try served.stored { try $0.resume() } == ["webhook"])
+      try await served.delivering([sink]) {
+        #expect(try receiver.requests(7).suffix(2).map { try $0.event().data.item.name } == ["two", "three"])
+        try eventually("one is left") { try served.deadLetters().map(\.sequence) == [1] }
+      }
+    }
+  }
+
+  @Test func whatIsLostSkipsNothingThatIsKept() async throws {
+    try await withLibrary { served in
+      let receiver = try Receiver(in: served.folder)
+      try served.mkdir("before")
+      var sink = try SinkConfiguration.webhook(receiver.url)
+      sink.beginsNow = true
+      try await served.delivering([sink]) {
+        try eventually("the beginning") { try served.record("webhook").position == 1 }
+      }
+      // As after a backup was restored.
+      try served.stored { state in
+        var record = try state.record(SinkKey(library: served.library.id, name: "webhook"))
+        record.position = 1000
+        try state.save(record, of: SinkKey(library: served.library.id, name: "webhook"))
+      }
+      try served.mkdir("after")
+      try await served.delivering([sink]) {
+        let names = try receiver.requests(2).map { try $0.event().data.item.name }
+        #expect(names == ["before", "after"])
+      }
+    }
+  }
+
   @Test func threeDaysPassAsTheyDo() async throws {
     try await withLibrary { served in
       let receiver = try Receiver(in: served.folder, Array(repeating: "500", count: 1000))

@@ -27,7 +27,7 @@ struct SinkRunner: Sendable {
   let sink: any Sink
   let filter: EventFilter
   let schedule: RetrySchedule
-  /// Whether a sink without a position begins with the next event rather than with the oldest one that is kept.
+  /// Whether a sink of which nothing is stored begins with the next event rather than with the oldest one that is kept.
   let beginsNow: Bool
   /// Whether what is given up can be sent again.
   let keepsDeadLetters: Bool
@@ -128,10 +128,11 @@ struct SinkRunner: Sendable {
       if record.failedLast.map({ $0 <= clock.now }) ?? true { try await clock.sleep(until: next) }
       record.nextAttempt = nil
     }
-    try await retryDeadLetters(key)
+    try await retryDeadLetters(&record, key)
     do {
       let reader = try await sink.reader(client, info)
-      if record.position == nil, beginsNow {
+      // What a sink missed that had a place is not to be skipped as well.
+      if record.isNew, beginsNow {
         record.position = try await client.events(reader, after: nil, limit: 1).last
         try state.save(record, of: key)
       }
@@ -197,8 +198,7 @@ struct SinkRunner: Sendable {
       record.nextAttempt = nil
     }
     record.position = position
-    record.failures = 0
-    (record.failingSince, record.failedLast, record.failure) = (nil, nil, nil)
+    record.noteSuccess()
     record.delivered += Int64(deliveries.count)
   }
 
@@ -208,11 +208,7 @@ struct SinkRunner: Sendable {
     _ key: SinkKey
   ) async throws -> Bool {
     let now = clock.now
-    record.failures += 1
-    record.failed += 1
-    record.failingSince = min(record.failingSince ?? now, now)
-    record.failedLast = now
-    record.failure = failure.description
+    record.note(failure, at: now)
     let metadata: Logger.Metadata = [
       "sink": "\(name)", "event": "\(deliveries[0].event.id)", "failures": "\(record.failures)",
     ]
@@ -272,18 +268,35 @@ struct SinkRunner: Sendable {
     }
   }
 
-  /// Makes one more attempt at each dead letter that a person wants sent again.
-  private func retryDeadLetters(_ key: SinkKey) async throws {
+  /// Makes one more attempt at each dead letter that a person wants sent again, pausing after each that fails.
+  ///
+  /// - Throws: `Pause` and `Ended` where one failed; what comes after it waits.
+  private func retryDeadLetters(_ record: inout SidecarState.Record, _ key: SinkKey) async throws {
     for letter in try state.deadLetters(of: key, toRetry: true) {
       try Task.checkCancellation()
       let json = ByteBuffer(string: letter.event)
       let event = try JSONDecoder().decode(Event.self, from: Data(letter.event.utf8))
-      if let failure = await attempt([Delivery(event: event, json: json)]) {
-        log.warning("still dead: \(failure.description)", metadata: ["sink": "\(name)", "event": "\(event.id)"])
-        try state.keep(letter, reason: failure.description)
-      } else {
+      guard let failure = await attempt([Delivery(event: event, json: json)]) else {
         try state.remove(letter)
+        if record.failures > 0 {
+          record.noteSuccess()
+          try state.save(record, of: key)
+        }
+        continue
       }
+      log.warning("still dead: \(failure.description)", metadata: ["sink": "\(name)", "event": "\(event.id)"])
+      record.note(failure, at: clock.now)
+      switch failure.consequence {
+      case .end: throw Ended()
+      case .disable: record.disabled = failure.description
+      case .retry(let asked):
+        try state.keep(letter, reason: failure.description)
+        let wait = schedule.wait(afterFailures: record.failures, asked: asked, random: random())
+        record.nextAttempt = clock.now.adding(wait)
+      }
+      try state.save(record, of: key)
+      show(record, key)
+      throw Pause()
     }
   }
 
@@ -297,6 +310,21 @@ struct SinkRunner: Sendable {
     status.nextAttempt = record.nextAttempt
     status.disabled = record.disabled
     board.update(status)
+  }
+}
+
+extension SidecarState.Record {
+  fileprivate mutating func note(_ failure: DeliveryFailure, at time: Timestamp) {
+    failures += 1
+    failed += 1
+    failingSince = min(failingSince ?? time, time)
+    failedLast = time
+    self.failure = failure.description
+  }
+
+  fileprivate mutating func noteSuccess() {
+    failures = 0
+    (failingSince, failedLast, failure) = (nil, nil, nil)
   }
 }
 

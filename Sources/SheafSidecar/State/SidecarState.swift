@@ -27,6 +27,8 @@ package final class SidecarState: Sendable {
     package var delivered: Int64 = 0
     /// Attempts that failed, in all.
     package var failed: Int64 = 0
+    /// Whether nothing was ever stored of the sink.
+    package var isNew = true
 
     package init() {}
   }
@@ -130,6 +132,7 @@ package final class SidecarState: Sendable {
           database, sql: "SELECT * FROM sinks WHERE library = ? AND name = ?", arguments: [sink.library, sink.name])
       else { return Record() }
       var record = Record()
+      record.isNew = false
       record.position = row["position"]
       record.failures = row["failures"]
       record.failingSince = (row["failing_since"] as Int64?).map { Timestamp(nanoseconds: $0) }
