@@ -95,6 +95,7 @@ extension Library {
         try transaction.deleteOneTimeLinks(of: share.row.item, by: account.id)
         try store(share, transaction)
       }
+      whenCommitted { [self] in shares.forgetGone(by: account.id) }
       replace(final)
     }
   }

@@ -132,7 +132,8 @@ extension Library {
       let accounts = accountRows.map { ($0.id, Account(handle: $0.handle, name: $0.name)) }
       return EventVisibility(
         viewer: try account.map { try self.account($0) }, accounts: Dictionary(uniqueKeysWithValues: accounts),
-        shares: shares.byItem, library: id, publicAddress: try read { try $0.setting("publicAddress") })
+        shares: shares.byItem.merging(shares.gone) { known, _ in known }, library: id,
+        publicAddress: try read { try $0.setting("publicAddress") })
     }
   }
 }

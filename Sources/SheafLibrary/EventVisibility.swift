@@ -131,8 +131,10 @@ struct EventVisibility: Sendable {
 
   private func share(_ mark: ShareMark) -> EventDetails.Share? {
     guard let row = shares[mark.share]?.row else { return nil }
+    // Who is out has no business with a link that may have been made since.
+    let isOut = viewer.map { shares[mark.share]?.participants[$0.id]?.acceptance == .removed } ?? false
     return EventDetails.Share(
-      id: row.uuid.text, url: row.token.url(address: publicAddress, library: library), title: row.title)
+      id: row.uuid.text, url: isOut ? nil : row.token.url(address: publicAddress, library: library), title: row.title)
   }
 }
 

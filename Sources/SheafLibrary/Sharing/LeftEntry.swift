@@ -57,7 +57,7 @@ extension Library {
   private func undoable(_ name: LeftEntry.Name, _ caller: Caller) throws -> (left: LeftEntry, inode: Inode)? {
     guard var left = leftEntries[name], left.process == caller.process, !left.isOver(at: clock()),
       let share = shares.active(left.share.item), share.row.since == left.share.since,
-      share.participants[name.account] == nil,
+      isAway(name.account, share),
       share.participants.values.count(where: { $0.acceptance != .removed }) < Self.participantLimit,
       let inode = try sharedInode(left.share.item), inode.isRegular, inode.row.nlink == 1,
       inode.row.name == left.itemName
@@ -69,9 +69,14 @@ extension Library {
     return (left, inode)
   }
 
+  /// Whether an account has left a share, or was never in it.
+  private func isAway(_ account: Int64, _ share: ShareBook.Entry) -> Bool {
+    share.participants[account].map { $0.acceptance == .removed && $0.role == .publicUser } ?? true
+  }
+
   /// What an account that left a share may yet undo; nil where it is in the share, or too late.
   func left(_ account: Int64, _ share: ShareBook.Entry) -> LeftEntry? {
-    guard share.participants[account] == nil else { return nil }
+    guard isAway(account, share) else { return nil }
     let time = clock()
     return leftEntries.first {
       $0.key.account == account && $0.value.share.item == share.row.item && !$0.value.isOver(at: time)

@@ -100,7 +100,6 @@ extension Library {
     }
     var share = share
     let former = participant
-    share.participants[account] = nil
     participant.acceptance = .removed
     let inode = try sharedInode(share.row.item)
     let departing = Departing(share: share.row.item, account: account, process: caller.process)
@@ -119,6 +118,13 @@ extension Library {
       } else if let inode {
         try logShareEvent(.memberRemoved, share, inode, participant: participant, actor: account, transaction)
       }
+      // A stranger from here on, who goes on seeing what was told until now.
+      var gone = participant
+      gone.role = .publicUser
+      gone.name = nil
+      gone.since = clock()
+      gone.ended = numbers.event
+      share.participants[account] = gone
       try store(share, transaction)
       whenCommitted { [self] in departures[departing] = nil }
     }

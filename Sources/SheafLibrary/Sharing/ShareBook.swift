@@ -35,6 +35,8 @@ struct ShareBook {
   private var shares: [Int64: Entry] = [:]
   private var tokens: [ShareToken: Int64] = [:]
   private var joined: [Int64: Set<Int64>] = [:]
+  /// Shares of items that are no more, for as long as the process lives: their people are yet to hear of it.
+  private(set) var gone: [Int64: Entry] = [:]
   private var activeCount = 0
   /// The share that a folder is in; 0 for none.
   private var folders: [Int64: Int64] = [:]
@@ -100,6 +102,17 @@ struct ShareBook {
     tokens[old.row.token] = nil
     if old.row.isActive { activeCount -= 1 }
     for account in old.participants.keys { joined[account]?.remove(item) }
+  }
+
+  /// Removes a share whose item is no more.
+  mutating func bury(_ item: Int64) {
+    gone[item] = shares[item]
+    remove(item)
+  }
+
+  /// Forgets that an account took part in what is no more.
+  mutating func forgetGone(by account: Int64) {
+    for item in gone.keys { gone[item]?.participants[account] = nil }
   }
 
   // MARK: - What is remembered

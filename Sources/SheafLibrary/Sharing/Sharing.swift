@@ -226,7 +226,7 @@ extension Library {
     guard let share = shares[item] else { return }
     try transaction.deleteShare(item)
     whenCommitted { [self] in
-      shares.remove(item)
+      shares.bury(item)
       sharedEntriesAreStale = true
       for account in share.participants.keys { tellAccess(of: account) }
     }

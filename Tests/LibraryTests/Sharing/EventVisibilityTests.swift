@@ -333,4 +333,78 @@ struct EventVisibilityTests {
       #expect(try changes(.alice, "Documents/folder").prefix(2) == ["comment folder", "edit plan.md"])
     }
   }
+
+  /// How someone goes.
+  enum Going: CaseIterable { case leaving, takingTheEntryAway, removed, withThePublic }
+
+  @Test(arguments: Going.allCases)
+  func whoGoesKeepsWhatTheySawAndHearsNothingMore(_ going: Going) throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save("Documents/plan.md", "x") }
+      let url = try people.as(.alice) {
+        try $0.share("Documents/plan.md", with: going == .withThePublic ? [] : [.bob]) {
+          $0.anyone = going == .withThePublic ? .readWrite : PublicPermission.none
+        }
+      }.url
+      try people.as(.bob) {
+        _ = try $0.accept(url)
+        try $0.save("Shared/alice@example.com/plan.md", "his")
+      }
+      try people.as(.alice) { try $0.save("Documents/plan.md", "hers") }
+      try settle(people)
+      switch going {
+      case .leaving: try people.as(.bob) { try $0.library.leave($0.path("Shared/alice@example.com/plan.md")) }
+      case .takingTheEntryAway: try people.as(.bob, process: getpid()) { try $0.removeEntry(.alice, "plan.md") }
+      case .removed: try people.as(.alice) { try $0.remove("Documents/plan.md", .bob) }
+      case .withThePublic:
+        try people.as(.alice) { try $0.share("Documents/plan.md") { $0.anyone = PublicPermission.none } }
+      }
+      try settle(people)
+      try people.as(.alice) { try $0.save("Documents/plan.md", "secret") }
+      let invited = [.leaving, .takingTheEntryAway, .removed].contains(going) ? ["updated plan.md"] : []
+      let bobs = try seen(people, .bob)
+      let closed = going == .withThePublic ? ["updated plan.md"] : []
+      #expect(bobs == invited + ["added plan.md", "edit plan.md", "edit plan.md"] + closed + ["removed plan.md"])
+      // A new link is not for those who know the old one.
+      let new = try people.as(.alice) {
+        try $0.share("Documents/plan.md") {
+          $0.newLink = true
+          $0.anyone = .readOnly
+        }
+      }.url
+      let events = try people.library.events(after: 0, limit: 100, for: People.Name.bob.handle).events
+      #expect(events.allSatisfy { $0.data.share?.title == "plan" && $0.data.share?.url == nil })
+      let own = try people.library.events(after: 0, limit: 100, for: People.Name.alice.handle).events
+      #expect(own.last?.data.share?.url == new)
+      try people.as(.bob) { (bob) throws in
+        if going == .removed {
+          expect(.notFound) { _ = try bob.accept(new) }
+        } else {
+          #expect(try bob.accept(new).permission == .readOnly)
+          #expect(try bob.attribute("share.role", "Shared/alice@example.com/plan.md") == "publicUser")
+        }
+      }
+    }
+  }
+
+  @Test(arguments: ["Documents/deep/plans", "Documents/deep"])
+  func aPurgeIsToldToThoseWhoSawWhatWent(_ path: String) throws {
+    try People.story { people in
+      try people.as(.alice) {
+        try $0.mkdir("Documents/deep")
+        try $0.mkdir("Documents/deep/plans")
+      }
+      try people.share("Documents/deep/plans", with: [(.bob, .readWrite)])
+      try settle(people)
+      let before = people.library.lastEvent
+      try people.as(.alice) { try $0.library.purge($0.path(path), version: nil) }
+      #expect(try seen(people, .bob, after: before) == ["deleted plans"])
+      #expect(try seen(people, .carol, after: before) == [])
+      // One who comes later under the same handle was nobody's.
+      let bob = People.Name.bob.handle
+      try people.library.removeAccount(bob)
+      _ = try people.library.addAccount(bob, name: "Bob again")
+      #expect(try seen(people, .bob) == [])
+    }
+  }
 }
