@@ -130,11 +130,11 @@ struct EventVisibility: Sendable {
   }
 
   private func share(_ mark: ShareMark) -> EventDetails.Share? {
-    guard let row = shares[mark.share]?.row else { return nil }
+    guard let share = shares[mark.share] else { return nil }
     // Who is out has no business with a link that may have been made since.
-    let isOut = viewer.map { shares[mark.share]?.participants[$0.id]?.acceptance == .removed } ?? false
+    if let viewer, share.participants[viewer.id]?.acceptance == .removed { return nil }
     return EventDetails.Share(
-      id: row.uuid.text, url: isOut ? nil : row.token.url(address: publicAddress, library: library), title: row.title)
+      id: share.row.uuid.text, url: share.row.token.url(address: publicAddress, library: library), title: share.row.title)
   }
 }
 

@@ -84,11 +84,10 @@ package struct EventDetails: Hashable, Sendable, Codable {
   /// The share that the item was in.
   package struct Share: Hashable, Sendable, Codable {
     package var id: String
-    /// Nil for who is in the share no more.
-    @OrNull package var url: String?
+    package var url: String
     package var title: String
 
-    package init(id: String, url: String?, title: String) {
+    package init(id: String, url: String, title: String) {
       self.id = id
       self.url = url
       self.title = title

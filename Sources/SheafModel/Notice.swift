@@ -126,7 +126,7 @@ extension Event {
         return "\(who) changed what \(whom(account)) may do with \(name)"
       }
       guard participant.handle == account?.description else { return "\(who) invited \(participant.name) to \(name)" }
-      return "\(who) invites you to \(name)" + (data.share?.url.map { ": \($0)" } ?? "")
+      return "\(who) invites you to \(name)" + (data.share.map { ": \($0.url)" } ?? "")
     case .shareStopped: return "\(who) stopped sharing \(name)"
     }
   }
