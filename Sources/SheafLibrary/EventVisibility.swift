@@ -133,8 +133,9 @@ struct EventVisibility: Sendable {
     guard let share = shares[mark.share] else { return nil }
     // Who is out has no business with a link that may have been made since.
     if let viewer, share.participants[viewer.id]?.acceptance == .removed { return nil }
+    let row = share.row
     return EventDetails.Share(
-      id: share.row.uuid.text, url: share.row.token.url(address: publicAddress, library: library), title: share.row.title)
+      id: row.uuid.text, url: row.token.url(address: publicAddress, library: library), title: row.title)
   }
 }
 
