@@ -4,8 +4,8 @@ internal import SheafModel
 
 /// The folder that holds a library, and what can be told of the file before SQLite opens it.
 enum LibraryFolder {
-  /// Makes the folder (0700) and the file (0600) where they are missing, and takes others' rights from the file.
-  static func prepare(for path: String) throws(SheafError) {
+  /// Makes the folder (0700) where it is missing.
+  static func make(for path: String) throws(SheafError) {
     let folder = (path as NSString).deletingLastPathComponent
     var made: [String] = []
     var missing = folder
@@ -16,6 +16,10 @@ enum LibraryFolder {
     for each in made.reversed() where mkdir(each, 0o700) != 0 && errno != EEXIST {
       throw SheafError(systemError: errno, subject: each)
     }
+  }
+
+  /// Makes the file (0600) where it is missing, and takes others' rights from it: what is no library must have been refused.
+  static func makeFile(at path: String) throws(SheafError) {
     // An empty file is a valid empty database; made here so that it never exists with other rights.
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }

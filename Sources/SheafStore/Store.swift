@@ -56,9 +56,13 @@ package final class Store: Sendable {
   package init(path: String, lockPath: String) throws(SheafError) {
     self.path = path
     _ = Self.preparedSQLite
-    try LibraryFolder.prepare(for: path)
+    try LibraryFolder.make(for: path)
+    // A file that is no library is left as it is, and gets no lock beside it. Where there is one somebody may have the file
+    // open, and it is looked at with the lock.
+    if access(lockPath, F_OK) != 0 { try Self.refuseStranger(at: path) }
     lock = try LibraryLock(path: lockPath, library: path)
-    if try LibraryFolder.checkHeader(of: path) == .unmarked { try Self.refuseStranger(at: path) }
+    try Self.refuseStranger(at: path)
+    try LibraryFolder.makeFile(at: path)
     reserve = Reserve(path: path + "-reserve")
     working = WorkingFile(path: path + Self.workingSuffix)
     logLimit = reserve.size
@@ -99,8 +103,10 @@ package final class Store: Sendable {
     }
   }
 
-  /// Refuses a database of another program, which bears no mark as a new library's file does; it is only read.
+  /// Refuses a file that is there and no library, be it a database of another program, which bears no mark as a new
+  /// library's file does; it is only read.
   private static func refuseStranger(at path: String) throws(SheafError) {
+    guard access(path, F_OK) == 0, try LibraryFolder.checkHeader(of: path) == .unmarked else { return }
     try storeErrors(path) {
       var configuration = Configuration()
       configuration.readonly = true

@@ -75,9 +75,12 @@ struct StoreFileTests {
       let queue = try DatabaseQueue(path: path)
       try queue.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
       try queue.close()
+      chmod(path, 0o644)
       let before = try Data(contentsOf: URL(fileURLWithPath: path))
       #expect { try Store(path: path, lockPath: path + "-lock") } throws: { ($0 as? SheafError)?.kind == .corrupt }
       #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+      #expect(try mode(path) == 0o644)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["other.sqlite"])
     }
   }
 
@@ -85,9 +88,17 @@ struct StoreFileTests {
     try withFolder { folder in
       let path = folder + "/text"
       for text in ["x", String(repeating: "not a database ", count: 100)] {
-        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-        #expect { try Store(path: path, lockPath: path + "-lock") } throws: { ($0 as? SheafError)?.kind == .corrupt }
-        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(text.utf8))
+        for hasLock in [false, true] {
+          try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+          chmod(path, 0o644)
+          if hasLock { try Data().write(to: URL(fileURLWithPath: path + "-lock")) }
+          #expect { try Store(path: path, lockPath: path + "-lock") } throws: { ($0 as? SheafError)?.kind == .corrupt }
+          #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(text.utf8))
+          // As it was for others, too: it may be theirs.
+          #expect(try mode(path) == 0o644)
+          #expect(access(path + "-lock", F_OK) == (hasLock ? 0 : -1))
+        }
+        unlink(path + "-lock")
       }
     }
   }
