@@ -18,7 +18,7 @@ public final class Differential {
   private var departed: [Place: [Marks]] = [:]
   /// Files that departed and live on under another name, by inode in the oracle: where from, and with which mode.
   private var movedAway: [UInt64: [(place: Place, mode: UInt32)]] = [:]
-  /// Names that files were linked to, by inode in the oracle: unlinking the first name can make it a departed document.
+  /// Names that files were linked to, by inode in the oracle: once the first name is gone they can be a departed document.
   private var linked: [UInt64: Path] = [:]
   /// How often each allowed deviation was seen.
   public private(set) var seen: [AllowedDeviation: Int] = [:]
@@ -97,6 +97,7 @@ public final class Differential {
     var source: Marks?
     var target: Marks?
     var sourceInode: UInt64?
+    var targetInode: UInt64?
     var sourcePlace: Place?
     var targetPlace: Place?
 
@@ -105,7 +106,7 @@ public final class Differential {
       case .rename(let from, let to, _):
         (source, target) = (try oracle.marks(from), try oracle.marks(to))
         (sourcePlace, targetPlace) = (oracle.place(from), oracle.place(to))
-        sourceInode = try? oracle.system.lstat(from).inode
+        (sourceInode, targetInode) = (try? oracle.system.lstat(from).inode, try? oracle.system.lstat(to).inode)
       case .unlink(let path):
         source = try oracle.marks(path)
         sourceInode = try? oracle.system.lstat(path).inode
@@ -124,8 +125,7 @@ public final class Differential {
     switch operation {
     case .unlink:
       depart(before.sourcePlace, before.source)
-      guard let inode = before.sourceInode, let path = linked.removeValue(forKey: inode) else { return }
-      try settleLink(path)
+      try settleLink(of: before.sourceInode)
     case .rename(let from, let to, let flags) where flags & exchange != 0:
       guard let source = before.source, let target = before.target else { return }
       // Attributes that came with the contents win, as in a replacement; a mode that was chosen does too.
@@ -140,6 +140,7 @@ public final class Differential {
       try settle(to, staying(target, source), own: source)
       try settle(from, staying(source, target), own: target)
     case .rename(_, let to, _):
+      if before.sourceInode != before.targetInode { try settleLink(of: before.targetInode) }
       guard let source = before.source, before.sourcePlace != before.targetPlace else { return }
       depart(before.sourcePlace, source)
       if let inode = before.sourceInode, let place = before.sourcePlace {
@@ -180,6 +181,12 @@ public final class Differential {
       for (place, mode) in places { depart(place, Marks(mode: mode, attributes: attributes)) }
     default: break
     }
+  }
+
+  /// A file that lost its first name may be the departed document to whose name it was linked.
+  private func settleLink(of inode: UInt64?) throws {
+    guard let inode, let path = linked.removeValue(forKey: inode) else { return }
+    try settleLink(path)
   }
 
   /// A file that was linked to the name of a departed document may be that.
