@@ -43,7 +43,10 @@ extension Library {
   package func setAttributes(
     _ ino: Int64, _ change: AttributeChange, handle: UInt64?, _ caller: Caller
   ) throws -> Attributes {
-    if let size = change.size { collectMapped(size, of: ino, caller) }
+    if let size = change.size {
+      collectMapped(size, of: ino, caller)
+      if handle == nil { storeSpilled(ino) }
+    }
     return try locked {
       let inode = try inode(ino)
       let time = clock()

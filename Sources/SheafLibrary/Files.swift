@@ -324,6 +324,7 @@ extension Library {
     from sourceHandle: UInt64, at offset: Int64, to target: UInt64, at targetOffset: Int64, count: Int64
   ) throws -> Int64 {
     collectMapped(targetOffset, count, of: target)
+    if let source = locked({ files[sourceHandle]?.inode.ino }) { storeSpilled(source) }
     return try locked {
       let (from, to) = (try file(sourceHandle), try file(target))
       guard from.canRead, to.canWrite else { throw SheafError(.badDescriptor) }

@@ -113,7 +113,15 @@ extension Library {
       let (inode, item) = try document(path, for: .label)
       try cutOwn(inode, path)
       let row = try versionRow(item.id, number ?? self.item(of: inode)?.version ?? item.version, inode, path)
-      try transaction(.label) { try $0.setLabel(item.id, row.number, name) }
+      try transaction(.label) { transaction in
+        // What goes on being written is another version than the one that was meant.
+        if row.isOpen {
+          for draft in inode.drafts where draft.session?.number == row.number {
+            try endVersion(of: draft, inode, transaction)
+          }
+        }
+        try transaction.setLabel(item.id, row.number, name)
+      }
       return try version(versionRow(item.id, row.number, inode, path))
     }
   }

@@ -147,12 +147,17 @@ package final class Library: @unchecked Sendable {
   /// Saves everything, makes it durable and lets go of the lock.
   package func close() throws {
     stopMaintenance()
-    try locked {
-      try endAllSessions()
-      while try storeAccessTimes() {}
-      try settleEvents(all: true)
+    // What cannot be saved stays beside the library for the next time; all else is made durable.
+    let saved = Result {
+      try locked {
+        let ended = Result { try endAllSessions() }
+        while try storeAccessTimes() {}
+        try settleEvents(all: true)
+        try ended.get()
+      }
     }
     try store.close()
+    try saved.get()
   }
 
   // MARK: - The lock

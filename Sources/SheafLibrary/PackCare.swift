@@ -79,7 +79,8 @@ extension Library {
   /// Compresses the chunks that were stored since the last time, where that saves something.
   func compressChunks(_ progress: (Double) -> Void) throws {
     let (first, last) = try store.read {
-      ((try $0.numberSetting("chunksCompressed") ?? 0) + 1, try $0.highestNumbers().chunk)
+      let last = try $0.highestNumbers().chunk
+      return (min(try $0.numberSetting("chunksCompressed") ?? 0, last) + 1, last)
     }
     var next = first
     while next <= last, !maintenance.isStopping {

@@ -47,20 +47,23 @@ struct PackRun {
     largest = base.length
   }
 
-  private func hasRoom(members count: Int, deltaBytes more: Int, largest size: Int64) -> Bool {
+  /// - Parameter isFirst: whether the bytes are those of the first delta, or of a pack to begin with: they may be any number.
+  private func hasRoom(members count: Int, deltaBytes more: Int, largest size: Int64, isFirst: Bool) -> Bool {
     let total = members.count + count
-    return total <= Pack.limit && (members.isEmpty || deltaBytes + more <= Pack.deltaLimit)
+    return total <= Pack.limit && (isFirst || deltaBytes + more <= Pack.deltaLimit)
       && Int64(total) * max(largest, size) <= Pack.copyLimit
   }
 
   /// Whether one more member fits.
-  func hasRoom(for delta: [UInt8], size: Int64) -> Bool { hasRoom(members: 1, deltaBytes: delta.count, largest: size) }
+  func hasRoom(for delta: [UInt8], size: Int64) -> Bool {
+    hasRoom(members: 1, deltaBytes: delta.count, largest: size, isFirst: members.isEmpty)
+  }
 
   /// Whether the members of `pack` fit, after one more with this delta.
   func hasRoom(for pack: Pack, after delta: [UInt8]? = nil) -> Bool {
     hasRoom(
       members: pack.chunks.count + (delta == nil ? 0 : 1), deltaBytes: pack.deltaBytes + (delta?.count ?? 0),
-      largest: pack.base.length)
+      largest: pack.base.length, isFirst: members.isEmpty && delta == nil)
   }
 
   /// Has a version refer to a member with these bytes; false where none has them.

@@ -15,8 +15,8 @@ extension Library {
   package func rename(
     _ parent: Int64, _ name: [UInt8], to newParent: Int64, _ newName: [UInt8], _ mode: RenameMode, _ caller: Caller
   ) throws {
-    storeClosed(parent, name)
-    storeClosed(newParent, newName)
+    storeKept(parent, name)
+    storeKept(newParent, newName)
     try locked {
       let folder = try self.folder(parent)
       let newFolder = try self.folder(newParent)

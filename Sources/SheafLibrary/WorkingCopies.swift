@@ -98,13 +98,17 @@ extension Library {
   func startStoring() {
     storing.start { [weak self] in
       guard let self else { return true }
-      do {
-        while let ino = self.locked({ self.keptInodes.keys.min() }) { try self.store(kept: ino, givesWay: true) }
-        return true
-      } catch {
-        self.noteFailure(error)
-        return false
+      var failed: Set<Int64> = []
+      while let ino = self.locked({ self.keptInodes.keys.filter { !failed.contains($0) }.min() }) {
+        do {
+          try self.store(kept: ino, givesWay: true)
+        } catch {
+          // The others need not wait for it.
+          failed.insert(ino)
+          self.noteFailure(error)
+        }
       }
+      return failed.isEmpty
     }
   }
 
@@ -121,21 +125,49 @@ extension Library {
   ///
   /// - Throws: `noSpace`, `inputOutput`, where some of it goes on waiting.
   func tryToStoreClosed(_ ino: Int64? = nil) throws {
-    while let next = locked({ closedInode(ino) }) { try store(kept: next) }
+    var failed: Set<Int64> = []
+    var failure: (any Error)?
+    while let next = locked({ closedInode(ino, but: failed) }) {
+      do {
+        try store(kept: next)
+      } catch {
+        failed.insert(next)
+        failure = failure ?? error
+      }
+    }
+    if let failure { throw failure }
   }
 
-  private func closedInode(_ ino: Int64?) -> Int64? {
+  private func closedInode(_ ino: Int64?, but failed: Set<Int64>) -> Int64? {
     if keptInodes.isEmpty { return nil }
-    return keptInodes.values.first { (ino == nil || $0.ino == ino) && $0.own.writerCount == 0 }?.ino
+    return keptInodes.values.first {
+      (ino == nil || $0.ino == ino) && $0.own.writerCount == 0 && !failed.contains($0.ino)
+    }?.ino
   }
 
-  /// Has what was closed of the file or below the folder of a name be stored, before that goes elsewhere.
-  func storeClosed(_ parent: Int64, _ name: [UInt8]) {
+  /// Has what is kept of the file or below the folder of a name be stored, before that goes elsewhere.
+  func storeKept(_ parent: Int64, _ name: [UInt8]) {
     let found: Int64?? = locked {
       guard !keptInodes.isEmpty, let entry = try? entry(parent, name) else { return nil }
       return .some(inodes[entry.ino]?.isFolder ?? false ? nil : entry.ino)
     }
-    if let found { storeClosed(found) }
+    if let found { storeKept(found) }
+  }
+
+  /// As ``storeClosed(_:)``, with what is still being written: what is left to be stored with the lock held is little then.
+  func storeKept(_ ino: Int64? = nil) {
+    storeClosed(ino)
+    for open in locked({ keptInodes.keys.filter { ino == nil || $0 == ino } }) { storeSpilled(open) }
+  }
+
+  /// Has what a document has in the working file be stored, but for its version.
+  func storeSpilled(_ ino: Int64) {
+    guard locked({ inodes[ino]?.own.working?.dirty.hasSpilled ?? false }) else { return }
+    do {
+      try inSteps { try inodes[ino].map { try storeSome(of: $0, $0.own) } ?? false }
+    } catch {
+      noteFailure(error)
+    }
   }
 
   func noteFailure(_ error: any Error) {
@@ -230,7 +262,7 @@ extension Library {
     let rows = try read { try $0.workingCopies() }
     if rows.isEmpty { return store.working.discardLeftover() }
     for row in rows {
-      guard let inode = try? inode(row.ino), inode.isRegular, let area = store.working.area(of: row.writes) else {
+      guard let inode = try? inode(row.ino), inode.isRegular, let area = try store.working.area(of: row.writes) else {
         log.error(
           "a save is lost: the working file beside the library does not have it", metadata: ["ino": "\(row.ino)"])
         try transaction(.workingCopy, freesSpace: true) { try $0.deleteWorkingCopy(row.ino) }

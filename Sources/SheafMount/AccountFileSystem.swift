@@ -172,9 +172,12 @@ final class AccountFileSystem: FileSystem {
   }
 
   func setattr(_ node: NodeID, _ changes: SetAttributes, caller: Fuse.Caller, reply: consuming AttributesReply) {
-    if let errand = repeater.errand(of: caller) {
-      repeater.serve()
-      return reply.succeed(formerAttributes(errand.made, caller).shown, timeout: 0)
+    do throws(Errno) {
+      if let errand = try repeater.serve(node, caller) {
+        return reply.succeed(formerAttributes(errand.made, caller).shown, timeout: 0)
+      }
+    } catch {
+      return reply.fail(error)
     }
     reply.answer(timeout: Self.forever) { () throws(Errno) in
       let ino = try changeable(node)

@@ -7,7 +7,7 @@ import SheafModel
 extension AccountFileSystem {
   func lookup(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EntryReply) {
     reply.answer { () throws(Errno) in
-      if let former = repeater.errand(of: caller)?.view[.init(folder: parent, name: name)] {
+      if let former = repeater.former(name, in: parent, for: caller) {
         return former.map { formerEntry($0, caller) } ?? .negative(timeout: 0)
       }
       if name.isDot || name.isDotDot { return try relative(parent, isParent: name.isDotDot, caller) }
@@ -140,10 +140,7 @@ extension AccountFileSystem {
   private func make(
     _ new: Library.NewNode, _ name: FileName, in parent: NodeID, mode: UInt32, _ caller: Fuse.Caller
   ) throws(Errno) -> Entry {
-    if let errand = repeater.errand(of: caller) {
-      repeater.serve()
-      return formerEntry(errand.made, caller)
-    }
+    if let errand = try repeater.serveNames(caller) { return formerEntry(errand.made, caller) }
     let ino = try changeable(parent)
     let made = try translated { try library.make(new, ino, name.bytes, mode: mode, credentials(caller)) }
     return entry(made, timeout: restrictedFolders.timeout(in: ino))
@@ -194,13 +191,6 @@ extension AccountFileSystem {
 
   // MARK: - Calls of the visitor
 
-  /// Whether the call repeats what was done by another door, which succeeds without effect.
-  private func isRepeated(_ caller: Fuse.Caller) -> Bool {
-    guard repeater.errand(of: caller) != nil else { return false }
-    repeater.serve()
-    return true
-  }
-
   /// What a name led to before the change that is repeated, kept for no time.
   func formerEntry(_ former: Errand.Former, _ caller: Fuse.Caller) -> Entry {
     let (attributes, present) = formerAttributes(former, caller)
@@ -244,7 +234,7 @@ extension AccountFileSystem {
 
   func unlink(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
-      if isRepeated(caller) { return }
+      if try repeater.serveNames(caller) != nil { return }
       if try leave(name, in: parent, caller) != nil { return }
       let ino = try changeable(parent)
       try translated { try library.unlink(ino, name.bytes, credentials(caller)) }
@@ -253,8 +243,7 @@ extension AccountFileSystem {
 
   func rmdir(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
-      if let errand = repeater.errand(of: caller) {
-        repeater.serve()
+      if let errand = try repeater.serveNames(caller) {
         if let ino = errand.made.node.ino { generations.noteDead(ino) }
         return
       }
@@ -270,7 +259,7 @@ extension AccountFileSystem {
     caller: Fuse.Caller, reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
-      if isRepeated(caller) { return }
+      if try repeater.serveNames(caller) != nil { return }
       guard flags.isSubset(of: [.noReplace, .exchange]), flags != [.noReplace, .exchange] else {
         throw .invalidArgument
       }

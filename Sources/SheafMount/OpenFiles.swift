@@ -9,8 +9,7 @@ extension AccountFileSystem {
   func open(_ node: NodeID, flags: OpenFlags, caller: Fuse.Caller, reply: consuming OpenReply) {
     var opened: (ino: Int64, handle: FileHandle)?
     let delivered = reply.answer { () throws(Errno) in
-      if repeater.errand(of: caller) != nil {
-        repeater.serve()
+      if try repeater.serve(node, caller) != nil {
         return OpenResult(handle: Repeater.handle, keepCache: true, noFlush: true)
       }
       switch Node(node) {

@@ -19,6 +19,9 @@ import Synchronization
 /// 4. What it is told of modes, to be let through by the kernel where only reading is allowed, is kept no longer. The
 ///    library answers all others as ever.
 /// 5. It holds the mount while a call lasts, and not while the mount is to be unmounted (``pause()``).
+/// 6. A call is answered only if it is about the inode that the change was of: since then the kernel's name may lead to
+///    another one, which it would take for changed, gone, or of another type. So a call on names counts only where the
+///    visitor was told in it what they lead to; the kernel has their folders to itself from then on until it asks.
 final class Repeater: Sendable {
   /// News that wait at most.
   private static let limit = 4096
@@ -33,6 +36,8 @@ final class Repeater: Sendable {
     var isPaused = false
     var kernel: (notifier: Notifier, visitor: Visitor)?
     var errand: Errand?
+    /// Where the visitor was told what names led to, in the call that it makes.
+    var shown: Set<Errand.Spot> = []
     var wasServed = false
   }
 
@@ -129,7 +134,7 @@ final class Repeater: Sendable {
         for spot in spots { _ = try? notifier.invalidateEntry(spot.name, in: spot.folder) }
       }
       let isOver = state.withLock { state in
-        (state.errand, state.wasServed) = (errand, false)
+        (state.errand, state.shown, state.wasServed) = (errand, [], false)
         return state.kernel == nil
       }
       if isOver { return }
@@ -191,8 +196,36 @@ final class Repeater: Sendable {
     return state.withLock { $0.kernel?.visitor.thread == caller.pid ? $0.errand : nil }
   }
 
-  /// Notes that the call itself came, so that the kernel tells of it.
-  func serve() { state.withLock { $0.wasServed = true } }
+  /// What a name led to before the change that the visitor repeats, if it is who asks and the change was of that name.
+  func former(_ name: FileName, in folder: NodeID, for caller: Fuse.Caller) -> Errand.Former?? {
+    let spot = Errand.Spot(folder: folder, name: name)
+    guard let former = errand(of: caller)?.view[spot] else { return nil }
+    state.withLock { _ = $0.shown.insert(spot) }
+    return former
+  }
+
+  /// What the visitor repeats, if its call on a node is what this is; the kernel tells of it then.
+  ///
+  /// - Throws: ESTALE where the name that it used leads to another node by now (rule 6), so that the kernel looks it up anew.
+  func serve(_ node: NodeID, _ caller: Fuse.Caller) throws(Errno) -> Errand? {
+    guard let errand = errand(of: caller) else { return nil }
+    guard node == errand.made.node.id else { throw .staleFileHandle }
+    state.withLock { $0.wasServed = true }
+    return errand
+  }
+
+  /// What the visitor repeats, if its call on names is what this is; the kernel tells of it then.
+  ///
+  /// - Throws: ESTALE where it was not told what they lead to (rule 6).
+  func serveNames(_ caller: Fuse.Caller) throws(Errno) -> Errand? {
+    guard let errand = errand(of: caller) else { return nil }
+    let wasShown = state.withLock { state in
+      state.wasServed = state.shown.isSuperset(of: errand.view.keys)
+      return state.wasServed
+    }
+    guard wasShown else { throw .staleFileHandle }
+    return errand
+  }
 }
 
 /// What a visitor finds, and gets, on one call.

@@ -48,11 +48,12 @@ final class ChangeRecorder {
 
   /// Takes the file at `path` for a new time, whatever it holds.
   ///
-  /// - Parameter number: the setting `change`.
+  /// - Parameters:
+  ///   - library: the path of the library's file.
+  ///   - number: the setting `change`.
   /// - Returns: nil where there is no room for it.
-  init?(path: String, number: Int64) {
-    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { return nil }
+  init?(path: String, of library: String, number: Int64) {
+    guard let descriptor = try? LibraryFolder.openFile(at: path, beside: library) else { return nil }
     // Blocks of its own: a store into the mapping must not find the disk full.
     guard posix_fallocate(descriptor, 0, off_t(Self.capacity)) == 0,
       let memory = mmap(nil, Self.capacity, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), memory != MAP_FAILED
@@ -231,15 +232,22 @@ final class ChangeRecorder {
   }
 
   /// The changes in the file at `path` that follow the one numbered `last` without a gap, each as its statements.
-  static func read(path: String, after last: Int64) -> [[Recorded]] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return [] }
+  ///
+  /// - Throws: ``SheafError`` where there is one that cannot be read.
+  static func read(path: String, after last: Int64) throws(SheafError) -> [[Recorded]] {
+    guard let descriptor = try LibraryFolder.openExisting(at: path) else { return [] }
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: capacity)
-    let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
-    return bytes.withUnsafeBytes {
-      changes(in: UnsafeRawBufferPointer(rebasing: $0.prefix(max(0, count))), after: last)
+    var done = 0
+    while done < capacity {
+      let count = bytes.withUnsafeMutableBytes {
+        pread(descriptor, $0.baseAddress! + done, $0.count - done, off_t(done))
+      }
+      if count == 0 { break }
+      guard count > 0 || errno == EINTR else { throw LibraryFolder.unreadable(path) }
+      done += max(0, count)
     }
+    return bytes.withUnsafeBytes { changes(in: UnsafeRawBufferPointer(rebasing: $0.prefix(done)), after: last) }
   }
 
   private static func changes(in bytes: UnsafeRawBufferPointer, after last: Int64) -> [[Recorded]] {

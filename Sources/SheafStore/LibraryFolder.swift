@@ -27,6 +27,27 @@ enum LibraryFolder {
     close(descriptor)
   }
 
+  /// Opens a file beside the library for reading and writing, making it (0600) where it is missing; returns its descriptor.
+  ///
+  /// What root makes belongs to whom the library's file does, who may be the next to open the library: so SQLite has it with
+  /// the files that it makes.
+  static func openFile(at path: String, beside library: String) throws(SheafError) -> Int32 {
+    let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW
+    while true {
+      let made = open(path, flags | O_CREAT | O_EXCL, 0o600)
+      if made >= 0 {
+        var status = stat()
+        if geteuid() == 0, stat(library, &status) == 0 { fchown(made, status.st_uid, status.st_gid) }
+        return made
+      }
+      guard errno == EEXIST else { throw SheafError(systemError: errno, subject: path) }
+      let found = open(path, flags)
+      if found >= 0 { return found }
+      // Else somebody took it away just now.
+      guard errno == ENOENT else { throw SheafError(systemError: errno, subject: path) }
+    }
+  }
+
   /// Reads `application_id` and `user_version` from the file's header (SQLite file format, 1.3).
   ///
   /// - Throws: `newerFormat`; `corrupt` for a file that is no library. Nothing is written.
@@ -61,6 +82,24 @@ enum LibraryFolder {
 
   static func notALibrary(_ path: String) -> SheafError {
     SheafError(.corrupt, subject: path, reason: "is not a library of Sheaf", advice: "name another file")
+  }
+
+  /// Opens a file beside the library for reading; nil where there is none.
+  ///
+  /// - Throws: ``SheafError`` where it cannot be told what is in it: who took that for nothing would lose it.
+  static func openExisting(at path: String) throws(SheafError) -> Int32? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    if descriptor >= 0 { return descriptor }
+    guard errno == ENOENT else { throw unreadable(path) }
+    return nil
+  }
+
+  /// What errno(3) says of a file beside the library that holds what was closed last.
+  static func unreadable(_ path: String) -> SheafError {
+    let error = SheafError(systemError: errno, subject: path)
+    return SheafError(
+      error.kind, subject: path, reason: "cannot be read, and holds what was saved last: \(error.reason)",
+      advice: "have it be readable for you; moving it away gives up what is in it")
   }
 
   /// Makes the names in the folder of `path` durable.

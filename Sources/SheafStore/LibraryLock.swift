@@ -10,8 +10,7 @@ package final class LibraryLock: Sendable {
   ///
   /// - Throws: ``SheafError`` of kind `busy` that names the owner's process id; `inputOutput`, `accessDenied`, `noSpace`.
   package init(path: String, library: String) throws(SheafError) {
-    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
+    let descriptor = try LibraryFolder.openFile(at: path, beside: library)
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       let code = errno
       close(descriptor)

@@ -64,6 +64,18 @@ struct LogFile: ~Copyable {
     }
   }
 
+  /// Makes all that an earlier process left survive power loss: that may have been told of what the disk did not take, and
+  /// nobody is told twice.
+  func secure() throws(SheafError) {
+    do {
+      try rewrite()
+    } catch {
+      // A disk that has no room to write anew what is there is believed.
+      guard error.kind == .noSpace else { throw error }
+      try sync()
+    }
+  }
+
   /// Bytes of the file.
   var bytes: Int64 {
     var status = stat()

@@ -15,14 +15,14 @@ enum Recovery {
   static func run(
     path: String, recordPath: String, workingPath: String, busySeconds: Int
   ) throws -> Connection? {
-    guard access(recordPath, F_OK) == 0 else { return nil }
+    guard access(recordPath, F_OK) == 0 || errno != ENOENT else { return nil }
     let connection = try Connection(path: path)
     sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
     try connection.execute(Store.pragmas)
     guard let last = try connection.lastChange() else { return connection }
     // What the disk lost of what was written ends the prefix of changes that is left.
-    let changes = ChangeRecorder.read(path: recordPath, after: last)
-      .prefix { change in !change.contains { $0.lacksContents(in: workingPath) } }
+    let changes = try ChangeRecorder.read(path: recordPath, after: last)
+      .prefix { change in try !change.contains { try $0.lacksContents(in: workingPath) } }
     if !changes.isEmpty {
       try connection.execute("BEGIN IMMEDIATE")
       let done = try connection.runAccepted(changes)
@@ -32,7 +32,7 @@ enum Recovery {
     }
     // The last process may have written what the disk has not.
     try sync(workingPath)
-    if access(LogFile.path(of: path), F_OK) == 0 { try LogFile(of: path).sync() }
+    if access(LogFile.path(of: path), F_OK) == 0 { try LogFile(of: path).secure() }
     return connection
   }
 
@@ -52,8 +52,7 @@ enum Recovery {
 
   /// Makes a file that may not be there survive power loss.
   private static func sync(_ path: String) throws(SheafError) {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
+    guard let descriptor = try LibraryFolder.openExisting(at: path) else { return }
     defer { close(descriptor) }
     guard fdatasync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
   }

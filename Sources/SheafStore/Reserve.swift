@@ -8,9 +8,14 @@ package import SheafModel
 /// frees space; ``establish()`` takes them back as soon as there is room.
 package final class Reserve: Sendable {
   private let path: String
+  private let library: String
   private let held = Mutex(false)
 
-  init(path: String) { self.path = path }
+  /// - Parameter library: the path of the library's file.
+  init(path: String, of library: String) {
+    self.path = path
+    self.library = library
+  }
 
   /// Bytes to hold: a thirty-second of the disk, between 1 and 16 MiB.
   var size: Int64 {
@@ -28,8 +33,7 @@ package final class Reserve: Sendable {
   package func establish() -> Bool {
     held.withLock { held in
       if held { return true }
-      let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-      guard descriptor >= 0 else { return false }
+      guard let descriptor = try? LibraryFolder.openFile(at: path, beside: library) else { return false }
       defer { close(descriptor) }
       if posix_fallocate(descriptor, 0, off_t(size)) == 0 {
         held = true

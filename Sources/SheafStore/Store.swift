@@ -63,8 +63,8 @@ package final class Store: Sendable {
     lock = try LibraryLock(path: lockPath, library: path)
     try Self.refuseStranger(at: path)
     try LibraryFolder.makeFile(at: path)
-    reserve = Reserve(path: path + "-reserve")
-    working = WorkingFile(path: path + Self.workingSuffix)
+    reserve = Reserve(path: path + "-reserve", of: path)
+    working = WorkingFile(path: path + Self.workingSuffix, of: path)
     logLimit = reserve.size
     do throws(SheafError) {
       (pool, checkpointer, writer) = try Self.connect(to: path, reserve, working)

@@ -100,15 +100,27 @@ extension StoreTransaction {
     }
   }
 
+  /// No library gets as far; a number past it is damage, and counting on from it might go past Int64.
+  private static let numberLimit: Int64 = 1 << 52
+
   /// The highest row of each numbered table, from which new numbers are counted on in memory.
+  ///
+  /// - Throws: `corrupt` for a number that no library gets to.
   package func highestNumbers() throws -> (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64) {
-    func highest(_ sql: String) throws -> Int64 { try first(sql) { ($0[0] as Int64?) ?? 0 } ?? 0 }
+    func highest(_ column: String, of table: String, or setting: String? = nil) throws -> Int64 {
+      let row = try first("SELECT max(\(column)) FROM \(table)") { ($0[0] as Int64?) ?? 0 } ?? 0
+      let number = max(row, try setting.flatMap { try numberSetting($0) } ?? 0)
+      guard number < Self.numberLimit else {
+        throw SheafError(
+          .corrupt, subject: "library", reason: "a number in \(table) is out of range: \(number)",
+          advice: "go back to a backup")
+      }
+      return number
+    }
     return (
-      try highest("SELECT max(ino) FROM inodes"),
-      try max(highest("SELECT max(id) FROM items"), numberSetting("itemsBefore") ?? 0),
-      try max(highest("SELECT max(id) FROM chunks"), numberSetting("chunksPacked") ?? 0),
-      try max(highest("SELECT max(sequence) FROM events"), numberSetting("eventsBefore") ?? 0),
-      try highest("SELECT max(id) FROM pending_events")
+      try highest("ino", of: "inodes"), try highest("id", of: "items", or: "itemsBefore"),
+      try highest("id", of: "chunks", or: "chunksPacked"), try highest("sequence", of: "events", or: "eventsBefore"),
+      try highest("id", of: "pending_events")
     )
   }
 }

@@ -46,10 +46,10 @@ extension StoreTransaction {
 extension ChangeRecorder.Recorded {
   /// Whether this keeps a working copy of which the working file at `path` does not hold what was written: the disk lost it
   /// with the power, and so whatever came after it must not be done either.
-  func lacksContents(in path: String) -> Bool {
+  func lacksContents(in path: String) throws(SheafError) -> Bool {
     guard sql == StoreTransaction.workingCopyInsertion, arguments.count == 5, let writes = arguments[4] as? [UInt8],
       let log = try? WriteLog(encoded: writes)
     else { return false }
-    return !WorkingFile.holds(log, path: path)
+    return try !WorkingFile.holds(log, path: path)
   }
 }

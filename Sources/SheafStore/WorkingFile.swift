@@ -32,6 +32,7 @@ package final class WorkingFile: Sendable {
   }
 
   let path: String
+  private let library: String
   private let state = Mutex(State())
   /// How often somebody was promised bytes, and how many of these promises the disk is known to bear out.
   private let promised = Atomic(0)
@@ -39,7 +40,12 @@ package final class WorkingFile: Sendable {
   private let syncing = Mutex<Void>(())
 
   /// The file is made when something is first written.
-  init(path: String) { self.path = path }
+  ///
+  /// - Parameter library: the path of the library's file.
+  init(path: String, of library: String) {
+    self.path = path
+    self.library = library
+  }
 
   deinit { state.withLock { if $0.descriptor >= 0 { close($0.descriptor) } } }
 
@@ -104,8 +110,11 @@ package final class WorkingFile: Sendable {
   /// The area of which a row tells, if it is as the row says.
   ///
   /// - Returns: nil where the file does not hold what was written.
-  package func area(of log: WriteLog) -> Area? {
-    guard Self.holds(log, path: path), (try? opened()) != nil else { return nil }
+  ///
+  /// - Throws: ``SheafError`` where that cannot be told.
+  package func area(of log: WriteLog) throws(SheafError) -> Area? {
+    guard try Self.holds(log, path: path) else { return nil }
+    _ = try opened()
     let places = log.places
     state.withLock { state in
       state.live += Self.length(of: places)
@@ -125,8 +134,7 @@ package final class WorkingFile: Sendable {
 
   private func open(_ state: inout State) throws(SheafError) -> Int32 {
     if state.descriptor >= 0 { return state.descriptor }
-    let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
+    let descriptor = try LibraryFolder.openFile(at: path, beside: library)
     var status = stat()
     // What an earlier process left stays where it is.
     if fstat(descriptor, &status) == 0 { state.end = Int64(status.st_size) }
@@ -160,20 +168,21 @@ package final class WorkingFile: Sendable {
   }
 
   fileprivate func read(at place: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(SheafError) {
-    guard try Self.read(opened(), at: place, into: buffer) else {
+    guard try Self.read(opened(), path, at: place, into: buffer) else {
       throw SheafError(.inputOutput, subject: path, reason: "is shorter than what was written to it")
     }
   }
 
-  private static func read(_ descriptor: Int32, at place: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
+  /// Returns false where the file ends before.
+  private static func read(
+    _ descriptor: Int32, _ path: String, at place: Int64, into buffer: UnsafeMutableRawBufferPointer
+  ) throws(SheafError) -> Bool {
     var done = 0
     while done < buffer.count {
       let count = pread(descriptor, buffer.baseAddress! + done, buffer.count - done, off_t(place) + off_t(done))
-      if count > 0 {
-        done += count
-      } else if count == 0 || errno != EINTR {
-        return false
-      }
+      if count == 0 { return false }
+      guard count > 0 || errno == EINTR else { throw SheafError(systemError: errno, subject: path) }
+      done += max(0, count)
     }
     return true
   }
@@ -300,18 +309,17 @@ package final class WorkingFile: Sendable {
   }
 
   /// Whether the file at `path` holds what `log` says was written.
-  static func holds(_ log: WriteLog, path: String) -> Bool {
-    let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return log.places.isEmpty }
+  ///
+  /// - Throws: ``SheafError`` where that cannot be told.
+  static func holds(_ log: WriteLog, path: String) throws(SheafError) -> Bool {
+    guard let descriptor = try LibraryFolder.openExisting(at: path) else { return log.places.isEmpty }
     defer { close(descriptor) }
-    var buffer: [UInt8] = []
     for case .write(_, let length, let place, let checksum) in log.steps {
-      if buffer.count < length { buffer = [UInt8](repeating: 0, count: length) }
-      let isWhole = buffer.withUnsafeMutableBytes { bytes in
-        let piece = UnsafeMutableRawBufferPointer(rebasing: bytes.prefix(length))
-        return read(descriptor, at: place, into: piece) && WriteLog.checksum(UnsafeRawBufferPointer(piece)) == checksum
-      }
-      guard isWhole else { return false }
+      let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: length, alignment: 8)
+      defer { piece.deallocate() }
+      guard try read(descriptor, path, at: place, into: piece),
+        WriteLog.checksum(UnsafeRawBufferPointer(piece)) == checksum
+      else { return false }
     }
     return true
   }

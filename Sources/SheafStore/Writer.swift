@@ -70,7 +70,7 @@ final class Writer: @unchecked Sendable {
     try connection.setLastChange(committed)
     connection.needsTransaction = true
     log = try LogFile(of: path)
-    recorder = ChangeRecorder(path: recordPath, number: committed)
+    recorder = ChangeRecorder(path: recordPath, of: path, number: committed)
     connection.queue = recorder?.queue
     schedule.start(apply: { [weak self] in self?.apply() }, commit: { [weak self] in self?.commitInTime() })
   }

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Glibc
 import SheafModel
 import Testing
@@ -243,5 +244,38 @@ struct KeptSaveTests {
     #expect(try kept(fixture).isEmpty)
     #expect(fixture.library.locked { fixture.library.keptInodes.isEmpty })
     try fixture.finish()
+  }
+
+  /// One that cannot be stored keeps neither the others from it nor the library from being closed.
+  @Test func oneThatCannotBeStoredConcernsItAlone() throws {
+    var random = SeededRandom()
+    let first = try stoppedFixture()
+    let bytes = random.bytes(Self.large)
+    try first.save("damaged", bytes)
+    try first.library.close()
+    // What is written is to be joined with bytes that are not what they were.
+    let queue = try DatabaseQueue(path: first.path)
+    try queue.write { try $0.execute(sql: "UPDATE chunks SET data = zeroblob(length(data))") }
+    try queue.close()
+    let fixture = try LibraryFixture(at: first.path, clock: first.clock)
+    fixture.library.stopMaintenance()
+    let handle = try fixture.open("damaged")
+    var offset = 100
+    while offset < Self.large - 100_000 {
+      try fixture.write(handle, Array(bytes[offset..<(offset + 100_000)].reversed()), at: Int64(offset))
+      offset += 150_000
+    }
+    try fixture.close(handle)
+    for name in ["one", "two", "three"] { try fixture.save(name, random.bytes(Self.large)) }
+    #expect(try kept(fixture).count == 4)
+    fixture.library.storeClosed()
+    #expect(try kept(fixture).map(\.ino) == [try fixture.ino("damaged")])
+    for name in ["one", "two", "three"] { #expect(try fixture.versions(name).count == 1) }
+    // It says what it could not do, and lets go of the library.
+    #expect(throws: SheafError.self) { try fixture.library.close() }
+    let next = try LibraryFixture(at: fixture.path, clock: fixture.clock)
+    #expect(try kept(next).map(\.ino) == [try next.ino("damaged")])
+    #expect(throws: SheafError.self) { try next.library.close() }
+    for each in [first, fixture, next] { try? FileManager.default.removeItem(atPath: each.folder) }
   }
 }

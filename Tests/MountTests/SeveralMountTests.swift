@@ -74,4 +74,36 @@ import Testing
       expect(lambda: (os.stat(here).st_size, os.stat(there).st_size), (8193, 8193))
       """)
   }
+
+  /// What one mount repeats of the other's changes reaches its kernel when names may lead elsewhere.
+  @Test func namesMayBeExchangedWhileAnotherMountChangesWhatTheyNamed() throws {
+    try run(
+      """
+      import ctypes, threading
+      libc = ctypes.CDLL(None, use_errno=True)
+      with open(here, "wb") as file: file.write(b"a")
+      os.mkdir("folder")
+      folder, other = os.open("folder", os.O_RDONLY), os.open(there, os.O_WRONLY)
+      done = threading.Event()
+      def write():
+          number = 0
+          while not done.is_set():
+              os.pwrite(other, b"b", number % 4096)
+              os.fchmod(other, 0o600 + number % 2 * 0o20)
+              number += 1
+      writer = threading.Thread(target=write)
+      writer.start()
+      try:
+          for number in range(2000):
+              if libc.renameat2(-100, here.encode(), -100, b"folder", 2) != 0:
+                  raise OSError(ctypes.get_errno(), "exchange", number)
+              names = ("folder", here) if number % 2 else (here, "folder")
+              os.listdir(names[0])
+              assert os.stat(names[1]).st_size > 0
+              os.stat("inside", dir_fd=folder) if number else os.mkdir("inside", dir_fd=folder)
+      finally:
+          done.set()
+          writer.join()
+      """)
+  }
 }

@@ -197,7 +197,7 @@ struct DurabilityTests {
       try Migrator.migrate(pool, path: path, to: 1)
       try pool.write { try $0.execute(sql: "INSERT INTO settings (key, value) VALUES ('change', 7)") }
       try pool.close()
-      let recorder = try #require(ChangeRecorder(path: path + "-changes", number: 7))
+      let recorder = try #require(ChangeRecorder(path: path + "-changes", of: path, number: 7))
       let connection = try Connection(path: path)
       connection.recorder = recorder
       recorder.begin()

@@ -29,6 +29,53 @@ struct StoreFileTests {
     }
   }
 
+  /// Root may mount a library for whom it belongs to, who opens it next.
+  @Test(.enabled(if: geteuid() == 0)) func whatRootMakesBesideALibraryIsItsOwners() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      for suffix in ["-lock", "-reserve"] { unlink(path + suffix) }
+      #expect(chown(path, 65534, 65534) == 0)
+      let store = try Store(path: path, lockPath: path + "-lock")
+      defer { try? store.close() }
+      _ = try [UInt8(1)].withUnsafeBytes { try store.working.area().append($0) }
+      for suffix in ["-lock", "-reserve", "-changes", "-working", "-wal", "-shm"] {
+        var status = stat()
+        #expect(stat(path + suffix, &status) == 0 && status.st_uid == 65534 && status.st_gid == 65534, "\(suffix)")
+      }
+    }
+  }
+
+  /// What was closed last is in it: to go without it is nothing that a program decides.
+  @Test func aRecordThatCannotBeReadIsNotTakenForNone() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      // Root reads everything but what is no file.
+      let record = path + "-changes"
+      mkdir(record, 0o700)
+      #expect { try Store(path: path, lockPath: path + "-lock") } throws: {
+        ($0 as? SheafError)?.kind == .inputOutput && "\($0)".contains(record)
+      }
+      #expect(rmdir(record) == 0, "it is still there")
+      try Store(path: path, lockPath: path + "-lock").close()
+      var log = WriteLog()
+      log.append(.write(offset: 0, length: 1, place: 0, checksum: 0))
+      #expect(throws: SheafError.self) { try WorkingFile.holds(log, path: folder) }
+      #expect(try !WorkingFile.holds(log, path: folder + "/none"))
+    }
+  }
+
+  @Test func numbersThatNoLibraryGetsToAreDamage() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      defer { try? store.close() }
+      try store.write(.label) { try $0.setSetting("chunksPacked", Int64.max) }
+      #expect { try store.read { try $0.highestNumbers() } } throws: { ($0 as? SheafError)?.kind == .corrupt }
+    }
+  }
+
   @Test func aFileOpenToOthersIsClosed() throws {
     try withFolder { folder in
       let path = folder + "/library.sqlite"

@@ -11,7 +11,7 @@ struct WorkingFileTests {
   /// must not be durable before its bytes are.
   @Test func aSyncThatGoesOnIsWaitedFor() throws {
     try withFolder { folder in
-      let file = WorkingFile(path: folder + "/working")
+      let file = WorkingFile(path: folder + "/working", of: folder + "/library")
       let area = file.area()
       let stop = Atomic(false)
       let ended = DispatchSemaphore(value: 0)
@@ -37,7 +37,7 @@ struct WorkingFileTests {
   /// The kernel takes for written what it could not write: what was there then is not durable, however often one asks.
   @Test func aFailedSyncIsRemembered() throws {
     try withFolder { folder in
-      let file = WorkingFile(path: folder + "/working")
+      let file = WorkingFile(path: folder + "/working", of: folder + "/library")
       let bytes = [UInt8](repeating: 1, count: 4096)
       func write(to area: WorkingFile.Area) throws {
         _ = try bytes.withUnsafeBytes { try area.append($0) }

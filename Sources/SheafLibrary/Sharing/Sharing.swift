@@ -9,7 +9,7 @@ extension Library {
   /// - Throws: `notPermitted` where it would lie in another share or around one, or has a name outside, naming that;
   ///   `accessDenied` for who may not; `invalid` for titles with control characters and the like; `notFound`.
   package func share(_ path: ItemPath, _ change: ShareChange) throws -> Share {
-    storeClosed()
+    storeKept()
     return try locked {
       try finishAllKept()
       let account = try account(path.account)

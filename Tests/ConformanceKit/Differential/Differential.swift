@@ -125,6 +125,7 @@ public final class Differential {
     switch operation {
     case .unlink:
       depart(before.sourcePlace, before.source)
+      noteMovedAway(before)
       try settleLink(of: before.sourceInode)
     case .rename(let from, let to, let flags) where flags & exchange != 0:
       guard let source = before.source, let target = before.target else { return }
@@ -143,9 +144,7 @@ public final class Differential {
       if before.sourceInode != before.targetInode { try settleLink(of: before.targetInode) }
       guard let source = before.source, before.sourcePlace != before.targetPlace else { return }
       depart(before.sourcePlace, source)
-      if let inode = before.sourceInode, let place = before.sourcePlace {
-        movedAway[inode, default: []].append((place, source.mode))
-      }
+      noteMovedAway(before)
       var allowed: [(Marks, AllowedDeviation)] = []
       if let target = before.target {
         allowed += variants(source, target, .replacementKeepsMode, .replacementKeepsAttributes)
@@ -206,6 +205,11 @@ public final class Differential {
       (Marks(mode: other.mode, attributes: own.attributes), mode),
       (Marks(mode: other.mode, attributes: own.over(other)), attributes),
     ]
+  }
+
+  private func noteMovedAway(_ before: Before) {
+    guard let inode = before.sourceInode, let place = before.sourcePlace, let marks = before.source else { return }
+    movedAway[inode, default: []].append((place, marks.mode))
   }
 
   private func depart(_ place: Place?, _ marks: Marks?) {
