@@ -16,10 +16,11 @@ package final class SheafClient: Sendable {
 
   /// - Parameters:
   ///   - socket: Path of the socket.
-  ///   - library: The library's name for errors.
+  ///   - library: Path of the library.
   ///   - keepsConnections: Whether a connection serves several requests; a process that ends waits for those who do.
+  /// - Throws: ``SheafError`` where the path cannot bear a socket.
   package init(socket: String, library: String, keepsConnections: Bool = true) throws(SheafError) {
-    transport = Transport(socket: try SocketPath(socket), library: library, keepsConnections: keepsConnections)
+    transport = try Transport(socket: socket, library: library, keepsConnections: keepsConnections)
   }
 
   /// Closes the connections; the client must not be used any more.

@@ -3,17 +3,20 @@ package import SheafModel
 
 /// Which socket leads to a library, and whether anybody listens there; asks the kernel alone, and so costs nothing.
 package enum SocketProbe {
-  /// The socket by which this user reaches a library: their own where root gave them a mount, else the library's.
-  package static func path(of library: LibraryLocation) -> String {
-    let own = UserSocket.path(library: library.path, uid: getuid())
-    return access(own, F_OK) == 0 ? own : library.socketPath
+  /// The socket by which this user reaches a library: their own where root gave them a mount, else the library's; nil where
+  /// no process listens.
+  ///
+  /// - Throws: ``SheafError``: `accessDenied` where the socket belongs to another user, or a stranger listens (``ServerTrust``);
+  ///   `unavailable` where the process does not take connections.
+  package static func served(of library: LibraryLocation) throws(SheafError) -> String? {
+    // A process that was killed leaves its sockets.
+    for path in [UserSocket.path(library: library.path, uid: getuid()), library.socketPath] {
+      if try isServed(path, ServerTrust(socket: path, library: library.path)) { return path }
+    }
+    return nil
   }
 
-  /// True where a process listens on the socket.
-  ///
-  /// - Throws: ``SheafError``: `accessDenied` where the socket belongs to another user, `unavailable` where the process
-  ///   does not take connections.
-  package static func isServed(_ path: String) throws(SheafError) -> Bool {
+  private static func isServed(_ path: String, _ trust: ServerTrust) throws(SheafError) -> Bool {
     let socketPath: SocketPath
     do {
       socketPath = try SocketPath(path)
@@ -33,7 +36,10 @@ package enum SocketProbe {
         connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
       }
     }
-    guard result != 0 else { return true }
+    guard result != 0 else {
+      try trust.verify(descriptor: descriptor)
+      return true
+    }
     switch errno {
     case ENOENT, ECONNREFUSED, ENOTDIR: return false
     case EACCES, EPERM:

@@ -17,9 +17,11 @@ final class Transport: Sendable {
   private let library: String
   private let keepsConnections: Bool
 
-  /// - Parameter library: The library's name for errors.
-  init(socket: SocketPath, library: String, keepsConnections: Bool) {
-    self.socket = socket
+  /// - Parameters:
+  ///   - socket: Path of the socket.
+  ///   - library: Path of the library.
+  init(socket path: String, library: String, keepsConnections: Bool) throws(SheafError) {
+    socket = try SocketPath(path)
     self.keepsConnections = keepsConnections
     self.library = library
     var configuration = HTTPClient.Configuration()
@@ -27,6 +29,9 @@ final class Transport: Sendable {
     configuration.redirectConfiguration = .disallow
     // A stream has a connection of its own for as long as it is read, and a sidecar one for each sink.
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = Self.maximumConnections
+    // Each connection anew: who listened before may have gone.
+    let trust = ServerTrust(socket: path, library: library)
+    configuration.http1_1ConnectionDebugInitializer = { trust.verify($0) }
     client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
   }
 

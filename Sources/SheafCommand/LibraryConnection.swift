@@ -56,8 +56,7 @@ struct LibraryConnection: Sendable {
   /// The connection to the process that serves a library; nil where none does.
   static func join(_ location: LibraryLocation) async throws -> LibraryConnection? {
     var patience = OwnerPatience(location)
-    let socket = SocketProbe.path(of: location)
-    while try SocketProbe.isServed(socket) {
+    while let socket = try SocketProbe.served(of: location) {
       let client = try SheafClient(socket: socket, library: location.path)
       do {
         let info = try await client.info(within: .seconds(OwnerPatience.limit.components.seconds))

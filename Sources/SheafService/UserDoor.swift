@@ -47,13 +47,6 @@ package struct UserDoor: Sendable {
   func makeHandler() -> any RemovableChannelHandler { PeerCheck(uid: uid) }
 }
 
-/// Who is at the other end of a Unix socket: `struct ucred` of unix(7).
-private struct PeerCredentials: Sendable {
-  var pid: Int32 = 0
-  var uid: UInt32 = 0
-  var gid: UInt32 = 0
-}
-
 private final class PeerCheck: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = NIOAny
 

@@ -20,7 +20,7 @@ import Testing
     try await service.start()
     var status = stat()
     #expect(lstat(location.socketPath, &status) == 0 && status.st_mode & 0o7777 == 0o600)
-    #expect(try SocketProbe.isServed(location.socketPath))
+    #expect(try SocketProbe.served(of: location) == location.socketPath)
     let client = try SheafClient(socket: location.socketPath, library: location.path)
     do {
       try await body(library, client)
@@ -29,9 +29,31 @@ import Testing
     }
     await client.shutdown()
     try await service.stop(patience: .seconds(5))
-    #expect(try !SocketProbe.isServed(location.socketPath))
+    #expect(try SocketProbe.served(of: location) == nil)
     #expect(lstat(location.socketPath, &status) != 0)
     try library.close()
+  }
+
+  /// What a process that was killed leaves: nobody listens, and the file is there.
+  @Test(.enabled(if: getuid() == 0, "the folder of such sockets is root's"))
+  func aSocketThatIsLeftHidesNoLibrary() async throws {
+    try await withService { library, _ in
+      let left = UserSocket.path(library: library.location.path, uid: getuid())
+      try FileManager.default.createDirectory(atPath: UserSocket.folder, withIntermediateDirectories: true)
+      defer { unlink(left) }
+      let socket = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+      var address = sockaddr_un()
+      address.sun_family = sa_family_t(AF_UNIX)
+      withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: left.utf8) }
+      let bound = withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+      }
+      close(socket)
+      try #require(bound == 0)
+      #expect(try SocketProbe.served(of: library.location) == library.location.socketPath)
+    }
   }
 
   /// What a call fails with.

@@ -31,11 +31,11 @@ actor LibraryLink {
     while true {
       try Task.checkCancellation()
       do {
-        guard try SocketProbe.isServed(SocketProbe.path(of: location)) else {
+        guard let socket = try SocketProbe.served(of: location) else {
           throw SheafError(
             .unavailable, subject: location.path, reason: "no process has it open", advice: "mount it: sheaf mount")
         }
-        let client = try await client()
+        let client = try await client(at: socket)
         let info = try await client.info(within: .seconds(5))
         if isMissing { log.notice("the library is there", metadata: ["library": "\(location.path)"]) }
         (isMissing, isThere) = (false, true)
@@ -54,8 +54,8 @@ actor LibraryLink {
 
   /// Tells the library how delivery goes, if it is there.
   func report(_ report: SidecarReport) async {
-    guard isThere, let client = try? await client() else { return }
-    try? await client.report(report)
+    guard isThere, let known else { return }
+    try? await known.client.report(report)
   }
 
   func close() async {
@@ -63,8 +63,7 @@ actor LibraryLink {
     known = nil
   }
 
-  private func client() async throws -> SheafClient {
-    let socket = SocketProbe.path(of: location)
+  private func client(at socket: String) async throws -> SheafClient {
     if let known, known.socket == socket { return known.client }
     let former = known
     // No process waits for its clients' idle connections.
