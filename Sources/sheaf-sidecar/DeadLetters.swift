@@ -27,16 +27,20 @@ struct DeadLetters: ParsableCommand {
       let now = SidecarProcess.poke(path) ? "now" : "when the sidecar starts"
       return print(count == 0 ? "No dead letters." : "\(count) to be sent once more \(now).")
     }
-    let letters = try store.deadLetters()
-    if json {
-      let encoder = JSONEncoder()
-      encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-      return print(String(decoding: try encoder.encode(letters), as: UTF8.self))
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    var count = 0
+    // One at a time: there may be more of them than memory holds.
+    try store.eachDeadLetter { letter in
+      if json {
+        print(count == 0 ? "[" : ",", terminator: "\n")
+        print(String(decoding: try encoder.encode(letter), as: UTF8.self), terminator: "")
+      } else {
+        print(
+          "\(letter.time.secondsText)  \(letter.sink.printable)  event \(letter.sequence)  \(letter.reason.printable)")
+      }
+      count += 1
     }
-    if letters.isEmpty { print("No dead letters.") }
-    for letter in letters {
-      print(
-        "\(letter.time.secondsText)  \(letter.sink.printable)  event \(letter.sequence)  \(letter.reason.printable)")
-    }
+    if json { print(count == 0 ? "[]" : "\n]") } else if count == 0 { print("No dead letters.") }
   }
 }

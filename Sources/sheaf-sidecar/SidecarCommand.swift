@@ -73,6 +73,8 @@ struct SidecarCommand: AsyncParsableCommand {
 
   @OptionGroup var state: StateOptions
 
+  private static let secretVariable = "SHEAF_WEBHOOK_SECRET"
+
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
     do {
@@ -96,13 +98,17 @@ struct SidecarCommand: AsyncParsableCommand {
     let location = try libraryLocation(configuration)
     let path = try state.path(configured: configuration.state)
     let log = Logger(label: "sheaf-sidecar") { StreamLogHandler.standardError(label: $0) }
+    // With the lock it is there for `dead-letters` and `resume`, which signal to it.
+    let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
     let lock = try StateLock(path)
     let store = try SidecarState(path: path)
+    for sink in configuration.sinks {
+      if let former = sink.formerName { try store.rename(former, to: sink.name) }
+    }
     let service = SidecarService(configuration, library: location, state: store, log: log)
     let group = ServiceGroup(
       configuration: .init(
         services: [.init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)], logger: log))
-    let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
     let listening = Task {
       var isStopping = false
       for await signal in signals {
@@ -128,11 +134,13 @@ struct SidecarCommand: AsyncParsableCommand {
   private func configuration() throws -> SidecarConfiguration {
     var configuration = try config.map { try ConfigurationFile.read($0) } ?? SidecarConfiguration()
     var secrets = secret
-    if secrets.isEmpty, let hidden = Environment.value("SHEAF_WEBHOOK_SECRET") {
+    if secrets.isEmpty, let hidden = Environment.value(Self.secretVariable) {
       secrets = hidden.split(separator: " ").map(String.init)
     }
+    // The commands of --exec have the environment of this process.
+    unsetenv(Self.secretVariable)
     let keys = try secrets.map { try WebhookSecret($0) }
-    var sinks = webhook.map { SinkConfiguration(name: "webhook \($0)", target: .webhook(url: $0, secrets: keys)) }
+    var sinks = webhook.map { SinkConfiguration(webhook: $0, secrets: keys) }
     sinks += exec.map { SinkConfiguration(name: "exec \($0)", target: .exec(command: $0)) }
     if stdout { sinks.append(SinkConfiguration(name: "stdout", target: .output)) }
     if desktop { sinks.append(SinkConfiguration(name: "desktop", target: .desktop)) }

@@ -156,6 +156,52 @@ import Testing
     }
   }
 
+  @Test func aDeadLetterThatFailsAgainHoldsUpNoEvent() async throws {
+    try await withLibrary { served in
+      let receiver = try Receiver(in: served.folder, ["500", "500", "500"])
+      for name in ["one", "two"] { try served.mkdir(name) }
+      var sink = try SinkConfiguration.webhook(receiver.url)
+      sink.schedule.patience = 0
+      try await served.delivering([sink]) { _ = try receiver.requests(2) }
+      #expect(try served.stored { try $0.retryDeadLetters() } == 2)
+      // The second letter waits for an hour.
+      (sink.schedule.base, sink.schedule.cap) = (7200, 7200)
+      try await served.delivering([sink]) {
+        _ = try receiver.requests(3)
+        for number in 3...5 { try served.mkdir("\(number)") }
+        let names = try receiver.requests(6).map { try $0.event().data.item.name }
+        #expect(names == ["one", "two", "one", "3", "4", "5"])
+        try eventually("they arrived") { try served.record("webhook").position == 5 }
+      }
+      let record = try served.record("webhook")
+      #expect(record.failures == 0 && record.nextAttempt == nil && record.failingSince == nil)
+      #expect(try served.deadLetters().map(\.sequence) == [1, 2])
+    }
+  }
+
+  /// The command ends when it is told to, and leaves behind what does not.
+  @Test func whatACommandStartedEndsWithIt() async throws {
+    try await withLibrary { served in
+      let file = "\(served.folder.path)/process"
+      var sink = SinkConfiguration(
+        name: "exec", target: .exec(command: "(trap '' TERM; exec sleep 4321) & echo $! >> \(file); wait"))
+      (sink.timeout, sink.schedule.base, sink.schedule.cap) = (1, 0.01, 0.01)
+      try served.mkdir("one")
+      try await served.delivering([sink]) {
+        try eventually("two time-outs", within: .seconds(30)) { try served.record("exec").failed >= 2 }
+      }
+      let processes = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").map(String.init)
+      #expect(processes.count >= 2)
+      try eventually("the end of them all") {
+        processes.allSatisfy { process in
+          let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
+          let status = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? ""
+          return name != "sleep\n" || status.contains(") Z ")
+        }
+      }
+    }
+  }
+
   @Test func whatIsLostSkipsNothingThatIsKept() async throws {
     try await withLibrary { served in
       let receiver = try Receiver(in: served.folder)

@@ -76,7 +76,11 @@ struct ServedLibrary {
     try await running.value
   }
 
-  func deadLetters() throws -> [DeadLetter] { try stored { try $0.deadLetters() } }
+  func deadLetters() throws -> [DeadLetter] {
+    var letters: [DeadLetter] = []
+    try stored { try $0.eachDeadLetter { letters.append($0) } }
+    return letters
+  }
 
   func record(_ sink: String) throws -> SidecarState.Record {
     try stored { try $0.record(SinkKey(library: library.id, name: sink)) }

@@ -98,7 +98,7 @@ import Testing
         guard access("\(home)/sheaf/sidecar.sqlite", F_OK) == 0 else { return false }
         let store = try SidecarState(path: "\(home)/sheaf/sidecar.sqlite")
         defer { try? store.close() }
-        return try ["stdout", "webhook \(receiver.url)"].allSatisfy {
+        return try ["stdout", SinkConfiguration(webhook: receiver.url, secrets: []).name].allSatisfy {
           try store.record(SinkKey(library: served.library.id, name: $0)).position != nil
         }
       }
@@ -206,7 +206,8 @@ import Testing
       defer { sidecar.end() }
       try eventually("it is disabled", within: .seconds(30)) { program.log.contains("disabled until") }
       #expect(
-        try program.run("resume", "--state", program.state).text == "Resumed: webhook \(receiver.url)")
+        try program.run("resume", "--state", program.state).text.hasPrefix(
+          "Resumed: webhook http://127.0.0.1:\(receiver.port) ("))
       #expect(try receiver.requests(2).count == 2)
       #expect(try program.run("resume", "--state", program.state).text == "No sink is disabled.")
       try program.stop(sidecar)

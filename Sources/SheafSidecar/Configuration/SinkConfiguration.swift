@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 package import SheafModel
 
@@ -23,6 +24,8 @@ package struct SinkConfiguration: Sendable, Equatable {
 
   /// Unique in a configuration: position and retries hang on it.
   package var name: String
+  /// What it was called when names had whole URLs in them; nil for all else.
+  package var formerName: String?
   package var target: Target
   package var filter = EventFilter()
   /// Whose view of the library the sink has; nil for the library's own.
@@ -46,6 +49,21 @@ package struct SinkConfiguration: Sendable, Equatable {
       // Nobody wants the notices of days ago.
       schedule.patience = 600
     }
+  }
+
+  /// A webhook that has no name but its URL.
+  ///
+  /// Names stand in logs, metrics and `status`, and anything after a URL's host may be a secret: of that, and of a user in front
+  /// of the host, the name has only a hash, which tells it from others.
+  package init(webhook url: String, secrets: [WebhookSecret]) {
+    let digest = SHA256.hash(data: Data(url.utf8)).prefix(4)
+    let hash = digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    let parts = URLComponents(string: url)
+    let port = parts?.port.map { ":\($0)" } ?? ""
+    self.init(
+      name: "webhook \(parts?.scheme ?? "")://\(parts?.host ?? "")\(port) (\(hash))",
+      target: .webhook(url: url, secrets: secrets))
+    formerName = "webhook \(url)"
   }
 }
 

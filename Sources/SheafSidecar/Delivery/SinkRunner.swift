@@ -1,4 +1,3 @@
-import Foundation
 import Logging
 import NIOCore
 import SheafClient
@@ -10,7 +9,8 @@ import SheafModel
 /// - The position moves past an event when the sink took it or gave it up, in one transaction with what came of it.
 /// - Nothing is queued: what is not delivered is read from the library's log again. So a sink that has failed for a day
 ///   costs no more than one that has not, and no sink waits for another.
-/// - An attempt that has begun is waited for, also when the sidecar is told to stop: then for ``patience`` at most.
+/// - An attempt that has begun is waited for, also when the sidecar is told to stop: then for ``SinkTurns/patience`` at most.
+/// - Dead letters that a person wants sent again go between the events (``DeadLetterRetry``), and hold up none.
 ///
 /// ```
 ///             library answers             event that the sink wants
@@ -41,8 +41,6 @@ struct SinkRunner: Sendable {
 
   /// The end of a go: what comes next begins anew, with the record as it is stored.
   private struct Pause: Error {}
-  /// The sink's reader has gone.
-  private struct Ended: Error {}
 
   /// How a go ended.
   private enum Outcome {
@@ -62,10 +60,13 @@ struct SinkRunner: Sendable {
   func run(poke: Poke) async {
     var wait = Self.waits.first
     var told: String?
+    let turns = SinkTurns(sink)
+    let letters = DeadLetterRetry(
+      name: name, schedule: schedule, turns: turns, state: state, board: board, clock: clock, random: random, log: log)
     while !Task.isCancelled {
       // Cancelled by a poke, a go ends where it may and is followed by another one.
       let pokes = poke.count
-      let outcome = await untilPoked(poke, past: pokes) { await go() }
+      let outcome = await untilPoked(poke, past: pokes) { await go(turns, letters) }
       switch outcome {
       case .ended: return await sink.close()
       case .again: (wait, told) = (Self.waits.first, nil)
@@ -101,10 +102,10 @@ struct SinkRunner: Sendable {
     }
   }
 
-  private func go() async -> Outcome {
+  private func go(_ turns: SinkTurns, _ letters: DeadLetterRetry) async -> Outcome {
     do {
-      try await session()
-    } catch is Ended {
+      try await session(turns, letters)
+    } catch is ReaderGone {
       return .ended
     } catch is CancellationError, is Pause {
       return .again
@@ -114,7 +115,7 @@ struct SinkRunner: Sendable {
     return .again
   }
 
-  private func session() async throws {
+  private func session(_ turns: SinkTurns, _ letters: DeadLetterRetry) async throws {
     let (client, info) = try await library.connect()
     let key = SinkKey(library: info.id, name: name)
     var record = try state.record(key)
@@ -128,7 +129,34 @@ struct SinkRunner: Sendable {
       if record.failedLast.map({ $0 <= clock.now }) ?? true { try await clock.sleep(until: next) }
       record.nextAttempt = nil
     }
-    try await retryDeadLetters(&record, key)
+    do {
+      let start = record
+      try await withThrowingTaskGroup(of: Bool.self) { group in
+        group.addTask {
+          try await letters.run(key)
+          return false
+        }
+        group.addTask {
+          try await read(client, info, start, key, turns)
+          return true
+        }
+        while let isOver = try await group.next(), !isOver {}
+        group.cancelAll()
+      }
+    } catch let disabled as SinkDisabled {
+      log.error("disabled until `sheaf-sidecar resume`: \(disabled.reason)", metadata: ["sink": "\(name)"])
+      record = try state.record(key)
+      record.disabled = disabled.reason
+      try state.save(record, of: key)
+      show(record, key)
+    }
+  }
+
+  /// Reads the log from where the sink is, and delivers what comes.
+  private func read(
+    _ client: SheafClient, _ info: ServiceInfo, _ start: SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns
+  ) async throws {
+    var record = start
     do {
       let reader = try await sink.reader(client, info)
       // What a sink missed that had a place is not to be skipped as well.
@@ -137,7 +165,7 @@ struct SinkRunner: Sendable {
         try state.save(record, of: key)
       }
       var stream = try await client.follow(reader, after: record.position)
-      try await follow(&stream, &record, key)
+      try await follow(&stream, &record, key, turns)
     } catch let error as SheafError where error.kind == .gone {
       log.error("events are lost, going on with the oldest that is kept: \(error)", metadata: ["sink": "\(name)"])
       record.position = nil
@@ -150,7 +178,9 @@ struct SinkRunner: Sendable {
   /// Events that nobody wanted after which the position is stored though nothing was delivered; it also is when all is quiet.
   private static let unsavedLimit = 256
 
-  private func follow(_ stream: inout EventStream, _ record: inout SidecarState.Record, _ key: SinkKey) async throws {
+  private func follow(
+    _ stream: inout EventStream, _ record: inout SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns
+  ) async throws {
     var unsaved = 0
     while let element = try await stream.next() {
       switch element {
@@ -175,7 +205,7 @@ struct SinkRunner: Sendable {
             passed = event.sequence
           }
         }
-        try await deliver(deliveries, upTo: passed, &record, key)
+        try await deliver(deliveries, upTo: passed, &record, key, turns)
       }
       try state.save(record, of: key)
       unsaved = 0
@@ -189,11 +219,12 @@ struct SinkRunner: Sendable {
 
   /// Makes attempts until one succeeds or the event is given up, or until there is long to wait.
   ///
-  /// - Throws: `Pause` and `Ended` where the position stays.
+  /// - Throws: `Pause` and `ReaderGone` where the position stays.
   private func deliver(
-    _ deliveries: [Delivery], upTo position: Int64, _ record: inout SidecarState.Record, _ key: SinkKey
+    _ deliveries: [Delivery], upTo position: Int64, _ record: inout SidecarState.Record, _ key: SinkKey,
+    _ turns: SinkTurns
   ) async throws {
-    while let failure = await attempt(deliveries) {
+    while let failure = try await turns.attempt(deliveries) {
       if try await hasGivenUp(deliveries, failure, upTo: position, &record, key) { return }
       record.nextAttempt = nil
     }
@@ -215,7 +246,7 @@ struct SinkRunner: Sendable {
     switch failure.consequence {
     case .end:
       log.notice("\(failure.description)", metadata: metadata)
-      throw Ended()
+      throw ReaderGone()
     case .disable:
       log.error("disabled until `sheaf-sidecar resume`: \(failure.description)", metadata: metadata)
       record.disabled = failure.description
@@ -241,63 +272,6 @@ struct SinkRunner: Sendable {
     guard let next = record.nextAttempt, next <= now.adding(Self.shortWait) else { throw Pause() }
     try await clock.sleep(until: next)
     return false
-  }
-
-  /// For how long an attempt goes on after the sidecar was told to stop: a pipe may be stuck. The systemd unit waits longer.
-  private static let patience = Duration.seconds(75)
-
-  /// Makes one attempt, whether the task is cancelled meanwhile or not; nil where it succeeded.
-  private func attempt(_ deliveries: [Delivery]) async -> DeliveryFailure? {
-    let attempt = Task { () -> DeliveryFailure? in
-      do {
-        try await sink.deliver(deliveries)
-        return nil
-      } catch let failure as DeliveryFailure {
-        return failure
-      } catch {
-        return DeliveryFailure("\(error)")
-      }
-    }
-    return await withTaskCancellationHandler {
-      await attempt.value
-    } onCancel: {
-      Task {
-        try? await Task.sleep(for: Self.patience)
-        attempt.cancel()
-      }
-    }
-  }
-
-  /// Makes one more attempt at each dead letter that a person wants sent again, pausing after each that fails.
-  ///
-  /// - Throws: `Pause` and `Ended` where one failed; what comes after it waits.
-  private func retryDeadLetters(_ record: inout SidecarState.Record, _ key: SinkKey) async throws {
-    for letter in try state.deadLetters(of: key, toRetry: true) {
-      try Task.checkCancellation()
-      let json = ByteBuffer(string: letter.event)
-      let event = try JSONDecoder().decode(Event.self, from: Data(letter.event.utf8))
-      guard let failure = await attempt([Delivery(event: event, json: json)]) else {
-        try state.remove(letter)
-        if record.failures > 0 {
-          record.noteSuccess()
-          try state.save(record, of: key)
-        }
-        continue
-      }
-      log.warning("still dead: \(failure.description)", metadata: ["sink": "\(name)", "event": "\(event.id)"])
-      record.note(failure, at: clock.now)
-      switch failure.consequence {
-      case .end: throw Ended()
-      case .disable: record.disabled = failure.description
-      case .retry(let asked):
-        try state.keep(letter, reason: failure.description)
-        let wait = schedule.wait(afterFailures: record.failures, asked: asked, random: random())
-        record.nextAttempt = clock.now.adding(wait)
-      }
-      try state.save(record, of: key)
-      show(record, key)
-      throw Pause()
-    }
   }
 
   private func show(_ record: SidecarState.Record, _ key: SinkKey) {

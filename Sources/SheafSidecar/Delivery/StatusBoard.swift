@@ -25,6 +25,13 @@ final class StatusBoard: Sendable {
     update(status)
   }
 
+  /// Notes how many events are given up by now.
+  func update(_ name: String, deadLetters: Int64) {
+    guard var status = state.withLock({ $0.sinks[name] }) else { return }
+    status.deadLetters = deadLetters
+    update(status)
+  }
+
   /// Has all of it told again, as to a process that has heard nothing yet.
   func tell() { state.withLock { _ = $0.changes?.yield() } }
 

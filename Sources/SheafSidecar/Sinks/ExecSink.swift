@@ -28,6 +28,9 @@ package struct ExecSink: Sink {
           // What the command starts ends with it.
           options.processGroupID = 0
           options.teardownSequence = [.gracefulShutDown(toProcessGroup: true, allowedDurationToNextStep: .seconds(2))]
+          var group: pid_t?
+          // The teardown ends with the command, whether all that it started has ended or not.
+          defer { if Task.isCancelled, let group { kill(-group, SIGKILL) } }
           return try await run(
             .path("/bin/sh"), arguments: ["-c", command],
             environment: .inherit.updating([
@@ -35,7 +38,7 @@ package struct ExecSink: Sink {
             ]),
             platformOptions: options, input: .fileDescriptor(input, closeAfterSpawningProcess: true),
             output: .currentStandardError, error: .currentStandardError
-          ).terminationStatus
+          ) { group = $0.processIdentifier.value }.terminationStatus
         }
       } catch is TimedOut {
         throw DeliveryFailure("the command did not end within \(timeout)")

@@ -43,6 +43,7 @@ package final class SidecarState: Sendable {
     do {
       try FileManager.default.createDirectory(
         at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      Self.makePrivate(path)
       var configuration = Configuration()
       configuration.busyMode = .timeout(Self.busySeconds)
       configuration.prepareDatabase {
@@ -50,8 +51,6 @@ package final class SidecarState: Sendable {
         try $0.execute(sql: "PRAGMA synchronous = NORMAL")
       }
       database = try DatabaseQueue(path: path, configuration: configuration)
-      // Events tell what documents are called.
-      chmod(path, 0o600)
       // In one transaction, since a second sidecar may find the file at the same moment.
       try database.writeWithoutTransaction { database in
         try database.inTransaction(.immediate) {
@@ -64,6 +63,16 @@ package final class SidecarState: Sendable {
         .inputOutput, subject: path.printable, reason: "cannot be used: \(error)".printable,
         advice: "name another file: --state")
     }
+  }
+
+  /// Has the file be for this user alone, and with it those that SQLite makes beside it: events tell what documents are called.
+  ///
+  /// What fails shows when SQLite opens the file, which must not be opened here: closing it would drop the locks of others in
+  /// this process (fcntl_locking(2)).
+  private static func makePrivate(_ path: String) {
+    let new = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    if new >= 0 { Glibc.close(new) }
+    for file in [path, path + "-wal", path + "-shm"] { chmod(file, 0o600) }
   }
 
   /// Seconds for which another one may have the file for itself.
@@ -166,6 +175,15 @@ package final class SidecarState: Sendable {
     }
   }
 
+  /// Gives a sink of all libraries another name, unless one has it.
+  package func rename(_ former: String, to name: String) throws {
+    try database.write { database in
+      try database.execute(sql: "UPDATE OR IGNORE sinks SET name = ? WHERE name = ?", arguments: [name, former])
+      try database.execute(sql: "DELETE FROM sinks WHERE name = ?", arguments: [former])
+      try database.execute(sql: "UPDATE dead_letters SET sink = ? WHERE sink = ?", arguments: [name, former])
+    }
+  }
+
   /// Has disabled sinks begin again; returns their names.
   package func resume() throws -> [String] {
     try database.write { database in
@@ -181,14 +199,21 @@ package final class SidecarState: Sendable {
 
   // MARK: - Dead letters
 
-  /// Dead letters in the order in which they died; of one sink only where `sink` says so.
-  package func deadLetters(of sink: SinkKey? = nil, toRetry: Bool = false) throws -> [DeadLetter] {
+  /// Passes on the dead letters of all sinks, one by one, in the order in which they died.
+  package func eachDeadLetter(_ body: (DeadLetter) throws -> Void) throws {
     try database.read { database in
-      try Row.fetchAll(
+      let rows = try Row.fetchCursor(database, sql: "SELECT * FROM dead_letters ORDER BY id")
+      while let row = try rows.next() { try body(DeadLetter(row)) }
+    }
+  }
+
+  /// The dead letter of a sink that is to be sent again next.
+  func nextToRetry(of sink: SinkKey) throws -> DeadLetter? {
+    try database.read { database in
+      try Row.fetchOne(
         database,
-        sql: """
-          SELECT * FROM dead_letters WHERE (?1 IS NULL OR (library = ?1 AND sink = ?2)) AND retry >= ?3 ORDER BY id
-          """, arguments: [sink?.library, sink?.name, toRetry ? 1 : 0]
+        sql: "SELECT * FROM dead_letters WHERE library = ? AND sink = ? AND retry = 1 ORDER BY id LIMIT 1",
+        arguments: [sink.library, sink.name]
       ).map(DeadLetter.init)
     }
   }
