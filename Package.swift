@@ -146,7 +146,10 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ], exclude: ["internet", "receiver"], swiftSettings: settings),
     .testTarget(
-      name: "CommandTests", dependencies: ["SheafCommand", "SheafModel", "SheafLibrary"], swiftSettings: settings),
+      name: "CommandTests",
+      dependencies: [
+        "SheafCommand", "SheafModel", "SheafLibrary", "SheafStore", .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),
     .target(
       name: "ConformanceKit", dependencies: ["CTestSystem"], path: "Tests/ConformanceKit", swiftSettings: settings),

@@ -373,15 +373,19 @@ extension Library {
     !(0..<nanoseconds).contains(time.nanoseconds &- start.nanoseconds)
   }
 
+  /// Whether a document was truncated and waits to be written: it is not cut at its empty moment (rule 6 of identity).
+  private static func isEmptied(_ draft: Draft) -> Bool {
+    guard let session = draft.session else { return false }
+    return !session.hasWrites && draft.working?.size ?? 0 == 0 && session.baseContent.length > 0
+  }
+
   private func autosave(_ inode: Inode, _ draft: Draft, _ time: Timestamp) {
     guard let session = draft.session else { return }
     do {
       if Self.hasPassed(Self.sessionSeconds * 1_000_000_000, since: session.began, at: time), session.number != nil {
         try endSession(inode, draft, cause: .autosave)
       } else if let since = session.dirtySince,
-        Self.hasPassed(Self.autosaveSeconds * 1_000_000_000, since: since, at: time),
-        // Rule 6 of identity: a truncated document is not cut at its empty moment.
-        session.hasWrites || draft.working?.size ?? 0 > 0 || session.baseContent.length == 0
+        Self.hasPassed(Self.autosaveSeconds * 1_000_000_000, since: since, at: time), !Self.isEmptied(draft)
       {
         if try keep(inode, draft, cause: .autosave) { return }
         try cut(inode, draft, cause: .autosave)
@@ -395,11 +399,23 @@ extension Library {
     }
   }
 
-  /// Ends every session, as an unmount does; one that cannot be stored keeps no other from it.
-  func endAllSessions() throws {
+  /// Saves what no program can write any more, and makes everything that returned survive power loss.
+  ///
+  /// - Throws: also for what could not be saved when it was closed; autosave goes on trying.
+  package func saveClosed() throws {
+    // What is kept in the working file is safe there.
+    try locked { try endSessions { $0.writerCount == 0 && $0.session?.isKept == false && !Self.isEmptied($0) } }
+    try store.sync()
+  }
+
+  /// Ends every session, as the end of the process does.
+  func endAllSessions() throws { try endSessions { _ in true } }
+
+  /// Ends the sessions of some drafts; one that cannot be stored keeps no other from it.
+  private func endSessions(where isMeant: (Draft) -> Bool) throws {
     var failure: (any Error)?
     for inode in Array(dirtyInodes.values) {
-      for draft in inode.drafts {
+      for draft in inode.drafts where isMeant(draft) {
         do {
           try endSession(inode, draft, cause: draft.writerCount > 0 ? .autosave : .save)
         } catch {

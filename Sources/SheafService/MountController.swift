@@ -7,11 +7,12 @@ package protocol MountController: Sendable {
   /// - Throws: ``SheafError``: `busy` where the place is taken, `unavailable` where the process is ending.
   func mount(_ request: MountRequest) async throws -> MountInfo
 
-  /// Saves everything and unmounts.
+  /// Saves everything and unmounts; what was saved survives power loss when it returns.
   ///
   /// - Parameter lazy: Whether a mount that is in use goes too, as soon as its users let go of it.
   /// - Returns: How many mounts are left.
-  /// - Throws: ``SheafError``: `notFound` where this process has no such mount, `busy` naming who holds it.
+  /// - Throws: ``SheafError``: `notFound` where this process has no such mount, `busy` naming who holds it, `inputOutput`
+  ///   where it is unmounted and not all could be saved.
   func unmount(mountpoint: String, lazy: Bool) async throws -> Int
 
   /// The mounts that are up.

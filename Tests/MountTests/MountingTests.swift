@@ -173,6 +173,122 @@ import Testing
     }
   }
 
+  @Test func anUnmountThatCannotSaveSaysSo() throws {
+    try withLibrary { library in
+      // Only unmount and fsync(2) have the record suffice, and not the first time.
+      try library.mount(environment: ["SHEAF_FAULT": "changes.sync:fail"])
+      try library.shell("dd if=/dev/zero of=first count=1 conv=fsync 2>&1")
+      let second = try library.folder.folder("second")
+      defer { _ = try? library.sheaf("unmount", second) }
+      // Upkeep may sync just before.
+      try eventually("an unmount that has something to sync", within: .seconds(60)) {
+        try library.sheafSucceeds("mount", second, "--library", library.library)
+        try Command.shell("date +%N > document", in: "\(second)/Documents").succeed()
+        let output = try library.sheaf("unmount", second)
+        if output.status == 0 { return false }
+        expectRefusal(output, naming: "\(second): is unmounted, but not all of it could be saved")
+        return true
+      }
+      #expect(try Command(["findmnt", second]).run().status == 1)
+      try library.unmount()
+    }
+  }
+
+  @Test func theLibraryOfAnUnmountMayBeARelativePath() throws {
+    try withLibrary { library in
+      try library.mount()
+      try Command.shell(
+        "'\(try SheafProgram.path())' unmount '\(library.mountpoint)' --library library/library.sqlite",
+        in: library.folder.path
+      ).succeed()
+      #expect(!library.isMounted)
+    }
+  }
+
+  @Test(arguments: Owner.possible)
+  func twoLibrariesAtOnePlaceAreRefused(_ owner: Owner) throws {
+    try withLibrary(as: try owner.user()) { library in
+      let script = """
+        mount() { '\(try SheafProgram.path())' mount '\(library.mountpoint)' --library "$1"; }
+        for round in 1 2 3; do
+          mount one.sqlite & first=$!
+          mount two.sqlite & second=$!
+          done=0
+          wait $first && done=$((done + 1)) || true
+          wait $second && done=$((done + 1)) || true
+          echo "$done $(grep -c ' \(library.mountpoint) ' /proc/self/mounts)"
+          '\(try SheafProgram.path())' unmount '\(library.mountpoint)'
+        done
+        """
+      let folder = "\(library.folder.path)/library"
+      let output = try Command.shell(script, as: library.user, in: folder).succeed()
+      #expect(
+        output.text.split(separator: "\n").filter { !$0.hasPrefix("Mounted") } == ["1 1", "1 1", "1 1"], "\(output)")
+    }
+  }
+
+  @Test func whoFollowsAProcessThatIsKilledSaysSo() throws {
+    try withLibrary { library in
+      try library.mount()
+      let second = try library.folder.folder("second")
+      let log = "\(library.folder.path)/follower.log"
+      let follower = try BackgroundCommand(
+        .shell(
+          """
+          status=0
+          '\(try SheafProgram.path())' mount --foreground '\(second)' --library '\(library.library)' 2> '\(log)' || status=$?
+          test "$status" = 1
+          """))
+      defer { follower.end() }
+      try eventually("the second mount", within: .seconds(30)) {
+        FileManager.default.fileExists(atPath: "\(second)/Documents")
+      }
+      try library.killServer()
+      try follower.wait(limit: .seconds(30))
+      #expect(
+        try String(contentsOfFile: log, encoding: .utf8).contains(
+          "\(second): the process that had it mounted was killed"))
+      // The dead mount has gone with it.
+      #expect(try Command(["findmnt", second]).run().status == 1)
+    }
+  }
+
+  /// In a folder that everybody may write to, anybody can make the library's socket while no process owns the library.
+  @Test(.enabled(if: TestUser.isRoot, "acting as a stranger needs root"))
+  func aStrangerAtTheSocketIsToldNothing() throws {
+    let user = try TestUser.ordinary()
+    try withLibrary { library in
+      try library.sheafSucceeds("account", "add", library.handle, "--library", library.library)
+      let folder = "\(library.folder.path)/library"
+      #expect(chmod(folder, 0o1777) == 0)
+      let heard = "\(folder)/heard"
+      let stranger = try BackgroundCommand(
+        Command(
+          [
+            "/usr/bin/python3", "-c",
+            """
+            import socket, sys
+            server = socket.socket(socket.AF_UNIX)
+            server.bind(sys.argv[1] + "-socket")
+            server.listen()
+            while True:
+                peer, _ = server.accept()
+                data = peer.recv(65536)
+                if data: open(sys.argv[2], "ab").write(data)
+                peer.close()
+            """, library.library, heard,
+          ], as: user))
+      defer { stranger.end() }
+      try eventually("the stranger's socket") { FileManager.default.fileExists(atPath: library.library + "-socket") }
+      #expect(chmod(library.library + "-socket", 0o777) == 0)
+      let list = try library.sheaf("account", "list", "--library", library.library)
+      expectRefusal(list, naming: "of user \(user.user), whose library it is not")
+      let url = "sheaf://\(UUID().uuidString)/s/AAAAAAAAAAAAAAAAAAAAAAAA"
+      expectRefusal(try library.sheaf("accept", url, "--library", library.library), naming: "whose library it is not")
+      #expect(!FileManager.default.fileExists(atPath: heard))
+    }
+  }
+
   @Test func terminatingTheProcessSavesAndUnmounts() throws {
     try withLibrary { library in
       try library.mount()

@@ -115,8 +115,14 @@ import Testing
       export HOME=$PWD XDG_DATA_HOME=$PWD/data
       mkdir -p .local/bin; ln -s '\(try SheafProgram.path())' .local/bin/sheaf
       unit() { sed -n "s/^$1=//p" '\(Repository.path("mount-scripts/sheaf.service"))' | sed "s|%h|$HOME|g"; }
-      eval "$(unit ExecStartPre)"; eval "$(unit ExecStart)"
+      start() { eval "$(unit ExecStartPre)"; eval "$(unit ExecStart)"; }
+      start
       echo text > Sheaf/Documents/document
+      # As systemd does, whatever a kill left.
+      kill -9 "$(cat data/sheaf/library.sqlite-lock)"
+      while ls Sheaf/Documents 2>/dev/null; do :; done
+      start
+      grep text Sheaf/Documents/document
       eval "$(unit ExecStop)"
       test ! -e Sheaf/Documents
       """, as: user, in: home, environment: ["SHEAF_LIBRARY": Optional<String>.none]

@@ -97,10 +97,10 @@ struct Mount: AsyncParsableCommand {
 
   /// Joins the process that has the library open; else becomes that process, or starts it.
   private func attempt(_ plan: MountPlan, ready: Readiness?) async throws {
-    if let info = try await join(plan) {
+    if let (info, owner) = try await join(plan) {
       try plan.verify()
       try announce(info, plan, ready: ready)
-      if foreground, ready == nil { try await MountProcess.follow(info, of: plan.location) }
+      if foreground, ready == nil { try await MountProcess.follow(info, of: plan.location, by: owner) }
     } else if foreground {
       let library: Library
       do {
@@ -118,7 +118,7 @@ struct Mount: AsyncParsableCommand {
   }
 
   /// Mounts through the process that has the library open; nil where there is none.
-  private func join(_ plan: MountPlan) async throws -> MountInfo? {
+  private func join(_ plan: MountPlan) async throws -> (MountInfo, OwnerProcess)? {
     guard let connection = try await LibraryConnection.join(plan.location) else { return nil }
     do {
       guard connection.info.mounts else {
@@ -129,7 +129,7 @@ struct Mount: AsyncParsableCommand {
       }
       let info = try await plan.mount(with: connection.client)
       try await connection.close()
-      return info
+      return (info, OwnerProcess(pid: connection.info.pid))
     } catch {
       try? await connection.close()
       if let error = error as? SheafError, error.kind == .unavailable { throw Passing(failure: error) }

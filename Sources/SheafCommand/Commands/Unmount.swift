@@ -30,6 +30,7 @@ struct Unmount: AsyncParsableCommand {
 
   func run() async throws {
     let place = try Mountpoint(given: mountpoint, user: nil)
+    let expected = try library.file.map { try LibraryChoice.location(path: $0) }
     // So that this process is not one of those that use the mount.
     chdir("/")
     guard let entry = try MountTable.current().entry(at: Array(place.path.utf8)) else {
@@ -42,7 +43,7 @@ struct Unmount: AsyncParsableCommand {
     }
     let location = LibraryLocation(path: entry.source.readable)
     let account = try library.account()
-    if let file = library.file, try LibraryChoice.location(path: file) != location {
+    if let expected, expected != location {
       throw SheafError(
         .invalid, subject: place.path, reason: "is a mount of \(location.path), not of the library of --library",
         advice: "leave out --library")
@@ -77,25 +78,26 @@ struct Unmount: AsyncParsableCommand {
 
   /// Waits until the process has closed the library, so that what comes next finds it free, and has ended, so that it does
   /// not keep the library's disk busy.
+  ///
+  /// - Throws: ``SheafError`` where it goes on having the library.
   private func waitForEnd(of location: LibraryLocation, _ pid: pid_t) async throws {
-    try await wait(atMost: Self.patience) { Self.isLocked(location.lockPath) }
-    try await wait(atMost: Self.endPatience) { Self.hasOpenFiles(pid) }
-  }
-
-  private func wait(atMost limit: Duration, while isSo: () -> Bool) async throws {
-    let deadline = ContinuousClock.now + limit
-    while ContinuousClock.now < deadline, isSo() { try await Task.sleep(for: .milliseconds(20)) }
-  }
-
-  /// Whether a process has not ended: one that only waits to be reaped has no files any more, once its threads have ended.
-  private static func hasOpenFiles(_ pid: pid_t) -> Bool {
-    guard let bytes = try? SmallFile.read("/proc/\(pid)/stat"), let end = bytes.lastIndex(of: UInt8(ascii: ")")) else {
-      return false
+    guard try await wait(atMost: Self.patience, while: { Self.isLocked(location.lockPath) }) else {
+      throw SheafError(
+        .unavailable, subject: location.path,
+        reason: "is unmounted, and all is saved, but process \(pid) has not closed it after \(Self.patience)",
+        advice: "see \(LogFile.path(of: location))")
     }
-    // From the third field on (proc_pid_stat(5)): the state; the 20th is the number of threads.
-    let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " ")).map(\.readable)
-    guard fields.count > 17 else { return false }
-    return !["Z", "X"].contains(fields[0]) || (Int(fields[17]) ?? 0) > 1
+    _ = try await wait(atMost: Self.endPatience) { OwnerProcess(pid: pid).isRunning }
+  }
+
+  /// Whether it came to an end in time.
+  private func wait(atMost limit: Duration, while isSo: () -> Bool) async throws -> Bool {
+    let deadline = ContinuousClock.now + limit
+    while isSo() {
+      guard ContinuousClock.now < deadline else { return false }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    return true
   }
 
   private static func isLocked(_ path: String) -> Bool {

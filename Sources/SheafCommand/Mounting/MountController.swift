@@ -22,10 +22,17 @@ actor ProcessMounts: MountController {
   private let library: Library
   private let logger: Logger
   private let start: MountStarter
-  private var live: [String: (info: MountInfo, mount: any LiveMount, owner: UInt32?)] = [:]
+  private var live: [String: (info: MountInfo, mount: any LiveMount, owner: UInt32?, gone: Task<Void, Never>)] = [:]
   private var starting: [String: UInt32?] = [:]
+  /// How many mounts are being unmounted for somebody who waits until all of them is safe.
+  private var saving = 0
   private var hasMounted = false
+  /// Whether no more mounts are taken.
   private var ending = false
+  /// Whether ``end()`` has done what it could with the mounts that were up.
+  private var hasEnded = false
+  /// Whether nothing is up, and nothing will be.
+  private var isOver = false
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
   init(library: Library, logger: Logger, start: @escaping MountStarter) {
@@ -35,10 +42,7 @@ actor ProcessMounts: MountController {
   }
 
   func mount(_ request: MountRequest) async throws -> MountInfo {
-    guard !ending else {
-      throw SheafError(
-        .unavailable, subject: library.location.path, reason: "the process that owns it is ending", advice: "try again")
-    }
+    guard !ending else { throw isEnding }
     guard live[request.mountpoint] == nil, starting[request.mountpoint] == nil else {
       throw SheafError(.busy, subject: request.mountpoint, reason: "is already mounted")
     }
@@ -51,14 +55,23 @@ actor ProcessMounts: MountController {
     }
     let mount = try await start(library, request, logger)
     let info = MountInfo(mountpoint: request.mountpoint, account: request.account)
-    live[request.mountpoint] = (info, mount, owner)
-    hasMounted = true
-    logger.notice("mounted", metadata: ["mountpoint": "\(info.mountpoint)", "account": "\(info.account)"])
-    Task {
+    let gone = Task {
       await mount.waitUntilGone()
       self.forget(info)
     }
+    guard !ending else {
+      try await mount.unmount(lazy: true)
+      throw isEnding
+    }
+    live[request.mountpoint] = (info, mount, owner, gone)
+    hasMounted = true
+    logger.notice("mounted", metadata: ["mountpoint": "\(info.mountpoint)", "account": "\(info.account)"])
     return info
+  }
+
+  private var isEnding: SheafError {
+    SheafError(
+      .unavailable, subject: library.location.path, reason: "the process that owns it is ending", advice: "try again")
   }
 
   /// Checks that a user to whom a mount is to be given has none yet: their socket speaks for one account at one place.
@@ -72,15 +85,29 @@ actor ProcessMounts: MountController {
   }
 
   func unmount(mountpoint: String, lazy: Bool) async throws -> Int {
-    guard let (info, mount, _) = live[mountpoint] else {
+    guard let (info, mount, _, gone) = live[mountpoint] else {
       throw SheafError(.notFound, subject: mountpoint, reason: "is no mount of this library")
+    }
+    saving += 1
+    defer {
+      saving -= 1
+      endIfLast()
     }
     do {
       try await mount.unmount(lazy: lazy)
     } catch let error as SheafError where error.kind == .busy {
       throw MountHolders(of: mountpoint).error
     }
+    // What the kernel writes and closes at last is there once it is gone; of one in use nobody knows when that is.
+    if !lazy { await gone.value }
     forget(info)
+    do {
+      try await BlockingWork.run { [library] in try library.saveClosed() }
+    } catch {
+      throw SheafError(
+        .inputOutput, subject: mountpoint, reason: "is unmounted, but not all of it could be saved: \(error)",
+        advice: "see that the disk of \(library.location.path) works, and mount it again")
+    }
     return live.count + starting.count
   }
 
@@ -88,11 +115,11 @@ actor ProcessMounts: MountController {
 
   /// Returns once the last mount is gone, or ``end()`` has done what it could.
   func waitUntilEmpty() async {
-    if ending, live.isEmpty { return }
+    if isOver { return }
     await withCheckedContinuation { waiting.append($0) }
   }
 
-  /// Takes no more mounts and unmounts all, those in use lazily.
+  /// Takes no more mounts and unmounts all, those in use lazily; one that is just being made is waited for.
   func end() async {
     ending = true
     for (mountpoint, entry) in live {
@@ -108,7 +135,9 @@ actor ProcessMounts: MountController {
         logger.error("cannot be unmounted: \(error)", metadata: ["mountpoint": "\(mountpoint)"])
       }
     }
-    resumeWaiting()
+    hasEnded = true
+    endIfLast()
+    await waitUntilEmpty()
   }
 
   private func forget(_ info: MountInfo) {
@@ -118,12 +147,9 @@ actor ProcessMounts: MountController {
   }
 
   private func endIfLast() {
-    guard hasMounted, live.isEmpty, starting.isEmpty else { return }
+    guard starting.isEmpty, saving == 0, hasEnded || hasMounted && live.isEmpty else { return }
     ending = true
-    resumeWaiting()
-  }
-
-  private func resumeWaiting() {
+    isOver = true
     for continuation in waiting { continuation.resume() }
     waiting = []
   }

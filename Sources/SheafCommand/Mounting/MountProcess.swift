@@ -60,12 +60,13 @@ enum MountProcess {
   }
 
   /// Stays while another process has the mount up, and takes it down on a signal.
-  static func follow(_ mount: MountInfo, of location: LibraryLocation) async throws {
+  ///
+  /// - Throws: ``SheafError`` of kind `unavailable` where that process was killed; what it left of the mount is cleared.
+  static func follow(_ mount: MountInfo, of location: LibraryLocation, by owner: OwnerProcess) async throws {
     let signals = await UnixSignalsSequence(trapping: endSignals)
-    let place = Array(mount.mountpoint.utf8)
     let signalled = await withTaskGroup(of: Bool.self) { group in
       group.addTask {
-        while !Task.isCancelled, let entry = try? MountTable.current().entry(at: place), entry.isSheaf {
+        while !Task.isCancelled, isListed(mount), owner.isRunning {
           try? await Task.sleep(for: .milliseconds(500))
         }
         return false
@@ -78,6 +79,14 @@ enum MountProcess {
       group.cancelAll()
       return first
     }
+    guard owner.isRunning else {
+      // It has unmounted before it ended, unless it was killed.
+      guard isListed(mount) else { return }
+      try DeadMount.clear(mount.mountpoint)
+      throw SheafError(
+        .unavailable, subject: mount.mountpoint, reason: "the process that had it mounted was killed",
+        advice: "mount it again")
+    }
     guard signalled, let connection = try await LibraryConnection.join(location) else { return }
     do {
       _ = try await connection.client.unmount(mount.mountpoint, lazy: false)
@@ -85,6 +94,10 @@ enum MountProcess {
       _ = try await connection.client.unmount(mount.mountpoint, lazy: true)
     }
     try await connection.close()
+  }
+
+  private static func isListed(_ mount: MountInfo) -> Bool {
+    (try? MountTable.current().entry(at: Array(mount.mountpoint.utf8)))?.isSheaf ?? false
   }
 
   private static func wait(for mounts: ProcessMounts, or signals: UnixSignalsSequence) async {

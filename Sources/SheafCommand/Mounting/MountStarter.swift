@@ -7,7 +7,7 @@ import SheafService
 
 /// Mounts a library's account as a FUSE file system: the one place where the commands and SheafMount meet.
 ///
-/// The mount point has been checked to be an empty folder with nothing mounted there, the account to exist.
+/// The mount point has been checked to be an empty folder, the account to exist.
 let startLibraryMount: MountStarter = { library, request, logger in
   var options = LibraryMount.Options()
   options.readOnly = request.readOnly
@@ -25,7 +25,9 @@ let startLibraryMount: MountStarter = { library, request, logger in
     options.owner = (user.uid, user.gid)
   }
   let mount = try LibraryMount(library: library, account: request.account, options: options)
-  try await BlockingWork.run { try mount.start(at: request.mountpoint) }
+  try await BlockingWork.run {
+    try Mountpoint.alone(at: request.mountpoint) { try mount.start(at: request.mountpoint) }
+  }
   guard let owner = options.owner else { return MountedLibrary(mount: mount, service: nil) }
   do {
     let info = MountInfo(mountpoint: request.mountpoint, account: request.account)

@@ -85,6 +85,27 @@ struct Mountpoint: Equatable {
     }
   }
 
+  /// Runs `body`, which mounts at `path`, with no other process of Sheaf mounting there meanwhile.
+  ///
+  /// - Throws: ``SheafError`` of kind `busy` where something is mounted there by now, or about to be.
+  static func alone<Value>(at path: String, _ body: () throws -> Value) throws -> Value {
+    func verify() throws(SheafError) {
+      if let entry = try MountTable.current().entry(at: Array(path.utf8)) { throw taken(path, by: entry) }
+    }
+    try verify()
+    let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard folder >= 0 else { throw SheafError(code: errno, subject: path, advice: "name an empty folder of your own") }
+    // That lets go of the lock.
+    defer { close(folder) }
+    // A file system that has no such locks lets everybody in.
+    guard flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
+      throw SheafError(
+        .busy, subject: path, reason: "another process mounts there just now", advice: "name another mount point")
+    }
+    try verify()
+    return try body()
+  }
+
   private static func taken(_ path: String, by entry: MountTable.Entry) -> SheafError {
     let what = entry.isSheaf ? "the library \(entry.source.readable)" : "\(entry.source.readable) (\(entry.type))"
     let advice = entry.isSheaf ? "unmount it first with: sheaf unmount \(path)" : "name another mount point"
