@@ -7,6 +7,9 @@ package struct ItemStatus: Sendable, Codable {
   /// Number of the current version; nil for folders and symbolic links.
   @OrNull package var version: Int64?
   package var owner: AccountHandle
+  /// Permission bits.
+  package var mode: UInt32
+  package var mtime: Timestamp
   /// `saved` or `edited`.
   package var state: String
   /// Number of the version that the current one was not based on; nil where there is none.
@@ -21,14 +24,16 @@ package struct ItemStatus: Sendable, Codable {
   package var can: [String]
 
   package init(
-    id: String, path: String, kind: String, version: Int64?, owner: AccountHandle, state: String, conflict: Int64?,
-    share: Share?, people: [Collaborator], changes: [LatestChange], can: [String]
+    id: String, path: String, kind: String, version: Int64?, owner: AccountHandle, mode: UInt32, mtime: Timestamp,
+    state: String, conflict: Int64?, share: Share?, people: [Collaborator], changes: [LatestChange], can: [String]
   ) {
     self.id = id
     self.path = path
     self.kind = kind
     self.version = version
     self.owner = owner
+    self.mode = mode
+    self.mtime = mtime
     self.state = state
     self.conflict = conflict
     self.share = share

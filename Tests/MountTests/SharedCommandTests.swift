@@ -66,6 +66,30 @@ import Testing
     }
   }
 
+  @Test func aCopyHasPermissionsAndTimes() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        cd "$ALICE/Documents"; copy="${LIBRARY%/*}/copy"; umask 022
+        mkdir team; echo secret >team/secret; echo run >team/script; ln -s script team/link
+        chmod 600 team/secret; chmod 755 team/script; chmod 700 team
+        touch -h -d 2001-02-03T04:05:06.789 team/link
+        touch -d 2001-02-03T04:05:06.789 team/script team/secret team
+        facts() { (cd "$1"; stat -c '%n %a %y' .  secret script link); }
+        "$SHEAF" send-copy team "$copy"
+        same "$(facts "$copy")" "$(facts team)"
+        for name in secret script; do
+          "$SHEAF" send-copy team/$name "$copy-$name"
+          same "$(stat -c '%a %y' "$copy-$name")" "$(stat -c '%a %y' team/$name)"
+        done
+        # What cannot be copied is named, and all else is copied.
+        mkfifo team/fifo
+        refused "Documents/team/fifo: was left out of the copy: a fifo" "$SHEAF" send-copy team "$copy-rest"
+        same "$(ls "$copy-rest" | tr '\\n' ' ')" "link script secret "
+        """)
+    }
+  }
+
   @Test func whoseMountGoesCanBeSaid() throws {
     try withSharedMounts { mounts in
       try mounts.shell(
