@@ -1,6 +1,10 @@
 // What Swift's Glibc module does not declare, since it is compiled without _GNU_SOURCE.
 #include <linux/falloc.h>
+#include <linux/fs.h>
 #include <sys/types.h>
 
 /// fallocate(2).
 int fallocate(int descriptor, int mode, off_t offset, off_t length);
+
+/// renameat2(2).
+int renameat2(int folder, const char *name, int other_folder, const char *other_name, unsigned int flags);

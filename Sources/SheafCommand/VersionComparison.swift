@@ -2,64 +2,58 @@ import Glibc
 import NIOCore
 import SheafModel
 
-/// Two versions in files of a folder that only this user sees, for diff(1) to compare.
+/// Two versions in files without names, which end with this process however it ends, for diff(1) to compare.
 struct VersionComparison {
   /// A version in a file.
   struct Side {
-    let file: String
+    let descriptor: CInt
     /// The version's number, or `nothing`.
     let title: String
     /// What diff(1) shows for a name.
     let label: String
     /// Whether it contains a NUL, which no text does.
     let isBinary: Bool
+
+    /// Where other programs of this user find the file.
+    var path: String { "/proc/\(getpid())/fd/\(descriptor)" }
   }
 
-  private let folder: String
+  let target: ItemTarget
+  let versions: [Version]
 
-  init() throws {
-    var template = Array(((Environment.value("TMPDIR") ?? "/tmp") + "/sheaf-diff-XXXXXX").utf8CString)
-    guard mkdtemp(&template) != nil else { throw SheafError(code: errno, subject: "/tmp") }
-    folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
-  /// Writes a version to a file; nothing at all for nil.
-  func take(_ number: Int64?, of target: ItemTarget, among versions: [Version]) async throws -> Side {
-    let file = "\(folder)/\(number ?? 0)"
-    let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw SheafError(code: errno, subject: file) }
-    defer { close(descriptor) }
-    guard let number else { return Side(file: file, title: "nothing", label: "/dev/null", isBinary: false) }
+  /// Writes a version to a file, which the caller closes; nothing at all for nil.
+  func take(_ number: Int64?) async throws -> Side {
+    let folder = Environment.value("TMPDIR") ?? "/tmp"
+    var name = Array((folder + "/sheaf-diff-XXXXXX").utf8CString)
+    let descriptor = mkstemp(&name)
+    guard descriptor >= 0 else { throw SheafError(code: errno, subject: folder) }
+    unlink(name)
+    guard let number else {
+      return Side(descriptor: descriptor, title: "nothing", label: "/dev/null", isBinary: false)
+    }
     var isBinary = false
-    try await target.client.content(of: target.address, version: number) { bytes in
-      if !isBinary { isBinary = bytes.readableBytesView.contains(0) }
-      try StandardOutput.write(bytes.readableBytesView, to: descriptor, named: file)
+    do {
+      try await target.client.content(of: target.address, version: number) { bytes in
+        if !isBinary { isBinary = bytes.readableBytesView.contains(0) }
+        try StandardOutput.write(bytes.readableBytesView, to: descriptor, named: folder)
+      }
+    } catch {
+      close(descriptor)
+      throw error
     }
     let time = versions.first { $0.number == number }.map { Format.time($0.time) + " " } ?? ""
     return Side(
-      file: file, title: "\(number)", label: "\(target.name.escapingControls)\t\(time)version \(number)",
+      descriptor: descriptor, title: "\(number)", label: "\(target.name.escapingControls)\t\(time)version \(number)",
       isBinary: isBinary)
   }
 
   func areEqual(_ old: Side, _ new: Side) throws -> Bool {
-    try diff(["-q", "-a", "--", old.file, new.file], output: open("/dev/null", O_WRONLY | O_CLOEXEC))
+    try diff(["-q", "-a", "--", old.path, new.path], output: open("/dev/null", O_WRONLY | O_CLOEXEC))
   }
 
   func printDifference(_ old: Side, _ new: Side) throws {
-    let arguments = ["-u", "-a", "--label", old.label, "--label", new.label, "--", old.file, new.file]
+    let arguments = ["-u", "-a", "--label", old.label, "--label", new.label, "--", old.path, new.path]
     _ = try diff(arguments, output: STDOUT_FILENO)
-  }
-
-  /// Removes the files.
-  func remove() {
-    guard let stream = opendir(folder) else { return }
-    while let entry = readdir(stream) {
-      withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        _ = pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unlinkat(dirfd(stream), $0, 0) }
-      }
-    }
-    closedir(stream)
-    rmdir(folder)
   }
 
   /// Runs diff(1).

@@ -363,16 +363,15 @@ package final class Store: Sendable {
     }
   }
 
-  /// Copies one moment's state to `destination`, an SQLite file that does not exist yet, and makes it durable.
+  /// Copies one moment's state to `destination`, an SQLite file that does not exist yet and does not until it is whole, and
+  /// makes it durable.
   package func backup(to destination: String, progress: (SheafModel.Progress) -> Void) throws(SheafError) {
-    let descriptor = Glibc.open(destination, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: destination) }
-    Glibc.close(descriptor)
+    let file = try BackupFile(becoming: destination)
     do throws(SheafError) {
       try Self.storeErrors(path) {
         var configuration = Configuration()
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
-        let copy = try DatabaseQueue(path: destination, configuration: configuration)
+        let copy = try DatabaseQueue(path: file.path, configuration: configuration)
         try writer.commit()
         try withoutActuallyEscaping(progress) { progress in
           try pool.backup(to: copy, pagesPerStep: 1000) {
@@ -385,11 +384,11 @@ package final class Store: Sendable {
         }
         try copy.close()
       }
-      try LibraryFolder.sync(containing: destination)
     } catch {
-      unlink(destination)
+      file.discard()
       throw error
     }
+    try file.finish()
   }
 
   /// Bytes that the library's files take on the disk.

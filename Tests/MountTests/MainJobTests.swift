@@ -123,6 +123,43 @@ import Testing
     }
   }
 
+  @Test func aDiffLeavesNothingBehindHoweverItEnds() throws {
+    try withMount { library in
+      try library.shell("echo one > doc; echo two > doc")
+      let folder = try library.folder.folder("temporary")
+      let programs = try library.folder.folder("programs")
+      // In the middle of it: nothing has a name that somebody would have to take away.
+      try Command.shell(
+        """
+        printf '#!/bin/sh\\nls -A "$TMPDIR"; exec /usr/bin/diff "$@"\\n' > diff; chmod 755 diff
+        """, in: programs
+      ).succeed()
+      let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+      let output = try library.sheaf(
+        "diff", "\(library.documents)/doc", environment: ["TMPDIR": folder, "PATH": "\(programs):\(path)"])
+      #expect(output.text.hasPrefix("--- Documents/doc") && output.text.hasSuffix("-one\n+two"), "\(output)")
+    }
+  }
+
+  @Test func aPipeThatDoesNotWaitGetsAll() throws {
+    try withMount { library in
+      try library.shell("head -c 3000000 /dev/urandom > doc")
+      try library.shell(
+        """
+        python3 - '\(try SheafProgram.path())' <<'END'
+        import os, subprocess, sys
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        shown = subprocess.Popen([sys.argv[1], "show", "doc", "--version", "1"], stdout=writer)
+        os.close(writer)
+        with open(reader, "rb") as pipe, open("doc", "rb") as file:
+            assert pipe.read() == file.read(), "it differs"
+        assert shown.wait() == 0
+        END
+        """)
+    }
+  }
+
   @Test func theStatusOfAMountPointIsThatOfItsLibrary() throws {
     try withMount { library in
       let text = try library.sheafSucceeds("status", library.mountpoint).text

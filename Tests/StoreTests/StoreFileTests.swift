@@ -346,6 +346,34 @@ struct StoreFileTests {
     }
   }
 
+  @Test func anInterruptedBackupIsNoneAndInNobodysWay() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      let copy = folder + "/copy"
+      // What a process leaves that is killed in the middle.
+      for name in [copy + ".sheaf-part", copy + ".sheaf-part-journal"] {
+        #expect(FileManager.default.createFile(atPath: name, contents: Data("left".utf8)))
+      }
+      try store.backup(to: copy) { _ in
+        #expect(!FileManager.default.fileExists(atPath: copy))
+        #expect { try store.backup(to: copy) { _ in } } throws: { ($0 as? SheafError)?.kind == .busy }
+      }
+      let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasPrefix("copy") }
+      #expect(names == ["copy"])
+      // Who makes the file meanwhile keeps it.
+      let other = folder + "/other"
+      #expect {
+        try store.backup(to: other) { _ in try? Data("mine".utf8).write(to: URL(fileURLWithPath: other)) }
+      } throws: {
+        ($0 as? SheafError)?.kind == .exists
+      }
+      #expect(try String(contentsOfFile: other, encoding: .utf8) == "mine")
+      #expect(try !FileManager.default.contentsOfDirectory(atPath: folder).contains { $0.contains("sheaf-part") })
+      try store.close()
+    }
+  }
+
   @Test func numbersOfItemsAreNotGivenAgain() throws {
     try withFolder { folder in
       let path = folder + "/library.sqlite"

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import SheafModel
 
 struct Diff: AsyncParsableCommand {
@@ -32,13 +33,15 @@ struct Diff: AsyncParsableCommand {
         throw SheafError(.notFound, subject: target.name, reason: "has no versions yet")
       }
       let first = from ?? versions.last { $0.number < last }?.number
-      let comparison = try VersionComparison()
-      defer { comparison.remove() }
-      let old = try await comparison.take(first, of: target, among: versions)
-      let new = try await comparison.take(last, of: target, among: versions)
+      let comparison = VersionComparison(target: target, versions: versions)
+      let old = try await comparison.take(first)
+      defer { close(old.descriptor) }
+      let new = try await comparison.take(last)
+      defer { close(new.descriptor) }
       if old.isBinary || new.isBinary {
         guard try comparison.areEqual(old, new) else {
-          return try StandardOutput.line("Binary versions \(old.title) and \(new.title) of \(target.name) differ")
+          return try StandardOutput.line(
+            "Binary versions \(old.title) and \(new.title) of \(target.name.escapingControls) differ")
         }
         return
       }

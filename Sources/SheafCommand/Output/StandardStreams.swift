@@ -35,6 +35,10 @@ enum StandardOutput {
       }
       switch errno {
       case EINTR: continue
+      // Who made the pipe, or has it as well, may have it not wait.
+      case EAGAIN:
+        var ready = pollfd(fd: descriptor, events: CShort(POLLOUT), revents: 0)
+        poll(&ready, 1, -1)
       case EPIPE: throw OutputClosed()
       default: throw SheafError(code: errno, subject: name)
       }

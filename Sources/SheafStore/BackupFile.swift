@@ -1,0 +1,66 @@
+internal import CLinux
+internal import Foundation
+internal import Glibc
+internal import SheafModel
+
+/// The file that a backup becomes: it has another name until it is whole.
+struct BackupFile {
+  private let destination: String
+  /// Holds the lock that tells others that it is being written.
+  private let descriptor: CInt
+
+  /// Where it is until it is whole.
+  let path: String
+
+  /// Makes the file, in place of one that an interrupted backup left.
+  ///
+  /// - Throws: ``SheafError``: `exists` where the destination is there; `busy` where another one writes it.
+  init(becoming destination: String) throws(SheafError) {
+    self.destination = destination
+    path = destination + ".sheaf-part"
+    var status = stat()
+    guard lstat(destination, &status) != 0 else { throw SheafError(systemError: EEXIST, subject: destination) }
+    let left = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    if left >= 0 {
+      defer { close(left) }
+      guard flock(left, LOCK_EX | LOCK_NB) == 0 else { throw Self.isBeingWritten(destination) }
+      Self.remove(path)
+    }
+    descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
+    flock(descriptor, LOCK_EX | LOCK_NB)
+  }
+
+  /// Gives it its name, durably; it must be closed by SQLite, whose locks go with this.
+  func finish() throws(SheafError) {
+    defer { close(descriptor) }
+    var (own, named) = (stat(), stat())
+    guard fstat(descriptor, &own) == 0, lstat(path, &named) == 0, own.st_ino == named.st_ino else {
+      throw Self.isBeingWritten(destination)
+    }
+    if renameat2(AT_FDCWD, path, AT_FDCWD, destination, UInt32(RENAME_NOREPLACE)) != 0 {
+      // Not every file system has that; a link does not replace, either.
+      let isMade = errno == EINVAL && link(path, destination) == 0
+      let code = errno
+      Self.remove(path)
+      guard isMade else { throw SheafError(systemError: code, subject: destination) }
+    }
+    try LibraryFolder.sync(containing: destination)
+  }
+
+  /// Takes it away.
+  func discard() {
+    Self.remove(path)
+    close(descriptor)
+  }
+
+  private static func remove(_ path: String) {
+    unlink(path)
+    unlink(path + "-journal")
+  }
+
+  private static func isBeingWritten(_ destination: String) -> SheafError {
+    SheafError(
+      .busy, subject: destination, reason: "is being written by another backup", advice: "name another file")
+  }
+}
