@@ -44,7 +44,8 @@ final class SidecarBoard: Sendable {
   /// Sinks of all sidecars that are still running.
   var sinks: [SinkStatus] {
     reports.withLock { reports in
-      reports.removeAll { kill($0.pid, 0) != 0 }
+      // That of another user is there, though it cannot be signalled to.
+      reports.removeAll { kill($0.pid, 0) != 0 && access("/proc/\($0.pid)", F_OK) != 0 }
       return reports.flatMap(\.sinks)
     }
   }

@@ -106,6 +106,9 @@ struct SidecarValueTests {
   ])
   func pathsMatchPatterns(_ pattern: String, _ path: String, _ matches: Bool) {
     #expect(EventFilter.matches(pattern, path, separator: "/") == matches)
+    // Others choose names: none takes longer than a moment.
+    let name = String(repeating: "a", count: 255)
+    #expect(!EventFilter.matches(String(repeating: "*a", count: 60) + "*b", name, separator: "/"))
   }
 
   @Test func whatAFolderTookAlongIsWanted() throws {

@@ -43,6 +43,11 @@ assert signature(
 ) == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
+def printable(text):
+    """Names can have any characters in them, also such as move a terminal's cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def describe(event):
     """One line for an event."""
     data = event["data"]
@@ -53,7 +58,7 @@ def describe(event):
         words.append(f"version {data['version']['number']}")
     if "comment" in data:
         words.append(repr(data["comment"]))
-    return f"{data['actor']['name']}: " + ", ".join(words)
+    return printable(f"{data['actor']['name']}: " + ", ".join(words))
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
@@ -68,10 +73,11 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         if not is_valid(self.server.secret, self.headers, body, time.time()):
             return self.answer(401)
         if self.headers["webhook-id"] not in self.server.seen:
-            self.server.seen.add(self.headers["webhook-id"])
             events = json.loads(body)
             for event in events if isinstance(events, list) else [events]:
                 print(describe(event), flush=True)
+            # Not before: what is not done then comes again.
+            self.server.seen.add(self.headers["webhook-id"])
         self.answer(204)
 
     def answer(self, status):

@@ -28,25 +28,26 @@ package struct EventFilter: Sendable, Equatable {
   }
 
   /// Whether `text` is one that `pattern` describes: `*` stands for anything but the separator, `**` for anything.
+  ///
+  /// Takes time in proportion to both lengths: others choose the names that a person's patterns meet.
   static func matches(_ pattern: String, _ text: String, separator: Character?) -> Bool {
-    matches(Array(pattern)[...], Array(text)[...], separator)
-  }
-
-  private static func matches(
-    _ pattern: ArraySlice<Character>, _ text: ArraySlice<Character>, _ separator: Character?
-  ) -> Bool {
-    guard let first = pattern.first else { return text.isEmpty }
-    guard first == "*" else {
-      return text.first == first && matches(pattern.dropFirst(), text.dropFirst(), separator)
+    let text = Array(text)
+    // Whether the pattern as far as it was looked at describes the first so many characters.
+    var reached = [Bool](repeating: false, count: text.count + 1)
+    reached[0] = true
+    var rest = pattern[...]
+    while let first = rest.first {
+      if first == "*" {
+        let stars = rest.prefix { $0 == "*" }
+        rest = rest.dropFirst(stars.count)
+        let stop = stars.count > 1 ? nil : separator
+        for index in text.indices where reached[index] && text[index] != stop { reached[index + 1] = true }
+      } else {
+        rest = rest.dropFirst()
+        for index in text.indices.reversed() { reached[index + 1] = reached[index] && text[index] == first }
+        reached[0] = false
+      }
     }
-    let stars = pattern.prefix { $0 == "*" }
-    let rest = pattern.dropFirst(stars.count)
-    let stop = stars.count > 1 ? nil : separator
-    var tail = text
-    while true {
-      if matches(rest, tail, separator) { return true }
-      guard let next = tail.first, next != stop else { return false }
-      tail = tail.dropFirst()
-    }
+    return reached[text.count]
   }
 }
