@@ -1,5 +1,6 @@
 import Glibc
 import Logging
+import Synchronization
 import SheafClient
 import SheafLibrary
 import SheafModel
@@ -28,10 +29,10 @@ struct LibraryConnection: Sendable {
     let connection = try await open(location, creating: creating)
     do {
       let value = try await body(connection)
-      try await connection.close()
+      await connection.close()
       return value
     } catch {
-      try? await connection.close()
+      await connection.close()
       throw error
     }
   }
@@ -73,9 +74,23 @@ struct LibraryConnection: Sendable {
     return nil
   }
 
-  func close() async throws {
+  /// Lets go of it. A library of this process stays open until ``closeOwn()``: others may have joined meanwhile, for whom
+  /// nobody is to wait who wants to see what this command did.
+  func close() async {
     await client.shutdown()
-    try await own?.close()
+    if let own { Self.ownLibraries.withLock { $0.append(own) } }
+  }
+
+  private static let ownLibraries = Mutex<[OwnLibrary]>([])
+
+  /// Closes the libraries that this process opened, once the commands that joined it have finished; the last thing that a
+  /// command does.
+  static func closeOwn() async throws {
+    let libraries = ownLibraries.withLock { libraries in
+      defer { libraries = [] }
+      return libraries
+    }
+    for library in libraries { try await library.close() }
   }
 
   /// Opens the library in this process.
@@ -123,8 +138,17 @@ private struct OwnLibrary: Sendable {
     }
   }
 
+  /// Seconds after which a person hears why the command has not ended.
+  private static let silence = Duration.seconds(1)
+
   /// Lets commands finish that have joined meanwhile, then closes the library.
   func close() async throws {
+    let notice = Task { [path = library.location.path] in
+      try await Task.sleep(for: Self.silence)
+      guard StandardError.isTerminal else { return }
+      StandardError.write("sheaf: done; waits for other commands that use \(path.printable) through this one\n")
+    }
+    defer { notice.cancel() }
     try await service.stop(patience: .seconds(3600))
     try library.close()
   }

@@ -63,11 +63,17 @@ struct Sheaf: AsyncParsableCommand {
       exit(withError: error)
     }
     do {
-      if var asynchronous = command as? any AsyncParsableCommand {
-        try await asynchronous.run()
-      } else {
-        try command.run()
+      do {
+        if var asynchronous = command as? any AsyncParsableCommand {
+          try await asynchronous.run()
+        } else {
+          try command.run()
+        }
+      } catch {
+        try? await LibraryConnection.closeOwn()
+        throw error
       }
+      try await LibraryConnection.closeOwn()
     } catch is OutputClosed {
       Glibc.exit(0)
     } catch let error as SheafError {

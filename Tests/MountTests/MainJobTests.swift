@@ -160,6 +160,39 @@ import Testing
     }
   }
 
+  @Test func whatACommandPrintsDoesNotWaitForThoseWhoJoinedIt() throws {
+    try withMount { library in
+      try library.unmount()
+      try Command.shell(
+        """
+        python3 - '\(try SheafProgram.path())' '\(library.library)' <<'END'
+        import socket, subprocess, sys
+        program, library = sys.argv[1:]
+        while True:
+            command = subprocess.Popen([program, "account", "list", "--library", library], stdout=subprocess.PIPE)
+            peer = socket.socket(socket.AF_UNIX)
+            while command.poll() is None:
+                try:
+                    peer.connect(library + "-socket")
+                except OSError:
+                    continue
+                peer.sendall(b"GET /v1 HTTP/1.1\\r\\nHost: sheaf\\r\\n\\r\\n")
+                if not peer.recv(65536).startswith(b"HTTP/1.1 200"): break
+                # Joined, and not to be left in the lurch.
+                command.stdout.readline()
+                assert command.stdout.readline().startswith(b"alice@example.com")
+                assert command.poll() is None, "it left"
+                peer.close()
+                sys.exit(command.wait())
+            peer.close()
+            command.communicate()
+        END
+        """, limit: .seconds(60)
+      ).succeed()
+      try library.mount()
+    }
+  }
+
   @Test func theStatusOfAMountPointIsThatOfItsLibrary() throws {
     try withMount { library in
       let text = try library.sheafSucceeds("status", library.mountpoint).text

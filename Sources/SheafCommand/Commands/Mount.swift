@@ -128,10 +128,10 @@ struct Mount: AsyncParsableCommand {
           advice: "try again when it has ended")
       }
       let info = try await plan.mount(with: connection.client)
-      try await connection.close()
+      await connection.close()
       return (info, OwnerProcess(pid: connection.info.pid))
     } catch {
-      try? await connection.close()
+      await connection.close()
       if let error = error as? SheafError, error.kind == .unavailable { throw Passing(failure: error) }
       throw error
     }

@@ -59,10 +59,10 @@ struct Unmount: AsyncParsableCommand {
     do {
       if let account { try await check(place.path, isOf: account, connection.client) }
       let result = try await connection.client.unmount(place.path, lazy: false)
-      try await connection.close()
+      await connection.close()
       if result.remaining == 0 { try await waitForEnd(of: location, connection.info.pid) }
     } catch {
-      try? await connection.close()
+      await connection.close()
       guard (error as? SheafError)?.kind == .notFound, MountProbe.isDead(place.path) else { throw error }
       try DeadMount.clear(place.path)
     }

@@ -93,7 +93,7 @@ enum MountProcess {
     } catch let error as SheafError where error.kind == .busy {
       _ = try await connection.client.unmount(mount.mountpoint, lazy: true)
     }
-    try await connection.close()
+    await connection.close()
   }
 
   private static func isListed(_ mount: MountInfo) -> Bool {
