@@ -69,8 +69,8 @@ extension Library {
         try logRename(inode, source, to: newTarget, becomesBackup: false, caller, time, transaction)
         try logRename(other, target, to: newSource, becomesBackup: false, caller, time, transaction)
       }
-      try noteMove(of: inode, from: folder, to: newFolder, time, transaction)
-      try noteMove(of: other, from: newFolder, to: folder, time, transaction)
+      try noteMove(of: inode, movesItem: !swapsContents, from: folder, to: newFolder, time, transaction)
+      try noteMove(of: other, movesItem: !swapsContents, from: newFolder, to: folder, time, transaction)
       try transaction.update(row)
       try transaction.update(otherRow)
       let (final, otherFinal) = (row, otherRow)

@@ -137,7 +137,7 @@ extension Library {
       } else {
         try logRename(inode, source, to: entry, becomesBackup: becomesBackup, caller, time, transaction)
       }
-      try noteMove(of: inode, from: folder, to: newFolder, time, transaction)
+      try noteMove(of: inode, movesItem: heir == nil, from: folder, to: newFolder, time, transaction)
       if heir == nil {
         try transaction.setPlace(row.parent, row.name, time: time, ino: row.ino)
       } else {

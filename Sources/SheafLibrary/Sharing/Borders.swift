@@ -100,21 +100,25 @@ extension Library {
 
   /// Notes in the running transaction that `inode` went from one folder to another: what enters a share is seen from now
   /// on, and what leaves one is gone for its participants at once.
+  ///
+  /// - Parameter movesItem: whether its item goes along; where contents alone go, items stay on their names, and none enters.
   func noteMove(
-    of inode: Inode, from folder: Inode, to newFolder: Inode, _ time: Timestamp, _ transaction: StoreTransaction
+    of inode: Inode, movesItem: Bool, from folder: Inode, to newFolder: Inode, _ time: Timestamp,
+    _ transaction: StoreTransaction
   ) throws {
     if shares.isEmpty { return }
     let (here, there) = (try share(ofFolder: folder.ino), try share(ofFolder: newFolder.ino))
     if here?.row.item != there?.row.item {
-      if there != nil, var item = try item(of: inode) {
+      // This transaction may have changed the item before.
+      if movesItem, there != nil, let id = inode.row.item, var item = try transaction.item(id) {
         item.entered = time
         try transaction.update(item)
         let final = item
         whenCommitted { inode.item = final }
       }
-      let lost = here.map { $0.members.filter { member in there?.member(member.account) == nil } } ?? []
+      // Who takes part in both may do other things there, and sees its history from now on alone.
       whenCommitted { [self] in
-        for member in lost where member.role != .owner { tellAccess(of: member.account) }
+        for member in here?.members ?? [] where member.role != .owner { tellAccess(of: member.account) }
       }
     }
     whenCommitted { [self] in
