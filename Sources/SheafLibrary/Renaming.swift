@@ -91,7 +91,6 @@ extension Library {
     }
     // What a save is to be told of may have to be told with the new name.
     if inode.own.session?.kept != nil { try finishKept(inode) }
-    if inode.isFolder, try share(of: newFolder) != nil { try finishAllKept() }
     if endedSessions.contains(where: { $0.inode.ino == inode.ino && $0.version.number > 1 }) { try settleSessions() }
     try settleEvents(below: inode, caller, time)
     let firstEvent = numbers.pending + 1

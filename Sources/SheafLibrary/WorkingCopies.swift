@@ -240,11 +240,6 @@ extension Library {
     return true
   }
 
-  /// Has nothing wait in the working file that others are about to see: the contents that it is laid over may change.
-  func finishAllKept() throws {
-    for inode in Array(keptInodes.values) { try finishKept(inode) }
-  }
-
   /// Makes the version of what is stored, and ends the session if its last writer is gone.
   func finishKept(_ inode: Inode) throws {
     let draft = inode.own

@@ -53,10 +53,12 @@ extension Library {
 
   /// Ends the open versions of what is about to enter a share: `top` and what is below it (rule 1).
   func endVersions(below top: Inode) throws {
-    let open = try dirtyInodes.values.filter { inode in
-      guard inode.drafts.contains(where: { $0.session?.number != nil }) else { return false }
-      return try inode === top || top.isFolder && isBelow(inode.row.parent, top.ino)
+    let entering = try dirtyInodes.values.filter { inode in
+      try inode.hasSession && (inode === top || top.isFolder && isBelow(inode.row.parent, top.ino))
     }
+    // What others are about to see waits in the working file no longer, and is a version, too.
+    for inode in entering { try finishKept(inode) }
+    let open = entering.filter { $0.drafts.contains { $0.session?.number != nil } }
     guard !open.isEmpty else { return }
     try transaction(.endSession, freesSpace: true) { transaction in
       for inode in open { for draft in inode.drafts { try endVersion(of: draft, inode, transaction) } }

@@ -11,7 +11,6 @@ extension Library {
   package func share(_ path: ItemPath, _ change: ShareChange) throws -> Share {
     storeKept()
     return try locked {
-      try finishAllKept()
       let account = try account(path.account)
       var (inode, item) = try shareable(path)
       let before = shares.active(item.id)

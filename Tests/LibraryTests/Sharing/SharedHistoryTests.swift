@@ -127,6 +127,32 @@ struct SharedHistoryTests {
     }
   }
 
+  /// As above, where so much is written that it waits in the working file.
+  @Test(arguments: Entry.allCases)
+  func whatWaitsInTheWorkingFileUncoversNothing(_ entry: Entry) throws {
+    try People.story { people in
+      people.library.stopMaintenance()
+      try prepare(people, entry)
+      try people.as(.alice) { try $0.save(entry.before, "secret") }
+      people.clock.advance(60)
+      let handle = try people.as(.alice) { try $0.open(entry.before, O_RDWR) }
+      let large = String(repeating: "clean one ", count: 1_000_000)
+      for round in 0..<2 { try people.as(.alice) { try $0.write(handle, large, at: Int64(round * large.utf8.count)) } }
+      people.clock.advance(2)
+      people.fixture.autosave()
+      #expect(people.library.locked { people.library.keptInodes.count } == 1)
+      people.clock.advance(1)
+      try enter(people, entry)
+      people.clock.advance(1)
+      try people.as(.alice) { try $0.write(handle, "clean two") }
+      people.clock.advance(2)
+      people.fixture.autosave()
+      try people.as(.bob) { (bob) throws in #expect(try bob.versions(entry.shared).map(\.number) == [2, 3]) }
+      try people.as(.alice) { try $0.close(handle) }
+      try expectNoSecret(people, entry, versions: [2, 3])
+    }
+  }
+
   /// The version that was current at the entry can be purged by itself, and so can the next one.
   @Test(arguments: [2, 3] as [Int64])
   func purgingUncoversNothing(_ number: Int64) throws {
