@@ -15,7 +15,7 @@ extension Library {
     let made = try locked { () -> (attributes: Attributes, handle: UInt64)? in
       do {
         let inode = try makeInode(.file, parent, name, mode: mode, caller)
-        return (try attributes(inode, caller), register(try openFile(inode, flags, caller)))
+        return (try attributes(inode, caller), register(OpenFile(inode: inode, flags: flags, caller)))
       } catch let error as SheafError where error.kind == .exists && flags & O_EXCL == 0 {
         return nil
       }
@@ -39,7 +39,7 @@ extension Library {
     return try locked {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
-      let file = try openFile(inode, flags, caller)
+      let file = OpenFile(inode: inode, flags: flags, caller)
       if file.truncates { try allow(.write, inode, caller) }
       try permit(inode, caller, file.wanted)
       load(inode, file.draft)
@@ -55,11 +55,6 @@ extension Library {
       noteReading(file, opens: true)
       return register(file)
     }
-  }
-
-  func openFile(_ inode: Inode, _ flags: Int32, _ caller: Caller) throws -> OpenFile {
-    let share = isForeign(inode, caller) ? try share(of: inode)?.row.item : nil
-    return OpenFile(inode: inode, flags: flags, share: share, caller)
   }
 
   func register(_ file: OpenFile) -> UInt64 {
@@ -128,7 +123,7 @@ extension Library {
       file.hasUnflushed = true
       inode.row.mtime = time
       inode.row.ctime = time
-      if clearsSetID || file.share != nil { clearSetID(&inode.row) }
+      if clearsSetID || draft !== inode.own { clearSetID(&inode.row) }
       tell(.contents(inode.ino), of: draft, from: file.door)
       // Its kernel has the bytes where it took the end to be.
       if start != offset { tell(.contents(inode.ino), back: file.door) }

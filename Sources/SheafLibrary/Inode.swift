@@ -15,6 +15,8 @@ final class Inode {
   var others: [Int64: Draft] = [:]
   /// Whether the store has no row (any more): it lives on for those who have it open.
   var isOrphan = false
+  /// The share that it was in when it lost its row.
+  var orphanShare: Int64?
   /// Whether the access time waits to be stored.
   var hasNewAccessTime = false
   /// Extended attributes of one without a row.
@@ -136,9 +138,6 @@ final class OpenFile {
   let account: Int64?
   /// What that account has of the contents.
   let draft: Draft
-  /// The share in which someone who does not own the file opened it.
-  let share: Int64?
-
   /// The thread that opened it.
   let thread: Int32
   /// Whether what was written through it could not be saved in its place, because the account lost the right to.
@@ -152,9 +151,8 @@ final class OpenFile {
   /// Whether it was told that it is closed: with the flush after the last write, as that comes before close(2) returns.
   var isToldClosed = false
 
-  init(inode: Inode, flags: Int32, share: Int64? = nil, _ caller: Caller) {
+  init(inode: Inode, flags: Int32, _ caller: Caller) {
     self.inode = inode
-    self.share = share
     door = caller.door
     account = caller.account
     draft = inode.draft(of: caller.account)

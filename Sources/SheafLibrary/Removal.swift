@@ -172,9 +172,11 @@ extension Library {
     let xattrs = inode.hasNoXattrs ? [] : try transaction.xattrs(inode.ino).map { ($0.name, $0.value) }
     if inode.own.session?.kept != nil { try transaction.deleteWorkingCopy(inode.ino) }
     try transaction.deleteInode(inode.ino, hasXattrs: !xattrs.isEmpty)
+    let share = try inode.row.item.flatMap { shares.active($0) } ?? share(ofFolder: inode.row.parent)
     whenCommitted { [self] in
       keptInodes[inode.ino] = nil
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)
+      inode.orphanShare = share?.row.item
       for draft in inode.drafts {
         shareChunks(of: draft)
         draft.working?.area?.disclaim()

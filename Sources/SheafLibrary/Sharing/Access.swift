@@ -7,8 +7,11 @@ import SheafStore
 /// Owners pass without a question; nobody else looks at an inode but through the share that it is in.
 extension Library {
   /// The share that an inode is in; nil where it is in none, or where that is suspended because its item is deleted.
+  ///
+  /// What lost its last name, and is nobody's to find, stays in that in which it was then.
   func share(of inode: Inode) throws -> ShareBook.Entry? {
     if shares.isEmpty { return nil }
+    if inode.isOrphan { return inode.orphanShare.flatMap { shares.active($0) } }
     if let item = inode.row.item, let share = shares.active(item) { return inode.row.nlink > 0 ? share : nil }
     return try share(ofFolder: inode.row.parent)
   }
@@ -51,11 +54,12 @@ extension Library {
     else { throw Self.denied }
   }
 
-  /// Checks that who opened a file may still do something with it; its share of then counts for what lost its name.
+  /// Checks that who opened a file may still do something with it.
   func allow(_ operation: ShareOperation, _ file: OpenFile) throws {
     guard let account = file.account, account != file.inode.row.owner else { return }
-    let share = file.inode.isOrphan ? file.share.flatMap { shares.active($0) } : try share(of: file.inode)
-    guard let participant = share?.member(account), Self.allows(operation, participant) else { throw Self.denied }
+    guard let participant = try participant(account, in: file.inode), Self.allows(operation, participant) else {
+      throw Self.denied
+    }
   }
 
   static func allows(_ operation: ShareOperation, _ participant: ParticipantRow) -> Bool {

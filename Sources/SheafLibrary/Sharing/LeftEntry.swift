@@ -118,7 +118,7 @@ extension Library {
       let inode = try remake(
         old, nil, folder(old.row.parent), old.row.name, mode: mode, caller, clock(),
         also: { try undo(left, key, old, $0) })
-      return (try attributes(inode, caller), register(try openFile(inode, flags, caller)))
+      return (try attributes(inode, caller), register(OpenFile(inode: inode, flags: flags, caller)))
     }
   }
 

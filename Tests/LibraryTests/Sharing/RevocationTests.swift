@@ -81,6 +81,82 @@ struct RevocationTests {
     }
   }
 
+  /// A document leaves the share and is saved anew there: who has the old file open sees nothing of it.
+  @Test func whatLeftTheShareDoesNotComeBackByItsOldFile() throws {
+    try People.story { people in
+      try people.as(.alice) {
+        try $0.mkdir("Documents/team")
+        try $0.save("Documents/team/plan.md", "one")
+      }
+      try people.share("Documents/team", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      let handle = try people.as(.bob) { try $0.open("Shared/alice@example.com/team/plan.md", O_RDWR) }
+      let own = try people.as(.bob) { try $0.open("Documents/mine.md", O_RDWR | O_CREAT) }
+      func expectGone(_ location: SourceLocation = #_sourceLocation) throws {
+        try people.as(.bob) { (bob) throws in
+          expect(.accessDenied, location) { _ = try bob.read(handle) }
+          expect(.accessDenied, location) { try bob.write(handle, "x") }
+          expect(.accessDenied, location) { _ = try bob.library.seek(handle, 0, hole: false) }
+          expect(.accessDenied, location) {
+            _ = try bob.library.copy(from: handle, at: 0, to: own, at: 0, count: 10)
+          }
+        }
+      }
+      try people.as(.alice) { try $0.rename("Documents/team/plan.md", "Documents/plan.md") }
+      try expectGone()
+      try people.as(.alice) {
+        try $0.save("Documents/plan.md", "secret")
+        try $0.save("Documents/.plan.tmp", "newest")
+        try $0.rename("Documents/.plan.tmp", "Documents/plan.md")
+      }
+      try expectGone()
+      for handle in [handle, own] { try people.library.release(handle) }
+    }
+  }
+
+  /// What lost its name in a share is there for who has it open, as anywhere.
+  @Test func whatLostItsNameInTheShareIsStillOpen() throws {
+    try People.story { people in
+      let (folder, shared) = ("Documents/team", "Shared/alice@example.com/team")
+      try people.as(.alice) {
+        try $0.mkdir(folder)
+        try $0.save("\(folder)/plan.md", "one")
+        try $0.save(item, "one")
+      }
+      try people.share(folder, with: [(.bob, .readWrite)])
+      try people.share(item, with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      let handles = try people.as(.bob) { bob in
+        try ["\(shared)/plan.md", entry].map { try bob.library.open(bob.inode($0), flags: O_RDONLY, bob.caller) }
+      }
+      try people.as(.alice) { (alice) throws in
+        for place in ["\(folder)/plan.md", item] {
+          try alice.save("Documents/.tmp", "two")
+          try alice.rename("Documents/.tmp", place)
+        }
+      }
+      try people.as(.bob, process: getpid()) { (bob) throws in
+        for handle in handles { #expect(try bob.read(handle) == "one") }
+        try bob.mkdir("\(shared)/work")
+        let temporary = try bob.open("\(shared)/work/.a.tmp", O_RDWR | O_CREAT)
+        let ino = try bob.inode("\(shared)/work/.a.tmp")
+        try bob.unlink("\(shared)/work/.a.tmp")
+        try bob.rmdir("\(shared)/work")
+        try bob.write(temporary, "work")
+        #expect(try bob.read(temporary) == "work" && bob.library.attributes(ino, bob.caller).size == 4)
+        try bob.library.release(temporary)
+      }
+      try people.as(.alice) {
+        try $0.remove(folder, .bob)
+        try $0.remove(item, .bob)
+      }
+      for handle in handles {
+        try people.as(.bob) { (bob) throws in expect(.accessDenied) { _ = try bob.read(handle) } }
+        try people.library.release(handle)
+      }
+    }
+  }
+
   /// What becomes of an entry that its program takes away, before it makes that again.
   enum Meanwhile: CaseIterable { case closed, lowered, removed, changed, noInvites }
 
