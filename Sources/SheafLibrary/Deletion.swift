@@ -137,15 +137,16 @@ extension Library {
     try transaction.touch(folder: folder.ino, time: time, nlink: folder.nlink)
     var deed: (item: ItemRow, data: EventData)?
     if let id = inode.item, var item = try transaction.item(id) {
-      try settleRecovered(&item, row, transaction)
+      try settleReturn(of: &item, self.inode(row.ino), lostAt: row.time, to: row.parent, transaction)
       var data = try eventData(item, parent: row.parent, name: name)
       if item.version > 0, let version = try transaction.version(id, item.version) { data.version = .init(version) }
       (data.contents, data.contentCount) = ([], 0)
       deed = (item, data)
     }
-    let (final, finalFolder) = (inode, folder)
+    let (final, finalItem, finalFolder) = (inode, deed?.item, folder)
     whenCommitted { [self] in
       inodes[final.ino]?.row = final
+      inodes[final.ino]?.item = finalItem
       inodes[finalFolder.ino]?.row = finalFolder
       if let item = final.item {
         identity.settle(item: item)

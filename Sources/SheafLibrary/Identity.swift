@@ -24,7 +24,8 @@ import SheafModel
 ///    0666 or 0777, its execute bits follow that (a version control tool makes scripts so); any narrower mode is chosen.
 /// 5. `rename(doc → X)` and `unlink(doc)` of an established document are *remembered* until 15 s passed, in memory. The
 ///    same program making `doc` again in that time, by open(2), by linking an own or renaming a young file there, makes the
-///    same document: `X` becomes a document of its own with the old contents, a deletion is undone. A name that looks
+///    same document: `X` becomes a document of its own with the old contents, a deletion is undone; but not where `X` lies
+///    outside of the share that `doc` was in and has changed since, which nobody there is to see. A name that looks
 ///    like a temporary file's is not remembered (`doc.tmp` renamed to `doc`, then `doc.tmp` made again, are two saves).
 ///    The same goes for a document whose contents another one took by rule 3: a second backup of any name.
 /// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a temporary

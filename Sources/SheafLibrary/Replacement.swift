@@ -11,20 +11,26 @@ extension Library {
     let memory: Identity.Remembered
   }
 
-  /// A remembered name to which an own file was linked.
-  struct LinkedPlace {
-    let parent: Int64
-    let name: [UInt8]
-    let time: Timestamp
-  }
-
   /// The document that the program of `caller` took the name from, if it still can come back there.
   func lostDocument(_ parent: Int64, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) throws -> Lost? {
     guard caller.thread != 0, !identity.isEmpty,
       let memory = identity.lost(parent, name, process: caller.process, at: time),
-      let inode = try? inode(memory.ino), inode.row.item == memory.item, let item = try item(of: inode)
+      let inode = try? inode(memory.ino), inode.row.item == memory.item, let item = try item(of: inode),
+      try !wasChangedOutside(inode, item, of: parent, since: memory.time)
     else { return nil }
     return Lost(inode: inode, item: item, memory: memory)
+  }
+
+  /// Whether a document that lost its name in a shared folder is outside of that share, and was changed there: who sees the
+  /// folder is not to see that.
+  private func wasChangedOutside(
+    _ inode: Inode, _ item: ItemRow, of folder: Int64, since time: Timestamp
+  ) throws -> Bool {
+    guard let around = try share(ofFolder: folder),
+      try share(ofFolder: inode.row.parent)?.row.item != around.row.item
+    else { return false }
+    if inode.drafts.contains(where: \.isChanged) { return true }
+    return try (read { try $0.version(item.id, item.version) }?.time).map { $0 > time } ?? false
   }
 
   /// Whether a file was closed with contents under a name that is no temporary file's (rule 2 of ``Identity``).
@@ -86,7 +92,7 @@ extension Library {
     _ time: Timestamp, also: (StoreTransaction) throws -> Void = { _ in }
   ) throws -> Inode {
     try endSessionBeforeParting(old)
-    guard let item = try item(of: old) else { throw SheafError(.notFound) }
+    guard var item = try item(of: old) else { throw SheafError(.notFound) }
     var row = newRow(S_IFREG, in: folder, name, mode: mode, caller, time)
     row.mode = remadeMode(row.mode, of: old, former: memory?.mode ?? old.row.mode, caller, time)
     row.item = item.id
@@ -105,6 +111,7 @@ extension Library {
         try partFromItem(old, item, nil, parent: folder.ino, name, caller, time, transaction)
       } else {
         try partFromItem(old, item, memory, parent: folder.ino, name, caller, time, transaction)
+        if let memory { try settleReturn(of: &item, old, lostAt: memory.time, to: folder.ino, transaction) }
       }
       try transaction.insert(row)
       for xattr in xattrs where Self.isUserAttribute(xattr.name) {
@@ -112,8 +119,9 @@ extension Library {
       }
       try transaction.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
       try touch(folder, time, transaction)
+      let final = item
       whenCommitted { [self] in
-        inode.item = item
+        inode.item = final
         load(inode, draft)
         remember(inode)
         identity.settle(folder.ino, name)
@@ -258,7 +266,10 @@ extension Library {
         grave = try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, transaction)
       }
     }
-    if memory == nil {
+    if let memory {
+      try partFromItem(old, item, memory, parent: row.parent, row.name, caller, time, transaction)
+      try settleReturn(of: &document, old, lostAt: memory.time, to: row.parent, transaction)
+    } else {
       var oldRow = old.row
       oldRow.nlink -= 1
       oldRow.ctime = time
@@ -278,8 +289,6 @@ extension Library {
         old.row = final
         old.row.item = item
       }
-    } else {
-      try partFromItem(old, item, memory, parent: row.parent, row.name, caller, time, transaction)
     }
     row.item = document.id
     if isYoung, !identity.isModeChosen(inode.ino) {
@@ -415,34 +424,5 @@ extension Library {
     try transaction.insert(
       DeletedRow(ino: row.ino, parent: source.parent, name: source.name, time: time, actor: caller.actor(in: row)))
     return row
-  }
-
-  // MARK: - Linking to a document's name
-
-  /// The remembered document to whose name an own file was linked.
-  func linkedPlace(of inode: Inode, _ caller: Caller, _ time: Timestamp) -> Lost? {
-    guard let place = linkedPlaces[inode.ino], identity.isOwn(inode.ino, of: caller.process, at: time),
-      let lost = try? lostDocument(place.parent, place.name, caller, time), lost.inode !== inode
-    else { return nil }
-    return lost
-  }
-
-  /// Has `inode`, whose first name goes now, be the remembered document whose name it was linked to; false where there
-  /// is none.
-  func takeLinkedPlace(
-    _ inode: Inode, _ row: inout InodeRow, from source: EntryRow, _ caller: Caller, _ time: Timestamp,
-    _ transaction: StoreTransaction
-  ) throws -> Bool {
-    guard let place = linkedPlaces[inode.ino], place.parent == row.parent, place.name == row.name,
-      let lost = linkedPlace(of: inode, caller, time)
-    else { return false }
-    try takeOver(
-      inode, identityOf: lost.inode, lost.item, lost.memory, &row, source: source, continues: false, caller, time,
-      transaction)
-    whenCommitted { [self] in
-      linkedPlaces[inode.ino] = nil
-      identity.settle(place.parent, place.name)
-    }
-    return true
   }
 }

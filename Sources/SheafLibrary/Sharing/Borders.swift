@@ -132,18 +132,24 @@ extension Library {
     }
   }
 
-  /// Notes in the running transaction that what was deleted comes back to a place that is shared by now: it enters that
-  /// share, and its own, if it had one, ends.
-  func settleRecovered(_ item: inout ItemRow, _ row: DeletedRow, _ transaction: StoreTransaction) throws {
-    guard let around = try share(ofFolder: row.parent) else { return }
-    if try row.time < entryTime(of: inode(row.parent), in: around) {
+  /// Notes in the running transaction that what had lost its name comes back to a place that is shared by now: it enters
+  /// that share, and its own, if it had one, ends.
+  ///
+  /// - Parameters:
+  ///   - inode: The inode that it was.
+  ///   - time: When it lost its name.
+  ///   - folder: The folder to which it comes back.
+  func settleReturn(
+    of item: inout ItemRow, _ inode: Inode, lostAt time: Timestamp, to folder: Int64, _ transaction: StoreTransaction
+  ) throws {
+    guard let around = try share(ofFolder: folder) else { return }
+    if try time < entryTime(of: self.inode(folder), in: around) {
       item.entered = clock()
       try transaction.update(item)
       // Somebody may have gone on with it.
-      let inode = try inode(row.ino)
       for draft in inode.drafts { try endVersion(of: draft, inode, transaction) }
     }
-    if let own = shares.active(item.id) { try stop(own, inode(row.ino), actor: own.owner, transaction) }
+    if let own = shares.active(item.id) { try stop(own, inode, actor: own.owner, transaction) }
   }
 
   // MARK: - Symbolic links

@@ -71,4 +71,81 @@ struct BorderTests {
       #expect(types == [.created, .comment, .edit])
     }
   }
+
+  /// How a program makes a document again whose name it took away.
+  enum Return: CaseIterable { case opened, renamed, linked }
+
+  private func make(_ path: String, _ text: String, _ way: Return, _ people: People) throws {
+    try people.as(.alice, process: getpid()) { (alice) throws in
+      if way == .opened { return try alice.save(path, text) }
+      let new = path.split(separator: "/").dropLast().joined(separator: "/") + "/.new.tmp"
+      try alice.save(new, text)
+      if way == .renamed { return try alice.rename(new, path) }
+      try alice.link(new, path)
+      try alice.unlink(new)
+    }
+  }
+
+  /// The folder of a document is shared while a program replaces that: the document is in the folder's share from then on.
+  @Test(arguments: Return.allCases)
+  func whatIsMadeAgainInAShareIsInThat(_ way: Return) throws {
+    try People.story { people in
+      let place = "Documents/plans/plan.md"
+      try people.as(.alice) { (alice) throws in
+        try alice.mkdir("Documents/plans")
+        for text in ["one", "two"] {
+          try alice.save(place, text)
+          people.clock.advance(60)
+        }
+      }
+      try people.share(place, with: [(.bob, .readWrite)])
+      let id = try people.as(.alice) { try $0.attribute("id", place) }
+      try people.as(.alice, process: getpid()) { try $0.unlink(place) }
+      people.clock.advance(1)
+      try people.share("Documents/plans", with: [(.carol, .readWrite)])
+      people.clock.advance(1)
+      try make(place, "three", way, people)
+      try people.as(.alice) { (alice) throws in
+        #expect(try alice.attribute("id", place) == id)
+        #expect(try alice.attribute("share.title", place) == "plans")
+        #expect(try alice.versions(place).map(\.number) == [1, 2, 3])
+      }
+      try people.as(.bob) { (bob) throws in #expect(try bob.entries(.alice) == []) }
+      try people.as(.carol) { (carol) throws in
+        let shared = "Shared/alice@example.com/plans/plan.md"
+        #expect(try carol.read(shared) == "three")
+        #expect(try carol.versions(shared).map(\.number) == [3])
+      }
+    }
+  }
+
+  /// A document that was moved out of a share and changed there does not come back into it by its name.
+  @Test(arguments: Return.allCases, [true, false])
+  func whatChangedOutsideStaysThere(_ way: Return, _ isChanged: Bool) throws {
+    try People.story { people in
+      let (place, outside) = ("Documents/team/plan.md", "Documents/plan.md")
+      try people.as(.alice) {
+        try $0.mkdir("Documents/team")
+        try $0.save(place, "one")
+      }
+      try people.share("Documents/team", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      let id = try people.as(.alice) { try $0.attribute("id", place) }
+      try people.as(.alice, process: getpid()) { try $0.rename(place, outside) }
+      people.clock.advance(1)
+      if isChanged { try people.as(.alice) { try $0.save(outside, "secret") } }
+      people.clock.advance(1)
+      try make(place, "new", way, people)
+      try people.as(.alice) { (alice) throws in
+        #expect(try alice.attribute("id", isChanged ? outside : place) == id)
+        #expect(try alice.read(outside) == (isChanged ? "secret" : "one"))
+        #expect(try alice.versions(place).map(\.number) == (isChanged ? [1] : [1, 2]))
+      }
+      try people.as(.bob) { (bob) throws in
+        let shared = "Shared/alice@example.com/team/plan.md"
+        #expect(try bob.read(shared) == "new")
+        #expect(try bob.versions(shared).count == (isChanged ? 1 : 2))
+      }
+    }
+  }
 }

@@ -153,6 +153,32 @@ struct SharedHistoryTests {
     }
   }
 
+  /// What is recovered into a folder that was shared meanwhile was being written until then.
+  @Test func recoveringUncoversNothing() throws {
+    try People.story { people in
+      let entry = Entry.withFolder
+      try prepare(people, entry)
+      try people.as(.alice) { try $0.save(entry.before, "secret") }
+      let handle = try people.as(.alice) { try $0.open(entry.before, O_RDWR) }
+      let ino = try people.as(.alice) { try $0.inode(entry.before) }
+      try people.as(.alice) { try $0.unlink(entry.before) }
+      people.clock.advance(1)
+      try enter(people, entry)
+      for text in ["two", "clean"] {
+        people.clock.advance(60)
+        try people.as(.alice) {
+          let again = try $0.library.open(ino, flags: O_RDWR, $0.caller)
+          try $0.write(again, text)
+          try $0.close(again)
+        }
+      }
+      people.clock.advance(60)
+      try people.as(.alice) { _ = try $0.library.recover($0.path(entry.after), id: nil) { _ in } }
+      try people.library.release(handle)
+      try expectNoSecret(people, entry, versions: [3])
+    }
+  }
+
   /// The version that was current at the entry can be purged by itself, and so can the next one.
   @Test(arguments: [2, 3] as [Int64])
   func purgingUncoversNothing(_ number: Int64) throws {
