@@ -20,6 +20,8 @@ extension Library {
     package let size: Int64
     package let mtime: Timestamp
     package let isOpen: Bool
+    /// Whether another account than that which asks owns it.
+    package let isForeign: Bool
   }
 
   /// The folders of `.versions/` in the folder `ino`.
@@ -99,7 +101,7 @@ extension Library {
       try settleSessions()
       let (inode, first) = try history(of: item, caller)
       return try read { try $0.versions(item) }.filter { $0.number >= first }
-        .map { try versionFile($0, documentName: inode.row.name) }
+        .map { try versionFile($0, of: inode, caller) }
     }
   }
 
@@ -127,22 +129,27 @@ extension Library {
     storeClosed()
     return try locked {
       let (inode, row) = try visibleVersion(of: item, number: number, caller)
-      return try versionFile(row, documentName: inode.row.name)
+      return try versionFile(row, of: inode, caller)
     }
   }
 
   /// `NUMBER~TIME~AUTHOR.EXT`; an extension too long is dropped.
-  private func versionFile(_ row: VersionRow, documentName: [UInt8]) throws -> VersionFile {
+  private func versionFile(_ row: VersionRow, of inode: Inode, _ caller: Caller) throws -> VersionFile {
     let digits = "\(row.number)"
     let number = String(repeating: "0", count: max(0, 4 - digits.count)) + digits
     var name = Array("\(number)~\(row.time.nameText)~\(try handle(row.author))".utf8)
-    if let dot = documentName.lastIndex(of: UInt8(ascii: ".")), dot > 0 {
-      let ending = documentName[dot...]
+    if let dot = inode.row.name.lastIndex(of: UInt8(ascii: ".")), dot > 0 {
+      let ending = inode.row.name[dot...]
       if name.count + ending.count <= 255 { name += ending }
     }
     return VersionFile(
       name: Array(name.prefix(255)), item: row.item, number: row.number, size: row.size, mtime: row.time,
-      isOpen: row.isOpen)
+      isOpen: row.isOpen, isForeign: isForeign(inode, caller))
+  }
+
+  /// Whether an account sees a version, of its own document or of one shared with it.
+  package func sees(version number: Int64, of item: Int64, _ account: Int64) -> Bool {
+    locked { (try? history(of: item, .api(account))).map { number >= $0.first } ?? false }
   }
 
   /// Who owns a document's versions in the mount: the uid and gid of its file.
@@ -173,7 +180,7 @@ extension Library {
       try permit(inode, caller, Permission.read)
       if row.isOpen { shareChunks(of: inode) }
       let reader = reader(of: row.content)
-      if isForeign(inode, caller) { reader.access = (item, caller) }
+      if isForeign(inode, caller) { reader.access = (item, number, caller) }
       return reader
     }
   }
@@ -198,7 +205,8 @@ extension Library {
 
   /// Checks that who reads a version of what another one shares may still do so.
   private func check(_ reader: VersionReader) throws {
-    if let access = reader.access { _ = try history(of: access.item, access.caller) }
+    guard let access = reader.access else { return }
+    guard try access.number >= history(of: access.item, access.caller).first else { throw Self.denied }
   }
 
   /// As ``seek(_:_:hole:)-(UInt64,_,_)``, in an open version.
@@ -216,8 +224,8 @@ extension Library {
   // Sendable: `copy` is touched only by functions of `Library` that hold the lock, and by the initialiser.
   package final class VersionReader: @unchecked Sendable {
     var copy: WorkingCopy
-    /// The document and who reads, where another account owns it.
-    fileprivate var access: (item: Int64, caller: Caller)?
+    /// The document, the version and who reads, where another account owns it.
+    fileprivate var access: (item: Int64, number: Int64, caller: Caller)?
 
     fileprivate init(content: StoredContent) { copy = WorkingCopy(content) }
   }

@@ -22,7 +22,7 @@ final class AccountFileSystem: FileSystem {
   let user: SheafLibrary.Caller.User
   private let mounted = Library.systemClock()
   let listings = Listings()
-  /// Inodes of other accounts that the kernel knows.
+  /// What of other accounts the kernel knows.
   let foreignNodes: ForeignNodes
   let restrictedFolders: RestrictedFolders
   let directWrites: DirectWrites
@@ -62,9 +62,9 @@ final class AccountFileSystem: FileSystem {
   func destroy() {}
 
   func forget(_ nodes: [Forgotten]) {
-    let inodes = nodes.compactMap { node in Node(node.node).ino.map { (ino: $0, count: node.count) } }
-    foreignNodes.forget(inodes)
-    if !inodes.isEmpty { library.forget(inodes.map(\.ino)) }
+    foreignNodes.forget(nodes)
+    let inodes = nodes.compactMap { Node($0.node).ino }
+    if !inodes.isEmpty { library.forget(inodes) }
   }
 
   func credentials(_ caller: Fuse.Caller) -> SheafLibrary.Caller {
@@ -92,7 +92,7 @@ final class AccountFileSystem: FileSystem {
   ///
   /// - Parameter timeout: seconds for which its name holds.
   func entry(_ attributes: Attributes, timeout: Double = AccountFileSystem.forever) -> Entry {
-    if attributes.isForeign { foreignNodes.note(attributes.ino) }
+    if attributes.isForeign { foreignNodes.note(Node.inode(attributes.ino).id) }
     return shownEntry(attributes, timeout: timeout)
   }
 

@@ -12,6 +12,7 @@ extension AccountFileSystem {
     _ = reply.answer { () throws(Errno) in
       try permit(node, .read, caller)
       let entries: [(FileName, Entry)]
+      var areForeign = false
       switch Node(node) {
       case .inode:
         return OpenResult(handle: FileHandle(rawValue: 0), keepCache: true, cacheDirectory: true)
@@ -30,6 +31,7 @@ extension AccountFileSystem {
             (FileName(shared.name), shownEntry(try library.attributes(shared.ino, credentials(caller))))
           }
         }
+        areForeign = true
       case .versions(let ino):
         entries = try translated {
           try library.versionFolders(of: ino, credentials(caller)).map { folder in
@@ -42,7 +44,9 @@ extension AccountFileSystem {
       case .versionFolder(let item):
         entries = try translated {
           let owner = try library.versionOwner(of: item, credentials(caller))
-          return try library.versionFiles(of: item, credentials(caller)).map { file in
+          let files = try library.versionFiles(of: item, credentials(caller))
+          areForeign = files.first?.isForeign ?? false
+          return files.map { file in
             (
               FileName(file.name),
               Entry(
@@ -54,7 +58,7 @@ extension AccountFileSystem {
       case .formerOwner: entries = []
       case .versionFile: throw .notDirectory
       }
-      return OpenResult(handle: listings.add(.init(entries: entries)))
+      return OpenResult(handle: listings.add(.init(entries: entries, areForeign: areForeign)))
     }
   }
 
@@ -86,7 +90,7 @@ extension AccountFileSystem {
       try list(node, handle, from: cookie, caller) { name, entry, isForeign, next in
         guard buffer.add(name, entry, next: next) else { return false }
         // Given with its attributes, the entry is one that the kernel remembers.
-        if isForeign, let ino = Node(entry.node).ino { foreignNodes.note(ino) }
+        if isForeign { foreignNodes.note(entry.node) }
         return true
       }
     }
@@ -100,12 +104,10 @@ extension AccountFileSystem {
     if cookie < 1, !add(".", try dotEntry(node, parent: false, caller), false, 1) { return }
     if cookie < 2, !add("..", try dotEntry(node, parent: true, caller), false, 2) { return }
     if let listing = listings.listing(handle) {
-      var isShared = false
-      if case .sharedOwner = Node(node) { isShared = true }
       // Cookies 1 and 2 are the dots, so entry k follows k + 2.
       for index in Int(max(cookie, 2)) - 2..<max(listing.entries.count, Int(max(cookie, 2)) - 2) {
         let (name, entry) = listing.entries[index]
-        if !add(name, entry, isShared, UInt64(index + 3)) { return }
+        if !add(name, entry, listing.areForeign, UInt64(index + 3)) { return }
       }
       return
     }

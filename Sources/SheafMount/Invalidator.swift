@@ -80,11 +80,20 @@ final class Invalidator: Sendable {
       _ = try? notifier.invalidateEntry(FileName(Array(owner.handle.description.utf8)), in: Node.shared.id)
     case .access:
       // The library refuses already; now the kernel forgets, pages and mappings too (rule 5).
-      for ino in foreignNodes.inos {
-        let isSeen = library.sees(ino, account)
-        if !isSeen { library.locks.revoked(Node.inode(ino).id.rawValue, door: door) }
-        _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: isSeen ? -1 : 0, length: 0)
+      for node in foreignNodes.nodes {
+        let isSeen = isSeen(Node(node))
+        if !isSeen { library.locks.revoked(node.rawValue, door: door) }
+        _ = try? notifier.invalidateInode(node, offset: isSeen ? -1 : 0, length: 0)
       }
+    }
+  }
+
+  /// Whether the mount's account sees what another one owns.
+  private func isSeen(_ node: Node) -> Bool {
+    switch node {
+    case .inode(let ino): library.sees(ino, account)
+    case .versionFile(let item, let number): library.sees(version: number, of: item, account)
+    default: true
     }
   }
 

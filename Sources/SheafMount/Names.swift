@@ -128,10 +128,11 @@ extension AccountFileSystem {
     return try translated {
       let file = try library.versionFile(of: item, number: number, credentials(caller))
       guard file.name == name.bytes else { throw Errno.noSuchFileOrDirectory }
+      let node = Node.versionFile(item: item, number: number).id
+      let owner = try library.versionOwner(of: item, credentials(caller))
+      if file.isForeign { foreignNodes.note(node) }
       return Entry(
-        node: Node.versionFile(item: item, number: number).id,
-        attributes: self.file(file, owner: try library.versionOwner(of: item, credentials(caller))),
-        attributeTimeout: file.isOpen ? 0 : Self.forever)
+        node: node, attributes: self.file(file, owner: owner), attributeTimeout: file.isOpen ? 0 : Self.forever)
     }
   }
 
@@ -194,7 +195,7 @@ extension AccountFileSystem {
   /// What a name led to before the change that is repeated, kept for no time.
   func formerEntry(_ former: Errand.Former, _ caller: Fuse.Caller) -> Entry {
     let (attributes, present) = formerAttributes(former, caller)
-    if let present, present.isForeign { foreignNodes.note(present.ino) }
+    if let present, present.isForeign { foreignNodes.note(Node.inode(present.ino).id) }
     return Entry(
       node: attributes.node, generation: present.map(generation) ?? former.node.ino.map(generations.number) ?? 0,
       attributes: attributes)

@@ -194,6 +194,8 @@ final class Listings: Sendable {
   /// A folder that Sheaf makes up, as it was when it was opened.
   struct Listing {
     let entries: [(name: FileName, entry: Entry)]
+    /// Whether another account owns what they lead to.
+    let areForeign: Bool
   }
 
   private struct State {

@@ -157,6 +157,37 @@ struct RevocationTests {
     }
   }
 
+  /// A version that was read before its document left the share and came back is one of before by then.
+  @Test func aVersionOfBeforeIsReadNoMore() throws {
+    try People.story { people in
+      try people.as(.alice) {
+        try $0.mkdir("Documents/team")
+        try $0.save("Documents/team/plan.md", "one")
+      }
+      try people.share("Documents/team", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      try people.as(.alice) { try $0.save("Documents/team/plan.md", "two") }
+      try people.as(.bob) { (bob) throws in
+        let ino = try bob.inode("Shared/alice@example.com/team/plan.md")
+        let item = try #require(try people.library.locked { try people.library.inode(ino).row.item })
+        let reader = try bob.library.openVersion(of: item, number: 1, bob.caller)
+        var buffer = [UInt8](repeating: 0, count: 8)
+        #expect(try buffer.withUnsafeMutableBytes { try bob.library.read(reader, at: 0, into: $0) } == 3)
+        people.clock.advance(60)
+        try people.as(.alice) {
+          try $0.rename("Documents/team/plan.md", "Documents/plan.md")
+          try $0.rename("Documents/plan.md", "Documents/team/plan.md")
+        }
+        expect(.accessDenied) {
+          _ = try buffer.withUnsafeMutableBytes { try bob.library.read(reader, at: 0, into: $0) }
+        }
+        let account = try people.library.number(of: People.Name.bob.handle)
+        #expect(!people.library.sees(version: 1, of: item, account))
+        #expect(people.library.sees(version: 2, of: item, account))
+      }
+    }
+  }
+
   /// What becomes of an entry that its program takes away, before it makes that again.
   enum Meanwhile: CaseIterable { case closed, lowered, removed, changed, noInvites }
 
