@@ -284,6 +284,12 @@ extension Library {
     whenCommitted { [self] in tell(.removed(NamedInode(inode, entry.parent, entry.name)), from: 0) }
     if inode.row.nlink > 1, !inode.isFolder {
       try removeName(entry, of: inode, caller, clock(), transaction)
+      // Its other names may lie below, too: the last one takes it along.
+      let before = inode.row
+      whenFailed { inode.row = before }
+      if let left = try transaction.inode(inode.ino) {
+        (inode.row.nlink, inode.row.parent, inode.row.name) = (left.nlink, left.parent, left.name)
+      }
       return
     }
     try erase(inode, transaction)

@@ -172,6 +172,29 @@ struct DeletionTests {
     try fixture.finish()
   }
 
+  /// Names of one file in a folder that is purged: it goes with the last one, unless there is another one elsewhere.
+  @Test(arguments: [false, true])
+  func purgingTakesAllNamesOfAFile(_ hasNameElsewhere: Bool) throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    let empty = try fixture.chunkCount
+    try fixture.mkdir("t")
+    try fixture.mkdir("t/u")
+    try fixture.save("t/a", random.bytes(300_000))
+    for name in ["t/b", "t/u/c"] + (hasNameElsewhere ? ["d"] : []) {
+      let (parent, name) = try fixture.place(name)
+      _ = try fixture.library.link(fixture.ino("t/a"), parent, name, .library)
+    }
+    try fixture.library.purge(fixture.path("t"), version: nil)
+    if hasNameElsewhere {
+      #expect(try fixture.library.attributes(fixture.ino("d"), .library).nlink == 1)
+      try fixture.library.purge(fixture.path("d"), version: nil)
+    }
+    #expect(try fixture.chunkCount == empty && deleted(fixture) == [] && fixture.names() == [])
+    #expect(try fixture.library.counts().versions == 0)
+    try fixture.finish()
+  }
+
   @Test func purgingTellsWhatWasDoneBefore() throws {
     let fixture = try LibraryFixture()
     func types() throws -> [String] {
