@@ -178,6 +178,7 @@ extension Library {
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)
       inode.orphanShare = share?.row.item
       for draft in inode.drafts {
+        if draft !== inode.own, draft.isEdited { noteLostChanges(of: draft) }
         shareChunks(of: draft)
         draft.working?.area?.disclaim()
         discardUnsaved(draft)

@@ -69,10 +69,15 @@ extension Library {
   /// Has a draft hold what is saved, and whoever wrote to it learn at close(2) that it was not saved.
   private func drop(_ draft: Draft, of inode: Inode) {
     unsavedBytes -= draft.unsavedBytes
-    for file in files.values where file.draft === draft && file.canWrite { file.hasLostChanges = true }
+    noteLostChanges(of: draft)
     draft.working = WorkingCopy(inode.row.content ?? .empty)
     draft.session?.dirtySince = nil
     tell(.saved(inode.ino), to: draft.account)
+  }
+
+  /// Has whoever wrote to a draft learn at close(2) that it was not saved.
+  func noteLostChanges(of draft: Draft) {
+    for file in files.values where file.draft === draft && file.canWrite { file.hasLostChanges = true }
   }
 
   /// `name` with a mark before its extension.

@@ -157,6 +157,21 @@ struct RevocationTests {
     }
   }
 
+  /// Purging destroys what nobody has saved yet, too; who wrote it hears of that.
+  @Test func closingWhatWasPurgedSaysSo() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save(item, "one") }
+      try people.share(item, with: [(.bob, .readWrite)])
+      try people.as(.bob) { (bob) throws in
+        let handle = try bob.open(entry, O_RDWR)
+        try bob.write(handle, "an afternoon's work")
+        try people.as(.alice) { try $0.library.purge($0.path(item), version: nil) }
+        expect(.accessDenied) { try bob.close(handle) }
+        #expect(try bob.names("Documents") == [])
+      }
+    }
+  }
+
   /// A version that was read before its document left the share and came back is one of before by then.
   @Test func aVersionOfBeforeIsReadNoMore() throws {
     try People.story { people in
