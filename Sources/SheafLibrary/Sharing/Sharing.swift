@@ -104,7 +104,11 @@ extension Library {
       row = stopped
       row.isActive = true
       row.since = time
+      // Whom it let in, and how, ended with it.
       row.anyone = .none
+      row.permission = .readWrite
+      row.allowsInvites = false
+      row.allowsRequests = false
     } else {
       let name = inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name
       row = ShareRow(

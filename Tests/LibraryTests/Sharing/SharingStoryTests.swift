@@ -150,7 +150,12 @@ struct SharingStoryTests {
       try people.as(.alice) { try $0.mkdir("Documents/plans") }
       let url = try people.share("Documents/plans", with: [(.bob, .readWrite)])
       try people.as(.alice) { (alice) throws in
-        let again = try alice.share("Documents/plans") { $0.title = "Our plans" }
+        let again = try alice.share("Documents/plans") {
+          $0.title = "Our plans"
+          $0.permission = .readOnly
+          $0.allowInvites = true
+          $0.allowRequests = true
+        }
         #expect(again.url == url && again.title == "Our plans" && again.participants.count == 2)
         let invited = try alice.share("Documents/plans", with: [.bob])
         #expect(
@@ -165,6 +170,10 @@ struct SharingStoryTests {
       try people.as(.alice) { (alice) throws in
         let share = try alice.share("Documents/plans") { $0.anyone = .readOnly }
         #expect(share.url == url && share.participants.count == 1)
+        // Whom the former one let in, and how, went with it.
+        let ino = try alice.inode("Documents/plans")
+        let row = try people.library.locked { try people.library.share(of: people.library.inode(ino))?.row }
+        #expect(row?.permission == .readWrite && row?.allowsInvites == false && row?.allowsRequests == false)
         let renewed = try alice.share("Documents/plans") { $0.newLink = true }
         #expect(renewed.url != url)
       }
