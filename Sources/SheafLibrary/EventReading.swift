@@ -18,12 +18,18 @@ extension Library {
   package func events(
     after position: Int64?, limit: Int, for account: AccountHandle?, in scope: EventScope = .all
   ) throws -> EventPage {
-    let visibility = try eventVisibility(account)
+    try events(after: position, limit: limit, as: eventVisibility(account), in: scope)
+  }
+
+  /// As ``events(after:limit:for:in:)``; the page ends where the log did when `visibility` was so.
+  func events(
+    after position: Int64?, limit: Int, as visibility: EventVisibility, in scope: EventScope = .all
+  ) throws -> EventPage {
     // Read beside the lock: writers do not wait for those who read the log.
-    return try store.snapshot { transaction in
-      let (start, last) = try Self.eventStart(after: position, transaction)
-      var page = EventPage(events: [], next: start, last: last)
-      for row in try transaction.events(after: start, limit: Self.eventPage) {
+    try store.snapshot { transaction in
+      let start = try Self.eventStart(after: position, transaction).start
+      var page = EventPage(events: [], next: start, last: max(start, visibility.last))
+      for row in try transaction.events(after: start, limit: Self.eventPage) where row.number <= visibility.last {
         if let event = try visibility.event(row), scope.includes(event, row) { page.events.append(event) }
         page.next = row.number
         if page.events.count == limit { break }
@@ -69,7 +75,7 @@ extension Library {
     let visibility = try eventVisibility(account)
     return try store.snapshot { transaction in
       var events: [Event] = []
-      var border = position
+      var border = min(position, visibility.last + 1)
       while events.count < limit {
         let rows = try transaction.events(before: border, limit: Self.eventPage).filter { $0.number > start }
         guard let oldest = rows.last else { break }
@@ -133,7 +139,7 @@ extension Library {
       return EventVisibility(
         viewer: try account.map { try self.account($0) }, accounts: Dictionary(uniqueKeysWithValues: accounts),
         shares: shares.byItem.merging(shares.gone) { known, _ in known }, library: id,
-        publicAddress: try read { try $0.setting("publicAddress") })
+        publicAddress: try read { try $0.setting("publicAddress") }, last: numbers.event)
     }
   }
 }

@@ -20,6 +20,8 @@ struct EventVisibility: Sendable {
   let shares: [Int64: ShareBook.Entry]
   let library: String
   let publicAddress: String?
+  /// The number of the newest event when all this was so: of later ones it says nothing.
+  let last: Int64
 
   /// The event of a row as the viewer sees it; nil where the viewer does not.
   ///

@@ -48,7 +48,7 @@ extension Library {
     // Read beside the lock, as the log always is.
     return try store.snapshot { transaction in
       var changes: [LatestChange] = []
-      var border = Int64.max
+      var border = visibility.last + 1
       while changes.count < Self.changeCount {
         let rows = try transaction.events(
           of: item, isShared: isShared, before: border, from: start, limit: 100)

@@ -8,12 +8,12 @@ import Testing
 /// Who sees which event, and with which path.
 struct EventVisibilityTests {
   /// Settles what is open; gives what someone sees, as type and path.
-  private func seen(_ people: People, _ name: People.Name?, after position: Int64 = 0) throws -> [String] {
+  func seen(_ people: People, _ name: People.Name?, after position: Int64 = 0) throws -> [String] {
     try settle(people)
     return try people.library.events(after: position, limit: 1000, for: name?.handle).events.map(Self.line)
   }
 
-  private func settle(_ people: People) throws {
+  func settle(_ people: People) throws {
     try people.library.locked {
       try people.library.settleSessions()
       try people.library.settleEvents(all: true)

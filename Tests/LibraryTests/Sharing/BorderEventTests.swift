@@ -1,0 +1,51 @@
+import Foundation
+import Glibc
+import SheafModel
+import Testing
+
+@testable import SheafLibrary
+
+/// What is told where something passes the border of a share: by being moved, or as that begins while it is made.
+extension EventVisibilityTests {
+  /// Has a folder made and shared by alice.
+  private func share(_ people: People, _ folder: String, with names: People.Name...) throws {
+    try people.as(.alice) { try $0.mkdir("Documents/\(folder)") }
+    try people.share("Documents/\(folder)", with: names.map { ($0, .readWrite) })
+  }
+
+  /// Lets everything become old and be told; gives the number of the newest event.
+  private func rest(_ people: People) throws -> Int64 {
+    people.clock.advance(60)
+    try settle(people)
+    return people.library.lastEvent
+  }
+
+  private func id(_ people: People, _ path: String) throws -> String {
+    try people.as(.alice) { try $0.attribute("id", "Documents/\(path)") }
+  }
+
+  private func subjects(_ people: People, _ name: People.Name, after position: Int64) throws -> [String] {
+    try people.library.events(after: position, limit: 100, for: name.handle).events.map(\.subject)
+  }
+
+  /// What is logged while a page is read is for the next one, which knows who sees it.
+  @Test func aPageEndsWhereItIsKnownWhoSeesWhat() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      let position = try rest(people)
+      let known = try [People.Name.bob.handle, nil].map { try people.library.eventVisibility($0) }
+      try people.as(.alice) { try $0.share("Documents/plans", with: [.bob]) }
+      let erin = try AccountHandle("erin@example.com")
+      _ = try people.library.addAccount(erin, name: nil)
+      _ = try people.library.make(
+        .folder, people.library.documents(of: erin), Array("hers".utf8), mode: 0o755, .library)
+      try settle(people)
+      for visibility in known {
+        let page = try people.library.events(after: position, limit: 100, as: visibility)
+        #expect(page == EventPage(events: [], next: position, last: position))
+      }
+      #expect(try seen(people, .bob, after: position) == ["updated plans"])
+      #expect(try seen(people, nil, after: position).last == "created hers")
+    }
+  }
+}
