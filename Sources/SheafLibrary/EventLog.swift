@@ -347,12 +347,10 @@ extension Library {
           return
         }
       }
-      if events.of(item.id).last?.row.number == event.row.number, let inode = inodes[event.ino]?.row,
-        inode.item == item.id, inode.nlink > 0
-      {
-        // A folder above may have been moved since.
+      if !isMovedOrDeleted(item.id, after: event), let inode = try inodeRow(of: event, transaction), inode.nlink > 0 {
+        // A folder above may have been moved or shared since.
         let here = try eventData(item, parent: inode.parent, name: inode.name)
-        if here.item.path != data.item.path { (data.item, row.share) = (here.item, here.share) }
+        (data.item, row.share) = (here.item, here.share)
       }
       if let version = try transaction.version(item.id, 1) { data.version = .init(version) }
       row.data = data.json
@@ -361,5 +359,17 @@ extension Library {
     row.number = numbers.event
     row.process = 0
     try transaction.insert(row)
+  }
+
+  /// Whether another waiting event tells that the item of `event` left the place where that has it.
+  private func isMovedOrDeleted(_ item: Int64, after event: EventLog.Pending) -> Bool {
+    let types = [EventType.renamed, .moved, .deleted].map(\.rawValue)
+    return events.of(item).contains { $0.row.number > event.row.number && types.contains($0.row.type) }
+  }
+
+  /// The row of the inode that an event's item is; nil where it is none any more.
+  private func inodeRow(of event: EventLog.Pending, _ transaction: StoreTransaction) throws -> InodeRow? {
+    if let row = inodes[event.ino]?.row, row.item == event.row.item { return row }
+    return try transaction.inode(item: event.row.item)
   }
 }

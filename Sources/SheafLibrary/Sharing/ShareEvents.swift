@@ -44,9 +44,7 @@ extension Library {
     if events.isEmpty { return }
     let waiting =
       ofAll
-      ? events.pending.filter {
-        $0.row.item == share || $0.row.share?.share == share || $0.row.previousShare?.share == share
-      } : events.of(share)
+      ? try events.pending.filter { try $0.row.item == share || concerns($0, share) } : events.of(share)
     var held: Set<Int64> = []
     var settled: Set<Int64> = []
     for event in waiting {
@@ -62,6 +60,13 @@ extension Library {
       if try transaction.pendingEvent(event.row.number) != nil { try settle(event, transaction) }
     }
     if !settled.isEmpty { whenCommitted { [self, settled] in events.remove(settled) } }
+  }
+
+  /// Whether an event that waits is of something in a share: where it was done, or where what was made lies by now.
+  private func concerns(_ event: EventLog.Pending, _ share: Int64) throws -> Bool {
+    if event.row.share?.share == share || event.row.previousShare?.share == share { return true }
+    guard event.row.type == EventType.created.rawValue, let inode = inodes[event.ino] else { return false }
+    return try self.share(of: inode)?.row.item == share
   }
 
   /// Whether the session that makes a document's first version goes on.

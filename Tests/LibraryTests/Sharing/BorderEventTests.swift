@@ -48,4 +48,51 @@ extension EventVisibilityTests {
       #expect(try seen(people, nil, after: position).last == "created hers")
     }
   }
+
+  // MARK: - While it is made
+
+  @Test func whatIsStillMadeWhenItsFolderIsSharedIsToldToThoseWhoJoin() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      _ = try rest(people)
+      let handle = try people.as(.alice, process: getpid()) { (alice) throws in
+        try alice.save("Documents/plans/done.md", "x")
+        try alice.library.locked { try alice.library.settleSessions() }
+        return try alice.open("Documents/plans/long.md", O_RDWR | O_CREAT)
+      }
+      try people.as(.alice) { try $0.write(handle, "one") }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      let joined = people.library.lastEvent
+      try people.as(.alice) { (alice) throws in
+        try alice.write(handle, "two")
+        try alice.close(handle)
+      }
+      #expect(try seen(people, .bob, after: joined) == ["created plans/long.md"])
+      #expect(try seen(people, .bob).allSatisfy { !$0.contains("done.md") })
+      let created = try people.library.events(after: joined, limit: 10, for: People.Name.alice.handle).events
+      #expect(created.map(\.data.share?.title) == ["plans"])
+    }
+  }
+
+  /// Whether it is in memory by then does not matter, as after a crash.
+  @Test func whatIsStillMadeWhenItsFolderMovesIsToldWhereItIs() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir("Documents/new") }
+      try share(people, "team", with: .bob)
+      let before = try rest(people)
+      let handle = try people.as(.alice, process: getpid()) { try $0.open("Documents/new/long.md", O_RDWR | O_CREAT) }
+      try people.as(.alice) { (alice) throws in
+        try alice.write(handle, "one")
+        try alice.rename("Documents/new", "Documents/team/new")
+        try alice.close(handle)
+      }
+      people.library.locked {
+        try? people.library.settleSessions()
+        people.library.inodes = [:]
+      }
+      #expect(try seen(people, .bob, after: before) == ["created team/new", "created team/new/long.md"])
+      let own = try seen(people, .alice, after: before)
+      #expect(own == ["moved team/new was new", "created team/new/long.md"])
+    }
+  }
 }
