@@ -6,7 +6,8 @@ import SheafStore
 ///
 /// - An account sees events of its own documents, with paths relative to its `Documents`.
 /// - A participant sees events of the share from joining to departure, both included, with paths that begin with the shared
-///   item's name. What comes into the share is `created` for them, what leaves it `deleted`.
+///   item's name. What comes into the share is `created` for them, what leaves it `deleted`; between two shares of theirs
+///   it is `moved`. That something's contents went to another document is told to who sees both.
 /// - Where the owner keeps the shared item is told to nobody else; what it is called is.
 /// - Whom a membership event is about sees it, joined or not: an invitation, a removal. Public users see of others only
 ///   what the owner does.
@@ -77,12 +78,15 @@ struct EventVisibility: Sendable {
     let isAbout = data.participant?.handle == viewer.handle.description
     if let mark = row.share, isMember(viewer, mark, row) || isAbout {
       data.item.path = mark.path(data.item.path)
-      if let previous = row.previousShare, previous.share == mark.share, let former = data.previousPath {
-        let (path, former) = (data.item.path, previous.path(former))
+      if let previous = row.previousShare, previous.share == mark.share || isMember(viewer, previous, row),
+        let former = data.previousPath.map(previous.path)
+      {
         data.previousPath = former
-        // Where the owner keeps the shared item is no matter of the participants; what it is called is.
-        if former == path { return nil }
-        if type == .moved, Self.folder(of: former) == Self.folder(of: path) { type = .renamed }
+        if previous.share == mark.share {
+          // Where the owner keeps the shared item is no matter of the participants; what it is called is.
+          if former == data.item.path { return nil }
+          if type == .moved, Self.folder(of: former) == Self.folder(of: data.item.path) { type = .renamed }
+        }
       } else {
         // It came from where the viewer does not see.
         if type == .moved || type == .renamed { type = .created }
@@ -94,7 +98,8 @@ struct EventVisibility: Sendable {
         return item
       }
     } else if let previous = row.previousShare {
-      // It went to where the viewer does not see.
+      // It went to where the viewer does not see. What gave its contents alone is told to be deleted by itself.
+      if type == .edit { return nil }
       type = .deleted
       data.item.path = previous.path(data.previousPath ?? "")
       data.item.name = data.previousName ?? data.item.name

@@ -16,7 +16,8 @@ import SheafModel
 /// What becomes of documents:
 /// 3. `rename(new → doc)` over an established or proved document: `doc` keeps id, history, labels and user xattrs (those
 ///    that `new` set win), and takes the contents as its next version. A young or quiet `new` dissolves in it; another
-///    one's history stays among the deleted, and the event tells where the contents came from. So does that of a `new`
+///    one's history stays among the deleted, and the event tells where the contents came from (the other one's deletion
+///    is told only where that was in another share: who saw it there hears of nothing else). So does that of a `new`
 ///    which is not own, was meant to stay by its name, and has held more than these contents.
 /// 4. The mode stays `doc`'s too where `new` is young and nobody called chmod on it; but not where `doc` is own itself
 ///    and nobody called chmod on that either: one program that makes two files and renames one over the other sees

@@ -50,7 +50,7 @@ extension Library {
       try transaction(.rmdir, freesSpace: true) { transaction in
         try transaction.delete(entry)
         try touch(folder, time, links: -1, transaction)
-        try buryFolder(inode, entry, caller, time, transaction)
+        try buryFolder(inode, entry, caller, time, opens: caller.thread != 0, transaction)
         whenCommitted { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }
       return inode.ino
@@ -196,8 +196,12 @@ extension Library {
     }
   }
 
-  private func buryFolder(
-    _ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
+  /// Takes its name from an empty folder in the running transaction, as ``removeName(_:of:_:_:_:)`` does from a file.
+  ///
+  /// - Parameter opens: whether the deletion of the folder around it may yet tell of it.
+  func buryFolder(
+    _ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp, opens: Bool,
+    _ transaction: StoreTransaction
   ) throws {
     guard let item = try item(of: inode) else { return try erase(inode, transaction) }
     // Nobody was told of it yet, and nothing of it is to come back.
@@ -213,8 +217,8 @@ extension Library {
     var data = try eventData(item, parent: entry.parent, name: entry.name)
     let absorbed = try absorbDeletions(from: inode.ino, into: &data, by: caller.process, transaction)
     try logEvent(
-      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
-      opens: caller.thread != 0, folder: entry.parent, absorbed: absorbed, transaction)
+      .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: opens,
+      folder: entry.parent, absorbed: absorbed, transaction)
     whenCommitted { [self] in
       inode.row = row
       shares.forgetFolders()

@@ -126,7 +126,8 @@ extension Library {
           transaction)
       } else if let replaced, let target {
         if replaced.isFolder {
-          try buryReplaced(replaced, target, caller, time, transaction)
+          // At once: what takes its place is told at once, too.
+          try buryFolder(replaced, target, caller, time, opens: false, transaction)
         } else if try isKeptInHistory(replaced, newName, of: inode, source.name, transaction) {
           try erase(replaced, transaction)
         } else {
@@ -195,21 +196,6 @@ extension Library {
       if (try? Content.areSame(version.content, replaced.row.content ?? .empty, from: self)) ?? false { return true }
     }
     return false
-  }
-
-  private func buryReplaced(
-    _ folder: Inode, _ target: EntryRow, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
-  ) throws {
-    var row = folder.row
-    row.nlink = 0
-    row.ctime = time
-    try transaction.update(row)
-    try transaction.insert(
-      DeletedRow(ino: row.ino, parent: target.parent, name: target.name, time: time, actor: caller.actor(in: row)))
-    whenCommitted { [self] in
-      folder.row = row
-      shares.forgetFolders()
-    }
   }
 
   /// Whether a name is that of a backup of a file beside it, which is not `source`.

@@ -252,7 +252,7 @@ extension Library {
     let isOnTop = document.version == 0 || base == document.version
     var tombstone: ItemRow?
     var grave: InodeRow?
-    var firstEvent: Int64?
+    var (firstEvent, isTold): (Int64?, Bool) = (nil, false)
     // The item that the new inode was.
     if let dissolved = row.item {
       row.item = nil
@@ -326,16 +326,17 @@ extension Library {
         var data = try eventData(document, parent: row.parent, name: row.name)
         data.version = .init(version)
         try setPrevious(&data, tombstone ?? document, parent: source.parent, name: source.name)
+        isTold = data.previousShare.map { $0.share == data.share?.share } ?? true
         try logEvent(
           .edit, document, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
       }
     }
-    if let tombstone, number == nil, !continues {
-      // No version tells where it went: the contents were equal.
-      let data = try eventData(tombstone, parent: source.parent, name: source.name)
+    if let tombstone, !isTold {
+      // No version tells where it went, or not those who saw it there.
       firstEvent = numbers.pending + 1
       try logEvent(
-        .deleted, tombstone, ino: inode.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
+        .deleted, tombstone, ino: inode.ino, eventData(tombstone, parent: source.parent, name: source.name),
+        actor: caller.actor(in: row), thread: caller.thread, opens: caller.thread != 0, transaction)
     }
     if let grave, let item = grave.item, !FileRole.looksPassing(source.name) {
       // A program that keeps a backup makes the document anew now.

@@ -95,4 +95,79 @@ extension EventVisibilityTests {
       #expect(own == ["moved team/new was new", "created team/new/long.md"])
     }
   }
+
+  // MARK: - Moved
+
+  @Test func whoSawWhatReplacesAnotherOneElsewhereIsToldThatItIsGone() throws {
+    try People.story { people in
+      try share(people, "plans", with: .bob, .carol)
+      try share(people, "trips", with: .carol, .dan)
+      try people.as(.alice) { (alice) throws in
+        for name in ["plans/a.md", "plans/b.md", "trips/c.md", "d.md"] { try alice.save("Documents/\(name)", name) }
+      }
+      var position = try rest(people)
+      let ids = try ["plans/a.md", "plans/b.md", "trips/c.md"].map { try id(people, $0) }
+      try people.as(.alice) { try $0.rename("Documents/plans/a.md", "Documents/d.md") }
+      #expect(try seen(people, .bob, after: position) == ["deleted plans/a.md"])
+      #expect(try subjects(people, .bob, after: position) == [ids[0]])
+      #expect(
+        try seen(people, .alice, after: position) == ["edit d.md was plans/a.md", "deleted plans/a.md"])
+      // It can come back as what it was.
+      position = people.library.lastEvent
+      _ = try people.library.recover(ItemPath(account: People.Name.alice.handle, "Documents/plans/a.md"), id: nil) {
+        _ in
+      }
+      #expect(try seen(people, .bob, after: position) == ["created plans/a.md"])
+      #expect(try subjects(people, .bob, after: position) == [ids[0]])
+      // Over one that others see.
+      position = people.library.lastEvent
+      try people.as(.alice) { try $0.rename("Documents/plans/b.md", "Documents/trips/c.md") }
+      #expect(try seen(people, .bob, after: position) == ["deleted plans/b.md"])
+      #expect(try seen(people, .dan, after: position) == ["edit trips/c.md"])
+      #expect(try seen(people, .carol, after: position) == ["edit trips/c.md was plans/b.md", "deleted plans/b.md"])
+      #expect(try subjects(people, .carol, after: position) == [ids[2], ids[1]])
+    }
+  }
+
+  /// Where both places are in the share, the edit tells of it.
+  @Test func whatReplacesAnotherOneInItsShareIsOneEvent() throws {
+    try People.story { people in
+      try share(people, "plans", with: .bob)
+      try people.as(.alice) { (alice) throws in
+        for name in ["a.md", "b.md"] { try alice.save("Documents/plans/\(name)", name) }
+      }
+      let position = try rest(people)
+      try people.as(.alice) { try $0.rename("Documents/plans/a.md", "Documents/plans/b.md") }
+      #expect(try seen(people, .bob, after: position) == ["edit plans/b.md was plans/a.md"])
+      #expect(try seen(people, .alice, after: position) == ["edit plans/b.md was plans/a.md"])
+    }
+  }
+
+  @Test func aSharedFolderThatIsReplacedIsDeleted() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir("Documents/new") }
+      try share(people, "plans", with: .bob)
+      let position = try rest(people)
+      let plans = try id(people, "plans")
+      try people.as(.alice) { try $0.rename("Documents/new", "Documents/plans") }
+      #expect(try seen(people, .bob, after: position) == ["deleted plans"])
+      #expect(try subjects(people, .bob, after: position) == [plans])
+      #expect(try seen(people, .alice, after: position) == ["deleted plans", "renamed plans was new"])
+      #expect(try people.as(.bob) { try $0.entries(.alice) } == [])
+    }
+  }
+
+  @Test func whatGoesFromOneShareToAnotherIsMovedForWhoSeesBoth() throws {
+    try People.story { people in
+      try share(people, "plans", with: .bob, .carol)
+      try people.as(.alice) { try $0.mkdir("Documents/private") }
+      try share(people, "private/plans", with: .bob, .dan)
+      try people.as(.alice) { try $0.save("Documents/plans/a.md", "x") }
+      let position = try rest(people)
+      try people.as(.alice) { try $0.rename("Documents/plans/a.md", "Documents/private/plans/a.md") }
+      #expect(try seen(people, .bob, after: position) == ["moved plans/a.md was plans/a.md"])
+      #expect(try seen(people, .carol, after: position) == ["deleted plans/a.md"])
+      #expect(try seen(people, .dan, after: position) == ["created plans/a.md"])
+    }
+  }
 }
