@@ -69,7 +69,7 @@ package final class Library: @unchecked Sendable {
   var sharedEntriesAreStale = false
   /// The change of entries that is going on, where a mount's kernel asked for it.
   var entryChange: EntryChange?
-  /// When programs began to delete what others share (``noteDeparture(from:_:_:)``).
+  /// What programs delete of what others share (``noteDeparture(_:of:_:_:)``).
   var departures: [Departing: Departure] = [:]
   /// Documents whose entries of `Shared/OWNER` a program took away just now.
   var leftEntries: [LeftEntry.Name: LeftEntry] = [:]

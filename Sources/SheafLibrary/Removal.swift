@@ -21,11 +21,10 @@ extension Library {
         try endSession(inode)
       }
       try endSessionBeforeRemoval(inode, name, caller, time)
-      try noteDeparture(from: folder, caller, time)
       try transaction(.unlink, freesSpace: true) { transaction in
         try transaction.delete(entry)
         try touch(folder, time, transaction)
-        try noteLost(entry, of: inode, caller)
+        try noteDeparture(entry, of: inode, caller, time)
         try removeName(entry, of: inode, caller, time, transaction)
         whenCommitted { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }
@@ -46,10 +45,10 @@ extension Library {
       guard inode.isFolder else { throw SheafError(.notDirectory) }
       guard try !read({ try $0.hasEntries(inode.ino) }) else { throw SheafError(.notEmpty) }
       let time = clock()
-      try noteDeparture(from: folder, caller, time)
       try transaction(.rmdir, freesSpace: true) { transaction in
         try transaction.delete(entry)
         try touch(folder, time, links: -1, transaction)
+        try noteDeparture(entry, of: inode, caller, time)
         try buryFolder(inode, entry, caller, time, opens: caller.thread != 0, transaction)
         whenCommitted { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }

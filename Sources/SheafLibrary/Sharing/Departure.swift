@@ -3,11 +3,9 @@ import Glibc
 import SheafModel
 import SheafStore
 
-/// `rm -r` of an entry of `Shared/OWNER/`: it deletes what is inside before it takes the entry away. When the same program
-/// then does that, its deletions are undone and it leaves, in one transaction. Interrupted, they stay, and can be recovered.
-///
-/// What becomes an item is among the deleted until then. What does not is remembered here, as long as the program lives: fifos
-/// and sockets, and names of files that have others.
+/// `rm -r` of an entry of `Shared/OWNER/`: it deletes what is inside before it takes the entry away. When the same program then
+/// does that, its deletions are undone and it leaves, in one transaction. Interrupted, they stay, and can be recovered; so do
+/// those that a program made before it paused.
 extension Library {
   /// A program that deletes something in a share of someone else.
   struct Departing: Hashable {
@@ -16,11 +14,39 @@ extension Library {
     let process: Int32
   }
 
-  /// What such a program has deleted that is not among the deleted.
+  /// What such a program has deleted without a pause.
   struct Departure {
-    /// When it began.
-    let began: Timestamp
-    var lost: [LostName] = []
+    /// Of each kind as many are remembered at most.
+    static let limit = 16_384
+
+    /// When it deleted something last.
+    private var last: Timestamp
+    /// The inodes that are among the deleted.
+    private var deleted: Set<Int64> = []
+    /// When it deleted the first that was too much to remember: what its account has deleted since counts as its own.
+    private var overflow: Timestamp?
+    /// What is not among the deleted, in the order in which it went: fifos and sockets, and names of files that have others.
+    private(set) var lost: [LostName] = []
+
+    init(at time: Timestamp) { last = time }
+
+    /// Whether what it deletes from now on is another deed: by now everybody was told of what it had deleted.
+    func isOver(at time: Timestamp) -> Bool { time.nanoseconds - last.nanoseconds >= Identity.window }
+
+    mutating func note(_ ino: Int64, at time: Timestamp) {
+      last = time
+      if deleted.count < Self.limit { deleted.insert(ino) } else if overflow == nil { overflow = time }
+    }
+
+    mutating func note(_ name: LostName, at time: Timestamp) {
+      last = time
+      if lost.count < Self.limit { lost.append(name) }
+    }
+
+    /// Whether something that its account deleted was deleted by it.
+    func includes(_ row: DeletedRow) -> Bool {
+      deleted.contains(row.ino) || overflow.map { row.time >= $0 } ?? false
+    }
   }
 
   /// A name that was taken away and left no row behind.
@@ -31,49 +57,38 @@ extension Library {
     case special(InodeRow)
   }
 
-  /// Names remembered of a program at most.
-  private static let lostLimit = 16_384
-
   /// Programs remembered at most.
   private static let departureLimit = 1024
 
-  /// Remembers when a program began to delete something in a share.
-  func noteDeparture(from folder: Inode, _ caller: Caller, _ time: Timestamp) throws {
-    guard isForeign(folder, caller), let account = caller.account, caller.process != 0,
-      let share = try share(of: folder)
-    else { return }
-    let departing = Departing(share: share.row.item, account: account, process: caller.process)
-    guard departures[departing] == nil else { return }
-    if departures.count >= Self.departureLimit {
-      departures = departures.filter { access("/proc/\($0.key.process)", F_OK) == 0 }
-      if departures.count >= Self.departureLimit { departures = [:] }
-    }
-    departures[departing] = Departure(began: time)
-  }
-
-  /// Remembers what a program takes away in a share of someone else that leaves no row behind.
-  func noteLost(_ entry: EntryRow, of inode: Inode, _ caller: Caller) throws {
-    guard !departures.isEmpty, isForeign(inode, caller), let account = caller.account, caller.process != 0,
+  /// Remembers what a program takes away in a share of someone else, in the running transaction.
+  func noteDeparture(_ entry: EntryRow, of inode: Inode, _ caller: Caller, _ time: Timestamp) throws {
+    guard isForeign(inode, caller), let account = caller.account, caller.process != 0,
       let share = try share(ofFolder: entry.parent)
     else { return }
-    let lost: LostName
-    if inode.row.nlink > 1 {
-      lost = .link(entry)
-    } else if inode.row.item == nil {
-      lost = .special(inode.row)
-    } else {
-      return
-    }
     let departing = Departing(share: share.row.item, account: account, process: caller.process)
-    guard departures[departing]?.lost.count ?? Self.lostLimit < Self.lostLimit else { return }
-    whenCommitted { [self] in departures[departing]?.lost.append(lost) }
+    let row = inode.row
+    whenCommitted { [self] in
+      var departure = departures[departing].flatMap { $0.isOver(at: time) ? nil : $0 } ?? Departure(at: time)
+      if !inode.isFolder, row.nlink > 1 {
+        departure.note(.link(entry), at: time)
+      } else if row.item == nil {
+        departure.note(.special(row), at: time)
+      } else {
+        departure.note(row.ino, at: time)
+      }
+      if departures[departing] == nil, departures.count >= Self.departureLimit {
+        departures = departures.filter { !$0.value.isOver(at: time) }
+        if departures.count >= Self.departureLimit { departures = [:] }
+      }
+      departures[departing] = departure
+    }
   }
 
   /// Brings back what a program deleted in a share, in the running transaction.
   func undo(
     _ departure: Departure, in folder: Inode, by account: Int64, _ caller: Caller, _ transaction: StoreTransaction
   ) throws {
-    try undoDeletions(in: folder.ino, by: account, since: departure.began, caller, transaction)
+    try undoDeletions(departure, in: folder.ino, by: account, caller, transaction)
     // The last name that went comes back first, so that the oldest becomes the oldest again.
     for lost in departure.lost.reversed() {
       switch lost {
@@ -116,11 +131,10 @@ extension Library {
     whenCommitted { [self] in tell(.made(NamedInode(ino: row.ino, mode: row.mode, place: place)), from: 0) }
   }
 
-  /// Brings back what an account deleted below a folder, in the running transaction.
-  func undoDeletions(
-    in folder: Int64, by account: Int64, since time: Timestamp, _ caller: Caller, _ transaction: StoreTransaction
+  private func undoDeletions(
+    _ departure: Departure, in folder: Int64, by account: Int64, _ caller: Caller, _ transaction: StoreTransaction
   ) throws {
-    for row in try transaction.deleted(from: folder) where row.actor == account && row.time >= time {
+    for row in try transaction.deleted(from: folder) where row.actor == account && departure.includes(row) {
       try undo(row, caller, transaction)
     }
     // What is below a folder that came back just now is found there too.
@@ -131,7 +145,7 @@ extension Library {
       cookie = last.hash
       for entry in entries {
         guard let row = try transaction.inode(entry.ino), row.mode & S_IFMT == S_IFDIR else { continue }
-        try undoDeletions(in: entry.ino, by: account, since: time, caller, transaction)
+        try undoDeletions(departure, in: entry.ino, by: account, caller, transaction)
       }
     }
   }

@@ -104,7 +104,7 @@ extension Library {
     let inode = try sharedInode(share.row.item)
     let departing = Departing(share: share.row.item, account: account, process: caller.process)
     try transaction(.share, freesSpace: true) { transaction in
-      if let departure = departures[departing], let inode, caller.process != 0 {
+      if let departure = departures[departing], !departure.isOver(at: clock()), let inode, caller.process != 0 {
         try undo(departure, in: inode, by: account, caller, transaction)
       }
       let links = entry == nil ? [] : try transaction.oneTimeLinks(of: share.row.item, by: account)

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import SheafModel
+import SheafStore
 import Testing
 
 @testable import SheafLibrary
@@ -109,6 +110,63 @@ struct DepartureStoryTests {
         #expect(try alice.library.recover(alice.path("Documents/plans/a"), id: nil) { _ in } == ["Documents/plans/a"])
       }
     }
+  }
+
+  /// What another program deleted, and what the same one did before a pause, was meant.
+  @Test func leavingBringsBackWhatItsProgramDeletedJustNow() throws {
+    try People.story { people in
+      try people.as(.alice) { (alice) throws in
+        for folder in ["plans", "plans/deep"] { try alice.mkdir("Documents/\(folder)") }
+        for file in ["before", "other", "deep/a", "b"] { try alice.save("Documents/plans/\(file)", file) }
+      }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      let plans = "Shared/alice@example.com/plans"
+      try people.as(.bob, process: getpid()) { try $0.unlink("\(plans)/before") }
+      people.clock.advance(15)
+      try people.as(.bob, process: getpid()) { try $0.unlink("\(plans)/deep/a") }
+      try people.as(.bob, process: getppid()) { try $0.unlink("\(plans)/other") }
+      people.clock.advance(14)
+      try people.as(.bob, process: getpid()) { (bob) throws in
+        try bob.rmdir("\(plans)/deep")
+        try bob.unlink("\(plans)/b")
+        try bob.removeEntry(.alice, "plans")
+      }
+      try people.as(.alice) { (alice) throws in
+        #expect(try alice.names("Documents/plans") == ["b", "deep"])
+        #expect(try alice.names("Documents/plans/deep") == ["a"])
+      }
+    }
+  }
+
+  @Test func whoLeavesAfterAPauseLeavesDeletedWhatTheyDeleted() throws {
+    try People.story { people in
+      try people.as(.alice) {
+        try $0.mkdir("Documents/plans")
+        try $0.save("Documents/plans/a", "a")
+      }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      try people.as(.bob, process: getpid()) { try $0.unlink("Shared/alice@example.com/plans/a") }
+      people.clock.advance(15)
+      try people.as(.bob, process: getpid()) { try $0.removeEntry(.alice, "plans") }
+      try people.as(.alice) { (alice) throws in #expect(try alice.names("Documents/plans") == []) }
+    }
+  }
+
+  /// Past the limit, all that its account deletes counts as the program's.
+  @Test func aDepartureRemembersAsMuchAsItMay() {
+    func deleted(_ ino: Int64, at seconds: Int64) -> DeletedRow {
+      DeletedRow(ino: ino, parent: 1, name: [], time: Timestamp(seconds: seconds), actor: 1)
+    }
+    let limit = Int64(Library.Departure.limit)
+    var departure = Library.Departure(at: Timestamp(seconds: 0))
+    for ino in 1...limit { departure.note(ino, at: Timestamp(seconds: 1)) }
+    #expect(departure.includes(deleted(1, at: 1)) && departure.includes(deleted(limit, at: 1)))
+    #expect(!departure.includes(deleted(limit + 1, at: 2)))
+    departure.note(limit + 2, at: Timestamp(seconds: 3))
+    #expect(!departure.includes(deleted(limit + 1, at: 2)))
+    #expect(departure.includes(deleted(limit + 2, at: 3)))
   }
 
   @Test(arguments: [true, false])
