@@ -30,7 +30,7 @@ extension Library {
       let start = try Self.eventStart(after: position, transaction).start
       var page = EventPage(events: [], next: start, last: max(start, visibility.last))
       for row in try transaction.events(after: start, limit: Self.eventPage) where row.number <= visibility.last {
-        if let event = try visibility.event(row), scope.includes(event, row) { page.events.append(event) }
+        if let event = try visibility.event(row, transaction), scope.includes(event, row) { page.events.append(event) }
         page.next = row.number
         if page.events.count == limit { break }
       }
@@ -80,7 +80,7 @@ extension Library {
         let rows = try transaction.events(before: border, limit: Self.eventPage).filter { $0.number > start }
         guard let oldest = rows.last else { break }
         for row in rows where events.count < limit {
-          if let event = try visibility.event(row), scope.includes(event, row) { events.append(event) }
+          if let event = try visibility.event(row, transaction), scope.includes(event, row) { events.append(event) }
         }
         border = oldest.number
       }

@@ -10,7 +10,7 @@ import SheafStore
 ///   it is `moved`. That something's contents went to another document is told to who sees both.
 /// - Where the owner keeps the shared item is told to nobody else; what it is called is.
 /// - Whom a membership event is about sees it, joined or not: an invitation, a removal. Public users see of others only
-///   what the owner does.
+///   what the owner does. Who is out goes on seeing what they saw as what they were, public users or not.
 /// - A mention is seen by whom it mentions, and by nobody else.
 /// - The library itself, for the machine's owner and the sidecar, sees every event as the owner of the item sees it.
 struct EventVisibility: Sendable {
@@ -24,10 +24,10 @@ struct EventVisibility: Sendable {
   /// The number of the newest event when all this was so: of later ones it says nothing.
   let last: Int64
 
-  /// The event of a row as the viewer sees it; nil where the viewer does not.
+  /// The event of a row of `log` as the viewer sees it; nil where the viewer does not.
   ///
   /// - Throws: `corrupt` where the row makes no sense.
-  func event(_ row: EventRow) throws -> Event? {
+  func event(_ row: EventRow, _ log: StoreTransaction) throws -> Event? {
     guard let viewer else { return try decoded(row) }
     if row.owner == viewer.id {
       guard row.type == EventType.mention.rawValue else { return try decoded(row) }
@@ -38,7 +38,7 @@ struct EventVisibility: Sendable {
     else { return nil }
     let event = try decoded(row)
     if event.type == .mention, event.data.mentioned?.handle != viewer.handle { return nil }
-    if let participant = event.data.participant, !sees(viewer, news: participant, row) { return nil }
+    if let participant = event.data.participant, try !sees(viewer, news: participant, row, log) { return nil }
     if event.data.participant?.handle != viewer.handle.description, !isMember(viewer, row.share, row),
       !isMember(viewer, row.previousShare, row)
     {
@@ -63,12 +63,21 @@ struct EventVisibility: Sendable {
   }
 
   /// Whether the viewer is told of someone's joining, leaving or standing.
-  private func sees(_ viewer: AccountRow, news participant: EventDetails.Participant, _ row: EventRow) -> Bool {
+  private func sees(
+    _ viewer: AccountRow, news participant: EventDetails.Participant, _ row: EventRow, _ log: StoreTransaction
+  ) throws -> Bool {
     if participant.handle == viewer.handle.description { return true }
     guard let mark = row.share, let share = shares[mark.share], let own = share.participants[viewer.id] else {
       return false
     }
-    return own.role != .publicUser
+    if own.acceptance == .accepted { return own.role != .publicUser }
+    // What they are now says nothing of then; the events of their joining and departure do.
+    return try [own.joined, own.ended].contains { number in
+      guard let row = try number.flatMap(log.event), row.share?.share == mark.share,
+        let former = try decoded(row).data.participant
+      else { return false }
+      return former.handle == viewer.handle.description && former.role != Role.publicUser.rawValue
+    }
   }
 
   /// The event without anything of what lies outside of the share; nil where all of it does.

@@ -108,6 +108,13 @@ extension StoreTransaction {
 
   package func removePending(_ id: Int64) throws { try run("DELETE FROM pending_events WHERE id = ?", id) }
 
+  /// A logged event.
+  package func event(_ sequence: Int64) throws -> EventRow? {
+    try first("SELECT sequence, \(Self.columns) FROM events WHERE sequence = ?", sequence) {
+      try Self.event($0, process: 0)
+    }
+  }
+
   /// Logged events after a sequence number, oldest first.
   package func events(after sequence: Int64, limit: Int) throws -> [EventRow] {
     try all(

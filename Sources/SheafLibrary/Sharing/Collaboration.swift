@@ -54,7 +54,7 @@ extension Library {
           of: item, isShared: isShared, before: border, from: start, limit: 100)
         guard let oldest = rows.last else { break }
         for row in rows where changes.count < Self.changeCount {
-          guard let event = try visibility.event(row) else { continue }
+          guard let event = try visibility.event(row, transaction) else { continue }
           changes.append(
             LatestChange(
               time: event.time, actor: event.data.actor.handle, type: event.type.rawValue, name: event.data.item.name))

@@ -58,21 +58,19 @@ extension Library {
       try checkTarget(participant, in: share, by: actor.id, path)
       let wasThere = left == nil && participant.acceptance == .accepted
       participant.acceptance = .removed
-      participant.role = .privateUser
       participant.since = clock()
-      share.participants[target.id] = participant
       try transaction(.share) { transaction in
         try transaction.deleteOneTimeLinks(of: share.row.item, by: target.id)
         if wasThere {
           participant.ended = try logShareEvent(
             .memberRemoved, share, inode, participant: participant, actor: actor.id, transaction)
-          share.participants[target.id] = participant
         } else if left != nil {
           // That they left is told already.
           try settleEvents(before: share.row.item, transaction)
           participant.ended = numbers.event
-          share.participants[target.id] = participant
         }
+        participant.role = .privateUser
+        share.participants[target.id] = participant
         try store(share, transaction)
         whenCommitted { [self] in forgetLeft(target.id, share) }
       }
@@ -196,7 +194,10 @@ extension Library {
     var participant = ParticipantRow(
       share: share.row.item, account: target.id, role: role ?? .privateUser,
       permission: role == .administrator ? .readWrite : wanted, acceptance: .pending, since: time)
-    participant.name = share.participants[target.id]?.name
+    if let former = share.participants[target.id] {
+      // What they saw they go on seeing, whether they come back or not.
+      (participant.name, participant.joined, participant.ended) = (former.name, former.joined, former.ended)
+    }
     share.participants[target.id] = participant
   }
 

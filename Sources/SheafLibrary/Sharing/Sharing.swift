@@ -187,17 +187,18 @@ extension Library {
     share.row.since = time
     let sequence = try logShareEvent(.shareStopped, share, inode, actor: actor, transaction)
     for (account, var participant) in share.participants where participant.role != .owner {
-      switch participant.acceptance {
-      case .pending: share.participants[account] = nil
-      case .removed: break
-      case .accepted:
-        participant.acceptance = .removed
-        // Who was in it to the end is a stranger to whatever is shared later, and not someone who was removed.
-        participant.role = .publicUser
-        participant.since = time
+      guard participant.acceptance != .removed else { continue }
+      if participant.acceptance == .accepted {
         participant.ended = sequence
-        share.participants[account] = participant
+      } else if participant.joined == nil {
+        share.participants[account] = nil
+        continue
       }
+      participant.acceptance = .removed
+      // Who was in it to the end is a stranger to whatever is shared later, and not someone who was removed.
+      participant.role = .publicUser
+      participant.since = time
+      share.participants[account] = participant
     }
     try transaction.endInvitations(of: share.row.item)
     try store(share, transaction)

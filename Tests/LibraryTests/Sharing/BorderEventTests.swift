@@ -170,4 +170,44 @@ extension EventVisibilityTests {
       #expect(try seen(people, .dan, after: position) == ["created plans/a.md"])
     }
   }
+
+  // MARK: - Out, and back
+
+  /// What they saw stays what they saw, of other people too.
+  @Test func whoIsOutKeepsTheNewsOfOthers() throws {
+    try People.story { people in
+      try share(people, "plans", with: .bob)
+      let url = try people.share("Documents/plans", with: [(.carol, .readOnly)])
+      try people.as(.alice) { try $0.save("Documents/plans/a.md", "x") }
+      let before = try seen(people, .bob)
+      #expect(before.suffix(3) == ["updated plans", "added plans", "created plans/a.md"])
+      try people.as(.bob) { try $0.library.leave($0.path("Shared/alice@example.com/plans")) }
+      #expect(try seen(people, .bob) == before + ["removed plans"])
+      // Nor does an invitation take it away, accepted or not, and whatever becomes of the share.
+      try people.as(.alice) { try $0.add("Documents/plans", .bob, .readOnly) }
+      #expect(try seen(people, .bob) == before + ["removed plans", "updated plans"])
+      try people.as(.alice) { try $0.library.unshare($0.path("Documents/plans")) }
+      #expect(try seen(people, .bob) == before + ["removed plans", "updated plans"])
+      expect(.notFound) { _ = try people.as(.bob) { try $0.accept(url) } }
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func aPublicUserWhoIsOutSeesNoNewsOfOthers(_ isRemoved: Bool) throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      let url = try people.as(.alice) { try $0.share("Documents/plans") { $0.anyone = .readOnly } }.url
+      try people.as(.bob) { _ = try $0.accept(url) }
+      try people.share("Documents/plans", with: [(.carol, .readOnly)])
+      #expect(try seen(people, .bob) == ["added plans"])
+      if isRemoved {
+        try people.as(.alice) { try $0.remove("Documents/plans", .bob) }
+      } else {
+        try people.as(.bob) { try $0.library.leave($0.path("Shared/alice@example.com/plans")) }
+      }
+      #expect(try seen(people, .bob) == ["added plans", "removed plans"])
+      try people.as(.alice) { try $0.add("Documents/plans", .bob, .readOnly) }
+      #expect(try seen(people, .bob) == ["added plans", "removed plans", "updated plans"])
+    }
+  }
 }
