@@ -145,12 +145,13 @@ extension Library {
   ///     any case while an earlier deed on the item is.
   ///   - folder: that from which the item was deleted, for that folder's own deletion to tell of it; 0 for other deeds.
   ///   - absorbed: items whose deletion this one tells of.
+  ///   - time: that of the deed; nil for now.
   func logEvent(
     _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
-    folder: Int64 = 0, absorbed: Set<Int64> = [], _ transaction: StoreTransaction
+    folder: Int64 = 0, absorbed: Set<Int64> = [], at time: Timestamp? = nil, _ transaction: StoreTransaction
   ) throws {
     guard !item.isQuiet else { return }
-    let time = clock()
+    let time = time ?? clock()
     let process = opens ? Caller.process(of: thread) : 0
     let row = EventRow(
       number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor, owner: item.owner,
@@ -177,7 +178,9 @@ extension Library {
     if version.number == 1, events.has(item.id, type: .created) { return }
     var data = try eventData(item, parent: inode.parent, name: inode.name)
     data.version = .init(version)
-    try logEvent(.edit, item, ino: inode.ino, data, actor: version.author, thread: 0, opens: false, transaction)
+    // A session may end long after what was saved last: with the next process, where this one is killed.
+    try logEvent(
+      .edit, item, ino: inode.ino, data, actor: version.author, thread: 0, opens: false, at: version.time, transaction)
   }
 
   /// Takes back deeds on an item that turned out not to be what they looked like; returns whether there were any.

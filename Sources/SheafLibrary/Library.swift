@@ -115,6 +115,13 @@ package final class Library: @unchecked Sendable {
     return library
   }
 
+  /// Refuses a file that is there and no library, before anything is made beside it.
+  ///
+  /// - Throws: ``SheafError``: `corrupt`, `newerFormat`; what the file cannot be read for.
+  package static func refuseStranger(at location: LibraryLocation) throws(SheafError) {
+    try Store.refuseStranger(at: location.path)
+  }
+
   private init(location: LibraryLocation, store: Store, clock: @escaping @Sendable () -> Timestamp) throws {
     self.location = location
     self.store = store

@@ -38,6 +38,8 @@ final class ChangeRecorder {
   /// Where the running change begins, and where to write next.
   private var start = 0
   private var position = 0
+  /// Up to where there may be something that was recorded once, be it by an earlier process.
+  private var reach = ChangeRecorder.capacity
   /// Whether the running change is past what is recorded.
   private(set) var isTooLarge = false
   private var isRecording = false
@@ -89,6 +91,7 @@ final class ChangeRecorder {
   /// - Returns: false where it was too large to be recorded; it is to be committed at once.
   func seal() -> Bool {
     isRecording = false
+    reach = max(reach, position)
     defer { queue.seal() }
     guard !isTooLarge else {
       // Texts that it would have brought are not there.
@@ -111,6 +114,7 @@ final class ChangeRecorder {
   /// Forgets a change that is not to be.
   func discard() {
     isRecording = false
+    reach = max(reach, position)
     group += 1
     statementCount = 0
   }
@@ -122,6 +126,13 @@ final class ChangeRecorder {
     isWhole = true
     group += 1
     statementCount = 0
+  }
+
+  /// Overwrites what was recorded, all of which is committed, and begins anew: what is destroyed for good is not left here.
+  func erase() {
+    reset()
+    memset(memory, 0, reach)
+    reach = 0
   }
 
   /// Numbers a change that is committed without having been recorded.

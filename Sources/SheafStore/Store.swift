@@ -105,7 +105,9 @@ package final class Store: Sendable {
 
   /// Refuses a file that is there and no library, be it a database of another program, which bears no mark as a new
   /// library's file does; it is only read.
-  private static func refuseStranger(at path: String) throws(SheafError) {
+  ///
+  /// - Throws: `corrupt`, `newerFormat`; what the file cannot be read for.
+  package static func refuseStranger(at path: String) throws(SheafError) {
     guard access(path, F_OK) == 0, try LibraryFolder.checkHeader(of: path) == .unmarked else { return }
     try storeErrors(path) {
       var configuration = Configuration()
@@ -293,6 +295,7 @@ package final class Store: Sendable {
 
   /// Copies all of the log into the file and gives its room back to the disk, as far as that works.
   private func emptyLog() {
+    try? writer.eraseRecord()
     try? writer.alone { _ in
       // By the connection that copies otherwise: SQLite refuses a second one, and what it copies now is soon done.
       try checkpointer.writeWithoutTransaction { database in

@@ -353,6 +353,14 @@ final class Writer: @unchecked Sendable {
     recorder?.reset()
   }
 
+  /// Leaves nothing in the record of what was changed so far.
+  func eraseRecord() throws {
+    try locked {
+      try renewRecord()
+      recorder?.erase()
+    }
+  }
+
   /// The number of the last change.
   var number: Int64 { recorder?.number ?? committed }
 

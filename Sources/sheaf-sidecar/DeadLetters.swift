@@ -17,10 +17,10 @@ struct DeadLetters: ParsableCommand {
   @Flag(help: "Print JSON.")
   var json = false
 
-  @OptionGroup var state: StateOptions
+  @OptionGroup var files: FileOptions
 
   func run() throws {
-    let path = try state.path()
+    let path = try files.state(files.configuration())
     let store = try SidecarState(path: path)
     if retry {
       let count = try store.retryDeadLetters()

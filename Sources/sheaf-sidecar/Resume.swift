@@ -5,10 +5,10 @@ struct Resume: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Have sinks go on that are disabled, since their endpoint said that it is gone (410).")
 
-  @OptionGroup var state: StateOptions
+  @OptionGroup var files: FileOptions
 
   func run() throws {
-    let path = try state.path()
+    let path = try files.state(files.configuration())
     let names = try SidecarState(path: path).resume()
     _ = SidecarProcess.poke(path)
     print(names.isEmpty ? "No sink is disabled." : "Resumed: " + names.joined(separator: ", "))

@@ -33,9 +33,6 @@ struct SidecarCommand: AsyncParsableCommand {
     help: ArgumentHelp("The library (default: SHEAF_LIBRARY, else the person's own).", valueName: "file"))
   var library: String?
 
-  @Option(help: ArgumentHelp("A TOML file with sinks; examples/sidecar.toml explains it.", valueName: "file"))
-  var config: String?
-
   @Option(help: ArgumentHelp("Post events to a URL (Standard Webhooks); may be repeated.", valueName: "url"))
   var webhook: [String] = []
 
@@ -71,7 +68,7 @@ struct SidecarCommand: AsyncParsableCommand {
     help: "Begin with the next event where nothing was delivered yet, rather than with the oldest one that is kept.")
   var fromNow = false
 
-  @OptionGroup var state: StateOptions
+  @OptionGroup var files: FileOptions
 
   private static let secretVariable = "SHEAF_WEBHOOK_SECRET"
 
@@ -96,7 +93,7 @@ struct SidecarCommand: AsyncParsableCommand {
   func run() async throws {
     let configuration = try configuration()
     let location = try libraryLocation(configuration)
-    let path = try state.path(configured: configuration.state)
+    let path = try files.state(configuration)
     let log = Logger(label: "sheaf-sidecar") { StreamLogHandler.standardError(label: $0) }
     // With the lock it is there for `dead-letters` and `resume`, which signal to it.
     let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
@@ -132,7 +129,7 @@ struct SidecarCommand: AsyncParsableCommand {
 
   /// What file and flags say together.
   private func configuration() throws -> SidecarConfiguration {
-    var configuration = try config.map { try ConfigurationFile.read($0) } ?? SidecarConfiguration()
+    var configuration = try files.configuration()
     var secrets = secret
     if secrets.isEmpty, let hidden = Environment.value(Self.secretVariable) {
       secrets = hidden.split(separator: " ").map(String.init)
@@ -166,16 +163,25 @@ struct SidecarCommand: AsyncParsableCommand {
   }
 }
 
-/// The file that holds positions and dead letters.
-struct StateOptions: ParsableArguments {
+/// The files that tell what a sidecar is to do, and what it has done.
+struct FileOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("A TOML file with sinks; examples/sidecar.toml explains it.", valueName: "file"))
+  var config: String?
+
   @Option(
     help: ArgumentHelp(
       "Where positions and dead letters are kept (default: ~/.local/state/sheaf/sidecar.sqlite).", valueName: "file"))
   var state: String?
 
-  /// The file of the flag, else of the configuration, else the person's own (XDG Base Directory Specification).
-  func path(configured: String? = nil) throws -> String {
-    if let path = state ?? configured { return path }
+  /// What the configuration says, be it nothing.
+  func configuration() throws -> SidecarConfiguration {
+    try config.map { try ConfigurationFile.read($0) } ?? SidecarConfiguration()
+  }
+
+  /// The file of positions and dead letters: that of the flag, else of the configuration, else the person's own (XDG Base
+  /// Directory Specification).
+  func state(_ configuration: SidecarConfiguration) throws -> String {
+    if let path = state ?? configuration.state { return path }
     if let folder = Environment.value("XDG_STATE_HOME"), folder.hasPrefix("/") {
       return folder + "/sheaf/sidecar.sqlite"
     }

@@ -215,6 +215,23 @@ struct DeletionTests {
     try fixture.finish()
   }
 
+  /// Neither SQLite's log nor the record of changes has it any more.
+  @Test func whatIsPurgedIsInNoFile() throws {
+    let fixture = try LibraryFixture()
+    let secret = "secret-\(UUID().uuidString)"
+    func files() throws -> [String] {
+      try FileManager.default.contentsOfDirectory(atPath: fixture.folder).filter {
+        try Data(contentsOf: URL(fileURLWithPath: fixture.folder + "/" + $0)).range(of: Data(secret.utf8)) != nil
+      }
+    }
+    try fixture.save("a", secret)
+    #expect(try files().contains("library.sqlite-changes"))
+    try fixture.library.purge(fixture.path("a"), version: nil)
+    #expect(try files() == [])
+    try fixture.save("b", "b")
+    try fixture.finish()
+  }
+
   @Test func purgingShrinksTheFile() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()

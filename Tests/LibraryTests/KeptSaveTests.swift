@@ -246,6 +246,25 @@ struct KeptSaveTests {
     try fixture.finish()
   }
 
+  /// The next process tells of it, whenever that is.
+  @Test func whatWasSavedBeforeAKillIsToldWithItsTime() throws {
+    let fixture = try stoppedFixture()
+    try fixture.save("a", "one")
+    try fixture.library.locked { try fixture.library.settleEvents(all: true) }
+    let handle = try fixture.open("a")
+    try fixture.write(handle, Array("two".utf8))
+    try fixture.library.fsync(fixture.ino("a"))
+    let saved = fixture.clock.now
+    fixture.clock.advance(60)
+    try afterKill(of: fixture) { next in
+      let told = try next.library.store.read { try $0.events(after: 0, limit: 100) }
+      #expect(told.map(\.type) == ["sheaf.persistence.created", "sheaf.change.edit"])
+      #expect(told.last?.time == saved && told.last?.time == (try next.versions("a").last?.time))
+    }
+    try fixture.close(handle)
+    try fixture.finish()
+  }
+
   /// One that cannot be stored keeps neither the others from it nor the library from being closed.
   @Test func oneThatCannotBeStoredConcernsItAlone() throws {
     var random = SeededRandom()

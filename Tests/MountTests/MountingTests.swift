@@ -104,12 +104,19 @@ import Testing
       try text.write(toFile: library.library, atomically: false, encoding: .utf8)
       expectRefusal(try library.tryMount(), naming: library.library)
       #expect(try String(contentsOfFile: library.library, encoding: .utf8) == text)
+      func filesBeside() throws -> [String] {
+        let file = URL(fileURLWithPath: library.library)
+        return try FileManager.default.contentsOfDirectory(atPath: file.deletingLastPathComponent().path)
+          .filter { $0.hasPrefix(file.lastPathComponent + "-") }
+      }
+      #expect(try filesBeside() == [])
       try Command(["rm", library.library]).succeed()
       try Command(["sqlite3", library.library, "CREATE TABLE other (x)"]).succeed()
       let before = try Data(contentsOf: URL(fileURLWithPath: library.library))
       expectRefusal(try library.tryMount(), naming: library.library)
       let after = try Data(contentsOf: URL(fileURLWithPath: library.library))
       expectUntouched(before, after)
+      #expect(try filesBeside() == [])
     }
   }
 

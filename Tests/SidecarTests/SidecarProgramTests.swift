@@ -173,6 +173,11 @@ import Testing
       let list = try program.run("dead-letters", "--state", program.state)
       let lines = list.text.split(separator: "\n")
       #expect(lines.count == 2 && lines[0].contains("team  event 1  500"), "\(list)")
+      // The configuration says where, too, on either side of the command.
+      let configuration = "\(program.folder.path)/where.toml"
+      try "state = '\(program.state)'\n".write(toFile: configuration, atomically: true, encoding: .utf8)
+      #expect(try program.run("dead-letters", "--config", configuration).text == list.text)
+      #expect(try program.run("--config", configuration, "dead-letters").text == list.text)
       let json = try program.run("dead-letters", "--state", program.state, "--json")
       let letters = try JSONDecoder().decode([DeadLetter].self, from: Data(json.output))
       #expect(letters.map(\.sequence) == [1, 2] && letters.allSatisfy { $0.sink == "team" })

@@ -1,4 +1,5 @@
 import Glibc
+import SheafLibrary
 import SheafModel
 
 /// Starts the process that owns a library and its mounts.
@@ -10,6 +11,7 @@ enum Background {
   ///
   /// - Throws: ``SheafError``: what the process says, or, where it ends without a word, the last line of its log.
   static func start(_ plan: MountPlan) throws -> MountInfo {
+    try Library.refuseStranger(at: plan.location)
     let log = try LogFile.open(for: plan.location)
     defer { close(log) }
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)

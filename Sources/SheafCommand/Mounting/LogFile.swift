@@ -17,7 +17,13 @@ enum LogFile {
     guard descriptor >= 0 else {
       throw SheafError(code: errno, subject: path, advice: "name a library in a folder of your own: --library")
     }
-    if lseek(descriptor, 0, SEEK_END) > maximumSize { ftruncate(descriptor, 0) }
+    let size = lseek(descriptor, 0, SEEK_END)
+    var library = stat()
+    // Whom the library belongs to may be the next to write it.
+    if size == 0, geteuid() == 0, stat(location.path, &library) == 0 {
+      fchown(descriptor, library.st_uid, library.st_gid)
+    }
+    if size > maximumSize { ftruncate(descriptor, 0) }
     return descriptor
   }
 
