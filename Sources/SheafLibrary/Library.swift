@@ -144,13 +144,6 @@ package final class Library: @unchecked Sendable {
     numbers.ino = max(numbers.ino, 15)
   }
 
-  /// CLOCK_REALTIME.
-  @Sendable package static func systemClock() -> Timestamp {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
-  }
-
   /// Saves everything, makes it durable and lets go of the lock.
   package func close() throws {
     stopMaintenance()

@@ -1,9 +1,16 @@
 import Foundation
-import SheafModel
+package import SheafModel
 import SheafStore
 
 /// What the library does by itself: autosave, settling events, making durable, ending what a crash left open.
 extension Library {
+  /// CLOCK_REALTIME.
+  @Sendable package static func systemClock() -> Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
+  }
+
   /// Ends the sessions that a crash cut off, and takes up what it left to be stored and told.
   func recoverFromCrash() throws {
     let open = try read { try $0.openVersions() }
