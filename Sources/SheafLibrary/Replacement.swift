@@ -262,6 +262,10 @@ extension Library {
         try transaction.deleteItem(dissolved)
       } else {
         if shares.active(dissolved) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
+        // What is written from now on is the document's; its own last version ends here.
+        for session in inode.drafts.compactMap(\.session) {
+          if let number = session.number { try transaction.closeVersion(dissolved, number, cause: session.cause) }
+        }
         tombstone = try transaction.item(dissolved)
         grave = try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, transaction)
       }

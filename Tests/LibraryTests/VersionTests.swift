@@ -226,6 +226,24 @@ struct VersionTests {
     try fixture.finish()
   }
 
+  /// Its writer goes on writing the document; the history that it had stays among the deleted.
+  @Test func whatIsRenamedOverADocumentWhileItIsWrittenEndsItsOwnVersion() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("doc", "document")
+    fixture.clock.advance(60)
+    try fixture.save("new", "one")
+    try fixture.save("new", "two")
+    let handle = try fixture.open("new")
+    try fixture.write(handle, Array("three".utf8))
+    try fixture.rename("new", "doc")
+    try fixture.close(handle)
+    _ = try fixture.library.recover(fixture.path("new"), id: nil) { _ in }
+    #expect(try fixture.versions("new").map(\.open) == [false, false, false])
+    try fixture.save("new", "again")
+    #expect(try fixture.versions("new").count == 4)
+    try fixture.finish()
+  }
+
   @Test func renewedVersionsGiveTheirChunksBack() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()
