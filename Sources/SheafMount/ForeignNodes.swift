@@ -1,8 +1,8 @@
 import Fuse
 import Synchronization
 
-/// The inodes of other accounts, and their versions, that a mount's kernel knows, counted as FUSE counts look-ups: what is no longer shared has to
-/// be taken from the kernel, wherever in its cache it is. An account's own inodes need no such table.
+/// The inodes of other accounts, and their versions, that a mount's kernel knows, counted as FUSE counts look-ups: what is no
+/// longer shared has to be taken from the kernel, wherever in its cache it is. An account's own inodes need no such table.
 final class ForeignNodes: Sendable {
   private let lookups = Mutex<[NodeID: UInt64]>([:])
 
