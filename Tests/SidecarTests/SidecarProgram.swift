@@ -49,3 +49,15 @@ struct SidecarProgram {
 extension ServedLibrary {
   var program: SidecarProgram { SidecarProgram(folder: folder, library: library.location.path) }
 }
+
+/// Runs `body` with a library that is served and the program for it, and ends what serves it in any case.
+func withLibrary(_ body: (ServedLibrary, SidecarProgram) throws -> Void) async throws {
+  let served = try await ServedLibrary()
+  do {
+    try body(served, served.program)
+  } catch {
+    try? await served.end()
+    throw error
+  }
+  try await served.end()
+}

@@ -12,17 +12,6 @@ import Testing
   private static let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
   private static let other = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 
-  private func withLibrary(_ body: (ServedLibrary, SidecarProgram) throws -> Void) async throws {
-    let served = try await ServedLibrary()
-    do {
-      try body(served, served.program)
-    } catch {
-      try? await served.end()
-      throw error
-    }
-    try await served.end()
-  }
-
   private func names(_ lines: [String]) throws -> [String] {
     try lines.map { try JSONDecoder().decode(Event.self, from: Data($0.utf8)).data.item.name }
   }

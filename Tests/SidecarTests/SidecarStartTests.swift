@@ -8,17 +8,6 @@ import Testing
 
 /// What the program does before it delivers: it hides secrets, and is there for those who signal to it.
 @Suite(.serialized) struct SidecarStartTests {
-  private func withLibrary(_ body: (ServedLibrary, SidecarProgram) throws -> Void) async throws {
-    let served = try await ServedLibrary()
-    do {
-      try body(served, served.program)
-    } catch {
-      try? await served.end()
-      throw error
-    }
-    try await served.end()
-  }
-
   @Test func secretsAreInNoLogAndNoCommandsEnvironment() async throws {
     try await withLibrary { served, program in
       let receiver = try Receiver(in: served.folder, Array(repeating: "500", count: 100))
