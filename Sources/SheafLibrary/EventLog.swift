@@ -118,7 +118,7 @@ struct EventLog {
 
 extension Library {
   /// Events settled in one transaction at most, so that nobody waits long for it.
-  private static let settleBatch = 1024
+  private static let settleBatch = 128
 
   func eventData(_ item: ItemRow, parent: Int64, name: [UInt8]) throws -> EventData {
     let (path, share) = try place(parent, name, item: item.id)
@@ -238,8 +238,11 @@ extension Library {
 
   /// Numbers the events whose meaning is settled: their program ended, or the window has passed.
   func settleEvents(all: Bool = false) throws {
-    while try settle(settledEvents(all: all)), all {}
+    while try settleSomeEvents(all: all) {}
   }
+
+  /// As ``settleEvents(all:)``, of the oldest, not more than a transaction takes; returns whether there were any.
+  func settleSomeEvents(all: Bool = false) throws -> Bool { try settle(settledEvents(all: all)) }
 
   /// Numbers what waits of items below a folder that is about to get another place: it was done before. What is still
   /// being made is told later, with the place that it has then, and so is all in a folder that is part of what its

@@ -83,9 +83,10 @@ extension Library {
   /// - Returns: whether anything is left for a later round.
   @discardableResult
   package func keepUp() -> Bool {
-    locked {
-      autosave()
-      attempt("settling events") { try settleEvents() }
+    locked { autosave() }
+    // Some at a time: nobody waits for all that a program made.
+    attempt("settling events") { while try locked({ try settleSomeEvents() }) {} }
+    return locked {
       expireIdentity(at: clock())
       return !dirtyInodes.isEmpty || !events.isEmpty || !identity.isEmpty || !accessedInodes.isEmpty
     }

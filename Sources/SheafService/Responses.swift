@@ -51,11 +51,16 @@ extension Request {
 
 /// Turns what a route throws into a response of the status table.
 struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
+  /// What is said of resources that there are not.
+  var missing = SheafError(.notFound, reason: "the API has no such resource")
+
   func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
   ) async throws -> Response {
     do {
       return try await next(request, context)
+    } catch let error as any HTTPResponseError where error.status == .notFound {
+      return missing.response()
     } catch {
       return SheafError(any: error).response()
     }

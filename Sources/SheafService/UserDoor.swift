@@ -72,7 +72,12 @@ extension LibraryAPI {
   /// What a user's door has: what one account sees and does, the one mount, and how the user's sidecar fares; no accounts, no
   /// maintenance, no other mounts, and not what others see.
   func addRoutes(to router: Router<BasicRequestContext>, for door: UserDoor) {
-    router.add(middleware: ErrorMiddleware())
+    router.add(
+      middleware: ErrorMiddleware(
+        missing: SheafError(
+          .accessDenied, subject: door.mount.mountpoint,
+          reason: "this mount is for one user, and gives no access to the whole library",
+          advice: "ask who owns \(info.library)")))
     let routes = router.group("v1")
     addActingRoutes(to: routes)
     routes.get("mounts") { _, _ in try Response.json([door.mount]) }

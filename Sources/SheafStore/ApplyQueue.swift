@@ -11,6 +11,9 @@ internal import Synchronization
 /// 2. Those of a change that is not sealed are run only by its own caller, who has to have the group made again if the change
 ///    comes to nothing then (``hasBegun``).
 /// 3. After one that SQLite refused none is run any more: the group is made again from the record.
+/// 4. What sets columns of a row to values need not be run where the same statement sets them again before a commit, and nothing in
+///    between reads them (``Waiting/row``).
+/// 5. A commit is one of them (``appendCommit(_:as:)``): it holds what was recorded before it, and nothing that was after.
 ///
 /// What waits is bounded by the record, in which the arguments lie.
 // Sendable: `unsealed`, `hasWaiting` and `hasBegun` are touched only with the writer's lock held, `sealed` and `failure` are
@@ -22,30 +25,63 @@ final class ApplyQueue: @unchecked Sendable {
     let statement: Statement
     let arguments: UnsafeRawPointer
     let count: Int
+    /// The row whose columns the statement sets, whatever they were; nil for any other statement.
+    var row: Int64?
   }
 
-  private struct Sealed {
-    var statements: [Waiting] = []
-    var next = 0
+  // Sendable: of the statement only constants are used.
+  private enum Step: @unchecked Sendable {
+    case statement(Waiting)
+    /// The end of a group, whose last change has this number, noted by the statement, and the begin of the next one.
+    case commit(Statement, number: Int64)
+  }
 
-    mutating func popFirst() -> Waiting? {
-      guard next < statements.count else { return nil }
-      next += 1
-      return statements[next - 1]
-    }
+  /// What is being run, of which some is done.
+  private struct Batch {
+    private var steps: [Step?] = []
+    private var next = 0
 
-    mutating func append(_ added: [Waiting]) {
-      if next == statements.count {
-        statements.removeAll(keepingCapacity: true)
-        next = 0
+    /// The next one; what was sealed since is taken over as a whole, so that whoever seals something never waits for SQLite.
+    mutating func popFirst(takingOver sealed: borrowing Mutex<[Step?]>) -> Step? {
+      while true {
+        if next == steps.count {
+          steps.removeAll(keepingCapacity: true)
+          next = 0
+          sealed.withLock { swap(&$0, &steps) }
+          if steps.isEmpty { return nil }
+          leaveOutRepeated()
+        }
+        next += 1
+        if let step = steps[next - 1] { return step }
       }
-      statements.append(contentsOf: added)
+    }
+
+    /// Leaves out what is set again later (rule 4).
+    private mutating func leaveOutRepeated() {
+      struct Target: Hashable {
+        let statement: ObjectIdentifier
+        let row: Int64
+      }
+      var later: Set<Target> = []
+      for index in steps.indices.reversed() {
+        switch steps[index] {
+        case .statement(let waiting):
+          guard let row = waiting.row else { continue }
+          let target = Target(statement: ObjectIdentifier(waiting.statement), row: row)
+          if !later.insert(target).inserted { steps[index] = nil }
+        case .commit: later = []
+        case nil: continue
+        }
+      }
     }
   }
 
-  private let turn = Mutex<Void>(())
-  private let sealed = Mutex(Sealed())
+  private let turn = Mutex(Batch())
+  private let sealed = Mutex<[Step?]>([])
   private let failure = Mutex<(any Error)?>(nil)
+  private let isRefused = Atomic(false)
+  private let lastCommitted = Atomic(Int64.min)
+  private let isEndingGroup = Atomic(false)
   private var unsealed: [Waiting] = []
   /// Whether anything was added since all was run.
   private var hasWaiting = false
@@ -53,7 +89,13 @@ final class ApplyQueue: @unchecked Sendable {
   private(set) var hasBegun = false
 
   /// Whether a statement was refused.
-  var hasFailed: Bool { failure.withLock { $0 != nil } }
+  var hasFailed: Bool { isRefused.load(ordering: .acquiring) }
+
+  /// Number of the last change that was committed from here; none is the least number.
+  var committed: Int64 { lastCommitted.load(ordering: .acquiring) }
+
+  /// Whether a commit is being run: SQLite says already that there is no transaction then.
+  var isCommitting: Bool { isEndingGroup.load(ordering: .acquiring) }
 
   // MARK: - Adding
 
@@ -67,8 +109,22 @@ final class ApplyQueue: @unchecked Sendable {
   func seal() {
     hasBegun = false
     guard !unsealed.isEmpty else { return }
-    sealed.withLock { $0.append(unsealed) }
+    let added = unsealed
+    sealed.withLock { steps in
+      for waiting in added { steps.append(.statement(waiting)) }
+    }
     unsealed.removeAll(keepingCapacity: true)
+  }
+
+  /// Has what was recorded so far be committed in its turn, and the next transaction be begun.
+  ///
+  /// - Parameters:
+  ///   - statement: notes its only argument, `number`, as that of the last change.
+  ///   - number: of the last change that was recorded.
+  func appendCommit(_ statement: Statement, as number: Int64) {
+    let step = Step.commit(statement, number: number)
+    sealed.withLock { $0.append(step) }
+    hasWaiting = true
   }
 
   /// Forgets the running change.
@@ -79,9 +135,11 @@ final class ApplyQueue: @unchecked Sendable {
 
   /// Forgets everything, what was refused too: the group is given up, or about to be made again.
   func reset() {
-    turn.withLock { _ in
-      sealed.withLock { $0 = Sealed() }
+    turn.withLock { batch in
+      batch = Batch()
+      sealed.withLock { $0 = [] }
       failure.withLock { $0 = nil }
+      isRefused.store(false, ordering: .releasing)
       unsealed = []
       hasWaiting = false
       hasBegun = false
@@ -95,8 +153,8 @@ final class ApplyQueue: @unchecked Sendable {
   /// - Throws: what SQLite refused, now or before.
   func drain(_ connection: Connection) throws {
     guard hasWaiting else { return }
-    try turn.withLock { _ in
-      while try runNext(connection) {}
+    try turn.withLock { batch in
+      while try runNext(of: &batch, connection) {}
       if !unsealed.isEmpty {
         hasBegun = true
         for waiting in unsealed { try run(waiting, connection) }
@@ -113,25 +171,46 @@ final class ApplyQueue: @unchecked Sendable {
   }
 
   /// Runs what is sealed; whoever needs SQLite meanwhile waits for one statement.
-  func apply(_ connection: Connection) {
+  ///
+  /// - Parameter number: Nothing is run once the change of this number is committed.
+  func apply(_ connection: Connection, until number: Int64 = .max) {
     // Whose group it is finds out what was refused.
-    while (try? turn.withLock { _ in try runNext(connection) }) ?? false {}
+    while committed < number, (try? turn.withLock { try runNext(of: &$0, connection) }) ?? false {}
   }
 
   /// Runs the next sealed statement, with `turn` held; returns whether there was one.
-  private func runNext(_ connection: Connection) throws -> Bool {
-    if let failure = failure.withLock({ $0 }) { throw failure }
-    guard let waiting = sealed.withLock({ $0.popFirst() }) else { return false }
-    try run(waiting, connection)
+  private func runNext(of batch: inout Batch, _ connection: Connection) throws -> Bool {
+    if hasFailed, let failure = failure.withLock({ $0 }) { throw failure }
+    switch batch.popFirst(takingOver: sealed) {
+    case nil: return false
+    case .statement(let waiting): try run(waiting, connection)
+    case .commit(let statement, let number): try commit(statement, number, connection)
+    }
     return true
   }
 
   private func run(_ waiting: Waiting, _ connection: Connection) throws {
-    do {
+    try noting {
       try Faults.pass(.changesApply)
       try connection.run(waiting)
-    } catch {
+    }
+  }
+
+  private func commit(_ statement: Statement, _ number: Int64, _ connection: Connection) throws {
+    try noting {
+      try Faults.pass(.changesCommit)
+      isEndingGroup.store(true, ordering: .releasing)
+      defer { isEndingGroup.store(false, ordering: .releasing) }
+      try connection.commit(statement, number)
+      lastCommitted.store(number, ordering: .releasing)
+      try connection.execute("BEGIN")
+    }
+  }
+
+  private func noting(_ body: () throws -> Void) throws {
+    do { try body() } catch {
       failure.withLock { $0 = error }
+      isRefused.store(true, ordering: .releasing)
       throw error
     }
   }

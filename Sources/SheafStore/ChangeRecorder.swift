@@ -79,6 +79,10 @@ final class ChangeRecorder {
   /// Whether another change may not fit.
   var isAlmostFull: Bool { start > Self.capacity - Self.changeLimit }
 
+  /// Whether so much was recorded since it began that it had better begin anew before long: what is used again and again
+  /// stays in the processor's memory, and is written to the disk once.
+  var isLong: Bool { start > Self.capacity / 2 }
+
   /// Begins a change.
   func begin() {
     position = start + Self.headerBytes

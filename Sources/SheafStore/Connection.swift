@@ -80,15 +80,18 @@ final class Connection {
   /// that in ``queue``, and everything else for what waits there.
   ///
   /// Arguments are a pack: an array of them would cost more than SQLite's work on most statements.
+  ///
+  /// - Parameter setting: the row of which the statement sets columns that no other statement reads, if that is all it does.
   func run<each Argument: Bindable>(
-    _ statement: Statement, _ arguments: repeat each Argument, row: (Row) throws -> Bool = { _ in true }
+    _ statement: Statement, setting: Int64? = nil, _ arguments: repeat each Argument,
+    row: (Row) throws -> Bool = { _ in true }
   ) throws {
     var count = 0
     for _ in repeat each arguments { count += 1 }
     if !statement.isReadOnly, let recorder, let start = recorder.record(statement, count: count) {
       repeat (each arguments).record(in: recorder)
       if !recorder.isTooLarge, let queue {
-        return queue.append(ApplyQueue.Waiting(statement: statement, arguments: start, count: count))
+        return queue.append(ApplyQueue.Waiting(statement: statement, arguments: start, count: count, row: setting))
       }
     }
     try queue?.drain(self)
@@ -124,6 +127,18 @@ final class Connection {
       guard code == SQLITE_OK else { throw SQLiteError(code, self.handle) }
     }
     try step(waiting.statement) { _ in true }
+  }
+
+  /// Commits, with `number` noted as that of the last change by `statement`; whatever is being recorded meanwhile.
+  func commit(_ statement: Statement, _ number: Int64) throws {
+    try requireTransaction()
+    do {
+      defer { sqlite3_reset(statement.handle) }
+      var place: Int32 = 0
+      try bind(number, to: statement, after: &place)
+      try step(statement) { _ in true }
+    }
+    try execute("COMMIT")
   }
 
   /// Does a recorded statement again.

@@ -53,10 +53,14 @@ extension StoreTransaction {
   private static let entryInsertion = "INSERT INTO entries (\(columns)) VALUES (?,?,?,?,?)"
 
   package func entry(_ parent: Int64, hash: Int64, name: [UInt8]) throws -> EntryRow? {
-    // The kernel has looked for it just before, as a rule.
-    try known(
-      connection.known?.entries, EntryKey(parent: parent, hash: hash, name: name), Self.entryByName, parent, hash, name,
-      decode: EntryRow.init)
+    let key = EntryKey(parent: parent, hash: hash, name: name)
+    if let known = connection.known {
+      // The kernel has looked for it just before, as a rule.
+      if let row = known.entries[key] { return row }
+      if known.isWhole(parent) { return nil }
+    }
+    return try known(
+      connection.known?.entries, key, Self.entryByName, parent, hash, name, decode: EntryRow.init)
   }
 
   /// The entries after `hash` in the folder's order, about `limit` of them; names of one hash are never parted.

@@ -116,6 +116,7 @@ extension StoreTransaction {
     try first("SELECT \(Self.columns) FROM inodes WHERE item = ?", item, decode: InodeRow.init)
   }
 
+  /// Adds an inode, of a number that none had before.
   package func insert(_ inode: InodeRow) throws {
     try run(
       Self.inodeInsertion,
@@ -123,6 +124,7 @@ extension StoreTransaction {
       Int64(inode.uid), Int64(inode.gid), Int64(bitPattern: inode.rdev), inode.size, inode.atime.nanoseconds,
       inode.mtime.nanoseconds, inode.ctime.nanoseconds, inode.content.map(\.encoded),
       inode.target)
+    if inode.mode & S_IFMT == S_IFDIR { connection.known?.noteEmpty(inode.ino) }
   }
 
   /// Writes every column but `rdev` and `target`, which never change.
@@ -140,8 +142,8 @@ extension StoreTransaction {
 
   /// Writes the times and link count of a folder whose entries changed.
   package func touch(folder ino: Int64, time: Timestamp, nlink: Int64) throws {
-    try run(
-      "UPDATE inodes SET mtime = ?, ctime = ?, nlink = ? WHERE ino = ?",
+    try connection.run(
+      connection.statement("UPDATE inodes SET mtime = ?, ctime = ?, nlink = ? WHERE ino = ?"), setting: ino,
       time.nanoseconds, time.nanoseconds, nlink, ino)
   }
 

@@ -6,7 +6,7 @@
 /// here is in SQLite as it was before anything that still waits to be run (``ApplyQueue``).
 final class KnownRows {
   /// What names lead to.
-  let entries = RowCache<EntryKey, EntryRow>(limit: 8192)
+  let entries = RowCache<EntryKey, EntryRow>(limit: 16384)
   let items = RowCache<Int64, ItemRow>(limit: 4096)
   let versions = RowCache<VersionKey, VersionRow>(limit: 2048) { $0.content.isShort }
   /// Chunks by their hashes.
@@ -15,9 +15,12 @@ final class KnownRows {
   let chunkHashes = RowCache<Int64, ChunkHash>(limit: 4096)
   /// Values of extended attributes.
   let xattrs = RowCache<XattrKey, [UInt8]>(limit: 4096) { $0.count <= 256 }
+  /// Folders of which every entry is in `entries`.
+  private var whole: Set<Int64> = []
 
   /// - Parameter hasForgotten: whether something may wait to be run of which nothing is known.
   init(hasForgotten: Bool = false) {
+    entries.whenForgotten = { [unowned self] in whole.remove($0.parent) }
     guard hasForgotten else { return }
     entries.forgetAll()
     items.forgetAll()
@@ -26,6 +29,15 @@ final class KnownRows {
     chunkHashes.forgetAll()
     xattrs.forgetAll()
   }
+
+  /// Notes a folder that was made just now: as long as no entry of it is forgotten, a name that is not known there is absent.
+  func noteEmpty(_ folder: Int64) {
+    if whole.count >= 4096 { whole = [] }
+    whole.insert(folder)
+  }
+
+  /// Whether every entry of a folder is known.
+  func isWhole(_ folder: Int64) -> Bool { whole.contains(folder) }
 }
 
 struct EntryKey: Hashable {
@@ -47,13 +59,18 @@ struct XattrKey: Hashable {
   let name: [UInt8]
 }
 
-/// Rows by key, with the absence of rows, of some 300 bytes each; with one more than the limit, all are forgotten.
+/// Rows by key, with the absence of rows, of some 300 bytes each; of those that are more than the limit, the ones not asked for
+/// lately are forgotten.
 final class RowCache<Key: Hashable, Row> {
   private let limit: Int
   private let keeps: (Row) -> Bool
+  /// What was asked for since half of the limit was reached, and before.
   private var known: [Key: Row?] = [:]
+  private var older: [Key: Row?] = [:]
   /// Whether a change was forgotten that SQLite may not know yet.
   private(set) var hasForgotten = false
+  /// Hears the keys of rows that are forgotten, or may be there now.
+  var whenForgotten: ((Key) -> Void)?
 
   /// - Parameter keeps: whether a row is short enough to be kept.
   init(limit: Int, keeps: @escaping (Row) -> Bool = { _ in true }) {
@@ -62,24 +79,27 @@ final class RowCache<Key: Hashable, Row> {
   }
 
   /// The row: nil within where it is known to be absent, nil where nothing is known.
-  subscript(key: Key) -> Row?? { known[key] }
+  subscript(key: Key) -> Row?? {
+    if let row = known[key] { return row }
+    guard let row = older.removeValue(forKey: key) else { return nil }
+    keep(key, row)
+    return row
+  }
 
   /// Notes what a query found.
   func noteFound(_ key: Key, _ row: Row?) {
-    guard row.map(keeps) ?? true else { return }
-    if known.count >= limit { forgetAll() }
-    known[key] = .some(row)
+    if row.map(keeps) ?? true { keep(key, row) }
   }
 
   /// Notes what a change makes of a row.
   func note(_ key: Key, _ row: Row?) {
     guard row.map(keeps) ?? true else { return forget(key) }
-    noteFound(key, row)
+    keep(key, row)
   }
 
   /// Notes what a change makes of a row that is there, if it is known to be.
   func noteChange(_ key: Key, _ change: (inout Row) -> Void) {
-    guard case .some(.some(var row)) = known[key] else { return forget(key) }
+    guard case .some(.some(var row)) = self[key] else { return forget(key) }
     change(&row)
     note(key, row)
   }
@@ -87,14 +107,33 @@ final class RowCache<Key: Hashable, Row> {
   /// A change makes something of the row that is not kept.
   func forget(_ key: Key) {
     known[key] = nil
+    older[key] = nil
     hasForgotten = true
+    whenForgotten?(key)
   }
 
   func forgetAll() {
-    known.removeAll(keepingCapacity: true)
+    lose(known)
+    lose(older)
+    (known, older) = ([:], [:])
     hasForgotten = true
   }
 
   /// Nothing waits any more that is not known here.
   func catchUp() { hasForgotten = false }
+
+  private func keep(_ key: Key, _ row: Row?) {
+    if known.count >= limit / 2 {
+      if !older.isEmpty { hasForgotten = true }
+      lose(older)
+      older = known
+      known = [:]
+    }
+    known[key] = .some(row)
+  }
+
+  private func lose(_ rows: [Key: Row?]) {
+    guard let whenForgotten else { return }
+    for (key, row) in rows where row != nil { whenForgotten(key) }
+  }
 }

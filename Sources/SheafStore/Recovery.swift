@@ -85,12 +85,14 @@ extension Connection {
   }
 
   /// Notes the number of the last change that the file holds, in the transaction that brings it there.
-  func setLastChange(_ number: Int64) throws {
-    try run(
-      statement(
-        "INSERT INTO settings (key, value) VALUES ('change', ?) ON CONFLICT DO UPDATE SET value = excluded.value"),
-      number
-    ) { _ in true }
+  func setLastChange(_ number: Int64) throws { try run(lastChangeStatement, number) { _ in true } }
+
+  /// Sets the number of the last change that the file holds, its only argument.
+  var lastChangeStatement: Statement {
+    get throws {
+      try statement(
+        "INSERT INTO settings (key, value) VALUES ('change', ?) ON CONFLICT DO UPDATE SET value = excluded.value")
+    }
   }
 
   /// Does recorded changes.

@@ -10,7 +10,7 @@ internal import SheafModel
 /// its statements after that (``ApplyQueue``). Readers of this connection see it at once; others, after the commit.
 ///
 /// ```
-///          change(_:_:), read(_:)            commit(), after 25 ms, sync, snapshot, a full record
+///          change(_:_:), read(_:)            50 ms without a change, sync, a long record
 ///   none ─────────────────────────► open ────────────────────────────────────────────────────────► none
 ///                                    ▲ │ a change throws of which SQLite has run something, SQLite refuses a statement,
 ///                                    │ │ the commit fails, SQLite rolls back by itself since a read did
@@ -29,6 +29,9 @@ internal import SheafModel
 ///    synced (``renewRecord()``).
 /// 5. No commit and no sync comes before the working file's: what refers to it is durable only with its bytes, and in the
 ///    record alone ``Recovery`` finds out whether they are there.
+/// 6. Every 50 ms, and for each snapshot, what is recorded is committed in its turn, and the next group begun with that
+///    (``commit()``): whoever changes something waits neither for SQLite's statements nor for its commit, unless it asks SQLite for
+///    what is not known.
 // Sendable: everything is touched only with `lock` held, but for constants, and the connection as ``ApplyQueue`` says.
 final class Writer: @unchecked Sendable {
   private let lock = Mutex<Void>(())
@@ -72,7 +75,7 @@ final class Writer: @unchecked Sendable {
     log = try LogFile(of: path)
     recorder = ChangeRecorder(path: recordPath, of: path, number: committed)
     connection.queue = recorder?.queue
-    schedule.start(apply: { [weak self] in self?.apply() }, commit: { [weak self] in self?.commitInTime() })
+    schedule.start { [weak self] in self?.commitInTime() }
   }
 
   deinit { schedule.stop() }
@@ -145,6 +148,7 @@ final class Writer: @unchecked Sendable {
   /// Runs `body` with everything committed, no transaction open and nobody changing anything meanwhile.
   func alone<Value>(_ body: (Connection) throws -> Value) throws -> Value {
     syncContents()
+    apply()
     return try locked {
       try commitGroup()
       connection.needsTransaction = false
@@ -155,23 +159,64 @@ final class Writer: @unchecked Sendable {
 
   // MARK: - Groups
 
-  /// Commits what is changed so far, for those who read by other connections and for ``Store/sync()``.
+  /// Commits what is changed so far, for those who read by other connections.
+  ///
+  /// SQLite commits in its turn, without the lock: whoever changes something goes on meanwhile, in the next group.
   func commit() throws {
     // Here nobody waits for the disk, nor for SQLite.
     syncContents()
-    apply()
-    try locked { try commitGroup() }
+    guard let number = try locked({ try orderCommit() }) else { return }
+    apply(until: number)
+    try locked { try endOrder(of: number) }
   }
 
   /// Has SQLite run what is recorded, without the lock: whoever changes something goes on meanwhile.
-  private func apply() { recorder?.queue.apply(connection) }
+  private func apply(until number: Int64 = .max) { recorder?.queue.apply(connection, until: number) }
 
   private func commitInTime() {
     do { try commit() } catch { schedule.wake() }
   }
 
+  /// Has the open group be committed in its turn.
+  ///
+  /// - Returns: the number of its last change; nil where all is committed now, with the lock, since nothing was changed, or
+  ///   something has to be put right first.
+  private func orderCommit() throws -> Int64? {
+    guard isOpen, records, let recorder, recorder.number != committed, !isLost, !isRolledBack else {
+      try commitGroup()
+      return nil
+    }
+    syncContents()
+    recorder.queue.appendCommit(try connection.lastChangeStatement, as: recorder.number)
+    return recorder.number
+  }
+
+  /// Notes that the changes up to `number` were committed in their turn; the group that was begun with that goes on.
+  private func endOrder(of number: Int64) throws {
+    let isNews = noteOrdered()
+    // What was given up before its turn came is committed here, and who is told hears of what fails.
+    guard let recorder, committed >= number, !isLost, !recorder.queue.hasFailed else { return try commitGroup() }
+    guard isNews, isOpen else { return }
+    if recorder.number == committed, !keepsRecord { recorder.reset() }
+    // Room is looked at once in a group. What came meanwhile is little, and with that the record begins anew.
+    let isLong = recorder.isLong && !keepsRecord
+    if !isLong, reserve.space().available > Self.roomForGroups { schedule.wake() } else { try commitGroup() }
+  }
+
+  /// Notes what was committed in its turn; returns whether that is news.
+  @discardableResult
+  private func noteOrdered() -> Bool {
+    guard let number = recorder?.queue.committed, number > committed else { return false }
+    committed = number
+    return true
+  }
+
   /// Whether SQLite gave up the open group by itself, as it does where the disk fails or memory is short.
-  private var isRolledBack: Bool { isOpen && !connection.isInTransaction }
+  private var isRolledBack: Bool {
+    guard isOpen, !connection.isInTransaction, !(recorder?.queue.isCommitting ?? false) else { return false }
+    // A commit may have ended in between.
+    return recorder?.queue.ahead { !connection.isInTransaction } ?? true
+  }
 
   private func open() throws {
     if isLost || isRolledBack || recorder?.queue.hasFailed ?? false { try restore() }
@@ -252,6 +297,7 @@ final class Writer: @unchecked Sendable {
   private func restore() throws {
     connection.known = KnownRows()
     recorder?.queue.reset()
+    noteOrdered()
     if connection.isInTransaction { try execute("ROLLBACK") }
     closeGroup()
     isLost = true
@@ -285,6 +331,7 @@ final class Writer: @unchecked Sendable {
   /// - Parameter log: whether SQLite's log is to hold them, rather than the record.
   func sync(log wantsLog: Bool) throws {
     try working.sync()
+    if wantsLog { apply() }
     switch try locked({ try prepareSync(wantsLog) }) {
     case .nothing: return
     case .record: try syncRecord()
@@ -355,6 +402,7 @@ final class Writer: @unchecked Sendable {
 
   /// Leaves nothing in the record of what was changed so far.
   func eraseRecord() throws {
+    apply()
     try locked {
       try renewRecord()
       recorder?.erase()
@@ -372,6 +420,7 @@ final class Writer: @unchecked Sendable {
     schedule.stop()
     locked {
       recorder?.queue.reset()
+      closeGroup()
       connection.close()
     }
   }

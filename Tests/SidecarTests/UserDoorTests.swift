@@ -129,7 +129,12 @@ struct UserDoorTests {
         "/accounts",
       ] {
         let answer = try given.ask(resource)
-        #expect(answer.status == "404", "\(resource): \(answer.output)")
+        #expect(answer.status == "403", "\(resource): \(answer.output)")
+      }
+      for command in ["check", "compact"] {
+        let refused = try given.sheaf(command)
+        #expect(refused.status == 1 && refused.errorText.contains("gives no access to the whole library"), "\(refused)")
+        #expect(refused.errorText.contains("ask who owns"), "\(refused)")
       }
     }
   }

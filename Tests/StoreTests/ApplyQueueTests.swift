@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import SheafModel
+import Synchronization
 import Testing
 
 @testable import SheafStore
@@ -143,6 +144,106 @@ struct ApplyQueueTests {
         } catch { Issue.record("\(error)") }
       }
       try store.close()
+    }
+  }
+
+  /// What the file holds is what was changed up to the number that it notes, whoever has it committed while others change more.
+  @Test func aCommitHoldsWhatWasRecordedBeforeIt() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      let isDone = Atomic(false)
+      let first = store.writer.number
+      DispatchQueue.concurrentPerform(iterations: 3) { thread in
+        do {
+          if thread == 0 {
+            defer { isDone.store(true, ordering: .releasing) }
+            for number in 1...20_000 {
+              try store.write(.setXattr) { try $0.setXattr(1, [65], Array("\(number)".utf8)) }
+              if number % 1000 == 0 { _ = try store.read { try $0.setting("library") } }
+            }
+          }
+          while thread != 0, !isDone.load(ordering: .acquiring) {
+            // Each sees what another one has committed, too.
+            let (last, value) = try store.snapshot { try ($0.numberSetting("change"), $0.xattr(1, [65])) }
+            let number = try #require(last) - first
+            #expect(value.map { String(decoding: $0, as: UTF8.self) } == (number == 0 ? nil : "\(number)"))
+          }
+        } catch { Issue.record("\(error)") }
+      }
+      try store.close()
+    }
+  }
+
+  /// A folder's times and link count are those that were set last, whatever else is written to its row, wherever the process
+  /// ends, and however often it is set before SQLite runs any of it.
+  @Test func whatIsSetAgainIsSet() throws {
+    var generator = SeededRandom()
+    let seed = generator.seed
+    func random(_ bound: Int64) -> Int64 { .random(in: 0..<bound, using: &generator) }
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      var rows: [Int64: InodeRow] = [:]
+      try store.write(.mkdir) { transaction in
+        for ino in Int64(100)..<104 {
+          let row = InodeRow(
+            ino: ino, item: nil, owner: 1, parent: 1, name: [65], mode: S_IFDIR | 0o755, nlink: 2, uid: 0, gid: 0,
+            time: Timestamp(nanoseconds: 0))
+          try transaction.insert(row)
+          rows[ino] = row
+        }
+      }
+      func check(_ store: Store, _ note: String) throws {
+        try store.read { transaction in
+          for (ino, row) in rows {
+            let found = try transaction.inode(ino)
+            #expect(found == row, "SHEAF_SEED=\(seed), \(note)")
+          }
+        }
+      }
+      for step in 0..<800 {
+        try store.write(.mkdir) { transaction in
+          for _ in 0...random(3) {
+            let ino = 100 + random(4)
+            guard var row = rows[ino] else { continue }
+            let time = Timestamp(nanoseconds: Int64(step))
+            switch random(8) {
+            case 0:
+              (row.mtime, row.uid) = (time, UInt32(step))
+              try transaction.update(row)
+            case 1:
+              (row.ctime, row.nlink) = (time, 2 + random(5))
+              try transaction.setChangeTime(time, nlink: row.nlink, ino: ino)
+            case 2:
+              (row.parent, row.ctime) = (random(50), time)
+              try transaction.setPlace(row.parent, row.name, time: time, ino: ino)
+            default:
+              (row.mtime, row.ctime, row.nlink) = (time, time, 2 + random(5))
+              try transaction.touch(folder: ino, time: time, nlink: row.nlink)
+            }
+            rows[ino] = row
+          }
+        }
+        switch random(40) {
+        case 0: try check(store, "step \(step)")
+        case 1: try store.writer.commit()
+        case 2:
+          // As a kill would leave it.
+          let copy = folder + "/copy\(step).sqlite"
+          for suffix in ["-changes", "", "-wal"] {
+            try FileManager.default.copyItem(atPath: path + suffix, toPath: copy + suffix)
+          }
+          let again = try Store(path: copy, lockPath: copy + "-lock")
+          try check(again, "step \(step), after a kill")
+          try again.close()
+        default: break
+        }
+      }
+      try store.close()
+      let again = try Store(path: path, lockPath: path + "-lock")
+      try check(again, "closed")
+      try again.close()
     }
   }
 

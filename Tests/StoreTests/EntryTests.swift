@@ -1,10 +1,13 @@
+import Glibc
+import SheafModel
 import Testing
 
 @testable import SheafStore
 
 /// What names lead to, which the writer remembers.
 struct EntryTests {
-  /// Whatever is made, moved, replaced, removed and undone, each name leads to what its folder lists.
+  /// Whatever is made, moved, replaced, removed, undone and forgotten, each name leads to what its folder lists, also where
+  /// all of a folder is known since it was made.
   @Test func whatIsRememberedIsWhatIsStored() throws {
     struct Stop: Error {}
     var generator = SeededRandom()
@@ -14,18 +17,29 @@ struct EntryTests {
       let path = folder + "/library.sqlite"
       let store = try Store(path: path, lockPath: path + "-lock")
       let hash = NameHash(key: 1)
-      let parent: Int64 = 100
-      func entry(_ name: Int64, ino: Int64) -> EntryRow {
+      // One that was there before, and those that are made.
+      var parents: [Int64] = [100]
+      func entry(_ name: Int64, ino: Int64, in folder: Int64? = nil) -> EntryRow {
         let bytes = Array("name\(name)".utf8)
+        let parent = folder ?? parents[Int(random(Int64(parents.count)))]
         return EntryRow(parent: parent, hash: hash(bytes), name: bytes, ino: ino, isExtra: ino % 2 == 1)
       }
       func stored(_ row: EntryRow, _ transaction: StoreTransaction) throws -> EntryRow? {
         try transaction.entry(row.parent, hash: row.hash, name: row.name)
       }
-      for step in 0..<400 {
+      for step in 0..<600 {
         let fails = random(3) == 0
+        let made = parents.count < 4 && random(50) == 0 ? Int64(1000 + step) : nil
         do {
           try store.write(.rename) { transaction in
+            if let made {
+              try transaction.insert(
+                InodeRow(
+                  ino: made, item: nil, owner: 1, parent: 1, name: [65], mode: S_IFDIR | 0o755, nlink: 2, uid: 0,
+                  gid: 0,
+                  time: Timestamp(nanoseconds: 0)))
+              try transaction.insert(entry(0, ino: random(1000), in: made))
+            }
             for _ in 0...random(3) {
               let one = entry(random(5), ino: random(1000))
               if let present = try stored(one, transaction) {
@@ -43,17 +57,23 @@ struct EntryTests {
             if fails { throw Stop() }
           }
           #expect(!fails)
+          if let made { parents.append(made) }
         } catch {
           #expect(fails, "SHEAF_SEED=\(seed), step \(step): \(error)")
         }
+        if random(60) == 0 {
+          try store.read { for name in 0..<Int64(9000) { _ = try stored(entry(name, ino: 0, in: 7), $0) } }
+        }
         // By name first, before what waits to be run is.
-        let found = try (0..<5).map { name in try store.read { try stored(entry(Int64(name), ino: 0), $0) } }
+        let parent = parents[Int(random(Int64(parents.count)))]
+        let rows = (0..<5).map { entry($0, ino: 0, in: parent) }
+        let found = try rows.map { row in try store.read { try stored(row, $0) } }
         let listed = try store.read { try $0.entries(parent, after: 0, limit: 100) }
-        for name in 0..<5 {
-          let row = entry(Int64(name), ino: 0)
-          #expect(found[name] == listed.first { $0.name == row.name }, "SHEAF_SEED=\(seed), step \(step)")
+        for (row, found) in zip(rows, found) {
+          #expect(found == listed.first { $0.name == row.name }, "SHEAF_SEED=\(seed), step \(step), folder \(parent)")
         }
       }
+      #expect(parents.count == 4, "SHEAF_SEED=\(seed)")
       try store.close()
     }
   }
