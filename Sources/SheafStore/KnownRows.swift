@@ -6,7 +6,7 @@
 /// here is in SQLite as it was before anything that still waits to be run (``ApplyQueue``).
 final class KnownRows {
   /// What names lead to.
-  let entries = RowCache<EntryKey, EntryRow>(limit: 16384)
+  let entries = RowCache<EntryKey, EntryRow>(limit: 12288)
   let items = RowCache<Int64, ItemRow>(limit: 4096)
   let versions = RowCache<VersionKey, VersionRow>(limit: 2048) { $0.content.isShort }
   /// Chunks by their hashes.
