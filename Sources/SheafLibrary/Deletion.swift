@@ -195,6 +195,7 @@ extension Library {
   /// - Throws: `notFound`; `busy` for the current version and one whose session goes on.
   package func purge(_ path: ItemPath, version number: Int64?) throws {
     storeClosed()
+    if let number { try partChunks(ofVersion: number, of: path) }
     try locked {
       try settleSessions()
       // What was done before is told before the item goes: an event that waits would go with it.

@@ -232,6 +232,47 @@ struct DeletionTests {
     try fixture.finish()
   }
 
+  /// Versions that were cut short, or written in place, share parts of their chunks with the one before.
+  @Test(arguments: [false, true])
+  func whatIsPurgedIsInNoChunkOfOthers(isPacked: Bool) throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    let secret = Array("secret-\(UUID().uuidString)".utf8)
+    func holdsSecret() throws -> Bool {
+      try fixture.library.store.read { transaction in
+        var chunks: [Int64] = []
+        try transaction.chunkIDs { chunks.append($0) }
+        return try chunks.contains { Data(try transaction.chunkBytes($0)).range(of: Data(secret)) != nil }
+      }
+    }
+    let long = random.bytes(40_000)
+    let blank = [UInt8](repeating: 88, count: secret.count)
+    try fixture.save("short", Array("name\n".utf8) + secret)
+    try fixture.save("long", long[..<20_000] + secret + long[20_000...])
+    fixture.clock.advance(60)
+    _ = try fixture.library.setAttributes(fixture.ino("short"), .init(size: 5), handle: nil, .library)
+    let writer = try fixture.open("long")
+    try fixture.write(writer, blank, at: 20_000)
+    try fixture.close(writer)
+    fixture.clock.advance(60)
+    // What is current uses a part of one, and is open; and a whole one of its own in the other.
+    try fixture.save("short", "name\nand more")
+    let reader = try fixture.open("long", O_RDONLY)
+    if isPacked { _ = try fixture.library.compact { _ in } }
+    #expect(try holdsSecret())
+    try fixture.library.purge(fixture.path("short"), version: 1)
+    #expect(try holdsSecret(), "in the other one")
+    try fixture.library.purge(fixture.path("long"), version: 1)
+    #expect(try !holdsSecret(), "\(random.note)")
+    #expect(try fixture.version("short", 2) == "name\n")
+    #expect(try fixture.version("short", 3) == "name\nand more")
+    #expect(try fixture.read(reader) == long[..<20_000] + blank + long[20_000...])
+    try fixture.close(reader)
+    #expect(try fixture.versions("long").map(\.number) == [2])
+    try fixture.expectSound()
+    try fixture.finish()
+  }
+
   @Test func purgingShrinksTheFile() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()

@@ -29,7 +29,7 @@ struct EntryTests {
       }
       for step in 0..<600 {
         let fails = random(3) == 0
-        let made = parents.count < 4 && random(50) == 0 ? Int64(1000 + step) : nil
+        let made = parents.count < 4 && random(12) == 0 ? Int64(1000 + step) : nil
         do {
           try store.write(.rename) { transaction in
             if let made {
