@@ -236,6 +236,7 @@ extension Library {
           identity.named(ino, by: caller.process, isProved: isProved)
           if !mayReturn { identity.settle(parent, name) }
           tell(.made(NamedInode(inode, parent, name)), from: caller.door)
+          tellPlace(of: inode)
         }
       }
       return try attributes(inode, caller)

@@ -87,6 +87,11 @@ extension StoreTransaction {
       decode: EntryRow.init)
   }
 
+  /// The folders in which `ino` has other names than its oldest.
+  package func extraFolders(_ ino: Int64) throws -> [Int64] {
+    try all("SELECT DISTINCT parent FROM entries WHERE ino = ? AND extra = 1", ino) { $0[0] }
+  }
+
   package func insert(_ entry: EntryRow) throws {
     try run(
       Self.entryInsertion,

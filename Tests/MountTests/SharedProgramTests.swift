@@ -133,6 +133,27 @@ import Testing
     }
   }
 
+  /// A link that a kernel has read is checked anew where it gets a name from which it would lead out.
+  @Test func aLinkLeadsNowhereElseByAnotherName() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        plans="$ALICE/Documents/plans"; theirs="$BOB/Shared/alice@example.com/plans"
+        mkdir -p "$plans/1/2"; echo one >"$plans/a.md"; ln -s ../../a.md "$plans/1/2/link"
+        invite "$plans" bob edit
+        for place in "$plans" "$theirs"; do
+          same "$(cat "$theirs/1/2/link")" one
+          ln -P "$place/1/2/link" "$place/notes"
+          until ! readlink "$theirs/1/2/link"; do :; done
+          refused "Permission denied" cat "$theirs/notes"; refused "Permission denied" cat "$theirs/1/2/link"
+          same "$(cat "$plans/1/2/link")" one
+          rm "$place/notes"
+        done
+        same "$(cat "$theirs/1/2/link")" one
+        """, limit: .seconds(30))
+    }
+  }
+
   static let replacers = [
     "install -m 640 \"$new\" \"$entry\"",
     "cp --remove-destination \"$new\" \"$entry\"",

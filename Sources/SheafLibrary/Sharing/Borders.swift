@@ -124,12 +124,16 @@ extension Library {
     whenCommitted { [self] in
       if inode.isFolder {
         shares.forgetFolders()
-        // A link is checked where it is read; one that came to lie elsewhere has to be read again.
-        for (ino, inode) in inodes where inode.row.target != nil { tell(.contents(ino), from: 0) }
-      } else if inode.row.target != nil {
-        tell(.contents(inode.ino), from: 0)
+        for inode in inodes.values { tellPlace(of: inode) }
+      } else {
+        tellPlace(of: inode)
       }
     }
+  }
+
+  /// Has a symbolic link read anew that came to lie elsewhere, or elsewhere too: where it leads is checked as it is read.
+  func tellPlace(of inode: Inode) {
+    if !shares.isEmpty, inode.row.target != nil { tell(.contents(inode.ino), from: 0) }
   }
 
   /// Notes in the running transaction that what had lost its name comes back to a place that is shared by now: it enters
@@ -173,12 +177,16 @@ extension Library {
       }
     }
     if target.first == UInt8(ascii: "/") { throw Self.leadsOut }
-    var ino = link.row.parent
-    while rises > 0 {
-      let row = try inode(ino).row
-      if row.item == share.row.item || row.parent == 0 { throw Self.leadsOut }
-      ino = row.parent
-      rises -= 1
+    guard rises > 0 else { return }
+    // Whichever of its names it is read by, it is the same link.
+    let others = link.row.nlink > 1 ? try read { try $0.extraFolders(link.ino) } : []
+    for folder in [link.row.parent] + others {
+      var ino = folder
+      for _ in 0..<rises {
+        let row = try inode(ino).row
+        if row.item == share.row.item || row.parent == 0 { throw Self.leadsOut }
+        ino = row.parent
+      }
     }
   }
 

@@ -116,7 +116,11 @@ extension Library {
     }
     try transaction.update(row)
     let final = row
-    whenCommitted { [self] in inodes[final.ino]?.row = final }
+    whenCommitted { [self] in
+      guard let inode = inodes[final.ino] else { return }
+      inode.row = final
+      tellPlace(of: inode)
+    }
     try putBack(entry, row, transaction)
   }
 

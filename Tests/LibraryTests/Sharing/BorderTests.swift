@@ -72,6 +72,43 @@ struct BorderTests {
     }
   }
 
+  /// A symbolic link is read by any of its names: none of them may lead out.
+  @Test func aLinkLeadsOutByNoneOfItsNames() throws {
+    try People.story { people in
+      let (plans, theirs) = ("Documents/plans", "Shared/alice@example.com/plans")
+      try people.as(.alice) { (alice) throws in
+        for folder in ["", "/1", "/1/2", "/1/3"] { try alice.mkdir(plans + folder) }
+        try alice.symlink("../../a.md", "\(plans)/1/2/link")
+      }
+      try people.share(plans, with: [(.bob, .readWrite)])
+      func expectReadable(_ isReadable: Bool, _ names: String..., location: SourceLocation = #_sourceLocation) throws {
+        try people.as(.bob) { (bob) throws in
+          for name in names {
+            guard isReadable else {
+              expect(.accessDenied, location) { _ = try bob.readLink("\(theirs)/\(name)") }
+              continue
+            }
+            #expect(try bob.readLink("\(theirs)/\(name)") == "../../a.md", sourceLocation: location)
+          }
+        }
+      }
+      try people.as(.alice) { (alice) throws in
+        try alice.link("\(plans)/1/2/link", "\(plans)/1/3/link")
+        try expectReadable(true, "1/2/link", "1/3/link")
+        try alice.link("\(plans)/1/2/link", "\(plans)/notes")
+        try expectReadable(false, "1/2/link", "1/3/link", "notes")
+        try alice.rename("\(plans)/notes", "\(plans)/1/notes")
+        try expectReadable(false, "1/2/link", "1/3/link", "1/notes")
+        try alice.rename("\(plans)/1/notes", "\(plans)/1/2/notes")
+        try expectReadable(true, "1/2/link", "1/3/link", "1/2/notes")
+        try alice.rename("\(plans)/1/2", "\(plans)/2")
+        try expectReadable(false, "1/3/link", "2/link", "2/notes")
+        for name in ["link", "notes"] { try alice.unlink("\(plans)/2/\(name)") }
+        try expectReadable(true, "1/3/link")
+      }
+    }
+  }
+
   /// How a program makes a document again whose name it took away.
   enum Return: CaseIterable { case opened, renamed, linked }
 
