@@ -275,6 +275,16 @@ extension Library {
 
   private static let capability = Array("security.capability".utf8)
 
+  /// Takes away what gives a program other rights than those of who runs it, before its file is changed by an account that does
+  /// not own it: the kernel, which does so for the owner, is shown no capabilities of what others share.
+  func clearPrivileges(of inode: Inode, changedBy account: Int64, from door: Int) throws {
+    guard account != inode.row.owner else { return }
+    try clearCapability(of: inode, from: door)
+    let mode = inode.row.mode
+    clearSetID(&inode.row)
+    if inode.row.mode != mode { tell(.appearance(inode.ino), from: 0) }
+  }
+
   private func storedXattr(_ inode: Inode, _ name: [UInt8]) throws -> [UInt8]? {
     if inode.isOrphan { return inode.orphanXattrs[name] }
     return try read { try $0.xattr(inode.ino, name) }

@@ -113,7 +113,7 @@ extension Library {
     if !identity.isModeChosen(row.ino),
       !identity.isOwn(old.ino, of: caller.process, at: time) || identity.isModeChosen(old.ino)
     {
-      row.mode = row.mode & S_IFMT | other.mode & 0o7777
+      row.mode = row.mode & S_IFMT | other.mode & (isForeign(old, caller) ? 0o1777 : 0o7777)
     }
     for changed in [row, other] {
       guard let id = changed.item, var item = try transaction.item(id) else { continue }

@@ -109,6 +109,7 @@ extension Library {
       guard start >= 0, start <= WorkingCopy.maximumSize - Int64(data.count) else { throw SheafError(.tooLarge) }
       try makeRoom(for: data.count, in: inode, draft)
       if clearsCapability { try clearCapability(of: inode, from: file.door) }
+      try clearPrivileges(of: inode, changedBy: draft.account, from: file.door)
       let time = clock()
       try beginSession(inode, draft, handle: handle, at: time)
       let before = draft.unsavedBytes
@@ -123,7 +124,7 @@ extension Library {
       file.hasUnflushed = true
       inode.row.mtime = time
       inode.row.ctime = time
-      if clearsSetID || draft !== inode.own { clearSetID(&inode.row) }
+      if clearsSetID { clearSetID(&inode.row) }
       tell(.contents(inode.ino), of: draft, from: file.door)
       // Its kernel has the bytes where it took the end to be.
       if start != offset { tell(.contents(inode.ino), back: file.door) }
@@ -230,6 +231,7 @@ extension Library {
     guard size <= WorkingCopy.maximumSize else { throw SheafError(.tooLarge) }
     let draft = inode.draft(of: caller.account)
     load(inode, draft)
+    try clearPrivileges(of: inode, changedBy: draft.account, from: caller.door)
     let time = clock()
     let before = draft.unsavedBytes
     if draft.working?.size != size {
@@ -243,7 +245,7 @@ extension Library {
     inode.row.mtime = time
     inode.row.ctime = time
     // A change of contents takes set-id bits away (truncate(2)).
-    if caller.uid != 0 || isForeign(inode, caller) { clearSetID(&inode.row) }
+    if caller.uid != 0 { clearSetID(&inode.row) }
   }
 
   /// Takes set-id bits away as a change by somebody without privileges does (inode(7)).
@@ -276,6 +278,7 @@ extension Library {
       } else {
         try requireRoom(for: Int64(range.count))
       }
+      try clearPrivileges(of: inode, changedBy: draft.account, from: file.door)
       try beginSession(inode, draft, handle: handle, at: time)
       shareChunks(of: draft)
       let before = draft.unsavedBytes
@@ -336,6 +339,7 @@ extension Library {
       shareChunks(of: from.inode)
       shareChunks(of: draft)
       let extents = try source.working?.extents(of: range, from: self) ?? []
+      try clearPrivileges(of: to.inode, changedBy: draft.account, from: to.door)
       let time = clock()
       try beginSession(to.inode, draft, handle: target, at: time)
       let before = draft.unsavedBytes

@@ -71,9 +71,11 @@ extension Library {
       let row = try versionRow(item.id, number, inode, path)
       // Where the current contents are damaged they are other ones.
       if (try? Content.areSame(row.content, inode.row.content ?? .empty, from: self)) ?? false { return nil }
+      let author = try account(path.account).id
+      try clearPrivileges(of: inode, changedBy: author, from: 0)
       let time = clock()
       let restored = VersionRow(
-        item: item.id, number: item.lastVersion + 1, time: time, author: try account(path.account).id, size: row.size,
+        item: item.id, number: item.lastVersion + 1, time: time, author: author, size: row.size,
         cause: .restore, base: item.version, content: row.content, isOpen: false)
       try transaction(.restore) { transaction in
         try transaction.insert(restored)

@@ -68,7 +68,8 @@ extension Library {
     _ mode: UInt32, of old: Inode, former: UInt32, _ caller: Caller, _ time: Timestamp
   ) -> UInt32 {
     if identity.isOwn(old.ino, of: caller.process, at: time), !identity.isModeChosen(old.ino) { return mode }
-    return mode & S_IFMT | former & 0o7777
+    // Contents of somebody else get no set-id bits.
+    return mode & S_IFMT | former & (isForeign(old, caller) ? 0o1777 : 0o7777)
   }
 
   /// The mode of a document whose file is made anew by open(2) (rule 4 of ``Identity``).

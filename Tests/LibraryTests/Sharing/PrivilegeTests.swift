@@ -1,0 +1,58 @@
+import Glibc
+import SheafModel
+import Testing
+
+@testable import SheafLibrary
+
+/// What gives a program other rights than those of who runs it.
+struct PrivilegeTests {
+  private static let capability = Array("security.capability".utf8)
+
+  /// How somebody changes a program.
+  enum Change: CaseIterable { case written, opened, truncated, allocated, copied, restored, replaced, exchanged }
+
+  /// Neither set-id bits nor capabilities outlive a change by a participant.
+  @Test(arguments: Change.allCases) func whatSomebodyElseChangesRunsWithNoOtherRights(_ change: Change) throws {
+    try People.story { people in
+      let (program, theirs) = ("Documents/tools/program", "Shared/alice@example.com/tools/program")
+      try people.as(.alice) { try $0.mkdir("Documents/tools") }
+      try people.share("Documents/tools", with: [(.bob, .readWrite)])
+      try people.as(.alice) { (alice) throws in
+        for text in ["one", "two"] {
+          try alice.save(program, text)
+          people.clock.advance(60)
+        }
+        _ = try alice.change(program, .init(mode: 0o6755))
+        try alice.library.setXattr(alice.inode(program), Self.capability, [1], .set, alice.caller)
+        #expect(try alice.status(program).mode & 0o7777 == 0o6755)
+      }
+      try people.as(.bob, process: getpid()) { try self.change(theirs, change, as: $0) }
+      try people.as(.alice) { (alice) throws in
+        #expect(try alice.status(program).mode & 0o7777 == 0o755)
+        expect(.noAttribute) { _ = try alice.library.xattr(alice.inode(program), Self.capability, alice.caller) }
+      }
+    }
+  }
+
+  private func change(_ program: String, _ change: Change, as person: Person) throws {
+    switch change {
+    case .truncated: _ = try person.change(program, .init(size: 1))
+    case .restored: #expect(try person.library.restore(person.path(program), version: 1) != nil)
+    case .replaced:
+      try person.save("\(program).tmp", "new")
+      try person.rename("\(program).tmp", program)
+    case .exchanged:
+      try person.save("\(program).tmp", "new")
+      try person.exchange("\(program).tmp", program)
+    case .written, .opened, .allocated, .copied:
+      let handle = try person.open(program, change == .opened ? O_RDWR | O_TRUNC : O_RDWR)
+      switch change {
+      case .written: try person.write(handle, "new")
+      case .allocated: try person.library.allocate(handle, 0..<100, .preallocate(keepsSize: true))
+      case .copied: #expect(try person.library.copy(from: handle, at: 0, to: handle, at: 10, count: 3) == 3)
+      default: break
+      }
+      try person.close(handle)
+    }
+  }
+}
