@@ -8,16 +8,17 @@ extension Library {
     case replace, noReplace, exchange
   }
 
-  /// Renames `name` in `parent` to `newName` in `newParent`.
+  /// Renames `name` in `parent` to `newName` in `newParent`; returns the inode of a folder that it takes the place of.
   ///
   /// - Throws: `notFound`, `exists` (with `noReplace`, and for `.versions`), `notDirectory`, `isDirectory`, `notEmpty`,
   ///   `invalid` (a folder into itself), `crossDevice` (another owner's tree), `accessDenied`, `notPermitted`.
+  @discardableResult
   package func rename(
     _ parent: Int64, _ name: [UInt8], to newParent: Int64, _ newName: [UInt8], _ mode: RenameMode, _ caller: Caller
-  ) throws {
+  ) throws -> Int64? {
     storeKept(parent, name)
     storeKept(newParent, newName)
-    try locked {
+    return try locked {
       let folder = try self.folder(parent)
       let newFolder = try self.folder(newParent)
       try Self.checkLength(name)
@@ -38,14 +39,15 @@ extension Library {
       }
       guard folder.row.owner == newFolder.row.owner else { throw SheafError(.crossDevice) }
       try checkNesting(inode, replaced, folder, newFolder, mode, caller)
-      if let replaced, replaced === inode { return }
+      if let replaced, replaced === inode { return nil }
       try checkMove(of: inode, from: folder, to: newFolder)
       if mode == .exchange, let replaced { try checkMove(of: replaced, from: newFolder, to: folder) }
       if mode == .exchange, let target, let replaced {
         try exchange(source, inode, folder, target, replaced, newFolder, caller)
-      } else {
-        try move(source, inode, folder, newName, target, replaced, newFolder, caller)
+        return nil
       }
+      try move(source, inode, folder, newName, target, replaced, newFolder, caller)
+      return replaced.flatMap { $0.isFolder ? $0.ino : nil }
     }
   }
 

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Generations of folders whose names were taken away by rmdir(2) in a mount: its kernel holds such an inode for dead as long as
-/// anyone uses it, as a shell that is in it. A folder that comes back, recovered or shared again, is to be another inode to it,
-/// which the generation says that comes with each entry.
+/// Generations of folders whose names were taken away by rmdir(2) or rename(2) in a mount: its kernel holds such an inode for
+/// dead as long as anyone uses it, as a shell that is in it. A folder that comes back, recovered or shared again, is to be
+/// another inode to it, which the generation says that comes with each entry.
 final class Generations: Sendable {
   /// Folders remembered that did not come back.
   private static let limit = 16_384

@@ -260,7 +260,13 @@ extension AccountFileSystem {
     caller: Fuse.Caller, reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
-      if try repeater.serveNames(caller) != nil { return }
+      if let errand = try repeater.serveNames(caller) {
+        let replaced = errand.view[.init(folder: newParent, name: newName)]
+        if !flags.contains(.exchange), case .inode(let folder, _)?? = replaced, folder.mode & S_IFMT == S_IFDIR {
+          generations.noteDead(folder.ino)
+        }
+        return
+      }
       guard flags.isSubset(of: [.noReplace, .exchange]), flags != [.noReplace, .exchange] else {
         throw .invalidArgument
       }
@@ -275,7 +281,10 @@ extension AccountFileSystem {
       let to = try changeable(newParent)
       let mode: Library.RenameMode =
         flags.contains(.noReplace) ? .noReplace : flags.contains(.exchange) ? .exchange : .replace
-      try translated { try library.rename(from, name.bytes, to: to, newName.bytes, mode, credentials(caller)) }
+      let replaced = try translated {
+        try library.rename(from, name.bytes, to: to, newName.bytes, mode, credentials(caller))
+      }
+      if let replaced { generations.noteDead(replaced) }
       restrictedFolders.noteMove(from, to)
     }
   }

@@ -190,6 +190,14 @@ import Testing
           (cd "$theirs/empty"; alive . "")
           rmdir "$place/empty"
         done
+        # Replaced by another one, which then goes.
+        for place in "$plans" "$theirs"; do
+          mkdir "$place/lost" "$place/other"; stay "$plans/lost"; stay "$theirs/lost"
+          mv -T "$place/other" "$place/lost"; mv "$place/lost" "$place/other"
+          "$SHEAF" recover "$plans/lost" >/dev/null
+          alive "$plans/lost" ""; alive "$theirs/lost" ""
+          rmdir "$place/lost" "$place/other"
+        done
         """, limit: .seconds(60))
     }
   }
