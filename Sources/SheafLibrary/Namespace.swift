@@ -57,9 +57,9 @@ extension Library {
   func permitRemoving(_ inode: Inode, from folder: Inode, _ caller: Caller) throws {
     try permit(folder, caller, Permission.write | Permission.execute)
     if isForeign(inode, caller) { return }
-    if folder.row.mode & 0o1000 != 0, caller.uid != 0, caller.uid != folder.row.uid, caller.uid != inode.row.uid {
-      throw SheafError(.notPermitted)
-    }
+    guard folder.row.mode & 0o1000 != 0, caller.uid != 0 else { return }
+    let owners = [folder, inode].map { shownUser(of: $0, caller).uid }
+    guard owners.contains(caller.uid) else { throw SheafError(.notPermitted) }
   }
 
   /// The path below `Documents`, joined by `/`, of `name` in `parent`.

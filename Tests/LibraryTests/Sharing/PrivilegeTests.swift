@@ -4,7 +4,7 @@ import Testing
 
 @testable import SheafLibrary
 
-/// What gives a program other rights than those of who runs it.
+/// What gives a program other rights than those of who runs it, and folders that guard what is in them.
 struct PrivilegeTests {
   private static let capability = Array("security.capability".utf8)
 
@@ -54,5 +54,25 @@ struct PrivilegeTests {
       }
       try person.close(handle)
     }
+  }
+
+  /// Whoever a mount was given to removes from a sticky folder what is shown as theirs; nobody else does.
+  @Test func aStickyFolderGoesByTheOwnersThatAreShown() throws {
+    let fixture = try LibraryFixture()
+    try fixture.mkdir("drop")
+    _ = try fixture.library.setAttributes(fixture.ino("drop"), .init(mode: 0o1777), handle: nil, .library)
+    for name in ["a", "b"] { try fixture.save("drop/\(name)", name) }
+    let (drop, account) = (try fixture.ino("drop"), try fixture.library.number(of: fixture.account))
+    func caller(_ uid: UInt32, _ user: Caller.User?) -> Caller {
+      Caller(uid: uid, gid: uid, thread: 0, door: 0, account: account, user: user) { [] }
+    }
+    let given = Caller.User(uid: 1000, gid: 1000, ownsAll: true)
+    for stranger in [caller(1001, given), caller(1000, nil), caller(1000, .init(uid: 1000, gid: 1000))] {
+      expect(.notPermitted) { try fixture.library.unlink(drop, Array("a".utf8), stranger) }
+    }
+    try fixture.library.unlink(drop, Array("a".utf8), caller(1000, given))
+    try fixture.library.rename(drop, Array("b".utf8), to: drop, Array("c".utf8), .replace, caller(1000, given))
+    #expect(try fixture.names("drop") == ["c"])
+    try fixture.finish()
   }
 }
