@@ -11,54 +11,56 @@ extension AccountFileSystem {
   func opendir(_ node: NodeID, flags: OpenFlags, caller: Fuse.Caller, reply: consuming OpenReply) {
     _ = reply.answer { () throws(Errno) in
       try permit(node, .read, caller)
-      let entries: [(FileName, Entry)]
-      var areForeign = false
-      switch Node(node) {
-      case .inode:
+      guard let listing = try listing(of: Node(node), caller) else {
         return OpenResult(handle: FileHandle(rawValue: 0), keepCache: true, cacheDirectory: true)
+      }
+      return OpenResult(handle: listings.add(listing))
+    }
+  }
+
+  /// What a folder that Sheaf makes up holds now; nil for one of the library's, which is listed as it is read.
+  private func listing(of node: Node, _ caller: Fuse.Caller) throws(Errno) -> Listings.Listing? {
+    try translated {
+      switch node {
+      case .inode: return nil
       case .root:
-        let documents = shownEntry(try translated { try library.attributes(self.documents, credentials(caller)) })
+        let documents = shownEntry(try library.attributes(self.documents, credentials(caller)))
         let shared = Entry(
           node: Node.shared.id, attributes: folder(.shared), entryTimeout: Self.forever, attributeTimeout: Self.forever)
-        entries = [(FileName(Self.documentsName), documents), (FileName(Self.sharedName), shared)]
+        return .init([(FileName(Self.documentsName), documents), (FileName(Self.sharedName), shared)])
       case .shared:
-        entries = library.sharedOwners(account).map { owner in
-          (FileName(Array(owner.handle.description.utf8)), sharedFolder(owner.account))
-        }
+        return .init(
+          library.sharedOwners(account).map { owner in
+            (FileName(Array(owner.handle.description.utf8)), sharedFolder(owner.account))
+          })
       case .sharedOwner(let owner):
-        entries = try translated {
+        return .init(
           try library.sharedEntries(account, owner: owner).map { shared in
             (FileName(shared.name), shownEntry(try library.attributes(shared.ino, credentials(caller))))
-          }
-        }
-        areForeign = true
+          }, areForeign: true)
       case .versions(let ino):
-        entries = try translated {
+        return .init(
           try library.versionFolders(of: ino, credentials(caller)).map { folder in
             let node = Node.versionFolder(item: folder.item)
             return (
               FileName(folder.name), Entry(node: node.id, attributes: self.folder(node, time: folder.mtime))
             )
-          }
-        }
+          })
       case .versionFolder(let item):
-        entries = try translated {
-          let owner = try library.versionOwner(of: item, credentials(caller))
-          let files = try library.versionFiles(of: item, credentials(caller))
-          areForeign = files.first?.isForeign ?? false
-          return files.map { file in
+        let owner = try library.versionOwner(of: item, credentials(caller))
+        let files = try library.versionFiles(of: item, credentials(caller))
+        return .init(
+          files.map { file in
             (
               FileName(file.name),
               Entry(
                 node: Node.versionFile(item: item, number: file.number).id, attributes: self.file(file, owner: owner),
                 attributeTimeout: file.isOpen ? 0 : Self.forever)
             )
-          }
-        }
-      case .formerOwner: entries = []
-      case .versionFile: throw .notDirectory
+          }, areForeign: files.first?.isForeign ?? false)
+      case .formerOwner: return .init([])
+      case .versionFile: throw Errno.notDirectory
       }
-      return OpenResult(handle: listings.add(.init(entries: entries, areForeign: areForeign)))
     }
   }
 
@@ -101,6 +103,10 @@ extension AccountFileSystem {
     _ node: NodeID, _ handle: FileHandle, from cookie: UInt64, _ caller: Fuse.Caller,
     _ add: (FileName, Entry, _ isForeign: Bool, UInt64) -> Bool
   ) throws(Errno) {
+    if cookie == 0, listings.beginsAgain(handle), let listing = try listing(of: Node(node), caller) {
+      // rewinddir(3) shows what is there by now.
+      listings.renew(handle, listing)
+    }
     if cookie < 1, !add(".", try dotEntry(node, parent: false, caller), false, 1) { return }
     if cookie < 2, !add("..", try dotEntry(node, parent: true, caller), false, 2) { return }
     if let listing = listings.listing(handle) {

@@ -191,11 +191,18 @@ extension AccountFileSystem {
 
 /// Handles of this mount's own: folders being listed and versions being read.
 final class Listings: Sendable {
-  /// A folder that Sheaf makes up, as it was when it was opened.
+  /// A folder that Sheaf makes up, as it was when it was opened or rewound.
   struct Listing {
     let entries: [(name: FileName, entry: Entry)]
     /// Whether another account owns what they lead to.
     let areForeign: Bool
+    /// Whether somebody has begun to read it.
+    fileprivate var isBegun = false
+
+    init(_ entries: [(name: FileName, entry: Entry)], areForeign: Bool = false) {
+      self.entries = entries
+      self.areForeign = areForeign
+    }
   }
 
   private struct State {
@@ -232,6 +239,25 @@ final class Listings: Sendable {
   func listing(_ handle: FileHandle) -> Listing? {
     guard handle.rawValue >> 63 == 1 else { return nil }
     return state.withLock { $0.listings[handle] }
+  }
+
+  /// Whether a listing that is about to be read from its first entry was so before.
+  func beginsAgain(_ handle: FileHandle) -> Bool {
+    guard handle.rawValue >> 63 == 1 else { return false }
+    return state.withLock { state in
+      let isBegun = state.listings[handle]?.isBegun ?? false
+      state.listings[handle]?.isBegun = true
+      return isBegun
+    }
+  }
+
+  /// Has a handle read a folder as it is by now.
+  func renew(_ handle: FileHandle, _ listing: Listing) {
+    state.withLock { state in
+      guard state.listings[handle] != nil else { return }
+      state.listings[handle] = listing
+      state.listings[handle]?.isBegun = true
+    }
   }
 
   /// Forgets a handle; false where it is none of these.
