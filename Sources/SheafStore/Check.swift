@@ -30,6 +30,9 @@ extension StoreTransaction {
     return counts
   }
 
+  /// Problems of one kind past which no more are looked for.
+  private static let problemLimit = 1000
+
   /// Verifies every chunk's hash, every list of extents and every rule of docs/FORMAT.md.
   package func check(progress: (SheafModel.Progress) -> Void) throws -> CheckReport {
     var problems: [String] = []
@@ -61,14 +64,16 @@ extension StoreTransaction {
           problems.append("chunk \(id): cannot be decoded")
         }
       case .packed:
-        packed[id] = try? PackPlace(encoded: data)
-        if packed[id] == nil { problems.append("chunk \(id): it is in no pack") }
-        // It counts with its pack.
-        return problems.count < 1000
+        if let place = try? PackPlace(encoded: data) {
+          packed[id] = place
+          // It counts with its pack.
+          return problems.count < Self.problemLimit
+        }
+        problems.append("chunk \(id): it is in no pack")
       case nil: problems.append("chunk \(id): unknown encoding")
       }
       countOne()
-      return problems.count < 1000
+      return problems.count < Self.problemLimit
     }
     try checkPacks(&packed, &problems, countOne)
     // Without all chunks, contents would seem to lack some.
@@ -119,9 +124,10 @@ extension StoreTransaction {
           countOne()
         }
       }
-      return problems.count < 1000
+      return problems.count < Self.problemLimit
     }
     for chunk in packed.keys.sorted() {
+      guard problems.count < Self.problemLimit else { return }
       problems.append("chunk \(chunk): it is in no pack")
       countOne()
     }
@@ -185,16 +191,17 @@ extension StoreTransaction {
         case .extents(let extents): check(extents, subject)
         case .nodes(let list): nodes.formUnion(list)
         }
-        return found.count < 1000
+        return found.count < Self.problemLimit
       }
     }
     try each("SELECT ino, writes FROM working_copies") { row in
       if (try? WriteLog(encoded: row.bytes(1))) == nil {
         found.append("working copy of inode \(row[0] as Int64): its steps cannot be read")
       }
-      return true
+      return found.count < Self.problemLimit
     }
     for node in nodes {
+      guard found.count < Self.problemLimit else { break }
       guard let bytes = try? chunkBytes(node.chunk), let extents = try? StoredContent.decodeNode(bytes) else {
         found.append("node \(node.chunk): is missing or damaged")
         continue

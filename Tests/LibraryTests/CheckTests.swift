@@ -312,6 +312,37 @@ struct CheckTests {
     #expect(!found.isEmpty)
   }
 
+  /// One chunk whose place cannot be read keeps nothing else from being looked at.
+  @Test func contentsAreCheckedWhereAPlaceInAPackCannotBeRead() throws {
+    let found = try problems(
+      after: """
+        UPDATE chunks SET encoding = 2, data = x'' WHERE id = $free;
+        UPDATE versions SET content = x'09' WHERE item = #a AND number = 1
+        """)
+    let ends = ["it is in no pack", "its list of extents is damaged"]
+    #expect(found.count == 2 && ends.allSatisfy { end in found.contains { $0.hasSuffix(end) } }, "\(found)")
+  }
+
+  /// Of a list that does not end only the beginning is told.
+  @Test func checkTellsOfSomeOfVeryMuch() throws {
+    let pages = 2500
+    var found: [String] = []
+    try withLibraryFolder { folder in
+      let fixture = try LibraryFixture(at: folder + "/library.sqlite")
+      let handle = try fixture.open("sparse", O_RDWR | O_CREAT)
+      for place in 0..<pages { try fixture.write(handle, [UInt8(place % 255 + 1)], at: Int64(place) * 8192) }
+      try fixture.close(handle)
+      try fixture.finish()
+      let queue = try DatabaseQueue(path: fixture.path)
+      try queue.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM chunks WHERE size = 1") }
+      try queue.close()
+      let store = try Store(path: fixture.path, lockPath: fixture.path + "-lock")
+      found = try store.read { try $0.check { _ in } }.problems
+      try store.close()
+    }
+    #expect((1000..<pages - 500).contains(found.count))
+  }
+
   @Test func everyRuleIsTried() {
     #expect(Set(Self.damages.map(\.rule)) == Set(CheckRules.names))
     #expect(CheckRules.names.count == Self.damages.count)
