@@ -84,6 +84,8 @@ extension Library {
 
   /// Gathers a deleted item and what was deleted from it together with it, each folder before what is in it: one
   /// deletion after the other, up to its own. Returns the time of the first.
+  ///
+  /// Later than the folder can only be what was deleted before the clock was put back: when, nobody can tell, so it comes along.
   private func gather(
     _ folder: DeletedRow, into rows: inout [DeletedRow], _ caller: Caller, _ transaction: StoreTransaction
   ) throws -> Timestamp {
@@ -91,8 +93,7 @@ extension Library {
     var earliest = folder.time
     var names: Set<[UInt8]> = []
     for row in try transaction.deleted(from: folder.ino) {
-      guard row.time <= folder.time, earliest.seconds - row.time.seconds <= Self.sweepGap, try isVisible(row, caller)
-      else { break }
+      guard earliest.seconds - row.time.seconds <= Self.sweepGap, try isVisible(row, caller) else { break }
       // What one of the same name took away before it does not come along.
       guard names.insert(row.name).inserted else {
         earliest = min(earliest, row.time)
@@ -192,7 +193,8 @@ extension Library {
 
   /// Destroys an item, existing or deleted, with its history; or one version that is not the current one.
   ///
-  /// - Throws: `notFound`; `busy` for the current version and one whose session goes on.
+  /// - Throws: `notFound`; `busy` for the current version, one whose session goes on, and a file with another name; `corrupt` or
+  ///   `noSpace` where a pack still holds what was purged.
   package func purge(_ path: ItemPath, version number: Int64?) throws {
     storeClosed()
     if let number { try partChunks(ofVersion: number, of: path) }
@@ -201,7 +203,7 @@ extension Library {
       // What was done before is told before the item goes: an event that waits would go with it.
       try settleEvents(all: true)
       if let number {
-        let (inode, item) = try document(path, for: .purge)
+        var (inode, item) = try document(path, for: .purge)
         guard let row = try read({ try $0.version(item.id, number) }) else {
           throw SheafError(
             .notFound, subject: "\(path)", reason: "has no version \(number)",
@@ -213,7 +215,13 @@ extension Library {
             .busy, subject: "version \(number) of \(path)", reason: "is the current one",
             advice: "restore another first, or purge the whole document")
         }
-        try transaction(.purge, freesSpace: true) { try $0.deleteVersion(item.id, number) }
+        try transaction(.purge, freesSpace: true) { transaction in
+          try transaction.deleteVersion(item.id, number)
+          guard item.conflict == number else { return }
+          item.conflict = nil
+          try transaction.update(item)
+          whenCommitted { [item] in inode.item = item }
+        }
       } else {
         try purgeItem(path)
       }
@@ -253,7 +261,15 @@ extension Library {
     let parent = try resolve(ItemPath(account: path.account, bytes: path.bytes.dropLast(name.count + 1)))
     guard let entry = try entry(parent.ino, name) else { throw SheafError(.notFound, subject: "\(path)") }
     let time = clock()
-    let caller = Caller.api(try account(path.account).id)
+    let account = try account(path.account).id
+    let caller = Caller.api(account)
+    if !inode.isFolder, inode.row.nlink > 1 {
+      let other = entry.isExtra ? nil : try read { try $0.extraEntry(inode.ino) }
+      let otherPath = try mountPath(other?.parent ?? inode.row.parent, other?.name ?? inode.row.name, for: account)
+      throw SheafError(
+        .busy, subject: "\(path)", reason: "also has the name \(otherPath.printable)",
+        advice: "remove that name before, or purge a folder with all of its names")
+    }
     try transaction(.purge, freesSpace: true) { transaction in
       try touch(parent, time, links: inode.isFolder ? -1 : 0, transaction)
       var deed = TreeDeed()

@@ -32,9 +32,18 @@ package struct VersionRow: Hashable, Sendable {
 
   var key: VersionKey { VersionKey(item: item, number: number) }
 
+  /// - Throws: `corrupt` for a number after which there is none.
+  fileprivate static func number(_ number: Int64, of item: Int64) throws -> Int64 {
+    guard (1..<Int64.max).contains(number) else {
+      throw SheafError(
+        .corrupt, subject: "item \(item)", reason: "has a version \(number)", advice: "run sheaf check")
+    }
+    return number
+  }
+
   fileprivate init(_ row: Row) throws {
     item = row[0]
-    number = row[1]
+    number = try Self.number(row[1], of: row[0])
     time = Timestamp(nanoseconds: row[2])
     author = row[3]
     size = row[4]
@@ -83,7 +92,7 @@ extension StoreTransaction {
   /// The number of the latest version made by `time`; nil where all are later.
   package func lastVersion(_ item: Int64, notAfter time: Timestamp) throws -> Int64? {
     try first("SELECT max(number) FROM versions WHERE item = ? AND time <= ?", item, time.nanoseconds) {
-      $0[0] as Int64?
+      try ($0[0] as Int64?).map { try VersionRow.number($0, of: item) }
     } ?? nil
   }
 

@@ -297,6 +297,7 @@ struct CheckTests {
     "UPDATE inodes SET nlink = -1 WHERE ino = $a", "UPDATE inodes SET nlink = 0x100000000 WHERE ino = $a",
     "PRAGMA ignore_check_constraints = ON; UPDATE items SET last_version = -1 WHERE id = #a",
     "UPDATE items SET version = -1, last_version = -1 WHERE id = #a",
+    "UPDATE versions SET number = 0x7FFFFFFFFFFFFFFF WHERE item = #a AND number = 1",
     "UPDATE inodes SET content = $largest, size = 0x7FFFFFFFFFFFFFFF WHERE ino = $a",
   ])
   func whatIsOutOfRangeIsRefused(_ sql: String) throws {
@@ -305,7 +306,13 @@ struct CheckTests {
     let found = try problems(after: sql) { store, words in
       func number(_ word: String) throws -> Int64 { try #require(words[word].flatMap { Int64($0) }) }
       let (chunk, ino, item) = try (number("$chunk"), number("$a"), number("#a"))
-      #expect { (try store.read { _ = (try $0.chunkBytes(chunk), try $0.inode(ino), try $0.item(item)) }) } throws: {
+      let latest = Timestamp(nanoseconds: .max)
+      #expect {
+        try store.read {
+          _ = (try $0.chunkBytes(chunk), try $0.inode(ino), try $0.item(item))
+          _ = try $0.lastVersion(item, notAfter: latest)
+        }
+      } throws: {
         ($0 as? SheafError)?.kind == .corrupt
       }
     }

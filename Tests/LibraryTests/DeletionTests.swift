@@ -104,6 +104,22 @@ struct DeletionTests {
     try fixture.finish()
   }
 
+  /// The clock is put back while `rm -r` is at it.
+  @Test(arguments: [1, 3600] as [Int64])
+  func aFolderComesBackThoughTheClockWasPutBack(_ seconds: Int64) throws {
+    let fixture = try LibraryFixture()
+    try fixture.mkdir("t")
+    for name in ["t/a", "t/b", "t/c"] { try fixture.save(name, name) }
+    try fixture.unlink("t/a")
+    fixture.clock.advance(milliseconds: 500)
+    for name in ["t/b", "t/c"] { try fixture.unlink(name) }
+    fixture.clock.advance(-seconds)
+    try fixture.rmdir("t")
+    #expect(try recover(fixture, "t").count == 4)
+    #expect(try fixture.names("t") == ["a", "b", "c"])
+    try fixture.finish()
+  }
+
   @Test func namesOfAnyBytes() throws {
     let fixture = try LibraryFixture()
     let names: [[UInt8]] = [
@@ -191,6 +207,25 @@ struct DeletionTests {
       try fixture.library.purge(fixture.path("d"), version: nil)
     }
     #expect(try fixture.chunkCount == empty && deleted(fixture) == [] && fixture.names() == [])
+    #expect(try fixture.library.counts().versions == 0)
+    try fixture.finish()
+  }
+
+  /// By one of its names a file is not destroyed: it would go on under the other.
+  @Test func whatHasAnotherNameIsNotPurged() throws {
+    let fixture = try LibraryFixture()
+    try fixture.mkdir("t")
+    try fixture.save("t/a", "one")
+    try fixture.save("t/a", "two")
+    _ = try fixture.library.link(fixture.ino("t/a"), fixture.root, Array("b".utf8), .library)
+    for (name, other) in [("t/a", "Documents/b"), ("b", "Documents/t/a")] {
+      #expect { try fixture.library.purge(fixture.path(name), version: nil) } throws: {
+        ($0 as? SheafError)?.kind == .busy && "\($0)".contains(other)
+      }
+    }
+    #expect(try fixture.text("t/a") == "two" && fixture.versions("b").count == 2)
+    try fixture.unlink("t/a")
+    try fixture.library.purge(fixture.path("b"), version: nil)
     #expect(try fixture.library.counts().versions == 0)
     try fixture.finish()
   }

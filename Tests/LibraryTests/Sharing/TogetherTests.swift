@@ -81,6 +81,24 @@ struct TogetherTests {
     }
   }
 
+  @Test func aConflictGoesWithItsVersion() throws {
+    try together { people in
+      let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
+      let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
+      try people.as(.alice) { try $0.write(alice, "x") }
+      try people.as(.bob) { try $0.write(bob, "y") }
+      try people.as(.alice) { try $0.close(alice) }
+      try people.as(.bob) { try $0.close(bob) }
+      try people.as(.alice) { (me) throws in
+        try me.library.purge(me.path(mine), version: 1)
+        #expect(try me.attribute("conflict", mine) == "2")
+        try me.library.purge(me.path(mine), version: 2)
+        expect(.noAttribute) { _ = try me.attribute("conflict", mine) }
+        #expect(try me.library.itemStatus(me.path(mine)).conflict == nil)
+      }
+    }
+  }
+
   @Test func equalChangesMakeOneVersionAndNoConflict() throws {
     try together { people in
       let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
