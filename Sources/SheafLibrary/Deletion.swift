@@ -226,8 +226,9 @@ extension Library {
         try purgeItem(path)
       }
     }
-    _ = try sweep()
+    let swept = Result { try sweep(mustMend: true) }
     try shrink()
+    _ = try swept.get()
   }
 
   /// Gives freed space back to the disk, as far as it has room for the work.

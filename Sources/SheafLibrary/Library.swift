@@ -77,15 +77,15 @@ package final class Library: @unchecked Sendable {
   private var demoted: Set<Int64> = []
   /// Chunks stored by the transaction that is running.
   var storedNow: Set<Int64> = []
+  var soundChunks: SoundChunks
   /// The session whose version alone holds a chunk, so that a renewal can free it.
   var chunkOwners: [Int64: Int64] = [:]
   /// Chunks that a running sweep must spare; nil while none runs.
   var sweepSpares: Set<Int64>?
   /// Held by who frees chunks or packs them, one at a time; taken before the lock.
   let sweeping = Mutex<Void>(())
-  /// Packs that the last sweep found to hold what nothing refers to, and whether the base of each is in use; touched only
-  /// with ``sweeping`` held.
-  var packsToMend: [(id: Int64, hasBase: Bool)] = []
+  /// Touched only with ``sweeping`` held.
+  var packCare = PackCare()
   /// Versions that someone reads, whose chunks outlast them.
   var versionReaders: [ObjectIdentifier: WeakReader] = [:]
 
@@ -133,6 +133,7 @@ package final class Library: @unchecked Sendable {
       )
     }
     announcedEvent = numbers.event
+    soundChunks = SoundChunks(after: numbers.chunk)
     try store.read { transaction in
       let participants = Dictionary(grouping: try transaction.participants(), by: \.share)
       for row in try transaction.shares() {

@@ -21,6 +21,7 @@ extension Library: ChunkStorage {
   private func store(_ bytes: UnsafeRawBufferPointer, hash: ChunkHash) throws -> Int64 {
     guard let current else { preconditionFailure("chunks are stored in transactions") }
     if let id = try current.chunk(hash: hash) {
+      try verify(id, bytes, current)
       // Referred to twice now, be it by the same document.
       chunkOwners[id] = nil
       storedNow.remove(id)
@@ -37,5 +38,38 @@ extension Library: ChunkStorage {
     storedNow.insert(id)
     sweepSpares?.insert(id)
     return id
+  }
+
+  /// Has a chunk that was there before hold the bytes of its hash: whoever saves them again brings back what was damaged.
+  private func verify(_ id: Int64, _ bytes: UnsafeRawBufferPointer, _ transaction: StoreTransaction) throws {
+    guard !soundChunks.contains(id) else { return }
+    let present: [UInt8]?
+    do {
+      present = try chunks.value(id) ?? transaction.chunkBytes(id)
+    } catch let error as SheafError where error.kind == .corrupt {
+      present = nil
+    }
+    if let present, present.elementsEqual(bytes) { return soundChunks.insert(id) }
+    log.warning("a damaged chunk was stored anew", metadata: ["chunk": "\(id)"])
+    try transaction.restoreChunk(id, bytes: bytes)
+    chunks.remove(id)
+    whenCommitted { [self] in soundChunks.insert(id) }
+  }
+}
+
+/// Chunks whose rows are known to hold the bytes of their hashes: those that this process stored or looked at.
+struct SoundChunks {
+  /// The highest number of an earlier process.
+  private let earlier: Int64
+  private var seen: Set<Int64> = []
+  private static let limit = 65_536
+
+  init(after earlier: Int64) { self.earlier = earlier }
+
+  func contains(_ id: Int64) -> Bool { id > earlier || seen.contains(id) }
+
+  mutating func insert(_ id: Int64) {
+    if seen.count >= Self.limit { seen = [] }
+    seen.insert(id)
   }
 }

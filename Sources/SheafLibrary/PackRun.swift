@@ -55,8 +55,8 @@ struct PackRun {
   }
 
   /// Whether one more member fits.
-  func hasRoom(for delta: [UInt8], size: Int64) -> Bool {
-    hasRoom(members: 1, deltaBytes: delta.count, largest: size, isFirst: members.isEmpty)
+  func hasRoom(for delta: [UInt8], size: Int) -> Bool {
+    hasRoom(members: 1, deltaBytes: delta.count, largest: Int64(size), isFirst: members.isEmpty)
   }
 
   /// Whether the members of `pack` fit, after one more with this delta.
@@ -86,9 +86,9 @@ struct PackRun {
     if chunk == nil {
       rewrites.append(Rewrite(number: version.number, old: version.content, target: .member(members.count)))
     }
-    members.append(Member(chunk: chunk, hash: hash, size: version.size, delta: delta[...]))
+    members.append(Member(chunk: chunk, hash: hash, size: Int64(bytes.count), delta: delta[...]))
     deltaBytes += delta.count
-    largest = max(largest, version.size)
+    largest = max(largest, Int64(bytes.count))
     last = version.content
     self.bytes = bytes
   }

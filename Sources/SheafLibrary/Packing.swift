@@ -108,12 +108,13 @@ extension Library {
   /// Takes out of packs what is current, so that reading it needs none, and what is another pack's base (rule 2).
   private func unpackReferred(_ marks: PackMarks) throws {
     var waiting: [Int64] = []
-    packsToMend = []
+    packCare.waiting = []
     try store.snapshot { transaction in
       try transaction.packs { id, _, chunks in
         let found = chunks.filter { marks.live.contains($0) || marks.bases[$0, default: 0] > 0 }
         waiting += found
-        if !found.isEmpty { packsToMend.append((id, true)) }
+        // What is taken out of it is not gone.
+        if !found.isEmpty { packCare.waiting.append((id, packCare.refused[id] ?? 0, true)) }
       }
     }
     // One can be read only when the base of its pack is none of them any more.
@@ -187,11 +188,17 @@ extension Library {
         if longer.join(version, hash: hash) {
           run = longer
         } else if let present, present != own {
-          longer.redirect(version, to: present)
-          run = longer
+          // Where that is damaged, this is what is left of it.
+          let whole = StoredContent.extents([Extent(chunk: present, length: Int64(bytes.count))])
+          if (try? self.bytes(of: whole, &verified)) == bytes {
+            longer.redirect(version, to: present)
+            run = longer
+          } else {
+            try startAnew(bytes)
+          }
         } else if let delta = Delta.encode(
           bytes, from: longer.bytes ?? [], literalLimit: max(Self.shortText, bytes.count / 2)),
-          longer.hasRoom(for: delta, size: version.size),
+          longer.hasRoom(for: delta, size: bytes.count),
           following.map({ longer.hasRoom(for: $0, after: delta) }) ?? true
         {
           // A chunk of which the version is only the beginning is another one.
@@ -217,7 +224,8 @@ extension Library {
     if run?.merged.contains(place.pack) ?? false {
       return
     } else if var longer = run, !longer.isEmpty, let pack = try pack(from: place, base: longer.last),
-      longer.hasRoom(for: pack), let last = pack.chunks.last, let size = try store.read({ try $0.chunkSize(last) })
+      longer.hasRoom(for: pack), let last = pack.chunks.last, let size = try store.read({ try $0.chunkSize(last) }),
+      (1...Pack.memberLimit).contains(size)
     {
       longer.merge(pack, last: .extents([Extent(chunk: last, length: size)]))
       run = longer
@@ -315,8 +323,12 @@ extension Library {
     for member in run.members {
       guard try reader.advance() else { return false }
       let hash = reader.bytes.withUnsafeBytes { ChunkHash(of: $0) }
-      let present = try store.read { try $0.chunk(hash: hash) }
-      guard member.chunk == nil ? hash == member.hash : present == member.chunk else { return false }
+      let (present, size) = try store.read { transaction in
+        let present = try transaction.chunk(hash: hash)
+        return (present, try member.chunk == nil ? member.size : present.flatMap { try transaction.chunkSize($0) })
+      }
+      guard member.chunk == nil ? hash == member.hash : present == member.chunk, size == Int64(reader.bytes.count)
+      else { return false }
     }
     return true
   }

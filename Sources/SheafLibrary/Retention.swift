@@ -118,11 +118,15 @@ extension Library {
   ///
   /// What is referred to is found while writing goes on. Memory and store are looked at in one moment, and whatever is
   /// referred to later was so then, or was stored or found again meanwhile, which spares it. One sweep runs at a time.
-  func sweep() throws -> Int {
+  ///
+  /// - Parameter mustMend: whether to fail where something that is gone is still in a pack.
+  func sweep(mustMend: Bool = false) throws -> Int {
     try sweeping.withLock { _ in
       var freed = try sweepAlone()
+      let (mended, refusal) = try mendPacks()
       // The base of a pack that was made anew may have had no other use.
-      if try mendPacks() > 0 { freed += try sweepAlone() }
+      if mended > 0 { freed += try sweepAlone() }
+      if mustMend, let refusal { throw refusal }
       return freed
     }
   }
@@ -156,7 +160,7 @@ extension Library {
         case .nodes(let nodes): for node in nodes { try markNode(node.chunk, &marks, transaction) }
         }
       }
-      packsToMend = []
+      packCare.waiting = []
       var bases: [Int64] = []
       try transaction.packs { id, base, chunks in
         let baseChunks = base.chunks
@@ -164,9 +168,8 @@ extension Library {
           deadPacks.append((id, base, chunks))
         } else {
           bases += baseChunks
-          if !chunks.allSatisfy(marks.contains) || !baseChunks.allSatisfy(marks.contains) {
-            packsToMend.append((id, baseChunks.allSatisfy(marks.contains)))
-          }
+          let gone = (chunks + baseChunks).count { !marks.contains($0) }
+          if gone > 0 { packCare.waiting.append((id, gone, baseChunks.allSatisfy(marks.contains))) }
         }
       }
       for chunk in bases { marks.insert(chunk) }

@@ -147,6 +147,11 @@ extension StoreTransaction {
       "UPDATE chunks SET encoding = 1, data = ? WHERE id = ? AND hash = ?", frame, id, hash.bytes)
   }
 
+  /// Stores the bytes of a chunk again, where its row does not hold them.
+  package func restoreChunk(_ id: Int64, bytes: UnsafeRawBufferPointer) throws {
+    try run("UPDATE chunks SET size = ?, encoding = 0, data = ? WHERE id = ?", bytes.count, bytes, id)
+  }
+
   /// Stores a new chunk that ``store(_:data:)`` puts into a pack in the same transaction.
   package func insertPackedChunk(_ id: Int64, hash: ChunkHash, size: Int64) throws {
     try run("INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,2,x'')", id, hash.bytes, size)
