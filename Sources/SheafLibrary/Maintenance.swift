@@ -57,6 +57,9 @@ extension Library {
       }
       maintenance.finished()
     }
+    if let last = try? store.read({ try $0.numberSetting("thinned") ?? $0.numberSetting("created") }) {
+      maintenance.planTidying(secondsSinceLast: clock().seconds - Timestamp(nanoseconds: last).seconds)
+    }
     thread.name = "sheaf-upkeep"
     thread.stackSize = 1 << 20
     thread.start()
@@ -136,6 +139,8 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private var sessionsDue: Moment?
   private var nextSync = Moment.past
   private var nextTidying = Moment.now.after(seconds: tidyInterval)
+  /// Whether the thread runs for ``nextTidying`` though there is nothing else to do.
+  private var isTidyingAwaited = false
   private var isTidying = false
 
   /// Seconds between rounds, and between syncs: what was closed survives power loss after 5 s (rule 3).
@@ -145,6 +150,8 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private static let sessionDelay = 0.01
   /// Seconds between two tidyings.
   private static let tidyInterval = 4 * 3600.0
+  /// Seconds that a library was in use before it is tidied: whoever opens it has something else to do first.
+  private static let tidyDelay = 300.0
 
   /// Waits for the next round; nil once stopped.
   func wait() -> Round? {
@@ -152,6 +159,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
     defer { condition.unlock() }
     while !isStopped {
       let now = Moment.now
+      if isTidyingAwaited, now >= nextTidying { isBusy = true }
       if isBusy, now >= nextRound {
         nextRound = now.after(seconds: Self.interval)
         sessionsDue = nil
@@ -165,8 +173,8 @@ final class MaintenanceSchedule: @unchecked Sendable {
       }
       if isBusy {
         _ = condition.wait(until: min(nextRound, sessionsDue ?? nextRound))
-      } else if let sessionsDue {
-        _ = condition.wait(until: sessionsDue)
+      } else if let due = sessionsDue ?? (isTidyingAwaited ? nextTidying : nil) {
+        _ = condition.wait(until: due)
       } else {
         condition.wait()
       }
@@ -217,6 +225,21 @@ final class MaintenanceSchedule: @unchecked Sendable {
     return true
   }
 
+  /// Has the first tidying come when it is due by the last one, which an earlier process may have done: so a library that is never
+  /// open for long is tidied, too.
+  func planTidying(secondsSinceLast seconds: Int64) {
+    condition.lock()
+    nextTidying = .now.after(seconds: Self.secondsToTidying(afterLast: seconds))
+    isTidyingAwaited = true
+    condition.signal()
+    condition.unlock()
+  }
+
+  /// Seconds until a library that was just opened is to be tidied; at once, nearly, where the clock was put back since.
+  static func secondsToTidying(afterLast seconds: Int64) -> Double {
+    seconds < 0 ? tidyDelay : max(tidyDelay, tidyInterval - Double(seconds))
+  }
+
   /// Whether to tidy now; it is going on then until ``endTidying()``.
   func isTimeToTidy() -> Bool {
     condition.lock()
@@ -224,6 +247,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
     let now = Moment.now
     guard !isStopped, !isTidying, now >= nextTidying else { return false }
     nextTidying = now.after(seconds: Self.tidyInterval)
+    isTidyingAwaited = false
     isTidying = true
     return true
   }

@@ -7,6 +7,8 @@ extension Library {
   /// Seconds for which deleted items can be recovered, and events are kept.
   static let deletedSeconds: Int64 = 30 * 86_400
   static let eventSeconds: Int64 = 90 * 86_400
+  /// Seconds by which a clock may be ahead of what is in the library and be believed.
+  private static let doubtSeconds: Int64 = 30 * 86_400
 
   /// The spans of DESIGN.md: all versions for a day, hourly for a week, daily for a month, weekly for a year.
   private static let spans: [(age: Int64, interval: Int64)] = [
@@ -32,7 +34,8 @@ extension Library {
   ///
   /// Freeing comes first, since what follows needs some room; where a full disk has none, the rest waits for the next time.
   private func condense(_ progress: (Double) -> Void) throws -> CompactReport {
-    let thinned = try thin()
+    let isClockBelieved = try believesClock(clock())
+    let thinned = isClockBelieved ? try thin() : 0
     progress(0.05)
     var freed = try sweep()
     progress(0.1)
@@ -45,7 +48,9 @@ extension Library {
     } catch let error as SheafError where error.kind == .noSpace {
       log.warning("history could not be packed", metadata: ["error": "\(error)"])
     }
-    return CompactReport(versionsThinned: thinned, versionsPacked: packed, chunksFreed: freed, bytesFreed: 0)
+    return CompactReport(
+      versionsThinned: thinned, versionsPacked: packed, chunksFreed: freed, bytesFreed: 0,
+      isClockDoubted: !isClockBelieved)
   }
 
   /// Versions and deleted items that one transaction of ``thin()`` takes away at most, so that nobody waits long.
@@ -69,33 +74,93 @@ extension Library {
         }
       }
     }
-    let border = Timestamp(seconds: time.seconds - Self.deletedSeconds)
-    while !maintenance.isStopping {
-      let count = try locked {
-        let old = try read { try $0.deleted(before: border, limit: Self.thinBatch) }
-        guard !old.isEmpty else { return 0 }
-        try settleEvents(all: true)
-        try transaction(.thin, freesSpace: true) { transaction in
-          for row in old where try transaction.deleted(row.ino) != nil { try eraseDeleted(row, transaction) }
-        }
-        return old.count
-      }
-      if count == 0 { break }
-    }
+    try eraseDeleted(at: time)
+    guard !maintenance.isStopping else { return removed }
     try locked {
       try transaction(.thin, freesSpace: true) {
         try $0.dropEvents(before: Timestamp(seconds: time.seconds - Self.eventSeconds))
+        try $0.setSetting("thinned", time.nanoseconds)
+        try $0.setSetting("clockDoubted", nil)
       }
     }
     return removed
   }
 
+  /// Erases what was deleted so long ago that it cannot be recovered any more.
+  ///
+  /// A time before that of the item's last version, or of an event that was logged before the deletion, was told by a clock that
+  /// was behind: the later one counts.
+  private func eraseDeleted(at time: Timestamp) throws {
+    let border = Timestamp(seconds: time.seconds - Self.deletedSeconds)
+    let old = try store.snapshot { try $0.deleted(before: border, at: time) }
+    guard !old.isEmpty else { return }
+    try locked { try settleEvents(all: true) }
+    let late = try store.snapshot { try $0.deletedByClockBehind(before: border, at: time) }
+    let due = Set(old).subtracting(late)
+    /// Whether nothing that was deleted from it, or its folder with it, is to stay.
+    func isDue(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> Bool {
+      try due.contains(row.ino)
+        && transaction.deleted(from: row.ino).allSatisfy { try isDue($0, transaction) }
+    }
+    func isBelowLate(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> Bool {
+      guard !late.isEmpty, let folder = try transaction.deleted(row.parent) else { return false }
+      return try late.contains(folder.ino) || isBelowLate(folder, transaction)
+    }
+    for batch in stride(from: 0, to: old.count, by: Self.thinBatch) where !maintenance.isStopping {
+      try locked {
+        try settleEvents(all: true)
+        try transaction(.thin, freesSpace: true) { transaction in
+          for ino in old[batch..<min(batch + Self.thinBatch, old.count)] {
+            guard let row = try transaction.deleted(ino), row.time < border, try isDue(row, transaction),
+              try !isBelowLate(row, transaction)
+            else { continue }
+            try eraseDeleted(row, transaction)
+          }
+        }
+      }
+    }
+  }
+
+  /// Whether what is old by the clock can go: a clock that is far ahead would have nearly all history go at once.
+  ///
+  /// It is doubted where nothing of the month before is in the library, be it but that it was thinned then; what was made on the
+  /// last day says nothing, since it bears the time of the same clock. After a day with that time it is believed.
+  private func believesClock(_ time: Timestamp) throws -> Bool {
+    func isRecent(_ other: Timestamp?) -> Bool { other.map { time.seconds - $0.seconds <= Self.doubtSeconds } ?? false }
+    let dayBefore = Timestamp(seconds: time.seconds - 86_400)
+    let (thinned, doubted) = try store.read { transaction in
+      func setting(_ key: String) throws -> Timestamp? {
+        try transaction.numberSetting(key).map { Timestamp(nanoseconds: $0) }
+      }
+      return (try setting("thinned"), try setting("clockDoubted"))
+    }
+    if isRecent(thinned) { return true }
+    let latest = try store.snapshot { try $0.latestTime(upTo: dayBefore) }
+    if isRecent(latest) || (thinned == nil && latest == nil) { return true }
+    if let doubted, doubted <= dayBefore { return true }
+    if doubted.map({ $0 > time }) ?? true {
+      try locked { try transaction(.thin, freesSpace: true) { try $0.setSetting("clockDoubted", time.nanoseconds) } }
+    }
+    log.warning(
+      "the clock is far ahead of what is in the library: nothing is removed for its age until it was so for a day",
+      metadata: ["clock": "\(time)", "latest": "\(latest.map { "\($0)" } ?? "none")"])
+    return false
+  }
+
   /// The versions to remove, found while work goes on: of each interval the last one stays.
+  ///
+  /// A version is not older than those before it: the clock that told so was behind.
   private func surplusVersions(at time: Timestamp) throws -> [(item: Int64, number: Int64)] {
     var surplus: [(item: Int64, number: Int64)] = []
     var previous: (item: Int64, number: Int64, slot: Int64)?
     try store.snapshot { transaction in
-      try transaction.thinnableVersions { item, number, made in
+      var latest = (item: Int64(0), time: time)
+      try transaction.versionTimes { item, number, own, canGo in
+        if latest.item != item { latest = (item, Timestamp(nanoseconds: .min)) }
+        // One that was made by a clock that was ahead says nothing of the others.
+        if own <= time { latest.time = max(latest.time, own) }
+        let made = max(own, latest.time)
+        guard canGo else { return }
         let age = time.seconds - made.seconds
         guard let span = Self.spans.first(where: { age < $0.age }) else {
           surplus.append((item, number))

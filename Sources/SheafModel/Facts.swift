@@ -179,12 +179,17 @@ package struct CompactReport: Sendable, Codable {
   package var chunksFreed: Int
   /// Bytes by which the library's files shrank.
   package var bytesFreed: Int64
+  /// Whether nothing was removed for its age, since the clock is far ahead of what is in the library.
+  package var isClockDoubted: Bool
 
-  package init(versionsThinned: Int, versionsPacked: Int, chunksFreed: Int, bytesFreed: Int64) {
+  package init(
+    versionsThinned: Int, versionsPacked: Int, chunksFreed: Int, bytesFreed: Int64, isClockDoubted: Bool
+  ) {
     self.versionsThinned = versionsThinned
     self.versionsPacked = versionsPacked
     self.chunksFreed = chunksFreed
     self.bytesFreed = bytesFreed
+    self.isClockDoubted = isClockDoubted
   }
 }
 

@@ -58,11 +58,28 @@ extension StoreTransaction {
       """, owner, decode: DeletedRow.init)
   }
 
-  /// What was deleted before `time`, oldest first.
-  package func deleted(before time: Timestamp, limit: Int) throws -> [DeletedRow] {
+  /// Inodes that were deleted before `border`, oldest first, and of which no version was made from then until `time`.
+  package func deleted(before border: Timestamp, at time: Timestamp) throws -> [Int64] {
     try all(
-      "SELECT \(Self.columns) FROM deleted WHERE time < ? ORDER BY time LIMIT ?", time.nanoseconds, limit,
-      decode: DeletedRow.init)
+      """
+      SELECT d.ino FROM deleted d JOIN inodes i ON i.ino = d.ino WHERE d.time < ?1
+        AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.item = i.item AND v.time BETWEEN ?1 AND ?2)
+      ORDER BY d.time
+      """, border.nanoseconds, time.nanoseconds
+    ) { $0[0] as Int64 }
+  }
+
+  /// Inodes that were deleted before `border` by the clock, but after something that was logged from `border` until `time`.
+  package func deletedByClockBehind(before border: Timestamp, at time: Timestamp) throws -> Set<Int64> {
+    Set(
+      try all(
+        """
+        SELECT i.ino FROM (SELECT item, type, time,
+            max(time) FILTER (WHERE time <= ?2) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING) AS latest FROM events) e
+          JOIN inodes i ON i.item = e.item
+        WHERE e.type = ?3 AND e.time < ?1 AND e.latest >= ?1
+        """, border.nanoseconds, time.nanoseconds, EventType.deleted.rawValue
+      ) { $0[0] as Int64 })
   }
 
   package func insert(_ deleted: DeletedRow) throws {

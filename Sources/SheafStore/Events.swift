@@ -136,6 +136,16 @@ extension StoreTransaction {
     return (dropped, max(dropped, try first("SELECT max(sequence) FROM events") { $0[0] as Int64? ?? 0 } ?? 0))
   }
 
+  /// The latest time up to `time` that an event or a version bears.
+  package func latestTime(upTo time: Timestamp) throws -> Timestamp? {
+    try first(
+      """
+      SELECT max(time) FROM (SELECT time FROM events UNION ALL SELECT time FROM pending_events UNION ALL SELECT time FROM versions)
+      WHERE time <= ?
+      """, time.nanoseconds
+    ) { ($0[0] as Int64?).map { Timestamp(nanoseconds: $0) } } ?? nil
+  }
+
   /// When each account last changed something in a share.
   package func lastEdits(inShare share: Int64) throws -> [Int64: Timestamp] {
     let rows = try all(

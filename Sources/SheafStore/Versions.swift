@@ -190,15 +190,17 @@ extension StoreTransaction {
     }
   }
 
-  /// Unlabelled versions that are neither current nor open, of every item, by item and number.
-  package func thinnableVersions(_ body: (_ item: Int64, _ number: Int64, _ time: Timestamp) throws -> Void) throws {
+  /// Times of every item's versions, by item and number, and whether each is unlabelled and neither current nor open.
+  package func versionTimes(
+    _ body: (_ item: Int64, _ number: Int64, _ time: Timestamp, _ canGo: Bool) throws -> Void
+  ) throws {
     try each(
       """
-      SELECT v.item, v.number, v.time FROM versions v JOIN items i ON i.id = v.item
-      WHERE v.number <> i.version AND v.label IS NULL AND v.open = 0 ORDER BY v.item, v.number
+      SELECT v.item, v.number, v.time, v.number <> i.version AND v.label IS NULL AND v.open = 0
+      FROM versions v JOIN items i ON i.id = v.item ORDER BY v.item, v.number
       """
     ) { row in
-      try body(row[0], row[1], Timestamp(nanoseconds: row[2]))
+      try body(row[0], row[1], Timestamp(nanoseconds: row[2]), row[3] as Int64 != 0)
       return true
     }
   }

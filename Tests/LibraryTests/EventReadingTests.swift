@@ -85,7 +85,7 @@ struct EventReadingTests {
       fixture.clock.advance(91 * 86_400)
       try fixture.mkdir("new")
       try settle(fixture)
-      _ = try fixture.library.compact { _ in }
+      _ = try fixture.compactAfterLong()
       for position: Int64 in [0, 2, 99] {
         let error = #expect(throws: SheafError.self) {
           try fixture.library.events(after: position, limit: 9, for: nil)

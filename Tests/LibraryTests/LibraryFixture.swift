@@ -165,6 +165,14 @@ final class LibraryFixture: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
+  /// Compacts after a long time in which nothing was done here: the clock is believed a day later.
+  func compactAfterLong() throws -> CompactReport {
+    let report = try library.compact { _ in }
+    #expect(report.isClockDoubted && report.versionsThinned == 0)
+    clock.advance(86_400)
+    return try library.compact { _ in }
+  }
+
   func autosave() { library.locked { library.autosave() } }
 
   var chunkCount: Int { get throws { try library.check { _ in }.chunks } }

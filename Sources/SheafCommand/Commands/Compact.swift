@@ -26,5 +26,10 @@ struct Compact: AsyncParsableCommand {
     let freed = Format.count(report.chunksFreed, "chunk")
     let size = Format.size(report.bytesFreed)
     try StandardOutput.line("Thinned \(thinned), packed \(packed), freed \(freed); gave back \(size).")
+    if report.isClockDoubted {
+      try StandardOutput.line(
+        "Nothing was removed for its age: the clock is more than 30 days ahead of all that is in the library. If it is "
+          + "right, compact again in a day.")
+    }
   }
 }
