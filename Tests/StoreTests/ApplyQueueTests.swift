@@ -153,20 +153,33 @@ struct ApplyQueueTests {
       let path = folder + "/library.sqlite"
       let store = try Store(path: path, lockPath: path + "-lock")
       let isDone = Atomic(false)
+      try store.write(.mkdir) {
+        try $0.insert(
+          InodeRow(
+            ino: 100, item: nil, owner: 1, parent: 1, name: [65], mode: S_IFDIR | 0o755, nlink: 2, uid: 0, gid: 0,
+            time: Timestamp(nanoseconds: 0)))
+      }
       let first = store.writer.number
       DispatchQueue.concurrentPerform(iterations: 3) { thread in
         do {
           if thread == 0 {
             defer { isDone.store(true, ordering: .releasing) }
             for number in 1...20_000 {
-              try store.write(.setXattr) { try $0.setXattr(1, [65], Array("\(number)".utf8)) }
+              try store.write(.setXattr) { transaction in
+                try transaction.setXattr(1, [65], Array("\(number)".utf8))
+                try transaction.touch(folder: 100, time: Timestamp(nanoseconds: Int64(number)), nlink: 2)
+              }
               if number % 1000 == 0 { _ = try store.read { try $0.setting("library") } }
             }
           }
           while thread != 0, !isDone.load(ordering: .acquiring) {
             // Each sees what another one has committed, too.
-            let (last, value) = try store.snapshot { try ($0.numberSetting("change"), $0.xattr(1, [65])) }
+            let (last, value, folder) = try store.snapshot {
+              try ($0.numberSetting("change"), $0.xattr(1, [65]), $0.inode(100))
+            }
             let number = try #require(last) - first
+            // Though it is set again right after, it was committed.
+            #expect(folder?.mtime.nanoseconds == number)
             #expect(value.map { String(decoding: $0, as: UTF8.self) } == (number == 0 ? nil : "\(number)"))
           }
         } catch { Issue.record("\(error)") }
