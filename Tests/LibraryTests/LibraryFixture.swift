@@ -125,6 +125,15 @@ final class LibraryFixture: Sendable {
     try library.release(handle)
   }
 
+  /// Cuts a document short some time after it was saved, for a version of its own, and lets time pass.
+  func cutShort(_ text: String, to size: Int64) throws {
+    clock.advance(60)
+    let handle = try open(text)
+    _ = try library.setAttributes(ino(text), .init(size: size), handle: handle, .library)
+    try close(handle)
+    clock.advance(60)
+  }
+
   /// Writes a whole document as a program does that opens, writes and closes.
   func save(_ text: String, _ bytes: [UInt8]) throws {
     let handle = try open(text, O_RDWR | O_CREAT | O_TRUNC)

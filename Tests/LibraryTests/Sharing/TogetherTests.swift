@@ -66,14 +66,19 @@ struct TogetherTests {
     }
   }
 
+  /// Both write at once, and save one after the other.
+  private func conflict(_ people: People) throws {
+    let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
+    let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
+    try people.as(.alice) { try $0.write(alice, "x") }
+    try people.as(.bob) { try $0.write(bob, "y") }
+    try people.as(.alice) { try $0.close(alice) }
+    try people.as(.bob) { try $0.close(bob) }
+  }
+
   @Test func aConflictIsDismissed() throws {
     try together { people in
-      let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
-      let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
-      try people.as(.alice) { try $0.write(alice, "x") }
-      try people.as(.bob) { try $0.write(bob, "y") }
-      try people.as(.alice) { try $0.close(alice) }
-      try people.as(.bob) { try $0.close(bob) }
+      try conflict(people)
       try people.as(.alice) { (me) throws in
         try me.library.resolveConflict(me.path(mine))
         expect(.noAttribute) { _ = try me.attribute("conflict", mine) }
@@ -83,12 +88,7 @@ struct TogetherTests {
 
   @Test func aConflictGoesWithItsVersion() throws {
     try together { people in
-      let alice = try people.as(.alice) { try $0.open(mine, O_RDWR) }
-      let bob = try people.as(.bob) { try $0.open(theirs, O_RDWR) }
-      try people.as(.alice) { try $0.write(alice, "x") }
-      try people.as(.bob) { try $0.write(bob, "y") }
-      try people.as(.alice) { try $0.close(alice) }
-      try people.as(.bob) { try $0.close(bob) }
+      try conflict(people)
       try people.as(.alice) { (me) throws in
         try me.library.purge(me.path(mine), version: 1)
         #expect(try me.attribute("conflict", mine) == "2")
