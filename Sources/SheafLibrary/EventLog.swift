@@ -248,7 +248,13 @@ extension Library {
   /// being made is told later, with the place that it has then, and so is all in a folder that is part of what its
   /// program makes.
   func settleEvents(below folder: Inode, _ caller: Caller, _ time: Timestamp) throws {
-    guard folder.isFolder, !events.isEmpty, !identity.isOwn(folder.ino, of: caller.process, at: time) else { return }
+    guard !identity.isOwn(folder.ino, of: caller.process, at: time) else { return }
+    try settleEvents(below: folder)
+  }
+
+  /// Numbers what waits of items below a folder, before that goes or gets another place.
+  func settleEvents(below folder: Inode) throws {
+    guard folder.isFolder, !events.isEmpty else { return }
     let prefix = String(decoding: try path(folder.row.parent, folder.row.name), as: UTF8.self) + "/"
     var items: Set<Int64> = []
     for event in events.pending where event.row.owner == folder.row.owner {
@@ -291,7 +297,10 @@ extension Library {
       return lives
     }
     func isSettled(_ event: EventLog.Pending) -> Bool {
-      if let items { return items.contains(event.row.item) && !isBeingMade(event) }
+      if let items {
+        return items.contains(event.row.item)
+          && (!isBeingMade(event) || isMovedOrDeleted(event.row.item, after: event))
+      }
       if all { return true }
       var since = event.row.time
       let isCreation = event.row.type == EventType.created.rawValue
@@ -348,7 +357,8 @@ extension Library {
         if isQuiet {
           item.isQuiet = true
           try transaction.update(item)
-          let ino = event.ino
+          // Its name may be another inode's by now.
+          let ino = try transaction.inode(item: item.id)?.ino ?? event.ino
           whenCommitted { [self] in inodes[ino]?.item = nil }
           return
         }

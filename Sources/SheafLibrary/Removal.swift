@@ -21,6 +21,7 @@ extension Library {
         try endSession(inode)
       }
       try endSessionBeforeRemoval(inode, name, caller, time)
+      try settleSession(of: inode)
       try transaction(.unlink, freesSpace: true) { transaction in
         try transaction.delete(entry)
         try touch(folder, time, transaction)
@@ -121,7 +122,14 @@ extension Library {
       return
     }
     guard let item = try item(of: inode), !leavesNoTrace(inode, entry.name, caller, time) else {
+      let told = try item(of: inode).flatMap { $0.isQuiet || events.has($0.id) ? nil : $0 }
+      let data = try told.map { try eventData($0, parent: entry.parent, name: entry.name) }
       try erase(inode, transaction)
+      if let told, let data {
+        // Its creation was settled early.
+        try logEvent(
+          .deleted, told, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
+      }
       return
     }
     try transaction.setChangeTime(time, nlink: row.nlink, ino: row.ino)

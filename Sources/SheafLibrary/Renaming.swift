@@ -93,8 +93,11 @@ extension Library {
     }
     // What a save is to be told of may have to be told with the new name.
     if inode.own.session?.kept != nil { try finishKept(inode) }
-    if endedSessions.contains(where: { $0.inode.ino == inode.ino && $0.version.number > 1 }) { try settleSessions() }
+    try settleSession(of: inode)
+    if let replaced { try settleSession(of: replaced) }
     try settleEvents(below: inode, caller, time)
+    // Its deletion is told at once, and after that of what was in it.
+    if let replaced { try settleEvents(below: replaced) }
     let firstEvent = numbers.pending + 1
     let isProved = isProved(inode, source.name)
     let becomesBackup = try becomesBackup(newFolder.ino, newName, from: source)
@@ -262,9 +265,12 @@ extension Library {
     _ time: Timestamp
   ) -> [EventLog.Pending]? {
     let waiting = events.of(item.id)
-    guard identity.isYoung(inode.ino, at: time), waiting.first?.row.type == EventType.created.rawValue,
+    guard waiting.first?.row.type == EventType.created.rawValue,
       !waiting.contains(where: { [EventType.renamed, .moved].map(\.rawValue).contains($0.row.type) })
     else { return nil }
+    // Nobody would be told that it was made under such a name.
+    if inode.isRegular, [.temporary, .scratch].contains(FileRole(name)) { return waiting }
+    guard identity.isYoung(inode.ino, at: time) else { return nil }
     let isOwn = identity.isOwn(inode.ino, of: caller.process, at: time)
     guard inode.isRegular else { return isOwn ? waiting : nil }
     if !isProved(inode, name) { return waiting }

@@ -254,7 +254,8 @@ extension Library {
     var tombstone: ItemRow?
     var grave: InodeRow?
     var (firstEvent, isTold): (Int64?, Bool) = (nil, false)
-    // The item that the new inode was.
+    // The item that the new inode was, of which people may have heard.
+    let wasTold = try self.item(of: inode).map { !$0.isQuiet && !events.has($0.id, type: .created) } ?? false
     if let dissolved = row.item {
       row.item = nil
       if dissolves {
@@ -325,7 +326,7 @@ extension Library {
       try transaction.update(document)
       if continues {
         // The end of the session tells.
-      } else if dissolves || source.parent == row.parent && source.name == row.name {
+      } else if dissolves && !wasTold || source.parent == row.parent && source.name == row.name {
         try logSave(version, of: document, inode: row, transaction)
       } else {
         var data = try eventData(document, parent: row.parent, name: row.name)

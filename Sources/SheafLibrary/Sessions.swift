@@ -264,6 +264,12 @@ extension Library {
     if !endedSessions.isEmpty { try transaction(.endSession, freesSpace: true) { _ in } }
   }
 
+  /// Ends the versions now that wait for it, where one is of a file that is about to go or to be another document: its
+  /// event is to be told of what it was.
+  func settleSession(of inode: Inode) throws {
+    if endedSessions.contains(where: { $0.inode.ino == inode.ino && $0.version.number > 1 }) { try settleSessions() }
+  }
+
   /// Frees chunks that this session's version held alone until this cut replaced them.
   func freeReplaced(
     _ released: [Int64], _ session: EditingSession, sparing parted: Set<Int64>, _ inode: Inode,

@@ -39,6 +39,7 @@ extension Library {
       if before == nil || share.row != before?.row || share.participants != before?.participants {
         try transaction(.share) { transaction in
           if before == nil {
+            try tellQuiet(inode, item.id, actor: account.id, transaction)
             try logShareEvent(.shareCreated, share, inode, actor: account.id, transaction)
           } else if share.row != before?.row {
             try logShareEvent(.shareUpdated, share, inode, actor: account.id, transaction)
@@ -118,6 +119,17 @@ extension Library {
     share.participants[account] = ParticipantRow(
       share: item.id, account: account, role: .owner, permission: .readWrite, acceptance: .accepted, since: time)
     return share
+  }
+
+  /// Tells of a file that was quiet so far, before its share is told of.
+  private func tellQuiet(_ inode: Inode, _ id: Int64, actor: Int64, _ transaction: StoreTransaction) throws {
+    try settleEvents(before: id, transaction)
+    guard var item = try transaction.item(id), item.isQuiet else { return }
+    item.isQuiet = false
+    try transaction.update(item)
+    var data = try eventData(item, parent: inode.row.parent, name: inode.row.name)
+    data.version = try transaction.version(id, item.version).map { .init($0) }
+    try logEvent(.created, item, ino: inode.ino, data, actor: actor, thread: 0, opens: false, transaction)
   }
 
   /// Has a file that was just made be a document: who shares it means it.
