@@ -1,0 +1,180 @@
+import Glibc
+import SheafModel
+import SheafStore
+
+@testable import SheafLibrary
+
+/// Names and commands of random programs.
+extension ProgramRun {
+  // MARK: - Names
+
+  func unlink(_ step: ProgramStep) throws {
+    let (parent, name) = try world.place(step.first)
+    let ino = try world.ino(step.first)
+    let (process, time) = (world.process(step.actor), world.clock.now)
+    let count = world.names(of: ino)?.count ?? 0
+    let document = before.item(of: ino)
+    try world.library.unlink(parent, name, world.caller(step.actor))
+    let leavesNoTrace = promises.leavesNoTrace(ino, name, process, at: time)
+    promises.tookName(parent, name, of: ino, isLast: count == 1, process, at: time)
+    if leavesNoTrace, let document { vanished.insert(document.row.uuid.text) }
+    guard count == 1, let document, !leavesNoTrace, !document.row.isQuiet, document.row.version > 0 else { return }
+    guard try world.library.store.read({ try $0.item(document.row.id) }) != nil else {
+      throw Violation(rule: "what is deleted can come back", what: "'\(step)' destroyed \(document.path)")
+    }
+  }
+
+  func rename(_ step: ProgramStep, _ mode: Library.RenameMode) throws {
+    let (source, target) = (try world.place(step.first), try world.place(step.second))
+    let ino = try world.ino(step.first)
+    let other = world.find(step.second)
+    let (process, time) = (world.process(step.actor), world.clock.now)
+    let (names, otherNames) = (world.names(of: ino), other.flatMap(world.names(of:)))
+    let (file, document) = (before.item(of: ino), other.flatMap(before.item(of:)))
+    let isOwn = other.map { promises.isOwn($0, of: process, at: time) } ?? false
+    let isProved = other.map(promises.isProved) ?? false
+    try world.library.rename(
+      source.parent, source.name, to: target.parent, target.name, mode, world.caller(step.actor))
+    guard ino != other else { return }
+    if mode == .exchange {
+      promises.named(ino, by: process)
+      if let other { promises.named(other, by: process) }
+      return
+    }
+    let isRemembered = promises.isRemembered(target.parent, target.name, process, at: time)
+    if let file, file.row.kind == .document, other != nil || isRemembered {
+      promises.dissolved(ino, source.name, process, holding: currentText(of: ino), at: time)
+    }
+    // Of what gives its contents to a file that is quiet once it is told of, no event tells.
+    if let file, other != nil, FileRole.looksPassing(target.name) { vanished.insert(file.row.uuid.text) }
+    if let other {
+      promises.tookName(
+        target.parent, target.name, of: other, isLast: otherNames?.count == 1, process, at: time)
+    }
+    promises.tookName(source.parent, source.name, of: ino, isLast: false, process, at: time)
+    promises.named(ino, by: process)
+    // Rule 3 of identity. What its own program had set aside under a passing name may be another document.
+    guard let file, file.row.kind == .document, let document, document.row.kind == .document, !document.row.isQuiet,
+      names?.count == 1, otherNames.map({ $0.oldest == target }) ?? false,
+      !FileRole.isBackup(target.name, of: source.name),
+      !isOwn || isProved && !FileRole.looksPassing(target.name)
+    else { return }
+    let placed = try world.ino(step.second)
+    let now = try world.library.store.read { try $0.inode(placed)?.item }
+    guard now == document.row.id else {
+      throw Violation(rule: "a save by rename keeps the document", what: "'\(step)' put another item there")
+    }
+  }
+
+  /// What a file's current version holds.
+  private func currentText(of ino: Int64) -> String? {
+    var texts = ProgramSnapshot.Texts()
+    return (try? ProgramSnapshot(world.library, &texts))?.item(of: ino)?.text
+  }
+
+  // MARK: - Commands
+
+  func command(_ step: ProgramStep) throws {
+    let library = world.library
+    let path = try world.commandPath(step.first, step.actor)
+    switch step.verb {
+    case .recover: _ = try library.recover(path, id: nil) { _ in }
+    case .share: _ = try library.share(path, ShareChange())
+    case .unshare: try library.unshare(path)
+    case .invite:
+      guard let name = People.Name(rawValue: step.second) else { return }
+      var change = ShareChange()
+      change.with = [name.handle]
+      change.permission = step.arguments.last == "edit" ? .readWrite : .readOnly
+      let share = try library.share(path, change)
+      _ = try library.accept(share.url, as: name.handle)
+    case .remove:
+      guard let name = People.Name(rawValue: step.second) else { return }
+      try library.removeParticipant(path, name.handle)
+    case .leave: try library.leave(path)
+    case .label: _ = try library.label(path, name: "label \(world.written)", version: nil)
+    case .restore: _ = try library.restore(path, version: Int64(step.second) ?? 1)
+    case .resolve: try library.resolveConflict(path)
+    case .purge: try purge(path)
+    case .purgeVersion:
+      let number = Int64(step.second) ?? 1
+      let document = world.find(step.first).flatMap { before.item(of: $0) }
+      let result = Result { try library.purge(path, version: number) }
+      let isGone = try document.map { try library.store.read { [id = $0.row.id] in try $0.version(id, number) } == nil }
+      if isGone ?? false, let text = document?.texts[number] { promises.purged([text]) }
+      try result.get()
+    default: break
+    }
+  }
+
+  /// What goes by a purge is all that was in the item, or below it, and nothing else.
+  private func purge(_ path: ItemPath) throws {
+    var texts = ProgramSnapshot.Texts()
+    // What waits to be stored is part of what goes.
+    world.library.storeClosed()
+    let former = try ProgramSnapshot(world.library, &texts)
+    let result = Result { try world.library.purge(path, version: nil) }
+    let left = try ProgramSnapshot(world.library, &texts)
+    let prefix = path.components.dropFirst().map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+    for (id, document) in former.items where left.items[id] == nil {
+      guard document.path == prefix || document.path.hasPrefix(prefix + "/") else {
+        throw Violation(rule: "a purge destroys what it names", what: "\(document.path) went with \(prefix)")
+      }
+      promises.purged(Set(document.texts.values))
+    }
+    try result.get()
+  }
+
+  // MARK: - Looking
+
+  /// Has an account read all that it sees.
+  func look(_ step: ProgramStep) throws {
+    let account = world.account(step.actor)
+    guard step.actor.person != .alice else { return }
+    let (library, caller) = (world.library, world.caller(step.actor))
+    let owner = world.accounts[.alice] ?? 0
+    for entry in try library.sharedEntries(account, owner: owner) {
+      var folders = [entry.ino]
+      if try library.attributes(entry.ino, caller).mode & S_IFMT != S_IFDIR {
+        folders = []
+        if let document = before.item(of: entry.ino) { try lookAtVersions(document.row.id, step, caller) }
+      }
+      while let folder = folders.popLast() {
+        for listed in try library.list(folder, after: 0, limit: 1000, caller)
+        where listed.attributes.mode & S_IFMT == S_IFDIR {
+          folders.append(listed.attributes.ino)
+        }
+        for document in try library.versionFolders(of: folder, caller) {
+          try lookAtVersions(document.item, step, caller)
+        }
+      }
+    }
+    for deleted in try library.deleted(step.actor.person.handle, below: nil) where deleted.path.hasPrefix("Shared/") {
+      try sights.check(account, sees: deleted.id, as: "the deleted", before)
+    }
+    for event in try library.events(after: nil, limit: 10_000, for: step.actor.person.handle).events
+    where event.data.share != nil {
+      try sights.check(account, sees: event.subject, as: "the subject of \(event.type.rawValue)", before)
+      for item in event.data.contents ?? [] {
+        try sights.check(account, sees: item.id, as: "part of \(event.type.rawValue)", before)
+      }
+    }
+  }
+
+  private func lookAtVersions(_ item: Int64, _ step: ProgramStep, _ caller: Caller) throws {
+    let files: [Library.VersionFile]
+    do {
+      files = try world.library.versionFiles(of: item, caller)
+    } catch let error as SheafError where [.notFound, .accessDenied].contains(error.kind) {
+      return
+    }
+    for file in files {
+      let reader = try world.library.openVersion(of: item, number: file.number, caller)
+      var buffer = [UInt8](repeating: 0, count: 65_536)
+      let count = try buffer.withUnsafeMutableBytes { try world.library.read(reader, at: 0, into: $0) }
+      try sights.check(
+        world.account(step.actor), reads: String(decoding: buffer.prefix(count), as: UTF8.self),
+        in: "version \(file.number) of \(before.items[item]?.path ?? "item \(item)")")
+    }
+  }
+}

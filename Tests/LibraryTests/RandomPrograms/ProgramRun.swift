@@ -1,0 +1,283 @@
+import Foundation
+import Glibc
+import SheafModel
+import SheafStore
+
+@testable import SheafLibrary
+
+/// Does a program's steps, and checks after each that no rule is broken.
+final class ProgramRun {
+  let world: ProgramWorld
+  var promises = PromisedContents()
+  var sights = ProgramSights()
+  var saves = ProgramSaves()
+  private var texts = ProgramSnapshot.Texts()
+  private(set) var before: ProgramSnapshot
+  /// Items that had several names at a time.
+  private(set) var linked: Set<String> = []
+  /// Items that left no trace when their own program took them away (rule 6 of identity), told of or not.
+  var vanished: Set<String> = []
+  /// Steps that did something, by verb.
+  private(set) var done: [ProgramStep.Verb: Int] = [:]
+
+  init() throws {
+    world = try ProgramWorld()
+    before = try ProgramSnapshot(world.library, &texts)
+  }
+
+  /// What came of a program.
+  struct Outcome {
+    var steps: [ProgramStep] = []
+    /// The rule that its last step broke, if one did.
+    var violation: Violation?
+    /// Steps that were not refused, by verb.
+    var done: [ProgramStep.Verb: Int] = [:]
+  }
+
+  /// Runs a program in a library of its own.
+  static func run(_ steps: [ProgramStep]) throws -> Outcome {
+    var rest = steps[...]
+    return try ProgramRun().run { _ in rest.popFirst() }
+  }
+
+  /// Makes a program of `count` steps by the random numbers of a seed, each for what is there then, and runs it.
+  static func random(_ seed: UInt64, count: Int) throws -> Outcome {
+    var generator = ProgramGenerator(seed: seed)
+    var left = count
+    return try ProgramRun().run { run in
+      left -= 1
+      return left < 0 ? nil : generator.step(run.scene)
+    }
+  }
+
+  private func run(_ next: (ProgramRun) -> ProgramStep?) throws -> Outcome {
+    defer { world.remove() }
+    var outcome = Outcome()
+    do {
+      while let step = next(self) {
+        outcome.steps.append(step)
+        try perform(step)
+      }
+      try finish()
+    } catch let violation as Violation {
+      outcome.violation = violation
+    }
+    outcome.done = done
+    return outcome
+  }
+
+  private var scene: ProgramGenerator.Scene {
+    var scene = ProgramGenerator.Scene()
+    let owner = world.accounts[.alice]
+    for document in before.items.values
+    where document.isLive && document.row.owner == owner && document.inode.parent != 0 {
+      let isFolder = document.row.kind == .folder
+      if isFolder { scene.folders.append(document.path) } else { scene.documents.append(document.path) }
+      if document.sharing != nil { scene.shared.insert(document.path) }
+    }
+    scene.folders.sort()
+    scene.documents.sort()
+    scene.slots = world.slots.keys.sorted()
+    return scene
+  }
+
+  private func finish() throws {
+    let alice = ProgramStep.Actor(person: .alice, program: 0)
+    for slot in world.slots.keys.sorted() { try perform(ProgramStep(alice, .close, ["\(slot)"])) }
+    for name in ProgramWorld.people where name != .alice {
+      try perform(ProgramStep(.init(person: name, program: 2), .look))
+    }
+    try checkSound()
+    try checkEvents()
+    try perform(ProgramStep(alice, .restart))
+  }
+
+  /// Does a step; one that the library refuses does nothing.
+  func perform(_ step: ProgramStep) throws {
+    world.clock.advance(milliseconds: 3)
+    do {
+      try act(step)
+      done[step.verb, default: 0] += 1
+    } catch let error as SheafError {
+      guard error.kind != .corrupt, error.kind != .inputOutput else {
+        throw Violation(rule: "no deed finds damage", what: "\(step): \(error)")
+      }
+    }
+    let after = try ProgramSnapshot(world.library, &texts)
+    try compare(before, after, step)
+    before = after
+  }
+
+  private func compare(_ before: ProgramSnapshot, _ after: ProgramSnapshot, _ step: ProgramStep) throws {
+    for document in after.items.values where document.row.kind == .document && document.inode.nlink > 1 {
+      linked.insert(document.row.uuid.text)
+    }
+    try promises.check(after.contents)
+    try checkVersions(before, after, step)
+    sights.note(before, after)
+    try saves.check(before, after, step)
+  }
+
+  /// A closed version stays as it is for as long as its document does.
+  private func checkVersions(_ before: ProgramSnapshot, _ after: ProgramSnapshot, _ step: ProgramStep) throws {
+    for (id, old) in before.items {
+      guard let new = after.items[id], new.row.uuid == old.row.uuid else { continue }
+      for version in old.versions where !version.isOpen {
+        guard let now = new.texts[version.number] else {
+          if step.verb == .purgeVersion { continue }
+          throw Violation(
+            rule: "closed versions stay", what: "'\(step)' took version \(version.number) of \(old.path) away")
+        }
+        guard now == old.texts[version.number] else {
+          throw Violation(
+            rule: "closed versions never change",
+            what: "'\(step)' made version \(version.number) of \(old.path) \(now)")
+        }
+      }
+    }
+  }
+
+  func checkSound() throws {
+    let problems = try world.library.check { _ in }.problems
+    guard problems.isEmpty else { throw Violation(rule: "check is sound", what: problems.joined(separator: "; ")) }
+  }
+
+  // MARK: - Steps
+
+  private func act(_ step: ProgramStep) throws {
+    let (actor, path) = (step.actor, step.first)
+    switch step.verb {
+    case .open, .write, .append, .writeKnown, .read, .truncate, .fsync, .flush, .close: try actOnSlot(step)
+    case .save:
+      let slot = try open(path, O_WRONLY | O_CREAT | O_TRUNC, actor)
+      defer { close(slot) }
+      try write(slot, at: 0)
+      try flush(slot, step)
+    case .rename: try rename(step, .replace)
+    case .exchange: try rename(step, .exchange)
+    case .link:
+      let (parent, name) = try world.place(step.second)
+      let ino = try world.ino(path)
+      _ = try world.library.link(ino, parent, name, world.caller(actor))
+      promises.named(ino, by: world.process(actor))
+    case .unlink: try unlink(step)
+    case .mkdir:
+      let (parent, name) = try world.place(path)
+      _ = try world.library.make(.folder, parent, name, mode: 0o755, world.caller(actor))
+    case .rmdir:
+      let (parent, name) = try world.place(path)
+      try world.library.rmdir(parent, name, world.caller(actor))
+    case .look: try look(step)
+    case .upkeep: keepUp()
+    case .wait:
+      // As long as somebody writes, its upkeep goes on all the time.
+      for _ in 0..<(Int64(path) ?? 1) / 2 {
+        world.clock.advance(2)
+        keepUp()
+      }
+    case .restart, .crash:
+      try step.verb == .restart ? world.restart() : world.crash()
+      promises.endAllSessions()
+      saves.forgetHandles()
+      // Numbers of what is gone are given again.
+      texts = ProgramSnapshot.Texts()
+      try checkSound()
+    default: try command(step)
+    }
+  }
+
+  private func keepUp() {
+    world.library.keepUp()
+    promises.staysYoung(Set(world.slots.values.filter(\.mayWrite).map(\.ino)), at: world.clock.now)
+  }
+
+  private func actOnSlot(_ step: ProgramStep) throws {
+    let number = Int(step.first) ?? 0
+    if step.verb == .open {
+      guard world.slots[number] == nil else { return }
+      let flags: [String: Int32] = [
+        "r": O_RDONLY, "rw": O_RDWR, "creat": O_RDWR | O_CREAT, "trunc": O_RDWR | O_CREAT | O_TRUNC,
+      ]
+      world.slots[number] = try open(step.second, flags[step.arguments.last ?? ""] ?? O_RDONLY, step.actor)
+      return
+    }
+    guard let slot = world.slots[number] else { return }
+    switch step.verb {
+    case .write: try write(slot, at: 0)
+    case .append: try write(slot, at: 0, appends: true)
+    case .writeKnown: try write(slot, at: slot.known)
+    case .read:
+      let text = try world.read(slot)
+      world.slots[number]?.known = Int64(text.utf8.count)
+      saves.read(text, slot, world, before)
+    case .truncate:
+      guard slot.mayWrite else { return }
+      _ = try world.library.setAttributes(slot.ino, .init(size: 0), handle: slot.handle, world.caller(slot.actor))
+      saves.truncated(slot)
+      noteWrite(slot)
+    case .fsync: try fsync(slot, step)
+    case .flush: try flush(slot, step)
+    default:
+      world.slots[number] = nil
+      defer { close(slot) }
+      try flush(slot, step)
+    }
+  }
+
+  private func open(_ path: String, _ flags: Int32, _ actor: ProgramStep.Actor) throws -> ProgramWorld.OpenSlot {
+    let existed = world.find(path)
+    let slot = try world.open(path, flags, actor)
+    if existed == nil { promises.made(slot.ino, by: world.process(actor), at: world.clock.now) }
+    if flags & O_TRUNC != 0 {
+      saves.truncated(slot)
+      noteWrite(slot)
+    }
+    return slot
+  }
+
+  private func noteWrite(_ slot: ProgramWorld.OpenSlot) {
+    promises.wrote(slot, world.account(slot.actor), world.contents(slot.handle) ?? "")
+  }
+
+  private func write(_ slot: ProgramWorld.OpenSlot, at offset: Int64, appends: Bool = false) throws {
+    guard slot.mayWrite else { return }
+    let text = world.freshText()
+    try world.write(text, slot, at: offset, appends: appends)
+    guard let contents = world.contents(slot.handle), contents.contains(text) else {
+      throw Violation(rule: "what is written is there", what: "\(text) is not in \(world.contents(slot.handle) ?? "")")
+    }
+    if let number = world.slots.first(where: { $0.value.handle == slot.handle })?.key {
+      world.slots[number]?.known = Int64(contents.utf8.count)
+    }
+    noteWrite(slot)
+    saves.wrote(text, slot, world)
+  }
+
+  private func name(of ino: Int64) -> [UInt8]? {
+    world.library.locked { world.library.inodes[ino].flatMap { $0.isOrphan ? nil : $0.row.name } }
+  }
+
+  private func flush(_ slot: ProgramWorld.OpenSlot, _ step: ProgramStep) throws {
+    try world.library.flush(slot.handle)
+    guard slot.mayWrite else { return }
+    promises.closed(slot.ino, at: world.clock.now)
+    // What has no name any more is nobody's to find.
+    guard let name = name(of: slot.ino) else { return }
+    promises.saved(slot.ino, world.account(slot.actor), slot.handle, name, "\(step)")
+  }
+
+  private func fsync(_ slot: ProgramWorld.OpenSlot, _ step: ProgramStep) throws {
+    try world.library.fsync(slot.ino)
+    guard let name = name(of: slot.ino) else { return }
+    for account in world.accounts.values.sorted() { promises.saved(slot.ino, account, nil, name, "\(step)") }
+  }
+
+  private func close(_ slot: ProgramWorld.OpenSlot) {
+    world.release(slot)
+    let account = world.account(slot.actor)
+    if slot.mayWrite, world.writerCount(of: slot.ino, for: account) == 0 {
+      promises.lastWriterClosed(slot.ino, account)
+    }
+    saves.closed(slot)
+  }
+}

@@ -1,0 +1,57 @@
+import SheafModel
+
+@testable import SheafLibrary
+
+/// Who may have seen what, by the order of deeds and not by clocks.
+///
+/// Contents that were current while their document was in a share, and versions that came while it was, are its
+/// participants' to see for as long as the sharing goes on, whenever they joined. What was current only before is nobody's
+/// but the owner's and the writer's. An item is known to them once it was there, deleted or not.
+struct ProgramSights {
+  private var contents: [ProgramSnapshot.Sharing: Set<String>] = [:]
+  private var items: [ProgramSnapshot.Sharing: Set<String>] = [:]
+  /// The sharings of which an account was ever a member.
+  private var joined: [Int64: Set<ProgramSnapshot.Sharing>] = [:]
+  private var authors: [Int64: Set<String>] = [:]
+
+  mutating func note(_ before: ProgramSnapshot, _ after: ProgramSnapshot) {
+    for (sharing, accounts) in after.members {
+      for account in accounts { joined[account, default: []].insert(sharing) }
+    }
+    for (id, document) in after.items {
+      for version in document.versions {
+        authors[version.author, default: []].insert(document.texts[version.number] ?? "")
+      }
+      guard let sharing = document.sharing else { continue }
+      if document.isLive {
+        items[sharing, default: []].insert(document.row.uuid.text)
+        contents[sharing, default: []].insert(document.text)
+      }
+      // Deleted there, it may still be written by who has it open.
+      guard items[sharing]?.contains(document.row.uuid.text) ?? false, let former = before.items[id],
+        former.row.uuid == document.row.uuid, former.sharing == sharing
+      else { continue }
+      for version in document.versions where version.number >= former.row.version {
+        contents[sharing, default: []].insert(document.texts[version.number] ?? "")
+      }
+    }
+  }
+
+  private func mayRead(_ account: Int64, _ text: String) -> Bool {
+    text.isEmpty || authors[account]?.contains(text) ?? false
+      || (joined[account] ?? []).contains { contents[$0]?.contains(text) ?? false }
+  }
+
+  func check(_ account: Int64, reads text: String, in place: String) throws {
+    guard mayRead(account, text) else {
+      throw Violation(rule: "nobody reads what was before", what: "account \(account) reads \(text) in \(place)")
+    }
+  }
+
+  func check(_ account: Int64, sees item: String, as what: String, _ snapshot: ProgramSnapshot) throws {
+    guard (joined[account] ?? []).contains(where: { items[$0]?.contains(item) ?? false }) else {
+      let path = snapshot.items.values.first { $0.row.uuid.text == item }?.path ?? item
+      throw Violation(rule: "nobody learns of what was before", what: "account \(account) sees \(path) as \(what)")
+    }
+  }
+}

@@ -1,0 +1,181 @@
+import SheafModel
+
+@testable import SheafLibrary
+
+/// What close(2) and fsync(2) promised: contents that some version must hold from then on.
+///
+/// One editing session is one version, which later saves of the session renew (docs/ARCHITECTURE.md, "Versions"): so a
+/// promise is kept by its contents and by all that the same session wrote later. It can be broken by
+/// - a purge of what held it;
+/// - the removal of a file that nobody could mean (rule 6 of ``Identity``): its own program takes its last name away before
+///   it was ever closed with contents under a name that is no temporary file's;
+/// - a file that dissolves in the document whose name it takes (rule 3): its last contents are that document's, and what
+///   its own program closed in it before, or what any program closed in a young file of a temporary name, goes;
+/// - a scratch name (``FileRole``): its file is never a document.
+struct PromisedContents {
+  struct Promise {
+    var kept: Set<String>
+    /// Whether its session goes on.
+    var isOpen = true
+    let deed: String
+  }
+
+  private struct Session {
+    /// The handles that wrote, and whether each was flushed since.
+    var writers: [UInt64: Bool]
+    /// What the account has in the file since its last write.
+    var text = ""
+    /// The promise that its later saves renew.
+    var promise: Int?
+  }
+
+  private struct Key: Hashable {
+    let ino: Int64
+    let account: Int64
+  }
+
+  /// How a file came to be what it is.
+  private struct Life {
+    /// The program that made it; 0 once another one gave it a name.
+    var maker: Int32
+    var time: Timestamp
+    /// Whether it was closed with contents under a name that looks like no temporary file's.
+    var isProved = false
+  }
+
+  private struct Name: Hashable {
+    let parent: Int64
+    let name: [UInt8]
+  }
+
+  private var promises: [Int: Promise] = [:]
+  private var byInode: [Int64: [Int]] = [:]
+  private var count = 0
+  private var sessions: [Key: Session] = [:]
+  private var lives: [Int64: Life] = [:]
+  /// Names that a program took away, which it may make again.
+  private var lost: [Name: (process: Int32, time: Timestamp)] = [:]
+  private var purged: Set<String> = []
+
+  // MARK: - Writing
+
+  /// Notes that a handle changed a file, whose account has `text` in it now.
+  mutating func wrote(_ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String) {
+    let key = Key(ino: slot.ino, account: account)
+    if let session = sessions[key], session.writers[slot.handle] == nil, session.writers.values.allSatisfy({ $0 }) {
+      end(key)
+    }
+    sessions[key, default: Session(writers: [:])].writers[slot.handle] = false
+    sessions[key]?.text = text
+    if let promise = sessions[key]?.promise { promises[promise]?.kept.insert(text) }
+  }
+
+  /// Notes that a close or fsync returned, and promised what the account had written.
+  ///
+  /// - Parameter handle: The one that was flushed; nil for fsync(2), which goes for all.
+  mutating func saved(_ ino: Int64, _ account: Int64, _ handle: UInt64?, _ name: [UInt8], _ deed: String) {
+    let key = Key(ino: ino, account: account)
+    guard let text = sessions[key]?.text else { return }
+    if let handle, sessions[key]?.writers[handle] != nil { sessions[key]?.writers[handle] = true }
+    if let former = sessions[key]?.promise { promises[former] = nil }
+    sessions[key]?.promise = nil
+    guard !text.isEmpty else { return }
+    count += 1
+    promises[count] = Promise(kept: [text], deed: deed)
+    byInode[ino, default: []].append(count)
+    sessions[key]?.promise = count
+    if handle != nil, !FileRole.looksPassing(name) { lives[ino]?.isProved = true }
+  }
+
+  /// Notes that the last handle that could write was closed.
+  mutating func lastWriterClosed(_ ino: Int64, _ account: Int64) { end(Key(ino: ino, account: account)) }
+
+  mutating func endAllSessions() {
+    for key in sessions.keys { end(key) }
+    // Another process knows of no young files, and gives their numbers again.
+    lives = [:]
+    lost = [:]
+    byInode = [:]
+  }
+
+  private mutating func end(_ key: Key) {
+    if let promise = sessions.removeValue(forKey: key)?.promise { promises[promise]?.isOpen = false }
+  }
+
+  // MARK: - Files
+
+  mutating func made(_ ino: Int64, by process: Int32, at time: Timestamp) {
+    lives[ino] = Life(maker: process, time: time)
+  }
+
+  mutating func closed(_ ino: Int64, at time: Timestamp) { lives[ino]?.time = time }
+
+  /// Notes that files which programs have yet to close stay young.
+  mutating func staysYoung(_ inodes: Set<Int64>, at time: Timestamp) {
+    for ino in inodes where isYoung(ino, at: time) { lives[ino]?.time = time }
+  }
+
+  mutating func named(_ ino: Int64, by process: Int32) {
+    if let life = lives[ino], life.maker != process { lives[ino]?.maker = 0 }
+  }
+
+  mutating func swapLives(_ left: Int64, _ right: Int64) { (lives[left], lives[right]) = (lives[right], lives[left]) }
+
+  private func isYoung(_ ino: Int64, at time: Timestamp) -> Bool {
+    lives[ino].map { time.nanoseconds - $0.time.nanoseconds < Identity.window } ?? false
+  }
+
+  func isOwn(_ ino: Int64, of process: Int32, at time: Timestamp) -> Bool {
+    process != 0 && isYoung(ino, at: time) && lives[ino]?.maker == process
+  }
+
+  func isProved(_ ino: Int64) -> Bool { lives[ino]?.isProved ?? true }
+
+  /// Whether a file that loses its last name by `process` leaves no trace.
+  func leavesNoTrace(_ ino: Int64, _ name: [UInt8], _ process: Int32, at time: Timestamp) -> Bool {
+    FileRole(name) == .scratch || isOwn(ino, of: process, at: time) && !isProved(ino)
+  }
+
+  /// Notes that a program took a name away.
+  mutating func tookName(
+    _ parent: Int64, _ name: [UInt8], of ino: Int64, isLast: Bool, _ process: Int32, at time: Timestamp
+  ) {
+    if isLast, leavesNoTrace(ino, name, process, at: time) { release(ino, but: nil) }
+    lost[Name(parent: parent, name: name)] = (process, time)
+  }
+
+  /// Whether a program took a name away and may yet make it again.
+  func isRemembered(_ parent: Int64, _ name: [UInt8], _ process: Int32, at time: Timestamp) -> Bool {
+    guard let memory = lost[Name(parent: parent, name: name)] else { return false }
+    return memory.process == process && time.nanoseconds - memory.time.nanoseconds < Identity.window
+  }
+
+  /// Notes that a file dissolved in a document, holding `text`.
+  mutating func dissolved(_ ino: Int64, _ name: [UInt8], _ process: Int32, holding text: String?, at time: Timestamp) {
+    let isPassing = isYoung(ino, at: time) && FileRole.looksPassing(name) && !(lives[ino]?.isProved ?? false)
+    guard isPassing || isOwn(ino, of: process, at: time) else { return }
+    release(ino, but: text)
+  }
+
+  private mutating func release(_ ino: Int64, but text: String?) {
+    for number in byInode[ino] ?? [] {
+      guard let promise = promises[number] else { continue }
+      if let text, promise.kept.contains(text) { continue }
+      promises[number] = nil
+    }
+  }
+
+  // MARK: - Looking
+
+  mutating func purged(_ texts: Set<String>) { purged.formUnion(texts) }
+
+  /// - Throws: ``Violation`` where promised contents are nowhere.
+  func check(_ contents: Set<String>) throws {
+    for (_, promise) in promises.sorted(by: { $0.key < $1.key })
+    where promise.kept.isDisjoint(with: contents) && promise.kept.isDisjoint(with: purged) {
+      throw Violation(
+        rule: "closed contents are in some version",
+        what: "\(promise.kept.sorted().joined(separator: " or ")) of '\(promise.deed)' is nowhere")
+    }
+  }
+}
