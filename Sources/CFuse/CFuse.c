@@ -7,6 +7,7 @@
 #include <linux/fuse.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -103,6 +104,30 @@ int cfuse_part_with_files(void) { return close_range(STDERR_FILENO + 1, ~0U, CLO
 pid_t cfuse_thread(void) { return gettid(); }
 
 const int cfuse_path_only = O_PATH;
+
+int cfuse_make_folder(int folder, const char *name, mode_t mode, uid_t user, gid_t group) {
+  gid_t own_group = setfsgid(group);
+  uid_t own_user = setfsuid(user);
+  int result = -1, error = EPERM;
+  // That changes nothing, and tells what is so.
+  if (setfsuid(-1) == (int)user && setfsgid(-1) == (int)group) {
+    result = mkdirat(folder, name, mode);
+    error = errno;
+  }
+  setfsuid(own_user);
+  setfsgid(own_group);
+  errno = error;
+  return result;
+}
+
+int cfuse_device(int folder, const char *name, uint32_t *major, uint32_t *minor) {
+  struct statx status;
+  int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  if (statx(folder, name, flags, 0, &status) != 0) return -1;
+  *major = status.stx_dev_major;
+  *minor = status.stx_dev_minor;
+  return 0;
+}
 
 int cfuse_touch(int folder, const char *name) {
   const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1}};

@@ -1,9 +1,11 @@
 import Foundation
-import Fuse
+package import Fuse
 import Logging
 package import SheafLibrary
 package import SheafModel
 import Synchronization
+
+package typealias MountFolder = Fuse.MountFolder
 
 /// A mount of one account of a library, served by threads of this process.
 package final class LibraryMount: Sendable {
@@ -87,9 +89,10 @@ package final class LibraryMount: Sendable {
   /// Mounts, and returns once the mount answers.
   ///
   /// - Throws: `inputOutput` with what the system or fusermount3 says.
-  package func start(at mountpoint: String) throws {
+  package func start(on folder: MountFolder) throws {
+    let mountpoint = folder.path
     do {
-      try session.mount(at: mountpoint)
+      try session.mount(on: folder)
     } catch {
       library.endObserving(door)
       throw SheafError(.inputOutput, subject: mountpoint, reason: error.reason)
@@ -124,6 +127,19 @@ package final class LibraryMount: Sendable {
     } catch {
       repeater.resume()
       throw SheafError(.busy, subject: mountpoint, reason: error.reason)
+    }
+  }
+
+  /// Takes away the dead mount that a killed process left at an absolute path without symbolic links.
+  ///
+  /// - Throws: `busy` with what the system or fusermount3 says.
+  package static func clear(at mountpoint: String) throws(SheafError) {
+    do {
+      try Fuse.Unmount.detach(at: mountpoint)
+    } catch {
+      throw SheafError(
+        .busy, subject: mountpoint, reason: "the dead mount there cannot be cleared: \(error.reason)",
+        advice: "clear it as root: umount -l \(mountpoint)")
     }
   }
 

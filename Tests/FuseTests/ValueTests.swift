@@ -43,7 +43,7 @@ struct ValueTests {
 
   @Test func mountTableIsUnescaped() {
     let line = Array(#"36 35 0:98 / /mnt/a\040b\134c rw,nosuid - fuse.sheaf x rw"#.utf8)
-    #expect(MountTable.parse(line[...]) == MountTable.Mount(device: "0:98", mountpoint: #"/mnt/a b\c"#))
+    #expect(MountTable.parse(line[...]) == MountTable.Mount(id: "36", device: "0:98", mountpoint: #"/mnt/a b\c"#))
     #expect(MountTable.parse(Array("36 35".utf8)[...]) == nil)
     #expect(MountTable.topmost(at: "/proc") != nil)
   }

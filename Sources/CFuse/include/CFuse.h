@@ -61,6 +61,12 @@ pid_t cfuse_thread(void);
 /// O_PATH of open(2), which Swift does not see.
 extern const int cfuse_path_only;
 
+/// mkdirat(2) with the rights of a user alone, to whom the folder belongs then (setfsuid(2), of this thread).
+int cfuse_make_folder(int folder, const char *name, mode_t mode, uid_t user, gid_t group);
+
+/// The device of the file system that shows at a name, which is not asked (statx(2)); -1 where there is nothing.
+int cfuse_device(int folder, const char *name, uint32_t *major, uint32_t *minor);
+
 /// utimensat(2) of the modification time alone.
 int cfuse_touch(int folder, const char *name);
 

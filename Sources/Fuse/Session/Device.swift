@@ -71,10 +71,12 @@ final class Device: @unchecked Sendable {
     }
   }
 
-  /// Mounts at a path that realpath(3) returned.
-  func mount(at path: String) throws(MountError) {
+  /// Mounts on a folder.
+  func mount(on folder: MountFolder) throws(MountError) {
+    let path = folder.path
     let (result, messages) = LibfuseLog.collectWithStandardError {
-      fuse_session_mount(session, path)
+      // fusermount3(1), by which others than root mount, does so with their rights, and has descriptors of its own.
+      fuse_session_mount(session, geteuid() == 0 ? folder.ownPath : path)
     }
     guard result == 0 else {
       throw MountError(mountpoint: path, reason: messages.isEmpty ? "the mount failed" : messages)
@@ -83,10 +85,23 @@ final class Device: @unchecked Sendable {
     guard adopted == 0 else {
       throw MountError(mountpoint: path, reason: Errno(rawValue: -adopted).description)
     }
-    guard let mount = MountTable.topmost(at: path) else {
+    guard let mount = Self.mount(on: folder) else {
       throw MountError(mountpoint: path, reason: "mounted, but not in /proc/self/mountinfo")
     }
     state.withLock { $0.mount = mount }
+    guard mount.mountpoint == path else {
+      throw MountError(mountpoint: path, reason: "was moved to \(mount.mountpoint) meanwhile")
+    }
+  }
+
+  /// What is mounted on a folder, wherever that is by now.
+  private static func mount(on folder: MountFolder) -> MountTable.Mount? {
+    // Somebody may rename a folder above it between the looks at it.
+    for _ in 1...100 {
+      guard let path = folder.currentPath else { return nil }
+      if let mount = MountTable.topmost(at: path), folder.currentPath == path { return mount }
+    }
+    return nil
   }
 
   /// Ends the connection on this side (rule 2).

@@ -4,6 +4,8 @@
 enum MountTable {
   /// A mounted file system.
   struct Mount: Hashable, Sendable {
+    /// The mount's own number; free for another once the mount is gone.
+    let id: String
     /// The number of its superblock, `MAJOR:MINOR`; free for another once the superblock is gone.
     let device: String
     let mountpoint: String
@@ -25,7 +27,7 @@ enum MountTable {
     let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)
     guard fields.count == 6 else { return nil }
     return Mount(
-      device: String(decoding: fields[2], as: UTF8.self),
+      id: String(decoding: fields[0], as: UTF8.self), device: String(decoding: fields[2], as: UTF8.self),
       mountpoint: String(decoding: unescaped(fields[4]), as: UTF8.self))
   }
 

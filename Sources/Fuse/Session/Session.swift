@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// ```swift
 /// let session = try Session(fileSystem, options: MountOptions(source: "library"))
-/// try session.mount(at: "/mnt")
+/// try session.mount(on: MountFolder(at: "/mnt"))
 /// try session.run()          // returns when the mount is gone
 /// ```
 /// A process may have any number of sessions, each run by a thread of its own. No signal handlers are installed.
@@ -45,13 +45,13 @@ package final class Session: Sendable {
     device.context.pointee.handler = nil
   }
 
-  /// Where the session is mounted, as an absolute path without symbolic links; empty before ``mount(at:)``.
+  /// Where the session is mounted, as an absolute path without symbolic links; empty before ``mount(on:)``.
   package var mountpoint: String { device.mountpoint }
 
-  /// A thread that calls into the mount; nil before ``mount(at:)``.
+  /// A thread that calls into the mount; nil before ``mount(on:)``.
   package func visitor() -> Visitor? { device.mount.flatMap(Visitor.init) }
 
-  /// Whether the kernel has the mount: from ``mount(at:)`` until somebody unmounts it or ``run(threads:)`` ends.
+  /// Whether the kernel has the mount: from ``mount(on:)`` until somebody unmounts it or ``run(threads:)`` ends.
   package var isMounted: Bool { device.isConnected }
 
   /// Tells the kernel what changed. Usable from the start; before the mount answers, there is nothing to tell.
@@ -62,13 +62,7 @@ package final class Session: Sendable {
   /// Uses mount(2) as root and fusermount3(1) else.
   ///
   /// - Throws: what the system, libfuse or fusermount3 says.
-  package func mount(at path: String) throws(MountError) {
-    guard let resolved = realpath(path, nil) else {
-      throw MountError(mountpoint: path, reason: Errno.current.description)
-    }
-    defer { free(resolved) }
-    try device.mount(at: String(cString: resolved))
-  }
+  package func mount(on folder: MountFolder) throws(MountError) { try device.mount(on: folder) }
 
   /// Answers the kernel's requests until the mount is gone or ``exit()`` is called.
   ///

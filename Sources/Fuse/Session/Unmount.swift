@@ -1,23 +1,48 @@
+import CFuse
 import Glibc
 
 /// Ending a mount, and no other that may have taken its place.
-enum Unmount {
+package enum Unmount {
+  /// Takes away, lazily, what is mounted at an absolute path without symbolic links.
+  package static func detach(at path: String) throws(MountError) {
+    if let mount = MountTable.topmost(at: path) { try unmount(mount, lazily: true) }
+  }
+
   /// Unmounts, unless it is gone already.
   static func unmount(_ mount: MountTable.Mount, lazily: Bool) throws(MountError) {
+    // By its number: a folder above it may have another name by now.
+    guard let place = current(mount)?.mountpoint else { return }
     // umount2 and fusermount3 take a path, and whatever is on top there.
-    guard MountTable.mounts().contains(mount) else { return }
-    guard MountTable.topmost(at: mount.mountpoint) == mount else {
-      throw MountError(mountpoint: mount.mountpoint, reason: "something else is mounted over it")
+    guard MountTable.topmost(at: place)?.id == mount.id else {
+      throw MountError(mountpoint: place, reason: "something else is mounted over it")
     }
-    let flags = Int32(UMOUNT_NOFOLLOW) | (lazily ? Int32(MNT_DETACH) : 0)
-    if umount2(mount.mountpoint, flags) == 0 { return }
-    let error = Errno.current
-    guard error == .notPermitted else {
+    do throws(Errno) {
+      try call(mount, at: place, lazily: lazily)
+    } catch .notPermitted {
+      try callFusermount(place, lazily: lazily)
+    } catch {
       // Somebody else may have been quicker.
-      guard MountTable.mounts().contains(mount) else { return }
-      throw MountError(mountpoint: mount.mountpoint, reason: error.description)
+      guard current(mount) != nil else { return }
+      throw MountError(mountpoint: place, reason: error.description)
     }
-    try callFusermount(mount.mountpoint, lazily: lazily)
+  }
+
+  /// The mount as the table has it now; nil where it is gone.
+  private static func current(_ mount: MountTable.Mount) -> MountTable.Mount? {
+    MountTable.mounts().first { $0.id == mount.id && $0.device == mount.device }
+  }
+
+  /// Calls umount2(2), following no symbolic link on the way: whoever owns a folder above the mount could put one there.
+  private static func call(_ mount: MountTable.Mount, at path: String, lazily: Bool) throws(Errno) {
+    var names = path.split(separator: "/").map(String.init)
+    guard let name = names.popLast() else { throw .resourceBusy }
+    let parent = try Place(names)
+    var (major, minor): (UInt32, UInt32) = (0, 0)
+    guard cfuse_device(parent.descriptor, name, &major, &minor) == 0 else { throw .current }
+    // Nobody renames a mount point, so from here on the name leads to this mount or to none.
+    guard mount.device == "\(major):\(minor)" else { throw .resourceBusy }
+    let flags = Int32(UMOUNT_NOFOLLOW) | (lazily ? Int32(MNT_DETACH) : 0)
+    guard umount2("/proc/self/fd/\(parent.descriptor)/\(name)", flags) == 0 else { throw .current }
   }
 
   /// Asks the set-user-id program fusermount3(1) to unmount.

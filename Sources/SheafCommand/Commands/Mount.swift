@@ -73,7 +73,7 @@ struct Mount: AsyncParsableCommand {
     let place = try Mountpoint(given: mountpoint, user: owner)
     try place.verify(isOutside: location)
     if mountpoint == nil { try place.create(for: owner) }
-    try place.prepare()
+    try place.prepare(for: owner)
     return MountPlan(
       location: location, mountpoint: place,
       account: try (library.handle ?? given.account).map { try AccountHandle($0) },
@@ -141,7 +141,8 @@ struct Mount: AsyncParsableCommand {
   private func announce(_ info: MountInfo, _ plan: MountPlan, ready: Readiness?) throws {
     if let ready { return ready.succeed(info) }
     if output.json { return try JSON.write(info) }
-    try StandardOutput.line("Mounted \(plan.location.path) at \(info.mountpoint) for \(info.account).")
+    let line = "Mounted \(plan.location.path) at \(info.mountpoint) for \(info.account)."
+    try StandardOutput.line(line.escapingControls)
   }
 
   /// The user to whom root gives a mount.

@@ -3,6 +3,7 @@ import Glibc
 import SheafClient
 import SheafLibrary
 import SheafModel
+import SheafMount
 
 struct Unmount: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -54,7 +55,7 @@ struct Unmount: AsyncParsableCommand {
           .unavailable, subject: place.path, reason: "is mounted, but no process serves \(location.path)",
           advice: "unmount it with: umount \(place.path)")
       }
-      return try DeadMount.clear(place.path)
+      return try LibraryMount.clear(at: place.path)
     }
     do {
       if let account { try await check(place.path, isOf: account, connection.client) }
@@ -64,7 +65,7 @@ struct Unmount: AsyncParsableCommand {
     } catch {
       await connection.close()
       guard (error as? SheafError)?.kind == .notFound, MountProbe.isDead(place.path) else { throw error }
-      try DeadMount.clear(place.path)
+      try LibraryMount.clear(at: place.path)
     }
   }
 
@@ -101,7 +102,7 @@ struct Unmount: AsyncParsableCommand {
   }
 
   private static func isLocked(_ path: String) -> Bool {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }
     return flock(descriptor, LOCK_SH | LOCK_NB) != 0

@@ -3,12 +3,6 @@ import SheafModel
 
 /// Whether this machine lets this user mount.
 enum FuseAvailability {
-  static var noHelper: SheafError {
-    SheafError(
-      .notFound, subject: "fusermount3", reason: "is not installed, and without it only root can mount",
-      advice: "install it: apt install fuse3")
-  }
-
   /// - Throws: ``SheafError`` that says what is missing and how to get it.
   static func check(allowOther: Bool) throws(SheafError) {
     let descriptor = open("/dev/fuse", O_RDWR | O_CLOEXEC)
@@ -27,7 +21,11 @@ enum FuseAvailability {
       }
     }
     guard getuid() != 0 else { return }
-    guard ChildProcess.find("fusermount3") != nil else { throw noHelper }
+    guard ChildProcess.find("fusermount3") != nil else {
+      throw SheafError(
+        .notFound, subject: "fusermount3", reason: "is not installed, and without it only root can mount",
+        advice: "install it: apt install fuse3")
+    }
     if allowOther, !allowsOthers((try? SmallFile.read("/etc/fuse.conf")) ?? []) {
       throw SheafError(
         .notPermitted, subject: "--allow-other", reason: "is for root alone on this machine",

@@ -44,24 +44,3 @@ enum MountProbe {
 private final class ProbeResult: Sendable {
   let value = Mutex<CInt?>(nil)
 }
-
-/// A mount whose process has ended.
-enum DeadMount {
-  /// Takes it away.
-  ///
-  /// - Throws: ``SheafError`` where it stays.
-  static func clear(_ mountpoint: String) throws(SheafError) {
-    if getuid() == 0 {
-      guard umount2(mountpoint, CInt(MNT_DETACH)) == 0 else {
-        throw SheafError(code: errno, subject: mountpoint)
-      }
-      return
-    }
-    guard let program = ChildProcess.find("fusermount3") else { throw FuseAvailability.noHelper }
-    guard try ChildProcess(program, ["-u", "-z", "--", mountpoint]).wait() == 0 else {
-      throw SheafError(
-        .busy, subject: mountpoint, reason: "the dead mount there cannot be cleared",
-        advice: "clear it as root: umount -l \(mountpoint)")
-    }
-  }
-}

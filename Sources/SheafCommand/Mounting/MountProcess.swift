@@ -3,6 +3,7 @@ import Logging
 import SheafClient
 import SheafLibrary
 import SheafModel
+import SheafMount
 import SheafService
 import UnixSignals
 
@@ -82,7 +83,7 @@ enum MountProcess {
     guard owner.isRunning else {
       // It has unmounted before it ended, unless it was killed.
       guard isListed(mount) else { return }
-      try DeadMount.clear(mount.mountpoint)
+      try LibraryMount.clear(at: mount.mountpoint)
       throw SheafError(
         .unavailable, subject: mount.mountpoint, reason: "the process that had it mounted was killed",
         advice: "mount it again")

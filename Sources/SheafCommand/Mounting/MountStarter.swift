@@ -7,12 +7,13 @@ import SheafService
 
 /// Mounts a library's account as a FUSE file system: the one place where the commands and SheafMount meet.
 ///
-/// The mount point has been checked to be an empty folder, the account to exist.
+/// The account has been checked to exist.
 let startLibraryMount: MountStarter = { library, request, logger in
   var options = LibraryMount.Options()
   options.readOnly = request.readOnly
   options.allowOther = request.allowOther
   options.extra = request.options
+  var owner: LinuxUser?
   if let name = request.forUser {
     guard getuid() == 0 else {
       throw SheafError(
@@ -23,10 +24,11 @@ let startLibraryMount: MountStarter = { library, request, logger in
       throw SheafError(.notFound, subject: name.printable, reason: "there is no such user on this machine")
     }
     options.owner = (user.uid, user.gid)
+    owner = user
   }
   let mount = try LibraryMount(library: library, account: request.account, options: options)
-  try await BlockingWork.run {
-    try Mountpoint.alone(at: request.mountpoint) { try mount.start(at: request.mountpoint) }
+  try await BlockingWork.run { [owner] in
+    try Mountpoint.alone(at: request.mountpoint, for: owner) { try mount.start(on: $0) }
   }
   guard let owner = options.owner else { return MountedLibrary(mount: mount, service: nil) }
   do {

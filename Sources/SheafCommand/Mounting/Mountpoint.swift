@@ -1,5 +1,6 @@
 import Glibc
 import SheafModel
+import SheafMount
 
 /// The place of a mount.
 struct Mountpoint: Equatable {
@@ -10,6 +11,8 @@ struct Mountpoint: Equatable {
   static let defaultName = "Sheaf"
 
   /// The place that was given, else `~/Sheaf` of `user`, found without entering a mount that is there.
+  ///
+  /// For `user` root follows no symbolic links but root's own: where others lead, that user may choose.
   init(given: PathArgument?, user: LinuxUser?) throws(SheafError) {
     let bytes: [UInt8]
     if let given {
@@ -25,6 +28,10 @@ struct Mountpoint: Equatable {
       throw SheafError(.invalid, subject: bytes.readable.printable, reason: "is no mount point: empty or not UTF-8")
     }
     let absolute = try SystemPath.absolute(bytes)
+    guard user == nil else {
+      path = MountFolder.following(rootsLinksIn: absolute.readable)
+      return
+    }
     let table = try MountTable.current()
     let (parent, name) = SystemPath.split(absolute)
     let isPlain = !name.isEmpty && name != Array(".".utf8) && name != Array("..".utf8)
@@ -44,13 +51,14 @@ struct Mountpoint: Equatable {
     }
   }
 
-  /// Makes the folder, for the default place of a person who has none yet.
+  /// Makes the folder, for the default place of a person who has none yet; for `user` with that user's rights.
   func create(for user: LinuxUser?) throws(SheafError) {
-    guard mkdir(path, 0o700) == 0 else {
-      if errno == EEXIST || errno == ENOTCONN { return }
-      throw SheafError(code: errno, subject: path, advice: "name another mount point")
+    do {
+      try MountFolder.make(at: path, user: user?.uid ?? geteuid(), group: user?.gid ?? getegid())
+    } catch {
+      if error.rawValue == EEXIST || error.rawValue == ENOTCONN { return }
+      throw Self.unfit(path, code: error.rawValue)
     }
-    if let user, getuid() == 0 { chown(path, user.uid, user.gid) }
   }
 
   /// Checks that the mount will not hide its own library.
@@ -64,46 +72,66 @@ struct Mountpoint: Equatable {
   /// Clears a dead mount, and checks that a mount can be made here.
   ///
   /// - Throws: ``SheafError`` that says what is in the way.
-  func prepare() throws(SheafError) {
+  func prepare(for user: LinuxUser?) throws(SheafError) {
     while let entry = try MountTable.current().entry(at: Array(path.utf8)) {
       guard entry.isSheaf, MountProbe.isDead(path) else { throw Self.taken(path, by: entry) }
-      try DeadMount.clear(path)
+      try LibraryMount.clear(at: path)
     }
-    guard let stream = opendir(path) else {
-      switch errno {
-      case ENOENT:
-        throw SheafError(
-          .notFound, subject: path, reason: "the mount point does not exist", advice: "make it: mkdir \(path)")
-      case ENOTDIR:
-        throw SheafError(.notDirectory, subject: path, reason: "is not a folder", advice: "name an empty folder")
-      case let code: throw SheafError(code: code, subject: path, advice: "name an empty folder of your own")
-      }
-    }
-    closedir(stream)
-    guard DirectoryNames.of(path).isEmpty else {
-      throw SheafError(.notEmpty, subject: path, reason: "the mount point is not empty", advice: "name an empty folder")
-    }
+    _ = try Self.folder(at: path, for: user)
   }
 
-  /// Runs `body`, which mounts at `path`, with no other process of Sheaf mounting there meanwhile.
+  /// Runs `body`, which mounts on the folder at `path`, with no other process of Sheaf mounting there meanwhile.
   ///
-  /// - Throws: ``SheafError`` of kind `busy` where something is mounted there by now, or about to be.
-  static func alone<Value>(at path: String, _ body: () throws -> Value) throws -> Value {
+  /// - Parameter user: The user to whom root gives the mount.
+  /// - Throws: ``SheafError``: `busy` where something is mounted there by now, or about to be; what is wrong with the folder.
+  static func alone<Value>(at path: String, for user: LinuxUser?, _ body: (MountFolder) throws -> Value) throws -> Value
+  {
     func verify() throws(SheafError) {
       if let entry = try MountTable.current().entry(at: Array(path.utf8)) { throw taken(path, by: entry) }
     }
     try verify()
-    let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard folder >= 0 else { throw SheafError(code: errno, subject: path, advice: "name an empty folder of your own") }
-    // That lets go of the lock.
-    defer { close(folder) }
-    // A file system that has no such locks lets everybody in.
-    guard flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
+    // The lock goes with it.
+    let folder = try folder(at: path, for: user)
+    guard folder.lock() else {
       throw SheafError(
         .busy, subject: path, reason: "another process mounts there just now", advice: "name another mount point")
     }
     try verify()
-    return try body()
+    return try body(folder)
+  }
+
+  /// Opens the folder, and checks what is opened: it is empty, and that user's to whom root gives the mount, or root's own in
+  /// a place that only root can change.
+  private static func folder(at path: String, for user: LinuxUser?) throws(SheafError) -> MountFolder {
+    let folder: MountFolder
+    do {
+      folder = try MountFolder(at: path)
+    } catch {
+      throw unfit(path, code: error.rawValue)
+    }
+    if let user, folder.owner != user.uid, !folder.isRoots {
+      throw SheafError(
+        .notPermitted, subject: path, reason: "does not belong to \(user.name)".printable,
+        advice: "name an empty folder of theirs")
+    }
+    guard DirectoryNames.of(folder.ownPath).isEmpty else {
+      throw SheafError(.notEmpty, subject: path, reason: "the mount point is not empty", advice: "name an empty folder")
+    }
+    return folder
+  }
+
+  /// What is wrong with a mount point that cannot be opened or made.
+  private static func unfit(_ path: String, code: CInt) -> SheafError {
+    switch code {
+    case ENOENT:
+      SheafError(.notFound, subject: path, reason: "the mount point does not exist", advice: "make it: mkdir \(path)")
+    case ENOTDIR: SheafError(.notDirectory, subject: path, reason: "is not a folder", advice: "name an empty folder")
+    case ELOOP:
+      SheafError(
+        .invalid, subject: path, reason: "is a symbolic link, or lies behind one",
+        advice: "name the folder to which it leads")
+    default: SheafError(code: code, subject: path, advice: "name an empty folder of your own")
+    }
   }
 
   private static func taken(_ path: String, by entry: MountTable.Entry) -> SheafError {

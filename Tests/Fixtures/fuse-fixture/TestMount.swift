@@ -107,3 +107,15 @@ struct RecordingLogHandler: LogHandler {
     if event.level == .error { records.hasError.signal() }
   }
 }
+
+extension Session {
+  func mount(at path: String) throws(MountError) {
+    let folder: MountFolder
+    do {
+      folder = try MountFolder(at: path)
+    } catch {
+      throw MountError(mountpoint: path, reason: error.description)
+    }
+    try mount(on: folder)
+  }
+}

@@ -1,0 +1,136 @@
+import Foundation
+import Glibc
+import MountKit
+import Testing
+
+/// Mounts that root gives to a user, who owns the folders on the way and puts symbolic links there.
+@Suite(.serialized, .enabled(if: TestUser.isRoot, "mounting for another user needs root")) struct GivenMountTests {
+  /// A library with a mount of root's, a folder of the user's, and one of root's that the user would like to have covered.
+  private struct Place {
+    let library: MountedLibrary
+    let user: TestUser
+    let theirs: String
+    let roots: String
+
+    /// Asks for a mount by the command, which looks at the path first.
+    func mount(_ path: String) throws -> Command.Output {
+      try library.sheaf("mount", path, "--library", library.library, "--as", library.handle, "--for", user.name)
+    }
+
+    /// Asks the process that mounts, which nobody looks for.
+    func request(_ path: String) throws -> Command.Output {
+      let body =
+        #"{"mountpoint":"\#(path)","account":"\#(library.handle)","readOnly":false,"allowOther":false,"#
+        + #""forUser":"\#(user.name)","options":[]}"#
+      return try Command([
+        "curl", "--silent", "--max-time", "30", "--unix-socket", library.library + "-socket", "--request", "POST",
+        "--header", "content-type: application/json", "--data", body, "http://sheaf/v1/mounts",
+      ]).succeed()
+    }
+
+    /// The mount points below the test's folder, without root's own.
+    func mounts() throws -> [String] {
+      try String(contentsOfFile: "/proc/self/mounts", encoding: .utf8).split(separator: "\n")
+        .map { String($0.split(separator: " ")[1]) }
+        .filter { $0.hasPrefix(library.folder.path + "/") && $0 != library.mountpoint }
+    }
+  }
+
+  private func withPlace(_ body: (Place) throws -> Void) throws {
+    let user = try TestUser.ordinary()
+    try withMount { library in
+      let theirs = try library.folder.folder("theirs", for: user)
+      let roots = try library.folder.folder("roots")
+      try body(Place(library: library, user: user, theirs: theirs, roots: roots))
+    }
+  }
+
+  @Test func whatLeadsElsewhereIsRefused() throws {
+    try withPlace { place in
+      try Command.shell(
+        "mkdir own; ln -s '\(place.roots)' link; ln -s '\(place.library.folder.path)' out", as: place.user,
+        in: place.theirs
+      ).succeed()
+      try Command(["mkdir", "\(place.theirs)/given"]).succeed()
+      for (name, reason) in [
+        ("link", "is a symbolic link, or lies behind one"), ("out/roots", "is a symbolic link, or lies behind one"),
+        ("given", "does not belong to \(place.user.name)"),
+      ] {
+        let path = "\(place.theirs)/\(name)"
+        let refused = try place.mount(path)
+        #expect(refused.status == 1 && refused.errorText.contains("\(path): \(reason)"), "\(refused)")
+        let answer = try place.request(path).text
+        #expect(answer.contains(reason), "\(answer)")
+        #expect(try place.mounts() == [])
+      }
+      for path in ["\(place.theirs)/own/../own", "own", ""] {
+        let answer = try place.request(path).text
+        #expect(answer.contains("\"kind\""), "\(answer)")
+      }
+      // Their own folder, and root's where only root can have put it, also by a link of root's.
+      #expect(symlink(place.roots, "\(place.library.folder.path)/root-link") == 0)
+      for (given, path) in [
+        ("\(place.theirs)/own", "\(place.theirs)/own"), ("\(place.library.folder.path)/root-link", place.roots),
+      ] {
+        let output = try place.mount(given)
+        #expect(output.status == 0, "\(output)")
+        #expect(try place.mounts() == [path])
+        try place.library.sheafSucceeds("unmount", path)
+      }
+    }
+  }
+
+  @Test func aLinkThatIsSwappedInIsNotFollowed() throws {
+    try withPlace { place in
+      let swapper = try BackgroundCommand(
+        Command(
+          [
+            "/usr/bin/python3", "-c",
+            """
+            import os, sys
+            os.chdir(sys.argv[1])
+            os.mkdir("place"); os.symlink(sys.argv[2], "link")
+            open("ready", "w").close()
+            while True:
+                for old, new in ("place", "aside"), ("link", "place"), ("place", "link"), ("aside", "place"):
+                    try: os.rename(old, new)
+                    except OSError: break
+            """, place.theirs, place.roots,
+          ], as: place.user))
+      defer { swapper.end() }
+      try eventually("the swapping") { FileManager.default.fileExists(atPath: "\(place.theirs)/ready") }
+      let path = "\(place.theirs)/place"
+      for _ in 1...40 {
+        _ = try place.mount(path)
+        let mounts = try place.mounts()
+        #expect(!mounts.contains(place.roots))
+        for mount in mounts { try Command(["umount", "--lazy", mount]).succeed() }
+        try eventually("the end of what was mounted") {
+          try place.library.sheafSucceeds("status", "--library", place.library.library, "--json").text
+            .components(separatedBy: "\"mountpoint\"").count == 2
+        }
+      }
+      var status = stat()
+      #expect(lstat(place.roots, &status) == 0 && status.st_uid == 0)
+    }
+  }
+
+  @Test func aMountWhoseFolderWasMovedEndsWithItsProcess() throws {
+    try withPlace { place in
+      try Command.shell("mkdir -p sub/mnt", as: place.user, in: place.theirs).succeed()
+      let output = try place.mount("\(place.theirs)/sub/mnt")
+      #expect(output.status == 0, "\(output)")
+      // Where the mount was is now, by a link of the user's, another file system of root's.
+      let other = "\(place.roots)/mnt"
+      try Command(["mkdir", other]).succeed()
+      try Command(["mount", "-t", "tmpfs", "none", other]).succeed()
+      defer { umount2(other, Int32(MNT_DETACH)) }
+      try Command.shell("mv sub moved; ln -s '\(place.roots)' sub", as: place.user, in: place.theirs).succeed()
+      let refused = try place.library.sheaf("unmount", "\(place.theirs)/sub/mnt")
+      #expect(refused.status == 1, "\(refused)")
+      kill(try #require(place.library.server), SIGTERM)
+      try eventually("the end of the process", within: .seconds(30)) { place.library.server == nil }
+      #expect(try place.mounts() == [other])
+    }
+  }
+}
