@@ -31,6 +31,12 @@ package struct ItemPath: Hashable, Sendable, CustomStringConvertible {
     try self.init(account: account, bytes: text.utf8)
   }
 
+  /// Whether bytes can be the name of an item: one component of a path, neither `.` nor `..`.
+  package static func isComponent(_ name: [UInt8]) -> Bool {
+    !name.isEmpty && name.count <= 255 && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
+      && name != Array(".".utf8) && name != Array("..".utf8)
+  }
+
   /// The path's bytes, components joined by `/`.
   package var bytes: [UInt8] { Array(components.joined(separator: [UInt8(ascii: "/")])) }
 

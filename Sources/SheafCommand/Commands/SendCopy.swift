@@ -35,9 +35,8 @@ struct SendCopy: AsyncParsableCommand {
       }
       let item = try await target.client.status(of: target.address)
       if item.kind == "folder" { try await Self.checkOutside(place, of: item.id, target) }
-      var leftOut: [LeftOut] = []
-      try await copy(
-        target.client, target.address, kind: item.kind, to: place, mode: item.mode, mtime: item.mtime, &leftOut)
+      let facts = CopyFacts(mode: item.mode, mtime: item.mtime)
+      let leftOut = try await copy(target.client, target.address, kind: item.kind, facts, to: CopyPlace(place))
       guard let first = leftOut.first else { return }
       let others = leftOut.count > 1 ? " (and \(Format.count(leftOut.count - 1, "other")))" : ""
       throw SheafError(
@@ -77,61 +76,80 @@ struct SendCopy: AsyncParsableCommand {
     }
   }
 
+  /// Copies what `item` is to `place`, with all that is in it, and gives what it left out.
   private func copy(
-    _ client: SheafClient, _ item: ItemAddress, kind: String, to place: [UInt8], mode: UInt32, mtime: Timestamp,
-    _ leftOut: inout [LeftOut]
-  ) async throws {
+    _ client: SheafClient, _ item: ItemAddress, kind: String, _ facts: CopyFacts, to place: CopyPlace
+  ) async throws -> [LeftOut] {
     switch kind {
-    case "document":
-      // For nobody else until it is whole, and may be for nobody else then.
-      let file = open(Self.cString(place), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-      guard file >= 0 else { throw Self.failure(place) }
-      do {
-        try await client.content(of: item, version: nil) { bytes in
-          try StandardOutput.write(bytes.readableBytesView, to: file, named: place.readable)
-        }
-        guard fchmod(file, mode) == 0 else { throw Self.failure(place) }
-      } catch {
-        close(file)
-        throw error
-      }
-      // Some file systems tell only then that there was no room.
-      guard close(file) == 0 else { throw Self.failure(place) }
-      try Self.setTime(mtime, place)
-    case "folder":
-      guard mkdir(Self.cString(place), 0o700) == 0 else { throw Self.failure(place) }
-      for child in try await client.children(of: item) {
-        guard let name = PercentCoding.decode(child.name.utf8) else { continue }
-        let inside = SystemPath.join(place, name)
-        if let target = child.target.flatMap({ PercentCoding.decode($0.utf8) }) {
-          guard symlink(Self.cString(target), Self.cString(inside)) == 0 else { throw Self.failure(inside) }
-          try Self.setTime(child.mtime, inside)
-        } else {
-          let address = ItemAddress(account: item.account, path: SystemPath.join(item.path ?? [], name))
-          if child.kind == "symlink" || child.kind == "other" {
-            leftOut.append(LeftOut(path: address.path ?? [], isLink: child.kind == "symlink"))
-            continue
-          }
-          try await copy(
-            client, address, kind: child.kind, to: inside, mode: child.mode, mtime: child.mtime, &leftOut)
-        }
-      }
-      guard chmod(Self.cString(place), mode) == 0 else { throw Self.failure(place) }
-      try Self.setTime(mtime, place)
+    case "document": try await copyDocument(client, item, facts, to: place)
+    case "folder": return try await copyFolder(client, item, facts, to: place)
     default:
-      throw SheafError(
-        .invalid, subject: (item.path ?? []).readable, reason: "is neither a document nor a folder")
+      throw SheafError(.invalid, subject: (item.path ?? []).readable, reason: "is neither a document nor a folder")
+    }
+    return []
+  }
+
+  private func copyDocument(
+    _ client: SheafClient, _ item: ItemAddress, _ facts: CopyFacts, to place: CopyPlace
+  ) async throws {
+    try await place.makeFile(facts) { file in
+      try await client.content(of: item, version: nil) { bytes in
+        try StandardOutput.write(bytes.readableBytesView, to: file, named: place.path.readable)
+      }
     }
   }
 
-  private static func setTime(_ time: Timestamp, _ place: [UInt8]) throws {
-    let moment = timespec(tv_sec: Int(time.seconds), tv_nsec: Int(time.subsecondNanoseconds))
-    guard utimensat(AT_FDCWD, cString(place), [moment, moment], AT_SYMLINK_NOFOLLOW) == 0 else { throw failure(place) }
+  private func copyFolder(
+    _ client: SheafClient, _ item: ItemAddress, _ facts: CopyFacts, to place: CopyPlace
+  ) async throws -> [LeftOut] {
+    var leftOut: [LeftOut] = []
+    // The one that is being filled last, and open; those in which it lies before it.
+    var folders: [CopiedFolder] = []
+    var current: CInt = -1
+    defer { if current >= 0 { close(current) } }
+
+    func enter(_ item: ItemAddress, _ facts: CopyFacts, _ place: CopyPlace) async throws {
+      let made = try place.makeFolder()
+      if current >= 0 { close(current) }
+      current = made
+      folders.append(try CopiedFolder(made, place, item, facts, try await client.children(of: item)))
+    }
+
+    func leave(_ folder: CopiedFolder) throws {
+      folders.removeLast()
+      let outer = try folders.last?.reopen(from: current) ?? -1
+      defer {
+        close(current)
+        current = outer
+      }
+      try folder.facts.set(current, folder.place)
+    }
+
+    try await enter(item, facts, place)
+    while !folders.isEmpty {
+      // Before there is a second reference to the list, which would have it copied.
+      let next = folders[folders.count - 1].children.popLast()
+      let folder = folders[folders.count - 1]
+      guard let child = next else {
+        try leave(folder)
+        continue
+      }
+      let facts = CopyFacts(mode: child.mode, mtime: child.mtime)
+      let inside = try CopyPlace(PercentCoding.decode(child.name.utf8) ?? [], in: current, folder.place.path)
+      let address = ItemAddress(
+        account: folder.item.account, path: SystemPath.join(folder.item.path ?? [], inside.name))
+      if let target = child.target.flatMap({ PercentCoding.decode($0.utf8) }) {
+        try inside.makeLink(to: target, at: child.mtime)
+      } else if child.kind == "folder" {
+        try await enter(address, facts, inside)
+      } else if child.kind == "document" {
+        try await copyDocument(client, address, facts, to: inside)
+      } else {
+        leftOut.append(LeftOut(path: address.path ?? [], isLink: child.kind == "symlink"))
+      }
+    }
+    return leftOut
   }
 
   private static func cString(_ path: [UInt8]) -> [CChar] { path.map { CChar(bitPattern: $0) } + [0] }
-
-  private static func failure(_ place: [UInt8]) -> SheafError {
-    SheafError(code: errno, subject: place.readable, advice: "name another destination")
-  }
 }

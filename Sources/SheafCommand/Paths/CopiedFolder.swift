@@ -1,0 +1,118 @@
+import Glibc
+import SheafModel
+
+/// Where something of a copy is made: a name in an open folder, or a path that the person gave.
+struct CopyPlace {
+  /// `AT_FDCWD` for a path.
+  let folder: CInt
+  let name: [UInt8]
+  /// For messages.
+  let path: [UInt8]
+
+  /// A path that the person gave.
+  init(_ path: [UInt8]) { (folder, name, self.path) = (AT_FDCWD, path, path) }
+
+  /// A name that a library gave, in a folder of the copy.
+  ///
+  /// - Throws: ``SheafError`` of kind `invalid` for what is not one component of a path.
+  init(_ name: [UInt8], in folder: CInt, _ parent: [UInt8]) throws(SheafError) {
+    guard ItemPath.isComponent(name) else {
+      throw SheafError(
+        .invalid, subject: parent.readable.printable,
+        reason: "the library names \(name.readable.printable) in it, which is no name",
+        advice: "see what is wrong with the library: sheaf check")
+    }
+    (self.folder, self.name, path) = (folder, name, SystemPath.join(parent, name))
+  }
+
+  var failure: SheafError { SheafError(code: errno, subject: path.readable, advice: "name another destination") }
+
+  /// Makes a file, for nobody else until it is whole, and may be for nobody else then; has `body` write it.
+  func makeFile(_ facts: CopyFacts, _ body: (CInt) async throws -> Void) async throws {
+    let file = openat(folder, cName, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw failure }
+    do {
+      try await body(file)
+      try facts.set(file, self)
+    } catch {
+      close(file)
+      throw error
+    }
+    // Some file systems tell only then that there was no room.
+    guard close(file) == 0 else { throw failure }
+  }
+
+  /// Makes a symbolic link.
+  func makeLink(to target: [UInt8], at time: Timestamp) throws {
+    guard symlinkat(target.cString, folder, cName) == 0 else { throw failure }
+    guard utimensat(folder, cName, time.ofBoth, AT_SYMLINK_NOFOLLOW) == 0 else { throw failure }
+  }
+
+  /// Makes a folder for nobody else, and opens it.
+  func makeFolder() throws -> CInt {
+    guard mkdirat(folder, cName, 0o700) == 0 else { throw failure }
+    let made = openat(folder, cName, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard made >= 0 else { throw failure }
+    return made
+  }
+
+  private var cName: [CChar] { name.cString }
+}
+
+/// Permissions and time of something that is copied.
+struct CopyFacts {
+  let mode: UInt32
+  let mtime: Timestamp
+
+  /// Gives them to an open file or folder.
+  func set(_ descriptor: CInt, _ place: CopyPlace) throws {
+    guard fchmod(descriptor, mode & 0o777) == 0, futimens(descriptor, mtime.ofBoth) == 0 else { throw place.failure }
+  }
+}
+
+/// A folder of a copy that is being filled.
+struct CopiedFolder {
+  let place: CopyPlace
+  let item: ItemAddress
+  let facts: CopyFacts
+  /// What is still to be copied, the next one last.
+  var children: [FolderItem]
+  private let device: dev_t
+  private let number: ino_t
+
+  init(_ descriptor: CInt, _ place: CopyPlace, _ item: ItemAddress, _ facts: CopyFacts, _ children: [FolderItem]) throws
+  {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw place.failure }
+    (device, number) = (status.st_dev, status.st_ino)
+    (self.place, self.item, self.facts, self.children) = (place, item, facts, children.reversed())
+  }
+
+  /// Opens it anew from a folder in it: of folders that lie in each other one alone is open.
+  ///
+  /// - Throws: ``SheafError`` where somebody has moved the folder meanwhile.
+  func reopen(from inner: CInt) throws -> CInt {
+    let descriptor = openat(inner, "..", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { throw place.failure }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_dev == device, status.st_ino == number else {
+      close(descriptor)
+      throw SheafError(
+        .inputOutput, subject: place.path.readable, reason: "was moved while it was being filled",
+        advice: "copy it again")
+    }
+    return descriptor
+  }
+}
+
+extension [UInt8] {
+  fileprivate var cString: [CChar] { map { CChar(bitPattern: $0) } + [0] }
+}
+
+extension Timestamp {
+  /// As utimensat(2) takes it for the times of access and of modification.
+  fileprivate var ofBoth: [timespec] {
+    let moment = timespec(tv_sec: Int(seconds), tv_nsec: Int(subsecondNanoseconds))
+    return [moment, moment]
+  }
+}
