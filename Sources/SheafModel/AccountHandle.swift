@@ -45,18 +45,3 @@ package struct AccountHandle: Hashable, Sendable, Codable, CustomStringConvertib
       && local.allSatisfy { isCommon($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "+") }
   }
 }
-
-extension String {
-  /// The text with control characters made visible and its length bounded, fit for an error of one line.
-  package var printable: String {
-    var result = ""
-    for scalar in unicodeScalars.prefix(200) {
-      if scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) {
-        result += "\\u{\(String(scalar.value, radix: 16))}"
-      } else {
-        result.unicodeScalars.append(scalar)
-      }
-    }
-    return unicodeScalars.count > 200 ? result + "…" : result
-  }
-}

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import SheafModel
 import Testing
@@ -9,6 +10,20 @@ import Testing
     let error = SheafError(.notFound, subject: "Documents/a\nb", reason: "no such item", advice: "see: sheaf deleted")
     #expect(ErrorLine.text(error.description) == "sheaf: Documents/a\\u{a}b: no such item; see: sheaf deleted\n")
     #expect(ErrorLine.text("x: \u{1B}[2J").filter { $0 == "\u{1B}" }.isEmpty)
+  }
+
+  /// A name with these shows as `report.exe.txt` what ends in `.exe`, or moves the cursor.
+  @Test func whatActsOnATerminalIsShown() throws {
+    let name = "a\u{202E}txt.exe\u{2066}\u{9B}2J\u{7F}\u{2028}é\u{200D}"
+    let shown = "a\\u{202e}txt.exe\\u{2066}\\u{9b}2J\\u{7f}\\u{2028}é\u{200D}"
+    #expect(name.escapingControls == shown && name.printable == shown)
+    var table = Table([("", .left)])
+    table.append([name])
+    #expect(table.text == shown + "\n")
+    let text = try JSON.text([name: name], .prettyPrinted)
+    #expect(!text.unicodeScalars.contains { $0.isControl && $0 != "\n" })
+    #expect(try JSONDecoder().decode([String: String].self, from: Data(text.utf8)) == [name: name])
+    #expect(String(repeating: "x", count: 201).printable == String(repeating: "x", count: 200) + "…")
   }
 
   @Test(arguments: [

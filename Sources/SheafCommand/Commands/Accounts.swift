@@ -34,7 +34,7 @@ struct AccountCommand: AsyncParsableCommand {
         try await connection.client.addAccount(handle, name: name)
       }
       if output.json { return try JSON.write(account) }
-      try StandardOutput.line("Added \(account.handle) to \(location.path).")
+      try StandardOutput.line("Added \(account.handle) to \(location.path.escapingControls).")
     }
   }
 

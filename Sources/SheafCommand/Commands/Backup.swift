@@ -27,6 +27,6 @@ struct Backup: AsyncParsableCommand {
       try await ProgressLine.during("Copying") { try await connection.client.backup(to: path, progress: $0) }
     }
     if output.json { return try JSON.write(BackupRequest(file: path)) }
-    try StandardOutput.line("Copied \(location.path) to \(path).")
+    try StandardOutput.line("Copied \(location.path.escapingControls) to \(path.escapingControls).")
   }
 }

@@ -101,7 +101,7 @@ struct Invite: AsyncParsableCommand {
       if revoke { return try await target.client.revokeOneTimeLinks(target.address) }
       let link = try await target.client.inviteOnce(target.address, permission: can?.permission)
       if output.json { return try JSON.write(link) }
-      try StandardOutput.line(link.url)
+      try StandardOutput.line(link.url.escapingControls)
     }
   }
 }

@@ -58,8 +58,8 @@ struct ShareCommand: AsyncParsableCommand {
       if request.anyone == PublicPermission.none { try await tellWhoGoes(target) }
       let share = try await target.client.share(target.address, request)
       if output.json { return try JSON.write(share) }
-      try StandardOutput.line(share.url)
-      try StandardOutput.line(share.summary + ".")
+      try StandardOutput.line(share.url.escapingControls)
+      try StandardOutput.line(share.summary.escapingControls + ".")
     }
   }
 

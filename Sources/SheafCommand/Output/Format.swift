@@ -30,18 +30,3 @@ enum Format {
   /// `1 document`, `2 documents`.
   static func count(_ count: Int, _ noun: String) -> String { count == 1 ? "1 \(noun)" : "\(count) \(noun)s" }
 }
-
-extension String {
-  /// The text with control characters made visible, so that a name cannot act on a terminal.
-  var escapingControls: String {
-    var result = String.UnicodeScalarView()
-    for scalar in unicodeScalars {
-      if scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) {
-        result.append(contentsOf: "\\u{\(String(scalar.value, radix: 16))}".unicodeScalars)
-      } else {
-        result.append(scalar)
-      }
-    }
-    return String(result)
-  }
-}

@@ -1,18 +1,34 @@
 import FoundationEssentials
+import SheafModel
 
 /// Facts as JSON, in the words of CONTRACT.md.
 enum JSON {
   /// Prints a value and a newline.
   static func write(_ value: some Encodable) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    try StandardOutput.write(try encoder.encode(value) + [UInt8(ascii: "\n")])
+    try StandardOutput.line(text(value, [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]))
   }
 
   /// Prints a value on one line.
   static func writeLine(_ value: some Encodable) throws {
+    try StandardOutput.line(text(value, [.sortedKeys, .withoutEscapingSlashes]))
+  }
+
+  /// The value's JSON, in which strings bear no characters that act on a terminal: `\u009b` stands for one.
+  static func text(_ value: some Encodable, _ formatting: JSONEncoder.OutputFormatting) throws -> String {
     let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    try StandardOutput.write(try encoder.encode(value) + [UInt8(ascii: "\n")])
+    encoder.outputFormatting = formatting
+    let text = String(decoding: try encoder.encode(value), as: UTF8.self)
+    // Those below U+0020 in strings the encoder has escaped, and others than line feeds it does not write.
+    guard text.unicodeScalars.contains(where: { $0.isControl && $0 != "\n" }) else { return text }
+    var result = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars {
+      guard scalar.isControl, scalar != "\n" else {
+        result.append(scalar)
+        continue
+      }
+      let digits = String(scalar.value, radix: 16)
+      result.append(contentsOf: ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).unicodeScalars)
+    }
+    return String(result)
   }
 }

@@ -1,3 +1,5 @@
+import SheafModel
+
 /// Rows in aligned columns.
 struct Table {
   enum Alignment {

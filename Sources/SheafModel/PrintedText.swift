@@ -1,0 +1,32 @@
+extension Unicode.Scalar {
+  /// Whether it acts on what shows a text instead of being seen in it: controls of terminals (C0 and C1), ends of lines, and
+  /// controls of writing direction (Unicode, Bidi_Control), by which a name shows as another one.
+  package var isControl: Bool {
+    switch value {
+    case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+    default: false
+    }
+  }
+}
+
+extension String {
+  /// The text with control characters made visible, so that what others wrote acts on no terminal and shows as it is.
+  package var escapingControls: String {
+    guard unicodeScalars.contains(where: \.isControl) else { return self }
+    var result = String.UnicodeScalarView()
+    for scalar in unicodeScalars {
+      if scalar.isControl {
+        result.append(contentsOf: "\\u{\(String(scalar.value, radix: 16))}".unicodeScalars)
+      } else {
+        result.append(scalar)
+      }
+    }
+    return String(result)
+  }
+
+  /// The text with control characters made visible and its length bounded, fit for an error of one line.
+  package var printable: String {
+    let start = String(unicodeScalars.prefix(200)).escapingControls
+    return unicodeScalars.count > 200 ? start + "…" : start
+  }
+}
