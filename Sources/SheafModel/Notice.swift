@@ -22,12 +22,15 @@ package struct Notice: Hashable, Sendable, Codable {
   /// Seconds without a further deed after which the next one is another burst.
   private static let burst: Int64 = 600
 
-  package init(_ event: Event, for account: AccountHandle? = nil) {
+  /// - Parameters:
+  ///   - account: Who is told.
+  ///   - tellsURL: Whether an invitation tells the link by which one joins, which is a secret.
+  package init(_ event: Event, for account: AccountHandle? = nil, tellsURL: Bool = true) {
     id = event.id
     type = event.type
     actor = event.data.actor
     item = event.data.item
-    text = event.sentence(for: account)
+    text = event.sentence(for: account, tellsURL: tellsURL)
     count = 1
     time = event.time
     sequence = event.sequence
@@ -95,8 +98,10 @@ package struct NoticeList: Sendable, Codable {
 extension Event {
   /// What was done, as a person says it.
   ///
-  /// - Parameter account: Whom it is said to.
-  package func sentence(for account: AccountHandle? = nil) -> String {
+  /// - Parameters:
+  ///   - account: Whom it is said to.
+  ///   - tellsURL: As of ``Notice/init(_:for:tellsURL:)``.
+  package func sentence(for account: AccountHandle? = nil, tellsURL: Bool = true) -> String {
     let who = data.actor.name
     let name = data.item.name
     switch type {
@@ -126,7 +131,7 @@ extension Event {
         return "\(who) changed what \(whom(account)) may do with \(name)"
       }
       guard participant.handle == account?.description else { return "\(who) invited \(participant.name) to \(name)" }
-      return "\(who) invites you to \(name)" + (data.share.map { ": \($0.url)" } ?? "")
+      return "\(who) invites you to \(name)" + (tellsURL ? data.share.map { ": \($0.url)" } ?? "" : "")
     case .shareStopped: return "\(who) stopped sharing \(name)"
     }
   }

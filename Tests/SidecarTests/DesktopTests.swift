@@ -50,6 +50,39 @@ import Testing
     try await served.end()
   }
 
+  /// Everyone on the machine can read a program's arguments.
+  @Test func aLinkIsNoArgument() async throws {
+    let served = try await ServedLibrary()
+    let folder = served.folder.path
+    try Command.shell(
+      "printf '#!/bin/sh\\nprintf \"%%s\\\\n\" \"$@\" > arguments; echo \"(uint32 1,)\"' > gdbus; chmod +x gdbus",
+      in: folder
+    ).succeed()
+    let path = try #require(ProcessInfo.processInfo.environment["PATH"])
+    setenv("PATH", "\(folder):\(path)", 1)
+    defer { setenv("PATH", path, 1) }
+    let sink = DesktopSink(account: served.account)
+    let client = try SheafClient(socket: served.library.location.socketPath, library: "library")
+    _ = try await sink.reader(client, try await client.info(within: .seconds(10)))
+    await client.shutdown()
+    var data = EventDetails(
+      item: .init(id: "1", kind: "folder", name: "plans", path: "plans"),
+      actor: Account(handle: try AccountHandle("bob@example.com"), name: "Bob"))
+    data.share = .init(id: "1", url: "sheaf://library/s/SECRET", title: "plans")
+    data.participant = .init(
+      handle: served.account.description, name: "Alice", role: "user", permission: "edit", acceptance: "pending")
+    let event = Event(
+      id: "1", source: "", type: .shareUpdated, subject: "1", time: .init(seconds: 0), sequence: 1, data: data)
+    let directory = FileManager.default.currentDirectoryPath
+    #expect(chdir(folder) == 0)
+    defer { chdir(directory) }
+    try await sink.deliver([Delivery(event: event, json: .init())])
+    let arguments = try String(contentsOfFile: folder + "/arguments", encoding: .utf8)
+    #expect(arguments.contains("Bob invites you to plans"), "\(arguments)")
+    #expect(!arguments.contains("SECRET"), "\(arguments)")
+    try await served.end()
+  }
+
   @Test func aDesktopThatIsNotThereIsTriedAgain() async throws {
     let served = try await ServedLibrary()
     setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=\(served.folder.path)/none", 1)

@@ -39,8 +39,10 @@ package final class DesktopSink: Sink {
     for event in deliveries.map(\.event) where concerns(event) {
       let before = shown.withLock { $0.first { $0.item == event.subject } }
       let account = person.withLock { $0 }
-      var notice = before?.notice ?? Notice(event, for: account)
-      if before != nil, !notice.absorb(event) { notice = Notice(event, for: account) }
+      // What gdbus is told, everyone on the machine can read (`/proc/PID/cmdline`).
+      func telling(_ event: Event) -> Notice { Notice(event, for: account, tellsURL: false) }
+      var notice = before?.notice ?? telling(event)
+      if before != nil, !notice.absorb(event) { notice = telling(event) }
       let id = try await notify(notice, replacing: before?.id ?? 0)
       shown.withLock { shown in
         shown.removeAll { $0.item == event.subject }
