@@ -55,6 +55,9 @@ final class AccountFileSystem: FileSystem {
     // One person's lock is everyone's.
     options.locks = true
     options.directIOMappings = true
+    // The kernel forgets the pages below an asynchronous direct write before it alone, not after it as well: those that
+    // somebody reads meanwhile would stay as they were (mm/filemap.c, `generic_file_direct_write`).
+    options.asyncDirectIO = false
     directWrites.connect(connection)
     return options
   }

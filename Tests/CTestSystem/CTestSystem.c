@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+const int sheaf_test_no_access_time = O_NOATIME, sheaf_test_direct = O_DIRECT;
 
 int sheaf_test_own_umask(mode_t mask) {
   if (unshare(CLONE_FS) != 0) return -1;
@@ -41,6 +44,66 @@ int sheaf_test_rename(int folder, const char *from, const char *to, unsigned fla
 ssize_t sheaf_test_write_synchronously(int descriptor, const void *bytes, size_t count) {
   struct iovec part = {(void *)bytes, count};
   return pwritev2(descriptor, &part, 1, -1, RWF_DSYNC);
+}
+
+ssize_t sheaf_test_write_asynchronously(int descriptor, const void *bytes, size_t count, off_t offset) {
+  enum { depth = 16, length = 65536 };
+  aio_context_t context = 0;
+  if (syscall(SYS_io_setup, depth, &context) != 0) return -1;
+  size_t written = 0;
+  int error = 0;
+  while (written < count && error == 0) {
+    struct iocb requests[depth] = {0};
+    struct iocb *pointers[depth];
+    int number = 0;
+    for (size_t at = written; at < count && number < depth; at += length, number++) {
+      requests[number].aio_lio_opcode = IOCB_CMD_PWRITE;
+      requests[number].aio_fildes = descriptor;
+      requests[number].aio_buf = (uintptr_t)bytes + at;
+      requests[number].aio_nbytes = count - at < length ? count - at : length;
+      requests[number].aio_offset = offset + (off_t)at;
+      pointers[number] = &requests[number];
+    }
+    for (int sent = 0, done = 0; done < number && error == 0;) {
+      int taken = sent < number ? (int)syscall(SYS_io_submit, context, number - sent, pointers + sent) : 0;
+      if (taken < 0) error = errno;
+      sent += taken > 0 ? taken : 0;
+      struct io_event events[depth];
+      int ended = sent > done ? (int)syscall(SYS_io_getevents, context, 1, depth, events, NULL) : 0;
+      if (ended < 0) error = errno;
+      for (int i = 0; i < ended; i++) {
+        if (events[i].res < 0) error = (int)-events[i].res;
+        else written += (size_t)events[i].res;
+      }
+      done += ended > 0 ? ended : 0;
+    }
+  }
+  syscall(SYS_io_destroy, context);
+  if (error == 0) return (ssize_t)written;
+  errno = error;
+  return -1;
+}
+
+int sheaf_test_unlink_and_open_handle(const char *path) {
+  union {
+    struct file_handle handle;
+    unsigned char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+  } found;
+  found.handle.handle_bytes = MAX_HANDLE_SZ;
+  char folder[4096];
+  if (strlen(path) >= sizeof folder) { errno = ENAMETOOLONG; return -1; }
+  strcpy(folder, path);
+  char *slash = strrchr(folder, '/');
+  if (slash) *slash = 0;
+  int mount;
+  if (name_to_handle_at(AT_FDCWD, path, &found.handle, &mount, 0) != 0) return -1;
+  int place = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (place < 0) return -1;
+  int descriptor = unlink(path) == 0 ? open_by_handle_at(place, &found.handle, O_RDONLY | O_CLOEXEC) : -1;
+  int error = errno;
+  close(place);
+  errno = error;
+  return descriptor;
 }
 
 int sheaf_test_allocate(int descriptor, int mode, off_t offset, off_t length) {

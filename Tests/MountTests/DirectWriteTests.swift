@@ -138,4 +138,62 @@ import Testing
       close(file)
     }
   }
+
+  /// As databases and virtual machines write, while somebody copies the file or has it mapped.
+  @Test(arguments: [O_RDWR, O_WRONLY | O_CREAT | O_EXCL]) func whatIsWrittenAsynchronouslyIsRead(flags: Int32) throws {
+    try withMount { library in
+      let path = library.path("image")
+      let length = 1 << 20
+      let bytes = try #require(aligned_alloc(4096, length))
+      defer { free(bytes) }
+      for round in 0..<25 {
+        memset(bytes, Int32(round), length)
+        if flags & O_CREAT == 0 {
+          let first = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+          try #require(write(first, bytes, length) == length)
+          close(first)
+        } else {
+          unlink(path)
+        }
+        let writer = open(path, flags | sheaf_test_direct | O_CLOEXEC, 0o644)
+        try #require(writer >= 0 && (flags & O_CREAT == 0 || write(writer, bytes, length) == length))
+        let isDone = Atomic(false)
+        let hasBegun = DispatchSemaphore(value: 0)
+        let readers = DispatchGroup()
+        for isMapping in [false, false, true] {
+          DispatchQueue.global().async(group: readers) {
+            self.keepPages(path, length, isMapping: isMapping, begun: hasBegun, until: isDone)
+          }
+        }
+        for _ in 0..<3 { hasBegun.wait() }
+        memset(bytes, Int32(128 + round), length)
+        #expect(sheaf_test_write_asynchronously(writer, bytes, length, 0) == length)
+        isDone.store(true, ordering: .relaxed)
+        readers.wait()
+        close(writer)
+        let found = try #require(FileManager.default.contents(atPath: path))
+        try #require(found.count == length && found.allSatisfy { $0 == UInt8(128 + round) }, "round \(round)")
+      }
+    }
+  }
+
+  /// Keeps pages of a file coming.
+  private func keepPages(
+    _ path: String, _ length: Int, isMapping: Bool, begun: DispatchSemaphore, until isDone: borrowing Atomic<Bool>
+  ) {
+    var buffer = [UInt8](repeating: 0, count: length)
+    var rounds = 0
+    repeat {
+      let file = open(path, O_RDONLY | O_CLOEXEC)
+      if isMapping, let memory = mmap(nil, length, PROT_READ, MAP_SHARED, file, 0), memory != MAP_FAILED {
+        for page in stride(from: 0, to: length, by: 4096) { _ = memory.load(fromByteOffset: page, as: UInt8.self) }
+        munmap(memory, length)
+      } else {
+        _ = pread(file, &buffer, length, 0)
+      }
+      close(file)
+      rounds += 1
+      if rounds == 1 { begun.signal() }
+    } while !isDone.load(ordering: .relaxed)
+  }
 }

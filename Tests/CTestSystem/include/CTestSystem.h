@@ -5,6 +5,9 @@
 #include <sys/types.h>
 #include <sys/xattr.h>
 
+/// `O_NOATIME` and `O_DIRECT`.
+extern const int sheaf_test_no_access_time, sheaf_test_direct;
+
 /// Gives the calling thread alone its own umask and working directory: unshare(CLONE_FS).
 int sheaf_test_own_umask(mode_t mask);
 
@@ -23,6 +26,14 @@ int sheaf_test_rename(int folder, const char *from, const char *to, unsigned fla
 
 /// One write that is durable when it returns: `pwritev2` with RWF_DSYNC.
 ssize_t sheaf_test_write_synchronously(int descriptor, const void *bytes, size_t count);
+
+/// Asynchronous writes of 64 KiB each, up to 16 at a time, by `io_submit`; returns when all are done, with the bytes written or -1
+/// with errno.
+ssize_t sheaf_test_write_asynchronously(int descriptor, const void *bytes, size_t count, off_t offset);
+
+/// Opens what `path` led to after it was unlinked: `name_to_handle_at`, `unlink` and `open_by_handle_at`. Returns a
+/// descriptor, or -1 with errno.
+int sheaf_test_unlink_and_open_handle(const char *path);
 
 /// `fallocate`.
 int sheaf_test_allocate(int descriptor, int mode, off_t offset, off_t length);
