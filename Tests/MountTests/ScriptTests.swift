@@ -75,6 +75,63 @@ import Testing
     }
   }
 
+  /// mount(8) takes `suid` and `dev` from what it gives a helper, and asks it to change a mount.
+  @Test(.enabled(if: TestUser.isRoot, "mount(8) needs root"))
+  func mountSetsAndChangesOptions() throws {
+    let user = try TestUser.ordinary()
+    let library = try MountedLibrary()
+    do {
+      let script = """
+        scratch='\(library.folder.path)/overlay'; mkdir "$scratch"; mount -t tmpfs none "$scratch"
+        mkdir "$scratch/upper" "$scratch/work"
+        mount -t overlay -o "lowerdir=/usr/sbin,upperdir=$scratch/upper,workdir=$scratch/work" none /usr/sbin
+        ln -s '\(helper)' /usr/sbin/mount.fuse.sheaf
+        library='\(library.library)'; mountpoint='\(library.mountpoint)'
+        options() { findmnt --noheadings --output OPTIONS --mountpoint "$mountpoint"; }
+        has() { for option; do [[ ,$(options), = *,$option,* ]] || { echo "no $option: $(options)" >&2; exit 1; }; done; }
+        lacks() { for option; do [[ ,$(options), != *,$option,* ]] || { echo "$option: $(options)" >&2; exit 1; }; done; }
+        sheaf() { mount -t fuse.sheaf "$library" "$mountpoint" -o "as=carol@example.com,$1"; }
+
+        sheaf dev,suid
+        lacks nosuid nodev; has rw
+        echo one >"$mountpoint/Documents/document"
+        mount -o remount,ro,noexec "$mountpoint"
+        has ro noexec; lacks nosuid nodev
+        if echo two 2>/dev/null >"$mountpoint/Documents/document"; then echo "written" >&2; exit 1; fi
+        [ "$(cat "$mountpoint/Documents/document")" = one ]
+        mount -o remount,rw,exec,nosuid "$mountpoint"
+        has rw nosuid; lacks noexec nodev
+        echo two >"$mountpoint/Documents/document"
+        if mount -o remount,noatime "$mountpoint" 2>"$scratch/refusal"; then echo "not refused" >&2; exit 1; fi
+        grep -q "cannot be given noatime later" "$scratch/refusal"
+        umount "$mountpoint"
+
+        sheaf nosuid,nodev,noatime
+        has nosuid nodev noatime
+        mount -o remount,ro "$mountpoint"; has ro nosuid nodev noatime
+        umount "$mountpoint"
+
+        # What its user decides is neither set-user-ID nor a device.
+        sheaf for=\(user.name); has nosuid nodev
+        mount -o remount,ro,for=\(user.name) "$library" "$mountpoint" -t fuse.sheaf; has ro nosuid nodev
+        umount "$mountpoint"
+        chown \(user.user) "$library"
+        sheaf rw; has nosuid nodev
+        mount -o remount,suid,dev "$mountpoint"; has nosuid nodev
+        umount "$mountpoint"
+        """
+      let output = try Command(
+        ["unshare", "--mount", "bash", "-euo", "pipefail", "-c", script],
+        environment: ["SHEAF_BIN": try SheafProgram.path()], limit: .seconds(120)
+      ).run()
+      #expect(output.status == 0, "\(output)")
+      try library.tearDown()
+    } catch {
+      try? library.tearDown()
+      throw error
+    }
+  }
+
   @Test func theLatencyIsMeasured() throws {
     let output = try Command(
       [Repository.path("mount-scripts/latency"), "--rate", "50", "--seconds", "2"],
