@@ -203,7 +203,7 @@ extension Library {
       // What was done before is told before the item goes: an event that waits would go with it.
       try settleEvents(all: true)
       if let number {
-        var (inode, item) = try document(path, for: .purge)
+        let (inode, item) = try document(path, for: .purge)
         guard let row = try read({ try $0.version(item.id, number) }) else {
           throw SheafError(
             .notFound, subject: "\(path)", reason: "has no version \(number)",
@@ -218,9 +218,10 @@ extension Library {
         try transaction(.purge, freesSpace: true) { transaction in
           try transaction.deleteVersion(item.id, number)
           guard item.conflict == number else { return }
-          item.conflict = nil
-          try transaction.update(item)
-          whenCommitted { [item] in inode.item = item }
+          var settled = item
+          settled.conflict = nil
+          try transaction.update(settled)
+          whenCommitted { [settled] in inode.item = settled }
         }
       } else {
         try purgeItem(path)

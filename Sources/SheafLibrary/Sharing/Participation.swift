@@ -96,7 +96,6 @@ extension Library {
       throw SheafError(
         .notPermitted, subject: "\(share.row.title)", reason: "is shared by you", advice: "stop it with: sheaf unshare")
     }
-    var share = share
     let former = participant
     participant.acceptance = .removed
     let inode = try sharedInode(share.row.item)
@@ -122,8 +121,9 @@ extension Library {
       gone.name = nil
       gone.since = clock()
       gone.ended = numbers.event
-      share.participants[account] = gone
-      try store(share, transaction)
+      var changed = share
+      changed.participants[account] = gone
+      try store(changed, transaction)
       whenCommitted { [self] in departures[departing] = nil }
     }
   }
