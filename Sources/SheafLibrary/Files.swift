@@ -160,6 +160,7 @@ extension Library {
       if file.draft.session?.dirtySince != nil { try allow(.write, file) }
       if try !keepSave(of: file.inode, file.draft) { try save(file.inode, file.draft) }
       identity.closed(file.inode.ino, at: clock())
+      noteProof(of: file)
       if file.draft.session?.writers[handle] != nil { file.draft.session?.writers[handle] = true }
       if file.hasUnflushed {
         file.hasUnflushed = false
@@ -189,6 +190,7 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       try cutAll(inode)
+      noteProof(inode, size: inode.row.size, by: nil)
     }
     try store.sync()
   }
@@ -208,6 +210,7 @@ extension Library {
         draft.writerCount -= 1
         if draft.writerCount == 0 {
           if draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
+          noteProof(of: file)
           if try !keepSave(of: inode, draft) { try endAfterClose(inode, draft) }
         }
       }

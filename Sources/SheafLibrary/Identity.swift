@@ -10,15 +10,18 @@ import SheafModel
 /// 1. A file is *young* until 15 s after it was made or closed last, unless it got *known* before: someone read its id, or
 ///    a command named it. It is *own* to the program that made it, until another one gives it a name. Every file that is
 ///    not young is *established*, and so is a young one for every program but its own.
-/// 2. An own file is *proved* when it was closed with contents in it under a name that looks like no temporary file's,
-///    or linked to such a name after that, and stays so under other names.
+/// 2. An own file is *proved* when it was closed or synced with contents in it, and had a name that looks like no temporary
+///    file's by then, or was given one after that. It stays proved under other names, while it is open again, being
+///    written, and when it is emptied. An own file is its maker's *alone* until another program saves contents in it or
+///    opens it to write, or another account has changes in it.
 ///
 /// What becomes of documents:
-/// 3. `rename(new → doc)` over an established or proved document: `doc` keeps id, history, labels and user xattrs (those
-///    that `new` set win), and takes the contents as its next version. A young or quiet `new` dissolves in it; another
-///    one's history stays among the deleted, and the event tells where the contents came from (the other one's deletion
-///    is told only where that was in another share: who saw it there hears of nothing else). So does that of a `new`
-///    which is not own, was meant to stay by its name, and has held more than these contents.
+/// 3. `rename(new → doc)` over a document that is established, proved or not its maker's alone: `doc` keeps id, history,
+///    labels and user xattrs (those that `new` set win), and takes the contents as its next version. A young or quiet `new`
+///    dissolves in it; another one's history stays among the deleted, and the event tells where the contents came from (the
+///    other one's deletion is told only where that was in another share: who saw it there hears of nothing else). So does
+///    the history of a `new` that saved other contents than these before, unless it is own and not proved, or young with
+///    the passing name of no backup.
 /// 4. The mode stays `doc`'s too where `new` is young and nobody called chmod on it; but not where `doc` is own itself
 ///    and nobody called chmod on that either: one program that makes two files and renames one over the other sees
 ///    what rename(2) says, since no person can have meant the first file's mode. Where `doc` is made again by open(2) with
@@ -30,20 +33,22 @@ import SheafModel
 ///    like a temporary file's is not remembered (`doc.tmp` renamed to `doc`, then `doc.tmp` made again, are two saves).
 ///    The same goes for a document whose contents another one took by rule 3: a second backup of any name.
 /// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a temporary
-///    file, and after every unlink. An own file that is not proved leaves no trace when its maker unlinks it, unless another
-///    program is writing to it.
+///    file, and after every unlink. An own file that is not proved, and its maker's alone, leaves no trace when its maker
+///    unlinks it. Nor does a quiet file with the name of a lock, probe or autosave file, whoever unlinks it. All others are
+///    among the deleted, with every version: what a close or an fsync saved is found by its name.
 /// 7. Another program that makes a remembered name makes a new document: `rm a; echo > a` and `mv a b; cp c a` in a
 ///    script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in one
 ///    program) is a move: ids go with the entries; but not where `X` is named as the backup of `doc` (`mv -b b doc`).
 /// 8. `rename(doc → X)` onto a file that is quiet, or that is named as the backup of `doc`, moves `doc` over it, so
-///    that a second save with a backup is the same as the first. (`X` stays among the deleted if it was established.)
+///    that a second save with a backup is the same as the first. (`X` stays among the deleted if it was established and
+///    one of its versions is none of the latest of `doc`.)
 /// 9. All names of an inode are one item, its place the oldest name. A rename over the oldest name keeps the identity
 ///    there, and the other names become a document of their own; over a younger name it makes only that name new.
 /// 10. RENAME_EXCHANGE of two regular files swaps contents and leaves ids on their names if one of them is a document and
 ///    the other young; which one is, is decided by age and fame, then by who made it, then by the names. Otherwise
 ///    ids go with the entries.
-/// 11. `rename(new → doc)` while `new` is still being written: the version that this makes ends when the writer closes,
-///    and there is none before the first byte.
+/// 11. `rename(new → doc)` while one account is still writing `new`: the version that this makes ends when the writer
+///    closes, and there is none before the first byte. What several accounts wrote to `new` are versions before that.
 ///
 /// Which events there are:
 /// 12. What a program makes is `created` under the name that it has when it is settled: renaming a young file that is not
@@ -96,8 +101,12 @@ struct Identity {
     var time: Timestamp
     /// Whether a program called chmod(2) on it, which then outweighs the mode of a document it replaces.
     var isModeChosen = false
-    /// Whether it was proved under an earlier name.
+    /// Whether it ever had a name that looks like no temporary file's.
+    var hadLastingName = false
+    /// Whether it was closed or synced with contents in it, under such a name or with one before.
     var wasProved = false
+    /// Whether another program than its maker saved contents in it.
+    var holdsOthersWork = false
   }
 
   private struct Name: Hashable {
@@ -123,16 +132,36 @@ struct Identity {
   /// Notes that a writer closed the file: it stays young from now on, if it is.
   mutating func closed(_ ino: Int64, at time: Timestamp) { young[ino]?.time = time }
 
+  /// Notes that contents of the file were closed or synced (rules 2 and 6).
+  ///
+  /// - Parameters:
+  ///   - process: The program that closed them; nil where nobody can tell, as for fsync(2).
+  ///   - isLasting: Whether the name that the file has looks like no temporary file's.
+  mutating func saved(_ ino: Int64, by process: Int32?, isLasting: Bool) {
+    guard let youth = young[ino] else { return }
+    if isLasting || youth.hadLastingName { young[ino]?.wasProved = true }
+    if let process, process != youth.process { holdsOthers(ino) }
+  }
+
+  /// Notes that the file is not its maker's alone (rule 2).
+  mutating func holdsOthers(_ ino: Int64) { young[ino]?.holdsOthersWork = true }
+
   /// Notes that `process` gave the file another name (rules 1 and 2).
   ///
-  /// - Parameter isProved: whether it was proved under the name that it has had.
-  mutating func named(_ ino: Int64, by process: Int32, isProved: Bool = false) {
+  /// - Parameters:
+  ///   - isProved: whether it was proved under the name that it has had.
+  ///   - isLasting: whether one of the two names looks like no temporary file's.
+  mutating func named(_ ino: Int64, by process: Int32, isProved: Bool = false, isLasting: Bool = false) {
     guard let youth = young[ino] else { return }
     if youth.process != process { young[ino]?.process = 0 }
     if isProved { young[ino]?.wasProved = true }
+    if isLasting { young[ino]?.hadLastingName = true }
   }
 
   func wasProved(_ ino: Int64) -> Bool { young[ino]?.wasProved ?? false }
+
+  /// Whether another program than its maker saved contents in the young file.
+  func holdsOthersWork(_ ino: Int64) -> Bool { young[ino]?.holdsOthersWork ?? false }
 
   /// Notes that someone saw the file's identity (rule 1).
   mutating func becomesKnown(_ ino: Int64) { young[ino] = nil }

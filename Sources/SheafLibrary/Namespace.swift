@@ -233,7 +233,7 @@ extension Library {
         whenCommitted { [self] in
           inode.row.nlink = row.nlink
           inode.row.ctime = time
-          identity.named(ino, by: caller.process, isProved: isProved)
+          identity.named(ino, by: caller.process, isProved: isProved, isLasting: !FileRole.looksPassing(name))
           if !mayReturn { identity.settle(parent, name) }
           tell(.made(NamedInode(inode, parent, name)), from: caller.door)
           tellPlace(of: inode)

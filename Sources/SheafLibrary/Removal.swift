@@ -69,29 +69,11 @@ extension Library {
   func endSessionBeforeRemoval(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) throws {
     guard inode.hasSession, inode.row.nlink == 1 else { return }
     if leavesNoTrace(inode, name, caller, time) { return }
+    if hasOthersChanges(inode, caller) { identity.holdsOthers(inode.ino) }
     do {
       try endSessionBeforeParting(inode)
     } catch let error as SheafError where error.kind == .noSpace {
       // What does not fit is lost with the file that the person removes to make room.
-    }
-  }
-
-  /// Whether a file goes for good with its last name (rules 6 and 13 of ``Identity``).
-  func leavesNoTrace(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) -> Bool {
-    if inode.row.item == nil || FileRole(name) == .scratch { return true }
-    // It was linked to a document's name, and another program was faster to take that.
-    if linkedPlaces[inode.ino] != nil { return false }
-    // What someone wrote to a backup since it parted from its document is nowhere else.
-    if let item = try? item(of: inode), item.isQuiet, item.lastVersion > 1 || inode.hasSession { return false }
-    return identity.isOwn(inode.ino, of: caller.process, at: time) && !isProved(inode, name)
-      && !identity.wasProved(inode.ino) && !isOpenForWriting(inode, byOthersThan: caller.process)
-  }
-
-  /// Whether another program has yet to close the file, to which it may have written.
-  private func isOpenForWriting(_ inode: Inode, byOthersThan process: Int32) -> Bool {
-    guard inode.writerCount > 0 else { return false }
-    return files.values.contains { file in
-      file.inode === inode && file.canWrite && Caller.process(of: file.thread) != process
     }
   }
 

@@ -100,6 +100,7 @@ extension Library {
     if let replaced { try settleEvents(below: replaced) }
     let firstEvent = numbers.pending + 1
     let isProved = isProved(inode, source.name)
+    let isLasting = !FileRole.looksPassing(source.name) || !FileRole.looksPassing(newName)
     let becomesBackup = try becomesBackup(newFolder.ino, newName, from: source)
     try transaction(.rename) { transaction in
       var row = inode.row
@@ -151,7 +152,7 @@ extension Library {
       let final = row
       whenCommitted { [self] in
         inode.row = final
-        identity.named(final.ino, by: caller.process, isProved: isProved)
+        identity.named(final.ino, by: caller.process, isProved: isProved, isLasting: isLasting)
         identity.settle(newFolder.ino, newName)
         linkedPlaces[final.ino] = nil
         tell(
@@ -176,7 +177,7 @@ extension Library {
       guard replaced.isRegular, !target.isExtra, let item = try item(of: replaced), !item.isQuiet,
         !FileRole.isBackup(newName, of: source.name)
       else { return nil }
-      if identity.isOwn(replaced.ino, of: caller.process, at: time), !isProved(replaced, newName) { return nil }
+      if isOwnAlone(replaced, caller, time), !isProved(replaced, newName) { return nil }
       return (replaced, nil)
     }
     guard let lost = try lostDocument(newFolder.ino, newName, caller, time), lost.inode !== inode else { return nil }
@@ -191,17 +192,24 @@ extension Library {
     _ replaced: Inode, _ copy: [UInt8], of inode: Inode, _ name: [UInt8], _ transaction: StoreTransaction
   ) throws -> Bool {
     guard replaced.isRegular, replaced.row.nlink == 1, FileRole.isBackup(copy, of: name),
-      let backup = try item(of: replaced), backup.isQuiet, let document = try item(of: inode), !document.isQuiet
+      let backup = try item(of: replaced), backup.isQuiet, backup.lastVersion <= Self.versionsLookedAt,
+      let document = try item(of: inode), !document.isQuiet
     else { return false }
-    for number in stride(from: document.lastVersion, to: max(0, document.lastVersion - 8), by: -1) {
-      guard let version = try transaction.version(document.id, number), version.size == replaced.row.size else {
-        continue
-      }
-      // The same bytes may be stored in another form by now.
-      if (try? Content.areSame(version.content, replaced.row.content ?? .empty, from: self)) ?? false { return true }
+    let latest = max(0, document.lastVersion - Self.versionsLookedAt)
+    let kept = try stride(from: document.lastVersion, to: latest, by: -1).compactMap {
+      try transaction.version(document.id, $0)
     }
-    return false
+    return try transaction.versions(backup.id).allSatisfy { version in
+      // The same bytes may be stored in another form by now.
+      version.size == 0
+        || kept.contains {
+          $0.size == version.size && (try? Content.areSame($0.content, version.content, from: self)) ?? false
+        }
+    }
   }
+
+  /// Versions of a document, and of its backup, that are looked at to tell whether one holds the other's.
+  private static let versionsLookedAt: Int64 = 8
 
   /// Whether a name is that of a backup of a file beside it, which is not `source`.
   private func becomesBackup(_ parent: Int64, _ name: [UInt8], from source: EntryRow) throws -> Bool {

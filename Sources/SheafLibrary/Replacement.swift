@@ -33,25 +33,6 @@ extension Library {
     return try (read { try $0.version(item.id, item.version) }?.time).map { $0 > time } ?? false
   }
 
-  /// Whether a file was closed with contents under a name that is no temporary file's (rule 2 of ``Identity``).
-  func isProved(_ inode: Inode, _ name: [UInt8]) -> Bool {
-    guard isSaved(inode), let item = try? item(of: inode), !item.isQuiet else { return false }
-    return !FileRole.looksPassing(name)
-  }
-
-  /// Whether a file was closed with contents in it, and is not being written.
-  func isSaved(_ inode: Inode) -> Bool {
-    guard inode.isRegular, inode.row.size > 0, let item = try? item(of: inode) else { return false }
-    return item.version > 0 && !isBeingWritten(inode)
-  }
-
-  /// Whether someone has yet to close the file after writing to it, or has yet to write to a new one.
-  private func isBeingWritten(_ inode: Inode) -> Bool {
-    let sessions = inode.drafts.compactMap(\.session).filter { !$0.writers.isEmpty }
-    if !sessions.isEmpty { return sessions.contains { $0.writers.values.contains(false) } }
-    return inode.writerCount > 0 && ((try? item(of: inode))?.version ?? 0) == 0
-  }
-
   func expireIdentity(at time: Timestamp) {
     identity.expire(at: time) { [self] ino in inodes[ino].map { isBeingWritten($0) } ?? false }
     if !linkedPlaces.isEmpty {
@@ -242,10 +223,7 @@ extension Library {
   ) throws {
     let isYoung = identity.isYoung(inode.ino, at: time)
     let isQuiet = try self.item(of: inode)?.isQuiet ?? false
-    let dissolves =
-      try (isYoung || isQuiet)
-      && (identity.isOwn(inode.ino, of: caller.process, at: time)
-        || !hasHistory(inode, source.name, at: time, transaction))
+    let dissolves = try (isYoung || isQuiet) && !hasHistory(inode, source.name, caller, time, transaction)
     let oldXattrs = old.hasNoXattrs ? [] : try transaction.xattrs(old.ino)
     let oldContent = old.row.content ?? .empty
     var document = item
@@ -376,16 +354,18 @@ extension Library {
     }
   }
 
-  /// Whether a file of several programs holds contents that nothing else would, once it dissolves in a document.
+  /// Whether a file holds contents in its history that nothing else would, once it dissolves in a document (rule 3).
   private func hasHistory(
-    _ inode: Inode, _ name: [UInt8], at time: Timestamp, _ transaction: StoreTransaction
+    _ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
   ) throws -> Bool {
     guard let item = try item(of: inode), item.lastVersion > 1 else { return false }
-    // A temporary file's earlier contents are nobody's while it is young; a backup's are.
-    if FileRole.looksPassing(name), identity.isYoung(inode.ino, at: time), !identity.wasProved(inode.ino) {
-      guard case .backup = FileRole(name) else { return false }
+    if !identity.wasProved(inode.ino), identity.isYoung(inode.ino, at: time) {
+      if isOwnAlone(inode, caller, time) { return false }
+      // A temporary file's earlier contents are nobody's while it is young; a backup's are.
+      if FileRole.looksPassing(name) { guard case .backup = FileRole(name) else { return false } }
     }
-    return try transaction.versions(item.id).count { $0.size > 0 } > 1
+    let content = inode.row.content ?? .empty
+    return try transaction.versions(item.id).contains { $0.size > 0 && $0.content != content }
   }
 
   /// Ends the session of an inode that an item parts from; one that has only truncated so far makes no version.
@@ -405,7 +385,9 @@ extension Library {
 
   /// Whether the session of `inode` goes on after it took a document's name; ends it where it does not.
   func settleBeforeTakeOver(_ inode: Inode, _ time: Timestamp) throws -> Bool {
-    guard identity.isYoung(inode.ino, at: time), isBeingWritten(inode) else {
+    guard identity.isYoung(inode.ino, at: time), isBeingWritten(inode),
+      inode.drafts.count(where: { $0.session != nil }) < 2
+    else {
       try endSessionBeforeParting(inode)
       return false
     }
