@@ -107,6 +107,11 @@ package final class FileLocks: Sendable {
   /// Whether nobody holds or wants any lock.
   package var isEmpty: Bool { filesInUse.load(ordering: .acquiring) == 0 }
 
+  /// Whether somebody holds a lock of a file.
+  package func isLocked(_ file: UInt64) -> Bool {
+    !isEmpty && state.withLock { state in state.files[file]?.held.values.contains { !$0.isEmpty } ?? false }
+  }
+
   // MARK: - Asking
 
   /// The number of a request to come, by which it can be interrupted.

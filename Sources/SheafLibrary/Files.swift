@@ -53,6 +53,7 @@ extension Library {
         if wasEmpty { try storeAttributes(inode.row, of: inode) }
       }
       noteReading(file, opens: true)
+      try noteSeen(file)
       return register(file)
     }
   }
@@ -83,6 +84,7 @@ extension Library {
       let count = try file.draft.working?.read(at: offset, into: buffer, from: self) ?? 0
       noteAccess(file.inode)
       noteReading(file)
+      try noteSeen(file)
       return count
     }
   }
@@ -111,7 +113,8 @@ extension Library {
       if clearsCapability { try clearCapability(of: inode, from: file.door) }
       try clearPrivileges(of: inode, changedBy: draft.account, from: file.door)
       let time = clock()
-      try beginSession(inode, draft, handle: handle, at: time)
+      // Who appends, or changed what a mapping showed, changes what is there now.
+      try beginSession(inode, draft, handle: handle, goesByReading: !appends && !isWriteBack, at: time)
       let before = draft.unsavedBytes
       if data.count >= Self.directLength, draft.working?.area != nil, mayKeep(inode, draft) {
         try draft.working?.write(data, at: start, spillingTo: store.working, from: self)
@@ -214,6 +217,7 @@ extension Library {
           if try !keepSave(of: inode, draft) { try endAfterClose(inode, draft) }
         }
       }
+      if inode.openCount == 0 { inode.savers = [:] }
       if draft.openCount == 0, inode.isOrphan {
         unsavedBytes -= draft.unsavedBytes
         draft.working = WorkingCopy(.empty)

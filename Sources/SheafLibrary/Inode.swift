@@ -23,6 +23,8 @@ final class Inode {
   var orphanXattrs: [[UInt8]: [UInt8]] = [:]
   /// Whether it is known to have no extended attribute: the kernel asks for one before every write.
   var hasNoXattrs = false
+  /// The latest version that each program made which had it open together with others.
+  var savers: [Int32: SeenVersion] = [:]
   var used: UInt64 = 0
 
   init(_ row: InodeRow) {
@@ -116,6 +118,12 @@ struct EditingSession {
   var isKept: Bool { kept != nil && dirtySince == nil }
 }
 
+/// A version that a program knows, of the item that the file was then.
+struct SeenVersion {
+  let item: Int64
+  let number: Int64
+}
+
 /// A session whose version is stored and has only to be ended.
 struct EndedSession {
   let version: VersionRow
@@ -144,6 +152,8 @@ final class OpenFile {
   var hasLostChanges = false
   /// The version that its reader has read through it, as far as that is remembered; 0 before any.
   var readVersion: Int64 = 0
+  /// The version that who reads and writes it has seen through it; nil where that is not known.
+  var seen: SeenVersion?
   /// Whether opening it took its contents away, and nothing was written through it since.
   var hasOnlyTruncated = false
   /// Whether something was written through it since it was last flushed.

@@ -31,7 +31,11 @@ extension Library {
   ///
   /// A write through another handle than those that wrote so far, all of which were closed, begins a new session: the
   /// kernel tells of the last close later than close(2) returns.
-  func beginSession(_ inode: Inode, _ draft: Draft, handle: UInt64?, at time: Timestamp) throws {
+  ///
+  /// - Parameter goesByReading: whether what is written may have been made from what was read through `handle`.
+  func beginSession(
+    _ inode: Inode, _ draft: Draft, handle: UInt64?, goesByReading: Bool = true, at time: Timestamp
+  ) throws {
     if let session = draft.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
       session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil, !isEmptied(inode, draft, at: time)
     {
@@ -41,8 +45,12 @@ extension Library {
     }
     if draft.session == nil {
       let item = try item(of: inode)
+      var base = item.flatMap { $0.version == 0 ? nil : $0.version }
+      if goesByReading, let item, base != nil, let file = handle.flatMap({ files[$0] }) {
+        base = try self.base(of: item, inode, writtenThrough: file)
+      }
       draft.session = EditingSession(
-        author: draft.account, base: item.flatMap { $0.version == 0 ? nil : $0.version },
+        author: draft.account, base: base,
         baseContent: inode.row.content ?? .empty, began: time, cause: .save)
     }
     if let handle { draft.session?.writers[handle] = false }
@@ -145,6 +153,7 @@ extension Library {
         draft.session?.dirtySince = nil
         draft.session?.kept = nil
         draft.session?.hasWrites = false
+        if let number = result.number, let item { noteSaved(.init(item: item.id, number: number), by: session, inode) }
         disown(parted, draft)
         draft.session?.ownChunks.subtract(own)
         for chunk in own { chunkOwners[chunk] = nil }

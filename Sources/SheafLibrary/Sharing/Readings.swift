@@ -4,9 +4,9 @@ import SheafStore
 
 /// Which version of a shared document a program had before it when it saves: what its version is based on.
 ///
-/// A save in place is based on the version that was current at its first write. One that replaces the document whole, by a
-/// new file under its name or by truncating it first, says nothing of what it was made from. So it is remembered who read
-/// what:
+/// A save says nothing of what it was made from: not one that replaces the document whole, by a new file under its name or by
+/// truncating it first, and not one in place, which may write what it made of an earlier version. So it is remembered who
+/// read what:
 /// 1. A program has read the version that its account saw when the program read from the document, or opened it for
 ///    reading only. (What it reads may come from the kernel's cache, so that only the opening is seen.) Opening it to write
 ///    counts where the program had not read it yet: to save, programs open a document again without looking at it.
@@ -15,7 +15,11 @@ import SheafStore
 /// 3. A document that is truncated as it is opened is based on what that program had read, else on the current version.
 /// 4. A program, and so an account, knows what its account saved: versions of its own are on top of what it read.
 /// 5. It is remembered for a day, of 4096 programs and documents; those read longest ago are forgotten first. Only what is
-///    in a share is remembered: alone, nobody is passed over.
+///    in a share is remembered.
+/// 6. A save in place is based on what the program that writes it had read, as in rule 3. Where it writes through a file that it
+///    opened to read and write, that is the version that it saw there last, also where its own account saved a later one,
+///    unless the program did that itself. Appending is on top of what is there, and so is writing what is locked: programs
+///    that take turns look at what the others wrote.
 struct Readings {
   /// Nanoseconds.
   private static let window: Int64 = 86_400_000_000_000
@@ -72,16 +76,56 @@ extension Library {
     readings.note(version, of: item.id, by: account, process, at: time)
   }
 
+  /// Notes which version someone sees who may write what they make of it through the same open file (rule 6 of
+  /// ``Readings``).
+  func noteSeen(_ file: OpenFile) throws {
+    guard file.canRead, file.canWrite, file.inode.isRegular, let item = try item(of: file.inode) else { return }
+    // What the account has changed and not saved yet is in its next version.
+    let number = file.draft.session.map { $0.number ?? item.lastVersion + 1 } ?? item.version
+    file.seen = SeenVersion(item: item.id, number: number)
+  }
+
+  /// Programs of which it is noted what they saved in a file that others have open, too.
+  private static let saverLimit = 64
+
+  /// Notes that those who wrote in a session have seen the version that it made.
+  func noteSaved(_ version: SeenVersion, by session: EditingSession, _ inode: Inode) {
+    let isTogether = inode.openCount > 1
+    for handle in session.writers.keys {
+      guard let file = files[handle] else { continue }
+      file.seen = version
+      guard isTogether else { continue }
+      if inode.savers.count >= Self.saverLimit { inode.savers = [:] }
+      inode.savers[Caller.process(of: file.thread)] = version
+    }
+  }
+
+  /// The version that a save in place is based on (rule 6 of ``Readings``); nil before any.
+  func base(of item: ItemRow, _ inode: Inode, writtenThrough file: OpenFile) throws -> Int64? {
+    let process = Caller.process(of: file.thread)
+    guard process != 0, !locks.isLocked(UInt64(inode.ino)) else { return item.version }
+    let read = try base(of: item, inode, savedBy: file.account, process, asksOthers: false)
+    // A file that took a document's place was opened when it was another item.
+    guard let seen = file.seen, seen.item == item.id, seen.number > 0 else { return read }
+    let saved = inode.savers[process].flatMap { $0.item == item.id ? $0.number : nil } ?? 0
+    return read.map { min($0, max(seen.number, saved)) }
+  }
+
   /// The version that a save of the whole document by `caller` is based on (rules 2 to 4 of ``Readings``); nil before any.
   ///
   /// - Parameter asksOthers: Whether another program of the account may have read what is saved.
   func base(of item: ItemRow, _ inode: Inode, savedBy caller: Caller, asksOthers: Bool) throws -> Int64? {
+    try base(of: item, inode, savedBy: caller.account, caller.process, asksOthers: asksOthers)
+  }
+
+  private func base(
+    of item: ItemRow, _ inode: Inode, savedBy account: Int64?, _ process: Int32, asksOthers: Bool
+  ) throws -> Int64? {
     guard item.version > 0 else { return nil }
-    guard !shares.isEmpty, let account = caller.account,
+    guard !shares.isEmpty, let account,
       try shares.active(item.id) != nil || share(ofFolder: inode.row.parent) != nil
     else { return item.version }
     let time = clock()
-    let process = caller.process
     var read = process == 0 ? nil : readings.version(of: item.id, by: account, process, at: time)
     if read == nil, asksOthers { read = readings.version(of: item.id, by: account, 0, at: time) }
     guard let read, read < item.version else { return item.version }

@@ -1,0 +1,277 @@
+import Foundation
+import Glibc
+import SheafModel
+import Testing
+
+@testable import SheafLibrary
+
+/// A program writes what it made from an earlier version: that is on record, and what was written is not lost.
+struct LostUpdateTests {
+  private let mine = "Documents/plans/a.md"
+  private let plans = "Shared/alice@example.com/plans"
+  private var theirs: String { "\(plans)/a.md" }
+  // Numbers of processes that there are none of.
+  private let editor: Int32 = 5_000_001
+  private let other: Int32 = 5_000_002
+
+  private func together(_ body: (People) throws -> Void) throws {
+    try People.story { people in
+      try people.as(.alice, process: other) { (me) throws in
+        try me.mkdir("Documents/plans")
+        try me.save(mine, "one")
+      }
+      people.clock.advance(20)
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      try body(people)
+    }
+  }
+
+  private func append(_ me: Person, _ path: String, _ text: String) throws {
+    let handle = try me.open(path, O_WRONLY | O_APPEND)
+    try Array(text.utf8).withUnsafeBytes { try me.library.write(handle, at: 0, $0, appends: true) }
+    try me.close(handle)
+  }
+
+  private func expectConflict(_ people: People, _ conflict: Int64?, base: Int64) throws {
+    try people.as(.alice) { (me) throws in
+      #expect(try me.versions(mine).last?.base == base)
+      #expect(try me.library.itemStatus(me.path(mine)).conflict == conflict)
+    }
+  }
+
+  // MARK: - Two accounts
+
+  @Test func aHandleThatReadAnEarlierVersion() throws {
+    try together { people in
+      let bob = try people.as(.bob, process: editor) { me in
+        let handle = try me.open(theirs, O_RDWR)
+        #expect(try me.read(handle) == "one")
+        return handle
+      }
+      try people.as(.alice, process: other) { try append($0, mine, "+line") }
+      try people.as(.bob, process: editor) { (me) throws in
+        try me.write(bob, "ONE from bob")
+        try me.close(bob)
+      }
+      try expectConflict(people, 2, base: 1)
+    }
+  }
+
+  @Test(arguments: [O_RDWR, O_WRONLY]) func aProgramThatOpensAgainToWrite(_ flags: Int32) throws {
+    try together { people in
+      try people.as(.bob, process: editor) { (me) throws in #expect(try me.read(theirs) == "one") }
+      try people.as(.alice, process: other) { try append($0, mine, "+line") }
+      try people.as(.bob, process: editor) { (me) throws in
+        let handle = try me.open(theirs, flags)
+        try me.write(handle, "ONE from bob")
+        try me.close(handle)
+      }
+      try expectConflict(people, 2, base: 1)
+    }
+  }
+
+  @Test func whoReadsAgainIsOnTop() throws {
+    try together { people in
+      let bob = try people.as(.bob, process: editor) { me in
+        let handle = try me.open(theirs, O_RDWR)
+        #expect(try me.read(handle) == "one")
+        return handle
+      }
+      try people.as(.alice, process: other) { try append($0, mine, "+line") }
+      try people.as(.bob, process: editor) { (me) throws in
+        #expect(try me.read(bob) == "one+line")
+        try me.write(bob, "ONE")
+        try me.close(bob)
+      }
+      try expectConflict(people, nil, base: 2)
+    }
+  }
+
+  @Test func whoAppendsIsOnTop() throws {
+    try together { people in
+      let bob = try people.as(.bob, process: editor) { me in
+        let handle = try me.open(theirs, O_RDWR | O_APPEND)
+        #expect(try me.read(handle) == "one")
+        return handle
+      }
+      try people.as(.alice, process: other) { try append($0, mine, "+line") }
+      try people.as(.bob, process: editor) { (me) throws in
+        try Array("+bob".utf8).withUnsafeBytes { try me.library.write(bob, at: 0, $0, appends: true) }
+        try me.close(bob)
+        #expect(try me.read(theirs) == "one+line+bob")
+      }
+      try expectConflict(people, nil, base: 2)
+    }
+  }
+
+  // MARK: - One account
+
+  @Test(arguments: [true, false]) func oneAccountAndTwoPrograms(_ isShared: Bool) throws {
+    try People.story { people in
+      try people.as(.alice, process: other) { (me) throws in
+        try me.mkdir("Documents/plans")
+        try me.save(mine, "one")
+      }
+      people.clock.advance(20)
+      if isShared { try people.share("Documents/plans", with: [(.bob, .readWrite)]) }
+      let handle = try people.as(.alice, process: editor) { me in
+        let handle = try me.open(mine, O_RDWR)
+        #expect(try me.read(handle) == "one")
+        return handle
+      }
+      try people.as(.alice, process: other) { try append($0, mine, "+line") }
+      try people.as(.alice, process: editor) { (me) throws in
+        try me.write(handle, "ONE from alice")
+        try me.close(handle)
+        #expect(try me.library.versions(me.path(mine)).map(\.size) == [3, 8, 14])
+      }
+      try expectConflict(people, 2, base: 1)
+      // Who saves on top has seen both.
+      try people.as(.alice, process: other) { try append($0, mine, ".") }
+      try expectConflict(people, nil, base: 3)
+    }
+  }
+
+  @Test func oneProgramKnowsWhatItWrote() throws {
+    try together { people in
+      try people.as(.alice, process: editor) { (me) throws in
+        let handle = try me.open(mine, O_RDWR)
+        #expect(try me.read(handle) == "one")
+        try append(me, mine, "+line")
+        try me.write(handle, "ONE")
+        try me.close(handle)
+      }
+      try expectConflict(people, nil, base: 2)
+    }
+  }
+
+  @Test func aProgramThatWritesForLongIsOnTopOfItself() throws {
+    try together { people in
+      try people.as(.alice, process: editor) { (me) throws in
+        let handle = try me.open(mine, O_RDWR)
+        #expect(try me.read(handle) == "one")
+        for _ in 0..<3 {
+          try me.write(handle, "\(people.clock.now.seconds)")
+          people.clock.advance(5)
+          people.fixture.autosave()
+          people.clock.advance(700)
+          people.fixture.autosave()
+        }
+        try me.close(handle)
+      }
+      try people.as(.alice) { (me) throws in
+        let versions = try me.versions(mine)
+        #expect(versions.count > 2)
+        #expect(try me.library.itemStatus(me.path(mine)).conflict == nil)
+      }
+    }
+  }
+
+  @Test func programsThatLockTakeTurns() throws {
+    try together { people in
+      let handle = try people.as(.alice, process: editor) { me in
+        let handle = try me.open(mine, O_RDWR)
+        #expect(try me.read(handle) == "one")
+        return handle
+      }
+      try people.as(.alice, process: other) { try append($0, mine, "+line") }
+      try people.as(.alice, process: editor) { (me) throws in
+        // Its kernel has the new contents, so that nobody else sees it read them.
+        let owner = FileLocks.Owner(door: 0, id: 1)
+        people.library.locks.set(
+          .init(owner: owner, handle: handle, process: editor, isExclusive: true), .record,
+          of: UInt64(try me.inode(mine)), waits: false, request: people.library.locks.newRequest()
+        ) { _ in }
+        try me.write(handle, "ONE")
+        try me.close(handle)
+        people.library.locks.unlock(0...Int64.max, .record, of: UInt64(try me.inode(mine)), by: owner)
+      }
+      try expectConflict(people, nil, base: 2)
+    }
+  }
+
+  // MARK: - Drafts of a document whose name another file takes
+
+  /// One program has the document open at the mounts of two people.
+  @Test(arguments: ["rename", "unlink"]) func theOthersDraftIsKept(_ way: String) throws {
+    try together { people in
+      let bob = "\(plans)/new.md"
+      try people.as(.alice, process: editor) { try $0.save("Documents/plans/new.md", "one") }
+      let handle = try people.as(.bob, process: editor) { me in
+        let handle = try me.open(bob, O_RDWR)
+        try me.write(handle, "from bob")
+        return handle
+      }
+      try people.as(.alice, process: editor) { (me) throws in
+        if way == "unlink" {
+          try me.unlink("Documents/plans/new.md")
+        } else {
+          try me.save("Documents/plans/t", "from alice")
+          try me.rename("Documents/plans/t", "Documents/plans/new.md")
+        }
+      }
+      try people.as(.bob, process: editor) { try $0.close(handle) }
+      try people.as(.alice) { (me) throws in
+        if way == "unlink" {
+          _ = try me.library.recover(me.path("Documents/plans/new.md"), id: nil) { _ in }
+        }
+        let sizes = try me.versions("Documents/plans/new.md").map(\.size)
+        #expect(sizes == (way == "unlink" ? [3, 8] : [3, 8, 10]))
+      }
+    }
+  }
+
+  /// A file that nobody has closed yet, with what another account wrote to it.
+  @Test(arguments: ["new.md", ".new.md.tmp"]) func theOthersDraftOfAFileThatWasOnlyMadeIsKept(_ name: String) throws {
+    try together { people in
+      let handle = try people.as(.alice, process: editor) { try $0.open("Documents/plans/\(name)", O_RDWR | O_CREAT) }
+      let bob = try people.as(.bob, process: editor) { me in
+        let handle = try me.open("\(plans)/\(name)", O_RDWR)
+        try me.write(handle, "from bob")
+        return handle
+      }
+      try people.as(.alice, process: editor) { (me) throws in
+        try me.unlink("Documents/plans/\(name)")
+        try me.close(handle)
+      }
+      try people.as(.bob, process: editor) { try $0.close(bob) }
+      try people.as(.alice) { (me) throws in
+        _ = try me.library.recover(me.path("Documents/plans/\(name)"), id: nil) { _ in }
+        #expect(try me.read("Documents/plans/\(name)") == "from bob")
+      }
+    }
+  }
+
+  /// Two people write to the new file that takes a document's name.
+  @Test func bothGoOnWritingWhatTakesTheName() throws {
+    try together { people in
+      let alice = try people.as(.alice, process: editor) { me in
+        let handle = try me.open("Documents/plans/t", O_RDWR | O_CREAT)
+        try me.write(handle, "from alice")
+        return handle
+      }
+      let bob = try people.as(.bob, process: other) { me in
+        let handle = try me.open("\(plans)/t", O_RDWR)
+        try me.write(handle, "bob's")
+        return handle
+      }
+      try people.as(.alice, process: editor) { (me) throws in
+        try me.rename("Documents/plans/t", mine)
+        try me.write(alice, "again alice")
+      }
+      try people.as(.bob, process: other) { (me) throws in
+        try me.write(bob, "again bob's")
+        try me.close(bob)
+      }
+      try people.as(.alice, process: editor) { try $0.close(alice) }
+      try people.as(.alice) { (me) throws in
+        let texts = try me.versions(mine).map { version in
+          var bytes: [UInt8] = []
+          try me.library.readVersion(me.path(mine), number: version.number) { bytes += $0 }
+          return String(decoding: bytes, as: UTF8.self)
+        }
+        #expect(texts.contains("one") && texts.contains("again alice") && texts.contains("again bob's"))
+      }
+    }
+  }
+}
