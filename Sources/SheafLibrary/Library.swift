@@ -353,10 +353,8 @@ package final class Library: @unchecked Sendable {
 
   /// Runs one change's statements in one transaction; what it put in ``whenCommitted(_:)`` happens if that succeeds.
   ///
-  /// A body that frees space may run twice: it computes everything anew, and changes nothing outside of it.
-  ///
-  /// - Parameter freesSpace: whether the operation may use the reserve when the disk is full. Every other one is refused
-  ///   while the reserve cannot be held.
+  /// - Parameter freesSpace: whether the operation may use the reserve when the disk is full, and `body` may run twice: it
+  ///   changes nothing outside of it. Every other one is refused while the reserve cannot be held.
   func transaction<Value>(
     _ step: DurableStep, freesSpace: Bool = false, _ body: (StoreTransaction) throws -> Value
   ) throws -> Value {
