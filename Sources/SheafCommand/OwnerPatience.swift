@@ -30,7 +30,8 @@ struct OwnerPatience {
 
   /// The process that took a library's lock last.
   static func owner(of location: LibraryLocation) -> Int32? {
-    let text = (try? SmallFile.read(location.lockPath, limit: 64))?.prefix { $0 != UInt8(ascii: "\n") }.readable
+    let bytes = try? SmallFile.read(location.lockPath, limit: 64, followingLinks: false)
+    let text = bytes?.prefix { $0 != UInt8(ascii: "\n") }.readable
     return text.flatMap { Int32($0) }
   }
 }

@@ -18,13 +18,28 @@ enum LibraryFolder {
     }
   }
 
+  /// Flags of every open(2) of a library's files: whoever owns the folder leads a process of root's nowhere else by a symbolic
+  /// link, and holds it up with no fifo.
+  private static let openFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+
+  /// Checks that what was opened is a file.
+  private static func verify(_ descriptor: Int32, _ path: String) throws(SheafError) {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw SheafError(systemError: errno, subject: path) }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw SheafError(
+        .inputOutput, subject: path, reason: "is no file", advice: "take it away, or name another library")
+    }
+  }
+
   /// Makes the file (0600) where it is missing, and takes others' rights from it: what is no library must have been refused.
   static func makeFile(at path: String) throws(SheafError) {
     // An empty file is a valid empty database; made here so that it never exists with other rights.
-    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    let descriptor = open(path, O_RDWR | O_CREAT | openFlags, 0o600)
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
+    defer { close(descriptor) }
+    try verify(descriptor, path)
     fchmod(descriptor, 0o600)
-    close(descriptor)
   }
 
   /// Opens a file beside the library for reading and writing, making it (0600) where it is missing; returns its descriptor.
@@ -32,17 +47,26 @@ enum LibraryFolder {
   /// What root makes belongs to whom the library's file does, who may be the next to open the library: so SQLite has it with
   /// the files that it makes.
   static func openFile(at path: String, beside library: String) throws(SheafError) -> Int32 {
-    let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW
     while true {
-      let made = open(path, flags | O_CREAT | O_EXCL, 0o600)
+      let made = open(path, O_RDWR | openFlags | O_CREAT | O_EXCL, 0o600)
       if made >= 0 {
         var status = stat()
-        if geteuid() == 0, stat(library, &status) == 0 { fchown(made, status.st_uid, status.st_gid) }
+        if geteuid() == 0, lstat(library, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
+          fchown(made, status.st_uid, status.st_gid)
+        }
         return made
       }
       guard errno == EEXIST else { throw SheafError(systemError: errno, subject: path) }
-      let found = open(path, flags)
-      if found >= 0 { return found }
+      let found = open(path, O_RDWR | openFlags)
+      if found >= 0 {
+        do throws(SheafError) {
+          try verify(found, path)
+        } catch {
+          close(found)
+          throw error
+        }
+        return found
+      }
       // Else somebody took it away just now.
       guard errno == ENOENT else { throw SheafError(systemError: errno, subject: path) }
     }
@@ -52,10 +76,11 @@ enum LibraryFolder {
   ///
   /// - Throws: `newerFormat`; `corrupt` for a file that is no library. Nothing is written.
   static func checkHeader(of path: String) throws(SheafError) -> Header {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    let descriptor = open(path, O_RDONLY | openFlags)
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
     // Closing is safe here: SQLite holds no POSIX lock on the file yet that this would drop.
     defer { close(descriptor) }
+    try verify(descriptor, path)
     var header = [UInt8](repeating: 0, count: 100)
     let count = read(descriptor, &header, 100)
     guard count >= 0 else { throw SheafError(systemError: errno, subject: path) }
@@ -88,8 +113,16 @@ enum LibraryFolder {
   ///
   /// - Throws: ``SheafError`` where it cannot be told what is in it: who took that for nothing would lose it.
   static func openExisting(at path: String) throws(SheafError) -> Int32? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    if descriptor >= 0 { return descriptor }
+    let descriptor = open(path, O_RDONLY | openFlags)
+    if descriptor >= 0 {
+      do throws(SheafError) {
+        try verify(descriptor, path)
+      } catch {
+        close(descriptor)
+        throw error
+      }
+      return descriptor
+    }
     guard errno == ENOENT else { throw unreadable(path) }
     return nil
   }

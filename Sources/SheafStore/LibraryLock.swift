@@ -33,9 +33,12 @@ package final class LibraryLock: Sendable {
 
   /// The process that wrote its id into the lock's file last.
   package static func owner(path: String) -> Int32? {
-    (try? String(contentsOfFile: path, encoding: .utf8)).flatMap {
-      Int32($0.trimmingCharacters(in: .whitespacesAndNewlines))
-    }
+    guard let descriptor = try? LibraryFolder.openExisting(at: path) else { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 32)
+    let count = read(descriptor, &bytes, bytes.count)
+    guard count > 0 else { return nil }
+    return Int32(String(decoding: bytes[..<count], as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
   }
 }
 

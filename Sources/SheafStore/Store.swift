@@ -88,10 +88,11 @@ package final class Store: Sendable {
       let recovered = try Recovery.run(
         path: path, recordPath: path + recordSuffix, workingPath: working.path, busySeconds: busySeconds)
       defer { recovered?.close() }
-      let pool = try DatabasePool(path: path, configuration: Self.configuration)
+      let pool = try DatabasePool(path: path, configuration: Self.configuration(for: path))
       try Migrator.migrate(pool, path: path)
       var configuration = Configuration()
       configuration.busyMode = .timeout(TimeInterval(Self.busySeconds))
+      configuration.refuseLink(at: path)
       configuration.prepareDatabase {
         try $0.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0")
       }
@@ -112,6 +113,7 @@ package final class Store: Sendable {
     try storeErrors(path) {
       var configuration = Configuration()
       configuration.readonly = true
+      configuration.refuseLink(at: path)
       let database = try DatabaseQueue(path: path, configuration: configuration)
       defer { try? database.close() }
       let isOurs = try database.read {
@@ -133,8 +135,9 @@ package final class Store: Sendable {
     PRAGMA temp_store = MEMORY;
     """
 
-  private static var configuration: Configuration {
+  private static func configuration(for path: String) -> Configuration {
     var configuration = Configuration()
+    configuration.refuseLink(at: path)
     configuration.maximumReaderCount = 3
     configuration.busyMode = .timeout(TimeInterval(Self.busySeconds))
     configuration.foreignKeysEnabled = false

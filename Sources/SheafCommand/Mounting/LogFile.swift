@@ -13,23 +13,31 @@ enum LogFile {
   static func open(for location: LibraryLocation) throws(SheafError) -> CInt {
     let path = path(of: location)
     try makeFolder(SystemPath.split(Array(path.utf8)).parent)
-    let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else {
-      throw SheafError(code: errno, subject: path, advice: "name a library in a folder of your own: --library")
+    // Whoever owns the folder leads a process of root's nowhere else by a symbolic link, and holds it up with no fifo.
+    let flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+    let made = Glibc.open(path, flags | O_CREAT | O_EXCL, 0o600)
+    let descriptor = made >= 0 ? made : Glibc.open(path, flags)
+    guard descriptor >= 0 else { throw unfit(path, code: errno) }
+    var (log, library) = (stat(), stat())
+    guard fstat(descriptor, &log) == 0, log.st_mode & S_IFMT == S_IFREG else {
+      close(descriptor)
+      throw unfit(path, code: EEXIST)
     }
-    let size = lseek(descriptor, 0, SEEK_END)
-    var library = stat()
     // Whom the library belongs to may be the next to write it.
-    if size == 0, geteuid() == 0, stat(location.path, &library) == 0 {
+    if made >= 0, geteuid() == 0, lstat(location.path, &library) == 0, library.st_mode & S_IFMT == S_IFREG {
       fchown(descriptor, library.st_uid, library.st_gid)
     }
-    if size > maximumSize { ftruncate(descriptor, 0) }
+    if log.st_size > maximumSize { ftruncate(descriptor, 0) }
     return descriptor
+  }
+
+  private static func unfit(_ path: String, code: CInt) -> SheafError {
+    SheafError(code: code, subject: path, advice: "name a library in a folder of your own: --library")
   }
 
   /// The last line that is not empty, fit for an error; nil where there is none.
   static func lastLine(of location: LibraryLocation) -> String? {
-    let bytes = (try? SmallFile.read(path(of: location), limit: 16 * 1024)) ?? []
+    let bytes = (try? SmallFile.read(path(of: location), limit: 16 * 1024, followingLinks: false)) ?? []
     return bytes.split(separator: UInt8(ascii: "\n")).last.map { $0.readable.printable }
   }
 

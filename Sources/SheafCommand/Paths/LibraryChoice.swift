@@ -38,10 +38,7 @@ enum LibraryChoice {
     if case .success(let resolved) = SystemPath.resolve(absolute) { return LibraryLocation(path: resolved.readable) }
     let (parent, name) = SystemPath.split(absolute)
     guard !name.isEmpty else { throw SheafError(.isDirectory, subject: path.printable) }
-    guard case .success(let folder) = SystemPath.resolve(parent) else {
-      return LibraryLocation(path: SystemPath.join(parent, name).readable)
-    }
-    return LibraryLocation(path: SystemPath.join(folder, name).readable)
+    return LibraryLocation(path: SystemPath.join(SystemPath.resolvingExisting(parent), name).readable)
   }
 }
 

@@ -5,9 +5,13 @@ import SheafModel
 enum SmallFile {
   /// The file's bytes.
   ///
-  /// - Parameter limit: At most so many bytes, from the end where the file is larger and can be positioned.
-  static func read(_ path: String, limit: Int = 16 * 1024 * 1024) throws(SheafError) -> [UInt8] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+  /// - Parameters:
+  ///   - limit: At most so many bytes, from the end where the file is larger and can be positioned.
+  ///   - followingLinks: Whether the path may be a symbolic link.
+  static func read(
+    _ path: String, limit: Int = 16 * 1024 * 1024, followingLinks: Bool = true
+  ) throws(SheafError) -> [UInt8] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (followingLinks ? 0 : O_NOFOLLOW))
     guard descriptor >= 0 else { throw SheafError(code: errno, subject: path.printable) }
     defer { close(descriptor) }
     let size = lseek(descriptor, 0, SEEK_END)

@@ -23,6 +23,18 @@ enum SystemPath {
     return .success(bytes(resolved))
   }
 
+  /// An absolute path of which as much is resolved as exists.
+  static func resolvingExisting(_ path: [UInt8]) -> [UInt8] {
+    var (folder, missing): ([UInt8], [UInt8]) = (path, [])
+    while true {
+      if case .success(let resolved) = resolve(folder) { return join(resolved, missing) }
+      let (parent, name) = split(folder)
+      guard !name.isEmpty else { return path }
+      missing = missing.isEmpty ? name : name + [slash] + missing
+      folder = parent
+    }
+  }
+
   /// The path, made absolute by putting the working directory in front where it is not; that may be gone else.
   static func absolute(_ path: [UInt8]) throws(SheafError) -> [UInt8] {
     path.first == slash ? path : absolute(path, from: try workingDirectory())

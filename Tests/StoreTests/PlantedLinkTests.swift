@@ -1,0 +1,76 @@
+import Foundation
+import GRDB
+import Glibc
+import SheafModel
+import Testing
+
+@testable import SheafStore
+
+/// What whoever owns the folder of a library puts where its files are expected, to lead a process of root's elsewhere.
+@Suite struct PlantedLinkTests {
+  private static let stranger: uid_t = 65_534
+
+  /// A library, and a file elsewhere that nothing may touch.
+  private func withLibrary(_ body: (_ path: String, _ elsewhere: String) throws -> Void) throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      let elsewhere = folder + "/elsewhere"
+      #expect(FileManager.default.createFile(atPath: elsewhere, contents: Data("secret".utf8)))
+      #expect(chmod(elsewhere, 0o640) == 0)
+      if geteuid() == 0 { #expect(chown(path, Self.stranger, Self.stranger) == 0) }
+      try body(path, elsewhere)
+      var status = stat()
+      #expect(lstat(elsewhere, &status) == 0 && status.st_uid == geteuid() && status.st_mode & 0o777 == 0o640)
+      #expect(try String(contentsOfFile: elsewhere, encoding: .utf8) == "secret")
+    }
+  }
+
+  @Test(arguments: ["-lock", "-changes", "-working", "-reserve"]) func noLinkBesideALibraryIsFollowed(
+    _ suffix: String
+  ) throws {
+    try withLibrary { path, elsewhere in
+      unlink(path + suffix)
+      #expect(symlink(elsewhere, path + suffix) == 0)
+      if let store = try? Store(path: path, lockPath: path + "-lock") {
+        // It is opened where there is something to write.
+        if suffix == "-working" {
+          #expect(throws: (any Error).self) { try [UInt8(1)].withUnsafeBytes { try store.working.area().append($0) } }
+        }
+        try? store.close()
+      }
+      unlink(path + suffix)
+      #expect(symlink(elsewhere + "-new", path + suffix) == 0)
+      try? Store(path: path, lockPath: path + "-lock").close()
+      #expect(access(elsewhere + "-new", F_OK) != 0)
+    }
+  }
+
+  /// None of the ways to a library's own file goes by a link, whichever of them it is that finds one.
+  @Test func noLinkInPlaceOfALibraryIsFollowed() throws {
+    try withLibrary { path, elsewhere in
+      try withFolder { folder in
+        let other = folder + "/other.sqlite"
+        try Store(path: other, lockPath: other + "-lock").close()
+        #expect(unlink(path) == 0 && symlink(other, path) == 0)
+        #expect(throws: SheafError.self) { try LibraryFolder.makeFile(at: path) }
+        #expect(throws: SheafError.self) { try LibraryFolder.checkHeader(of: path) }
+        #expect(throws: (any Error).self) { try Connection(path: path) }
+        var configuration = Configuration()
+        configuration.refuseLink(at: path)
+        #expect(throws: SheafError.self) { try DatabaseQueue(path: path, configuration: configuration) }
+        #expect(throws: SheafError.self) { try Store(path: path, lockPath: path + "-lock") }
+        #expect(unlink(path) == 0 && symlink(elsewhere, path) == 0)
+        #expect(throws: SheafError.self) { try Store(path: path, lockPath: path + "-lock") }
+      }
+    }
+  }
+
+  @Test(arguments: ["", "-lock", "-changes"]) func noFifoIsWaitedFor(_ suffix: String) throws {
+    try withLibrary { path, _ in
+      unlink(path + suffix)
+      #expect(mkfifo(path + suffix, 0o666) == 0)
+      #expect { try Store(path: path, lockPath: path + "-lock") } throws: { "\($0)".contains(path + suffix) }
+    }
+  }
+}
