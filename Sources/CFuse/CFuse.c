@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/fsuid.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -118,6 +119,14 @@ int cfuse_make_folder(int folder, const char *name, mode_t mode, uid_t user, gid
   setfsgid(own_group);
   errno = error;
   return result;
+}
+
+int cfuse_limit_privileges(uint64_t kept) {
+  for (int number = 0; prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; number++) {
+    int isKept = number < 64 && kept >> number & 1;
+    if (!isKept && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) != 0) return -1;
+  }
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
 int cfuse_device(int folder, const char *name, uint32_t *major, uint32_t *minor) {

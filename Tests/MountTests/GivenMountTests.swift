@@ -115,6 +115,26 @@ import Testing
     }
   }
 
+  /// Every thread of the process, since capabilities are a thread's.
+  @Test func theProcessOfRootsMountsMayDoWhatTheyNeed() throws {
+    try withPlace { place in
+      let server = try #require(place.library.server)
+      let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(server)/task")
+      #expect(threads.count > 1)
+      for thread in threads {
+        let status = try String(contentsOfFile: "/proc/\(server)/task/\(thread)/status", encoding: .utf8)
+        for name in ["CapPrm", "CapEff", "CapBnd"] {
+          let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("\(name):") })
+          let set = try #require(UInt64(line.split(separator: "\t")[1], radix: 16))
+          // CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, SETGID, SETUID, SYS_PTRACE, SYS_ADMIN, SYS_RESOURCE.
+          #expect(set & ~0x128_00CF == 0, "\(line)")
+          #expect(set & 1 << 21 != 0, "\(line)")
+        }
+        #expect(status.contains("NoNewPrivs:\t1\n"))
+      }
+    }
+  }
+
   @Test func aMountWhoseFolderWasMovedEndsWithItsProcess() throws {
     try withPlace { place in
       try Command.shell("mkdir -p sub/mnt", as: place.user, in: place.theirs).succeed()

@@ -161,6 +161,18 @@ import Testing
     }
   }
 
+  @Test func theUnitOfRootsMountsIsSound() throws {
+    try withTemporaryFolder { folder in
+      try Command.shell(
+        """
+        sed 's|/usr/local/bin/sheaf|/bin/true|' '\(Repository.path("mount-scripts/sheaf@.service"))' > sheaf@.service
+        systemd-analyze verify --man=no "$PWD/sheaf@.service"
+        systemd-analyze security --offline=true --threshold=50 --no-pager "$PWD/sheaf@.service"
+        """, in: folder.path
+      ).succeed()
+    }
+  }
+
   @Test(arguments: Owner.possible)
   func theUnitsCommandsMountAndUnmount(_ owner: Owner) throws {
     // What systemd would run, with its specifiers filled in.

@@ -64,6 +64,10 @@ extern const int cfuse_path_only;
 /// mkdirat(2) with the rights of a user alone, to whom the folder belongs then (setfsuid(2), of this thread).
 int cfuse_make_folder(int folder, const char *name, mode_t mode, uid_t user, gid_t group);
 
+/// Leaves programs that the calling thread starts no capabilities (capabilities(7)) but those whose bits are set, and none to
+/// gain by what they start in turn (PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS of prctl(2)).
+int cfuse_limit_privileges(uint64_t kept);
+
 /// The device of the file system that shows at a name, which is not asked (statx(2)); -1 where there is nothing.
 int cfuse_device(int folder, const char *name, uint32_t *major, uint32_t *minor);
 

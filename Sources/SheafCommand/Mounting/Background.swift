@@ -1,6 +1,7 @@
 import Glibc
 import SheafLibrary
 import SheafModel
+import SheafMount
 
 /// Starts the process that owns a library and its mounts.
 enum Background {
@@ -24,6 +25,13 @@ enum Background {
     let child: ChildProcess
     do {
       defer { close(ends[1]) }
+      if geteuid() == 0 {
+        do {
+          try Privileges.limit()
+        } catch {
+          throw SheafError(code: error.rawValue, subject: "capabilities")
+        }
+      }
       child = try ChildProcess(
         "/proc/self/exe", name: "sheaf", arguments(plan), descriptors: [null, null, log, ends[1]], newSession: true)
     }
