@@ -96,6 +96,7 @@ extension Library {
         if row.nlink == 1, try takeLinkedPlace(inode, &row, from: entry, caller, time, transaction) {
           return try transaction.update(row)
         }
+        try carryEntry(of: inode, to: heir.parent, transaction)
         rememberParted(inode, entry, caller, time)
       }
       try transaction.update(row)

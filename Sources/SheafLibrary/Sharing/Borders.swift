@@ -99,7 +99,7 @@ extension Library {
     .notPermitted, reason: "a hard link would cross the border of a share", advice: "make a copy instead")
 
   /// Notes in the running transaction that `inode` went from one folder to another: what enters a share is seen from now
-  /// on, and what leaves one is gone for its participants at once.
+  /// on, what stays in one is seen from when it was, and what leaves one is gone for its participants at once.
   ///
   /// - Parameter movesItem: whether its item goes along; where contents alone go, items stay on their names, and none enters.
   func noteMove(
@@ -108,14 +108,10 @@ extension Library {
   ) throws {
     if shares.isEmpty { return }
     let (here, there) = (try share(ofFolder: folder.ino), try share(ofFolder: newFolder.ino))
-    if here?.row.item != there?.row.item {
-      // This transaction may have changed the item before.
-      if movesItem, there != nil, let id = inode.row.item, var item = try transaction.item(id) {
-        item.entered = time
-        try transaction.update(item)
-        let final = item
-        whenCommitted { inode.item = final }
-      }
+    if here?.row.item == there?.row.item {
+      if movesItem, folder !== newFolder { try carryEntry(of: inode, to: newFolder.ino, transaction) }
+    } else {
+      if movesItem, there != nil { try stampEntry(of: inode, time, transaction) }
       // Who takes part in both may do other things there, and sees its history from now on alone.
       whenCommitted { [self] in
         for member in here?.members ?? [] where member.role != .owner { tellAccess(of: member.account) }
@@ -137,7 +133,7 @@ extension Library {
   }
 
   /// Notes in the running transaction that what had lost its name comes back to a place that is shared by now: it enters
-  /// that share, and its own, if it had one, ends.
+  /// that share, if it was not in it before, and its own, if it had one, ends.
   ///
   /// - Parameters:
   ///   - inode: The inode that it was.
@@ -147,12 +143,17 @@ extension Library {
     of item: inout ItemRow, _ inode: Inode, lostAt time: Timestamp, to folder: Int64, _ transaction: StoreTransaction
   ) throws {
     guard let around = try share(ofFolder: folder) else { return }
-    if try time < entryTime(of: self.inode(folder), in: around) {
-      item.entered = clock()
+    let entry = try entryTime(of: self.inode(folder), in: around)
+    let entersNow = time < entry
+    // It may come back from another folder of the share.
+    let former = try share(of: inode)?.row.item == around.row.item ? entryTime(of: inode, in: around) : entry
+    let entered = max(item.entered ?? former, former, entersNow ? clock() : former)
+    if entered > entry, item.entered.map({ $0 < entered }) ?? true {
+      item.entered = entered
       try transaction.update(item)
-      // Somebody may have gone on with it.
-      for draft in inode.drafts { try endVersion(of: draft, inode, transaction) }
     }
+    // Somebody may have gone on with it.
+    if entersNow { for draft in inode.drafts { try endVersion(of: draft, inode, transaction) } }
     if let own = shares.active(item.id) { try stop(own, inode, actor: own.owner, transaction) }
   }
 

@@ -112,6 +112,7 @@ extension Library {
     if !entry.isExtra, var heir = try transaction.entry(row.parent, hash: nameHash(row.name), name: row.name) {
       heir.isExtra = true
       try transaction.update(heir)
+      try carryEntry(of: inode(row.ino), to: entry.parent, transaction)
       (row.parent, row.name) = (entry.parent, entry.name)
     }
     try transaction.update(row)

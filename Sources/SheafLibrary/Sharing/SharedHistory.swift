@@ -9,6 +9,9 @@ import SheafStore
 /// 2. Thinning leaves the version that was current then, and the next one, for as long as the share goes on.
 /// 3. The latest version by that time is taken for the one that was current only if the one after it is there, or it is the
 ///    last one. Otherwise what came between was purged, or thinned by a program without rule 2, and it may be older.
+/// 4. The entry time of an item never falls while it stays in a share. `items.entered` stands on the item that was moved in
+///    and counts for all that is below it, so that entering costs the same however much that is. What gets another folder
+///    in the share, by whatever way, takes along what counted for it until then (``carryEntry(of:to:_:)``).
 extension Library {
   /// Since when `inode` has been in `share`: no participant sees what was before.
   func entryTime(of inode: Inode, in share: ShareBook.Entry) throws -> Timestamp {
@@ -19,6 +22,26 @@ extension Library {
       if inode.row.item == share.row.item || inode.row.parent == 0 { return latest }
       inode = try self.inode(inode.row.parent)
     }
+  }
+
+  /// Stamps `inode`, in the running transaction and before its row changes, with its entry time, where less would count for
+  /// it in `folder` (rule 4).
+  func carryEntry(of inode: Inode, to folder: Int64, _ transaction: StoreTransaction) throws {
+    guard let share = try share(ofFolder: folder), try self.share(of: inode)?.row.item == share.row.item else { return }
+    let time = try entryTime(of: inode, in: share)
+    if try time > entryTime(of: self.inode(folder), in: share) { try stampEntry(of: inode, time, transaction) }
+  }
+
+  /// Notes in the running transaction that an item is seen from `time` on, if not from a later time on already.
+  func stampEntry(of inode: Inode, _ time: Timestamp, _ transaction: StoreTransaction) throws {
+    // This transaction may have changed the item before.
+    guard let id = inode.row.item, var item = try transaction.item(id), item.entered.map({ $0 < time }) ?? true else {
+      return
+    }
+    item.entered = time
+    try transaction.update(item)
+    let final = item
+    whenCommitted { inode.item = final }
   }
 
   /// Whether `caller` sees that something was deleted: participants what was deleted since its folder entered the share.
@@ -37,6 +60,14 @@ extension Library {
     guard let number = try read({ try $0.lastVersion(item, notAfter: time) }) else { return 0 }
     if let row = try self.item(of: inode), number == row.version || number == row.lastVersion { return number }
     return try read { try $0.version(item, number + 1) } == nil ? number + 1 : number
+  }
+
+  /// The version that a document's current one was not based on, if `caller` sees it.
+  func conflict(of item: ItemRow, _ inode: Inode, _ caller: Caller) throws -> Int64? {
+    guard let conflict = item.conflict, try conflict >= firstVisibleVersion(of: item.id, inode, caller) else {
+      return nil
+    }
+    return conflict
   }
 
   /// The numbers of the versions of a document that thinning leaves, since they tell how far back participants see (rule 2).
