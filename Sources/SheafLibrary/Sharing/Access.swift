@@ -83,7 +83,8 @@ extension Library {
   /// Whether the caller's account looks at what another one owns.
   func isForeign(_ inode: Inode, _ caller: Caller) -> Bool { caller.account.map { $0 != inode.row.owner } ?? false }
 
-  /// What stat(2) tells the caller: files of others as the mounting user's, without `w` where they may only be read.
+  /// What stat(2) tells the caller: files of others as the mounting user's, without set-id bits, and without `w` where they
+  /// may only be read.
   ///
   /// - Throws: `accessDenied` for what the account does not see, or no longer.
   func attributes(_ inode: Inode, _ caller: Caller) throws -> Attributes {
@@ -118,11 +119,14 @@ extension Library {
 }
 
 extension Attributes {
-  /// As a door shows what another account owns.
+  /// As a door shows it to `user`: what another account owns is theirs, so it gives nobody their rights by set-id bits, and
+  /// no device.
   func shown(to user: Caller.User?, writable: Bool, isForeign: Bool) -> Attributes {
-    Attributes(
-      ino: ino, mode: writable ? mode : mode & ~0o222, nlink: nlink, uid: user?.uid ?? uid, gid: user?.gid ?? gid,
-      rdev: rdev, size: size, blocks: blocks, atime: atime, mtime: mtime, ctime: ctime,
+    var mode = writable ? mode : mode & ~0o222
+    if isForeign { mode &= ~0o6000 }
+    return Attributes(
+      ino: ino, mode: mode, nlink: nlink, uid: user?.uid ?? uid, gid: user?.gid ?? gid,
+      rdev: isForeign ? 0 : rdev, size: size, blocks: blocks, atime: atime, mtime: mtime, ctime: ctime,
       isForeign: isForeign)
   }
 }

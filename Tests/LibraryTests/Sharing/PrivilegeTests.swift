@@ -34,6 +34,39 @@ struct PrivilegeTests {
     }
   }
 
+  /// What another account owns is shown as the mounting user's, so that its set-id bits would give their rights to anyone.
+  @Test func nobodySeesTheSetIDBitsOrDevicesOfOthers() throws {
+    try People.story { people in
+      let (tools, theirs) = ("Documents/tools", "Shared/alice@example.com/tools")
+      try people.as(.alice) { (alice) throws in
+        try alice.mkdir(tools)
+        try alice.save("\(tools)/program", "program")
+        _ = try alice.change("\(tools)/program", .init(mode: 0o6755))
+        _ = try alice.change(tools, .init(mode: 0o2775))
+        _ = try alice.library.make(
+          .special(type: S_IFCHR, rdev: 5), alice.inode(tools), Array("device".utf8), mode: 0o666, alice.caller)
+      }
+      try people.share(tools, with: [(.bob, .readWrite)])
+      try people.as(.bob) { (bob) throws in
+        #expect(try bob.status(theirs).mode & 0o7777 == 0o775)
+        #expect(try bob.status("\(theirs)/program").mode & 0o7777 == 0o755)
+        #expect(try bob.status("\(theirs)/device").rdev == 0)
+        let listed = try bob.library.list(bob.inode(theirs), after: 0, limit: 10, bob.caller)
+        #expect(listed.allSatisfy { $0.attributes.mode & 0o6000 == 0 && $0.attributes.rdev == 0 })
+        let name = Array("program".utf8)
+        #expect(try bob.library.lookup(bob.inode(theirs), name, bob.caller).mode & 0o7777 == 0o755)
+        // What bob does not see he does not take from a folder, and lends no program another mode with.
+        #expect(try bob.change(theirs, .init(mode: 0o777)).mode & 0o7777 == 0o777)
+        #expect(try bob.change("\(theirs)/program", .init(mode: 0o4777)).mode & 0o7777 == 0o777)
+      }
+      try people.as(.alice) { (alice) throws in
+        #expect(try alice.status(tools).mode & 0o7777 == 0o2777)
+        #expect(try alice.status("\(tools)/program").mode & 0o7777 == 0o777)
+        #expect(try alice.status("\(tools)/device").rdev == 5)
+      }
+    }
+  }
+
   private func change(_ program: String, _ change: Change, as person: Person) throws {
     switch change {
     case .truncated: _ = try person.change(program, .init(size: 1))
