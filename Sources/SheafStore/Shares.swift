@@ -181,13 +181,14 @@ extension StoreTransaction {
   package func deleteShare(_ item: Int64) throws {
     try run("DELETE FROM participants WHERE share = ?", item)
     try endInvitations(of: item)
+    try run("DELETE FROM access_requests WHERE share = ?", item)
     try run("DELETE FROM shares WHERE item = ?", item)
   }
 
-  /// Removes a share's one-time links and what was asked.
+  /// Removes a share's one-time links and what was asked; whoever was blocked stays so if it is shared again.
   package func endInvitations(of share: Int64) throws {
     try run("DELETE FROM one_time_links WHERE share = ?", share)
-    try run("DELETE FROM access_requests WHERE share = ?", share)
+    try run("DELETE FROM access_requests WHERE share = ? AND blocked = 0", share)
   }
 
   // MARK: - Participants

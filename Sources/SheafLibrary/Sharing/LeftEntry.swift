@@ -14,7 +14,7 @@ import SheafStore
 /// 3. Who may write makes the shared document anew by that, as rule 5 of ``Identity`` does below a shared folder: id, history
 ///    and share stay, and what is written is its next version. Who may only read gets EACCES, with the entry back.
 /// 4. Another program that makes the name is refused, as everyone is in `Shared/OWNER`. So is the same one where the share was
-///    stopped, even if it is there anew, where it is full by now, where the document was deleted or has another name, where
+///    stopped, even if it is there anew, where it is full by now, where the account was blocked, where the document was deleted or has another name, where
 ///    the account was invited again, which is for it to accept, where it was removed meanwhile, or someone tried to change what
 ///    it may do and was told that it takes no part, and where it came by the link and that lets nobody in any more.
 /// 5. Where `Shared/OWNER` went with its last entry, the program that took that away still finds the folder.
@@ -57,7 +57,7 @@ extension Library {
   private func undoable(_ name: LeftEntry.Name, _ caller: Caller) throws -> (left: LeftEntry, inode: Inode)? {
     guard var left = leftEntries[name], left.process == caller.process, !left.isOver(at: clock()),
       let share = shares.active(left.share.item), share.row.since == left.share.since,
-      isAway(name.account, share),
+      isAway(name.account, share), try !isBlocked(name.account, in: share),
       share.participants.values.count(where: { $0.acceptance != .removed }) < Self.participantLimit,
       let inode = try sharedInode(left.share.item), inode.isRegular, inode.row.nlink == 1,
       inode.row.name == left.itemName

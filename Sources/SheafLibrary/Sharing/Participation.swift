@@ -29,10 +29,11 @@ extension Library {
   /// Changes what someone who takes part may do.
   package func setParticipant(_ path: ItemPath, _ change: ParticipantChange) throws -> Participant {
     try changeParticipants(path) { share, account, time in
+      try require(.managePeople, in: share, account, path)
       let target = try self.account(change.handle)
       guard let there = share.participants[target.id], there.acceptance != .removed else {
         // Who hears that they take no part relies on it.
-        if let actor = share.member(account), Self.allows(.managePeople, actor) { forgetLeft(target.id, share) }
+        forgetLeft(target.id, share)
         throw Self.notThere(change.handle, path)
       }
       try alter(
@@ -46,6 +47,8 @@ extension Library {
     try locked {
       let actor = try account(path.account)
       var (share, inode) = try sharedItem(path)
+      // Nobody learns here which accounts there are, or who takes part.
+      if handle != path.account { try require(.managePeople, in: share, actor.id, path) }
       let target = try account(handle)
       // Who has just left, and may be about to undo that, is removed as who is there.
       let left = left(target.id, share)
@@ -157,6 +160,14 @@ extension Library {
     by actor: Int64,
     _ path: ItemPath, at time: Timestamp
   ) throws {
+    guard let inviter = share.member(actor) else { throw Self.denied.about("\(path)") }
+    let manages = Self.allows(.managePeople, inviter)
+    // Whoever may not invite learns nothing of who has an account, or takes part.
+    guard manages || share.row.allowsInvites else {
+      throw SheafError(
+        .accessDenied, subject: "\(path)", reason: "only its owner and administrators invite people",
+        advice: "ask \(try self.handle(share.owner))")
+    }
     let target: AccountRow
     do {
       target = try account(handle)
@@ -171,12 +182,11 @@ extension Library {
         there, permission: permission, role: role ?? (there.role == .publicUser ? .privateUser : nil),
         in: &share, by: actor, path)
     }
-    guard let inviter = share.member(actor) else { throw Self.denied.about("\(path)") }
     let wanted = permission ?? share.row.permission
-    if !Self.allows(.managePeople, inviter) {
-      guard share.row.allowsInvites, role == nil || role == .privateUser else {
+    if !manages {
+      guard role == nil || role == .privateUser, try !isBlocked(target.id, in: share) else {
         throw SheafError(
-          .accessDenied, subject: "\(path)", reason: "only its owner and administrators invite people",
+          .accessDenied, subject: "\(path)", reason: "only its owner and administrators may do that",
           advice: "ask \(try self.handle(share.owner))")
       }
       guard wanted == .readOnly || inviter.permission == .readWrite else {

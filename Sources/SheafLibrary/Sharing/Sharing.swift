@@ -222,6 +222,9 @@ extension Library {
     if share.row != before?.row { try transaction.save(share.row) }
     for (account, participant) in share.participants where participant != before?.participants[account] {
       try transaction.save(participant)
+      // Whoever is in, or invited, asks no more and is no longer blocked.
+      let wasOut = before?.participants[account].map { $0.acceptance == .removed } ?? true
+      if wasOut, participant.acceptance != .removed { try transaction.deleteAccessRequest(share.row.item, account) }
     }
     for account in before?.participants.keys ?? [:].keys where share.participants[account] == nil {
       try transaction.deleteParticipant(share.row.item, account)
