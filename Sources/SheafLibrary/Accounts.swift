@@ -165,6 +165,21 @@ extension Library {
           advice: "give a name such as docs.example.com")
       }
     }
-    try locked { try transaction(.accounts) { try $0.setSetting("publicAddress", host) } }
+    try locked {
+      let former = try publicAddresses().filter { $0 != host }.prefix(Self.addressLimit)
+      try transaction(.accounts) { transaction in
+        try transaction.setSetting("publicAddress", host)
+        try transaction.setSetting("formerAddresses", former.isEmpty ? nil : former.joined(separator: " "))
+      }
+    }
+  }
+
+  /// Former public addresses that links may still name.
+  private static let addressLimit = 64
+
+  /// The public addresses that this library has and had, the latest first.
+  func publicAddresses() throws -> [String] {
+    let (current, former) = try read { (try $0.setting("publicAddress"), try $0.setting("formerAddresses")) }
+    return [current].compactMap { $0 } + (former ?? "").split(separator: " ").map(String.init)
   }
 }

@@ -100,7 +100,11 @@ extension Library {
     else { throw SheafError(.notPermitted) }
     change.uid = nil
     change.gid = nil
-    if isForeign(inode, caller) { change.mode = change.mode.map { ($0 & 0o1777) | (inode.row.mode & 0o6000 & $0) } }
+    if isForeign(inode, caller) {
+      // Whoever changes the mode of others' files saw no set-id bits: folders keep theirs, programs lose them.
+      let kept = inode.isFolder ? inode.row.mode & 0o6000 : 0
+      change.mode = change.mode.map { $0 & 0o1777 | kept }
+    }
     return change
   }
 
@@ -332,7 +336,7 @@ extension Library {
       {
         values.append(("editor", author.handle.description))
       }
-      if let conflict = item.conflict { values.append(("conflict", "\(conflict)")) }
+      if let conflict = try conflict(of: item, inode, caller) { values.append(("conflict", "\(conflict)")) }
     }
     return values.map { (Array("user.sheaf.\($0.0)".utf8), Array($0.1.utf8)) }
   }

@@ -11,14 +11,16 @@ extension Library {
       try settleSessions()
       let (inode, item) = try document(path, for: .readHistory)
       let first = try firstVisibleVersion(of: item.id, inode, .api(account(path.account).id))
-      return try read { try $0.versions(item.id) }.filter { $0.number >= first }.map(version)
+      return try read { try $0.versions(item.id) }.filter { $0.number >= first }
+        .map { try version($0, seenFrom: first) }
     }
   }
 
-  private func version(_ row: VersionRow) throws -> Version {
+  /// - Parameter first: Number of the first version that the reader sees.
+  private func version(_ row: VersionRow, seenFrom first: Int64) throws -> Version {
     Version(
       number: row.number, time: row.time, author: try handle(row.author), size: row.size, cause: row.cause,
-      label: row.label, base: row.base, open: row.isOpen)
+      label: row.label, base: row.base.flatMap { $0 >= first ? $0 : nil }, open: row.isOpen)
   }
 
   private func versionRow(_ item: Int64, _ number: Int64, _ inode: Inode, _ path: ItemPath) throws -> VersionRow {
@@ -97,13 +99,14 @@ extension Library {
           tell(.saved(inode.ino), from: 0)
         }
       }
-      return try version(restored)
+      return try version(restored, seenFrom: firstVisibleVersion(of: item.id, inode, .api(author)))
     }
   }
 
   /// Gives a version (the current one where `number` is nil) a label, unique in its document.
   ///
-  /// - Throws: `invalid` for an empty label, one over 200 characters, or control characters.
+  /// - Throws: `invalid` for an empty label, one over 200 characters, or control characters; `exists` where a version has the
+  ///   label that the path's account does not see, and that keeps it.
   package func label(_ path: ItemPath, name: String, version number: Int64?) throws -> Version {
     guard !name.isEmpty, name.count <= 200, name.printable == name else {
       throw SheafError(
@@ -115,6 +118,12 @@ extension Library {
       let (inode, item) = try document(path, for: .label)
       try cutOwn(inode, path)
       let row = try versionRow(item.id, number ?? self.item(of: inode)?.version ?? item.version, inode, path)
+      let first = try firstVisibleVersion(of: item.id, inode, .api(account(path.account).id))
+      if let holder = try read({ try $0.version(item.id, label: name) }), holder.number < first {
+        throw SheafError(
+          .exists, subject: "label \(name)", reason: "is that of a version from before \(path) was shared",
+          advice: "give another label")
+      }
       try transaction(.label) { transaction in
         // What goes on being written is another version than the one that was meant.
         if row.isOpen {
@@ -124,7 +133,7 @@ extension Library {
         }
         try transaction.setLabel(item.id, row.number, name)
       }
-      return try version(versionRow(item.id, row.number, inode, path))
+      return try version(versionRow(item.id, row.number, inode, path), seenFrom: first)
     }
   }
 }

@@ -127,11 +127,12 @@ import Testing
           refused "is not a handle" "$SHEAF" share "$plans" --with "$handle"
           refused "is not a handle" "$SHEAF" account add "$handle" --library "$LIBRARY"
         done
-        for bad in '' x "$token$token" "../$token" "sheaf://x/t/$token" "$token%00" $'\n' "$(printf 'x%.0s' {1..9000})" "/s/$(printf 'A%.0s' {1..24})"; do
+        for bad in '' x "$token$token" "../$token" "sheaf://x/t/$token" "sheaf://elsewhere/s/$token" "https://example.org/s/$token" "$token%00" $'\n' "$(printf 'x%.0s' {1..9000})" "/s/$(printf 'A%.0s' {1..24})"; do
           refused "the link" "$SHEAF" inspect "$bad" --library "$LIBRARY" --as bob@example.com
           refused "the link" "$SHEAF" accept "$bad" --library "$LIBRARY" --as bob@example.com
         done
-        for good in "$token" "/s/$token" "sheaf://elsewhere/s/$token" "https://example.org/s/$token" "https://example.org/s/$token/?a=b#c"; do
+        "$SHEAF" library set --public-address example.org --library "$LIBRARY" >/dev/null
+        for good in "$token" "/s/$token" "$link" "https://example.org/s/$token" "https://example.org/s/$token/?a=b#c"; do
           "$SHEAF" inspect "$good" --library "$LIBRARY" --as bob@example.com >/dev/null
         done
         # Ten megabytes of title, which no command line holds.

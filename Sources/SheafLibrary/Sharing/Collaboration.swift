@@ -28,7 +28,7 @@ extension Library {
         id: item.uuid.text, path: "\(path)", kind: item.kind.word, version: inode.isRegular ? item.version : nil,
         owner: try handle(item.owner), mode: inode.row.mode & 0o777, mtime: inode.row.mtime,
         state: inode.isEdited(by: account.id) ? "edited" : "saved",
-        conflict: item.conflict, share: facts, people: people, changes: [],
+        conflict: try conflict(of: item, inode, .api(account.id)), share: facts, people: people, changes: [],
         can: operations(of: account.id, on: inode, share).map(\.rawValue))
       let log = (
         item: item.id, isShared: share?.row.item == item.id, start: share?.member(account.id)?.joined ?? 0

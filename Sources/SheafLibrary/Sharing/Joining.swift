@@ -48,7 +48,7 @@ extension Library {
       switch way {
       case .member: break
       case .ask:
-        let known = try read { try $0.accessRequests(share.row.item) }
+        let known = try read { try $0.accessRequests(share.row.item) }.filter { !$0.isBlocked }
         if !known.contains(where: { $0.account == account.id }) {
           guard known.count < Self.participantLimit else { throw Self.noLink }
           let request = AccessRequestRow(share: share.row.item, account: account.id, time: clock(), isBlocked: false)
@@ -58,7 +58,6 @@ extension Library {
       case .join(let joining):
         try transaction(.share) { transaction in
           if let link { try transaction.deleteOneTimeLink(link.token) }
-          try transaction.deleteAccessRequest(share.row.item, account.id)
           try join(joining, &share, inode, actor: account.id, transaction)
         }
       }
@@ -93,7 +92,9 @@ extension Library {
   private func offer(
     _ url: String, _ account: Int64
   ) throws -> (share: ShareBook.Entry, way: Way, link: OneTimeLinkRow?) {
-    let token = try ShareToken(url: url)
+    let url = try ShareURL(url)
+    guard try isOwn(url.place) else { throw Self.otherLibrary }
+    let token = url.token
     let time = clock()
     let link = try shares.active(token) == nil ? read { try $0.oneTimeLink(token) } : nil
     if let link, link.expires <= time { throw Self.noLink }
@@ -107,6 +108,7 @@ extension Library {
       if let there { return (share, .join(there), nil) }
     case .removed, nil: break
     }
+    if try isBlocked(account, in: share) { throw Self.noLink }
     // Who was removed needs a new invitation; who was in a share that ended, or that ended for everyone, does not.
     let isStranger = there == nil || there?.role == .publicUser
     if isStranger, let permission = link?.permission ?? share.row.anyone.permission {
@@ -116,12 +118,28 @@ extension Library {
       joining.name = there?.name
       return (share, .join(joining), link)
     }
-    if share.row.allowsRequests, link == nil {
-      let requests = try read { try $0.accessRequests(share.row.item) }
-      if !requests.contains(where: { $0.account == account && $0.isBlocked }) { return (share, .ask, nil) }
-    }
+    if share.row.allowsRequests, link == nil { return (share, .ask, nil) }
     throw Self.noLink
   }
+
+  /// Whether someone was blocked: no link lets them in, and they cannot ask, until the owner or an administrator invites or
+  /// approves them.
+  func isBlocked(_ account: Int64, in share: ShareBook.Entry) throws -> Bool {
+    try read { try $0.accessRequests(share.row.item) }.contains { $0.account == account && $0.isBlocked }
+  }
+
+  /// Whether a URL names this library: by its id, or by a public address that it has or had.
+  private func isOwn(_ place: ShareURL.Place) throws -> Bool {
+    switch place {
+    case .any: true
+    case .library(let id): id == self.id.lowercased()
+    case .address(let host): try publicAddresses().map(ShareURL.plain).contains(host)
+    }
+  }
+
+  private static let otherLibrary = SheafError(
+    .notFound, subject: "the link", reason: "names another library, or an address that this one never had",
+    advice: "give the library that it names with --library; if it is this one, give what stands behind /s/ alone")
 
   private static let noLink = SheafError(
     .notFound, subject: "the link", reason: "there is no such share, or it is not for this account",
@@ -216,7 +234,8 @@ extension Library {
     }
   }
 
-  /// Lets someone in who asked, turns them down, or has them never ask again.
+  /// Lets someone in who asked, turns them down, or has them never come in by a link or ask again; a block takes an
+  /// invitation back that was not accepted yet.
   ///
   /// - Throws: `notFound` for someone who did not ask.
   package func answer(_ path: ItemPath, _ answer: RequestAnswer) throws {
@@ -234,10 +253,18 @@ extension Library {
       let time = clock()
       try transaction(.share) { transaction in
         switch answer.answer {
-        case .deny: try transaction.deleteAccessRequest(share.row.item, target.id)
+        case .deny:
+          // Nobody is let ask again by being turned down once more.
+          if request?.isBlocked == false { try transaction.deleteAccessRequest(share.row.item, target.id) }
         case .block:
           try transaction.save(
             AccessRequestRow(share: share.row.item, account: target.id, time: request?.time ?? time, isBlocked: true))
+          if var invited = share.participants[target.id], invited.acceptance == .pending {
+            invited.acceptance = .removed
+            invited.since = time
+            share.participants[target.id] = invited
+            try store(share, transaction)
+          }
         case .approve:
           try transaction.deleteAccessRequest(share.row.item, target.id)
           guard share.member(target.id) == nil else { return }

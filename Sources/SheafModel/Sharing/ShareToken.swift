@@ -27,24 +27,12 @@ package struct ShareToken: Hashable, Sendable, CustomStringConvertible, CustomRe
   /// A token that the store holds.
   package init(stored text: String) { self.text = text }
 
-  /// The token in a share URL of any form: `https://ADDRESS/s/TOKEN`, `sheaf://LIBRARY-ID/s/TOKEN`, `/s/TOKEN`, or the
-  /// token alone.
-  ///
-  /// - Throws: ``SheafError`` of kind `invalid` that does not repeat what was given.
-  package init(url: String) throws(SheafError) {
-    guard url.utf8.count <= 4096 else { throw Self.malformed }
-    var bytes = Array(url.utf8)
-    while bytes.last == UInt8(ascii: "\n") || bytes.last == UInt8(ascii: " ") { bytes.removeLast() }
-    let end = bytes.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? bytes.endIndex
-    var parts = bytes[..<end].split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)[...]
-    if parts.last?.isEmpty ?? false { parts = parts.dropLast() }
-    guard let token = parts.last, (Self.length...Self.maximumLength).contains(token.count),
-      token.allSatisfy(Self.alphabet.contains)
-    else { throw Self.malformed }
-    if parts.count > 1 {
-      guard parts.dropLast().last == Array("s".utf8)[...] else { throw Self.malformed }
+  /// - Parameter text: 24 to 64 characters of base64url.
+  init?(given text: ArraySlice<UInt8>) {
+    guard (Self.length...Self.maximumLength).contains(text.count), text.allSatisfy(Self.alphabet.contains) else {
+      return nil
     }
-    text = String(decoding: token, as: UTF8.self)
+    self.text = String(decoding: text, as: UTF8.self)
   }
 
   /// The URL to give to people.
@@ -58,8 +46,4 @@ package struct ShareToken: Hashable, Sendable, CustomStringConvertible, CustomRe
 
   package var description: String { "…" }
   package var customMirror: Mirror { Mirror(self, children: []) }
-
-  private static let malformed = SheafError(
-    .invalid, subject: "the link", reason: "is no share URL",
-    advice: "it ends in /s/ and at least \(length) letters, digits, - or _; copy the whole of it")
 }

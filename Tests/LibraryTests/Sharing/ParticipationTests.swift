@@ -237,7 +237,7 @@ struct ParticipationTests {
       #expect(events.allSatisfy { $0.share?.depth == 0 })
       #expect(events[2].data.contains(#""participant":{"acceptance":"accepted","handle":"bob@example.com""#))
       // Nobody's log has the token.
-      let token = try ShareToken(url: url).text
+      let token = try ShareURL(url).token.text
       #expect(!events.contains { $0.data.contains(token) })
     }
   }

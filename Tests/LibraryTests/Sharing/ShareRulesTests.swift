@@ -84,24 +84,29 @@ struct ShareRulesTests {
   @Test func everyFormOfTheURLHasTheToken() throws {
     let token = ShareToken.random()
     #expect(token.text.utf8.count == 24)
-    for form in [
-      token.url(address: nil, library: "0198-lib"), token.url(address: "docs.example.com", library: ""), token.text,
-      "/s/\(token.text)", "https://other.example/s/\(token.text)/", "http://x:8080/s/\(token.text)?utm=1#top",
-      "sheaf://\(token.text.count)/s/\(token.text)\n",
-    ] {
-      #expect(try ShareToken(url: form) == token, "\(form)")
+    let forms: [(String, ShareURL.Place)] = [
+      (token.url(address: nil, library: "0198-lib"), .library("0198-lib")),
+      (token.url(address: "docs.example.com", library: ""), .address("docs.example.com")), (token.text, .any),
+      ("/s/\(token.text)", .any), ("https://Other.example:443/s/\(token.text)/", .address("other.example")),
+      ("HTTPS://x:8080/s/\(token.text)?utm=1#top", .address("x:8080")),
+      ("sheaf://ABC/s/\(token.text)\n", .library("abc")),
+    ]
+    for (form, place) in forms {
+      let url = try ShareURL(form)
+      #expect(url.token == token && url.place == place, "\(form)")
     }
     #expect("\(token)" == "…" && !String(reflecting: token).contains(token.text))
   }
 
   @Test(arguments: [
     "", "/", "https://x/s/", "https://x/s/short", "https://x/t/AAAAAAAAAAAAAAAAAAAAAAAA",
+    "http://x/s/AAAAAAAAAAAAAAAAAAAAAAAA", "x/s/AAAAAAAAAAAAAAAAAAAAAAAA", "https://x/y/s/AAAAAAAAAAAAAAAAAAAAAAAA",
     "sheaf://lib/s/AAAA AAAAAAAAAAAAAAAAAAAAA",
     "../../etc/passwd", "https://x/s/AAAAAAAAAAAAAAAAAAAAAAA\u{0430}", String(repeating: "A", count: 65),
     String(repeating: "/s/", count: 3000),
   ])
   func whatIsNoURLIsRefusedWithoutRepeatingIt(_ text: String) {
-    let error = #expect(throws: SheafError.self) { try ShareToken(url: text) }
+    let error = #expect(throws: SheafError.self) { try ShareURL(text) }
     #expect(error?.kind == .invalid)
     if text.count > 3 { #expect(error?.description.contains(text) == false) }
   }
