@@ -88,14 +88,19 @@ package final class FileLocks: Sendable {
   private struct State {
     /// By number of the node.
     var files: [UInt64: File] = [:]
-    var count = 0
+    /// Locks that are held by each door.
+    var held: [Int: Int] = [:]
+    /// Requests that wait at each door.
+    var waiting: [Int: Int] = [:]
     /// Requests that are on their way here, and whether they were interrupted already.
     var coming: [UInt64: Bool] = [:]
     var next: UInt64 = 1
   }
 
-  /// Locks held at most (rule 7 of docs/ARCHITECTURE.md).
-  private static let limit = 65_536
+  /// Locks held by one door at most (rule 7 of docs/ARCHITECTURE.md): whoever takes all that they can leaves others theirs.
+  static let limit = 32_768
+  /// Requests that wait at one door at most.
+  static let waitingLimit = 4096
   /// How long a request that does not wait is thought over.
   private static let patience = DispatchTimeInterval.milliseconds(2)
 
@@ -143,16 +148,18 @@ package final class FileLocks: Sendable {
       if family == .flock, let own = state.files[file]?.held[.flock]?.first(where: { $0.owner == lock.owner }) {
         if own.isExclusive == lock.isExclusive { return [(answer, .granted)] }
         // Changing from one to the other lets go in between (flock(2)).
-        answers += Self.drop(&state, file) { family, held in family == .flock && held.owner == lock.owner }
+        answers += Self.drop(&state, file, of: lock.owner.door) { $0 == .flock && $1.owner == lock.owner }
       }
-      if Self.holders(state, lock, family, of: file).isEmpty {
-        guard state.count < Self.limit else { return answers + [(answer, .tooMany)] }
+      if Self.isFree(state, lock, family, of: file) {
+        guard state.held[lock.owner.door] ?? 0 < Self.limit else { return answers + [(answer, .tooMany)] }
         Self.put(&state, lock, family, in: file)
         return answers + [(answer, .granted)] + Self.wake(&state, file)
       }
       if waits, family == .record, Self.isWaitedFor(state, by: lock, of: file) {
         return answers + [(answer, .deadlock)]
       }
+      guard state.waiting[lock.owner.door] ?? 0 < Self.waitingLimit else { return answers + [(answer, .tooMany)] }
+      Self.add(1, for: lock.owner.door, to: &state.waiting)
       state.files[file, default: File()].waiting.append(
         Waiter(number: request, family: family, lock: lock, waits: waits, answer: answer))
       isWaiting = true
@@ -195,7 +202,7 @@ package final class FileLocks: Sendable {
   package func released(_ file: UInt64, door: Int, handle: UInt64) {
     if isEmpty { return }
     change { state in
-      Self.drop(&state, file) { _, lock in lock.handle == handle && lock.owner.door == door }
+      Self.drop(&state, file, of: door) { _, lock in lock.handle == handle }
     }
   }
 
@@ -204,7 +211,7 @@ package final class FileLocks: Sendable {
     if isEmpty { return }
     change { state in
       let waiters = Self.takeWaiters(&state) { number, waiter in number == file && waiter.lock.owner.door == door }
-      return waiters.map { ($0.answer, .denied) } + Self.drop(&state, file) { _, lock in lock.owner.door == door }
+      return waiters.map { ($0.answer, .denied) } + Self.drop(&state, file, of: door) { _, _ in true }
     }
   }
 
@@ -215,7 +222,7 @@ package final class FileLocks: Sendable {
       var answers: [(Answer, Outcome)] = Self.takeWaiters(&state) { _, waiter in waiter.lock.owner.door == door }
         .map { ($0.answer, .interrupted) }
       for file in Array(state.files.keys) {
-        answers += Self.drop(&state, file) { _, lock in lock.owner.door == door }
+        answers += Self.drop(&state, file, of: door) { _, _ in true }
       }
       return answers
     }
@@ -237,18 +244,24 @@ package final class FileLocks: Sendable {
     (state.files[file]?.held[family] ?? []).filter { lock.conflicts(with: $0) }
   }
 
+  private static func isFree(_ state: State, _ lock: Lock, _ family: Family, of file: UInt64) -> Bool {
+    !(state.files[file]?.held[family]?.contains { lock.conflicts(with: $0) } ?? false)
+  }
+
   /// Whether one of those whom `lock` would wait for waits for its owner, be it through others.
   private static func isWaitedFor(_ state: State, by lock: Lock, of file: UInt64) -> Bool {
+    var wanted: [Owner: [(file: UInt64, lock: Lock)]] = [:]
+    for (number, file) in state.files {
+      for waiter in file.waiting where waiter.waits && waiter.family == .record {
+        wanted[waiter.lock.owner, default: []].append((number, waiter.lock))
+      }
+    }
     var seen: Set<Owner> = []
     var open = holders(state, lock, .record, of: file).map(\.owner)
     while let owner = open.popLast() {
       if owner == lock.owner { return true }
       guard seen.insert(owner).inserted else { continue }
-      for (number, file) in state.files {
-        for waiter in file.waiting where waiter.waits && waiter.family == .record && waiter.lock.owner == owner {
-          open += holders(state, waiter.lock, .record, of: number).map(\.owner)
-        }
-      }
+      for (file, lock) in wanted[owner] ?? [] { open += holders(state, lock, .record, of: file).map(\.owner) }
     }
     return false
   }
@@ -268,14 +281,16 @@ package final class FileLocks: Sendable {
       return true
     }
     held.append(lock)
-    replace(&state, held, family, of: file)
+    replace(&state, held, family, of: file, by: lock.owner.door)
   }
 
   /// Takes a range from what an owner holds.
   private static func cut(
     _ state: inout State, _ range: ClosedRange<Int64>, _ family: Family, of file: UInt64, by owner: Owner
   ) {
-    guard let held = state.files[file]?.held[family] else { return }
+    guard let held = state.files[file]?.held[family],
+      held.contains(where: { $0.owner == owner && $0.range.overlaps(range) })
+    else { return }
     let left = held.flatMap { lock -> [Lock] in
       guard lock.owner == owner, lock.range.overlaps(range) else { return [lock] }
       var parts: [Lock] = []
@@ -291,25 +306,34 @@ package final class FileLocks: Sendable {
       }
       return parts
     }
-    replace(&state, left, family, of: file)
+    replace(&state, left, family, of: file, by: owner.door)
   }
 
-  private static func replace(_ state: inout State, _ held: [Lock], _ family: Family, of file: UInt64) {
-    state.count += held.count - (state.files[file]?.held[family]?.count ?? 0)
+  /// Notes what is held of a file now, after a change of one door's locks.
+  private static func replace(
+    _ state: inout State, _ held: [Lock], _ family: Family, of file: UInt64, by door: Int
+  ) {
+    add(held.count - (state.files[file]?.held[family]?.count ?? 0), for: door, to: &state.held)
     state.files[file, default: File()].held[family] = held
     if state.files[file]?.isUnused ?? false { state.files[file] = nil }
   }
 
-  /// Drops locks of a file, and grants what waited for them.
+  /// Counts for a door; one that has none has no entry.
+  private static func add(_ count: Int, for door: Int, to counts: inout [Int: Int]) {
+    let sum = (counts[door] ?? 0) + count
+    counts[door] = sum == 0 ? nil : sum
+  }
+
+  /// Drops locks that a door holds of a file, and grants what waited for them.
   private static func drop(
-    _ state: inout State, _ file: UInt64, where isDropped: (Family, Lock) -> Bool
+    _ state: inout State, _ file: UInt64, of door: Int, where isDropped: (Family, Lock) -> Bool
   ) -> [(Answer, Outcome)] {
     var isChanged = false
     for (family, held) in state.files[file]?.held ?? [:] {
-      let left = held.filter { !isDropped(family, $0) }
+      let left = held.filter { $0.owner.door != door || !isDropped(family, $0) }
       if left.count == held.count { continue }
       isChanged = true
-      replace(&state, left, family, of: file)
+      replace(&state, left, family, of: file, by: door)
     }
     return isChanged ? wake(&state, file) : []
   }
@@ -318,8 +342,9 @@ package final class FileLocks: Sendable {
   private static func wake(_ state: inout State, _ file: UInt64) -> [(Answer, Outcome)] {
     var answers: [(Answer, Outcome)] = []
     for waiter in state.files[file]?.waiting ?? []
-    where holders(state, waiter.lock, waiter.family, of: file).isEmpty {
+    where isFree(state, waiter.lock, waiter.family, of: file) {
       put(&state, waiter.lock, waiter.family, in: file)
+      add(-1, for: waiter.lock.owner.door, to: &state.waiting)
       state.files[file]?.waiting.removeAll { $0.number == waiter.number }
       answers.append((waiter.answer, .granted))
     }
@@ -332,6 +357,7 @@ package final class FileLocks: Sendable {
       let found = file.waiting.filter { isTaken(number, $0) }
       if found.isEmpty { continue }
       taken += found
+      for waiter in found { add(-1, for: waiter.lock.owner.door, to: &state.waiting) }
       state.files[number]?.waiting.removeAll { isTaken(number, $0) }
       if state.files[number]?.isUnused ?? false { state.files[number] = nil }
     }

@@ -86,6 +86,31 @@ struct FileLockTests {
     #expect(locks.isEmpty)
   }
 
+  @Test func whoTakesAllTheirLocksLeavesOthersTheirs() {
+    for file in 1...UInt64(FileLocks.limit) { set(1, of: file) }
+    #expect(set(1, of: UInt64(FileLocks.limit) + 1).answer.now == .tooMany)
+    #expect(set(1, of: UInt64(FileLocks.limit) + 1, door: 2).answer.now == .granted)
+    unlock(1, 0...Int64.max, of: 1)
+    #expect(set(1, of: UInt64(FileLocks.limit) + 2).answer.now == .granted)
+    locks.ended(1)
+    #expect(set(1, of: 1).answer.now == .granted)
+  }
+
+  @Test func whoWaitsTooOftenLeavesOthersToWait() {
+    set(1, of: 1)
+    let waiting = (0..<FileLocks.waitingLimit).map { set(UInt64($0) + 2, of: 1).answer }
+    #expect(waiting.allSatisfy { $0.now == nil })
+    #expect(set(1_000_000, of: 1).answer.now == .tooMany)
+    let other = set(1, of: 1, door: 2).answer
+    #expect(other.now == nil)
+    locks.ended(1)
+    #expect(waiting.allSatisfy { $0.now == .interrupted } && other.now == .granted)
+    set(2, of: 1, door: 1)
+    locks.ended(2)
+    locks.ended(1)
+    #expect(locks.isEmpty)
+  }
+
   @Test func whatAMountHeldGoesWithIt() {
     set(1, family: .flock, door: 1)
     let other = set(1, family: .flock, door: 2).answer
