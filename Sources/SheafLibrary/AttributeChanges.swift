@@ -174,8 +174,13 @@ extension Library {
 
   // MARK: - Extended attributes
 
-  /// Bytes of a value at most (xattr(7), XATTR_SIZE_MAX), and of all names of one inode.
+  /// Bytes of a value at most (xattr(7), XATTR_SIZE_MAX).
   private static let valueLimit = 65_536
+  /// Bytes of an inode's names at most, each with its NUL, so that listxattr(2) can give them together with those that are
+  /// computed (xattr(7), XATTR_LIST_MAX is 65,536). Who changes what another account owns leaves that one half of it.
+  private static let nameLimit = (owner: 61_440, others: 30_720)
+  /// Bytes of the values of an inode without a name at most, which are in memory alone.
+  private static let orphanLimit = 1 << 20
 
   private static let userPrefix = Array("user.".utf8)
   private static let computedPrefix = Array("user.sheaf.".utf8)
@@ -240,7 +245,8 @@ extension Library {
 
   /// Sets an extended attribute; setting a computed one succeeds and changes nothing.
   ///
-  /// - Throws: `exists`, `noAttribute`, `attributeTooLarge`, `noSpace`, `accessDenied`, `notPermitted`.
+  /// - Throws: `exists`, `noAttribute`, `attributeTooLarge`, `accessDenied`, `notPermitted`; `noSpace` also where the inode
+  ///   has as many names as it can have.
   package func setXattr(
     _ ino: Int64, _ name: [UInt8], _ value: [UInt8], _ mode: XattrMode, _ caller: Caller
   ) throws {
@@ -249,8 +255,11 @@ extension Library {
       try permitXattr(name, of: inode, caller, writes: true)
       if Self.isComputed(name) { return }
       guard value.count <= Self.valueLimit else { throw SheafError(.attributeTooLarge) }
-      if mode == .create, try storedXattr(inode, name) != nil { throw SheafError(.exists) }
-      if mode == .replace, try storedXattr(inode, name) == nil { throw SheafError(.noAttribute) }
+      let isNew = try inode.hasNoXattrs || storedXattr(inode, name) == nil
+      if mode == .create, !isNew { throw SheafError(.exists) }
+      if mode == .replace, isNew { throw SheafError(.noAttribute) }
+      if isNew { try requireRoom(forName: name, of: inode, caller) }
+      if inode.isOrphan { try requireRoom(forValue: value, of: inode, name) }
       try changeXattr(name, of: inode, to: value)
       tell(.attributes(ino), from: caller.door)
     }
@@ -287,6 +296,23 @@ extension Library {
     let mode = inode.row.mode
     clearSetID(&inode.row)
     if inode.row.mode != mode { tell(.appearance(inode.ino), from: 0) }
+  }
+
+  /// - Throws: `noSpace`, as setxattr(2) has it where there is no room for a further name.
+  private func requireRoom(forName name: [UInt8], of inode: Inode, _ caller: Caller) throws {
+    if inode.hasNoXattrs { return }
+    let bytes =
+      inode.isOrphan
+      ? inode.orphanXattrs.keys.reduce(0) { $0 + $1.count + 1 } : try read { try $0.xattrNameBytes(inode.ino) }
+    guard bytes + name.count + 1 <= (isForeign(inode, caller) ? Self.nameLimit.others : Self.nameLimit.owner) else {
+      throw SheafError(.noSpace, reason: "has as many extended attributes as it can have")
+    }
+  }
+
+  /// - Throws: `noSpace`.
+  private func requireRoom(forValue value: [UInt8], of inode: Inode, _ name: [UInt8]) throws {
+    let others = inode.orphanXattrs.reduce(0) { $0 + ($1.key == name ? 0 : $1.value.count) }
+    guard others + value.count <= Self.orphanLimit else { throw SheafError(.noSpace) }
   }
 
   private func storedXattr(_ inode: Inode, _ name: [UInt8]) throws -> [UInt8]? {

@@ -3,8 +3,9 @@ import SheafStore
 
 /// Comments on items, which live in the event log, and whom they mention.
 extension Library {
-  /// Characters that a comment has at most.
+  /// Characters that a comment has at most, and bytes: one character can have any number of combining marks.
   private static let commentLimit = 4000
+  private static let commentByteLimit = 4 * commentLimit
 
   /// Comments on an item; whoever the text mentions by `@handle` gets a notice of it.
   ///
@@ -13,7 +14,8 @@ extension Library {
   package func comment(_ path: ItemPath, text: String) throws -> ItemComment {
     try locked {
       let trimmed = text.trimming { $0.isWhitespace }
-      guard !trimmed.isEmpty, trimmed.count <= Self.commentLimit else {
+      guard !trimmed.isEmpty, trimmed.count <= Self.commentLimit, trimmed.utf8.count <= Self.commentByteLimit
+      else {
         throw SheafError(
           .invalid, subject: "comment on \(path)", reason: "has no text, or more than \(Self.commentLimit) characters")
       }

@@ -35,7 +35,7 @@ package struct Event: Hashable, Sendable, Codable {
   package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     let text = try container.decode(String.self, forKey: .sequence)
-    guard let number = Int64(text) else {
+    guard let number = Int64(text), number >= 0 else {
       throw SheafError(.invalid, subject: text.printable, reason: "is no sequence number")
     }
     self.init(

@@ -35,8 +35,33 @@ package struct SidecarReport: Hashable, Sendable, Codable {
   package var pid: Int32
   package var sinks: [SinkStatus]
 
+  /// Sinks of one sidecar, and bytes of each of their texts, at most.
+  private static let sinkLimit = 4096
+  private static let textLimit = 8192
+
   package init(pid: Int32, sinks: [SinkStatus]) {
     self.pid = pid
     self.sinks = sinks
+  }
+
+  /// - Throws: ``SheafError`` of kind `invalid` for what no sidecar says: readers calculate with the numbers.
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    pid = try container.decode(Int32.self, forKey: .pid)
+    sinks = try container.decode([SinkStatus].self, forKey: .sinks)
+    guard pid > 0 else { throw SheafError(.invalid, subject: "pid \(pid)", reason: "is no process") }
+    guard sinks.count <= Self.sinkLimit else {
+      throw SheafError(.invalid, subject: "sinks", reason: "are more than \(Self.sinkLimit)")
+    }
+    for sink in sinks {
+      let subject = "sink \(sink.name.printable)"
+      guard [sink.position, sink.delivered, sink.failed, sink.deadLetters].allSatisfy({ $0 >= 0 }) else {
+        throw SheafError(.invalid, subject: subject, reason: "has a number below 0")
+      }
+      let texts = [sink.name, sink.kind, sink.failure ?? "", sink.disabled ?? ""]
+      guard texts.allSatisfy({ $0.utf8.count <= Self.textLimit }) else {
+        throw SheafError(.invalid, subject: subject, reason: "has a text of more than \(Self.textLimit) bytes")
+      }
+    }
   }
 }

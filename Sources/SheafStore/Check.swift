@@ -24,10 +24,20 @@ extension StoreTransaction {
     counts.versions = Int(try number("SELECT count(*) FROM versions"))
     counts.deleted = Int(try number("SELECT count(*) FROM deleted"))
     counts.events = Int(try number("SELECT count(*) FROM events"))
-    counts.contentBytes = try number("SELECT sum(size) FROM inodes WHERE mode & 61440 = 32768 AND nlink > 0")
+    counts.contentBytes = try contentBytes()
     counts.storedBytes =
       try number("SELECT sum(length(data)) FROM chunks") + number("SELECT sum(length(data)) FROM packs")
     return counts
+  }
+
+  /// Sizes of all documents together, at most `Int64.max`: those of sparse files can add up to more, which SQLite's `sum`
+  /// takes for an error. Halves of the numbers cannot.
+  private func contentBytes() throws -> Int64 {
+    let sum = "SELECT sum(size >> 32), sum(size & 4294967295) FROM inodes WHERE mode & 61440 = 32768 AND nlink > 0"
+    let halves = try first(sum) { (($0[0] as Int64?) ?? 0, ($0[1] as Int64?) ?? 0) } ?? (0, 0)
+    let (high, overflows) = halves.0.multipliedReportingOverflow(by: 1 << 32)
+    let (total, overflowsToo) = high.addingReportingOverflow(halves.1)
+    return overflows || overflowsToo ? .max : total
   }
 
   /// Problems of one kind past which no more are looked for.

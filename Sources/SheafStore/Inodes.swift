@@ -183,6 +183,11 @@ extension StoreTransaction {
     try all("SELECT name, value FROM xattrs WHERE ino = ? ORDER BY name", ino) { (try $0.bytes(0), try $0.bytes(1)) }
   }
 
+  /// Bytes of all names, each with a NUL behind it.
+  package func xattrNameBytes(_ ino: Int64) throws -> Int {
+    try first("SELECT sum(length(name) + 1) FROM xattrs WHERE ino = ?", ino) { Int(($0[0] as Int64?) ?? 0) } ?? 0
+  }
+
   package func setXattr(_ ino: Int64, _ name: [UInt8], _ value: [UInt8]) throws {
     try run(
       "INSERT INTO xattrs (ino, name, value) VALUES (?,?,?) ON CONFLICT DO UPDATE SET value = excluded.value",

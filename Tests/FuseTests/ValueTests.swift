@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import Fuse
@@ -57,6 +58,23 @@ struct ValueTests {
         "sheaf", "-o", #"fsname=a\,b\\c"#, "-o", "subtype=sheaf", "-o", "default_permissions", "-o", "ro", "-o",
         "noatime",
       ])
+  }
+
+  @Test func locksOfAnyNumbersAreRanges() {
+    func range(_ start: Int64, _ length: Int64) -> ClosedRange<Int64> {
+      var lock = Glibc.flock()
+      (lock.l_start, lock.l_len) = (off_t(start), off_t(length))
+      return FileLock(lock).range
+    }
+    #expect(range(3, 4) == 3...6)
+    #expect(range(3, 0) == 3...Int64.max)
+    for (start, length) in [(0, Int64.min), (3, -1), (.max, .max), (.max, 0), (1, .max)] as [(Int64, Int64)] {
+      #expect(range(start, length) == start...Int64.max)
+    }
+    #expect(range(.min, 5) == 0...4)
+    #expect(range(.max, 1) == Int64.max...Int64.max)
+    #expect(FileLock(FileLock(.shared, 0...Int64.max, process: 1).flock).range == 0...Int64.max)
+    #expect(FileLock(FileLock(.shared, 7...(Int64.max - 1), process: 1).flock).range == 7...(Int64.max - 1))
   }
 
   @Test func errorsHaveWords() {

@@ -11,6 +11,9 @@ extension Operations {
     }
     table.setattr = { request, node, values, valid, info in
       let call = IncomingRequest(request!)
+      guard valid & FUSE_SET_ATTR_SIZE == 0 || values!.pointee.st_size >= 0 else {
+        return call.pending("setattr").fail(.invalidArgument)
+      }
       call.fileSystem.setattr(
         NodeID(node), SetAttributes(values!.pointee, valid: valid, handle: info.map { FileHandle($0) }),
         caller: call.caller, reply: AttributesReply(request: call.pending("setattr")))

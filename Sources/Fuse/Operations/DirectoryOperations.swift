@@ -11,12 +11,14 @@ extension Operations {
     }
     table.readdir = { request, node, size, offset, info in
       let call = IncomingRequest(request!)
+      guard offset >= 0 else { return call.pending("readdir").fail(.invalidArgument) }
       call.fileSystem.readdir(
         NodeID(node), handle: FileHandle(info!), cookie: UInt64(bitPattern: Int64(offset)), caller: call.caller,
         reply: DirectoryReply(request: call.pending("readdir"), capacity: size))
     }
     table.readdirplus = { request, node, size, offset, info in
       let call = IncomingRequest(request!)
+      guard offset >= 0 else { return call.pending("readdirplus").fail(.invalidArgument) }
       call.fileSystem.readdirplus(
         NodeID(node), handle: FileHandle(info!), cookie: UInt64(bitPattern: Int64(offset)), caller: call.caller,
         reply: DirectoryPlusReply(request: call.pending("readdirplus"), capacity: size))

@@ -1,4 +1,5 @@
 import CFuse
+import Glibc
 
 extension Operations {
   /// Open files.
@@ -49,12 +50,14 @@ extension Operations {
   private static func addContents(to table: inout fuse_lowlevel_ops) {
     table.read = { request, node, size, offset, info in
       let call = IncomingRequest(request!)
+      guard isRange(offset, size) else { return call.pending("read").fail(.invalidArgument) }
       call.fileSystem.read(
         NodeID(node), handle: FileHandle(info!), offset: Int64(offset), size: size, caller: call.caller,
         reply: DataReply(request: call.pending("read")))
     }
     table.write = { request, node, data, size, offset, info in
       let call = IncomingRequest(request!)
+      guard isRange(offset, size) else { return call.pending("write").fail(.invalidArgument) }
       let origin = WriteOrigin(isWriteBack: info!.pointee.writepage != 0, openFlags: OpenFlags(info!))
       call.fileSystem.write(
         NodeID(node), handle: FileHandle(info!), offset: Int64(offset),
@@ -63,6 +66,7 @@ extension Operations {
     }
     table.fallocate = { request, node, mode, offset, length, info in
       let call = IncomingRequest(request!)
+      guard isRange(offset, Int(length)) else { return call.pending("fallocate").fail(.invalidArgument) }
       call.fileSystem.fallocate(
         NodeID(node), handle: FileHandle(info!), mode: FallocateMode(rawValue: mode), offset: Int64(offset),
         length: Int64(length), caller: call.caller, reply: EmptyReply(request: call.pending("fallocate")))
@@ -75,10 +79,18 @@ extension Operations {
     }
     table.copy_file_range = { request, source, sourceOffset, sourceInfo, target, offset, info, length, _ in
       let call = IncomingRequest(request!)
+      guard isRange(sourceOffset, length), isRange(offset, length) else {
+        return call.pending("copy_file_range").fail(.invalidArgument)
+      }
       call.fileSystem.copyFileRange(
         from: FileRange(node: NodeID(source), handle: FileHandle(sourceInfo!), offset: Int64(sourceOffset)),
         to: FileRange(node: NodeID(target), handle: FileHandle(info!), offset: Int64(offset)), length: length,
         caller: call.caller, reply: WriteReply(request: call.pending("copy_file_range")))
     }
   }
+}
+
+/// Whether `length` bytes from `offset` on lie in a file: what follows calculates with both.
+private func isRange(_ offset: off_t, _ length: Int) -> Bool {
+  offset >= 0 && length >= 0 && !Int64(offset).addingReportingOverflow(Int64(length)).overflow
 }

@@ -38,8 +38,10 @@ extension FileLock {
       default: .unlock
       }
     let start = max(0, Int64(lock.l_start))
-    let (end, overflows) = start.addingReportingOverflow(Int64(lock.l_len) - 1)
-    self.init(kind, start...(lock.l_len <= 0 || overflows ? .max : end), process: lock.l_pid)
+    // A length of 0 reaches to the end of whatever the file becomes.
+    let length = lock.l_len > 0 ? Int64(lock.l_len) : .max
+    let (end, overflows) = start.addingReportingOverflow(length - 1)
+    self.init(kind, start...(length == .max || overflows ? .max : end), process: lock.l_pid)
   }
 
   var flock: Glibc.flock {
@@ -52,7 +54,7 @@ extension FileLock {
       }
     lock.l_whence = Int16(SEEK_SET)
     lock.l_start = off_t(range.lowerBound)
-    lock.l_len = range.upperBound == .max ? 0 : off_t(range.upperBound - range.lowerBound + 1)
+    lock.l_len = range.upperBound == .max ? 0 : off_t(range.count)
     lock.l_pid = process
     return lock
   }
