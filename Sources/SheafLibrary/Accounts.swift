@@ -74,6 +74,7 @@ extension Library {
         try transaction.deleteWebhooks(of: account.id)
         try transaction.deleteAccount(account.id)
         whenCommitted { [self] in
+          untold.webhooks = true
           accountRows.removeAll { $0.id == account.id }
           inodes[root.ino] = nil
         }
@@ -95,7 +96,10 @@ extension Library {
         try transaction.deleteOneTimeLinks(of: share.row.item, by: account.id)
         try store(share, transaction)
       }
-      whenCommitted { [self] in shares.forgetGone(by: account.id) }
+      whenCommitted { [self] in
+        untold.webhooks = true
+        shares.forgetGone(by: account.id)
+      }
       replace(final)
     }
   }

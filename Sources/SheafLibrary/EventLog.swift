@@ -166,11 +166,20 @@ extension Library {
         absorbed: opens ? absorbed : [])
       whenCommitted { [self] in events.append(event) }
     } else {
-      numbers.event += 1
-      var settled = row
-      settled.number = numbers.event
-      try transaction.insert(settled)
+      try number(row, transaction)
     }
+  }
+
+  /// Gives an event its number in the running transaction; those whom it may concern are told of it.
+  @discardableResult
+  func number(_ row: EventRow, _ transaction: StoreTransaction) throws -> Int64 {
+    numbers.event += 1
+    var row = row
+    row.number = numbers.event
+    row.process = 0
+    try transaction.insert(row)
+    untold.note(row)
+    return row.number
   }
 
   /// Logs the end of a session: `edit`, or nothing where `created` will tell of the version.
@@ -371,10 +380,7 @@ extension Library {
       if let version = try transaction.version(item.id, 1) { data.version = .init(version) }
       row.data = data.json
     }
-    numbers.event += 1
-    row.number = numbers.event
-    row.process = 0
-    try transaction.insert(row)
+    try number(row, transaction)
   }
 
   /// Whether another waiting event tells that the item of `event` left the place where that has it.

@@ -88,12 +88,12 @@ extension Library {
     }
   }
 
-  /// Calls `observer` whenever events were numbered or webhooks changed, from now on; returns a number for
-  /// ``endObservingEvents(_:)``.
+  /// Calls `observer` whenever events were numbered or webhooks changed, from now on, with whom that concerns; returns a
+  /// number for ``endObservingEvents(_:)``.
   ///
   /// The observer is called without the lock and must return at once; what came it reads with
   /// ``events(after:limit:for:)``.
-  package func observeEvents(_ observer: @escaping @Sendable () -> Void) -> Int {
+  package func observeEvents(_ observer: @escaping @Sendable (EventNews) -> Void) -> Int {
     locked {
       let number = (eventObservers.keys.max() ?? 0) + 1
       eventObservers[number] = observer
@@ -141,5 +141,41 @@ extension Library {
         shares: shares.byItem.merging(shares.gone) { known, _ in known }, library: id,
         publicAddress: try read { try $0.setting("publicAddress") }, last: numbers.event)
     }
+  }
+}
+
+/// What those hear who wait for changes of the log.
+package struct EventNews: Sendable {
+  /// Accounts that may see the new events, by the library's numbers (``Library/number(of:)``); nobody else sees any.
+  package let audience: Set<Int64>
+  /// Whether webhooks changed.
+  package let webhooks: Bool
+}
+
+/// Whom events concern of which nobody was told yet, and whether webhooks changed.
+struct UntoldEvents {
+  /// Number of the newest event that was told.
+  private var last: Int64
+  private var owners: Set<Int64> = []
+  private var shares: Set<Int64> = []
+  var webhooks = false
+
+  init(after last: Int64) { self.last = last }
+
+  mutating func note(_ row: EventRow) {
+    owners.insert(row.owner)
+    for mark in [row.share, row.previousShare] { if let mark { shares.insert(mark.share) } }
+  }
+
+  /// The news up to an event, for everyone whom ``EventVisibility`` may show some of it, as the shares are now; nil where
+  /// there is none.
+  mutating func take(upTo number: Int64, in book: ShareBook) -> EventNews? {
+    guard number != last || webhooks else { return nil }
+    var audience = owners
+    for share in shares {
+      if let participants = (book[share] ?? book.gone[share])?.participants { audience.formUnion(participants.keys) }
+    }
+    defer { self = UntoldEvents(after: number) }
+    return EventNews(audience: audience, webhooks: webhooks)
   }
 }

@@ -34,26 +34,19 @@ extension Library {
     return row
   }
 
-  /// Passes a version's bytes (the current contents where `number` is nil) to `sink`, in order, at most 1 MiB at a time.
-  package func readVersion(
-    _ path: ItemPath, number: Int64?, into sink: (UnsafeRawBufferPointer) throws -> Void
-  ) throws {
+  /// Opens a version, or the current contents where `number` is nil, for reading.
+  ///
+  /// - Throws: `notFound`, `accessDenied`.
+  package func versionReader(_ path: ItemPath, number: Int64?) throws -> VersionReader {
     storeClosed()
-    let reader = try locked {
+    return try locked {
       let (inode, item) = try document(path, for: .readHistory)
       try cutOwn(inode, path)
       // Chunks of an open version must outlast its renewal while they are read.
       shareChunks(of: inode)
-      guard let number else { return self.reader(of: inode.row.content ?? .empty) }
-      return self.reader(of: try versionRow(item.id, number, inode, path).content)
-    }
-    var buffer = [UInt8](repeating: 0, count: 1 << 20)
-    var offset: Int64 = 0
-    while true {
-      let count = try buffer.withUnsafeMutableBytes { try read(reader, at: offset, into: $0) }
-      guard count > 0 else { break }
-      try buffer.withUnsafeBytes { try sink(UnsafeRawBufferPointer(rebasing: $0.prefix(count))) }
-      offset += Int64(count)
+      let caller = Caller.api(try account(path.account).id)
+      guard let number else { return reader(of: inode.row.content ?? .empty, item.id, .max, inode, caller) }
+      return reader(of: try versionRow(item.id, number, inode, path).content, item.id, number, inode, caller)
     }
   }
 

@@ -60,11 +60,9 @@ package final class Library: @unchecked Sendable {
   private var afterFailure: [() -> Void] = []
   private var changes: [Told] = []
   var observers: [Int: Observer] = [:]
-  /// Number of the newest event that the observers of the log know of.
-  private var announcedEvent: Int64
-  /// Whether webhooks changed since those observers were told.
-  var webhooksChanged = false
-  var eventObservers: [Int: @Sendable () -> Void] = [:]
+  /// What the observers of the log are to be told once the lock is free.
+  var untold: UntoldEvents
+  var eventObservers: [Int: @Sendable (EventNews) -> Void] = [:]
   /// Whether entries of `Shared` may be others than those last shown.
   var sharedEntriesAreStale = false
   /// The change of entries that is going on, where a mount's kernel asked for it.
@@ -132,7 +130,7 @@ package final class Library: @unchecked Sendable {
         try $0.accounts()
       )
     }
-    announcedEvent = numbers.event
+    untold = UntoldEvents(after: numbers.event)
     soundChunks = SoundChunks(after: numbers.chunk)
     try store.read { transaction in
       let participants = Dictionary(grouping: try transaction.participants(), by: \.share)
@@ -167,13 +165,14 @@ package final class Library: @unchecked Sendable {
   func locked<Value>(_ body: () throws -> Value) rethrows -> Value {
     var told: [Told] = []
     var listeners: [Int: Observer] = [:]
-    var eventListeners: [@Sendable () -> Void] = []
+    var eventNews: EventNews?
+    var eventListeners: [@Sendable (EventNews) -> Void] = []
     defer {
       for (door, observer) in listeners {
         let foreign = told.filter { $0.isFor(door, observer.account) }.map(\.news)
         if !foreign.isEmpty { observer.listen(foreign) }
       }
-      for listener in eventListeners { listener() }
+      if let eventNews { for listener in eventListeners { listener(eventNews) } }
     }
     waiting.add(1, ordering: .relaxed)
     return try lock.withLock { _ in
@@ -193,11 +192,8 @@ package final class Library: @unchecked Sendable {
           changes = []
           listeners = observers
         }
-        if numbers.event != announcedEvent || webhooksChanged {
-          announcedEvent = numbers.event
-          webhooksChanged = false
-          eventListeners = Array(eventObservers.values)
-        }
+        eventNews = untold.take(upTo: numbers.event, in: shares)
+        if eventNews != nil { eventListeners = Array(eventObservers.values) }
       }
       return try body()
     }

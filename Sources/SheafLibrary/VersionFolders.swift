@@ -179,16 +179,17 @@ extension Library {
       // Whom the document keeps out, its history does too.
       try permit(inode, caller, Permission.read)
       if row.isOpen { shareChunks(of: inode) }
-      let reader = reader(of: row.content)
-      if isForeign(inode, caller) { reader.access = (item, number, caller) }
-      return reader
+      return reader(of: row.content, item, number, inode, caller)
     }
   }
 
   /// A reader of contents whose chunks stay for as long as it does, whatever becomes of the version.
-  func reader(of content: StoredContent) -> VersionReader {
+  func reader(
+    of content: StoredContent, _ item: Int64, _ number: Int64, _ inode: Inode, _ caller: Caller
+  ) -> VersionReader {
     if versionReaders.count % 64 == 63 { versionReaders = versionReaders.filter { $0.value.reader != nil } }
     let reader = VersionReader(content: content)
+    if isForeign(inode, caller) { reader.access = (item, number, caller) }
     versionReaders[ObjectIdentifier(reader)] = WeakReader(reader: reader)
     return reader
   }

@@ -9,10 +9,18 @@ import Synchronization
 final class ClientCount: Sendable {
   private struct State {
     var connections = 0
+    /// Those that read a stream, and for whom nobody waits.
+    var streams = 0
+    /// Connections past the limit.
+    var excess: Set<ObjectIdentifier> = []
     var isClosed = false
   }
 
+  private let limit: Int
   private let state = Mutex(State())
+
+  /// - Parameter limit: how many are served at once.
+  init(limit: Int) { self.limit = limit }
 
   /// Greets a client.
   ///
@@ -21,6 +29,14 @@ final class ClientCount: Sendable {
     guard !state.withLock({ $0.isClosed }) else {
       throw SheafError(.unavailable, reason: "the process is ending", advice: "try again")
     }
+  }
+
+  /// Why a connection is not served; nil for one that is.
+  func refusal(of channel: any Channel) -> SheafError? {
+    guard state.withLock({ $0.excess.contains(ObjectIdentifier(channel)) }) else { return nil }
+    return SheafError(
+      .unavailable, reason: "\(limit) clients are connected here, which is the most",
+      advice: "try again when some have gone")
   }
 
   /// Waits until nobody is connected, at most for `patience`; from then on nobody is greeted.
@@ -34,8 +50,8 @@ final class ClientCount: Sendable {
 
   /// Runs `body` for a client who stays connected without end, and whom ``close(patience:)`` does not wait for.
   func withoutCounting<Value>(_ body: () async throws -> Value) async rethrows -> Value {
-    state.withLock { $0.connections -= 1 }
-    defer { state.withLock { $0.connections += 1 } }
+    state.withLock { $0.streams += 1 }
+    defer { state.withLock { $0.streams -= 1 } }
     return try await body()
   }
 
@@ -44,8 +60,22 @@ final class ClientCount: Sendable {
 
   private func closeIfIdle() -> Bool {
     state.withLock { state in
-      if state.connections == 0 { state.isClosed = true }
+      if state.connections == state.streams { state.isClosed = true }
       return state.isClosed
+    }
+  }
+
+  private func add(_ channel: any Channel) {
+    state.withLock { state in
+      state.connections += 1
+      if state.connections > limit { state.excess.insert(ObjectIdentifier(channel)) }
+    }
+  }
+
+  private func remove(_ channel: any Channel) {
+    state.withLock { state in
+      state.connections -= 1
+      state.excess.remove(ObjectIdentifier(channel))
     }
   }
 
@@ -56,8 +86,8 @@ final class ClientCount: Sendable {
 
     init(count: ClientCount) { self.count = count }
 
-    func handlerAdded(context: ChannelHandlerContext) { count.state.withLock { $0.connections += 1 } }
+    func handlerAdded(context: ChannelHandlerContext) { count.add(context.channel) }
 
-    func handlerRemoved(context: ChannelHandlerContext) { count.state.withLock { $0.connections -= 1 } }
+    func handlerRemoved(context: ChannelHandlerContext) { count.remove(context.channel) }
   }
 }

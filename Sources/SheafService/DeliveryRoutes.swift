@@ -17,7 +17,8 @@ extension LibraryAPI {
   func addMetricsRoutes(to routes: Routes) {
     routes.get("metrics") { _, _ in
       let (counts, last) = try await call { (try $0.counts(), $0.lastEvent) }
-      let text = Metrics.text(counts, lastEvent: last, sinks: sinks(at: last), streams: signals.count)
+      let text = Metrics.text(
+        counts, lastEvent: last, sinks: sinks(at: last), streams: signals.count, wakeUps: signals.wakeUps)
       return Response(
         status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
         body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
@@ -74,7 +75,9 @@ enum Metrics {
     }
   }
 
-  static func text(_ counts: LibraryCounts, lastEvent: Int64, sinks: [SinkStatus], streams: Int) -> String {
+  static func text(
+    _ counts: LibraryCounts, lastEvent: Int64, sinks: [SinkStatus], streams: Int, wakeUps: Int64
+  ) -> String {
     func library(_ name: String, _ type: String, _ help: String, _ value: Int64) -> Family {
       Family(name: "sheaf_" + name, type: type, help: help, samples: [("", value)])
     }
@@ -90,6 +93,7 @@ enum Metrics {
       library("available_bytes", "gauge", "Bytes that can still be written.", counts.availableBytes),
       library("events_total", "counter", "Events since the library was made.", lastEvent),
       library("event_streams", "gauge", "Streams of events that are being read.", Int64(streams)),
+      library("event_stream_wakeups_total", "counter", "Times that news woke a stream.", wakeUps),
       sink("position", "gauge", "Number of the last event that the sink is done with.") { $0.position },
       sink("lag", "gauge", "Events in the log after the sink's position.") { $0.undelivered ?? 0 },
       sink("deliveries_total", "counter", "Events that arrived.") { $0.delivered },

@@ -16,14 +16,18 @@ extension LibraryAPI {
   /// that a slow one costs nothing and loses nothing. An `id` without data tells how far the log has been read where nothing
   /// was for this reader, so that it never falls behind retention.
   func eventStream(_ reader: EventReader) async throws -> Response {
+    let slot = try streams.take()
     let scope = try await call { try reader.scope(in: $0) }
     let start = try await call { try $0.eventStart(after: reader.position) }
+    let account = try await call { library in try reader.account.map { try library.number(of: $0) } }
+    let interest = account.map(EventSignals.Interest.account) ?? .log
     let body = ResponseBody { writer in
+      defer { withExtendedLifetime(slot) {} }
       try await clients.withoutCounting {
         var position = start
         var limit = Self.firstPage
         try await writer.write(ByteBuffer(string: "retry: 1000\n\n"))
-        for await _ in signals.wakeUps(every: Self.keepAlive) {
+        for await _ in signals.wakeUps(for: interest, every: Self.keepAlive) {
           var written = false
           while true {
             let page = try await call { [position, limit] library in
@@ -62,11 +66,29 @@ extension ByteBuffer {
   }
 }
 
-/// Wakes the streams of a library when events were numbered or webhooks changed.
+/// Wakes the streams of a library when there is something for them.
 final class EventSignals: Sendable {
+  /// What a stream is about.
+  enum Interest: Sendable {
+    /// All events.
+    case log
+    /// What an account sees; one that it may not see wakes nobody.
+    case account(Int64)
+    case webhooks
+
+    fileprivate func includes(_ news: EventNews) -> Bool {
+      switch self {
+      case .log: !news.audience.isEmpty
+      case .account(let account): news.audience.contains(account)
+      case .webhooks: news.webhooks
+      }
+    }
+  }
+
   private struct State {
-    var streams: [UInt64: AsyncStream<Void>.Continuation] = [:]
+    var streams: [UInt64: (interest: Interest, continuation: AsyncStream<Void>.Continuation)] = [:]
     var next: UInt64 = 0
+    var wakeUps: Int64 = 0
     var isFinished = false
   }
 
@@ -76,21 +98,24 @@ final class EventSignals: Sendable {
 
   init(library: Library) {
     self.library = library
-    let number = library.observeEvents { [weak self] in self?.wake() }
+    let number = library.observeEvents { [weak self] news in self?.wake(news) }
     observer.withLock { $0 = number }
   }
 
   /// Streams that are being read.
   var count: Int { state.withLock { $0.streams.count } }
 
-  /// A wake-up now, one after each change of the log, and at least one in each interval; several at once are one. The
+  /// How many times news woke a stream.
+  var wakeUps: Int64 { state.withLock { $0.wakeUps } }
+
+  /// A wake-up now, one after each change of interest, and at least one in each interval; several at once are one. The
   /// sequence ends with the service.
-  func wakeUps(every interval: Duration) -> AsyncStream<Void> {
+  func wakeUps(for interest: Interest, every interval: Duration) -> AsyncStream<Void> {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     let number: UInt64? = state.withLock { state in
       guard !state.isFinished else { return nil }
       state.next += 1
-      state.streams[state.next] = continuation
+      state.streams[state.next] = (interest, continuation)
       return state.next
     }
     guard let number else {
@@ -115,13 +140,17 @@ final class EventSignals: Sendable {
     if let number = observer.withLock({ $0.take() }) { library.endObservingEvents(number) }
     let streams = state.withLock { state in
       state.isFinished = true
-      return Array(state.streams.values)
+      return state.streams.values.map(\.continuation)
     }
     for stream in streams { stream.finish() }
   }
 
-  private func wake() {
-    let streams = state.withLock { Array($0.streams.values) }
-    for stream in streams { stream.yield() }
+  private func wake(_ news: EventNews) {
+    let woken = state.withLock { state in
+      let woken = state.streams.values.filter { $0.interest.includes(news) }.map(\.continuation)
+      state.wakeUps += Int64(woken.count)
+      return woken
+    }
+    for stream in woken { stream.yield() }
   }
 }

@@ -43,14 +43,15 @@ final class Handoff<Element: Sendable>: Sendable {
 
   /// Starts a thread that runs `work`, which puts its values into the handoff.
   ///
-  /// - Throws: ``SheafError`` of kind `unavailable` where too many such threads run already.
-  static func start(_ work: @escaping @Sendable (Putter) throws -> Void) throws -> Handoff {
-    try HandoffState.admit()
+  /// - Parameter slot: Kept for as long as the thread runs.
+  static func start(
+    _ slot: Slots.Slot, _ work: @escaping @Sendable (Putter) throws -> Void
+  ) -> Handoff {
     let state = HandoffState(ahead: ahead)
     let handoff = Handoff(state: state)
     let continuation = handoff.continuation
     DispatchQueue(label: "sheaf.transfer").async {
-      defer { HandoffState.leave() }
+      defer { withExtendedLifetime(slot) {} }
       do {
         try work(Putter(state: state, continuation: continuation))
         continuation.finish()
@@ -75,27 +76,12 @@ final class Handoff<Element: Sendable>: Sendable {
 
 /// What the thread and the task of a handoff share.
 private final class HandoffState: Sendable {
-  /// How many threads may run at once.
-  private static let maximumThreads = 64
-  private static let threads = Mutex(0)
-
   private let slots = DispatchSemaphore(value: 0)
   private let cancelled = Atomic(false)
 
   init(ahead: Int) {
     for _ in 0..<ahead { slots.signal() }
   }
-
-  static func admit() throws {
-    try threads.withLock { count in
-      guard count < maximumThreads else {
-        throw SheafError(.unavailable, reason: "too many transfers at once", advice: "try again when some are done")
-      }
-      count += 1
-    }
-  }
-
-  static func leave() { threads.withLock { $0 -= 1 } }
 
   func waitForSlot() throws {
     slots.wait()

@@ -14,7 +14,7 @@ extension LibraryAPI {
     }
     routes.get("content") { request, _ in
       let path = try await item(request)
-      return try await Response.content(of: path, version: try versionParameter(request), library: library)
+      return try await content(of: path, version: try versionParameter(request))
     }
     routes.post("restore") { request, _ in
       let path = try await item(request)

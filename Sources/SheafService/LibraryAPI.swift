@@ -13,6 +13,9 @@ struct LibraryAPI: Sendable {
   let threads: NIOThreadPool
   let clients: ClientCount
   let signals: EventSignals
+  let streams: Slots
+  let downloads: Slots
+  let jobs: Slots
   let sidecars: SidecarBoard
   let info: ServiceInfo
 

@@ -12,13 +12,22 @@ struct LibraryServer: Service {
   let responder: RouterResponder<BasicRequestContext>
   let builder: HTTPServerBuilder
   let configuration: ServerConfiguration
+  let clients: ClientCount
   let onServerRunning: @Sendable () -> Void
   let logger: Logger
 
   func run() async throws {
     let server = try builder.buildServer(
       configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
-      responder: { [responder, logger] request, writer, channel in
+      responder: { [responder, clients, logger] request, writer, channel in
+        if let refusal = clients.refusal(of: channel) {
+          var response = refusal.response()
+          response.headers[.connection] = "close"
+          response.headers[.date] = Self.date()
+          try await writer.write(response: response.head, body: response.body)
+          // What was written goes first.
+          return channel.close(mode: .output, promise: nil)
+        }
         let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
         var response: Response
         do {

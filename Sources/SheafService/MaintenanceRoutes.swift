@@ -13,7 +13,7 @@ extension LibraryAPI {
     routes.post("items/recover") { request, _ in
       let path = try await item(request)
       let id = try await request.decoded(as: RecoverRequest.self).id
-      return try await Response.job { progress in try library.recover(path, id: id, progress: progress) }
+      return try await job { progress in try library.recover(path, id: id, progress: progress) }
     }
     routes.post("items/purge") { request, _ in
       let path = try await item(request)
@@ -26,17 +26,17 @@ extension LibraryAPI {
   /// `POST /v1/check`, `/v1/compact` and `/v1/backup`: long jobs, told line by line.
   func addMaintenanceRoutes(to routes: Routes) {
     routes.post("check") { _, _ in
-      try await Response.job { progress in try library.check(progress: progress) }
+      try await job { progress in try library.check(progress: progress) }
     }
     routes.post("compact") { _, _ in
-      try await Response.job { progress in try library.compact(progress: progress) }
+      try await job { progress in try library.compact(progress: progress) }
     }
     routes.post("backup") { request, _ in
       let backup = try await request.decoded(as: BackupRequest.self)
       guard backup.file.hasPrefix("/") else {
         throw SheafError(.invalid, subject: backup.file.printable, reason: "is not an absolute path")
       }
-      return try await Response.job { progress in
+      return try await job { progress in
         try library.backup(to: backup.file, progress: progress)
         return backup
       }

@@ -2,6 +2,7 @@ import Glibc
 import Hummingbird
 import HummingbirdCore
 package import Logging
+import NIOCore
 import NIOPosix
 package import SheafLibrary
 import SheafModel
@@ -39,16 +40,19 @@ package final class SheafService: Sendable {
   ///   - library: The library, open; it stays open until after ``stop(patience:)``.
   ///   - mounts: Who mounts; nil for a process that serves one command and ends.
   ///   - door: The user for whom alone the service is, on a socket of theirs; nil for the library's own.
+  ///   - limits: What it serves at once; nil for what is usual at such a door.
   /// - Throws: ``SheafError`` where the library's path cannot bear a socket.
   package init(
-    library: Library, mounts: (any MountController)?, door: UserDoor? = nil, logger: Logger
+    library: Library, mounts: (any MountController)?, door: UserDoor? = nil, limits: ServiceLimits? = nil,
+    logger: Logger
   ) throws {
+    let limits = limits ?? (door == nil ? .library : .user)
     self.door = door
     socketFile =
       door.map { UserSocket.path(library: library.location.path, uid: $0.uid) } ?? library.location.socketPath
     try door?.prepareFolder()
     socket = try SocketPath(socketFile)
-    let clients = ClientCount()
+    let clients = ClientCount(limit: limits.connections)
     self.clients = clients
     let signals = EventSignals(library: library)
     self.signals = signals
@@ -59,7 +63,8 @@ package final class SheafService: Sendable {
     let router = Router()
     let api = LibraryAPI(
       library: library, mounts: mounts, threads: threads, clients: clients, signals: signals,
-      sidecars: SidecarBoard(), info: info)
+      streams: Slots(limits.streams, "streams"), downloads: Slots(limits.downloads, "downloads"),
+      jobs: Slots(limits.jobs, "long jobs"), sidecars: SidecarBoard(), info: info)
     if let door { api.addRoutes(to: router, for: door) } else { api.addRoutes(to: router) }
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
@@ -67,8 +72,13 @@ package final class SheafService: Sendable {
       responder: router.buildResponder(),
       builder: .http1(
         configuration: .init(
-          additionalChannelHandlers: [clients.makeHandler()] + (door.map { [$0.makeHandler()] } ?? []))),
-      configuration: ServerConfiguration(address: .unixDomainSocket(path: socket.address), reuseAddress: false),
+          additionalChannelHandlers: [
+            clients.makeHandler(), IdleStateHandler(writeTimeout: TimeAmount(limits.writeTime)), WriteTimeout(),
+          ] + (door.map { [$0.makeHandler()] } ?? []), idleTimeout: TimeAmount(limits.idleTime))),
+      configuration: ServerConfiguration(
+        address: .unixDomainSocket(path: socket.address), reuseAddress: false,
+        availableConnectionsDelegate: .maximum(limits.connections + ServiceLimits.spareConnections, logger: quiet)),
+      clients: clients,
       onServerRunning: { [listening] in listening.reach() },
       logger: quiet)
     var configuration = ServiceGroupConfiguration(services: [server], logger: quiet)

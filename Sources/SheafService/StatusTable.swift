@@ -23,7 +23,12 @@ extension SheafError.Kind {
 extension SheafError {
   /// A response that tells of this failure: the table's status, and the error itself as JSON.
   func response() -> Response {
-    (try? Response.json(self, status: .init(code: kind.statusCode))) ?? Response(status: .internalServerError)
+    guard var response = try? Response.json(self, status: .init(code: kind.statusCode)) else {
+      return Response(status: .internalServerError)
+    }
+    // Seconds (RFC 9110, section 10.2.3).
+    if kind == .unavailable { response.headers[.retryAfter] = "1" }
+    return response
   }
 
   /// Any failure as one of the kinds; what is not Sheaf's own is a failure of input or output.

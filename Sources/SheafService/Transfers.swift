@@ -3,21 +3,36 @@ import SheafLibrary
 import SheafModel
 import Synchronization
 
-extension Response {
-  /// Streams a version's bytes as they are read, no faster than the client takes them.
+extension LibraryAPI {
+  /// Bytes of contents that are read at a time.
+  private static let pieceLength = 1 << 20
+
+  /// Streams a version's bytes as they are read, no faster than the client takes them: nothing runs for a client who takes
+  /// none.
   ///
   /// What fails before the first byte is thrown; what fails later breaks the connection off, so that no client takes a
   /// part for the whole.
-  static func content(of path: ItemPath, version: Int64?, library: Library) async throws -> Response {
-    let handoff = try Handoff<ByteBuffer>.start { handoff in
-      try library.readVersion(path, number: version) { bytes in try handoff.put(ByteBuffer(bytes: bytes)) }
+  func content(of path: ItemPath, version: Int64?) async throws -> Response {
+    let slot = try downloads.take()
+    let reader = try await call { try $0.versionReader(path, number: version) }
+    @Sendable func piece(at offset: Int64) async throws -> ByteBuffer {
+      try await call { library in
+        var buffer = ByteBuffer()
+        try buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Self.pieceLength) { bytes in
+          let piece = UnsafeMutableRawBufferPointer(rebasing: bytes.prefix(Self.pieceLength))
+          return try library.read(reader, at: offset, into: piece)
+        }
+        return buffer
+      }
     }
-    let first = try await handoff.next()
+    let first = try await piece(at: 0)
     let body = ResponseBody { writer in
-      var buffer = first
-      while let bytes = buffer {
-        try await writer.write(bytes)
-        buffer = try await handoff.next()
+      defer { withExtendedLifetime(slot) {} }
+      var (buffer, offset) = (first, Int64(0))
+      while buffer.readableBytes > 0 {
+        offset += Int64(buffer.readableBytes)
+        try await writer.write(buffer)
+        buffer = try await piece(at: offset)
       }
       try await writer.finish(nil)
     }
@@ -27,10 +42,10 @@ extension Response {
   /// Runs a long job and streams its progress, then its result, as lines of JSON (``JobLine``).
   ///
   /// What fails before the first line is thrown. The job runs to its end even if the client goes away.
-  static func job<Result: Codable & Sendable>(
+  func job<Result: Codable & Sendable>(
     _ work: @escaping @Sendable ((Progress) -> Void) throws -> Result
   ) async throws -> Response {
-    let handoff = try Handoff<JobLine<Result>>.start { handoff in
+    let handoff = Handoff<JobLine<Result>>.start(try jobs.take()) { handoff in
       let pace = ProgressPace()
       let result = try work { progress in
         if pace.admits(progress) { handoff.offer(.progress(progress)) }

@@ -26,15 +26,17 @@ extension LibraryAPI {
 
   /// `GET /v1/library/webhooks/stream`, for the sidecar that serves all accounts.
   func addLibraryWebhookRoutes(to routes: Routes) {
-    routes.get("library/webhooks/stream") { _, _ in webhookStream() }
+    routes.get("library/webhooks/stream") { _, _ in try webhookStream() }
   }
 
   /// All accounts' webhooks, whole, now and after each change.
-  private func webhookStream() -> Response {
+  private func webhookStream() throws -> Response {
+    let slot = try streams.take()
     let body = ResponseBody { writer in
+      defer { withExtendedLifetime(slot) {} }
       try await clients.withoutCounting {
         var told: [Webhook]?
-        for await _ in signals.wakeUps(every: Self.keepAlive) {
+        for await _ in signals.wakeUps(for: .webhooks, every: Self.keepAlive) {
           let webhooks = try await call { try $0.webhooks() }
           guard webhooks != told else {
             try await writer.write(ByteBuffer(string: ": \n\n"))

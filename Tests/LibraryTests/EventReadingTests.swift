@@ -111,7 +111,7 @@ struct EventReadingTests {
   @Test func whoWaitsIsTold() throws {
     try withLibrary { fixture in
       let calls = Mutex(0)
-      let number = fixture.library.observeEvents { calls.withLock { $0 += 1 } }
+      let number = fixture.library.observeEvents { _ in calls.withLock { $0 += 1 } }
       try fixture.mkdir("one")
       #expect(calls.withLock { $0 } == 1)
       _ = try fixture.names()

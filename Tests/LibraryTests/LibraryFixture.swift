@@ -235,3 +235,18 @@ struct SeededRandom: RandomNumberGenerator {
     return result
   }
 }
+
+extension Library {
+  /// All bytes of a version, or of the current contents where `number` is nil, in pieces.
+  func readVersion(_ path: ItemPath, number: Int64?, into sink: (UnsafeRawBufferPointer) throws -> Void) throws {
+    let reader = try versionReader(path, number: number)
+    var buffer = [UInt8](repeating: 0, count: 1 << 20)
+    var offset: Int64 = 0
+    while true {
+      let count = try buffer.withUnsafeMutableBytes { try read(reader, at: offset, into: $0) }
+      guard count > 0 else { return }
+      try buffer.withUnsafeBytes { try sink(UnsafeRawBufferPointer(rebasing: $0.prefix(count))) }
+      offset += Int64(count)
+    }
+  }
+}

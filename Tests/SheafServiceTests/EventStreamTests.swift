@@ -75,6 +75,46 @@ import Testing
     try FileManager.default.removeItem(at: served.folder)
   }
 
+  /// What an account cannot see does not wake its streams: many of them cost who saves nothing.
+  @Test func newsWakeThoseAloneWhoMaySeeThem() async throws {
+    let served = try await Served()
+    let bob = try AccountHandle("bob@example.com")
+    _ = try served.library.addAccount(bob, name: nil)
+    func wakeUps() async throws -> Double? {
+      let metrics = try PrometheusText(try await served.client.metrics())
+      return metrics.samples.first { $0.name == "sheaf_event_stream_wakeups_total" }?.value
+    }
+    func follow(_ account: AccountHandle) async throws -> EventStream {
+      var stream = try await served.client.follow(.account(ItemAddress(account: account, path: nil)), after: nil)
+      // From here on it waits: what it was to be told first came.
+      while let element = try await stream.next() { if case .position = element { break } }
+      return stream
+    }
+    try served.mkdir("first")
+    let bobs = try await follow(bob)
+    let before = try #require(try await wakeUps())
+    try served.mkdir("private")
+    #expect(try await wakeUps() == before)
+    // What comes into a share concerns who takes part in it.
+    let path = try ItemPath(account: served.account, "Documents/first")
+    var change = ShareChange()
+    change.with = [bob]
+    _ = try served.library.share(path, change)
+    let shared = try #require(try await wakeUps())
+    #expect(shared > before)
+    try served.mkdir("another")
+    #expect(try await wakeUps() == shared)
+    var alices = try await served.client.follow(
+      .account(ItemAddress(account: served.account, path: nil)), after: served.library.lastEvent)
+    let streams = try await PrometheusText(served.client.metrics()).samples.first { $0.name == "sheaf_event_streams" }
+    #expect(streams?.value ?? 0 >= 1)
+    try served.mkdir("seen")
+    #expect(try await nextEvent(&alices)?.data.item.name == "seen")
+    withExtendedLifetime(bobs) {}
+    try await served.end()
+    try FileManager.default.removeItem(at: served.folder)
+  }
+
   @Test func aProcessThatEndsEndsItsStreamsAtOnce() async throws {
     let served = try await Served()
     let stream = try await served.client.follow(.library, after: nil)

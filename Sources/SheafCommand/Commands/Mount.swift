@@ -48,7 +48,10 @@ struct Mount: AsyncParsableCommand {
   var readyDescriptor: CInt?
 
   func run() async throws {
-    if foreground { MountProcess.limitArenas() }
+    if foreground {
+      MountProcess.limitArenas()
+      MountProcess.raiseDescriptorLimit()
+    }
     // One in the background keeps no folder busy.
     if readyDescriptor != nil { chdir("/") }
     let ready = readyDescriptor.map(Readiness.init)

@@ -22,6 +22,16 @@ enum MountProcess {
     _ = mallopt(-8, 4)
   }
 
+  /// Has the process open as many files as it may: a client's connection takes one, and the usual limit is for programs
+  /// that call select(2).
+  static func raiseDescriptorLimit() {
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    _ = setrlimit(resource, &limit)
+  }
+
   /// Serves a library and mounts it; closes it when the last mount is gone.
   ///
   /// - Parameters:

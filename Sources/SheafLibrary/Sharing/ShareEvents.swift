@@ -15,13 +15,10 @@ extension Library {
     try settleEvents(before: share.row.item, ofAll: type == .memberAdded, transaction)
     let (item, data) = try shareEventData(share, inode, participant)
     let time = clock()
-    numbers.event += 1
-    try transaction.insert(
+    return try number(
       EventRow(
-        number: numbers.event, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor,
-        owner: item.owner,
-        item: item.id, data: data.json, share: data.share, process: 0))
-    return numbers.event
+        number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor, owner: item.owner,
+        item: item.id, data: data.json, share: data.share, process: 0), transaction)
   }
 
   /// Logs that someone left by taking an entry away, which the program of `thread` may undo; returns the number under

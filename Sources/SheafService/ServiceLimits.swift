@@ -1,0 +1,96 @@
+import Glibc
+import NIOCore
+import SheafModel
+import Synchronization
+
+/// What one door serves at once, and for how long it waits: no door's clients hold up those of another.
+package struct ServiceLimits: Sendable {
+  /// Connections; those past them are told so, ``spareConnections`` at a time, and further ones wait to be accepted.
+  package var connections: Int
+  /// Streams of events and of webhooks.
+  package var streams: Int
+  /// Contents on their way to clients.
+  package var downloads: Int
+  /// Long jobs, each of which has a thread.
+  package var jobs: Int
+  /// How long a connection is kept on which there is no request, or one that does not go on.
+  package var idleTime = Duration.seconds(120)
+  /// How long a client may take no bytes of an answer.
+  package var writeTime = Duration.seconds(60)
+
+  /// Connections past the limit that are answered.
+  static let spareConnections = 32
+
+  package init(connections: Int, streams: Int, downloads: Int, jobs: Int) {
+    self.connections = connections
+    self.streams = streams
+    self.downloads = downloads
+    self.jobs = jobs
+  }
+
+  /// The library's own door: people, and sidecars with a stream for each webhook.
+  package static var library: ServiceLimits {
+    let connections = share(4096, of: 4)
+    return ServiceLimits(connections: connections, streams: connections - connections / 4, downloads: 64, jobs: 16)
+  }
+
+  /// A user's door.
+  package static var user: ServiceLimits {
+    let connections = share(256, of: 16)
+    return ServiceLimits(connections: connections, streams: connections / 4, downloads: 16, jobs: 4)
+  }
+
+  /// As many as wanted, but no more than one in `parts` of the descriptors that the process may have.
+  private static func share(_ wanted: Int, of parts: Int) -> Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return wanted }
+    return min(wanted, max(16, Int(clamping: limit.rlim_cur) / parts))
+  }
+}
+
+/// Counts how many of a kind are under way at a door.
+final class Slots: Sendable {
+  /// One that is under way, for as long as somebody has it.
+  final class Slot: Sendable {
+    private let slots: Slots
+
+    fileprivate init(_ slots: Slots) { self.slots = slots }
+
+    deinit { slots.taken.withLock { $0 -= 1 } }
+  }
+
+  private let limit: Int
+  private let kind: String
+  private let taken = Mutex(0)
+
+  /// - Parameter kind: what they are, in the plural.
+  init(_ limit: Int, _ kind: String) {
+    self.limit = limit
+    self.kind = kind
+  }
+
+  /// - Throws: ``SheafError`` of kind `unavailable` where there are as many as there may be.
+  func take() throws -> Slot {
+    try taken.withLock { count in
+      guard count < limit else {
+        throw SheafError(
+          .unavailable, reason: "\(limit) \(kind) are under way here, which is the most",
+          advice: "try again when some are done")
+      }
+      count += 1
+    }
+    return Slot(self)
+  }
+}
+
+/// Closes a connection whose client takes nothing of what waits for it.
+final class WriteTimeout: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = NIOAny
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard case .write? = event as? IdleStateHandler.IdleStateEvent, !context.channel.isWritable else {
+      return context.fireUserInboundEventTriggered(event)
+    }
+    context.close(promise: nil)
+  }
+}
