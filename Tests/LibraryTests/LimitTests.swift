@@ -1,4 +1,3 @@
-import Glibc
 import SheafModel
 import Testing
 
@@ -50,20 +49,6 @@ struct LimitTests {
         expect(.noSpace) { try bob.library.setXattr(bob.inode(shared), name(5000), [], .set, bob.caller) }
       }
     }
-  }
-
-  /// Attributes of a file without a name are in memory.
-  @Test func attributesOfAFileWithoutANameAreBounded() throws {
-    let fixture = try LibraryFixture()
-    let handle = try fixture.open("a", O_RDWR | O_CREAT)
-    let ino = try fixture.ino("a")
-    try fixture.library.purge(fixture.path("a"), version: nil)
-    let value = [UInt8](repeating: 1, count: 65_536)
-    for number in 0..<16 { try fixture.library.setXattr(ino, name(number), value, .set, .library) }
-    try fixture.library.setXattr(ino, name(3), value, .set, .library)
-    expect(.noSpace) { try fixture.library.setXattr(ino, name(16), value, .set, .library) }
-    try fixture.library.release(handle)
-    try fixture.finish()
   }
 
   /// A character can have any number of combining marks.
