@@ -116,6 +116,8 @@ struct Identity {
 
   private var young: [Int64: Youth] = [:]
   private var remembered: [Name: Remembered] = [:]
+  /// The names in `remembered` of each document.
+  private var namesByItem: [Int64: Set<Name>] = [:]
   /// What to forget first, with what is forgotten already among it.
   private var youngOrder = AgeQueue<Int64>()
   private var rememberedOrder = AgeQueue<Name>()
@@ -197,9 +199,17 @@ struct Identity {
   ) {
     guard process != 0 else { return }
     let key = Name(parent: parent, name: name)
+    forget(key)
     remembered[key] = Remembered(item: item, ino: ino, process: process, time: time, mode: mode, event: event)
+    namesByItem[item, default: []].insert(key)
     rememberedOrder.append(key)
-    while remembered.count > Self.limit, let oldest = rememberedOrder.popFirst() { remembered[oldest] = nil }
+    while remembered.count > Self.limit, let oldest = rememberedOrder.popFirst() { forget(oldest) }
+  }
+
+  private mutating func forget(_ name: Name) {
+    guard let item = remembered.removeValue(forKey: name)?.item else { return }
+    namesByItem[item]?.remove(name)
+    if namesByItem[item]?.isEmpty ?? false { namesByItem[item] = nil }
   }
 
   /// The document that had the name, if `process` took it away within the window.
@@ -211,9 +221,10 @@ struct Identity {
   }
 
   /// Forgets the name: it was made again, or its document is gone.
-  mutating func settle(_ parent: Int64, _ name: [UInt8]) { remembered[Name(parent: parent, name: name)] = nil }
+  mutating func settle(_ parent: Int64, _ name: [UInt8]) { forget(Name(parent: parent, name: name)) }
 
-  mutating func settle(item: Int64) { remembered = remembered.filter { $0.value.item != item } }
+  /// Forgets all names of a document.
+  mutating func settle(item: Int64) { for name in namesByItem[item] ?? [] { forget(name) } }
 
   // MARK: - Time
 
@@ -233,7 +244,7 @@ struct Identity {
       }
     }
     if !remembered.isEmpty {
-      remembered = remembered.filter { time.nanoseconds - $0.value.time.nanoseconds < Self.window }
+      for (name, memory) in remembered where time.nanoseconds - memory.time.nanoseconds >= Self.window { forget(name) }
     }
     youngOrder.compact(keeping: young.count) { young[$0] != nil }
     rememberedOrder.compact(keeping: remembered.count) { remembered[$0] != nil }
