@@ -33,6 +33,7 @@ package final class Library: @unchecked Sendable {
   let waiting = Atomic(0)
 
   // State under the lock.
+  var holds = LockHolds()
   var inodes: [Int64: Inode] = [:]
   var files: [UInt64: OpenFile] = [:]
   var accountRows: [AccountRow] = []
@@ -162,7 +163,7 @@ package final class Library: @unchecked Sendable {
   // MARK: - The lock
 
   /// Runs `body` with the lock held, then tells the observers what changed.
-  func locked<Value>(_ body: () throws -> Value) rethrows -> Value {
+  func locked<Value>(_ body: () throws -> Value, operation: StaticString = #function) rethrows -> Value {
     var told: [Told] = []
     var listeners: [Int: Observer] = [:]
     var eventNews: EventNews?
@@ -177,6 +178,8 @@ package final class Library: @unchecked Sendable {
     waiting.add(1, ordering: .relaxed)
     return try lock.withLock { _ in
       waiting.subtract(1, ordering: .relaxed)
+      let start = LockHolds.now
+      defer { holds.note(operation, from: start, to: LockHolds.now) }
       defer {
         if !demoted.isEmpty {
           for account in demoted { rescueDrafts(of: account) }
@@ -338,11 +341,6 @@ package final class Library: @unchecked Sendable {
       guard let account, let audience else { return true }
       return audience.contains(account)
     }
-  }
-
-  struct Observer {
-    let account: Int64?
-    let listen: @Sendable ([LibraryNews]) -> Void
   }
 
   // MARK: - Transactions

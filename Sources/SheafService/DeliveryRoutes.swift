@@ -16,9 +16,9 @@ extension LibraryAPI {
   /// `GET /v1/metrics`: for Prometheus.
   func addMetricsRoutes(to routes: Routes) {
     routes.get("metrics") { _, _ in
-      let (counts, last) = try await call { (try $0.counts(), $0.lastEvent) }
+      let (counts, last, holds) = try await call { (try $0.counts(), $0.lastEvent, $0.lockHolds) }
       let text = Metrics.text(
-        counts, lastEvent: last, sinks: sinks(at: last), streams: signals.count, wakeUps: signals.wakeUps)
+        counts, lastEvent: last, holds, sinks: sinks(at: last), streams: signals.count, wakeUps: signals.wakeUps)
       return Response(
         status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
         body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
@@ -76,10 +76,15 @@ enum Metrics {
   }
 
   static func text(
-    _ counts: LibraryCounts, lastEvent: Int64, sinks: [SinkStatus], streams: Int, wakeUps: Int64
+    _ counts: LibraryCounts, lastEvent: Int64, _ holds: LockHolds, sinks: [SinkStatus], streams: Int, wakeUps: Int64
   ) -> String {
     func library(_ name: String, _ type: String, _ help: String, _ value: Int64) -> Family {
       Family(name: "sheaf_" + name, type: type, help: help, samples: [("", value)])
+    }
+    func lock(_ name: String, _ type: String, _ help: String, _ value: (LockHolds.Hold) -> Int64) -> Family {
+      Family(
+        name: "sheaf_lock_" + name, type: type, help: help,
+        samples: holds.byOperation.sorted { $0.key < $1.key }.map { ("{operation=\"\($0.key)\"}", value($0.value)) })
     }
     func sink(_ name: String, _ type: String, _ help: String, _ value: (SinkStatus) -> Int64) -> Family {
       Family(
@@ -94,6 +99,12 @@ enum Metrics {
       library("events_total", "counter", "Events since the library was made.", lastEvent),
       library("event_streams", "gauge", "Streams of events that are being read.", Int64(streams)),
       library("event_stream_wakeups_total", "counter", "Times that news woke a stream.", wakeUps),
+      lock("longest_hold_microseconds", "gauge", "Longest time for which an operation had all others wait.") {
+        $0.longestNanoseconds / 1000
+      },
+      lock("long_holds_total", "counter", "Times that an operation had all others wait for more than 10 ms.") {
+        $0.longCount
+      },
       sink("position", "gauge", "Number of the last event that the sink is done with.") { $0.position },
       sink("lag", "gauge", "Events in the log after the sink's position.") { $0.undelivered ?? 0 },
       sink("deliveries_total", "counter", "Events that arrived.") { $0.delivered },

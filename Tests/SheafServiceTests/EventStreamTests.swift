@@ -175,6 +175,8 @@ import Testing
     let metrics = try PrometheusText(try await served.client.metrics())
     #expect(metrics.types["sheaf_events_total"] == "counter" && metrics.types["sheaf_sink_lag"] == "gauge")
     #expect(metrics.samples.contains(.init(name: "sheaf_events_total", labels: [:], value: 1)))
+    #expect(metrics.types["sheaf_lock_long_holds_total"] == "counter")
+    #expect(metrics.types["sheaf_lock_longest_hold_microseconds"] == "gauge")
     let labels = ["sink": sink.name, "kind": "webhook"]
     for (name, value) in [("deliveries_total", 7.0), ("failures_total", 3), ("lag", 1), ("disabled", 0)] {
       #expect(metrics.samples.contains(.init(name: "sheaf_sink_\(name)", labels: labels, value: value)), "\(name)")

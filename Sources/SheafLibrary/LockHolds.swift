@@ -1,0 +1,40 @@
+import Glibc
+
+/// How long operations held the library's lock, for which all others waited: of those that were long, by operation.
+package struct LockHolds: Sendable {
+  /// Of one operation.
+  package struct Hold: Sendable {
+    package var longestNanoseconds: Int64 = 0
+    /// Holds of more than 10 ms.
+    package var longCount: Int64 = 0
+  }
+
+  /// Shorter holds are not noted, so that they cost no more than two looks at the clock.
+  private static let shortest: Int64 = 1_000_000
+  private static let long: Int64 = 10_000_000
+
+  package private(set) var byOperation: [String: Hold] = [:]
+
+  /// Nanoseconds by CLOCK_MONOTONIC.
+  static var now: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+
+  /// - Parameter operation: the function that held the lock, as `#function` has it.
+  mutating func note(_ operation: StaticString, from start: Int64, to end: Int64) {
+    let length = end - start
+    guard length >= Self.shortest else { return }
+    let name = String("\(operation)".prefix { $0 != "(" })
+    var hold = byOperation[name] ?? Hold()
+    hold.longestNanoseconds = max(hold.longestNanoseconds, length)
+    if length > Self.long { hold.longCount += 1 }
+    byOperation[name] = hold
+  }
+}
+
+extension Library {
+  /// How long operations held the lock since the library was opened.
+  package var lockHolds: LockHolds { locked { holds } }
+}
