@@ -4,24 +4,37 @@ import SheafStore
 
 /// What was deleted: listing, recovering, and destroying for good.
 extension Library {
+  /// Deleted items that are looked at with the lock held, so that nobody waits for a long list.
+  private static let deletedBatch = 128
+
   /// What was deleted at or below `path` (all where nil) and can be recovered, latest first.
   package func deleted(_ handle: AccountHandle, below path: ItemPath?) throws -> [DeletedItem] {
-    try locked {
-      let account = try account(handle)
-      let prefix = path.map { Array($0.components.joined(separator: [UInt8(ascii: "/")])) }
-      var items: [DeletedItem] = []
-      let owners = [account.id] + Set(shares.joined(by: account.id).map(\.owner)).sorted()
-      for row in try owners.flatMap({ owner in try read { try $0.deleted(owner: owner) } }) {
-        guard let item = try item(of: inode(row.ino)), try isVisible(row, .api(account.id)) else { continue }
-        let whole = Array(try mountPath(row.parent, row.name, for: account.id).utf8)
-        if let prefix, whole != prefix, !whole.starts(with: prefix + [UInt8(ascii: "/")]) { continue }
-        items.append(
-          DeletedItem(
-            id: item.uuid.text, path: String(decoding: whole, as: UTF8.self), time: row.time,
-            actor: try self.handle(row.actor)))
-      }
-      return items
+    var items: [DeletedItem] = []
+    var last: DeletedRow?
+    repeat {
+      last = try locked { try addDeleted(before: last, handle, below: path, to: &items) }
+    } while last != nil
+    return items
+  }
+
+  /// Adds some of what was deleted before `last`; returns the last that was looked at, nil at the end.
+  private func addDeleted(
+    before last: DeletedRow?, _ handle: AccountHandle, below path: ItemPath?, to items: inout [DeletedItem]
+  ) throws -> DeletedRow? {
+    let account = try account(handle)
+    let prefix = path?.bytes
+    let owners = Set([account.id] + shares.joined(by: account.id).map(\.owner))
+    let rows = try read { try $0.deleted(before: last, limit: Self.deletedBatch) }
+    for (row, owner) in rows where owners.contains(owner) {
+      guard let item = try item(of: inode(row.ino)), try isVisible(row, .api(account.id)) else { continue }
+      let whole = Array(try mountPath(row.parent, row.name, for: account.id).utf8)
+      if let prefix, whole != prefix, !whole.starts(with: prefix + [UInt8(ascii: "/")]) { continue }
+      items.append(
+        DeletedItem(
+          id: item.uuid.text, path: String(decoding: whole, as: UTF8.self), time: row.time,
+          actor: try self.handle(row.actor)))
     }
+    return rows.count < Self.deletedBatch ? nil : rows.last?.row
   }
 
   /// Brings back what was deleted, a folder with all that went with it; returns the paths, the top one first.
@@ -29,7 +42,8 @@ extension Library {
   /// - Parameter id: the item's UUID, where several of one path were deleted; the latest where nil.
   /// - Throws: `notFound` that names the path; `noSpace`.
   package func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String] {
-    try locked {
+    try settleEventsByAndBy()
+    return try locked {
       let caller = Caller.api(try account(path.account).id)
       let row: DeletedRow
       if let id {
@@ -53,8 +67,7 @@ extension Library {
         var above = TreeDeed()
         try recoverParents(of: row, into: &above, caller, transaction)
         try log(.created, above, transaction)
-        var rows: [DeletedRow] = []
-        _ = try gather(row, into: &rows, caller, transaction)
+        let rows = try gather(row, caller, transaction)
         var deed = TreeDeed()
         for next in rows {
           let recovered = try giveBack(next, caller, transaction)
@@ -74,34 +87,63 @@ extension Library {
   private func recoverParents(
     of row: DeletedRow, into deed: inout TreeDeed, _ caller: Caller, _ transaction: StoreTransaction
   ) throws {
-    guard let parent = try transaction.deleted(row.parent) else { return }
-    try recoverParents(of: parent, into: &deed, caller, transaction)
-    if let part = try giveBack(parent, caller, transaction).part { deed.add(part) }
+    var parents: [DeletedRow] = []
+    try ascend(from: row.parent) { folder in
+      guard folder.row.nlink == 0, let parent = try transaction.deleted(folder.ino) else { return false }
+      parents.append(parent)
+      return true
+    }
+    for parent in parents.reversed() {
+      if let part = try giveBack(parent, caller, transaction).part { deed.add(part) }
+    }
   }
 
   /// Seconds between two deletions of one `rm -r` at most.
   private static let sweepGap: Int64 = 10
 
+  /// A deleted folder of which it is looked at what was deleted with it.
+  private struct Gathering {
+    /// What was deleted from it, latest first, and how much of that was looked at.
+    let rows: [DeletedRow]
+    var next = 0
+    let folders: Set<Int64>
+    /// Since when its participants see what was deleted from it; nil for all.
+    let border: Timestamp?
+    /// When the first was deleted of what comes along.
+    var earliest: Timestamp
+    var names: Set<[UInt8]> = []
+  }
+
   /// Gathers a deleted item and what was deleted from it together with it, each folder before what is in it: one
-  /// deletion after the other, up to its own. Returns the time of the first.
+  /// deletion after the other, up to its own.
   ///
   /// Later than the folder can only be what was deleted before the clock was put back: when, nobody can tell, so it comes along.
-  private func gather(
-    _ folder: DeletedRow, into rows: inout [DeletedRow], _ caller: Caller, _ transaction: StoreTransaction
-  ) throws -> Timestamp {
-    rows.append(folder)
-    var earliest = folder.time
-    var names: Set<[UInt8]> = []
-    for row in try transaction.deleted(from: folder.ino) {
-      guard earliest.seconds - row.time.seconds <= Self.sweepGap, try isVisible(row, caller) else { break }
-      // What one of the same name took away before it does not come along.
-      guard names.insert(row.name).inserted else {
-        earliest = min(earliest, row.time)
+  private func gather(_ top: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction) throws -> [DeletedRow] {
+    func begin(_ folder: DeletedRow) throws -> Gathering {
+      Gathering(
+        rows: try transaction.deleted(from: folder.ino), folders: try transaction.deletedFolders(from: folder.ino),
+        border: try visibleDeletions(from: folder.ino, caller), earliest: folder.time)
+    }
+    var rows = [top]
+    var open = [try begin(top)]
+    while var folder = open.popLast() {
+      guard folder.next < folder.rows.count,
+        folder.earliest.seconds - folder.rows[folder.next].time.seconds <= Self.sweepGap,
+        folder.border.map({ folder.rows[folder.next].time >= $0 }) ?? true
+      else {
+        if let around = open.indices.last { open[around].earliest = min(open[around].earliest, folder.earliest) }
         continue
       }
-      earliest = min(earliest, try gather(row, into: &rows, caller, transaction))
+      let row = folder.rows[folder.next]
+      folder.next += 1
+      // What one of the same name took away before it does not come along.
+      let isLatest = folder.names.insert(row.name).inserted
+      if isLatest { rows.append(row) }
+      if !isLatest || !folder.folders.contains(row.ino) { folder.earliest = min(folder.earliest, row.time) }
+      open.append(folder)
+      if isLatest, folder.folders.contains(row.ino) { open.append(try begin(row)) }
     }
-    return earliest
+    return rows
   }
 
   /// Takes a deletion back, in the running transaction, as if it had not been: nothing is told of either, if nobody was told
@@ -153,7 +195,6 @@ extension Library {
         identity.settle(item: item)
         if shares.active(item) != nil { sharedEntriesAreStale = true }
       }
-      shares.forgetFolders()
       tell(
         .made(NamedInode(ino: final.ino, mode: final.mode, place: .init(folder: .inode(row.parent), name: name))),
         from: 0)
@@ -164,6 +205,11 @@ extension Library {
       let before = cached.row
       whenFailed { cached.row = before }
       cached.row = row
+    }
+    let isShared = final.item.flatMap { shares.active($0) } != nil
+    if final.mode & S_IFMT == S_IFDIR, isShared || final.name != row.name {
+      whenFailed { [self] in shares.forgetFolders() }
+      shares.forgetFolders()
     }
     let actor = caller.actor(in: inode)
     return Recovered(
@@ -197,36 +243,54 @@ extension Library {
   ///   `noSpace` where a pack still holds what was purged.
   package func purge(_ path: ItemPath, version number: Int64?) throws {
     storeClosed()
-    if let number { try partChunks(ofVersion: number, of: path) }
+    try settleEventsByAndBy()
+    guard let number else { return try purge(path) }
+    try partChunks(ofVersion: number, of: path)
     try locked {
       try settleSessions()
       // What was done before is told before the item goes: an event that waits would go with it.
       try settleEvents(all: true)
-      if let number {
-        let (inode, item) = try document(path, for: .purge)
-        guard let row = try read({ try $0.version(item.id, number) }) else {
-          throw SheafError(
-            .notFound, subject: "\(path)", reason: "has no version \(number)",
-            advice: "`sheaf versions` shows those it has")
-        }
-        guard number != item.version, !row.isOpen, !inode.drafts.contains(where: { $0.session?.number == number })
-        else {
-          throw SheafError(
-            .busy, subject: "version \(number) of \(path)", reason: "is the current one",
-            advice: "restore another first, or purge the whole document")
-        }
-        try transaction(.purge, freesSpace: true) { transaction in
-          try transaction.deleteVersion(item.id, number)
-          guard item.conflict == number else { return }
-          var settled = item
-          settled.conflict = nil
-          try transaction.update(settled)
-          whenCommitted { [settled] in inode.item = settled }
-        }
-      } else {
-        try purgeItem(path)
+      let (inode, item) = try document(path, for: .purge)
+      guard let row = try read({ try $0.version(item.id, number) }) else {
+        throw SheafError(
+          .notFound, subject: "\(path)", reason: "has no version \(number)",
+          advice: "`sheaf versions` shows those it has")
+      }
+      guard number != item.version, !row.isOpen, !inode.drafts.contains(where: { $0.session?.number == number })
+      else {
+        throw SheafError(
+          .busy, subject: "version \(number) of \(path)", reason: "is the current one",
+          advice: "restore another first, or purge the whole document")
+      }
+      try transaction(.purge, freesSpace: true) { transaction in
+        try transaction.deleteVersion(item.id, number)
+        guard item.conflict == number else { return }
+        var settled = item
+        settled.conflict = nil
+        try transaction.update(settled)
+        whenCommitted { [settled] in inode.item = settled }
       }
     }
+    try freePurged()
+  }
+
+  /// Destroys an item with all that is below it.
+  private func purge(_ path: ItemPath) throws {
+    var purge: Purge?
+    repeat {
+      try locked {
+        try settleSessions()
+        // What was done before is told before the item goes: an event that waits would go with it.
+        try settleEvents(all: true)
+        purge = try purge.map(resumed) ?? beginPurge(path)
+        if let begun = purge { purge = try eraseSome(begun) }
+      }
+    } while purge != nil
+    try freePurged()
+  }
+
+  /// Frees what was purged, and gives its room back to the disk.
+  private func freePurged() throws {
     let swept = Result { try sweep(mustMend: true) }
     try shrink()
     _ = try swept.get()
@@ -243,85 +307,20 @@ extension Library {
     }
   }
 
-  private func purgeItem(_ path: ItemPath) throws {
-    guard path.components.count > 1 else {
-      throw SheafError(.notPermitted, subject: "\(path)", reason: "is the account's folder itself, which stays")
-    }
-    let existing: Inode?
-    do {
-      existing = try resolve(path)
-    } catch let error as SheafError where error.kind == .notFound {
-      existing = nil
-    }
-    guard let inode = existing else {
-      let row = try resolveDeleted(path)
-      try allow(.purge, self.inode(row.ino), on: path)
-      return try transaction(.purge, freesSpace: true) { try eraseDeleted(row, $0) }
-    }
-    try allow(.purge, inode, on: path)
-    guard let name = path.components.last else { return }
-    let parent = try resolve(ItemPath(account: path.account, bytes: path.bytes.dropLast(name.count + 1)))
-    guard let entry = try entry(parent.ino, name) else { throw SheafError(.notFound, subject: "\(path)") }
-    let time = clock()
-    let account = try account(path.account).id
-    let caller = Caller.api(account)
-    if !inode.isFolder, inode.row.nlink > 1 {
-      let other = entry.isExtra ? nil : try read { try $0.extraEntry(inode.ino) }
-      let otherPath = try mountPath(other?.parent ?? inode.row.parent, other?.name ?? inode.row.name, for: account)
-      throw SheafError(
-        .busy, subject: "\(path)", reason: "also has the name \(otherPath.printable)",
-        advice: "remove that name before, or purge a folder with all of its names")
-    }
-    try transaction(.purge, freesSpace: true) { transaction in
-      try touch(parent, time, links: inode.isFolder ? -1 : 0, transaction)
-      var deed = TreeDeed()
-      try eraseTree(entry, into: &deed, caller, transaction)
-      try log(.deleted, deed, transaction)
-    }
-  }
-
-  /// Erases an entry and all below it, deleted things too.
-  private func eraseTree(
-    _ entry: EntryRow, into deed: inout TreeDeed, _ caller: Caller, _ transaction: StoreTransaction
-  ) throws {
-    let inode = try inode(entry.ino)
-    if inode.isFolder || inode.row.nlink == 1, let item = try item(of: inode) {
-      deed.add(
-        .init(
-          item: item, ino: inode.ino, actor: caller.actor(in: inode.row),
-          data: try eventData(item, parent: entry.parent, name: entry.name)))
-    }
-    if inode.isFolder {
-      while true {
-        let children = try transaction.entries(entry.ino, after: 0, limit: 256)
-        if children.isEmpty { break }
-        for child in children { try eraseTree(child, into: &deed, caller, transaction) }
-      }
-      for row in try transaction.deleted(from: entry.ino) { try eraseDeleted(row, transaction) }
-    }
-    try transaction.delete(entry)
-    whenCommitted { [self] in tell(.removed(NamedInode(inode, entry.parent, entry.name)), from: 0) }
-    if inode.row.nlink > 1, !inode.isFolder {
-      try removeName(entry, of: inode, caller, clock(), transaction)
-      // Its other names may lie below, too: the last one takes it along.
-      let before = inode.row
-      whenFailed { inode.row = before }
-      if let left = try transaction.inode(inode.ino) {
-        (inode.row.nlink, inode.row.parent, inode.row.name) = (left.nlink, left.parent, left.name)
-      }
-      return
-    }
-    try erase(inode, transaction)
-    letGo(inode)
-  }
-
   /// Erases a deleted inode and all that was deleted from it.
-  func eraseDeleted(_ row: DeletedRow, _ transaction: StoreTransaction) throws {
-    for child in try transaction.deleted(from: row.ino) { try eraseDeleted(child, transaction) }
-    try transaction.removeDeleted(row.ino)
-    let inode = try inode(row.ino)
-    try erase(inode, transaction)
-    letGo(inode)
+  func eraseDeleted(_ top: DeletedRow, _ transaction: StoreTransaction) throws {
+    var rows: [(row: DeletedRow, inode: Inode)] = []
+    var open = [top]
+    while let row = open.popLast() {
+      let inode = try inode(row.ino)
+      rows.append((row, inode))
+      if inode.isFolder { open += try transaction.deleted(from: row.ino) }
+    }
+    for (row, inode) in rows.reversed() {
+      try transaction.removeDeleted(row.ino)
+      try erase(inode, transaction)
+      letGo(inode)
+    }
   }
 
   /// Forgets an erased inode that nobody has open, and with it the contents that would hold its chunks.

@@ -11,8 +11,9 @@ struct EventData: Decodable {
   var previousPath: String?
   var previousName: String?
   var participant: EventDetails.Participant?
-  /// Items that `contents` names at most; of more, ``contentCount`` tells how many there are.
+  /// Items that `contents` names at most, and bytes of their paths; of more, ``contentCount`` tells how many there are.
   private static let contentLimit = 100
+  private static let contentBytes = 16_384
 
   /// What a folder took along, or what came back with it: the first of them, and how many there are. Of a document they
   /// say that it came back, alone.
@@ -32,8 +33,15 @@ struct EventData: Decodable {
   /// Tells of another item, with what that took along itself.
   mutating func include(_ other: EventData) {
     contentCount = (contentCount ?? 0) + 1 + (other.contentCount ?? 0)
-    let room = Self.contentLimit - (contents?.count ?? 0)
-    if room > 0 { contents = (contents ?? []) + ([other.item] + (other.contents ?? [])).prefix(room) }
+    var named = contents ?? []
+    if named.count >= Self.contentLimit { return }
+    var room = Self.contentBytes - named.reduce(0) { $0 + $1.path.utf8.count }
+    for item in [other.item] + (other.contents ?? []) {
+      room -= item.path.utf8.count
+      if room < 0 || named.count >= Self.contentLimit { break }
+      named.append(item)
+    }
+    contents = named
   }
 
   /// The JSON, written by hand: every file that is made costs one.

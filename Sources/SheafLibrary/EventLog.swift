@@ -15,8 +15,6 @@ struct EventLog {
     var data: EventData?
     /// The folder that a deletion was from; 0 for other deeds.
     var folder: Int64 = 0
-    /// Items whose deletion a folder's tells of.
-    var absorbed: Set<Int64> = []
 
     var isInStore: Bool { row.data.isEmpty }
   }
@@ -35,8 +33,8 @@ struct EventLog {
   private var events: [Int64: Pending] = [:]
   private var numbersByItem: [Int64: [Int64]] = [:]
   private var deletionsByFolder: [Int64: [Int64]] = [:]
-  /// Items whose deletion an open event of a folder tells of.
-  private var absorbed: Set<Int64> = []
+  /// The deletions that open ones of folders tell of.
+  private var absorptions = Absorptions()
   /// By program: how many deletions came in a row, and when the last of them was.
   private var sweeps: [Int32: (count: Int, last: Timestamp)] = [:]
   /// Numbers in ascending order, with those that are gone among them.
@@ -61,7 +59,10 @@ struct EventLog {
   }
 
   /// Whether the deletion of an item is told by that of a folder, and nobody has heard of it yet.
-  func isAbsorbed(_ item: Int64) -> Bool { absorbed.contains(item) }
+  func isAbsorbed(_ item: Int64) -> Bool { absorptions.contains(item) }
+
+  /// The deletion of a folder that tells of an item's.
+  mutating func absorber(of item: Int64) -> Int64? { absorptions.event(for: item) }
 
   /// Whether a deletion is one of very many that its program is still at: most likely of one `rm -r`, which its last one
   /// will tell of.
@@ -70,9 +71,14 @@ struct EventLog {
     return time.nanoseconds - sweep.last.nanoseconds < Self.grace
   }
 
-  mutating func append(_ event: Pending) {
+  /// - Parameter absorbed: deletions that wait, and of which this one tells from now on.
+  mutating func append(_ event: Pending, absorbing absorbed: [Int64] = []) {
     var event = event
-    absorbed.formUnion(event.absorbed)
+    let deletions = absorbed.compactMap { number in
+      events[number].map { Absorptions.Deletion(event: number, item: $0.row.item) }
+    }
+    absorptions.take(deletions, into: event.row.number)
+    drop(absorbed)
     if event.folder != 0 {
       deletionsByFolder[event.folder, default: []].append(event.row.number)
       noteSweep(event)
@@ -98,18 +104,22 @@ struct EventLog {
     }
   }
 
-  mutating func remove(_ numbers: Set<Int64>) {
+  mutating func remove(_ numbers: some Collection<Int64>) {
+    for number in numbers { absorptions.forget(number) }
+    drop(numbers)
+  }
+
+  private mutating func drop(_ numbers: some Collection<Int64>) {
     var folders: Set<Int64> = []
     for number in numbers {
       guard let event = events.removeValue(forKey: number) else { continue }
       numbersByItem[event.row.item]?.removeAll { $0 == number }
       if numbersByItem[event.row.item]?.isEmpty ?? false { numbersByItem[event.row.item] = nil }
       guard event.folder != 0 else { continue }
-      absorbed.subtract(event.absorbed)
       folders.insert(event.folder)
     }
     for folder in folders {
-      deletionsByFolder[folder]?.removeAll(where: numbers.contains)
+      deletionsByFolder[folder]?.removeAll { events[$0] == nil }
       if deletionsByFolder[folder]?.isEmpty ?? false { deletionsByFolder[folder] = nil }
     }
     if order.count > 2 * events.count + 64 { order.removeAll { events[$0] == nil } }
@@ -121,21 +131,21 @@ extension Library {
   private static let settleBatch = 128
 
   func eventData(_ item: ItemRow, parent: Int64, name: [UInt8]) throws -> EventData {
-    let (path, share) = try place(parent, name, item: item.id)
+    let place = try place(parent, name, item: item.id)
     var data = EventData(
       item: .init(
         id: item.uuid.text, kind: item.kind.word, name: String(decoding: name, as: UTF8.self),
-        path: String(decoding: path, as: UTF8.self)))
-    data.share = share
+        path: String(decoding: place.path, as: UTF8.self)))
+    data.share = place.share
     return data
   }
 
   /// Notes in `data` where `item` was before.
   func setPrevious(_ data: inout EventData, _ item: ItemRow, parent: Int64, name: [UInt8]) throws {
-    let (path, share) = try place(parent, name, item: item.id)
-    data.previousPath = String(decoding: path, as: UTF8.self)
+    let place = try place(parent, name, item: item.id)
+    data.previousPath = String(decoding: place.path, as: UTF8.self)
     data.previousName = String(decoding: name, as: UTF8.self)
-    data.previousShare = share
+    data.previousShare = place.share
   }
 
   /// Logs a deed in the running transaction.
@@ -144,11 +154,11 @@ extension Library {
   ///   - opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It stays open in
   ///     any case while an earlier deed on the item is.
   ///   - folder: that from which the item was deleted, for that folder's own deletion to tell of it; 0 for other deeds.
-  ///   - absorbed: items whose deletion this one tells of.
+  ///   - absorbed: numbers of the deletions of which this one tells.
   ///   - time: that of the deed; nil for now.
   func logEvent(
     _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
-    folder: Int64 = 0, absorbed: Set<Int64> = [], at time: Timestamp? = nil, _ transaction: StoreTransaction
+    folder: Int64 = 0, absorbed: [Int64] = [], at time: Timestamp? = nil, _ transaction: StoreTransaction
   ) throws {
     guard !item.isQuiet else { return }
     let time = time ?? clock()
@@ -162,10 +172,13 @@ extension Library {
       pending.number = numbers.pending
       try transaction.insertPending(pending)
       let event = EventLog.Pending(
-        row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0,
-        absorbed: opens ? absorbed : [])
-      whenCommitted { [self] in events.append(event) }
+        row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0)
+      whenCommitted { [self] in
+        if !opens { events.remove(absorbed) }
+        events.append(event, absorbing: opens ? absorbed : [])
+      }
     } else {
+      if !absorbed.isEmpty { whenCommitted { [self] in events.remove(absorbed) } }
       try number(row, transaction)
     }
   }
@@ -209,10 +222,10 @@ extension Library {
   }
 
   /// Has the deletion of a folder tell of what the same program deleted from it just before (`rm -r`): one thing that a
-  /// person did. What was a share of its own is told by itself, to its participants. Returns the items that it tells of.
+  /// person did. What was a share of its own is told by itself, to its participants. Returns the numbers of these deletions.
   func absorbDeletions(
     from folder: Int64, into data: inout EventData, by process: Int32, _ transaction: StoreTransaction
-  ) throws -> Set<Int64> {
+  ) throws -> [Int64] {
     let share = data.share?.share
     let deletions = events.deletions(from: folder, by: process).filter { $0.row.share?.share == share }
     guard !deletions.isEmpty else { return [] }
@@ -222,12 +235,7 @@ extension Library {
       if let deleted = try self.data(of: event, transaction) { data.include(deleted) }
       try transaction.removePending(event.row.number)
     }
-    let numbers = Set(deletions.map(\.row.number))
-    whenCommitted { [self] in events.remove(numbers) }
-    return deletions.reduce(into: []) { items, event in
-      items.insert(event.row.item)
-      items.formUnion(event.absorbed)
-    }
+    return deletions.map(\.row.number)
   }
 
   /// What a waiting event says; nil for what a crash left.
@@ -250,6 +258,11 @@ extension Library {
     while try settleSomeEvents(all: all) {}
   }
 
+  /// As ``settleEvents(all:)``, with the lock free in between: for what is then settled with it held nobody waits long.
+  func settleEventsByAndBy() throws {
+    while try locked({ try settleSomeEvents(all: true) }) {}
+  }
+
   /// As ``settleEvents(all:)``, of the oldest, not more than a transaction takes; returns whether there were any.
   func settleSomeEvents(all: Bool = false) throws -> Bool { try settle(settledEvents(all: all)) }
 
@@ -267,7 +280,9 @@ extension Library {
     let prefix = String(decoding: try path(folder.row.parent, folder.row.name), as: UTF8.self) + "/"
     var items: Set<Int64> = []
     for event in events.pending where event.row.owner == folder.row.owner {
-      if event.data?.item.path.hasPrefix(prefix) ?? false { items.insert(event.row.item) }
+      guard let path = event.data?.item.path else { continue }
+      // A path without its middle does not tell.
+      if path.hasPrefix(prefix) || ToldPlace.isShortened(path) { items.insert(event.row.item) }
     }
     guard !items.isEmpty else { return }
     while try settle(settledEvents(all: true, of: items)) {}
@@ -337,16 +352,18 @@ extension Library {
     // The events of an item keep their order: an open one holds back those after it, and the deletion of a folder that
     // tells of the item.
     var held: Set<Int64> = []
+    var heldEvents: Set<Int64> = []
     held.reserveCapacity(events.count)
     var ready: [EventLog.Pending] = []
     for event in events.pending {
       if held.contains(event.row.item) { continue }
-      if event.absorbed.isDisjoint(with: held), isSettled(event) || excess > 0 {
+      if !heldEvents.contains(event.row.number), isSettled(event) || excess > 0 {
         ready.append(event)
         excess -= 1
         if ready.count >= Self.settleBatch { break }
       } else {
         held.insert(event.row.item)
+        if let absorber = events.absorber(of: event.row.item) { heldEvents.insert(absorber) }
       }
     }
     return ready

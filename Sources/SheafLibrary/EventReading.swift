@@ -123,8 +123,8 @@ extension Library {
       guard let item = try item(of: inode) else {
         throw SheafError(.invalid, subject: "\(path)", reason: "is a special file, of which no event speaks")
       }
-      let (place, share) = try place(inode.row.parent, inode.row.name, item: item.id)
-      let own = String(decoding: place, as: UTF8.self)
+      let place = try place(inode.row.parent, inode.row.name, item: item.id)
+      let (own, share) = (String(decoding: place.path, as: UTF8.self), place.share)
       let isOwner = try account(path.account).id == inode.row.owner
       return EventScope(
         item: item.uuid.text,

@@ -62,35 +62,6 @@ extension Library {
     guard owners.contains(caller.uid) else { throw SheafError(.notPermitted) }
   }
 
-  /// The path below `Documents`, joined by `/`, of `name` in `parent`.
-  func path(_ parent: Int64, _ name: [UInt8]) throws -> [UInt8] { try place(parent, name, item: nil).path }
-
-  /// The path below `Documents` of `name` in `parent`, and the share that `item`, which has that name, is in there.
-  func place(_ parent: Int64, _ name: [UInt8], item: Int64?) throws -> (path: [UInt8], share: ShareMark?) {
-    var shared = item.flatMap { shares.active($0) == nil ? nil : $0 }
-    guard parent != 0 else { return ([], shared.map { ShareMark(share: $0, depth: -1) }) }
-    var components = [name]
-    var below = 1
-    var ino = parent
-    while true {
-      let row = try inode(ino).row
-      if shared == nil, let item = row.item, shares.active(item) != nil {
-        shared = item
-        below = components.count + 1
-      }
-      if row.parent == 0 { break }
-      components.append(row.name)
-      ino = row.parent
-    }
-    var path: [UInt8] = []
-    path.reserveCapacity(components.reduce(components.count) { $0 + $1.count })
-    for component in components.reversed() {
-      if !path.isEmpty { path.append(UInt8(ascii: "/")) }
-      path += component
-    }
-    return (path, shared.map { ShareMark(share: $0, depth: Int64(components.count - below)) })
-  }
-
   // MARK: - Making
 
   /// What to make.

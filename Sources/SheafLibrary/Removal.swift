@@ -206,12 +206,13 @@ extension Library {
       DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     var data = try eventData(item, parent: entry.parent, name: entry.name)
     let absorbed = try absorbDeletions(from: inode.ino, into: &data, by: caller.process, transaction)
+    let isShared = shares.active(item.id) != nil
     try logEvent(
       .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: opens,
       folder: entry.parent, absorbed: absorbed, transaction)
     whenCommitted { [self] in
       inode.row = row
-      shares.forgetFolders()
+      if isShared { shares.forgetFolders() }
     }
   }
 }

@@ -71,11 +71,7 @@ extension Library {
 
   /// - Throws: `invalid` where `folder` is `inode` or lies below it.
   private func checkOutside(_ inode: Inode, _ folder: Inode) throws {
-    var ino = folder.ino
-    while ino != 0 {
-      guard ino != inode.ino else { throw SheafError(.invalid) }
-      ino = try self.inode(ino).row.parent
-    }
+    if try isBelow(folder.ino, inode.ino) { throw SheafError(.invalid) }
   }
 
   private func move(

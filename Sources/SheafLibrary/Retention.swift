@@ -94,17 +94,26 @@ extension Library {
     let border = Timestamp(seconds: time.seconds - Self.deletedSeconds)
     let old = try store.snapshot { try $0.deleted(before: border, at: time) }
     guard !old.isEmpty else { return }
-    try locked { try settleEvents(all: true) }
+    try settleEventsByAndBy()
     let late = try store.snapshot { try $0.deletedByClockBehind(before: border, at: time) }
     let due = Set(old).subtracting(late)
     /// Whether nothing that was deleted from it, or its folder with it, is to stay.
     func isDue(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> Bool {
-      try due.contains(row.ino)
-        && transaction.deleted(from: row.ino).allSatisfy { try isDue($0, transaction) }
+      var open = [row.ino]
+      while let next = open.popLast() {
+        guard due.contains(next) else { return false }
+        open += try transaction.deleted(from: next).map(\.ino)
+      }
+      return true
     }
-    func isBelowLate(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> Bool {
-      guard !late.isEmpty, let folder = try transaction.deleted(row.parent) else { return false }
-      return try late.contains(folder.ino) || isBelowLate(folder, transaction)
+    func isBelowLate(_ row: DeletedRow) throws -> Bool {
+      if late.isEmpty { return false }
+      var isBelow = false
+      try ascend(from: row.parent) { folder in
+        isBelow = late.contains(folder.ino)
+        return !isBelow && folder.row.nlink == 0
+      }
+      return isBelow
     }
     for batch in stride(from: 0, to: old.count, by: Self.thinBatch) where !maintenance.isStopping {
       try locked {
@@ -112,7 +121,7 @@ extension Library {
         try transaction(.thin, freesSpace: true) { transaction in
           for ino in old[batch..<min(batch + Self.thinBatch, old.count)] {
             guard let row = try transaction.deleted(ino), row.time < border, try isDue(row, transaction),
-              try !isBelowLate(row, transaction)
+              try !isBelowLate(row)
             else { continue }
             try eraseDeleted(row, transaction)
           }

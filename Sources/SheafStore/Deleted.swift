@@ -42,6 +42,21 @@ extension StoreTransaction {
       decode: DeletedRow.init)
   }
 
+  /// Some of what was deleted from a folder.
+  package func deleted(from parent: Int64, limit: Int) throws -> [DeletedRow] {
+    try all(
+      "SELECT \(Self.columns) FROM deleted WHERE parent = ? LIMIT ?", parent, limit, decode: DeletedRow.init)
+  }
+
+  /// The folders that were deleted from a folder.
+  package func deletedFolders(from parent: Int64) throws -> Set<Int64> {
+    Set(
+      try all(
+        "SELECT d.ino FROM deleted d JOIN inodes i ON i.ino = d.ino WHERE d.parent = ? AND i.mode & 61440 = 16384",
+        parent
+      ) { $0[0] as Int64 })
+  }
+
   /// What was deleted from a folder under a name, latest first.
   package func deleted(from parent: Int64, name: [UInt8]) throws -> [DeletedRow] {
     try all(
@@ -49,13 +64,16 @@ extension StoreTransaction {
       parent, name, decode: DeletedRow.init)
   }
 
-  /// All that was deleted from an account's tree, latest first.
-  package func deleted(owner: Int64) throws -> [DeletedRow] {
+  /// What was deleted before `last`, latest first, with the accounts in whose trees it was.
+  ///
+  /// - Parameter last: the last row of those that came before; nil for the first ones.
+  package func deleted(before last: DeletedRow?, limit: Int) throws -> [(row: DeletedRow, owner: Int64)] {
     try all(
       """
-      SELECT d.ino, d.parent, d.name, d.time, d.actor FROM deleted d JOIN inodes i ON i.ino = d.ino
-      WHERE i.owner = ? ORDER BY d.time DESC, d.ino DESC
-      """, owner, decode: DeletedRow.init)
+      SELECT d.ino, d.parent, d.name, d.time, d.actor, i.owner FROM deleted d JOIN inodes i ON i.ino = d.ino
+      WHERE (d.time, d.ino) < (?, ?) ORDER BY d.time DESC, d.ino DESC LIMIT ?
+      """, last?.time.nanoseconds ?? .max, last?.ino ?? .max, limit
+    ) { (try DeletedRow($0), $0[5]) }
   }
 
   /// Inodes that were deleted before `border`, oldest first, and of which no version was made from then until `time`.

@@ -80,6 +80,13 @@ extension StoreTransaction {
     try first("SELECT 1 FROM entries WHERE parent = ? LIMIT 1", parent) { _ in true } ?? false
   }
 
+  /// The folders in a folder.
+  package func folders(in parent: Int64) throws -> [Int64] {
+    try all(
+      "SELECT e.ino FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.parent = ? AND i.mode & 61440 = 16384", parent
+    ) { $0[0] }
+  }
+
   /// Another name of `ino` than its oldest.
   package func extraEntry(_ ino: Int64) throws -> EntryRow? {
     try first(

@@ -153,7 +153,8 @@ struct LifetimeTests {
     #expect(throws: SheafError.self) {
       try fixture.library.locked {
         try fixture.library.transaction(.recover) { transaction in
-          let folder = try #require(try transaction.deleted(owner: 1).first { $0.name == Array("t".utf8) })
+          let rows = try transaction.deleted(before: nil, limit: 10).map(\.row)
+          let folder = try #require(rows.first { $0.name == Array("t".utf8) })
           try fixture.library.undo(folder, .library, transaction)
           throw Stop()
         }

@@ -21,19 +21,15 @@ extension Library {
     if shares.isEmpty { return nil }
     var passed: [Int64] = []
     var found: Int64 = 0
-    var ino = folder
-    while ino != 0 {
-      if let known = shares.share(ofFolder: ino) {
+    try ascend(from: folder) { inode in
+      if let known = shares.share(ofFolder: inode.ino) {
         found = known
-        break
+        return false
       }
-      let row = try inode(ino).row
-      passed.append(ino)
-      if let item = row.item, shares.active(item) != nil {
-        found = row.nlink > 0 ? item : 0
-        break
-      }
-      ino = row.parent
+      passed.append(inode.ino)
+      guard let item = inode.row.item, shares.active(item) != nil else { return true }
+      found = inode.row.nlink > 0 ? item : 0
+      return false
     }
     shares.note(passed, in: found)
     return shares.active(found)

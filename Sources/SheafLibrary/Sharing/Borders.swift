@@ -41,12 +41,12 @@ extension Library {
 
   /// Whether a folder is `top` or lies below it.
   func isBelow(_ folder: Int64, _ top: Int64) throws -> Bool {
-    var ino = folder
-    while ino != 0 {
-      if ino == top { return true }
-      ino = try inode(ino).row.parent
+    var isBelow = false
+    try ascend(from: folder) { inode in
+      isBelow = inode.ino == top
+      return !isBelow
     }
-    return false
+    return isBelow
   }
 
   /// A name outside of `top` of a file that has one inside too; nil where there is none.
@@ -106,6 +106,7 @@ extension Library {
     of inode: Inode, movesItem: Bool, from folder: Inode, to newFolder: Inode, _ time: Timestamp,
     _ transaction: StoreTransaction
   ) throws {
+    if inode.isFolder { whenCommitted { [self] in shares.forgetFolders() } }
     if shares.isEmpty { return }
     let (here, there) = (try share(ofFolder: folder.ino), try share(ofFolder: newFolder.ino))
     if here?.row.item == there?.row.item {
@@ -119,7 +120,6 @@ extension Library {
     }
     whenCommitted { [self] in
       if inode.isFolder {
-        shares.forgetFolders()
         for inode in inodes.values { tellPlace(of: inode) }
       } else {
         tellPlace(of: inode)

@@ -139,19 +139,13 @@ extension Library {
   private func undoDeletions(
     _ departure: Departure, in folder: Int64, by account: Int64, _ caller: Caller, _ transaction: StoreTransaction
   ) throws {
-    for row in try transaction.deleted(from: folder) where row.actor == account && departure.includes(row) {
-      try undo(row, caller, transaction)
-    }
-    // What is below a folder that came back just now is found there too.
-    var cookie: Int64 = 0
-    while true {
-      let entries = try transaction.entries(folder, after: cookie, limit: 1000)
-      guard let last = entries.last else { return }
-      cookie = last.hash
-      for entry in entries {
-        guard let row = try transaction.inode(entry.ino), row.mode & S_IFMT == S_IFDIR else { continue }
-        try undoDeletions(departure, in: entry.ino, by: account, caller, transaction)
+    var folders = [folder]
+    while let next = folders.popLast() {
+      for row in try transaction.deleted(from: next) where row.actor == account && departure.includes(row) {
+        try undo(row, caller, transaction)
       }
+      // What is below a folder that came back just now is found there too.
+      folders += try transaction.folders(in: next)
     }
   }
 }

@@ -30,6 +30,8 @@ struct ShareBook {
 
   /// Folders of which it is remembered in which share they are.
   private static let folderLimit = 16_384
+  /// Folders of which it is remembered where they are, with 4 KiB each at most.
+  private static let placeLimit = 1024
 
   /// By shared item; stopped ones too.
   private var shares: [Int64: Entry] = [:]
@@ -40,6 +42,8 @@ struct ShareBook {
   private var activeCount = 0
   /// The share that a folder is in; 0 for none.
   private var folders: [Int64: Int64] = [:]
+  /// Where folders are.
+  private var toldPlaces: [Int64: ToldPlace] = [:]
   /// The inode that a shared item was last, with its place.
   private var roots: [Int64: Root] = [:]
   private var places: Set<Place> = []
@@ -97,7 +101,7 @@ struct ShareBook {
   }
 
   mutating func remove(_ item: Int64) {
-    folders = [:]
+    forgetFolders()
     guard let old = shares.removeValue(forKey: item) else { return }
     tokens[old.row.token] = nil
     if old.row.isActive { activeCount -= 1 }
@@ -120,13 +124,26 @@ struct ShareBook {
   /// The share that a folder is in, where that is remembered: 0 for none.
   func share(ofFolder ino: Int64) -> Int64? { folders[ino] }
 
+  /// Notes which share folders above one another are in: of very many some, to which the others are near.
   mutating func note(_ inos: [Int64], in share: Int64) {
-    if folders.count + inos.count > Self.folderLimit { folders = [:] }
-    for ino in inos { folders[ino] = share }
+    let step = 1 + inos.count / 1024
+    if folders.count + inos.count / step > Self.folderLimit { folders = [:] }
+    for index in stride(from: 0, to: inos.count, by: step) { folders[inos[index]] = share }
   }
 
-  /// Forgets where folders are: one was moved, deleted or recovered.
-  mutating func forgetFolders() { folders = [:] }
+  /// Where a folder is, if that is remembered.
+  func place(ofFolder ino: Int64) -> ToldPlace? { toldPlaces[ino] }
+
+  mutating func note(_ place: ToldPlace, ofFolder ino: Int64) {
+    if toldPlaces.count >= Self.placeLimit { toldPlaces = [:] }
+    toldPlaces[ino] = place
+  }
+
+  /// Forgets where folders are: one was moved or recovered under another name, or one that is shared was deleted or recovered.
+  mutating func forgetFolders() {
+    folders = [:]
+    toldPlaces = [:]
+  }
 
   /// The inode that a shared item was last.
   func root(_ item: Int64) -> Int64? { roots[item]?.ino }

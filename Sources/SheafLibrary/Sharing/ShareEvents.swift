@@ -43,13 +43,15 @@ extension Library {
       ofAll
       ? try events.pending.filter { try $0.row.item == share || concerns($0, share) } : events.of(share)
     var held: Set<Int64> = []
+    var heldEvents: Set<Int64> = []
     var settled: Set<Int64> = []
     for event in waiting {
       let waits =
         event.row.type == EventType.created.rawValue
         && (event.row.item == share ? hasNoVersionYet(event.ino) : isBeingMade(event))
-      guard !waits, !held.contains(event.row.item), event.absorbed.isDisjoint(with: held) else {
+      guard !waits, !held.contains(event.row.item), !heldEvents.contains(event.row.number) else {
         held.insert(event.row.item)
+        if let absorber = events.absorber(of: event.row.item) { heldEvents.insert(absorber) }
         continue
       }
       settled.insert(event.row.number)

@@ -59,10 +59,11 @@ extension Library {
     let account = caller.account ?? inode.row.owner
     guard let participant = share.member(account) else { return [("share.status", "notShared")] }
     var depth = 0
-    var row = inode.row
-    while row.item != share.row.item, row.parent != 0 {
-      depth += 1
-      row = try self.inode(row.parent).row
+    if inode.row.item != share.row.item {
+      try ascend(from: inode.row.parent) { folder in
+        depth += 1
+        return folder.row.item != share.row.item
+      }
     }
     return [
       ("share.status", participant.role == .owner ? "sharedByMe" : "sharedWithMe"),
@@ -84,30 +85,36 @@ extension Library {
 
   /// Where a name in a folder is in an account's mount: `Documents/…`, or `Shared/OWNER/ENTRY/…` of what others share.
   func mountPath(_ parent: Int64, _ name: [UInt8], for account: Int64, item: Int64? = nil) throws -> String {
-    let components = try mountComponents(parent, name, for: account, item: item)
-    return String(decoding: Array(components.joined(separator: [UInt8(ascii: "/")])), as: UTF8.self)
+    let place = try place(parent, name, item: item)
+    var (names, rest) = ([Array("Documents".utf8)], place.path)
+    if let mark = place.share, let share = shares.active(mark.share), share.owner != account {
+      let entry = try entries(of: account, owner: share.owner).first { $0.share == mark.share }
+      names = [Array("Shared".utf8), Array(try handle(share.owner).description.utf8)]
+      names.append(try entry?.name ?? sharedInode(mark.share)?.row.name ?? [])
+      rest = place.pathInShare
+    }
+    if !rest.isEmpty { names.append(rest) }
+    return String(decoding: Array(names.joined(separator: [UInt8(ascii: "/")])), as: UTF8.self)
   }
 
   private func mountComponents(
     _ parent: Int64, _ name: [UInt8], for account: Int64, item: Int64?
   ) throws -> [[UInt8]] {
     var components: [[UInt8]] = []
-    var (folder, own, current) = (parent, name, item)
-    while true {
-      if let id = current, let share = shares.active(id), share.owner != account {
-        let entry = try entries(of: account, owner: share.owner).first { $0.share == id }
-        components.append(entry?.name ?? own)
+    /// Adds a name; returns whether another one comes before it.
+    func add(_ name: [UInt8], _ item: Int64?, isTop: Bool) throws -> Bool {
+      if let item, let share = shares.active(item), share.owner != account {
+        let entry = try entries(of: account, owner: share.owner).first { $0.share == item }
+        components.append(entry?.name ?? name)
         components.append(Array(try handle(share.owner).description.utf8))
         components.append(Array("Shared".utf8))
-        break
+        return false
       }
-      guard folder != 0 else {
-        components.append(Array("Documents".utf8))
-        break
-      }
-      components.append(own)
-      let row = try inode(folder).row
-      (folder, own, current) = (row.parent, row.name, row.item)
+      components.append(isTop ? Array("Documents".utf8) : name)
+      return !isTop
+    }
+    if try add(name, item, isTop: parent == 0) {
+      try ascend(from: parent) { try add($0.row.name, $0.row.item, isTop: $0.row.parent == 0) }
     }
     return components.reversed()
   }

@@ -15,13 +15,13 @@ import SheafStore
 extension Library {
   /// Since when `inode` has been in `share`: no participant sees what was before.
   func entryTime(of inode: Inode, in share: ShareBook.Entry) throws -> Timestamp {
-    var latest = share.row.since
-    var inode = inode
-    while true {
-      if let entered = try item(of: inode)?.entered { latest = max(latest, entered) }
-      if inode.row.item == share.row.item || inode.row.parent == 0 { return latest }
-      inode = try self.inode(inode.row.parent)
+    var latest = try max(share.row.since, item(of: inode)?.entered ?? share.row.since)
+    if inode.row.item == share.row.item { return latest }
+    try ascend(from: inode.row.parent) { folder in
+      if let entered = try item(of: folder)?.entered { latest = max(latest, entered) }
+      return folder.row.item != share.row.item
     }
+    return latest
   }
 
   /// Stamps `inode`, in the running transaction and before its row changes, with its entry time, where less would count for
@@ -46,11 +46,16 @@ extension Library {
 
   /// Whether `caller` sees that something was deleted: participants what was deleted since its folder entered the share.
   func isVisible(_ deleted: DeletedRow, _ caller: Caller) throws -> Bool {
-    let inode = try inode(deleted.ino)
-    guard isForeign(inode, caller) else { return true }
-    guard let share = try share(ofFolder: deleted.parent), let account = caller.account, share.member(account) != nil
-    else { return false }
-    return try deleted.time >= entryTime(of: self.inode(deleted.parent), in: share)
+    try visibleDeletions(from: deleted.parent, caller).map { deleted.time >= $0 } ?? true
+  }
+
+  /// Since when `caller` sees what is deleted from a folder; nil for ever.
+  func visibleDeletions(from folder: Int64, _ caller: Caller) throws -> Timestamp? {
+    let inode = try inode(folder)
+    guard isForeign(inode, caller) else { return nil }
+    guard let share = try share(ofFolder: folder), let account = caller.account, share.member(account) != nil
+    else { return Timestamp(nanoseconds: .max) }
+    return try entryTime(of: inode, in: share)
   }
 
   /// The number of the first version that `caller` sees of a document.

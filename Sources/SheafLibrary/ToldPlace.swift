@@ -1,0 +1,132 @@
+import SheafModel
+import SheafStore
+
+/// Where something is, as events and lists tell it: the path below `Documents`, and the share that it is in there.
+///
+/// A longer path than ``limit`` is told without its middle, so that what lies deep costs no more than all else: it begins with
+/// whole names of 1024 bytes at most, goes on with one named `…`, and ends with as many names as fit.
+struct ToldPlace {
+  /// Bytes of a path at most: PATH_MAX, past which no system call takes one.
+  static let limit = 4096
+  /// Bytes of the names before the gap.
+  private static let headLimit = 1024
+  private static let slash = UInt8(ascii: "/")
+  /// The name that stands for those that are left out.
+  private static let gap = Array("…".utf8)
+
+  /// The names, joined by `/`; empty for `Documents` itself.
+  private(set) var path: [UInt8] = []
+  private(set) var share: ShareMark?
+  /// Names in `path`.
+  private var count = 0
+  /// The names before the gap: how many, and their bytes with the `/` behind the last; nil where nothing is left out.
+  private var head: (count: Int, length: Int)?
+
+  /// `Documents`.
+  ///
+  /// - Parameter shared: its item, if that is shared.
+  init(shared: Int64?) { share = shared.map { ShareMark(share: $0, depth: -1) } }
+
+  /// Goes on to a name in the folder.
+  ///
+  /// - Parameter shared: the item there, if that is shared.
+  mutating func append(_ name: [UInt8], shared: Int64?) {
+    if count > 0 { path.append(Self.slash) }
+    path += name
+    count += 1
+    if let shared { share = ShareMark(share: shared, depth: Int64(count - 1)) }
+    if path.count > Self.limit { shorten() }
+  }
+
+  private mutating func shorten() {
+    let head = head ?? insertGap()
+    self.head = head
+    let start = head.length + Self.gap.count + 1
+    var (end, dropped) = (start, 0)
+    while path.count - (end - start) > Self.limit, let slash = path[end...].firstIndex(of: Self.slash) {
+      (end, dropped) = (slash + 1, dropped + 1)
+    }
+    path.removeSubrange(start..<end)
+    count -= dropped
+    guard let share, share.depth > head.count else { return }
+    // The gap stands for a shared item that is left out.
+    self.share = ShareMark(share: share.share, depth: max(Int64(head.count), share.depth - Int64(dropped)))
+  }
+
+  private mutating func insertGap() -> (count: Int, length: Int) {
+    var head = (count: 0, length: 0)
+    while let end = path[head.length...].firstIndex(of: Self.slash), end < Self.headLimit {
+      head = (head.count + 1, end + 1)
+    }
+    path.insert(contentsOf: Self.gap + [Self.slash], at: head.length)
+    count += 1
+    if let share, share.depth >= head.count { self.share = ShareMark(share: share.share, depth: share.depth + 1) }
+    return head
+  }
+
+  /// The names behind that of the shared item.
+  var pathInShare: [UInt8] {
+    guard let share else { return path }
+    // The gap may stand for more than the shared item.
+    let isLeftOut = head.map { Int64($0.count) == share.depth } ?? false
+    let names = path.split(separator: Self.slash).dropFirst(Int(share.depth) + (isLeftOut ? 0 : 1))
+    return Array(names.joined(separator: [Self.slash]))
+  }
+
+  /// Whether a path may be one without its middle.
+  static func isShortened(_ path: String) -> Bool { path.utf8.count >= limit - 256 && path.contains("/…/") }
+}
+
+extension Library {
+  /// Looks at a folder and those above it, one after the other, until `body` returns false.
+  ///
+  /// - Throws: `corrupt` where folders of a damaged library lie in each other.
+  func ascend(from folder: Int64, _ body: (Inode) throws -> Bool) throws {
+    var (next, passed, steps, limit) = (folder, folder, 0, 1)
+    while next != 0 {
+      let inode = try inode(next)
+      guard try body(inode) else { return }
+      next = inode.row.parent
+      guard next != passed else {
+        throw SheafError(.corrupt, subject: "folder \(next)", reason: "lies in itself", advice: "run sheaf check")
+      }
+      steps += 1
+      // Whatever circle it is, a folder of it is looked out for at some time.
+      if steps == limit { (passed, steps, limit) = (next, 0, limit * 2) }
+    }
+  }
+
+  /// The path below `Documents`, joined by `/`, of `name` in `parent`.
+  func path(_ parent: Int64, _ name: [UInt8]) throws -> [UInt8] { try place(parent, name, item: nil).path }
+
+  /// The place of `name` in `parent`, and the share that `item`, which has that name, is in there.
+  func place(_ parent: Int64, _ name: [UInt8], item: Int64?) throws -> ToldPlace {
+    let shared = item.flatMap { shares.active($0) == nil ? nil : $0 }
+    guard parent != 0 else { return ToldPlace(shared: shared) }
+    var place = try place(ofFolder: parent)
+    place.append(name, shared: shared)
+    return place
+  }
+
+  private func place(ofFolder folder: Int64) throws -> ToldPlace {
+    var place: ToldPlace?
+    var passed: [(ino: Int64, name: [UInt8], shared: Int64?)] = []
+    try ascend(from: folder) { inode in
+      place = shares.place(ofFolder: inode.ino)
+      if place != nil { return false }
+      passed.append((inode.ino, inode.row.name, inode.row.item.flatMap { shares.active($0) == nil ? nil : $0 }))
+      return true
+    }
+    // All that are passed once would be too much to remember of a deep tree; whoever goes there again is near to one.
+    let step = 1 + passed.count / 64
+    for (height, part) in passed.enumerated().reversed() {
+      if place == nil {
+        place = ToldPlace(shared: part.shared)
+      } else {
+        place?.append(part.name, shared: part.shared)
+      }
+      if height % step == 0, let place { shares.note(place, ofFolder: part.ino) }
+    }
+    return place ?? ToldPlace(shared: nil)
+  }
+}

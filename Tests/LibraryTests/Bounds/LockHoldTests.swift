@@ -1,0 +1,109 @@
+import Foundation
+import Glibc
+import SheafModel
+import SheafStore
+import Synchronization
+import Testing
+
+@testable import SheafLibrary
+
+/// Large operations, and how long each has all others wait.
+struct LockHoldTests {
+  private static let program = Caller(uid: 0, gid: 0, thread: getpid(), door: 0) { [] }
+
+  /// Makes a folder with files.
+  private func fill(_ fixture: LibraryFixture, _ folder: String, _ count: Int) throws {
+    try fixture.mkdir(folder)
+    let ino = try fixture.ino(folder)
+    for number in 0..<count {
+      _ = try fixture.library.make(.file, ino, Array("\(number)".utf8), mode: 0o644, .library)
+    }
+  }
+
+  /// Removes it as `rm -r` does.
+  private func remove(_ fixture: LibraryFixture, _ folder: String, _ count: Int) throws {
+    let ino = try fixture.ino(folder)
+    for number in 0..<count { try fixture.library.unlink(ino, Array("\(number)".utf8), Self.program) }
+    try fixture.library.rmdir(fixture.root, Array(folder.utf8), Self.program)
+  }
+
+  /// The names of which a program took the documents are remembered, and are forgotten one by one.
+  @Test func recoveringAFileCostsTheSameHoweverManyThereAre() throws {
+    let fixture = try LibraryFixture()
+    func cost(_ folder: String, _ count: Int) throws -> Double {
+      try fill(fixture, folder, count)
+      try remove(fixture, folder, count)
+      #expect(fixture.library.locked { fixture.library.identity.counts.remembered } >= count)
+      return try DepthTests.cost {
+        let paths = try fixture.library.recover(fixture.path(folder), id: nil) { _ in }
+        #expect(paths.count == count + 1)
+      }
+    }
+    _ = try cost("first", 100)
+    let (small, large) = (try cost("small", 500), try cost("large", 8000))
+    #expect(large < 4 * 16 * small, "\(large) against \(small)")
+    #expect(fixture.library.locked { fixture.library.identity.counts.remembered } == 0)
+    try fixture.finish()
+  }
+
+  /// Others have the library in between, and hear of each step.
+  @Test func aPurgeLeavesTheLibraryToOthersInBetween() throws {
+    let fixture = try LibraryFixture()
+    try fill(fixture, "t", 1000)
+    for number in 0..<20 { try fill(fixture, "t/deep-\(number)", 20) }
+    let steps = Mutex<[Int]>([])
+    let door = fixture.library.observe(account: nil) { news in steps.withLock { $0.append(news.count) } }
+    let before = fixture.library.lastEvent
+    try fixture.library.purge(fixture.path("t"), version: nil)
+    fixture.library.endObserving(door)
+    #expect(steps.withLock { $0.reduce(0, +) } == 1421 && steps.withLock { $0.max() ?? 0 } <= 128)
+    // It is one deed all the same.
+    let events = try fixture.library.events(after: before, limit: 10, for: fixture.account).events
+    #expect(events.map(\.type) == [.deleted] && events.first?.data.contentCount == 1420)
+    #expect(events.first?.data.item.path == "t")
+    #expect(try fixture.names().isEmpty && fixture.library.counts().versions == 0)
+    try fixture.finish()
+  }
+
+  @Test func aPurgeEndsWhereItsFolderIsMovedAway() throws {
+    let fixture = try LibraryFixture()
+    try fill(fixture, "t", 500)
+    let library = fixture.library
+    let begun = try fixture.library.locked { try library.eraseSome(library.beginPurge(fixture.path("t"))) }
+    let purge = try #require(begun)
+    _ = try library.locked { try library.resumed(purge) }
+    try fixture.rename("t", "u")
+    expect(.notFound) { _ = try library.locked { try library.resumed(purge) } }
+    // What is left of it can be purged where it is.
+    #expect(try fixture.names("u").count == 500 - 128)
+    try fixture.library.purge(fixture.path("u"), version: nil)
+    #expect(try fixture.names().isEmpty)
+    try fixture.finish()
+  }
+
+  @Test func aLongListOfTheDeletedIsWhole() throws {
+    let fixture = try LibraryFixture()
+    try fill(fixture, "t", 400)
+    let ino = try fixture.ino("t")
+    // Some of them within a nanosecond, and some not.
+    for number in 0..<400 {
+      try fixture.library.unlink(ino, Array("\(number)".utf8), .library)
+      if number % 3 == 0 { fixture.clock.advance(milliseconds: 1) }
+    }
+    let items = try fixture.library.deleted(fixture.account, below: nil)
+    #expect(Set(items.map(\.path)).count == 400 && items.map(\.time) == items.map(\.time).sorted(by: >))
+    #expect(try fixture.library.deleted(fixture.account, below: fixture.path("t/17")).map(\.path) == ["Documents/t/17"])
+    try fixture.finish()
+  }
+
+  @Test func longHoldsAreNoted() {
+    var holds = LockHolds()
+    holds.note("short(_:)", from: 0, to: 999_999)
+    holds.note("recover(_:id:progress:)", from: 0, to: 2_000_000)
+    holds.note("recover(_:id:progress:)", from: 5, to: 20_000_005)
+    holds.note("recover(_:id:progress:)", from: 0, to: 3_000_000)
+    #expect(Array(holds.byOperation.keys) == ["recover"])
+    #expect(holds.byOperation["recover"]?.longestNanoseconds == 20_000_000)
+    #expect(holds.byOperation["recover"]?.longCount == 1)
+  }
+}
