@@ -24,8 +24,8 @@ extension StoreTransaction {
   package func accounts() throws -> [AccountRow] {
     try all("SELECT id, handle, name, documents, removed FROM accounts ORDER BY id") {
       AccountRow(
-        id: $0[0], handle: try AccountHandle($0[1] as String), name: $0[2], documents: $0[3],
-        removed: ($0[4] as Int64?).map { Timestamp(nanoseconds: $0) })
+        id: try $0[0], handle: try AccountHandle($0[1] as String), name: try $0[2], documents: try $0[3],
+        removed: try ($0[4] as Int64?).map { Timestamp(nanoseconds: $0) })
     }
   }
 
@@ -48,7 +48,7 @@ extension StoreTransaction {
   /// Whether the account has anything but its empty `Documents`.
   package func ownsDocuments(_ account: AccountRow) throws -> Bool {
     try first("SELECT EXISTS (SELECT 1 FROM inodes WHERE owner = ? AND ino <> ?)", account.id, account.documents) {
-      $0[0] as Bool
+      try $0[0] as Bool
     } ?? false
   }
 
@@ -63,6 +63,6 @@ extension StoreTransaction {
         OR EXISTS (SELECT 1 FROM participants WHERE account = ?1 AND role <> 1)
         OR EXISTS (SELECT 1 FROM access_requests WHERE account = ?1)
       """, account.id
-    ) { $0[0] as Bool } ?? false
+    ) { try $0[0] as Bool } ?? false
   }
 }

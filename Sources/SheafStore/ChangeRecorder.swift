@@ -22,7 +22,7 @@ final class ChangeRecorder {
   private static let changeLimit = 512 << 10
   /// Bytes that are filled at a time.
   private static let fillBytes = 256 << 10
-  private static let headerBytes = 24
+  static let headerBytes = 24
 
   private let path: String
   private let memory: UnsafeMutableRawPointer
@@ -105,14 +105,18 @@ final class ChangeRecorder {
     }
     number += 1
     let length = position - start
-    memory.storeBytes(of: UInt64(length), toByteOffset: start, as: UInt64.self)
-    memory.storeBytes(of: number, toByteOffset: start + 8, as: Int64.self)
-    let bytes = UnsafeRawBufferPointer(start: memory + start + 8, count: 8)
-    let body = UnsafeRawBufferPointer(start: memory + start + Self.headerBytes, count: length - Self.headerBytes)
-    memory.storeBytes(
-      of: Self.checksum(body, seed: Self.checksum(bytes, seed: 0)), toByteOffset: start + 16, as: UInt64.self)
+    Self.seal(UnsafeMutableRawBufferPointer(start: memory + start, count: length), number: number)
     start = position
     return true
+  }
+
+  /// Writes the header of a change, whose body stands behind it.
+  static func seal(_ change: UnsafeMutableRawBufferPointer, number: Int64) {
+    change.storeBytes(of: UInt64(change.count), as: UInt64.self)
+    change.storeBytes(of: number, toByteOffset: 8, as: Int64.self)
+    let seed = checksum(UnsafeRawBufferPointer(rebasing: change[8..<16]), seed: 0)
+    let body = UnsafeRawBufferPointer(rebasing: change[headerBytes...])
+    change.storeBytes(of: checksum(body, seed: seed), toByteOffset: 16, as: UInt64.self)
   }
 
   /// Forgets a change that is not to be.
@@ -239,6 +243,9 @@ final class ChangeRecorder {
   struct Recorded {
     let sql: String
     let arguments: [any Bindable]
+
+    /// What stands for a statement that cannot be read; SQLite refuses it.
+    fileprivate static var unreadable: Recorded { Recorded(sql: "", arguments: []) }
   }
 
   /// The changes of this time that wait to be committed, as ``read(path:after:)`` gives them.
@@ -265,7 +272,8 @@ final class ChangeRecorder {
     return bytes.withUnsafeBytes { changes(in: UnsafeRawBufferPointer(rebasing: $0.prefix(done)), after: last) }
   }
 
-  private static func changes(in bytes: UnsafeRawBufferPointer, after last: Int64) -> [[Recorded]] {
+  /// The changes of a record that follow the one numbered `last` without a gap.
+  static func changes(in bytes: UnsafeRawBufferPointer, after last: Int64) -> [[Recorded]] {
     var changes: [[Recorded]] = []
     var texts: [UInt32: String] = [:]
     var start = 0
@@ -282,8 +290,12 @@ final class ChangeRecorder {
       // Texts stand where they come first, be it in a change that the library file holds already.
       var reader = RecordReader(bytes: body)
       var statements: [Recorded] = []
-      while let next = reader.statement(&texts) { statements.append(next) }
-      if number == last + 1 + Int64(changes.count) { changes.append(statements) }
+      do {
+        while !reader.isAtEnd { statements.append(try reader.statement(&texts)) }
+      } catch {
+        statements = [.unreadable]
+      }
+      if number == last &+ 1 &+ Int64(changes.count) { changes.append(statements) }
       latest = number
       start += Int(length)
     }
@@ -291,36 +303,53 @@ final class ChangeRecorder {
   }
 }
 
-/// Reads the statements of a record whose checksum is right.
+/// Reads the statements of a record whose checksum is right, which anybody can give a record.
 private struct RecordReader {
   let bytes: UnsafeRawBufferPointer
-  var position = 0
+  private var position = 0
 
-  mutating func statement(_ texts: inout [UInt32: String]) -> ChangeRecorder.Recorded? {
-    guard position + 8 <= bytes.count else { return nil }
-    let number = bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self)
-    let count = bytes.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)
-    position += 8
-    if count >> 31 == 1, let text = value() as? String { texts[number] = text }
-    let arguments = (0..<(count & 0x7FFF_FFFF)).map { _ in value() }
-    return texts[number].map { .init(sql: $0, arguments: arguments) }
+  /// Arguments of a statement that are believed (SQLite, "Maximum Number Of Host Parameters").
+  private static let argumentLimit = 32_766
+
+  /// The record ends within a statement, or one has no text.
+  struct Unreadable: Error {}
+
+  init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  var isAtEnd: Bool { position == bytes.count }
+
+  mutating func statement(_ texts: inout [UInt32: String]) throws(Unreadable) -> ChangeRecorder.Recorded {
+    let number = try next(UInt32.self)
+    let count = try next(UInt32.self)
+    if count >> 31 == 1, let text = try value() as? String { texts[number] = text }
+    var arguments: [any Bindable] = []
+    guard count & 0x7FFF_FFFF <= Self.argumentLimit else { throw Unreadable() }
+    for _ in 0..<(count & 0x7FFF_FFFF) { arguments.append(try value()) }
+    guard let text = texts[number] else { throw Unreadable() }
+    return .init(sql: text, arguments: arguments)
   }
 
-  private mutating func value() -> any Bindable {
-    defer { position += 1 }
-    switch ChangeRecorder.Kind(rawValue: bytes[position]) {
-    case .integer:
-      defer { position += 8 }
-      return bytes.loadUnaligned(fromByteOffset: position + 1, as: Int64.self)
-    case .text: return String(decoding: content(), as: UTF8.self)
-    case .blob: return [UInt8](content())
-    case .null, nil: return Int64?.none
+  private mutating func value() throws(Unreadable) -> any Bindable {
+    switch ChangeRecorder.Kind(rawValue: try next(UInt8.self)) {
+    case .integer: return try next(Int64.self)
+    case .text: return String(decoding: try content(), as: UTF8.self)
+    case .blob: return [UInt8](try content())
+    case .null: return Int64?.none
+    case nil: throw Unreadable()
     }
   }
 
-  private mutating func content() -> UnsafeRawBufferPointer {
-    let count = Int(bytes.loadUnaligned(fromByteOffset: position + 1, as: UInt32.self))
-    defer { position += 4 + count }
-    return UnsafeRawBufferPointer(rebasing: bytes[(position + 5)..<(position + 5 + count)])
+  private mutating func content() throws(Unreadable) -> UnsafeRawBufferPointer { try take(Int(next(UInt32.self))) }
+
+  private mutating func next<Number: FixedWidthInteger & BitwiseCopyable>(
+    _ type: Number.Type
+  ) throws(Unreadable) -> Number {
+    try take(MemoryLayout<Number>.size).loadUnaligned(as: type)
+  }
+
+  private mutating func take(_ count: Int) throws(Unreadable) -> UnsafeRawBufferPointer {
+    guard count <= bytes.count - position else { throw Unreadable() }
+    defer { position += count }
+    return UnsafeRawBufferPointer(rebasing: bytes[position..<(position + count)])
   }
 }

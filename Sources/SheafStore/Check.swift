@@ -15,7 +15,7 @@ package struct StoreCounts: Sendable {
 
 extension StoreTransaction {
   package func counts() throws -> StoreCounts {
-    func number(_ sql: String) throws -> Int64 { try first(sql) { ($0[0] as Int64?) ?? 0 } ?? 0 }
+    func number(_ sql: String) throws -> Int64 { try first(sql) { try ($0[0] as Int64?) ?? 0 } ?? 0 }
     var counts = StoreCounts()
     counts.accounts = Int(try number("SELECT count(*) FROM accounts WHERE removed IS NULL"))
     counts.documents = Int(try number("SELECT count(*) FROM inodes WHERE mode & 61440 = 32768 AND nlink > 0"))
@@ -47,12 +47,12 @@ extension StoreTransaction {
   package func check(progress: (SheafModel.Progress) -> Void) throws -> CheckReport {
     var problems: [String] = []
     for (rule, sql) in CheckRules.queries {
-      for (first, second) in try all(sql + " LIMIT 20", decode: { ($0[0] as Int64, ($0[1] as Int64?) ?? 0) }) {
+      for (first, second) in try all(sql + " LIMIT 20", decode: { (try $0[0] as Int64, try ($0[1] as Int64?) ?? 0) }) {
         problems.append("\(rule): not so for (\(first), \(second))")
       }
     }
     try checkNames(&problems)
-    let total = try first("SELECT count(*) FROM chunks") { $0[0] as Int64 } ?? 0
+    let total = try first("SELECT count(*) FROM chunks") { try $0[0] as Int64 } ?? 0
     var sizes: [Int64: Int64] = [:]
     var packed: [Int64: PackPlace] = [:]
     var done: Int64 = 0
@@ -61,11 +61,11 @@ extension StoreTransaction {
       if done % 256 == 0 || done == total { progress(.init(done: done, total: total)) }
     }
     try each("SELECT id, hash, size, encoding, data FROM chunks ORDER BY id") { row in
-      let id: Int64 = row[0]
-      let (size, data): (Int64, [UInt8]) = (row[2], try row.bytes(4))
+      let id: Int64 = try row[0]
+      let (size, data): (Int64, [UInt8]) = try (row[2], try row.bytes(4))
       if id <= 0 { problems.append("chunk \(id): its number is not positive") }
       sizes[id] = size
-      switch ChunkEncoding(rawValue: row[3]) {
+      switch ChunkEncoding(rawValue: try row[3]) {
       case .plain: problems += Self.problems(of: id, data, hash: try row.bytes(1), size: size)
       case .compressed:
         if let bytes = Self.decompress(data, size: size) {
@@ -90,8 +90,8 @@ extension StoreTransaction {
     if done == total { try checkContents(sizes, &problems) }
     return CheckReport(
       problems: problems, chunks: Int(total),
-      versions: Int(try first("SELECT count(*) FROM versions") { $0[0] as Int64 } ?? 0),
-      items: Int(try first("SELECT count(*) FROM items") { $0[0] as Int64 } ?? 0))
+      versions: Int(try first("SELECT count(*) FROM versions") { try $0[0] as Int64 } ?? 0),
+      items: Int(try first("SELECT count(*) FROM items") { try $0[0] as Int64 } ?? 0))
   }
 
   private static func problems(of id: Int64, _ bytes: [UInt8], hash: [UInt8], size: Int64) -> [String] {
@@ -110,7 +110,7 @@ extension StoreTransaction {
     _ packed: inout [Int64: PackPlace], _ problems: inout [String], _ countOne: () -> Void
   ) throws {
     try each("SELECT id, chunks FROM packs ORDER BY id") { row in
-      let id: Int64 = row[0]
+      let id: Int64 = try row[0]
       let members = (try? Pack.decodeChunks(row.bytes(1))) ?? []
       func isMember(_ index: Int) -> Bool { packed[members[index]] == PackPlace(pack: id, index: index) }
       do {
@@ -120,7 +120,7 @@ extension StoreTransaction {
           _ = try reader.advance()
           guard isMember(index) else { continue }
           let row = try first("SELECT hash, size FROM chunks WHERE id = ?", chunk) {
-            (try $0.bytes(0), $0[1] as Int64)
+            (try $0.bytes(0), try $0[1] as Int64)
           }
           problems += Self.problems(of: chunk, reader.bytes, hash: row?.0 ?? [], size: row?.1 ?? 0)
           packed[chunk] = nil
@@ -145,7 +145,7 @@ extension StoreTransaction {
 
   /// The rules that SQL cannot say.
   private func checkNames(_ problems: inout [String]) throws {
-    for handle in try all("SELECT handle FROM accounts", decode: { $0[0] as String })
+    for handle in try all("SELECT handle FROM accounts", decode: { try $0[0] as String })
     where (try? AccountHandle(handle)) == nil {
       problems.append("\(CheckRules.handle): not so for \(handle.printable)")
     }
@@ -155,7 +155,7 @@ extension StoreTransaction {
       SELECT (SELECT value FROM settings WHERE key = 'library' AND typeof(value) = 'text'),
         (SELECT value FROM settings WHERE key = 'hashKey' AND typeof(value) = 'integer')
       """
-    ) { (library: $0[0] as String?, key: $0[1] as Int64?) }
+    ) { (library: try $0[0] as String?, key: try $0[1] as Int64?) }
     if settings?.library.flatMap({ UUID(uuidString: $0) }) == nil {
       problems.append("\(CheckRules.library): not so")
     }
@@ -166,7 +166,7 @@ extension StoreTransaction {
     let hash = NameHash(key: key)
     try each("SELECT parent, hash, name FROM entries") { row in
       if try hash(row.bytes(2)) != row[1] as Int64 {
-        found.append("\(CheckRules.entryHash): not so for (\(row[0] as Int64), \(row[1] as Int64))")
+        found.append("\(CheckRules.entryHash): not so for (\(try row[0] as Int64), \(try row[1] as Int64))")
       }
       return found.count < 20
     }
@@ -191,12 +191,13 @@ extension StoreTransaction {
     ] {
       try each(sql) { row in
         let subject =
-          what == "inode" ? "inode \(row[0] as Int64)" : "version \(row[1] as Int64) of item \(row[0] as Int64)"
+          what == "inode"
+          ? "inode \(try row[0] as Int64)" : "version \(try row[1] as Int64) of item \(try row[0] as Int64)"
         guard let content = try? StoredContent(encoded: row.bytes(3)) else {
           found.append("\(subject): its list of extents is damaged")
           return true
         }
-        if content.length != row[2] as Int64 { found.append("\(subject): its size is not that of its contents") }
+        if try content.length != row[2] as Int64 { found.append("\(subject): its size is not that of its contents") }
         switch content {
         case .extents(let extents): check(extents, subject)
         case .nodes(let list): nodes.formUnion(list)
@@ -206,7 +207,7 @@ extension StoreTransaction {
     }
     try each("SELECT ino, writes FROM working_copies") { row in
       if (try? WriteLog(encoded: row.bytes(1))) == nil {
-        found.append("working copy of inode \(row[0] as Int64): its steps cannot be read")
+        found.append("working copy of inode \(try row[0] as Int64): its steps cannot be read")
       }
       return found.count < Self.problemLimit
     }

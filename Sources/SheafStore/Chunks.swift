@@ -55,12 +55,12 @@ enum ChunkEncoding: Int64 {
 extension StoreTransaction {
   /// The chunk with these contents.
   package func chunk(hash: ChunkHash) throws -> Int64? {
-    try known(connection.known?.chunks, hash, "SELECT id FROM chunks WHERE hash = ?", hash.bytes) { $0[0] as Int64 }
+    try known(connection.known?.chunks, hash, "SELECT id FROM chunks WHERE hash = ?", hash.bytes) { try $0[0] as Int64 }
   }
 
   /// Bytes of a chunk; nil where it is not there.
   package func chunkSize(_ id: Int64) throws -> Int64? {
-    try first("SELECT size FROM chunks WHERE id = ?", id) { $0[0] as Int64 }
+    try first("SELECT size FROM chunks WHERE id = ?", id) { try $0[0] as Int64 }
   }
 
   /// Stores a chunk; `bytes` are copied by SQLite.
@@ -89,7 +89,7 @@ extension StoreTransaction {
   /// - Throws: ``SheafError`` of kind `corrupt` where it is missing, or cannot be decoded.
   package func chunkBytes(_ id: Int64) throws -> [UInt8] {
     let row = try first("SELECT data, encoding, size FROM chunks WHERE id = ?", id) {
-      (data: try $0.bytes(0), encoding: ChunkEncoding(rawValue: $0[1]), size: $0[2] as Int64)
+      (data: try $0.bytes(0), encoding: try ChunkEncoding(rawValue: $0[1]), size: try $0[2] as Int64)
     }
     guard let row else {
       throw SheafError(.corrupt, subject: "chunk \(id)", reason: "is missing", advice: "run sheaf check")
@@ -132,7 +132,7 @@ extension StoreTransaction {
     var bytes: Int64 = 0
     var chunks: [(id: Int64, size: Int64)] = []
     try each("SELECT id, size FROM chunks WHERE id BETWEEN ? AND ? AND encoding = 0 ORDER BY id", first, last) {
-      chunks.append(($0[0], $0[1]))
+      chunks.append((try $0[0], try $0[1]))
       bytes += chunks.last?.size ?? 0
       return bytes < limit
     }

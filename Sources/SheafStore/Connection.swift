@@ -52,6 +52,20 @@ final class Connection {
     if isOwned { sqlite3_close_v2(handle) }
   }
 
+  /// From here on statements read and change rows, and nothing else: none makes or opens another file.
+  func restrictToRows() {
+    sqlite3_set_authorizer(
+      handle,
+      { _, action, _, _, _, _ in
+        switch action {
+        case SQLITE_SELECT, SQLITE_READ, SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE, SQLITE_FUNCTION,
+          SQLITE_RECURSIVE, SQLITE_TRANSACTION, SQLITE_SAVEPOINT:
+          SQLITE_OK
+        default: SQLITE_DENY
+        }
+      }, nil)
+  }
+
   /// Runs statements that return nothing of interest.
   func execute(_ sql: String) throws {
     let code = sqlite3_exec(handle, sql, nil, nil, nil)
@@ -72,7 +86,8 @@ final class Connection {
     try queue?.drain(self)
     var handle: OpaquePointer?
     let code = sqlite3_prepare_v3(self.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
-    guard code == SQLITE_OK, let handle else { throw SQLiteError(code, self.handle) }
+    guard code == SQLITE_OK else { throw SQLiteError(code, self.handle) }
+    guard let handle else { throw SQLiteError(SQLITE_ERROR, "there is no statement") }
     return Statement(handle, sql)
   }
 
@@ -232,6 +247,6 @@ struct SQLiteError: Error, CustomStringConvertible {
 
   /// Whether the statement itself is what is wrong, which it would be again on any disk.
   var isRefusal: Bool {
-    [SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_ERROR, SQLITE_RANGE, SQLITE_TOOBIG].contains(code & 0xFF)
+    [SQLITE_AUTH, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_ERROR, SQLITE_RANGE, SQLITE_TOOBIG].contains(code & 0xFF)
   }
 }

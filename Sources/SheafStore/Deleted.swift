@@ -18,11 +18,14 @@ package struct DeletedRow: Hashable, Sendable {
   }
 
   fileprivate init(_ row: Row) throws {
-    ino = row[0]
-    parent = row[1]
-    name = try row.bytes(2)
-    time = Timestamp(nanoseconds: row[3])
-    actor = row[4]
+    ino = try row[0]
+    parent = try row[1]
+    guard parent != ino else {
+      throw SheafError(.corrupt, subject: "inode \(ino)", reason: "was deleted from itself", advice: "run sheaf check")
+    }
+    name = try row.name(2)
+    time = try Timestamp(nanoseconds: row[3])
+    actor = try row[4]
   }
 }
 
@@ -84,7 +87,7 @@ extension StoreTransaction {
         AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.item = i.item AND v.time BETWEEN ?1 AND ?2)
       ORDER BY d.time
       """, border.nanoseconds, time.nanoseconds
-    ) { $0[0] as Int64 }
+    ) { try $0[0] as Int64 }
   }
 
   /// Inodes that were deleted before `border` by the clock, but after something that was logged from `border` until `time`.
@@ -97,7 +100,7 @@ extension StoreTransaction {
           JOIN inodes i ON i.item = e.item
         WHERE e.type = ?3 AND e.time < ?1 AND e.latest >= ?1
         """, border.nanoseconds, time.nanoseconds, EventType.deleted.rawValue
-      ) { $0[0] as Int64 })
+      ) { try $0[0] as Int64 })
   }
 
   package func insert(_ deleted: DeletedRow) throws {

@@ -22,11 +22,11 @@ package struct EntryRow: Hashable, Sendable {
   var key: EntryKey { EntryKey(parent: parent, hash: hash, name: name) }
 
   fileprivate init(_ row: Row) throws {
-    parent = row[0]
-    hash = row[1]
-    name = try row.bytes(2)
-    ino = row[3]
-    isExtra = row[4] as Int64 != 0
+    parent = try row[0]
+    hash = try row[1]
+    name = try row.name(2)
+    ino = try row[3]
+    isExtra = try row[4] as Int64 != 0
   }
 }
 
@@ -96,7 +96,7 @@ extension StoreTransaction {
 
   /// The folders in which `ino` has other names than its oldest.
   package func extraFolders(_ ino: Int64) throws -> [Int64] {
-    try all("SELECT DISTINCT parent FROM entries WHERE ino = ? AND extra = 1", ino) { $0[0] }
+    try all("SELECT DISTINCT parent FROM entries WHERE ino = ? AND extra = 1", ino) { try $0[0] }
   }
 
   package func insert(_ entry: EntryRow) throws {

@@ -14,9 +14,9 @@ package struct ShareMark: Hashable, Sendable {
     self.depth = depth
   }
 
-  fileprivate init?(_ row: Row, _ index: Int) {
-    guard let share = row[index] as Int64? else { return nil }
-    self.init(share: share, depth: row[index + 1])
+  fileprivate init?(_ row: Row, _ index: Int) throws {
+    guard let share = try row[index] as Int64? else { return nil }
+    self.init(share: share, depth: try row[index + 1])
   }
 }
 
@@ -70,8 +70,8 @@ extension StoreTransaction {
 
   /// A row whose first column is its number.
   private static func event(_ row: Row, process: Int64) throws -> EventRow {
-    EventRow(
-      number: row[0], uuid: UUID(bytes: try row.bytes(1)), type: row[2], time: Timestamp(nanoseconds: row[3]),
+    try EventRow(
+      number: row[0], uuid: row.uuid(1), type: row[2], time: Timestamp(nanoseconds: row[3]),
       actor: row[4], owner: row[5], item: row[6], data: row[7], share: ShareMark(row, 8),
       previousShare: ShareMark(row, 10), process: process)
   }
@@ -133,7 +133,7 @@ extension StoreTransaction {
   /// The sequence number up to which retention dropped events, and that of the newest event.
   package func eventBounds() throws -> (dropped: Int64, last: Int64) {
     let dropped = try numberSetting("eventsBefore") ?? 0
-    return (dropped, max(dropped, try first("SELECT max(sequence) FROM events") { $0[0] as Int64? ?? 0 } ?? 0))
+    return (dropped, max(dropped, try first("SELECT max(sequence) FROM events") { try $0[0] as Int64? ?? 0 } ?? 0))
   }
 
   /// The latest time up to `time` that an event or a version bears.
@@ -143,7 +143,7 @@ extension StoreTransaction {
       SELECT max(time) FROM (SELECT time FROM events UNION ALL SELECT time FROM pending_events UNION ALL SELECT time FROM versions)
       WHERE time <= ?
       """, time.nanoseconds
-    ) { ($0[0] as Int64?).map { Timestamp(nanoseconds: $0) } } ?? nil
+    ) { try ($0[0] as Int64?).map { Timestamp(nanoseconds: $0) } } ?? nil
   }
 
   /// When each account last changed something in a share.
@@ -153,8 +153,8 @@ extension StoreTransaction {
       SELECT actor, max(time) FROM events WHERE share = ? AND (type LIKE 'sheaf.change.%' OR type LIKE 'sheaf.persistence.%')
       GROUP BY actor
       """, share
-    ) { ($0[0] as Int64, Timestamp(nanoseconds: $0[1])) }
-    return Dictionary(uniqueKeysWithValues: rows)
+    ) { try ($0[0] as Int64, Timestamp(nanoseconds: $0[1])) }
+    return Dictionary(rows, uniquingKeysWith: max)
   }
 
   /// Logged events of an item, and of everything that is or was in the share that it is, newest first.
@@ -173,7 +173,7 @@ extension StoreTransaction {
   package func dropEvents(before time: Timestamp) throws {
     // As far as the first one that stays: a clock that was wrong for a while must not take the rest along.
     let kept = try first("SELECT sequence FROM events WHERE time >= ? ORDER BY sequence LIMIT 1", time.nanoseconds) {
-      $0[0] as Int64
+      try $0[0] as Int64
     }
     let (dropped, last) = try eventBounds()
     let border = kept.map { $0 - 1 } ?? last
@@ -188,7 +188,7 @@ extension StoreTransaction {
 
   /// The sequence number up to which an account cleared its notices.
   package func noticed(_ account: Int64) throws -> Int64 {
-    try first("SELECT noticed FROM accounts WHERE id = ?", account) { $0[0] } ?? 0
+    try first("SELECT noticed FROM accounts WHERE id = ?", account) { try $0[0] } ?? 0
   }
 
   /// Clears an account's notices up to a sequence number; it never goes back.

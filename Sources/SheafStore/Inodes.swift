@@ -51,23 +51,30 @@ package struct InodeRow: Hashable, Sendable {
 
   /// Decodes the columns of ``StoreTransaction/inode(_:)``.
   fileprivate init(_ row: Row) throws {
-    ino = row[0]
-    item = row[1]
-    owner = row[2]
-    parent = row[3]
-    name = try row.bytes(4)
-    mode = UInt32(truncatingIfNeeded: row[5] as Int64)
-    nlink = row[6]
+    ino = try row[0]
+    item = try row[1]
+    owner = try row[2]
+    parent = try row[3]
+    guard parent >= 0, parent != ino else {
+      throw SheafError(.corrupt, subject: "inode \(ino)", reason: "lies in \(parent)", advice: "run sheaf check")
+    }
+    // An account's own folder has no name.
+    name = parent == 0 ? try row.bytes(4) : try row.name(4)
+    mode = try UInt32(truncatingIfNeeded: row[5] as Int64)
+    nlink = try row[6]
     guard (0...Int64(UInt32.max)).contains(nlink) else {
       throw SheafError(.corrupt, subject: "inode \(ino)", reason: "has \(nlink) names", advice: "run sheaf check")
     }
-    uid = UInt32(truncatingIfNeeded: row[7] as Int64)
-    gid = UInt32(truncatingIfNeeded: row[8] as Int64)
-    rdev = UInt64(bitPattern: row[9] as Int64)
-    size = row[10]
-    atime = Timestamp(nanoseconds: row[11])
-    mtime = Timestamp(nanoseconds: row[12])
-    ctime = Timestamp(nanoseconds: row[13])
+    uid = try UInt32(truncatingIfNeeded: row[7] as Int64)
+    gid = try UInt32(truncatingIfNeeded: row[8] as Int64)
+    rdev = try UInt64(bitPattern: row[9] as Int64)
+    size = try row[10]
+    guard (0...StoredContent.maximumLength).contains(size) else {
+      throw SheafError(.corrupt, subject: "inode \(ino)", reason: "has \(size) bytes", advice: "run sheaf check")
+    }
+    atime = try Timestamp(nanoseconds: row[11])
+    mtime = try Timestamp(nanoseconds: row[12])
+    ctime = try Timestamp(nanoseconds: row[13])
     let content = try row.bytes(14)
     self.content = content.isEmpty ? nil : try StoredContent(encoded: content)
     let target = try row.bytes(15)
@@ -101,7 +108,7 @@ extension StoreTransaction {
     _ parent: Int64, after hash: Int64, limit: Int
   ) throws -> [(hash: Int64, name: [UInt8], inode: InodeRow)] {
     func decode(_ row: Row) throws -> (hash: Int64, name: [UInt8], inode: InodeRow) {
-      (row[16], try row.bytes(17), try InodeRow(row))
+      (try row[16], try row.name(17), try InodeRow(row))
     }
     var rows = try all(
       Self.listed + " AND e.hash > ? ORDER BY e.hash, e.name LIMIT ?", parent, hash, limit, decode: decode)

@@ -51,22 +51,22 @@ package struct ItemRow: Hashable, Sendable {
   }
 
   fileprivate init(_ row: Row) throws {
-    id = row[0]
-    uuid = UUID(bytes: try row.bytes(1))
-    guard let kind = ItemKind(rawValue: row[2]) else { throw SheafError(.corrupt, subject: "item \(id)") }
+    id = try row[0]
+    uuid = try row.uuid(1)
+    guard let kind = ItemKind(rawValue: try row[2]) else { throw SheafError(.corrupt, subject: "item \(id)") }
     self.kind = kind
-    owner = row[3]
-    created = Timestamp(nanoseconds: row[4])
-    version = row[5]
-    lastVersion = row[6]
+    owner = try row[3]
+    created = try Timestamp(nanoseconds: row[4])
+    version = try row[5]
+    lastVersion = try row[6]
     guard version >= 0, (version..<Int64.max).contains(lastVersion) else {
       throw SheafError(
         .corrupt, subject: "item \(id)", reason: "has versions up to \(lastVersion)", advice: "run sheaf check")
     }
-    isQuiet = row[7] as Int64 != 0
-    creator = row[8]
-    entered = (row[9] as Int64?).map { Timestamp(nanoseconds: $0) }
-    conflict = row[10]
+    isQuiet = try row[7] as Int64 != 0
+    creator = try row[8]
+    entered = try (row[9] as Int64?).map { Timestamp(nanoseconds: $0) }
+    conflict = try row[10]
   }
 }
 

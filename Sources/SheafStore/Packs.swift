@@ -29,14 +29,19 @@ package struct Pack: Sendable {
   }
 
   fileprivate init(_ row: Row) throws {
-    id = row[0]
-    base = try StoredContent(encoded: row.bytes(1))
-    chunks = try Self.decodeChunks(row.bytes(2))
-    guard let data = Zstandard.decompress(try row.bytes(3), limit: Self.dataLimit) else { throw Self.damaged(id) }
+    try self.init(id: row[0], base: row.bytes(1), chunks: row.bytes(2), data: row.bytes(3))
+  }
+
+  /// - Throws: ``SheafError`` of kind `corrupt`.
+  init(id: Int64, base: [UInt8], chunks: [UInt8], data: [UInt8]) throws {
+    self.id = id
+    self.base = try StoredContent(encoded: base)
+    self.chunks = try Self.decodeChunks(chunks)
+    guard let data = Zstandard.decompress(data, limit: Self.dataLimit) else { throw Self.damaged(id) }
     var reader = VarintReader(bytes: data[...])
     deltas = []
     while !reader.isAtEnd { deltas.append(try reader.bytes(reader.next())) }
-    guard deltas.count == chunks.count else { throw Self.damaged(id) }
+    guard deltas.count == self.chunks.count else { throw Self.damaged(id) }
   }
 
   static func damaged(_ id: Int64) -> SheafError {
@@ -137,7 +142,7 @@ extension StoreTransaction {
   }
 
   package var nextPack: Int64 {
-    get throws { (try first("SELECT max(id) FROM packs") { ($0[0] as Int64?) ?? 0 } ?? 0) + 1 }
+    get throws { (try first("SELECT max(id) FROM packs") { try ($0[0] as Int64?) ?? 0 } ?? 0) + 1 }
   }
 
   /// Writes a pack, new or not, of which `data` is ``Pack/encodedDeltas``, and has its members' chunks lead to it.

@@ -20,6 +20,7 @@ enum Recovery {
     sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
     try connection.execute(Store.pragmas)
     guard let last = try connection.lastChange() else { return connection }
+    connection.restrictToRows()
     // What the disk lost of what was written ends the prefix of changes that is left.
     let changes = try ChangeRecorder.read(path: recordPath, after: last)
       .prefix { change in try !change.contains { try $0.lacksContents(in: workingPath) } }
@@ -78,7 +79,7 @@ extension Connection {
     guard hasSettings else { return nil }
     var number: Int64?
     try run(statement("SELECT value FROM settings WHERE key = 'change'")) {
-      number = $0[0]
+      number = try $0[0]
       return false
     }
     return number

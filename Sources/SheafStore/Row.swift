@@ -1,41 +1,87 @@
 internal import Foundation
 internal import GRDBSQLite
+internal import SheafModel
 
 /// A row of a query, valid until the statement moves on.
 struct Row {
   let statement: OpaquePointer
 
-  subscript<Value: ColumnValue>(index: Int) -> Value { Value(statement, Int32(index)) }
+  /// The value of a column.
+  ///
+  /// - Throws: `corrupt` where the column holds something of another type, as only a damaged or crafted file has it.
+  subscript<Value: ColumnValue>(index: Int) -> Value {
+    get throws(SheafError) { try Value(self, Int32(index)) }
+  }
 
   /// The bytes of a blob column; empty for NULL.
-  func bytes(_ index: Int) throws -> [UInt8] {
-    let count = Int(sqlite3_column_bytes(statement, Int32(index)))
-    guard count > 0, let start = sqlite3_column_blob(statement, Int32(index)) else { return [] }
+  ///
+  /// - Throws: `corrupt` as for the others.
+  func bytes(_ index: Int) throws(SheafError) -> [UInt8] {
+    let column = Int32(index)
+    guard sqlite3_column_type(statement, column) != SQLITE_NULL else { return [] }
+    try expect(SQLITE_BLOB, at: column)
+    let count = Int(sqlite3_column_bytes(statement, column))
+    guard count > 0, let start = sqlite3_column_blob(statement, column) else { return [] }
     return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
+  }
+
+  /// The UUID of a blob column.
+  ///
+  /// - Throws: `corrupt` also where it has not 16 bytes.
+  func uuid(_ index: Int) throws(SheafError) -> UUID {
+    let bytes = try bytes(index)
+    guard bytes.count == 16 else { throw unexpected(Int32(index)) }
+    return UUID(bytes: bytes)
+  }
+
+  /// The name of a file.
+  ///
+  /// - Throws: `corrupt` also where no file can have it: others take it for one component of a path.
+  func name(_ index: Int) throws(SheafError) -> [UInt8] {
+    let name = try bytes(index)
+    guard (1...255).contains(name.count), !name.contains(where: { $0 == 0 || $0 == UInt8(ascii: "/") }),
+      name != [UInt8(ascii: ".")], name != [UInt8(ascii: "."), UInt8(ascii: ".")]
+    else { throw unexpected(Int32(index)) }
+    return name
+  }
+
+  fileprivate func expect(_ type: Int32, at column: Int32) throws(SheafError) {
+    guard sqlite3_column_type(statement, column) == type else { throw unexpected(column) }
+  }
+
+  /// The error for a column that holds what it cannot.
+  private func unexpected(_ column: Int32) -> SheafError {
+    let name = sqlite3_column_name(statement, column).map { String(cString: $0) } ?? "\(column)"
+    return SheafError(
+      .corrupt, subject: "a row", reason: "holds in \(name.printable) what cannot be there", advice: "run sheaf check")
   }
 }
 
 /// What a column can be read as.
 protocol ColumnValue {
-  init(_ statement: OpaquePointer, _ column: Int32)
+  init(_ row: Row, _ column: Int32) throws(SheafError)
 }
 
 extension Int64: ColumnValue {
-  init(_ statement: OpaquePointer, _ column: Int32) { self = sqlite3_column_int64(statement, column) }
+  init(_ row: Row, _ column: Int32) throws(SheafError) {
+    try row.expect(SQLITE_INTEGER, at: column)
+    self = sqlite3_column_int64(row.statement, column)
+  }
 }
 
 extension Int: ColumnValue {
-  init(_ statement: OpaquePointer, _ column: Int32) { self = Int(sqlite3_column_int64(statement, column)) }
+  init(_ row: Row, _ column: Int32) throws(SheafError) { self = Int(try Int64(row, column)) }
 }
 
 extension Bool: ColumnValue {
-  init(_ statement: OpaquePointer, _ column: Int32) { self = sqlite3_column_int64(statement, column) != 0 }
+  init(_ row: Row, _ column: Int32) throws(SheafError) { self = try Int64(row, column) != 0 }
 }
 
 extension String: ColumnValue {
-  init(_ statement: OpaquePointer, _ column: Int32) {
-    let count = Int(sqlite3_column_bytes(statement, column))
-    guard count > 0, let start = sqlite3_column_text(statement, column) else {
+  init(_ row: Row, _ column: Int32) throws(SheafError) {
+    try row.expect(SQLITE_TEXT, at: column)
+    let count = Int(sqlite3_column_bytes(row.statement, column))
+    guard count > 0, let start = sqlite3_column_text(row.statement, column) else {
       self = ""
       return
     }
@@ -44,8 +90,8 @@ extension String: ColumnValue {
 }
 
 extension Optional: ColumnValue where Wrapped: ColumnValue {
-  init(_ statement: OpaquePointer, _ column: Int32) {
-    self = sqlite3_column_type(statement, column) == SQLITE_NULL ? nil : Wrapped(statement, column)
+  init(_ row: Row, _ column: Int32) throws(SheafError) {
+    self = sqlite3_column_type(row.statement, column) == SQLITE_NULL ? nil : try Wrapped(row, column)
   }
 }
 

@@ -29,17 +29,17 @@ package struct ShareRow: Hashable, Sendable {
   }
 
   fileprivate init(_ row: Row) throws {
-    item = row[0]
-    uuid = UUID(bytes: try row.bytes(1))
-    token = ShareToken(stored: row[2])
-    title = row[3]
+    item = try row[0]
+    uuid = try row.uuid(1)
+    token = try ShareToken(stored: row[2])
+    title = try row[3]
     anyone = try PublicPermission(code: row[4])
     permission = try SharePermission(code: row[5])
-    allowsInvites = row[6] as Int64 != 0
-    allowsRequests = row[7] as Int64 != 0
-    isActive = row[8] as Int64 != 0
-    created = Timestamp(nanoseconds: row[9])
-    since = Timestamp(nanoseconds: row[10])
+    allowsInvites = try row[6] as Int64 != 0
+    allowsRequests = try row[7] as Int64 != 0
+    isActive = try row[8] as Int64 != 0
+    created = try Timestamp(nanoseconds: row[9])
+    since = try Timestamp(nanoseconds: row[10])
   }
 }
 
@@ -71,16 +71,15 @@ package struct ParticipantRow: Hashable, Sendable {
   }
 
   fileprivate init(_ row: Row) throws {
-    share = row[0]
-    account = row[1]
+    share = try row[0]
+    account = try row[1]
     role = try Role(code: row[2])
     permission = try SharePermission(code: row[3])
     acceptance = try Acceptance(code: row[4])
-    let name = try row.bytes(5)
-    self.name = name.isEmpty ? nil : name
-    since = Timestamp(nanoseconds: row[6])
-    joined = row[7]
-    ended = row[8]
+    name = try row.bytes(5).isEmpty ? nil : row.name(5)
+    since = try Timestamp(nanoseconds: row[6])
+    joined = try row[7]
+    ended = try row[8]
   }
 }
 
@@ -101,11 +100,11 @@ package struct OneTimeLinkRow: Hashable, Sendable {
   }
 
   fileprivate init(_ row: Row) throws {
-    token = ShareToken(stored: row[0])
-    share = row[1]
+    token = try ShareToken(stored: row[0])
+    share = try row[1]
     permission = try SharePermission(code: row[2])
-    inviter = row[3]
-    expires = Timestamp(nanoseconds: row[4])
+    inviter = try row[3]
+    expires = try Timestamp(nanoseconds: row[4])
   }
 }
 
@@ -132,8 +131,8 @@ private protocol CodedWord: Equatable {
 
 extension CodedWord {
   fileprivate init(code: Int64) throws {
-    let index = code - Self.codes.first
-    guard Self.codes.words.indices.contains(Int(clamping: index)) else {
+    let (index, overflow) = code.subtractingReportingOverflow(Self.codes.first)
+    guard !overflow, Self.codes.words.indices.contains(Int(index)) else {
       throw SheafError(.corrupt, subject: "a share", advice: "run sheaf check")
     }
     self = Self.codes.words[Int(index)]
@@ -232,7 +231,7 @@ extension StoreTransaction {
   package func countOneTimeLinks(_ share: Int64, at time: Timestamp) throws -> Int {
     try first(
       "SELECT count(*) FROM one_time_links WHERE share = ? AND expires > ?", share, time.nanoseconds
-    ) { $0[0] as Int } ?? 0
+    ) { try $0[0] as Int } ?? 0
   }
 
   package func insert(_ link: OneTimeLinkRow) throws {
@@ -261,7 +260,7 @@ extension StoreTransaction {
     try all(
       "SELECT share, account, time, blocked FROM access_requests WHERE share = ? ORDER BY time, account", share
     ) {
-      AccessRequestRow(
+      try AccessRequestRow(
         share: $0[0], account: $0[1], time: Timestamp(nanoseconds: $0[2]), isBlocked: $0[3] as Int64 != 0)
     }
   }
@@ -282,6 +281,6 @@ extension StoreTransaction {
   package func extraNames() throws -> [(folder: Int64, name: [UInt8], oldestFolder: Int64, oldestName: [UInt8])] {
     try all(
       "SELECT e.parent, e.name, i.parent, i.name FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.extra = 1"
-    ) { ($0[0], try $0.bytes(1), $0[2], try $0.bytes(3)) }
+    ) { try ($0[0], try $0.bytes(1), $0[2], try $0.bytes(3)) }
   }
 }

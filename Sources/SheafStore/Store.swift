@@ -360,7 +360,7 @@ package final class Store: Sendable {
   private func shrinkSome() throws(SheafError) -> Bool {
     try Self.storeErrors(path) {
       try writer.alone { connection in
-        func number(_ sql: String) throws -> Int { try StoreTransaction(connection).first(sql) { $0[0] } ?? 0 }
+        func number(_ sql: String) throws -> Int { try StoreTransaction(connection).first(sql) { try $0[0] } ?? 0 }
         guard try number("PRAGMA freelist_count") > 0 else { return false }
         let before = try number("PRAGMA page_count")
         try connection.execute("PRAGMA incremental_vacuum(\(Self.shrinkPages))")

@@ -75,12 +75,12 @@ package struct StoreTransaction {
 extension StoreTransaction {
   /// A setting's text, such as the library's id.
   package func setting(_ key: String) throws -> String? {
-    try first("SELECT value FROM settings WHERE key = ?", key) { $0[0] as String }
+    try first("SELECT value FROM settings WHERE key = ?", key) { try $0[0] as String }
   }
 
   /// A setting that is a number.
   package func numberSetting(_ key: String) throws -> Int64? {
-    try first("SELECT value FROM settings WHERE key = ?", key) { $0[0] as Int64 }
+    try first("SELECT value FROM settings WHERE key = ?", key) { try $0[0] as Int64 }
   }
 
   /// Sets a number.
@@ -108,7 +108,7 @@ extension StoreTransaction {
   /// - Throws: `corrupt` for a number that no library gets to.
   package func highestNumbers() throws -> (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64) {
     func highest(_ column: String, of table: String, or setting: String? = nil) throws -> Int64 {
-      let row = try first("SELECT max(\(column)) FROM \(table)") { ($0[0] as Int64?) ?? 0 } ?? 0
+      let row = try first("SELECT max(\(column)) FROM \(table)") { try ($0[0] as Int64?) ?? 0 } ?? 0
       let number = max(row, try setting.flatMap { try numberSetting($0) } ?? 0)
       guard number < Self.numberLimit else {
         throw SheafError(

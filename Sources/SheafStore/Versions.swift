@@ -42,16 +42,16 @@ package struct VersionRow: Hashable, Sendable {
   }
 
   fileprivate init(_ row: Row) throws {
-    item = row[0]
+    item = try row[0]
     number = try Self.number(row[1], of: row[0])
-    time = Timestamp(nanoseconds: row[2])
-    author = row[3]
-    size = row[4]
+    time = try Timestamp(nanoseconds: row[2])
+    author = try row[3]
+    size = try row[4]
     cause = try VersionCause(code: row[5])
-    base = row[6]
-    label = row[7]
+    base = try row[6]
+    label = try row[7]
     content = try StoredContent(encoded: row.bytes(8))
-    isOpen = row[9] as Int64 != 0
+    isOpen = try row[9] as Int64 != 0
   }
 }
 

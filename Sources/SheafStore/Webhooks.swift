@@ -25,8 +25,8 @@ extension StoreTransaction {
   /// All webhooks, first made first.
   package func webhooks() throws -> [WebhookRow] {
     try all("SELECT uuid, account, url, secret, types, created FROM webhooks ORDER BY id") { row in
-      WebhookRow(
-        uuid: UUID(bytes: try row.bytes(0)), account: row[1], url: row[2], secret: row[3], types: row[4],
+      try WebhookRow(
+        uuid: row.uuid(0), account: row[1], url: row[2], secret: row[3], types: row[4],
         created: Timestamp(nanoseconds: row[5]))
     }
   }

@@ -36,9 +36,9 @@ extension StoreTransaction {
   /// - Throws: ``SheafError`` of kind `corrupt`.
   package func workingCopies() throws -> [WorkingCopyRow] {
     try all("SELECT ino, author, time, cause, writes FROM working_copies ORDER BY time") { row in
-      WorkingCopyRow(
-        ino: row[0], author: row[1], time: Timestamp(nanoseconds: row[2]), cause: try VersionCause(code: row[3]),
-        writes: try WriteLog(encoded: row.bytes(4)))
+      try WorkingCopyRow(
+        ino: row[0], author: row[1], time: Timestamp(nanoseconds: row[2]), cause: VersionCause(code: row[3]),
+        writes: WriteLog(encoded: row.bytes(4)))
     }
   }
 }

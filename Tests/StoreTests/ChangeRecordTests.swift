@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Glibc
 import SheafModel
 import Testing
@@ -186,6 +187,52 @@ struct ChangeRecordTests {
       let before = try copy.read { try $0.setting("before") }
       #expect(before == "yes")
       try copy.close()
+    }
+  }
+
+  /// A record of one change in the place of the first that is to be done.
+  private func withCraftedRecord(_ body: [UInt8], _ check: (_ path: String) throws -> Void) throws {
+    try withRemains(1) { path in
+      let queue = try DatabaseQueue(path: path)
+      let last = try queue.read { try Int64.fetchOne($0, sql: "SELECT value FROM settings WHERE key = 'change'") }
+      try queue.close()
+      var crafted = [UInt8](repeating: 0, count: ChangeRecorder.headerBytes) + body
+      crafted.withUnsafeMutableBytes { ChangeRecorder.seal($0, number: (last ?? 0) + 1) }
+      try Data(crafted).write(to: URL(fileURLWithPath: path + "-changes"))
+      try check(path)
+    }
+  }
+
+  private func statement(_ text: String, count: UInt32? = nil) -> [UInt8] {
+    [0, 0, 0, 0, 0, 0, 0, 0x80, 2] + withUnsafeBytes(of: count ?? UInt32(text.utf8.count)) { Array($0) }
+      + Array(text.utf8)
+  }
+
+  @Test(arguments: [UInt32(5000), .max])
+  func aRecordOfWhichAStatementEndsBeyondItIsKeptAside(_ count: UInt32) throws {
+    try withCraftedRecord(statement("DELETE FROM settings", count: count)) { path in
+      let found = try setting(path)
+      #expect(found == 0)
+      #expect(FileManager.default.fileExists(atPath: path + "-changes-refused"))
+    }
+  }
+
+  @Test func aRecordReachesNoOtherFile() throws {
+    var template = Array("/var/tmp/sheaf-attached-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let other = folder + "/other"
+    for text in [
+      "ATTACH DATABASE '\(other)' AS other", "VACUUM INTO '\(other)'", "CREATE TABLE more (x)",
+      "PRAGMA user_version = 99",
+    ] {
+      try withCraftedRecord(statement(text)) { path in
+        let found = try setting(path)
+        #expect(found == 0)
+        #expect(FileManager.default.fileExists(atPath: path + "-changes-refused"), "\(text)")
+        #expect(!FileManager.default.fileExists(atPath: other))
+      }
     }
   }
 }

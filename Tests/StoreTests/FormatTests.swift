@@ -28,7 +28,7 @@ struct FormatTests {
       let path = folder + "/library.sqlite"
       let store = try Store(path: path, lockPath: path + "-lock")
       let schema = try store.read {
-        try $0.all("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL") { $0[0] as String }
+        try $0.all("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL") { try $0[0] as String }
       }
       #expect(statements(blocks.joined()) == statements(schema.joined(separator: ";")))
       try store.close()

@@ -101,7 +101,7 @@ struct PackTests {
       let store = try Store(path: path, lockPath: path + "-lock")
       #expect(try store.read { try $0.chunkBytes(1) } == bytes)
       #expect(try store.read { try $0.check { _ in } }.problems == [])
-      #expect(try store.read { try $0.first("PRAGMA user_version") { $0[0] as Int } } == Int(Schema.version))
+      #expect(try store.read { try $0.first("PRAGMA user_version") { try $0[0] as Int } } == Int(Schema.version))
       try store.close()
     }
   }

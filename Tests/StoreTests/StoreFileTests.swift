@@ -19,10 +19,10 @@ struct StoreFileTests {
       for suffix in ["", "-wal", "-shm", "-lock", "-reserve"] { #expect(try mode(path + suffix) == 0o600, "\(suffix)") }
       let settings = try store.read { transaction in
         (
-          application: try transaction.first("PRAGMA application_id") { $0[0] as Int },
-          vacuum: try transaction.first("PRAGMA auto_vacuum") { $0[0] as Int },
-          secure: try transaction.first("PRAGMA secure_delete") { $0[0] as Int },
-          journal: try transaction.first("PRAGMA journal_mode") { $0[0] as String }
+          application: try transaction.first("PRAGMA application_id") { try $0[0] as Int },
+          vacuum: try transaction.first("PRAGMA auto_vacuum") { try $0[0] as Int },
+          secure: try transaction.first("PRAGMA secure_delete") { try $0[0] as Int },
+          journal: try transaction.first("PRAGMA journal_mode") { try $0[0] as String }
         )
       }
       #expect(settings == (0x5348_4546, 2, 2, "wal"))
@@ -235,7 +235,7 @@ struct StoreFileTests {
       try pool.close()
       let store = try Store(path: path, lockPath: path + "-lock")
       let columns = try store.read {
-        try $0.all("SELECT name FROM pragma_table_info('accounts')") { $0[0] as String }
+        try $0.all("SELECT name FROM pragma_table_info('accounts')") { try $0[0] as String }
       }
       #expect(!columns.contains("colour"))
       let report = try store.read { try $0.check { _ in } }

@@ -34,6 +34,6 @@ package struct RetrySchedule: Sendable, Equatable {
   ///   - event: When it happened.
   ///   - failing: When the endpoint failed first of its failures in a row.
   package func gives(up event: Timestamp, failingSince failing: Timestamp, at now: Timestamp) -> Bool {
-    Double(now.nanoseconds - max(event, failing).nanoseconds) / 1e9 >= patience
+    (Double(now.nanoseconds) - Double(max(event, failing).nanoseconds)) / 1e9 >= patience
   }
 }
