@@ -78,10 +78,15 @@ let package = Package(
     .executableTarget(
       name: "large-library", dependencies: ["SheafModel", "SheafLibrary"], path: "Tests/Fixtures/large-library",
       swiftSettings: settings),
+    .executableTarget(
+      name: "crafted-library",
+      dependencies: ["SheafModel", "SheafStore", "SheafLibrary", .product(name: "GRDB", package: "GRDB.swift")],
+      path: "Tests/Fixtures/crafted-library", swiftSettings: settings),
     .testTarget(
       name: "LibraryTests",
       dependencies: [
-        "SheafModel", "SheafStore", "SheafLibrary", "library-fixture", .product(name: "GRDB", package: "GRDB.swift"),
+        "SheafModel", "SheafStore", "SheafLibrary", "crafted-library", "library-fixture",
+        .product(name: "GRDB", package: "GRDB.swift"),
       ], swiftSettings: settings),
     .target(
       name: "SheafMount",
@@ -172,5 +177,53 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "MountTests", dependencies: ["CTestSystem", "Fuse", "MountKit", "test-helper"], swiftSettings: settings),
+    .target(
+      name: "FuzzDecoders",
+      dependencies: [
+        "Fuse", "SheafClient", "SheafCommand", "SheafLibrary", "SheafModel", "SheafSidecar", "SheafStore",
+        .product(name: "NIOCore", package: "swift-nio"),
+      ], path: "Tests/Fuzz/Decoders", swiftSettings: settings),
+    .testTarget(
+      name: "FuzzTests", dependencies: ["FuzzDecoders", "SheafModel"], path: "Tests/Fuzz/Tests",
+      swiftSettings: settings),
   ]
 )
+
+// The build of mount-scripts/fuzz: the modules that decode something, instrumented for libFuzzer, and of modules with
+// large dependencies the decoders alone.
+if Context.environment["SHEAF_FUZZING"] != nil {
+  let parts: [String: (dependencies: [String], sources: [String])] = [
+    "SheafClient": (["NIOCore"], ["LineBuffer.swift"]),
+    "SheafCommand": (
+      ["SheafModel"],
+      ["Mounting/MountOptions.swift", "Output/StandardStreams.swift"]
+        + ["MountTable", "SmallFile", "SystemPath"].map { "Paths/\($0).swift" }
+    ),
+    "SheafLibrary": (["SheafModel", "SheafStore"], ["EventData.swift"]),
+    "SheafSidecar": (
+      ["SheafModel", "Crypto", "TOMLKit"],
+      ["Configuration", "Delivery/EventFilter.swift", "Delivery/RetrySchedule.swift", "Sinks/WebhookSecret.swift"]
+    ),
+  ]
+  let whole: Set = ["CFuse", "CLinux", "CSQLite", "CZstd", "Fuse", "FuzzDecoders", "SheafModel", "SheafStore"]
+  package.products = []
+  package.targets.removeAll { !whole.contains($0.name) && parts[$0.name] == nil }
+  for target in package.targets {
+    if target.type == .system { continue }
+    if let part = parts[target.name] {
+      target.sources = part.sources
+      target.dependencies.removeAll { dependency in
+        switch dependency {
+        case .byNameItem(let name, _), .productItem(let name, _, _, _), .targetItem(let name, _):
+          !part.dependencies.contains(name)
+        @unknown default: true
+        }
+      }
+    }
+    target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(["-sanitize=fuzzer"])]
+  }
+  package.targets.append(
+    .executableTarget(
+      name: "sheaf-fuzz", dependencies: ["FuzzDecoders"], path: "Tests/Fuzz/Program",
+      swiftSettings: settings, linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))
+}

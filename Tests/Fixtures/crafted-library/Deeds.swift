@@ -1,0 +1,269 @@
+import Glibc
+import SheafLibrary
+import SheafModel
+
+/// What commands, clients of the API and mounts do, once each. Errors are as good as answers, if they are Sheaf's.
+struct Deeds {
+  let path: String
+
+  private struct Enough: Error {}
+
+  /// Does one thing.
+  @discardableResult
+  private func `do`<Value>(_ name: String, _ body: () throws -> Value) -> Value? {
+    say(name)
+    do {
+      return try body()
+    } catch is SheafError {
+      return nil
+    } catch is Enough {
+      return nil
+    } catch {
+      say("error \(name): \(error)")
+      return nil
+    }
+  }
+
+  func all() {
+    guard let library = `do`("open", { try Library.open(LibraryLocation(path: path)) }) else { return }
+    let accounts = `do`("accounts") { try library.accounts() } ?? []
+    let found = look(at: library, accounts)
+    `do`("status") { try library.counts() }
+    `do`("check") { try library.check { _ in } }
+    change(library, accounts, found)
+    `do`("compact") { try library.compact { _ in } }
+    `do`("backup") { try library.backup(to: path + "-backup") { _ in } }
+    `do`("upkeep") { library.keepUp() }
+    `do`("close") { try library.close() }
+    `do`("opening again") { try Library.open(LibraryLocation(path: path)).close() }
+  }
+
+  /// A place below an account's mount.
+  private struct Found {
+    let account: AccountHandle
+    let path: [UInt8]
+    let attributes: Attributes
+  }
+
+  // MARK: - Reading
+
+  private func look(at library: Library, _ accounts: [Account]) -> [Found] {
+    var found: [Found] = []
+    for account in accounts.prefix(4) {
+      let handle = account.handle
+      `do`("activity") {
+        _ = try library.events(after: nil, limit: 1000, for: handle)
+        _ = try library.latestEvents(limit: 100, for: handle)
+      }
+      `do`("notices") { try library.notices(for: handle) }
+      `do`("webhooks") { try library.webhooks(of: handle) }
+      `do`("deleted") { try library.deleted(handle, below: nil) }
+      if let root = `do`("documents", { try library.documents(of: handle) }) {
+        walk(library, handle, root, [UInt8]("Documents".utf8), &found)
+      }
+      guard let number = `do`("account", { try library.number(of: handle) }) else { continue }
+      let owners = `do`("sharing owners") { library.sharedOwners(number) } ?? []
+      for owner in owners.prefix(4) {
+        for entry in `do`("shared entries", { try library.sharedEntries(number, owner: owner.account) }) ?? [] {
+          let path = [UInt8]("Shared/\(owner.handle)/".utf8) + entry.name
+          if let attributes = `do`("shared entry", { try library.attributes(entry.ino, .library) }) {
+            found.append(Found(account: handle, path: path, attributes: attributes))
+            if attributes.mode & S_IFMT == S_IFDIR { walk(library, handle, entry.ino, path, &found) }
+          }
+        }
+      }
+    }
+    `do`("all activity") { try library.events(after: 0, limit: 1000, for: nil) }
+    for place in found { read(library, place) }
+    return found
+  }
+
+  /// Goes through a folder as find(1) does.
+  private func walk(
+    _ library: Library, _ account: AccountHandle, _ root: Int64, _ path: [UInt8], _ found: inout [Found]
+  ) {
+    var seen: Set<Int64> = [root]
+    var waiting = [(root, path)]
+    while let (folder, path) = waiting.popLast(), found.count < 200 {
+      var cookie: Int64 = 0
+      var pages = 0
+      while pages < 20, let page = `do`("list", { try library.list(folder, after: cookie, limit: 10, .library) }),
+        let last = page.last
+      {
+        for entry in page {
+          let place = path + [UInt8(ascii: "/")] + entry.name
+          found.append(Found(account: account, path: place, attributes: entry.attributes))
+          `do`("lookup") { try library.lookup(folder, entry.name, .library) }
+          if entry.attributes.mode & S_IFMT == S_IFDIR, seen.insert(entry.attributes.ino).inserted {
+            waiting.append((entry.attributes.ino, place))
+          }
+        }
+        cookie = last.cookie
+        pages += 1
+      }
+      `do`("parent") { try library.parent(of: folder, .library) }
+      for versions in `do`(".versions", { try library.versionFolders(of: folder, .library) }) ?? [] {
+        `do`(".versions/NAME") { try library.versionFolder(of: folder, versions.name, .library) }
+        for file in `do`("version files", { try library.versionFiles(of: versions.item, .library) }) ?? [] {
+          `do`("a version") {
+            let reader = try library.openVersion(of: file.item, number: file.number, .library)
+            for offset in [0, file.size / 2, file.size] {
+              try readSome { try library.read(reader, at: offset, into: $0) }
+            }
+            _ = try library.seek(reader, 0, hole: true)
+          }
+        }
+      }
+    }
+  }
+
+  private func readSome(_ read: (UnsafeMutableRawBufferPointer) throws -> Int) throws {
+    var buffer = [UInt8](repeating: 0, count: 64 << 10)
+    _ = try buffer.withUnsafeMutableBytes { try read($0) }
+  }
+
+  private func read(_ library: Library, _ place: Found) {
+    let ino = place.attributes.ino
+    let size = place.attributes.size
+    `do`("attributes") { try library.attributes(ino, .library) }
+    for name in `do`("listxattr", { try library.xattrNames(ino, .library) }) ?? [] {
+      `do`("getxattr") { try library.xattr(ino, name, .library) }
+    }
+    switch place.attributes.mode & S_IFMT {
+    case S_IFLNK: `do`("readlink") { try library.readLink(ino, .library) }
+    case S_IFREG:
+      `do`("read") {
+        let handle = try library.open(ino, flags: O_RDONLY, .library)
+        for offset in [0, size / 2, max(0, size - 1), size] {
+          try readSome { try library.read(handle, at: offset, into: $0) }
+        }
+        for hole in [true, false] { _ = try? library.seek(handle, 0, hole: hole) }
+        try library.release(handle)
+      }
+    default: break
+    }
+    guard let path = try? ItemPath(account: place.account, bytes: place.path) else { return }
+    `do`("status of an item") { try library.itemStatus(path) }
+    `do`("versions") { try library.versions(path) }
+    `do`("show") {
+      var bytes = 0
+      try library.readVersion(path, number: nil) {
+        bytes += $0.count
+        if bytes > 4 << 20 { throw Enough() }
+      }
+    }
+    `do`("children") { try library.children(path) }
+    `do`("share of an item") { try library.share(of: path) }
+    `do`("participants") { try library.participants(path) }
+    `do`("requests") { try library.accessRequests(path) }
+    `do`("activity of an item") {
+      _ = try library.latestEvents(limit: 100, for: place.account, in: try library.eventScope(path))
+    }
+  }
+
+  // MARK: - Changing
+
+  private func change(_ library: Library, _ accounts: [Account], _ found: [Found]) {
+    for place in found.prefix(30) { change(library, place) }
+    for account in accounts.prefix(4) {
+      for item in `do`("deleted", { try library.deleted(account.handle, below: nil) }) ?? [] {
+        guard let path = try? ItemPath(account: account.handle, item.path) else { continue }
+        `do`("recover") { try library.recover(path, id: item.id) { _ in } }
+      }
+      `do`("clear notices") { try library.clearNotices(for: account.handle, through: .max) }
+      for webhook in `do`("webhooks", { try library.webhooks(of: account.handle) }) ?? [] {
+        `do`("remove a webhook") { try library.removeWebhook(webhook.id, of: account.handle) }
+      }
+    }
+    // From the end: what is in a folder goes before the folder.
+    for (index, place) in found.reversed().enumerated() {
+      guard let path = try? ItemPath(account: place.account, bytes: place.path) else { continue }
+      if index.isMultiple(of: 5) {
+        `do`("purge") { try library.purge(path, version: nil) }
+      } else {
+        `do`("remove") { try remove(library, place) }
+      }
+    }
+    for account in accounts.prefix(4) {
+      for item in `do`("deleted", { try library.deleted(account.handle, below: nil) }) ?? [] {
+        guard let path = try? ItemPath(account: account.handle, item.path) else { continue }
+        `do`("purge what is deleted") { try library.purge(path, version: nil) }
+      }
+    }
+    if let last = accounts.last { `do`("remove an account") { try library.removeAccount(last.handle) } }
+    `do`("add an account") { try library.addAccount(AccountHandle("new@example.com"), name: nil) }
+  }
+
+  private func remove(_ library: Library, _ place: Found) throws {
+    let names = place.path.split(separator: UInt8(ascii: "/")).map(Array.init)
+    guard names.first == Array("Documents".utf8), names.count > 1 else { return }
+    var folder = try library.documents(of: place.account)
+    for name in names.dropFirst().dropLast() { folder = try library.lookup(folder, name, .library).ino }
+    if place.attributes.mode & S_IFMT == S_IFDIR {
+      _ = try library.rmdir(folder, names[names.count - 1], .library)
+    } else {
+      try library.unlink(folder, names[names.count - 1], .library)
+    }
+  }
+
+  private func change(_ library: Library, _ place: Found) {
+    let ino = place.attributes.ino
+    guard let path = try? ItemPath(account: place.account, bytes: place.path) else { return }
+    `do`("chmod and touch") {
+      let now = Library.AttributeChange(mode: 0o700, atime: .now, mtime: .now)
+      return try library.setAttributes(ino, now, handle: nil, .library)
+    }
+    `do`("setxattr") { try library.setXattr(ino, [UInt8]("user.x".utf8), [1], .set, .library) }
+    switch place.attributes.mode & S_IFMT {
+    case S_IFREG:
+      `do`("write") {
+        let handle = try library.open(ino, flags: O_RDWR, .library)
+        defer { `do`("release") { try library.release(handle) } }
+        try [1, 2, 3].withUnsafeBytes { try library.write(handle, at: 1, $0) }
+        try [4, 5].withUnsafeBytes { try library.write(handle, at: 0, $0, appends: true) }
+        _ = try? library.allocate(handle, 0..<5, .punchHole)
+        _ = try? library.copy(from: handle, at: 0, to: handle, at: 1 << 20, count: 1 << 20)
+        _ = try library.setAttributes(ino, .init(size: 7), handle: handle, .library)
+        try library.flush(handle)
+      }
+      `do`("label") { try library.label(path, name: "label", version: nil) }
+      `do`("restore") { try library.restore(path, version: 1) }
+      `do`("resolve") { try library.resolveConflict(path) }
+      `do`("purge a version") { try library.purge(path, version: 1) }
+      `do`("show a version") { try library.readVersion(path, number: 2) { _ in throw Enough() } }
+    case S_IFDIR:
+      `do`("make") { try library.make(.folder, ino, [UInt8]("made".utf8), mode: 0o755, .library) }
+      `do`("rename") {
+        _ = try library.rename(ino, [UInt8]("made".utf8), to: ino, [UInt8]("moved".utf8), .replace, .library)
+      }
+      if let folder = `do`("above", { try library.parent(of: ino, .library) }), case .folder(let above) = folder,
+        let name = place.path.split(separator: UInt8(ascii: "/")).last
+      {
+        `do`("move into itself") {
+          try library.rename(above, Array(name), to: ino, Array(name), .replace, .library)
+        }
+      }
+    default: break
+    }
+    `do`("comment") { try library.comment(path, text: "for @bob@example.com") }
+    share(library, path)
+  }
+
+  private func share(_ library: Library, _ path: ItemPath) {
+    var change = ShareChange()
+    (change.title, change.allowInvites) = ("Title", true)
+    guard let bob = try? AccountHandle("bob@example.com"), let dave = try? AccountHandle("dave@example.com"),
+      let share = `do`("share", { try library.share(path, change) })
+    else { return }
+    `do`("add") { try library.addParticipant(path, ParticipantChange(handle: bob, permission: .readWrite)) }
+    `do`("inspect") { try library.inspect(share.url, as: bob) }
+    `do`("accept") { try library.accept(share.url, as: bob) }
+    `do`("set") { try library.setParticipant(path, ParticipantChange(handle: bob, permission: .readOnly)) }
+    `do`("invite") { try library.inviteOnce(path, permission: nil) }
+    `do`("answer") { try library.answer(path, RequestAnswer(handle: dave, answer: .approve)) }
+    `do`("remove") { try library.removeParticipant(path, bob) }
+    `do`("leave") { try library.leave(path) }
+    `do`("revoke") { try library.revokeOneTimeLinks(path) }
+    `do`("unshare") { try library.unshare(path) }
+  }
+}

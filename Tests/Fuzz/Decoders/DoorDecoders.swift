@@ -1,0 +1,91 @@
+import Foundation
+import Glibc
+import NIOCore
+import SheafClient
+import SheafModel
+
+@testable import Fuse
+@testable import SheafCommand
+@testable import SheafSidecar
+
+extension Decoder {
+  /// What the kernel sends, as far as it is ours to take apart: names, attributes, locks; and what it gets.
+  static let requests = Decoder(name: "requests") { bytes in
+    var input = Input(bytes)
+    var lock = Glibc.flock()
+    lock.l_type = Int16(input.byte() % 4)
+    lock.l_start = off_t(input.number())
+    lock.l_len = off_t(input.number())
+    let range = FileLock(lock).range
+    try expect(range.lowerBound >= 0 && FileLock(FileLock(lock).flock).range == range, "a lock is another one")
+    var status = stat()
+    withUnsafeMutableBytes(of: &status) { status in for index in status.indices { status[index] = input.byte() } }
+    let valid = Int32(truncatingIfNeeded: input.number())
+    let attributes = SetAttributes(status, valid: valid, handle: nil)
+    try expect((attributes.size == nil) == (valid & 8 == 0), "a size that nobody sets")
+    let name = FileName(input.piece())
+    try expect(!name.bytes.contains(0), "a name with a NUL")
+    try expect(!name.description.unicodeScalars.contains { $0.value < 32 }, "a control character is printed")
+    let capacity = Int(input.byte()) * 8
+    var buffer = DirectoryBuffer(capacity: capacity)
+    while !input.isAtEnd {
+      let entry = FileName(input.piece())
+      let fits = buffer.add(
+        entry, node: NodeID(rawValue: UInt64(bitPattern: input.number())), mode: UInt32(input.byte()) << 9, next: 1)
+      try expect(buffer.storage.filled.count <= capacity, "\(buffer.storage.filled.count) of \(capacity) bytes")
+      if !fits { break }
+    }
+  }
+
+  /// Lines of a stream of events, whatever the pieces in which they come.
+  static let stream = Decoder(name: "stream") { bytes in
+    var input = Input(bytes)
+    var buffer = LineBuffer()
+    var (lines, given): ([[UInt8]], [UInt8]) = ([], [])
+    while !input.isAtEnd {
+      let piece = input.piece()
+      given += piece
+      buffer.append(ByteBuffer(bytes: piece))
+      while let line = buffer.next() { lines.append(Array(line.readableBytesView)) }
+    }
+    let parts = given.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map(Array.init)
+    try expect(lines == Array(parts.dropLast()), "lines are others")
+  }
+
+  /// A sidecar's file.
+  static let configuration = Decoder(name: "configuration") { bytes in
+    let text = String(decoding: bytes, as: UTF8.self)
+    // No file of this machine is part of a trial.
+    guard !text.contains("secret-file") else { return }
+    // The parser ends the process on some of what is not ASCII; the file is its reader's own.
+    guard text.utf8.allSatisfy({ $0 < 128 }) else { return }
+    let folder = URL(fileURLWithPath: "/nonexistent")
+    let read = try attempt(allowing: [.invalid, .notFound]) {
+      try ConfigurationFile.parse(text, named: "file", folder: folder)
+    }
+    for sink in read?.sinks ?? [] {
+      try expect(sink.problem == nil, "a sink that makes no sense")
+      let (now, long) = (Timestamp(nanoseconds: .max), Timestamp(nanoseconds: .min))
+      _ = sink.schedule.gives(up: long, failingSince: long, at: now)
+      _ = sink.schedule.gives(up: now, failingSince: now, at: long)
+    }
+  }
+
+  /// What stands behind `-o`.
+  static let mountOptions = Decoder(name: "mount-options") { bytes in
+    let text = String(decoding: bytes, as: UTF8.self)
+    guard let options = try attempt({ try MountOptions(parsing: [text]) }) else { return }
+    try expect(!options.forwarded.contains { $0.contains(",") || $0.contains("=") }, "an option of two")
+  }
+
+  /// `/proc/self/mountinfo`, in which other users' paths stand.
+  static let mountTables = Decoder(name: "mount-tables") { bytes in
+    let table = SheafCommand.MountTable(parsing: bytes)
+    try expect(table.entries.count <= bytes.count / 8, "more mounts than lines")
+    for entry in table.entries {
+      _ = table.entry(containing: entry.mountpoint)
+      try expect(table.mountpoints(sharing: entry).contains(entry.mountpoint), "a mount without itself")
+    }
+    for line in bytes.split(separator: UInt8(ascii: "\n")) { _ = Fuse.MountTable.parse(line) }
+  }
+}
