@@ -39,9 +39,12 @@ extension Library {
   /// A document whose first version is not there yet has nothing to tell of but that it will be made.
   func settleEvents(before share: Int64, ofAll: Bool = false, _ transaction: StoreTransaction) throws {
     if events.isEmpty { return }
-    let waiting =
-      ofAll
-      ? try events.pending.filter { try $0.row.item == share || concerns($0, share) } : events.of(share)
+    var waiting = events.of(share)
+    if ofAll {
+      // With what was done to the same items before, elsewhere: the events of an item keep their order.
+      let items = Set(try events.pending.filter { try concerns($0, share) }.map(\.row.item))
+      waiting = events.pending.filter { $0.row.item == share || items.contains($0.row.item) }
+    }
     var held: Set<Int64> = []
     var heldEvents: Set<Int64> = []
     var settled: Set<Int64> = []

@@ -2,6 +2,81 @@
 enum KnownPrograms {
   static let all: [(name: String, text: String)] = [
     (
+      "a save by rename while its program has the document open, too",
+      """
+      alice.0 open 0 doc creat
+      alice.0 write 0
+      alice.0 fsync 0
+      alice.0 close 0
+      alice.0 open 0 doc rw
+      alice.0 write 0
+      alice.0 save t
+      alice.0 rename t doc
+      alice.0 close 0
+      """
+    ),
+    (
+      "an unlink while its program writes",
+      """
+      alice.0 save doc
+      alice.0 open 0 doc rw
+      alice.0 write 0
+      alice.0 unlink doc
+      alice.0 close 0
+      """
+    ),
+    (
+      "an unlink after another program saved",
+      """
+      alice.0 open 0 t creat
+      alice.1 save t
+      alice.0 truncate 0
+      alice.0 unlink t
+      """
+    ),
+    (
+      "a save by rename while another program writes a young document",
+      """
+      alice.0 save doc
+      alice.1 open 0 doc rw
+      alice.1 append 0
+      alice.0 save t
+      alice.0 rename t doc
+      alice.1 close 0
+      """
+    ),
+    (
+      "a save of what was read before another one's",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.0 save team/doc
+      alice.0 open 0 team/doc rw
+      alice.0 read 0
+      bob.2 open 1 team/doc rw
+      bob.2 append 1
+      bob.2 close 1
+      alice.0 writeKnown 0
+      alice.0 close 0
+      """
+    ),
+    (
+      "a folder with a history enters a share, and one inside it is moved there",
+      """
+      alice.0 mkdir team
+      alice.0 mkdir draft
+      alice.0 mkdir draft/sub
+      alice.0 invite team bob edit
+      alice.0 save draft/sub/doc
+      alice.0 save draft/sub/u
+      alice.0 wait 16
+      alice.0 save draft/sub/doc
+      alice.0 unlink draft/sub/u
+      alice.0 rename draft team/draft
+      bob.2 rename team/draft/sub team/sub
+      """
+    ),
+    (
       "a passing name is shared",
       """
       alice.0 save .doc.tmp

@@ -10,7 +10,7 @@ import SheafModel
 /// - the removal of a file that nobody could mean (rule 6 of ``Identity``): its own program takes its last name away before
 ///   it was ever closed with contents under a name that is no temporary file's;
 /// - a file that dissolves in the document whose name it takes (rule 3): its last contents are that document's, and what
-///   its own program closed in it before, or what any program closed in a young file of a temporary name, goes;
+///   was closed in it before under a temporary file's name goes;
 /// - a scratch name (``FileRole``): its file is never a document.
 struct PromisedContents {
   struct Promise {
@@ -152,8 +152,8 @@ struct PromisedContents {
 
   /// Notes that a file dissolved in a document, holding `text`.
   mutating func dissolved(_ ino: Int64, _ name: [UInt8], _ process: Int32, holding text: String?, at time: Timestamp) {
-    let isPassing = isYoung(ino, at: time) && FileRole.looksPassing(name) && !(lives[ino]?.isProved ?? false)
-    guard isPassing || isOwn(ino, of: process, at: time) else { return }
+    let isPassing = isYoung(ino, at: time) && FileRole.looksPassing(name)
+    guard !isProved(ino), isPassing || isOwn(ino, of: process, at: time) else { return }
     release(ino, but: text)
   }
 

@@ -7,10 +7,10 @@ import Testing
 /// Random programs of several people and processes, against the rules of docs/ARCHITECTURE.md.
 ///
 /// `SHEAF_SEED` runs the program of one seed, `SHEAF_PROGRAM` the steps of a file, `SHEAF_SECONDS` says for how long programs
-/// are made, which none are without it. A program that breaks a rule is shrunk, and printed.
+/// are made. A program that breaks a rule is shrunk, and printed.
 @Suite(.serialized) struct RandomProgramTests {
   private static let environment = ProcessInfo.processInfo.environment
-  private let seconds = environment["SHEAF_SECONDS"].flatMap(Double.init) ?? 0
+  private let seconds = environment["SHEAF_SECONDS"].flatMap(Double.init) ?? 15
   private let length = environment["SHEAF_STEPS"].flatMap(Int.init) ?? 60
 
   @Test(arguments: KnownPrograms.all.map(\.name)) func noKnownProgramBreaksARule(_ name: String) throws {
