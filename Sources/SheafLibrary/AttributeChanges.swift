@@ -74,8 +74,10 @@ extension Library {
       if let uid = change.uid { row.uid = uid }
       if let gid = change.gid { row.gid = gid }
       // Giving a file away takes its set-id bits, whoever does it (chown(2)).
-      if change.mode == nil, !inode.isFolder, change.uid != nil || change.gid != nil { clearSetID(&row) }
-      if change.onlyClearsSetID, caller.uid != 0 { clearSetID(&row) }
+      if change.mode == nil, !inode.isFolder, change.uid != nil || change.gid != nil {
+        row.mode = modeWithoutSetID(inode, changedBy: caller)
+      }
+      if change.onlyClearsSetID, caller.uid != 0 { row.mode = modeWithoutSetID(inode, changedBy: caller) }
       if let atime = change.atime { row.atime = atime.timestamp(time) }
       if let mtime = change.mtime { row.mtime = mtime.timestamp(time) }
       row.ctime = time
@@ -294,7 +296,7 @@ extension Library {
     guard account != inode.row.owner else { return }
     try clearCapability(of: inode, from: door)
     let mode = inode.row.mode
-    clearSetID(&inode.row)
+    inode.row.mode = modeWithoutSetID(inode, changedBy: nil)
     if inode.row.mode != mode { tell(.appearance(inode.ino), from: 0) }
   }
 

@@ -200,6 +200,13 @@ extension Library {
     if version.number == 1, events.has(item.id, type: .created) { return }
     var data = try eventData(item, parent: inode.parent, name: inode.name)
     data.version = .init(version)
+    // Someone goes on writing what was deleted before its folder came into the share: its participants never saw it.
+    if inode.nlink == 0, data.share != nil, let share = try share(ofFolder: inode.parent),
+      let deleted = try transaction.deleted(inode.ino),
+      try deleted.time < entryTime(of: self.inode(inode.parent), in: share)
+    {
+      data.share = nil
+    }
     // A session may end long after what was saved last: with the next process, where this one is killed.
     try logEvent(
       .edit, item, ino: inode.ino, data, actor: version.author, thread: 0, opens: false, at: version.time, transaction)

@@ -12,21 +12,31 @@ extension Library {
   package func create(
     _ parent: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64, isNew: Bool) {
-    let made = try locked { () -> (attributes: Attributes, handle: UInt64)? in
+    while true {
+      let (ino, made) = try locked { () -> (Int64, (attributes: Attributes, handle: UInt64)?) in
+        do {
+          let inode = try makeInode(.file, parent, name, mode: mode, caller)
+          return (inode.ino, (try attributes(inode, caller), register(OpenFile(inode: inode, flags: flags, caller))))
+        } catch let error as SheafError where error.kind == .exists && flags & O_EXCL == 0 {
+          guard let entry = try entry(parent, name), try inode(entry.ino).isRegular else { throw error }
+          return (entry.ino, nil)
+        }
+      }
+      if let made { return (made.attributes, made.handle, isNew: true) }
+      // Someone else was faster: without O_EXCL that is as good, unless they have taken the file away again.
+      let handle: UInt64
       do {
-        let inode = try makeInode(.file, parent, name, mode: mode, caller)
-        return (try attributes(inode, caller), register(OpenFile(inode: inode, flags: flags, caller)))
-      } catch let error as SheafError where error.kind == .exists && flags & O_EXCL == 0 {
-        return nil
+        handle = try open(ino, flags: flags, caller)
+      } catch let error as SheafError where error.kind == .notFound {
+        continue
+      }
+      do {
+        return (try attributes(ino, caller), handle, isNew: false)
+      } catch {
+        try? release(handle)
+        throw error
       }
     }
-    if let made { return (made.attributes, made.handle, isNew: true) }
-    // Someone else was faster: without O_EXCL that is as good.
-    let ino = try locked {
-      guard let entry = try entry(parent, name), try inode(entry.ino).isRegular else { throw SheafError(.exists) }
-      return entry.ino
-    }
-    return (try attributes(ino, caller), try open(ino, flags: flags, caller), isNew: false)
   }
 
   /// Opens a file, truncating it where `flags` has O_TRUNC.
@@ -82,7 +92,7 @@ extension Library {
       guard file.canRead || file.canWrite else { throw SheafError(.badDescriptor) }
       try allow(.read, file)
       let count = try file.draft.working?.read(at: offset, into: buffer, from: self) ?? 0
-      noteAccess(file.inode)
+      if file.notesAccess { noteAccess(file.inode) }
       noteReading(file)
       try noteSeen(file)
       return count
@@ -95,12 +105,12 @@ extension Library {
   ///   - offset: where.
   ///   - appends: whether the end counts instead, which may not be where a mount's kernel takes it to be.
   ///   - isWriteBack: whether a kernel writes back what a mapping changed.
-  ///   - clearsSetID: whether the writer is one whose writes take set-id bits away (chmod(2)).
+  ///   - writer: who takes set-id bits away by writing (inode(7)); nil for root and for the kernel.
   ///   - clearsCapability: whether `security.capability` goes, too, as the kernel sees to by itself for what it has pages of.
   /// - Throws: `noSpace` before anything is written; `tooLarge`, `badDescriptor`.
   package func write(
     _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, appends: Bool = false,
-    isWriteBack: Bool = false, clearsSetID: Bool = false, clearsCapability: Bool = false
+    isWriteBack: Bool = false, by writer: Caller? = nil, clearsCapability: Bool = false
   ) throws {
     if !isWriteBack { collectMapped(offset, appends ? nil : Int64(data.count), of: handle) }
     let full: Int64? = try locked {
@@ -127,7 +137,7 @@ extension Library {
       file.hasUnflushed = true
       inode.row.mtime = time
       inode.row.ctime = time
-      if clearsSetID { clearSetID(&inode.row) }
+      if let writer { inode.row.mode = modeWithoutSetID(inode, changedBy: writer) }
       tell(.contents(inode.ino), of: draft, from: file.door)
       // Its kernel has the bytes where it took the end to be.
       if start != offset { tell(.contents(inode.ino), back: file.door) }
@@ -252,13 +262,22 @@ extension Library {
     inode.row.mtime = time
     inode.row.ctime = time
     // A change of contents takes set-id bits away (truncate(2)).
-    if caller.uid != 0 { clearSetID(&inode.row) }
+    if caller.uid != 0 { inode.row.mode = modeWithoutSetID(inode, changedBy: caller) }
   }
 
-  /// Takes set-id bits away as a change by somebody without privileges does (inode(7)).
-  func clearSetID(_ row: inout InodeRow) {
-    row.mode &= ~UInt32(S_ISUID)
-    if row.mode & 0o010 != 0 { row.mode &= ~UInt32(S_ISGID) }
+  /// The mode without the set-id bits that a change by somebody without privileges takes away (inode(7)).
+  ///
+  /// A set-group-ID bit without the group's right to execute stays where root or a member of the group makes the change
+  /// (fs/attr.c, `setattr_should_drop_sgid`).
+  ///
+  /// - Parameter caller: who makes the change; nil for one whose groups mean nothing here.
+  func modeWithoutSetID(_ inode: Inode, changedBy caller: Caller?) -> UInt32 {
+    let mode = inode.row.mode & ~UInt32(S_ISUID)
+    guard mode & UInt32(S_ISGID) != 0 else { return mode }
+    if mode & 0o010 == 0, let caller, caller.uid == 0 || caller.belongs(to: shownUser(of: inode, caller).gid) {
+      return mode
+    }
+    return mode & ~UInt32(S_ISGID)
   }
 
   /// What fallocate(2) does to a range.
@@ -360,7 +379,7 @@ extension Library {
       to.inode.row.mtime = time
       to.inode.row.ctime = time
       tell(.contents(to.inode.ino), of: draft, from: to.door)
-      noteAccess(from.inode)
+      if from.notesAccess { noteAccess(from.inode) }
       return length
     }
   }

@@ -58,6 +58,9 @@ final class Inode {
 }
 
 extension Library {
+  /// `O_NOATIME` of open(2), which <fcntl.h> has for C with `_GNU_SOURCE` alone.
+  package static let noAccessTime: Int32 = 0o1000000
+
   /// The kernel let go of an inode: one without a name and without users is forgotten.
   package func forget(_ inos: [Int64]) {
     locked {
@@ -140,6 +143,8 @@ final class OpenFile {
   let truncates: Bool
   /// Whether the kernel opens it to run it, which needs the right to execute alone.
   private let executes: Bool
+  /// Whether reading is to be noted in the access time: not with `O_NOATIME` (open(2)).
+  let notesAccess: Bool
   /// The door by which it was opened.
   let door: Int
   /// The account that opened it; nil for the library itself.
@@ -172,6 +177,7 @@ final class OpenFile {
     canWrite = mode != O_RDONLY
     truncates = flags & O_TRUNC != 0
     executes = flags & Self.toExecute != 0
+    notesAccess = flags & Library.noAccessTime == 0
   }
 
   /// `__FMODE_EXEC` of <linux/fs.h>, which open(2) never has.

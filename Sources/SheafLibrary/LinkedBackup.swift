@@ -20,7 +20,7 @@ extension Library {
     row.ino = newInodeNumber()
     row.name = name
     row.ctime = time
-    if caller.uid != 0, caller.uid != row.uid { clearSetID(&row) }
+    if caller.uid != 0, caller.uid != row.uid { row.mode = modeWithoutSetID(inode, changedBy: caller) }
     return try transaction(.link) { transaction in
       let fresh = try insertDocument(
         holding: inode, of: item, isQuiet: true, creator: caller.actor(in: row), time, transaction)

@@ -216,14 +216,15 @@ extension Library {
 
   /// The target of a symbolic link.
   ///
+  /// - Parameter notesAccess: whether reading is to be noted in the access time.
   /// - Throws: `invalid` for what is none; `accessDenied` for one that someone else made and that leads out of its share.
-  package func readLink(_ ino: Int64, _ caller: Caller) throws -> [UInt8] {
+  package func readLink(_ ino: Int64, notesAccess: Bool = true, _ caller: Caller) throws -> [UInt8] {
     try locked {
       let inode = try inode(ino)
       try allow(.read, inode, caller)
       try checkTarget(of: inode, caller)
       guard let target = inode.row.target else { throw SheafError(.invalid) }
-      noteAccess(inode)
+      if notesAccess { noteAccess(inode) }
       return target
     }
   }
@@ -242,11 +243,15 @@ extension Library {
   ///
   /// The order is that of a hash of the names, so an entry that exists throughout is told once, whatever else comes and
   /// goes. Entries of one cookie come together.
-  package func list(_ ino: Int64, after cookie: Int64, limit: Int, _ caller: Caller) throws -> [Listed] {
+  ///
+  /// - Parameter notesAccess: whether beginning to read is to be noted in the access time.
+  package func list(
+    _ ino: Int64, after cookie: Int64, limit: Int, notesAccess: Bool = true, _ caller: Caller
+  ) throws -> [Listed] {
     try locked {
       let folder = try self.folder(ino)
       try allow(.read, folder, caller)
-      if cookie == 0 { noteAccess(folder) }
+      if cookie == 0, notesAccess { noteAccess(folder) }
       return try read { try $0.listing(ino, after: cookie, limit: limit) }.map { row in
         let inode = inodes[row.inode.ino] ?? remember(Inode(row.inode))
         return Listed(name: row.name, attributes: try attributes(inode, caller), cookie: row.hash)

@@ -26,6 +26,7 @@ final class AccountFileSystem: FileSystem {
   let foreignNodes: ForeignNodes
   let restrictedFolders: RestrictedFolders
   let directWrites: DirectWrites
+  let accessTimes: AccessTimes
   let generations = Generations()
   let repeater: Repeater
 
@@ -34,7 +35,8 @@ final class AccountFileSystem: FileSystem {
 
   init(
     library: Library, account: Int64, documents: Int64, door: Int, user: SheafLibrary.Caller.User,
-    foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, directWrites: DirectWrites, repeater: Repeater
+    foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, directWrites: DirectWrites,
+    accessTimes: AccessTimes, repeater: Repeater
   ) {
     self.library = library
     self.account = account
@@ -44,6 +46,7 @@ final class AccountFileSystem: FileSystem {
     self.foreignNodes = foreignNodes
     self.restrictedFolders = restrictedFolders
     self.directWrites = directWrites
+    self.accessTimes = accessTimes
     self.repeater = repeater
   }
 
@@ -166,7 +169,7 @@ final class AccountFileSystem: FileSystem {
     }
     var found: (attributes: FileAttributes, timeout: Double)
     do throws(Errno) {
-      found = try translated { try self.attributes(Node(node), caller) }
+      found = try translatedForNode { try self.attributes(Node(node), caller) }
     } catch {
       return reply.fail(error)
     }
@@ -188,7 +191,7 @@ final class AccountFileSystem: FileSystem {
         mode: changes.mode, uid: changes.uid, gid: changes.gid, size: changes.size,
         atime: changes.accessTime.map(Library.AttributeChange.Time.init),
         mtime: changes.modificationTime.map(Library.AttributeChange.Time.init))
-      let attributes = try translated {
+      let attributes = try translatedForNode {
         try library.setAttributes(ino, change, handle: changes.handle?.rawValue, credentials(caller))
       }
       if change.mode != nil || change.uid != nil || change.gid != nil { restrictedFolders.noteChange(of: ino) }

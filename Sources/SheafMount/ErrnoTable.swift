@@ -44,3 +44,13 @@ func translated<Value>(_ body: () throws -> Value) throws(Errno) -> Value {
     throw .inputOutput
   }
 }
+
+/// Runs what a path or a handle already led to: a node that is gone makes the kernel look the path up anew, where ENOENT would fail
+/// an open(2) with `O_CREAT` (fs/namei.c, `do_filp_open`; include/linux/namei.h, `retry_estale`).
+func translatedForNode<Value>(_ body: () throws -> Value) throws(Errno) -> Value {
+  do throws(Errno) {
+    return try translated(body)
+  } catch {
+    throw error == .noSuchFileOrDirectory ? .staleFileHandle : error
+  }
+}

@@ -12,7 +12,7 @@ extension AccountFileSystem {
     _ = reply.answer { () throws(Errno) in
       try permit(node, .read, caller)
       guard let listing = try listing(of: Node(node), caller) else {
-        return OpenResult(handle: FileHandle(rawValue: 0), keepCache: true, cacheDirectory: true)
+        return OpenResult(handle: accessTimes.folderHandle(flags), keepCache: true, cacheDirectory: true)
       }
       return OpenResult(handle: listings.add(listing))
     }
@@ -121,7 +121,10 @@ extension AccountFileSystem {
     let timeout = restrictedFolders.timeout(in: ino)
     var position = cookie <= 2 ? 0 : Int64(bitPattern: cookie)
     while true {
-      let batch = try translated { try library.list(ino, after: position, limit: Self.batch, credentials(caller)) }
+      let batch = try translated {
+        try library.list(
+          ino, after: position, limit: Self.batch, notesAccess: accessTimes.notes(handle), credentials(caller))
+      }
       guard !batch.isEmpty else { return }
       for (index, listed) in batch.enumerated() {
         // Of entries that share a cookie only the last moves it on, so that none is skipped when the buffer ends.

@@ -33,6 +33,9 @@ package final class LibraryMount: Sendable {
   private let door: Int
   private let ended = Mutex<(isEnded: Bool, actions: [@Sendable () -> Void])>((false, []))
 
+  /// Options that say what Sheaf does; libfuse is not given them.
+  private static let ownOptions: Set<String> = ["nodiratime", "default_permissions"]
+
   /// Threads that answer: some may wait for invalidations of other mounts.
   private static let threads = 10
 
@@ -51,7 +54,8 @@ package final class LibraryMount: Sendable {
       ?? .init(uid: getuid(), gid: getgid())
     let allowsOthers = options.allowOther || options.owner != nil
     // Who may go below the root of a mount that others get into is what the kernel checks.
-    let kernelChecks = allowsOthers || !KernelRelease.expiresNames
+    let kernelChecks =
+      allowsOthers || !KernelRelease.expiresNames || options.extra.contains("default_permissions")
     let restrictedFolders = RestrictedFolders(library: library, account: number, user: kernelChecks ? nil : user)
     self.restrictedFolders = restrictedFolders
     let invalidator = Invalidator(
@@ -67,13 +71,13 @@ package final class LibraryMount: Sendable {
     mountOptions.allowOther = allowsOthers
     mountOptions.defaultPermissions = kernelChecks
     mountOptions.readOnly = options.readOnly
-    mountOptions.extra = options.extra
+    mountOptions.extra = options.extra.filter { !Self.ownOptions.contains($0) }
     do {
       session = try Session(
         AccountFileSystem(
           library: library, account: number, documents: documents, door: door, user: user, foreignNodes: foreignNodes,
-          restrictedFolders: restrictedFolders, directWrites: DirectWrites(invalidator: invalidator), repeater: repeater
-        ),
+          restrictedFolders: restrictedFolders, directWrites: DirectWrites(invalidator: invalidator),
+          accessTimes: AccessTimes(options.extra), repeater: repeater),
         options: mountOptions,
         logger: Logger(label: "sheaf.fuse"))
     } catch {

@@ -43,11 +43,17 @@ extension AccountFileSystem {
     }
   }
 
-  /// `.` or `..` of any node, which who exports the mount asks for (nfsd(8)).
+  /// `.` or `..` of any node, which who exports the mount asks for (nfsd(8)), and who opens a handle (open_by_handle_at(2)).
+  ///
+  /// - Throws: ESTALE for what has no name any more: a kernel asks for what it does not hold, so nobody has that open.
   private func relative(_ node: NodeID, isParent: Bool, _ caller: Fuse.Caller) throws(Errno) -> Entry {
     let target = isParent ? try parentNode(of: node, caller) : node
     return try translated {
-      if let ino = Node(target).ino { return entry(try library.attributes(ino, credentials(caller))) }
+      if let ino = Node(target).ino {
+        let attributes = try library.attributes(ino, credentials(caller))
+        guard attributes.nlink > 0 else { throw Errno.staleFileHandle }
+        return entry(attributes)
+      }
       let (attributes, timeout) = try self.attributes(Node(target), caller)
       return Entry(node: target, attributes: attributes, attributeTimeout: timeout)
     }
@@ -174,7 +180,7 @@ extension AccountFileSystem {
   func readlink(_ node: NodeID, caller: Fuse.Caller, reply: consuming LinkReply) {
     reply.answer { () throws(Errno) in
       guard let ino = Node(node).ino else { throw .invalidArgument }
-      return try translated { try library.readLink(ino, credentials(caller)) }
+      return try translated { try library.readLink(ino, notesAccess: accessTimes.notesLinks, credentials(caller)) }
     }
   }
 

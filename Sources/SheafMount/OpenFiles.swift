@@ -15,7 +15,9 @@ extension AccountFileSystem {
       switch Node(node) {
       case .inode(let ino):
         let handle = FileHandle(
-          rawValue: try translated { try library.open(ino, flags: flags.rawValue, credentials(caller)) })
+          rawValue: try translatedForNode {
+            try library.open(ino, flags: accessTimes.flags(flags), credentials(caller))
+          })
         opened = (ino, handle)
         return OpenResult(handle: handle, keepCache: true, directIO: directWrites.opens(ino, flags, handle))
       case .versionFile(let item, let number):
@@ -44,14 +46,14 @@ extension AccountFileSystem {
       if case .sharedOwner(let owner) = Node(parent) {
         (attributes, number) = try translated {
           try library.createShared(
-            account, owner: owner, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
+            account, owner: owner, name.bytes, mode: mode, flags: accessTimes.flags(flags), credentials(caller))
         }
       } else {
         let ino = try changeable(parent)
         timeout = restrictedFolders.timeout(in: ino)
         do throws(Errno) {
           (attributes, number, isNew) = try translated {
-            try library.create(ino, name.bytes, mode: mode, flags: flags.rawValue, credentials(caller))
+            try library.create(ino, name.bytes, mode: mode, flags: accessTimes.flags(flags), credentials(caller))
           }
         } catch {
           // A folder, a fifo: has the kernel look the name up anew (fs/namei.c, do_filp_open).
@@ -92,7 +94,7 @@ extension AccountFileSystem {
       try translated {
         try library.write(
           handle.rawValue, at: offset, data, appends: origin.openFlags.appends && !origin.isWriteBack,
-          isWriteBack: origin.isWriteBack, clearsSetID: caller.uid != 0 && !origin.isWriteBack,
+          isWriteBack: origin.isWriteBack, by: caller.uid != 0 && !origin.isWriteBack ? credentials(caller) : nil,
           clearsCapability: direct != nil)
         guard let direct else { return }
         directWrites.wrote(direct)

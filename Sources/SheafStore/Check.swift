@@ -34,7 +34,7 @@ extension StoreTransaction {
   /// takes for an error. Halves of the numbers cannot.
   private func contentBytes() throws -> Int64 {
     let sum = "SELECT sum(size >> 32), sum(size & 4294967295) FROM inodes WHERE mode & 61440 = 32768 AND nlink > 0"
-    let halves = try first(sum) { (($0[0] as Int64?) ?? 0, ($0[1] as Int64?) ?? 0) } ?? (0, 0)
+    let halves = try first(sum) { ((try $0[0] as Int64?) ?? 0, (try $0[1] as Int64?) ?? 0) } ?? (0, 0)
     let (high, overflows) = halves.0.multipliedReportingOverflow(by: 1 << 32)
     let (total, overflowsToo) = high.addingReportingOverflow(halves.1)
     return overflows || overflowsToo ? .max : total

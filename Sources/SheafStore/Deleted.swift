@@ -57,7 +57,7 @@ extension StoreTransaction {
       try all(
         "SELECT d.ino FROM deleted d JOIN inodes i ON i.ino = d.ino WHERE d.parent = ? AND i.mode & 61440 = 16384",
         parent
-      ) { $0[0] as Int64 })
+      ) { try $0[0] as Int64 })
   }
 
   /// What was deleted from a folder under a name, latest first.
@@ -76,7 +76,7 @@ extension StoreTransaction {
       SELECT d.ino, d.parent, d.name, d.time, d.actor, i.owner FROM deleted d JOIN inodes i ON i.ino = d.ino
       WHERE (d.time, d.ino) < (?, ?) ORDER BY d.time DESC, d.ino DESC LIMIT ?
       """, last?.time.nanoseconds ?? .max, last?.ino ?? .max, limit
-    ) { (try DeletedRow($0), $0[5]) }
+    ) { (try DeletedRow($0), try $0[5]) }
   }
 
   /// Inodes that were deleted before `border`, oldest first, and of which no version was made from then until `time`.

@@ -84,7 +84,7 @@ extension StoreTransaction {
   package func folders(in parent: Int64) throws -> [Int64] {
     try all(
       "SELECT e.ino FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.parent = ? AND i.mode & 61440 = 16384", parent
-    ) { $0[0] }
+    ) { try $0[0] }
   }
 
   /// Another name of `ino` than its oldest.

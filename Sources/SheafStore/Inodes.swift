@@ -192,7 +192,7 @@ extension StoreTransaction {
 
   /// Bytes of all names, each with a NUL behind it.
   package func xattrNameBytes(_ ino: Int64) throws -> Int {
-    try first("SELECT sum(length(name) + 1) FROM xattrs WHERE ino = ?", ino) { Int(($0[0] as Int64?) ?? 0) } ?? 0
+    try first("SELECT sum(length(name) + 1) FROM xattrs WHERE ino = ?", ino) { Int((try $0[0] as Int64?) ?? 0) } ?? 0
   }
 
   package func setXattr(_ ino: Int64, _ name: [UInt8], _ value: [UInt8]) throws {

@@ -23,6 +23,15 @@ import Testing
     #expect(try MountOptions(parsing: ["", "defaults"]) == MountOptions())
   }
 
+  @Test func takesWhatLinesOfFstabHave() throws {
+    let parsed = { (list: String) in try MountOptions(parsing: [list]).forwarded }
+    #expect(try parsed("strictatime,lazytime,nolazytime,nostrictatime,diratime,silent,loud") == [])
+    #expect(try parsed("noatime,nodiratime,default_permissions") == ["noatime", "nodiratime", "default_permissions"])
+    for later in ["atime", "relatime", "strictatime"] { #expect(try parsed("noatime,dev,\(later)") == ["dev"]) }
+    #expect(try parsed("nodiratime,diratime") == [])
+    #expect(try parsed("atime,noatime") == ["noatime"])
+  }
+
   @Test(arguments: ["max_read=5", "library=", "nosuch", "as"])
   func namesWhatItDoesNotKnow(option: String) {
     #expect {

@@ -52,11 +52,7 @@ final class LibraryFile: ConformanceKit.OpenFile {
   func pwrite(_ bytes: [UInt8], at offset: Int64) throws(ConformanceKit.Errno) -> Int {
     try failing("write") {
       if !canWrite { throw SheafError(.badDescriptor) }
-      let found = try directory.library.attributes(ino, .library)
-      // A write takes set-id bits away; the kernel asks for that.
-      if found.mode & 0o6000 != 0, (directory.caller.user ?? 0) != 0 {
-        try directory.change(ino, .init(mode: LibraryDirectory.withoutSetID(found.mode) & 0o7777), handle: handle)
-      }
+      try clearSetID()
       try bytes.withUnsafeBytes { try directory.library.write(file, at: offset, $0, appends: flags & O_APPEND != 0) }
       return bytes.count
     }
@@ -122,8 +118,15 @@ final class LibraryFile: ConformanceKit.OpenFile {
       guard offset >= 0, length > 0 else { throw SheafError(.invalid) }
       let (end, overflow) = offset.addingReportingOverflow(length)
       if overflow { throw SheafError(.tooLarge) }
+      try clearSetID()
       try directory.library.allocate(file, offset..<end, allocation)
     }
+  }
+
+  /// A change of contents takes set-id bits away; the kernel asks for that by a SETATTR that changes nothing.
+  private func clearSetID() throws {
+    guard try directory.library.attributes(ino, .library).mode & 0o6000 != 0 else { return }
+    try directory.change(ino, .init(), handle: handle)
   }
 
   func copyRange(
@@ -132,6 +135,7 @@ final class LibraryFile: ConformanceKit.OpenFile {
     try failing("copy_file_range") {
       guard let target = target as? LibraryFile else { throw SheafError(.crossDevice) }
       if target.flags & O_APPEND != 0 { throw SheafError(.badDescriptor) }
+      try target.clearSetID()
       return Int(
         try directory.library.copy(
           from: file, at: offset, to: target.file, at: targetOffset, count: Int64(count)))

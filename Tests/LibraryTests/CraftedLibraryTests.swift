@@ -13,7 +13,7 @@ import Testing
   /// - Returns: the lines that it printed, and its signal, or 0.
   private func run(_ arguments: [String]) throws -> (lines: [Substring], signal: Int32) {
     let process = Process()
-    process.executableURL = try #require(Self.program)
+    process.executableURL = Self.program
     process.arguments = arguments
     let output = Pipe()
     process.standardOutput = output

@@ -1,5 +1,7 @@
+import CTestSystem
 import Foundation
 import Fuse
+import Glibc
 import MountKit
 import Testing
 
@@ -116,6 +118,28 @@ import Testing
         done
         """, limit: .seconds(60))
       try library.sheafSucceeds("unmount", second)
+    }
+  }
+
+  @Test(.enabled(if: TestUser.isRoot, "open_by_handle_at(2) is for root")) func aHandleOfADeletedFileIsStale() throws {
+    try withMount { library in
+      try library.shell("echo text | tee removed replaced named >/dev/null; mkdir folder; ln named other; sync")
+      for name in ["removed", "replaced"] {
+        #expect(sheaf_test_unlink_and_open_handle(library.path(name)) == -1 && errno == ESTALE)
+        try library.shell("echo new >replaced")
+      }
+      // One that has another name is there.
+      let file = sheaf_test_unlink_and_open_handle(library.path("named"))
+      #expect(file >= 0)
+      close(file)
+      // One that is open is there until it is closed.
+      let held = open(library.path("other"), O_RDONLY | O_CLOEXEC)
+      let again = sheaf_test_unlink_and_open_handle(library.path("other"))
+      #expect(again >= 0)
+      var text = [UInt8](repeating: 0, count: 10)
+      #expect(read(again, &text, 10) == 5)
+      close(again)
+      close(held)
     }
   }
 }

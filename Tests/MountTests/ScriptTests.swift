@@ -92,8 +92,8 @@ import Testing
         lacks() { for option; do [[ ,$(options), != *,$option,* ]] || { echo "$option: $(options)" >&2; exit 1; }; done; }
         sheaf() { mount -t fuse.sheaf "$library" "$mountpoint" -o "as=carol@example.com,$1"; }
 
-        sheaf dev,suid
-        lacks nosuid nodev; has rw
+        sheaf dev,suid,nodiratime,strictatime,lazytime,default_permissions
+        lacks nosuid nodev; has rw default_permissions
         echo one >"$mountpoint/Documents/document"
         mount -o remount,ro,noexec "$mountpoint"
         has ro noexec; lacks nosuid nodev

@@ -7,16 +7,22 @@ struct MountOptions: Equatable {
   var library: String?
   var account: String?
   var forUser: String?
-  /// Options for the kernel, in the order given.
+  /// Options for the mount itself, in the order given.
   var forwarded: [String] = []
 
-  private static let forKernel: Set<String> = [
+  private static let forMount: Set<String> = [
     "nosuid", "suid", "nodev", "dev", "noexec", "exec", "noatime", "nodiratime", "sync", "dirsync",
+    "default_permissions",
+  ]
+  /// Options that take one back that came before. Access times are kept as by `relatime` and `lazytime`: nothing is
+  /// stricter where the kernel keeps what was read.
+  private static let retracted = [
+    "atime": "noatime", "relatime": "noatime", "strictatime": "noatime", "diratime": "nodiratime",
   ]
   /// What mount(8) and fstab(5) pass on for their own use.
   private static let forOthers: Set<String> = [
     "defaults", "rw", "auto", "noauto", "user", "users", "nouser", "owner", "group", "_netdev", "nofail", "async",
-    "atime", "relatime", "norelatime",
+    "norelatime", "nostrictatime", "lazytime", "nolazytime", "silent", "loud",
   ]
   private static let prefixesForOthers = ["x-", "X-", "user=", "comment="]
 
@@ -29,7 +35,8 @@ struct MountOptions: Equatable {
       switch option {
       case "ro": readOnly = true
       case "allow_other": allowOther = true
-      case _ where Self.forKernel.contains(option): forwarded.append(option)
+      case _ where Self.forMount.contains(option): forwarded.append(option)
+      case _ where Self.retracted[option] != nil: forwarded.removeAll { $0 == Self.retracted[option] }
       case _ where Self.forOthers.contains(option): continue
       case _ where Self.prefixesForOthers.contains(where: option.hasPrefix): continue
       default: try setValue(option)
@@ -43,7 +50,7 @@ struct MountOptions: Equatable {
       throw SheafError(
         .invalid, subject: "-o \(option)".printable, reason: "is no mount option of Sheaf",
         advice: "there are ro, allow_other, library=FILE, as=HANDLE, for=USER, "
-          + Self.forKernel.sorted().joined(separator: ", "))
+          + Self.forMount.sorted().joined(separator: ", "))
     }
     switch pair[0] {
     case "library": library = pair[1]

@@ -258,6 +258,28 @@ extension Case {
       try fs.acting(as: Caller(user: bob)) { fs in try fs.truncate("file", 1) }
       try expect(fs.lstat("file").mode, is: 0o777, "mode")
     },
+    Case("a change by who is not in the group clears a set-group bit without execute", needs: .root) { fs in
+      for change in ["write", "append", "truncate", "ftruncate", "allocate", "punch", "copy"] {
+        try fs.put("file", "text")
+        try fs.chown("file", user: nil, group: 2000)
+        for (groups, left): ([gid_t], UInt32) in [([2000], 0o2666), ([], 0o666)] {
+          try fs.chmod("file", 0o2666)
+          try fs.acting(as: Caller(user: bob, otherGroups: groups)) { fs in
+            if change == "truncate" { return try fs.truncate("file", 1) }
+            let file = try fs.open("file", O_RDWR | (change == "append" ? O_APPEND : 0))
+            switch change {
+            case "ftruncate": try file.truncate(2)
+            case "allocate": try file.allocate(0, 0, 10_000)
+            case "punch": try file.allocate(punchHole, 0, 1)
+            case "copy": try expect(file.copyRange(0, to: file, 3, 1), is: 1, "bytes copied")
+            default: try file.pwriteAll(Array("T".utf8), at: 0)
+            }
+            try file.close()
+          }
+          try expect(fs.lstat("file").mode, is: left, "mode after \(change), with the groups \(groups)")
+        }
+      }
+    },
     Case("changing the ownership of a program clears set-id bits", needs: .root) { fs in
       try fs.put("program")
       try fs.chown("program", user: alice, group: alice)

@@ -6,8 +6,6 @@ import SheafModel
 struct Deeds {
   let path: String
 
-  private struct Enough: Error {}
-
   /// Does one thing.
   @discardableResult
   private func `do`<Value>(_ name: String, _ body: () throws -> Value) -> Value? {
@@ -15,8 +13,6 @@ struct Deeds {
     do {
       return try body()
     } catch is SheafError {
-      return nil
-    } catch is Enough {
       return nil
     } catch {
       say("error \(name): \(error)")
@@ -46,6 +42,18 @@ struct Deeds {
   }
 
   // MARK: - Reading
+
+  /// Reads a version, or the current contents where `number` is nil, from the start.
+  private func show(_ path: ItemPath, _ number: Int64?, atMost limit: Int64, _ library: Library) throws {
+    let reader = try library.versionReader(path, number: number)
+    var buffer = [UInt8](repeating: 0, count: 1 << 20)
+    var offset: Int64 = 0
+    while offset < limit {
+      let count = try buffer.withUnsafeMutableBytes { try library.read(reader, at: offset, into: $0) }
+      guard count > 0 else { return }
+      offset += Int64(count)
+    }
+  }
 
   private func look(at library: Library, _ accounts: [Account]) -> [Found] {
     var found: [Found] = []
@@ -146,11 +154,7 @@ struct Deeds {
     `do`("status of an item") { try library.itemStatus(path) }
     `do`("versions") { try library.versions(path) }
     `do`("show") {
-      var bytes = 0
-      try library.readVersion(path, number: nil) {
-        bytes += $0.count
-        if bytes > 4 << 20 { throw Enough() }
-      }
+      try show(path, nil, atMost: 4 << 20, library)
     }
     `do`("children") { try library.children(path) }
     `do`("share of an item") { try library.share(of: path) }
@@ -230,7 +234,7 @@ struct Deeds {
       `do`("restore") { try library.restore(path, version: 1) }
       `do`("resolve") { try library.resolveConflict(path) }
       `do`("purge a version") { try library.purge(path, version: 1) }
-      `do`("show a version") { try library.readVersion(path, number: 2) { _ in throw Enough() } }
+      `do`("show a version") { try show(path, 2, atMost: 1 << 20, library) }
     case S_IFDIR:
       `do`("make") { try library.make(.folder, ino, [UInt8]("made".utf8), mode: 0o755, .library) }
       `do`("rename") {

@@ -60,8 +60,8 @@ extension Decoder {
     if let handle = try attempt({ try AccountHandle(text) }) {
       try expect(handle.description == text && !text.contains("/"), "a handle is another text")
     }
-    if let token = try attempt({ try ShareToken(url: text) }) {
-      try expect(ShareToken(url: token.url(address: nil, library: "x")) == token, "a token is another one")
+    if let token = try attempt({ try ShareURL(text).token }) {
+      try expect(ShareURL(token.url(address: nil, library: "x")).token == token, "a token is another one")
       try expect((24...64).contains(token.text.utf8.count), "a token of \(token.text.utf8.count) characters")
     }
     if let time = Timestamp(rfc3339: text), (Timestamp(seconds: -1 << 33)...Timestamp(seconds: 1 << 33)).contains(time)

@@ -102,7 +102,7 @@ private final class RowTrial {
       { _ = try $0.listing(key, after: 0, limit: 2) }, { _ = try $0.entries(key, after: 0, limit: 2) },
       { _ = try $0.extraEntry(key) }, { _ = try $0.extraFolders(key) }, { _ = try $0.xattrs(key) },
       { _ = try $0.versions(key) }, { _ = try $0.versions(key, below: .max, limit: 5) },
-      { _ = try $0.deleted(key) }, { _ = try $0.deleted(from: key) }, { _ = try $0.deleted(owner: key) },
+      { _ = try $0.deleted(key) }, { _ = try $0.deleted(from: key) }, { _ = try $0.deleted(before: nil, limit: 2) },
       { _ = try $0.chunkBytes(key) }, { _ = try $0.chunkSize(key) }, { _ = try $0.pack(key) },
       { _ = try $0.packPlace(key) }, { _ = try $0.accessRequests(key) }, { _ = try $0.event(key) },
       { _ = try $0.pendingEvent(key) }, { _ = try $0.lastEdits(inShare: key) }, { _ = try $0.noticed(key) },

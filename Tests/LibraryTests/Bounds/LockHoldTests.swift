@@ -16,14 +16,14 @@ struct LockHoldTests {
     try fixture.mkdir(folder)
     let ino = try fixture.ino(folder)
     for number in 0..<count {
-      _ = try fixture.library.make(.file, ino, Array("\(number)".utf8), mode: 0o644, .library)
+      _ = try fixture.library.make(.file, ino, Array("file-\(number)".utf8), mode: 0o644, .library)
     }
   }
 
   /// Removes it as `rm -r` does.
   private func remove(_ fixture: LibraryFixture, _ folder: String, _ count: Int) throws {
     let ino = try fixture.ino(folder)
-    for number in 0..<count { try fixture.library.unlink(ino, Array("\(number)".utf8), Self.program) }
+    for number in 0..<count { try fixture.library.unlink(ino, Array("file-\(number)".utf8), Self.program) }
     try fixture.library.rmdir(fixture.root, Array(folder.utf8), Self.program)
   }
 
@@ -53,6 +53,7 @@ struct LockHoldTests {
     for number in 0..<20 { try fill(fixture, "t/deep-\(number)", 20) }
     let steps = Mutex<[Int]>([])
     let door = fixture.library.observe(account: nil) { news in steps.withLock { $0.append(news.count) } }
+    try fixture.library.locked { try fixture.library.settleEvents(all: true) }
     let before = fixture.library.lastEvent
     try fixture.library.purge(fixture.path("t"), version: nil)
     fixture.library.endObserving(door)
@@ -87,12 +88,15 @@ struct LockHoldTests {
     let ino = try fixture.ino("t")
     // Some of them within a nanosecond, and some not.
     for number in 0..<400 {
-      try fixture.library.unlink(ino, Array("\(number)".utf8), .library)
+      try fixture.library.unlink(ino, Array("file-\(number)".utf8), .library)
       if number % 3 == 0 { fixture.clock.advance(milliseconds: 1) }
     }
     let items = try fixture.library.deleted(fixture.account, below: nil)
     #expect(Set(items.map(\.path)).count == 400 && items.map(\.time) == items.map(\.time).sorted(by: >))
-    #expect(try fixture.library.deleted(fixture.account, below: fixture.path("t/17")).map(\.path) == ["Documents/t/17"])
+    #expect(
+      try fixture.library.deleted(fixture.account, below: fixture.path("t/file-17")).map(\.path) == [
+        "Documents/t/file-17"
+      ])
     try fixture.finish()
   }
 

@@ -140,5 +140,17 @@ enum KnownPrograms {
       alice.0 unlink doc.bak
       """
     ),
+    (
+      "what was deleted before its folder was shared is written on",
+      """
+      alice.0 mkdir team
+      alice.1 save team/doc
+      alice.0 open 1 team/doc rw
+      alice.0 unlink team/doc
+      alice.1 open 2 .doc.tmp creat
+      alice.3 invite team carol edit
+      alice.1 write 1
+      """
+    ),
   ]
 }

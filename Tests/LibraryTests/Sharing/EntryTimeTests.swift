@@ -323,7 +323,10 @@ private struct EntryModel {
           if try library.inode(entry.ino).isFolder { folders.append((entry.ino, path)) }
         }
       }
-      for row in try library.read({ try $0.deleted(owner: account.id) }) { try add(row.ino, isDeleted: true) }
+      for deleted in try library.read({ try $0.deleted(before: nil, limit: 100_000) }) where deleted.owner == account.id
+      {
+        try add(deleted.row.ino, isDeleted: true)
+      }
       return (found, paths)
     }
   }
