@@ -98,6 +98,7 @@ extension Library {
   /// Erases as much as goes into a transaction, what is below something before it (rule 1); returns whether anything is left.
   private func erase(of purge: inout Purge, _ transaction: StoreTransaction) throws -> Bool {
     var open = [purge.top]
+    var folders: Set<Int64> = []
     var erased = 0
     while let next = open.popLast() {
       if erased >= Self.purgeBatch { return true }
@@ -110,6 +111,12 @@ extension Library {
           below = try transaction.deleted(from: inode.ino, limit: Self.purgeBatch).map(Purge.Doomed.deleted)
         }
         if !below.isEmpty {
+          folders.insert(inode.ino)
+          if let circle = below.first(where: { folders.contains($0.ino) }) {
+            throw SheafError(
+              .corrupt, subject: "\(purge.path)", reason: "has the folder \(circle.ino) in itself",
+              advice: "run sheaf check")
+          }
           open.append(next)
           open += below.reversed()
           continue
@@ -122,6 +129,7 @@ extension Library {
         try erase(inode, transaction)
         letGo(inode)
       }
+      folders.remove(inode.ino)
       purge.noted.remove(inode.ino)
       erased += 1
     }
