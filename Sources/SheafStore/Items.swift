@@ -59,7 +59,7 @@ package struct ItemRow: Hashable, Sendable {
     created = try Timestamp(nanoseconds: row[4])
     version = try row[5]
     lastVersion = try row[6]
-    guard version >= 0, (version..<Int64.max).contains(lastVersion) else {
+    guard version >= 0, version <= lastVersion, lastVersion < StoreTransaction.numberLimit else {
       throw SheafError(
         .corrupt, subject: "item \(id)", reason: "has versions up to \(lastVersion)", advice: "run sheaf check")
     }

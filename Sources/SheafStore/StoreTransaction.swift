@@ -101,7 +101,7 @@ extension StoreTransaction {
   }
 
   /// No library gets as far; a number past it is damage, and counting on from it might go past Int64.
-  private static let numberLimit: Int64 = 1 << 52
+  static let numberLimit: Int64 = 1 << 52
 
   /// The highest row of each numbered table, from which new numbers are counted on in memory.
   ///

@@ -17,6 +17,15 @@ package enum ConfigurationFile {
 
   /// - Parameter folder: To which the paths in the file are relative.
   static func parse(_ text: String, named name: String, folder: URL) throws(SheafError) -> SidecarConfiguration {
+    // TOML 1.0 has none of these anywhere, and the parser ends the process on some.
+    var line = 1
+    for byte in text.utf8 {
+      if byte == UInt8(ascii: "\n") { line += 1 }
+      guard byte < 0x20 && byte != 0x09 && byte != 0x0A && byte != 0x0D || byte == 0x7F else { continue }
+      throw SheafError(
+        .invalid, subject: "\(name.printable) line \(line)",
+        reason: "is no TOML: it has the control character \(byte)", advice: "remove it")
+    }
     let table: [String: Value]
     do {
       // As JSON it is a value like others: the parser's own tables hang on each other by unguarded pointers.
