@@ -21,7 +21,7 @@ struct LimitTests {
     return 1000
   }
 
-  /// listxattr(2) gives 65,536 bytes at most, so a document with more names would have none that can be listed.
+  /// listxattr(2) gives 65,536 bytes at most: where names take more it fails, and lists none.
   @Test func namesOfAttributesCanBeListed() throws {
     try People.story { people in
       try people.as(.alice) { (alice) throws in
