@@ -21,7 +21,7 @@ import SheafModel
 ///    dissolves in it; another one's history stays among the deleted, and the event tells where the contents came from (the
 ///    other one's deletion is told only where that was in another share: who saw it there hears of nothing else). So does
 ///    the history of a `new` that saved other contents than these before, unless it is own and not proved, or young with
-///    the passing name of no backup.
+///    a passing name and neither that nor any under which it was closed the name of a backup.
 /// 4. The mode stays `doc`'s too where `new` is young and nobody called chmod on it; but not where `doc` is own itself
 ///    and nobody called chmod on that either: one program that makes two files and renames one over the other sees
 ///    what rename(2) says, since no person can have meant the first file's mode. Where `doc` is made again by open(2) with
@@ -105,6 +105,8 @@ struct Identity {
     var hadLastingName = false
     /// Whether it was closed or synced with contents in it, under such a name or with one before.
     var wasProved = false
+    /// Whether it was closed or synced with contents in it, under the name of a backup.
+    var wasBackup = false
     /// Whether another program than its maker saved contents in it.
     var holdsOthersWork = false
   }
@@ -138,10 +140,11 @@ struct Identity {
   ///
   /// - Parameters:
   ///   - process: The program that closed them; nil where nobody can tell, as for fsync(2).
-  ///   - isLasting: Whether the name that the file has looks like no temporary file's.
-  mutating func saved(_ ino: Int64, by process: Int32?, isLasting: Bool) {
+  ///   - name: The name that the file has.
+  mutating func saved(_ ino: Int64, by process: Int32?, under name: [UInt8]) {
     guard let youth = young[ino] else { return }
-    if isLasting || youth.hadLastingName { young[ino]?.wasProved = true }
+    if youth.hadLastingName || !FileRole.looksPassing(name) { young[ino]?.wasProved = true }
+    if case .backup = FileRole(name) { young[ino]?.wasBackup = true }
     if let process, process != youth.process { holdsOthers(ino) }
   }
 
@@ -161,6 +164,9 @@ struct Identity {
   }
 
   func wasProved(_ ino: Int64) -> Bool { young[ino]?.wasProved ?? false }
+
+  /// Whether the young file was closed with contents under the name of a backup (rule 3).
+  func wasBackup(_ ino: Int64) -> Bool { young[ino]?.wasBackup ?? false }
 
   /// Whether another program than its maker saved contents in the young file.
   func holdsOthersWork(_ ino: Int64) -> Bool { young[ino]?.holdsOthersWork ?? false }

@@ -25,7 +25,7 @@ extension Library {
   /// Notes that contents of `size` bytes were closed, or synced where `process` is nil.
   func noteProof(_ inode: Inode, size: Int64, by process: Int32?) {
     guard size > 0, !identity.isEmpty else { return }
-    identity.saved(inode.ino, by: process, isLasting: !FileRole.looksPassing(inode.row.name))
+    identity.saved(inode.ino, by: process, under: inode.row.name)
   }
 
   /// Whether a file is own, and nobody but its maker wrote anything to it (rule 2 of ``Identity``).

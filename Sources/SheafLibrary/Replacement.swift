@@ -362,7 +362,9 @@ extension Library {
     if !identity.wasProved(inode.ino), identity.isYoung(inode.ino, at: time) {
       if isOwnAlone(inode, caller, time) { return false }
       // A temporary file's earlier contents are nobody's while it is young; a backup's are.
-      if FileRole.looksPassing(name) { guard case .backup = FileRole(name) else { return false } }
+      if FileRole.looksPassing(name), !identity.wasBackup(inode.ino) {
+        guard case .backup = FileRole(name) else { return false }
+      }
     }
     let content = inode.row.content ?? .empty
     return try transaction.versions(item.id).contains { $0.size > 0 && $0.content != content }

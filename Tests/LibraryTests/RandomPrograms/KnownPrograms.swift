@@ -152,5 +152,29 @@ enum KnownPrograms {
       alice.1 write 1
       """
     ),
+    (
+      "a backup that two people saved passes through a temporary name",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      bob.0 save team/doc.bak
+      alice.1 save team/doc.bak
+      bob.2 save team/doc
+      bob.2 exchange team/doc team/doc.bak
+      alice.0 rename team/doc.bak team/.doc.tmp
+      bob.2 rename team/doc team/t
+      alice.0 rename team/.doc.tmp team/t
+      """
+    ),
+    (
+      "a backup that another program saved becomes the document by way of a temporary name",
+      """
+      alice.0 save doc
+      alice.1 save doc.bak
+      alice.2 save doc.bak
+      alice.3 rename doc.bak .doc.tmp
+      alice.3 rename .doc.tmp doc
+      """
+    ),
   ]
 }

@@ -10,7 +10,7 @@ import SheafModel
 /// - the removal of a file that nobody could mean (rule 6 of ``Identity``): its own program takes its last name away before
 ///   it was ever closed with contents under a name that is no temporary file's;
 /// - a file that dissolves in the document whose name it takes (rule 3): its last contents are that document's, and what
-///   was closed in it before under a temporary file's name goes;
+///   was closed in it before under a temporary file's name, and never under that of a backup, goes;
 /// - a scratch name (``FileRole``): its file is never a document.
 struct PromisedContents {
   struct Promise {
@@ -41,6 +41,8 @@ struct PromisedContents {
     var time: Timestamp
     /// Whether it was closed with contents under a name that looks like no temporary file's.
     var isProved = false
+    /// Whether it was closed with contents under the name of a backup.
+    var wasBackup = false
   }
 
   private struct Name: Hashable {
@@ -85,6 +87,7 @@ struct PromisedContents {
     byInode[ino, default: []].append(count)
     sessions[key]?.promise = count
     if handle != nil, !FileRole.looksPassing(name) { lives[ino]?.isProved = true }
+    if handle != nil, case .backup = FileRole(name) { lives[ino]?.wasBackup = true }
   }
 
   /// Notes that the last handle that could write was closed.
@@ -152,7 +155,8 @@ struct PromisedContents {
 
   /// Notes that a file dissolved in a document, holding `text`.
   mutating func dissolved(_ ino: Int64, _ name: [UInt8], _ process: Int32, holding text: String?, at time: Timestamp) {
-    let isPassing = isYoung(ino, at: time) && FileRole.looksPassing(name)
+    let wasBackup = lives[ino]?.wasBackup ?? false
+    let isPassing = isYoung(ino, at: time) && FileRole.looksPassing(name) && !wasBackup
     guard !isProved(ino), isPassing || isOwn(ino, of: process, at: time) else { return }
     release(ino, but: text)
   }
