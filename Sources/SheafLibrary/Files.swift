@@ -57,7 +57,11 @@ extension Library {
         let wasEmpty = file.draft.working?.size == 0
         let base = try item(of: inode).flatMap { try self.base(of: $0, inode, savedBy: caller, asksOthers: false) }
         try truncate(inode, to: 0, handle: nil, caller)
-        if file.draft.session?.number == nil { file.draft.session?.base = base }
+        if file.draft.session?.number == nil {
+          // A session that goes on may have begun from an earlier version.
+          file.draft.session?.base = base
+          file.draft.session?.baseContent = inode.row.content ?? .empty
+        }
         file.hasOnlyTruncated = !wasEmpty
         // Nothing will be cut that would store the times along.
         if wasEmpty { try storeAttributes(inode.row, of: inode) }

@@ -176,5 +176,18 @@ enum KnownPrograms {
       alice.3 rename .doc.tmp doc
       """
     ),
+    (
+      "a save that was begun before another account's first version, and truncated after",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      bob.2 open 0 team/t creat
+      bob.2 append 0
+      alice.1 save team/t
+      bob.2 save team/t
+      bob.2 truncate 0
+      bob.2 unlink team/t
+      """
+    ),
   ]
 }
