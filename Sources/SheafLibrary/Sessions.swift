@@ -37,11 +37,16 @@ extension Library {
     _ inode: Inode, _ draft: Draft, handle: UInt64?, goesByReading: Bool = true, at time: Timestamp
   ) throws {
     if let session = draft.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
-      session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil, !isEmptied(inode, draft, at: time)
+      session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil
     {
-      try endSession(inode, draft)
-      // The last session of a file that nobody has open takes the contents with it.
-      load(inode, draft)
+      if isEmptied(inode, draft, at: time) {
+        // What comes now is the version's contents, and who emptied it goes on with another one.
+        draft.session?.writers = [:]
+      } else {
+        try endSession(inode, draft)
+        // The last session of a file that nobody has open takes the contents with it.
+        load(inode, draft)
+      }
     }
     if draft.session == nil {
       let item = try item(of: inode)

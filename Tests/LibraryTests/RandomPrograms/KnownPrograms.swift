@@ -189,5 +189,16 @@ enum KnownPrograms {
       bob.2 unlink team/t
       """
     ),
+    (
+      "who emptied a document writes on after another program saved it",
+      """
+      alice.1 save doc
+      alice.0 open 0 doc rw
+      alice.0 truncate 0
+      alice.0 flush 0
+      alice.1 save doc
+      alice.0 writeKnown 0
+      """
+    ),
   ]
 }
