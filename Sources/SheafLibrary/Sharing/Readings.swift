@@ -102,10 +102,6 @@ extension Library {
 
   /// The version that a save in place is based on (rule 6 of ``Readings``); nil before any.
   func base(of item: ItemRow, _ inode: Inode, writtenThrough file: OpenFile) throws -> Int64? {
-    // Nobody shares anything, and what it saw is current: most saves, which need not ask which program this is.
-    if shares.isEmpty, item.version > 0, file.seen.map({ $0.item != item.id || $0.number >= item.version }) ?? true {
-      return item.version
-    }
     let process = Caller.process(of: file.thread)
     guard process != 0, !locks.isLocked(UInt64(inode.ino)) else { return item.version }
     let read = try base(of: item, inode, savedBy: file.account, process, asksOthers: false)
