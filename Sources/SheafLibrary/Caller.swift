@@ -56,6 +56,9 @@ package struct Caller: Sendable {
     Caller(uid: 0, gid: 0, thread: 0, door: 0, account: account, groups: { [] })
   }
 
+  /// Whether a program goes on; false for 0, which is none.
+  static func lives(_ process: Int32) -> Bool { process != 0 && access("/proc/\(process)", F_OK) == 0 }
+
   /// The account that acts on something in the tree of `row`'s owner.
   func actor(in row: InodeRow) -> Int64 { account ?? row.owner }
 

@@ -37,115 +37,6 @@ extension Library {
     return rows.count < Self.deletedBatch ? nil : rows.last?.row
   }
 
-  /// Brings back what was deleted, a folder with all that went with it; returns the paths, the top one first.
-  ///
-  /// - Parameter id: the item's UUID, where several of one path were deleted; the latest where nil.
-  /// - Throws: `notFound` that names the path; `noSpace`.
-  package func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String] {
-    try settleEventsByAndBy()
-    return try locked {
-      let caller = Caller.api(try account(path.account).id)
-      let row: DeletedRow
-      if let id {
-        guard let uuid = UUID(uuidString: id), let item = try read({ try $0.item(uuid: uuid) }),
-          let inode = try read({ try $0.inode(item: item.id) }), let found = try read({ try $0.deleted(inode.ino) }),
-          try isVisible(found, caller)
-        else {
-          throw SheafError(
-            .notFound, subject: "item \(id.printable)", reason: "is not among the deleted",
-            advice: "`sheaf deleted` shows the ids")
-        }
-        row = found
-      } else {
-        row = try resolveDeleted(path)
-      }
-      try allow(.recover, inode(row.ino), on: path)
-      // What was deleted is told before that it is back, also where a folder's deletion tells of it.
-      try settleEvents(all: true)
-      var paths: [String] = []
-      try transaction(.recover) { transaction in
-        var above = TreeDeed()
-        try recoverParents(of: row, into: &above, caller, transaction)
-        try log(.created, above, transaction)
-        let rows = try gather(row, caller, transaction)
-        var deed = TreeDeed()
-        for next in rows {
-          let recovered = try giveBack(next, caller, transaction)
-          paths.append(recovered.path)
-          if let part = recovered.part { deed.add(part) }
-          if paths.count % 64 == 0 || paths.count == rows.count {
-            progress(SheafModel.Progress(done: Int64(paths.count), total: Int64(rows.count)))
-          }
-        }
-        try log(.created, deed, transaction)
-      }
-      return paths
-    }
-  }
-
-  /// Brings back the folders above, empty; the first of them tells of the others.
-  private func recoverParents(
-    of row: DeletedRow, into deed: inout TreeDeed, _ caller: Caller, _ transaction: StoreTransaction
-  ) throws {
-    var parents: [DeletedRow] = []
-    try ascend(from: row.parent) { folder in
-      guard folder.row.nlink == 0, let parent = try transaction.deleted(folder.ino) else { return false }
-      parents.append(parent)
-      return true
-    }
-    for parent in parents.reversed() {
-      if let part = try giveBack(parent, caller, transaction).part { deed.add(part) }
-    }
-  }
-
-  /// Seconds between two deletions of one `rm -r` at most.
-  private static let sweepGap: Int64 = 10
-
-  /// A deleted folder of which it is looked at what was deleted with it.
-  private struct Gathering {
-    /// What was deleted from it, latest first, and how much of that was looked at.
-    let rows: [DeletedRow]
-    var next = 0
-    let folders: Set<Int64>
-    /// Since when its participants see what was deleted from it; nil for all.
-    let border: Timestamp?
-    /// When the first was deleted of what comes along.
-    var earliest: Timestamp
-    var names: Set<[UInt8]> = []
-  }
-
-  /// Gathers a deleted item and what was deleted from it together with it, each folder before what is in it: one
-  /// deletion after the other, up to its own.
-  ///
-  /// Later than the folder can only be what was deleted before the clock was put back: when, nobody can tell, so it comes along.
-  private func gather(_ top: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction) throws -> [DeletedRow] {
-    func begin(_ folder: DeletedRow) throws -> Gathering {
-      Gathering(
-        rows: try transaction.deleted(from: folder.ino), folders: try transaction.deletedFolders(from: folder.ino),
-        border: try visibleDeletions(from: folder.ino, caller), earliest: folder.time)
-    }
-    var rows = [top]
-    var open = [try begin(top)]
-    while var folder = open.popLast() {
-      guard folder.next < folder.rows.count,
-        folder.earliest.seconds - folder.rows[folder.next].time.seconds <= Self.sweepGap,
-        folder.border.map({ folder.rows[folder.next].time >= $0 }) ?? true
-      else {
-        if let around = open.indices.last { open[around].earliest = min(open[around].earliest, folder.earliest) }
-        continue
-      }
-      let row = folder.rows[folder.next]
-      folder.next += 1
-      // What one of the same name took away before it does not come along.
-      let isLatest = folder.names.insert(row.name).inserted
-      if isLatest { rows.append(row) }
-      if !isLatest || !folder.folders.contains(row.ino) { folder.earliest = min(folder.earliest, row.time) }
-      open.append(folder)
-      if isLatest, folder.folders.contains(row.ino) { open.append(try begin(row)) }
-    }
-    return rows
-  }
-
   /// Takes a deletion back, in the running transaction, as if it had not been: nothing is told of either, if nobody was told
   /// of the deletion yet.
   func undo(_ row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction) throws {
@@ -159,7 +50,7 @@ extension Library {
   }
 
   /// Gives a deleted inode a name again, in the running transaction; who asks tells of it.
-  private func giveBack(
+  func giveBack(
     _ row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction
   ) throws -> Recovered {
     let time = clock()
@@ -218,7 +109,7 @@ extension Library {
   }
 
   /// What has a name again.
-  private struct Recovered {
+  struct Recovered {
     let path: String
     /// Nil for what is no item.
     let part: TreeDeed.Part?

@@ -30,6 +30,9 @@ struct EventData: Decodable {
     case item, version, previousPath, previousName, participant, contents, contentCount, comment, mentioned
   }
 
+  /// Whether it names as many items as it may.
+  var namesAll: Bool { (contents?.count ?? 0) >= Self.contentLimit }
+
   /// Tells of another item, with what that took along itself.
   mutating func include(_ other: EventData) {
     contentCount = (contentCount ?? 0) + 1 + (other.contentCount ?? 0)

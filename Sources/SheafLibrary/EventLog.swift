@@ -15,6 +15,8 @@ struct EventLog {
     var data: EventData?
     /// The folder that a deletion was from; 0 for other deeds.
     var folder: Int64 = 0
+    /// How much else a deletion tells of (``EventData/contentCount``).
+    var contentCount: Int64 = 0
 
     var isInStore: Bool { row.data.isEmpty }
   }
@@ -39,6 +41,8 @@ struct EventLog {
   private var sweeps: [Int32: (count: Int, last: Timestamp)] = [:]
   /// Numbers in ascending order, with those that are gone among them.
   private var order: [Int64] = []
+  /// Events whose deed goes on, and which are not settled before its end.
+  private var growing: Set<Int64> = []
 
   var isEmpty: Bool { events.isEmpty }
   var count: Int { events.count }
@@ -88,6 +92,13 @@ struct EventLog {
     numbersByItem[event.row.item, default: []].append(event.row.number)
     order.append(event.row.number)
   }
+
+  /// Has an event wait for the end of its deed.
+  mutating func beginGrowing(_ number: Int64) { growing.insert(number) }
+
+  mutating func endGrowing(_ numbers: [Int64]) { growing.subtract(numbers) }
+
+  func isGrowing(_ event: Pending) -> Bool { growing.contains(event.row.number) }
 
   /// Puts an event in the place of the one of its number.
   mutating func replace(_ event: Pending) {
@@ -172,7 +183,8 @@ extension Library {
       pending.number = numbers.pending
       try transaction.insertPending(pending)
       let event = EventLog.Pending(
-        row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0)
+        row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0,
+        contentCount: data.contentCount ?? 0)
       whenCommitted { [self] in
         if !opens { events.remove(absorbed) }
         events.append(event, absorbing: opens ? absorbed : [])
@@ -239,9 +251,14 @@ extension Library {
     data.contents = []
     data.contentCount = 0
     for event in deletions {
-      if let deleted = try self.data(of: event, transaction) { data.include(deleted) }
-      try transaction.removePending(event.row.number)
+      // What the event names no more of is not read.
+      if data.namesAll {
+        data.contentCount = (data.contentCount ?? 0) + 1 + event.contentCount
+      } else if let deleted = try self.data(of: event, transaction) {
+        data.include(deleted)
+      }
     }
+    try transaction.removePending(deletions.map(\.row.number))
     return deletions.map(\.row.number)
   }
 
@@ -323,7 +340,7 @@ extension Library {
     var alive: [Int32: Bool] = [:]
     func lives(_ process: Int32) -> Bool {
       if let known = alive[process] { return known }
-      let lives = process != 0 && access("/proc/\(process)", F_OK) == 0
+      let lives = Caller.lives(process)
       alive[process] = lives
       return lives
     }
@@ -364,7 +381,7 @@ extension Library {
     var ready: [EventLog.Pending] = []
     for event in events.pending {
       if held.contains(event.row.item) { continue }
-      if !heldEvents.contains(event.row.number), isSettled(event) || excess > 0 {
+      if !heldEvents.contains(event.row.number), !events.isGrowing(event), isSettled(event) || excess > 0 {
         ready.append(event)
         excess -= 1
         if ready.count >= Self.settleBatch { break }

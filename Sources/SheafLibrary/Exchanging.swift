@@ -115,8 +115,11 @@ extension Library {
     {
       row.mode = row.mode & S_IFMT | other.mode & (isForeign(old, caller) ? 0o1777 : 0o7777)
     }
+    // The version of each item that was current before, and the one that is now.
+    var current: [Int64: (former: Int64, latter: Int64)] = [:]
     for changed in [row, other] {
       guard let id = changed.item, var item = try transaction.item(id) else { continue }
+      let former = item.version
       if id == passing, identity.isOwn(row.ino, of: caller.process, at: time) || FileRole.looksPassing(changed.name) {
         // What held the new contents now is a backup.
         try dropPending(id, transaction)
@@ -139,6 +142,16 @@ extension Library {
         if !item.isQuiet { try logSave(version, of: item, inode: changed, transaction) }
       }
       try transaction.update(item)
+      current[id] = (former, item.version)
+    }
+    for (changed, former) in [(row, passing), (other, document)] {
+      guard let former, let latter = changed.item, let seen = current[former]?.former,
+        let version = current[latter]?.latter
+      else { continue }
+      let ino = changed.ino
+      whenCommitted { [self] in
+        carrySeen(ino, from: SeenVersion(item: former, number: seen), to: SeenVersion(item: latter, number: version))
+      }
     }
     let mine = try transaction.xattrs(row.ino).filter { Self.isUserAttribute($0.name) }
     let theirs = try transaction.xattrs(other.ino).filter { Self.isUserAttribute($0.name) }

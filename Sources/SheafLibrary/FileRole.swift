@@ -2,11 +2,11 @@ import Glibc
 
 /// What a file's name says it is for, where nothing else decides (rules 5, 6, 8, 10, 12 and 13 of ``Identity``).
 enum FileRole: Equatable {
-  /// A lock, probe, swap or autosave file: never a document.
+  /// A lock, probe, swap or autosave file: a document to nobody but the program that made it.
   case scratch
   /// Something that will be renamed or removed.
   case temporary
-  /// The earlier contents, or the lock, of the file of the name given, if there is one beside it.
+  /// The earlier contents, the lock or the journal of the file of the name given, if there is one beside it.
   case backup(of: [UInt8])
   case document
 
@@ -74,7 +74,7 @@ enum FileRole: Equatable {
 
   private static let backupEndings: [StaticString] = [
     "~", ".bak", ".backup", ".orig", ".old", ".save", ".BAK", ".bck", "_original", "___jb_old___", ".~qpdf-orig",
-    ".augsave", ".lock",
+    ".augsave", ".lock", "-journal", "-wal", "-shm",
   ]
 
   /// The name of which `name` is a backup.
@@ -102,7 +102,7 @@ enum FileRole: Equatable {
       return true
     }
     if name.count > 2, name.begins(with: "#"), name.ends(with: "#") { return true }
-    if name.ends(with: "-journal") || name.ends(with: ".kate-swp") || name.begins(with: ".nfs") { return true }
+    if name.ends(with: ".kate-swp") || name.begins(with: ".nfs") { return true }
     if name.begins(with: "."), name.ends(with: ".un~") { return true }
     guard name.begins(with: "."), let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return false }
     let ending = Array(name[(dot + 1)...])
@@ -111,7 +111,7 @@ enum FileRole: Equatable {
 
   private static let temporaryEndings: [StaticString] = [
     ".tmp", ".TMP", ".temp", ".part", ".partial", ".crdownload", "___jb_tmp___", ".swp", "_exiftool_tmp",
-    ".dpkg-tmp", ".dpkg-new", "-wal", "-shm",
+    ".dpkg-tmp", ".dpkg-new",
   ]
 
   private static func isTemporary(_ name: [UInt8]) -> Bool {

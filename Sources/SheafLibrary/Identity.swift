@@ -7,8 +7,8 @@ import SheafModel
 /// is a process (thread group); its name is no criterion. Names of files decide doubtful cases only (``FileRole``).
 ///
 /// What a file is:
-/// 1. A file is *young* until 15 s after it was made or closed last, unless it got *known* before: someone read its id, or
-///    a command named it. It is *own* to the program that made it, until another one gives it a name. Every file that is
+/// 1. A file is *young* until 15 s after it was made or closed last, or until its program ended where it has the name of a
+///    lock, probe or autosave file, unless it got *known* before: someone read its id, or a command named it. It is *own* to the program that made it, until another one gives it a name. Every file that is
 ///    not young is *established*, and so is a young one for every program but its own.
 /// 2. An own file is *proved* when it was closed or synced with contents in it, and had a name that looks like no temporary
 ///    file's by then, or was given one after that. It stays proved under other names, while it is open again, being
@@ -16,7 +16,8 @@ import SheafModel
 ///    opens it to write, or another account has changes in it.
 ///
 /// What becomes of documents:
-/// 3. `rename(new → doc)` over a document that is established, proved or not its maker's alone: `doc` keeps id, history,
+/// 3. `rename(new → doc)` over a document that is established, proved or not its maker's alone, and has not the name of a lock,
+///    probe or autosave file: `doc` keeps id, history,
 ///    labels and user xattrs (those that `new` set win), and takes the contents as its next version. A young or quiet `new`
 ///    dissolves in it; another one's history stays among the deleted, and the event tells where the contents came from (the
 ///    other one's deletion is told only where that was in another share: who saw it there hears of nothing else). So does
@@ -34,8 +35,7 @@ import SheafModel
 ///    The same goes for a document whose contents another one took by rule 3: a second backup of any name.
 /// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a temporary
 ///    file, and after every unlink. An own file that is not proved, and its maker's alone, leaves no trace when its maker
-///    unlinks it. Nor does a quiet file with the name of a lock, probe or autosave file, whoever unlinks it. All others are
-///    among the deleted, with every version: what a close or an fsync saved is found by its name.
+///    unlinks it. All others are among the deleted, with every version: what a close or an fsync saved is found by its name.
 /// 7. Another program that makes a remembered name makes a new document: `rm a; echo > a` and `mv a b; cp c a` in a
 ///    script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in one
 ///    program) is a move: ids go with the entries; but not where `X` is named as the backup of `doc` (`mv -b b doc`).
@@ -109,6 +109,17 @@ struct Identity {
     var wasBackup = false
     /// Whether another program than its maker saved contents in it.
     var holdsOthersWork = false
+    /// Whether it stays young for as long as its program lives.
+    var outlivesWindow = false
+  }
+
+  /// For how long a young file stays so past its window.
+  enum Youthfulness {
+    case ended
+    /// Its writers have yet to close it.
+    case anotherWindow
+    /// The program that made it lives, and nobody else can mean it.
+    case asLongAsItsProgram
   }
 
   private struct Name: Hashable {
@@ -180,7 +191,7 @@ struct Identity {
 
   /// Whether the file is young, whatever program made it.
   func isYoung(_ ino: Int64, at time: Timestamp) -> Bool {
-    young[ino].map { time.nanoseconds - $0.time.nanoseconds < Self.window } ?? false
+    young[ino].map { $0.outlivesWindow || time.nanoseconds - $0.time.nanoseconds < Self.window } ?? false
   }
 
   /// Whether the file is young and `process` made it.
@@ -237,16 +248,25 @@ struct Identity {
   /// Whether nothing is young and no name remembered.
   var isEmpty: Bool { young.isEmpty && remembered.isEmpty }
 
+  /// Whether something in it changes with time alone.
+  var expires: Bool { !remembered.isEmpty || young.values.contains { !$0.outlivesWindow } }
+
   /// Files and names in memory.
   var counts: (young: Int, remembered: Int) { (young.count, remembered.count) }
 
   /// Forgets what is older than the window.
   ///
-  /// - Parameter isBeingWritten: whether a file's writers have yet to close it, which keeps it young.
-  mutating func expire(at time: Timestamp, isBeingWritten: (Int64) -> Bool) {
+  /// - Parameter youthfulness: for how long a file is young past its window, given the program that made it.
+  mutating func expire(at time: Timestamp, youthfulness: (_ ino: Int64, _ process: Int32) -> Youthfulness) {
     if !young.isEmpty {
       for (ino, youth) in young where time.nanoseconds - youth.time.nanoseconds >= Self.window {
-        if isBeingWritten(ino) { young[ino]?.time = time } else { young[ino] = nil }
+        switch youthfulness(ino, youth.process) {
+        case .ended: young[ino] = nil
+        case .anotherWindow:
+          young[ino]?.time = time
+          young[ino]?.outlivesWindow = false
+        case .asLongAsItsProgram: young[ino]?.outlivesWindow = true
+        }
       }
     }
     if !remembered.isEmpty {

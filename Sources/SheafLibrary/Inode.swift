@@ -121,7 +121,7 @@ struct EditingSession {
   var isKept: Bool { kept != nil && dirtySince == nil }
 }
 
-/// A version that a program knows, of the item that the file was then.
+/// A version that a program knows, of the item that the file was then; number 0 for none of those that the item has.
 struct SeenVersion {
   let item: Int64
   let number: Int64

@@ -91,7 +91,7 @@ extension Library {
     attempt("settling events") { while try locked({ try settleSomeEvents() }) {} }
     return locked {
       expireIdentity(at: clock())
-      return !dirtyInodes.isEmpty || !events.isEmpty || !identity.isEmpty || !accessedInodes.isEmpty
+      return !dirtyInodes.isEmpty || !events.isEmpty || identity.expires || !accessedInodes.isEmpty
     }
   }
 

@@ -58,11 +58,7 @@ extension Library {
   func leavesNoTrace(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) -> Bool {
     guard inode.row.item != nil else { return true }
     guard let item = try? item(of: inode) else { return false }
-    if FileRole(name) == .scratch, !identity.wasProved(inode.ino),
-      item.isQuiet || events.has(item.id, type: .created)
-    {
-      return true
-    }
+    if FileRole(name) == .scratch, !identity.wasProved(inode.ino) { return isOwnAlone(inode, caller, time) }
     // It was linked to a document's name, and another program was faster to take that.
     if linkedPlaces[inode.ino] != nil { return false }
     // What someone wrote to a backup since it parted from its document is nowhere else.

@@ -80,6 +80,10 @@ extension Library {
   ) throws {
     let time = clock()
     let heir = try heir(of: target, replaced, inode, source, newFolder, newName, caller, time)
+    if let replaced, linkedPlace(of: replaced, caller, time)?.inode === inode {
+      // The document that could come back to the other name of `replaced` is the one that is renamed: it goes where it is put.
+      linkedPlaces[replaced.ino] = nil
+    }
     var continues = false
     if let heir {
       continues = try settleBeforeTakeOver(inode, time)
@@ -171,7 +175,7 @@ extension Library {
     guard inode.isRegular, inode.row.nlink == 1 else { return nil }
     if let target, let replaced {
       guard replaced.isRegular, !target.isExtra, let item = try item(of: replaced), !item.isQuiet,
-        !FileRole.isBackup(newName, of: source.name)
+        FileRole(newName) != .scratch, !FileRole.isBackup(newName, of: source.name)
       else { return nil }
       if isOwnAlone(replaced, caller, time), !isProved(replaced, newName) { return nil }
       return (replaced, nil)

@@ -34,7 +34,11 @@ extension Library {
   }
 
   func expireIdentity(at time: Timestamp) {
-    identity.expire(at: time) { [self] ino in inodes[ino].map { isBeingWritten($0) } ?? false }
+    identity.expire(at: time) { [self] ino, process in
+      guard let inode = try? inode(ino) else { return .ended }
+      if FileRole(inode.row.name) == .scratch, Caller.lives(process) { return .asLongAsItsProgram }
+      return isBeingWritten(inode) ? .anotherWindow : .ended
+    }
     if !linkedPlaces.isEmpty {
       linkedPlaces = linkedPlaces.filter { time.nanoseconds - $0.value.time.nanoseconds < Identity.window }
     }
@@ -151,6 +155,9 @@ extension Library {
     whenCommitted { [self] in
       old.row.item = fresh.id
       old.item = fresh
+      carrySeen(
+        old.ino, from: SeenVersion(item: item.id, number: item.version),
+        to: SeenVersion(item: fresh.id, number: fresh.version))
       shareChunks(of: old)
       // What has no version yet is written by another program, which loses nothing by an unlink of this one.
       if fresh.version > 0 { identity.born(old.ino, process: caller.process, at: time) }
@@ -233,7 +240,8 @@ extension Library {
     var grave: InodeRow?
     var (firstEvent, isTold): (Int64?, Bool) = (nil, false)
     // The item that the new inode was, of which people may have heard.
-    let wasTold = try self.item(of: inode).map { !$0.isQuiet && !events.has($0.id, type: .created) } ?? false
+    let former = try self.item(of: inode)
+    let wasTold = former.map { !$0.isQuiet && !events.has($0.id, type: .created) } ?? false
     if let dissolved = row.item {
       row.item = nil
       if dissolves {
@@ -336,6 +344,11 @@ extension Library {
       inode.row = final
       inode.item = finalDocument
       inode.hasNoXattrs = inode.hasNoXattrs && oldXattrs.isEmpty
+      if let former {
+        carrySeen(
+          inode.ino, from: SeenVersion(item: former.id, number: former.version),
+          to: SeenVersion(item: finalDocument.id, number: finalDocument.version))
+      }
       shareChunks(of: inode)
       identity.forget(inode.ino)
       if continues {

@@ -125,7 +125,7 @@ extension Library {
         let version = VersionRow(
           item: item.id, number: session.number ?? item.lastVersion + 1, time: time, author: session.author,
           size: row.size, cause: cause, base: session.base, content: stored, isOpen: !ends)
-        result = try place(version, of: item, session, inode, transaction)
+        result = try place(version, of: item, session, draft, inode, transaction)
         // Back to what it began from, while another account saved something else: that stays.
         if result.number == nil, result.item?.version == item.version, !isFirst { row.content = inode.row.content }
         row.size = row.content?.length ?? 0
@@ -181,17 +181,19 @@ extension Library {
   ///
   /// - Returns: The session's version and whether that was made on top of the current one, and the item as it is then.
   private func place(
-    _ version: VersionRow, of item: ItemRow, _ session: EditingSession, _ inode: Inode,
+    _ version: VersionRow, of item: ItemRow, _ session: EditingSession, _ draft: Draft, _ inode: Inode,
     _ transaction: StoreTransaction
   ) throws -> (number: Int64?, isOnTop: Bool, item: ItemRow?) {
     var item = item
     if let open = session.number, session.isOnTop, let base = session.base, version.content == session.baseContent,
+      inode.drafts.allSatisfy({ $0 === draft || $0.isIdle }),
       try transaction.version(item.id, open)?.label == nil, try transaction.version(item.id, base) != nil
     {
-      // Back to what it began from: contents equal to the version before make none, if nobody purged that meanwhile.
+      // Back to what it began from: contents equal to the version before make none, if nobody purged that meanwhile and no
+      // other account has the file open, which may go on from what it saw. Whoever saw it remembers its number, which is
+      // not given again.
       try transaction.deleteVersion(item.id, open)
       item.version = base
-      item.lastVersion = max(base, open - 1)
       try transaction.update(item)
       return (nil, true, item)
     }

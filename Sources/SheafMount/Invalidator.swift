@@ -9,18 +9,32 @@ import Synchronization
 ///
 /// An invalidation may wait in its turn for a request of this mount, and that one for another mount's invalidation. So
 /// whoever waits gives up after its patience: what it then answers is true, and the other kernels know it a little later.
+///
+/// Changes of access do not wait for any others. And where others than the mount's own user get in, names are forgotten all at
+/// once (`FUSE_NOTIFY_INC_EPOCH`): to forget one, the kernel takes the lock of its folder, which whoever reads the folder
+/// holds for as long as they like.
 final class Invalidator: Sendable {
+  /// Changes that wait for their turn; told once, however often they came.
+  private final class Line: Sendable {
+    let queue = DispatchQueue(label: "sheaf.invalidate")
+    let waiting = Mutex<Set<LibraryChange>>([])
+  }
 
-  private let queue = DispatchQueue(label: "sheaf.invalidate")
-  /// Changes that wait; told once, however often they came.
-  private let waiting = Mutex<Set<LibraryChange>>([])
+  private let changes = Line()
+  private let changesOfAccess = Line()
   private let kernel = Mutex<(notifier: Notifier, door: Int)?>(nil)
   private let library: Library
   private let account: Int64
   private let foreignNodes: ForeignNodes
   private let restrictedFolders: RestrictedFolders
+  private let expiresNames: Bool
 
-  init(library: Library, account: Int64, foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders) {
+  /// - Parameter expiresNames: Whether all names are forgotten where one is.
+  init(
+    library: Library, account: Int64, foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders,
+    expiresNames: Bool
+  ) {
+    self.expiresNames = expiresNames
     self.library = library
     self.account = account
     self.foreignNodes = foreignNodes
@@ -35,19 +49,24 @@ final class Invalidator: Sendable {
   ///
   /// - Parameter patience: for how many milliseconds to wait where that is not for the kind of change to say.
   func post(_ changes: [LibraryChange], patience: Int? = nil) {
-    waiting.withLock { $0.formUnion(changes) }
-    let done = DispatchSemaphore(value: 0)
-    queue.async {
-      self.drain()
-      done.signal()
+    let deadline = (patience ?? changes.compactMap(\.patience).max()).map { DispatchTime.now() + .milliseconds($0) }
+    let parts = [
+      (changesOfAccess, changes.filter { $0 == .access }), (self.changes, changes.filter { $0 != .access }),
+    ]
+    let begun = parts.filter { !$1.isEmpty }.map { line, changes in
+      line.waiting.withLock { $0.formUnion(changes) }
+      let done = DispatchSemaphore(value: 0)
+      line.queue.async {
+        self.drain(line)
+        done.signal()
+      }
+      return done
     }
-    if let patience = patience ?? changes.compactMap(\.patience).max() {
-      _ = done.wait(timeout: .now() + .milliseconds(patience))
-    }
+    if let deadline { for done in begun { _ = done.wait(timeout: deadline) } }
   }
 
-  private func drain() {
-    let changes = waiting.withLock { waiting in
+  private func drain(_ line: Line) {
+    let changes = line.waiting.withLock { waiting in
       defer { waiting = [] }
       return waiting
     }
@@ -77,7 +96,7 @@ final class Invalidator: Sendable {
       forgetAttributes(of: inode.ino, by: notifier)
       if let replaced { forgetAttributes(of: replaced.ino, by: notifier) }
     case .sharedOwner(let owner):
-      _ = try? notifier.invalidateEntry(FileName(Array(owner.handle.description.utf8)), in: Node.shared.id)
+      forget(Array(owner.handle.description.utf8), in: .shared, by: notifier)
     case .access:
       // The library refuses already; now the kernel forgets, pages and mappings too (rule 5).
       for node in foreignNodes.nodes {
@@ -100,9 +119,17 @@ final class Invalidator: Sendable {
   private func forget(_ place: LibraryPlace, by notifier: Notifier) {
     switch place.folder {
     case .inode(let parent):
-      _ = try? notifier.invalidateEntry(FileName(place.name), in: Node.inode(parent).id)
+      forget(place.name, in: .inode(parent), by: notifier)
       _ = try? notifier.invalidateInode(Node.inode(parent).id, offset: 0, length: 0)
-    case .shared(let owner): _ = try? notifier.invalidateEntry(FileName(place.name), in: Node.sharedOwner(owner).id)
+    case .shared(let owner): forget(place.name, in: .sharedOwner(owner), by: notifier)
+    }
+  }
+
+  private func forget(_ name: [UInt8], in folder: Node, by notifier: Notifier) {
+    if expiresNames {
+      try? notifier.expireNames()
+    } else {
+      _ = try? notifier.invalidateEntry(FileName(name), in: folder.id)
     }
   }
 

@@ -59,7 +59,8 @@ package final class LibraryMount: Sendable {
     let restrictedFolders = RestrictedFolders(library: library, account: number, user: kernelChecks ? nil : user)
     self.restrictedFolders = restrictedFolders
     let invalidator = Invalidator(
-      library: library, account: number, foreignNodes: foreignNodes, restrictedFolders: restrictedFolders)
+      library: library, account: number, foreignNodes: foreignNodes, restrictedFolders: restrictedFolders,
+      expiresNames: allowsOthers && KernelRelease.expiresNames)
     self.invalidator = invalidator
     let repeater = Repeater(library: library, account: number)
     self.repeater = repeater

@@ -68,10 +68,16 @@ final class Repeater: Sendable {
     visitor?.end()
   }
 
-  /// Stays out of the mount, and returns once it is out.
+  /// Seconds that a call is waited for at most. One may last for as long as a user of the mount likes, who reads the folder
+  /// that it is about into memory that does not answer.
+  private static let patience = 2
+
+  /// Stays out of the mount, and returns once it is out, or where a call does not end.
   func pause() {
     state.withLock { $0.isPaused = true }
-    queue.sync {}
+    let isOut = DispatchSemaphore(value: 0)
+    queue.async { isOut.signal() }
+    _ = isOut.wait(timeout: .now() + .seconds(Self.patience))
   }
 
   func resume() {

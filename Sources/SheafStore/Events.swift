@@ -108,6 +108,16 @@ extension StoreTransaction {
 
   package func removePending(_ id: Int64) throws { try run("DELETE FROM pending_events WHERE id = ?", id) }
 
+  /// Removes events whose numbers ascend, in a statement for each row of numbers without a gap.
+  package func removePending(_ ids: [Int64]) throws {
+    var rest = ids[...]
+    while let first = rest.first {
+      let last = zip(rest, rest.dropFirst()).first { $1 != $0 + 1 }?.0 ?? rest[rest.endIndex - 1]
+      try run("DELETE FROM pending_events WHERE id BETWEEN ? AND ?", first, last)
+      rest = rest.drop { $0 <= last }
+    }
+  }
+
   /// A logged event.
   package func event(_ sequence: Int64) throws -> EventRow? {
     try first("SELECT sequence, \(Self.columns) FROM events WHERE sequence = ?", sequence) {

@@ -32,6 +32,15 @@ enum LibraryFolder {
     }
   }
 
+  /// Refuses what lies where SQLite keeps its own files beside the library and is no file.
+  static func refuseStrangers(beside path: String) throws(SheafError) {
+    for file in ["-journal", "-wal", "-shm"].map({ path + $0 }) {
+      var status = stat()
+      guard lstat(file, &status) == 0, status.st_mode & S_IFMT != S_IFREG else { continue }
+      throw SheafError(.inputOutput, subject: file, reason: "is no file", advice: "take it away")
+    }
+  }
+
   /// Makes the file (0600) where it is missing, and takes others' rights from it: what is no library must have been refused.
   static func makeFile(at path: String) throws(SheafError) {
     // An empty file is a valid empty database; made here so that it never exists with other rights.

@@ -57,6 +57,7 @@ package final class Store: Sendable {
     self.path = path
     _ = Self.preparedSQLite
     try LibraryFolder.make(for: path)
+    try LibraryFolder.refuseStrangers(beside: path)
     // A file that is no library is left as it is, and gets no lock beside it. Where there is one somebody may have the file
     // open, and it is looked at with the lock.
     if access(lockPath, F_OK) != 0 { try Self.refuseStranger(at: path) }
@@ -78,7 +79,7 @@ package final class Store: Sendable {
   }
 
   /// Done before the first connection of the process; SQLite refuses it later.
-  private static let preparedSQLite = csqlite_spare_memory_counts()
+  private static let preparedSQLite = (csqlite_spare_memory_counts(), SQLiteFiles.areGuarded)
 
   /// Opens the file, making or migrating it, with connections for readers, for who copies the log, and for the writer.
   private static func connect(

@@ -80,6 +80,31 @@ import Testing
     }
   }
 
+  /// Else a user could have root's library mounted for them, or another's mount taken away.
+  @Test func rootFollowsNoLinkOfTheUsersToALibraryOrAMount() throws {
+    try withPlace { place in
+      try Command.shell(
+        "mkdir own; ln -s '\(place.library.library)' library.sqlite; ln -s '\(place.library.folder.path)' out",
+        as: place.user, in: place.theirs
+      ).succeed()
+      let name = place.library.library.split(separator: "/").last ?? ""
+      for path in ["library.sqlite", "out/\(name)"].map({ place.theirs + "/" + $0 }) {
+        let refused = try place.library.sheaf(
+          "mount", "\(place.theirs)/own", "--library", path, "--as", place.library.handle, "--for", place.user.name)
+        #expect(
+          refused.status == 1 && refused.errorText.contains("is a symbolic link that others than root can change"),
+          "\(refused)")
+      }
+      let mountpoint = place.library.mountpoint.split(separator: "/").last ?? ""
+      let kept = try place.library.sheaf("unmount", "\(place.theirs)/out/\(mountpoint)")
+      #expect(kept.status == 1 && kept.errorText.contains("is not mounted"), "\(kept)")
+      let copy = try place.library.sheaf("backup", "\(place.theirs)/out/copy", "--library", place.library.library)
+      #expect(copy.status == 1 && copy.errorText.contains("is a symbolic link"), "\(copy)")
+      #expect(try place.mounts() == [])
+      try place.library.shell("ls")
+    }
+  }
+
   @Test func aLinkThatIsSwappedInIsNotFollowed() throws {
     try withPlace { place in
       let swapper = try BackgroundCommand(

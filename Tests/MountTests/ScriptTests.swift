@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  /// mount(8) takes `suid` and `dev` from what it gives a helper, and asks it to change a mount.
+  /// `suid` and `dev` are in force where somebody asked mount(8) for them, which does not tell a helper, and asks it to change a mount.
   @Test(.enabled(if: TestUser.isRoot, "mount(8) needs root"))
   func mountSetsAndChangesOptions() throws {
     let user = try TestUser.ordinary()
@@ -110,6 +110,17 @@ import Testing
         has nosuid nodev noatime
         mount -o remount,ro "$mountpoint"; has ro nosuid nodev noatime
         umount "$mountpoint"
+
+        # Nobody asked for them.
+        sheaf noatime; has nosuid nodev
+        mount -o remount,ro,suid,dev "$mountpoint"; has ro nosuid nodev
+        umount "$mountpoint"
+        echo "$library $mountpoint fuse.sheaf noauto,as=carol@example.com,dev,suid 0 0" >"$scratch/fstab"
+        if [ -e /etc/fstab ]; then
+          mount --bind "$scratch/fstab" /etc/fstab
+          mount "$mountpoint"; lacks nosuid nodev
+          umount "$mountpoint"
+        fi
 
         # What its user decides is neither set-user-ID nor a device.
         sheaf for=\(user.name); has nosuid nodev

@@ -46,6 +46,25 @@ import Testing
     }
   }
 
+  /// SQLite itself opens nothing by a link, and waits for no fifo, whenever that came there.
+  @Test(arguments: ["-journal", "-wal", "-shm"]) func sqliteOpensNothingThatWasPutBesideALibrary(_ suffix: String)
+    throws
+  {
+    #expect(SQLiteFiles.areGuarded)
+    try withLibrary { path, elsewhere in
+      unlink(path + suffix)
+      #expect(mkfifo(path + suffix, 0o666) == 0)
+      #expect(throws: (any Error).self) {
+        try DatabaseQueue(path: path).read { try $0.execute(sql: "SELECT 1 FROM items") }
+      }
+      unlink(path + suffix)
+      #expect(symlink(elsewhere, path + suffix) == 0)
+      #expect(throws: (any Error).self) {
+        try DatabaseQueue(path: path).read { try $0.execute(sql: "SELECT 1 FROM items") }
+      }
+    }
+  }
+
   /// None of the ways to a library's own file goes by a link, whichever of them it is that finds one.
   @Test func noLinkInPlaceOfALibraryIsFollowed() throws {
     try withLibrary { path, elsewhere in
@@ -66,7 +85,9 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", "-lock", "-changes"]) func noFifoIsWaitedFor(_ suffix: String) throws {
+  @Test(arguments: ["", "-lock", "-changes", "-journal", "-wal", "-shm"]) func noFifoIsWaitedFor(_ suffix: String)
+    throws
+  {
     try withLibrary { path, _ in
       unlink(path + suffix)
       #expect(mkfifo(path + suffix, 0o666) == 0)

@@ -18,7 +18,7 @@ struct Backup: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let target = try SystemPath.absolute(file.bytes)
+    let target = try SystemPath.trusted(SystemPath.absolute(file.bytes))
     guard let path = String(validating: target, as: UTF8.self), !file.bytes.isEmpty else {
       throw SheafError(.invalid, subject: file.bytes.readable.printable, reason: "is empty or not UTF-8")
     }

@@ -12,7 +12,7 @@ struct Mountpoint: Equatable {
 
   /// The place that was given, else `~/Sheaf` of `user`, found without entering a mount that is there.
   ///
-  /// For `user` root follows no symbolic links but root's own: where others lead, that user may choose.
+  /// Root follows no symbolic links but root's own: where others lead, their owner may choose.
   init(given: PathArgument?, user: LinuxUser?) throws(SheafError) {
     let bytes: [UInt8]
     if let given {
@@ -28,13 +28,16 @@ struct Mountpoint: Equatable {
       throw SheafError(.invalid, subject: bytes.readable.printable, reason: "is no mount point: empty or not UTF-8")
     }
     let absolute = try SystemPath.absolute(bytes)
-    guard user == nil else {
-      path = MountFolder.following(rootsLinksIn: absolute.readable)
-      return
-    }
     let table = try MountTable.current()
     let (parent, name) = SystemPath.split(absolute)
     let isPlain = !name.isEmpty && name != Array(".".utf8) && name != Array("..".utf8)
+    if geteuid() == 0 {
+      // A mount that is there is not entered.
+      let place = MountFolder.following(rootsLinksIn: parent.readable) + "/" + name.readable
+      let isMount = isPlain && table.entry(at: Array(place.utf8))?.isSheaf == true
+      path = isMount ? place : MountFolder.following(rootsLinksIn: absolute.readable)
+      return
+    }
     if isPlain, case .success(let folder) = SystemPath.resolve(parent) {
       let place = SystemPath.join(folder, name)
       if table.entry(at: place)?.isSheaf == true {

@@ -28,17 +28,18 @@ enum LibraryChoice {
     return home
   }
 
-  /// The location of a library's file, absolute and without symbolic links, so that one library has one lock.
+  /// The location of a library's file, absolute and without symbolic links, so that one library has one lock. Root follows no
+  /// links of others.
+  ///
+  /// - Throws: `invalid`, `isDirectory`.
   static func location(path: String) throws(SheafError) -> LibraryLocation {
     let given = RawArguments.bytes(path)
     guard String(validating: given, as: UTF8.self) != nil, !path.isEmpty else {
       throw SheafError(.invalid, subject: "--library", reason: "is empty or not UTF-8")
     }
     let absolute = try SystemPath.absolute(given)
-    if case .success(let resolved) = SystemPath.resolve(absolute) { return LibraryLocation(path: resolved.readable) }
-    let (parent, name) = SystemPath.split(absolute)
-    guard !name.isEmpty else { throw SheafError(.isDirectory, subject: path.printable) }
-    return LibraryLocation(path: SystemPath.join(SystemPath.resolvingExisting(parent), name).readable)
+    guard !SystemPath.split(absolute).name.isEmpty else { throw SheafError(.isDirectory, subject: path.printable) }
+    return LibraryLocation(path: try SystemPath.trusted(absolute).readable)
   }
 }
 

@@ -20,6 +20,8 @@ import SheafStore
 ///    opened to read and write, that is the version that it saw there last, also where its own account saved a later one,
 ///    unless the program did that itself. Appending is on top of what is there, and so is writing what is locked: programs
 ///    that take turns look at what the others wrote.
+/// 7. Where a file becomes another item (rules 3, 9 and 10 of ``Identity``), who saw through it the latest that it held has seen
+///    the version which that is from then on. Who saw less has seen nothing of the item.
 struct Readings {
   /// Nanoseconds.
   private static let window: Int64 = 86_400_000_000_000
@@ -82,7 +84,24 @@ extension Library {
     guard file.canRead, file.canWrite, file.inode.isRegular, let item = try item(of: file.inode) else { return }
     // What the account has changed and not saved yet is in its next version.
     let number = file.draft.session.map { $0.number ?? item.lastVersion + 1 } ?? item.version
-    file.seen = SeenVersion(item: item.id, number: number)
+    file.seen = number > 0 ? SeenVersion(item: item.id, number: number) : nil
+  }
+
+  /// Has those who have a file open know what it holds as a version of the item that it is from now on (rule 7 of
+  /// ``Readings``).
+  ///
+  /// - Parameters:
+  ///   - former: The version that was current of the item that it was.
+  ///   - latter: The version of the item that it is which holds its contents.
+  func carrySeen(_ ino: Int64, from former: SeenVersion, to latter: SeenVersion) {
+    guard let inode = inodes[ino], inode.openCount > 0 else { return }
+    for file in files.values where file.inode === inode {
+      guard let seen = file.seen, seen.item == former.item else { continue }
+      file.seen = SeenVersion(item: latter.item, number: seen.number >= former.number ? latter.number : 0)
+    }
+    inode.savers = inode.savers.compactMapValues {
+      $0.item == former.item && $0.number >= former.number ? latter : nil
+    }
   }
 
   /// Programs of which it is noted what they saved in a file that others have open, too.
@@ -105,10 +124,10 @@ extension Library {
     let process = Caller.process(of: file.thread)
     guard process != 0, !locks.isLocked(UInt64(inode.ino)) else { return item.version }
     let read = try base(of: item, inode, savedBy: file.account, process, asksOthers: false)
-    // A file that took a document's place was opened when it was another item.
-    guard let seen = file.seen, seen.item == item.id, seen.number > 0 else { return read }
+    guard let seen = file.seen, seen.item == item.id else { return read }
     let saved = inode.savers[process].flatMap { $0.item == item.id ? $0.number : nil } ?? 0
-    return read.map { min($0, max(seen.number, saved)) }
+    let known = max(seen.number, saved)
+    return known == 0 ? nil : read.map { min($0, known) }
   }
 
   /// The version that a save of the whole document by `caller` is based on (rules 2 to 4 of ``Readings``); nil before any.

@@ -46,6 +46,115 @@ struct LockHoldTests {
     try fixture.finish()
   }
 
+  /// Others have the library in between, and hear of each step; it is one deed all the same.
+  @Test func aRecoveryLeavesTheLibraryToOthersInBetween() throws {
+    let fixture = try LibraryFixture()
+    try fill(fixture, "t", 500)
+    try fixture.library.locked { try fixture.library.settleEvents(all: true) }
+    try remove(fixture, "t", 500)
+    try fixture.library.settleEventsByAndBy()
+    let before = fixture.library.lastEvent
+    var steps = 0
+    let paths = try fixture.library.recover(fixture.path("t"), id: nil) { progress in
+      steps += 1
+      // The lock is free, and nobody hears of half a deed.
+      #expect(fixture.library.lastEvent == before || progress.done == progress.total)
+      if steps == 2 { #expect((try? fixture.names("t").count) == 2 * 32 - 1) }
+    }
+    #expect(paths.count == 501 && steps == 16)
+    let events = try fixture.library.events(after: before, limit: 10, for: fixture.account).events
+    #expect(events.map(\.type) == [.created] && events.first?.data.contentCount == 500)
+    #expect(events.first?.data.contents?.count == 100 && events.first?.data.item.path == "t")
+    try fixture.finish()
+  }
+
+  /// What came back by then is told, and the rest can be recovered where the folder is by now.
+  @Test func aRecoveryThatIsKilledGoesOn() throws {
+    let fixture = try LibraryFixture()
+    try fill(fixture, "t", 200)
+    try fixture.library.locked { try fixture.library.settleEvents(all: true) }
+    try remove(fixture, "t", 200)
+    try fixture.library.settleEventsByAndBy()
+    let before = fixture.library.lastEvent
+    _ = try fixture.library.recover(fixture.path("t"), id: nil) { progress in
+      if progress.done == 96 { try? fixture.library.copyAsKilled(to: fixture.folder + "/killed") }
+    }
+    let next = try LibraryFixture(at: fixture.folder + "/killed/library.sqlite", clock: fixture.clock)
+    try next.expectSound()
+    #expect(try next.names("t").count == 95)
+    #expect(try next.library.deleted(next.account, below: next.path("t")).count == 105)
+    let events = try next.library.events(after: before, limit: 10, for: next.account).events
+    #expect(events.map(\.type) == [.created] && events.first?.data.contentCount == 95)
+    try next.rename("t", "u")
+    #expect(try next.library.recover(next.path("u"), id: nil) { _ in }.count == 105)
+    #expect(try next.names("u").count == 200)
+    try next.finish()
+    try fixture.finish()
+  }
+
+  /// Others may delete and purge in between what came back, or was to.
+  @Test func aRecoveryPassesOverWhatIsGoneMeanwhile() throws {
+    let fixture = try LibraryFixture()
+    try fixture.mkdir("t")
+    try fill(fixture, "t/b", 100)
+    try fill(fixture, "t/a", 100)
+    let root = try fixture.ino("t")
+    for name in ["b", "a"] {
+      let ino = try fixture.ino("t/" + name)
+      for number in 0..<100 { try fixture.library.unlink(ino, Array("file-\(number)".utf8), Self.program) }
+      try fixture.library.rmdir(root, Array(name.utf8), Self.program)
+    }
+    try fixture.library.rmdir(fixture.root, Array("t".utf8), Self.program)
+    var isDone = false
+    let paths = try fixture.library.recover(fixture.path("t"), id: nil) { _ in
+      guard !isDone else { return }
+      isDone = true
+      do {
+        try fixture.library.purge(fixture.path("t/b"), version: nil)
+        for name in try fixture.names("t/a") { try fixture.unlink("t/a/" + name) }
+        try fixture.rmdir("t/a")
+      } catch {
+        Issue.record("\(error)")
+      }
+    }
+    #expect(paths.count < 202)
+    #expect(try fixture.names("t") == [])
+    // What was deleted again is among the deleted, and comes back with what had not come back yet.
+    _ = try fixture.library.recover(fixture.path("t/a"), id: nil) { _ in }
+    #expect(try fixture.names("t/a").count == 100)
+    try fixture.finish()
+  }
+
+  /// `recover F/G/b`, then `recover F`: the folders are there by then, and the rest is not.
+  @Test func whatIsLeftOfAPartlyRecoveredFolderComesBack() throws {
+    let fixture = try LibraryFixture()
+    try fixture.mkdir("F")
+    try fixture.mkdir("F/G")
+    for name in ["F/a", "F/G/b", "F/G/c"] { try fixture.save(name, name) }
+    try fixture.save("F/old", "old")
+    try fixture.unlink("F/old")
+    fixture.clock.advance(3600)
+    for name in ["F/G/b", "F/G/c"] { try fixture.unlink(name) }
+    try fixture.rmdir("F/G")
+    try fixture.unlink("F/a")
+    try fixture.rmdir("F")
+    try fixture.library.settleEventsByAndBy()
+    #expect(try fixture.library.recover(fixture.path("F/G/b"), id: nil) { _ in } == ["Documents/F/G/b"])
+    #expect(try fixture.names("F") == ["G"])
+    let before = fixture.library.lastEvent
+    #expect(
+      try Set(fixture.library.recover(fixture.path("F"), id: nil) { _ in }) == ["Documents/F/G/c", "Documents/F/a"])
+    #expect(try fixture.names("F") == ["G", "a"] && fixture.names("F/G") == ["b", "c"])
+    #expect(
+      try fixture.library.events(after: before, limit: 10, for: fixture.account).events.map(\.type) == [
+        .created, .created,
+      ])
+    // What went at another time stays where it is, until it is asked for.
+    #expect(try fixture.library.recover(fixture.path("F"), id: nil) { _ in } == ["Documents/F/old"])
+    expect(.notFound) { _ = try fixture.library.recover(fixture.path("F"), id: nil) { _ in } }
+    try fixture.finish()
+  }
+
   /// Others have the library in between, and hear of each step.
   @Test func aPurgeLeavesTheLibraryToOthersInBetween() throws {
     let fixture = try LibraryFixture()

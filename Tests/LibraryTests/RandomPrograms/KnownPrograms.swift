@@ -200,5 +200,55 @@ enum KnownPrograms {
       alice.0 writeKnown 0
       """
     ),
+    (
+      "a document is renamed over a file that was linked to the name which the document had",
+      """
+      alice.1 save doc
+      alice.0 wait 16
+      alice.0 rename doc u
+      alice.0 save .doc.tmp
+      alice.0 link .doc.tmp doc
+      alice.0 rename u .doc.tmp
+      alice.0 wait 2
+      alice.0 unlink .doc.tmp
+      alice.0 save .doc.tmp
+      """
+    ),
+    (
+      "what another account builds on is undone by who saved it",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 open 0 team/doc creat
+      alice.1 close 0
+      bob.2 open 1 team/doc rw
+      bob.2 write 1
+      bob.2 fsync 1
+      alice.0 open 2 team/doc rw
+      alice.0 append 2
+      bob.2 truncate 1
+      bob.2 close 1
+      alice.0 close 2
+      """
+    ),
+    (
+      "a file with a swap file's name is removed by another program than its maker's",
+      """
+      alice.0 save .doc.swp
+      alice.0 wait 16
+      alice.0 save .doc.swp
+      alice.1 unlink .doc.swp
+      """
+    ),
+    (
+      "a young document is moved over a swap file and removed",
+      """
+      alice.0 save doc
+      alice.1 open 0 .doc.swp creat
+      alice.1 close 0
+      alice.2 rename doc .doc.swp
+      alice.2 unlink .doc.swp
+      """
+    ),
   ]
 }

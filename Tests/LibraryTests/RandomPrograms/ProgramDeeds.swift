@@ -56,7 +56,7 @@ extension ProgramRun {
     // Rule 3 of identity. What its own program had set aside under a passing name may be another document.
     guard let file, file.row.kind == .document, let document, document.row.kind == .document, !document.row.isQuiet,
       names?.count == 1, otherNames.map({ $0.oldest == target }) ?? false,
-      !FileRole.isBackup(target.name, of: source.name),
+      !FileRole.isBackup(target.name, of: source.name), FileRole(target.name) != .scratch,
       !isOwn || isProved && !FileRole.looksPassing(target.name)
     else { return }
     let placed = try world.ino(step.second)

@@ -14,6 +14,8 @@ struct ProgramGenerator {
 
   private var random: SeededRandom
   private var opening: [ProgramStep] = []
+  /// What this program does often, seldom and never: programs that do everything alike seldom do one thing twice in a row.
+  private var verbs: [(ProgramStep.Verb, Int)] = Self.verbs
   /// Folders in which most happens, as people are busy in few places.
   private var places: [String] = []
 
@@ -30,11 +32,17 @@ struct ProgramGenerator {
     (.resolve, 1), (.purge, 1), (.purgeVersion, 1), (.look, 3), (.upkeep, 4), (.wait, 5), (.restart, 1), (.crash, 1),
   ]
 
+  /// Without these nothing happens.
+  private static let basic: Set<ProgramStep.Verb> = [.open, .write, .close, .save, .rename]
+
   private static let folderNames = ["draft", "team", "sub"]
-  private static let names = ["doc", "doc", "doc", "t", "u", "doc.bak", ".doc.tmp"]
+  private static let names = ["doc", "doc", "doc", "t", "u", "doc.bak", ".doc.tmp", ".doc.swp"]
 
   init(seed: UInt64) {
     random = SeededRandom(seed: seed)
+    if chance(2, of: 3) {
+      verbs = verbs.map { ($0.0, $0.1 * pick(Self.basic.contains($0.0) ? [1, 1, 3] : [0, 1, 1, 5])) }
+    }
     guard chance(4, of: 5) else { return }
     var lines = ["alice.0 mkdir team"]
     if chance(3, of: 4) { lines += ["alice.0 mkdir draft", "alice.0 mkdir draft/sub"] }
@@ -62,7 +70,7 @@ struct ProgramGenerator {
       scene.documents.removeAll { !scene.shared.contains($0) }
       scene.folders.removeAll { !scene.shared.contains($0) }
     }
-    return step(weighted(Self.verbs), actor, scene)
+    return step(weighted(verbs), actor, scene)
   }
 
   private mutating func step(_ verb: ProgramStep.Verb, _ actor: ProgramStep.Actor, _ scene: Scene) -> ProgramStep {

@@ -171,17 +171,7 @@ final class ProgramWorld {
     let former = library
     let old = "\(folder)/\(generation)/"
     generation += 1
-    let new = "\(folder)/\(generation)/"
-    try FileManager.default.createDirectory(atPath: new, withIntermediateDirectories: true)
-    try former.store.syncLog()
-    try former.locked {
-      try former.store.read { _ in
-        for file in ["library.sqlite", "library.sqlite-wal", "library.sqlite-changes", "library.sqlite-working"]
-        where access(old + file, F_OK) == 0 {
-          try FileManager.default.copyItem(atPath: old + file, toPath: new + file)
-        }
-      }
-    }
+    try former.copyAsKilled(to: "\(folder)/\(generation)")
     library = try Self.open(folder, generation, clock)
     try? former.close()
     try? FileManager.default.removeItem(atPath: old)

@@ -10,8 +10,7 @@ import SheafModel
 /// - the removal of a file that nobody could mean (rule 6 of ``Identity``): its own program takes its last name away before
 ///   it was ever closed with contents under a name that is no temporary file's;
 /// - a file that dissolves in the document whose name it takes (rule 3): its last contents are that document's, and what
-///   was closed in it before under a temporary file's name, and never under that of a backup, goes;
-/// - a scratch name (``FileRole``): its file is never a document.
+///   was closed in it before under a temporary file's name, and never under that of a backup, goes.
 struct PromisedContents {
   struct Promise {
     var kept: Set<String>
@@ -136,7 +135,9 @@ struct PromisedContents {
 
   /// Whether a file that loses its last name by `process` leaves no trace.
   func leavesNoTrace(_ ino: Int64, _ name: [UInt8], _ process: Int32, at time: Timestamp) -> Bool {
-    FileRole(name) == .scratch || isOwn(ino, of: process, at: time) && !isProved(ino)
+    guard !isProved(ino) else { return false }
+    // What has a scratch name is its maker's for as long as that lives.
+    return isOwn(ino, of: process, at: time) || FileRole(name) == .scratch && lives[ino]?.maker == process
   }
 
   /// Notes that a program took a name away.

@@ -1,0 +1,28 @@
+internal import GRDBSQLite
+internal import Glibc
+
+/// How SQLite opens its files in this process: as ``LibraryFolder`` does, following no link to another file and waiting for no fifo.
+///
+/// SQLite looks for a journal, a log and its index beside the library's file, in a folder that may be another user's. The path
+/// of the file itself it resolves before it opens it (``GRDB/Configuration/refuseLink(at:)`` sees to that).
+///
+/// Source: SQLite, `sqlite3_vfs.xSetSystemCall`.
+enum SQLiteFiles {
+  /// Takes effect for every connection of the process from the first time on that somebody asks for it.
+  static let areGuarded: Bool = {
+    guard let system = sqlite3_vfs_find("unix"), let set = system.pointee.xSetSystemCall else { return false }
+    return set(system, "open", unsafeBitCast(guardedOpen, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
+  }()
+
+  private static let guardedOpen: @convention(c) (UnsafePointer<CChar>, CInt, mode_t) -> CInt = { path, flags, mode in
+    let descriptor = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode)
+    guard descriptor >= 0 else { return descriptor }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFIFO else {
+      close(descriptor)
+      errno = EACCES
+      return -1
+    }
+    return descriptor
+  }
+}
