@@ -43,10 +43,8 @@ struct Content {
   private var groups: [Group]
   /// Bytes of the document.
   private(set) var length: Int64
-  /// Chunks that changes put out of use here since ``forgetReleased()``.
-  private(set) var released: [Int64] = []
-  /// Chunks of which changes left a part in use, so that ``released`` says nothing about them.
-  private(set) var parted: Set<Int64> = []
+  /// How many extents more, or fewer, refer to a chunk since ``forgetReferences()``, without the first of a chunk that was new.
+  private(set) var references: [Int64: Int] = [:]
 
   /// Extents of a group past which it is divided.
   private static let groupLimit = 512
@@ -186,16 +184,12 @@ struct Content {
     var after: [Extent] = []
     var position = start
     for index in first..<last {
-      if let node = groups[index].node { released.append(node) }
+      if let node = groups[index].node { references[node, default: 0] -= 1 }
       for extent in try load(index, from: storage) {
-        if position >= range.lowerBound, position + extent.length <= range.upperBound, !extent.isHole {
-          released.append(extent.chunk)
-        }
         let next = position + extent.length
-        if position < range.upperBound, next > range.lowerBound, !extent.isHole,
-          position < range.lowerBound || next > range.upperBound
-        {
-          parted.insert(extent.chunk)
+        if position < range.upperBound, next > range.lowerBound, !extent.isHole {
+          let pieces = (position < range.lowerBound ? 1 : 0) + (next > range.upperBound ? 1 : 0)
+          references[extent.chunk, default: 0] += pieces - 1
         }
         if position < range.lowerBound { before.append(extent.prefix(min(extent.length, range.lowerBound - position))) }
         if next > range.upperBound { after.append(extent.dropping(first: max(0, range.upperBound - position))) }
@@ -209,10 +203,7 @@ struct Content {
     length += replacement.reduce(0) { $0 + $1.length } - Int64(range.count)
   }
 
-  mutating func forgetReleased() {
-    released = []
-    parted = []
-  }
+  mutating func forgetReferences() { references = [:] }
 
   /// Whether two stored contents are the same bytes, at whatever places they are cut; reads only where they differ.
   static func areSame(

@@ -110,8 +110,9 @@ struct EditingSession {
   var isOnTop = true
   /// Whether another account saved since this session's last cut, so that what it holds is not current.
   var isPassedOver = false
-  /// Chunks that only this session's version holds: freed as soon as a later cut replaces them.
-  var ownChunks: Set<Int64> = []
+  /// Chunks that only this session's version holds, with how many of its extents refer to each: freed by the cut that replaces
+  /// the last of these.
+  var ownChunks: [Int64: Int] = [:]
   /// When its contents were kept in the working file, to be stored soon; nil where they were not.
   var kept: Timestamp?
   /// Handles that wrote, and whether each was flushed since.

@@ -108,7 +108,7 @@ extension Library {
     }
     try transaction(.save) { transaction in
       var content = try working.flushed(into: self)
-      let (released, parted) = (content.released, content.parted)
+      let references = content.references
       var stored = try content.stored(in: self)
       if session.number == nil, !isFirst, stored != session.baseContent, isSame(stored, session.baseContent) {
         // The same bytes, cut at other places: what was there stays.
@@ -138,7 +138,7 @@ extension Library {
       if row.content != inode.row.content { try endOthers(than: draft, of: inode, transaction) }
       try transaction.update(row, keepsItem: true)
       if session.kept != nil { try transaction.deleteWorkingCopy(row.ino) }
-      let own = try freeReplaced(released, session, sparing: parted, inode, transaction)
+      let freed = try freeReplaced(references, session, inode, transaction)
       whenCommitted { [self, storedNow, result] in
         let isNew = row.content != inode.row.content
         inode.row.content = row.content
@@ -159,10 +159,9 @@ extension Library {
         draft.session?.kept = nil
         draft.session?.hasWrites = false
         if let number = result.number, let item { noteSaved(.init(item: item.id, number: number), by: session, inode) }
-        disown(parted, draft)
-        draft.session?.ownChunks.subtract(own)
-        for chunk in own { chunkOwners[chunk] = nil }
-        claim(storedNow.subtracting(parted), inode, draft)
+        claim(storedNow, inode, draft)
+        for (chunk, change) in references { draft.session?.ownChunks[chunk]? += change }
+        disown(freed, draft)
         if isNew {
           adoptSaved(in: inode, by: draft)
           tellSaved(inode, draft)
@@ -286,37 +285,42 @@ extension Library {
     if endedSessions.contains(where: { $0.inode.ino == inode.ino && $0.version.number > 1 }) { try settleSessions() }
   }
 
-  /// Frees chunks that this session's version held alone until this cut replaced them.
-  func freeReplaced(
-    _ released: [Int64], _ session: EditingSession, sparing parted: Set<Int64>, _ inode: Inode,
-    _ transaction: StoreTransaction
+  /// Frees chunks that this session's version held alone until this cut replaced the last extent that referred to them.
+  ///
+  /// - Parameter references: ``Content/references`` of what is cut.
+  private func freeReplaced(
+    _ references: [Int64: Int], _ session: EditingSession, _ inode: Inode, _ transaction: StoreTransaction
   ) throws -> Set<Int64> {
-    let own = Set(released).intersection(session.ownChunks).subtracting(parted)
-      .filter { chunkOwners[$0] == inode.ino }
-    for chunk in own {
+    var freed: Set<Int64> = []
+    for (chunk, change) in references where change < 0 {
+      let own = chunkOwners[chunk] == inode.ino ? session.ownChunks[chunk] : storedNow.contains(chunk) ? 1 : nil
+      guard let own, own + change <= 0 else { continue }
       try transaction.deleteChunk(chunk)
       chunks.remove(chunk)
+      freed.insert(chunk)
     }
-    return own
+    return freed
   }
 
   /// Notes that the session of `draft` alone holds `chunks`, unless another account has the file open: its draft takes what
   /// is saved, and may give it on.
   func claim(_ chunks: Set<Int64>, _ inode: Inode, _ draft: Draft) {
     guard inode.drafts.allSatisfy({ $0 === draft || $0.working == nil && $0.session == nil }) else { return }
-    draft.session?.ownChunks.formUnion(chunks)
-    for chunk in chunks { chunkOwners[chunk] = inode.ino }
+    for chunk in chunks {
+      draft.session?.ownChunks[chunk] = 1
+      chunkOwners[chunk] = inode.ino
+    }
   }
 
-  /// Has `chunks` outlive later cuts of `draft`: a part of them is in use elsewhere in it.
-  func disown(_ chunks: Set<Int64>, _ draft: Draft) {
-    for chunk in chunks where draft.session?.ownChunks.remove(chunk) != nil { chunkOwners[chunk] = nil }
+  /// Has `chunks` be none of the draft's own any more.
+  private func disown(_ chunks: some Sequence<Int64>, _ draft: Draft) {
+    for chunk in chunks where draft.session?.ownChunks.removeValue(forKey: chunk) != nil { chunkOwners[chunk] = nil }
   }
 
   /// Has the chunks of `draft` outlive later cuts: something else refers to them now, or to parts of them.
   func shareChunks(of draft: Draft) {
-    for chunk in draft.session?.ownChunks ?? [] { chunkOwners[chunk] = nil }
-    draft.session?.ownChunks = []
+    for chunk in draft.session?.ownChunks.keys ?? [:].keys { chunkOwners[chunk] = nil }
+    draft.session?.ownChunks = [:]
   }
 
   /// Has the chunks of every draft of `inode` outlive later cuts: a copy of what is saved refers to them now.
@@ -361,9 +365,10 @@ extension Library {
       let content = try working.flushed(into: self)
       whenCommitted { [self, storedNow] in
         unsavedBytes -= draft.unsavedBytes
-        disown(content.parted, draft)
+        // What it refers to less often is referred to by what is stored until the next cut, which does not know of it.
+        disown(content.references.keys, draft)
         draft.working?.adopt(content)
-        if draft.session != nil { claim(storedNow.subtracting(content.parted), inode, draft) }
+        if draft.session != nil { claim(storedNow.subtracting(content.references.keys), inode, draft) }
       }
     }
   }

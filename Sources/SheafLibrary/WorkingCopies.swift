@@ -231,10 +231,9 @@ extension Library {
       let (content, part) = try working.flushed(first: Self.stepLength, into: self)
       whenCommitted { [self, storedNow] in
         let before = draft.unsavedBytes
-        disown(content.parted, draft)
         draft.working?.adopt(content, of: part)
         unsavedBytes += draft.unsavedBytes - before
-        if draft.session != nil { claim(storedNow.subtracting(content.parted), inode, draft) }
+        if draft.session != nil { claim(storedNow, inode, draft) }
       }
     }
     return true

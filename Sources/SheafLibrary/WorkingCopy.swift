@@ -255,7 +255,7 @@ struct WorkingCopy {
   /// Takes what ``flushed(into:)`` gave, once it is committed.
   mutating func adopt(_ flushed: Content) {
     content = flushed
-    content.forgetReleased()
+    content.forgetReferences()
     // Chunks that no version refers to are not what a log can begin from.
     if dirty.memoryCount > 0 { log = nil }
     dirty.removeAll()
@@ -271,7 +271,7 @@ struct WorkingCopy {
 
   /// Takes what ``flushed(first:into:)`` gave, once it is committed.
   mutating func adopt(_ flushed: Content, of part: DirtyRuns) {
-    // What it released is freed with the cut, when nothing stored refers to it any more.
+    // What it put out of use is freed with the cut, when nothing stored refers to it any more.
     content = flushed
     if part.memoryCount > 0 { log = nil }
     for run in part.runs { dirty.remove(run.start..<run.end) }

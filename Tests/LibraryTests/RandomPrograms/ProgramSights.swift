@@ -22,15 +22,17 @@ struct ProgramSights {
       for version in document.versions {
         authors[version.author, default: []].insert(document.texts[version.number] ?? "")
       }
-      guard let sharing = document.sharing else { continue }
+      let former = before.items[id].flatMap { $0.row.uuid == document.row.uuid ? $0 : nil }
+      // What is shared on its own and goes now takes along what was written there until then.
+      guard let sharing = document.sharing ?? (document.isLive ? nil : former?.sharing) else { continue }
       if document.isLive {
         items[sharing, default: []].insert(document.row.uuid.text)
         contents[sharing, default: []].insert(document.text)
       }
       // Deleted there, it may still be written by who has it open.
-      guard items[sharing]?.contains(document.row.uuid.text) ?? false, let former = before.items[id],
-        former.row.uuid == document.row.uuid, former.sharing == sharing
-      else { continue }
+      guard items[sharing]?.contains(document.row.uuid.text) ?? false, let former, former.sharing == sharing else {
+        continue
+      }
       for version in document.versions where version.number >= former.row.version {
         contents[sharing, default: []].insert(document.texts[version.number] ?? "")
       }
