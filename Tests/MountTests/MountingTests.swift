@@ -137,6 +137,26 @@ import Testing
     }
   }
 
+  /// Containers, and services with a view of their own, have a copy of every mount that was there when they began.
+  @Test(.enabled(if: TestUser.isRoot, "mount namespaces need root"))
+  func aCopyOfTheMountInAnotherNamespaceHoldsUpNobody() throws {
+    try withMount { library in
+      let ready = library.folder.path + "/ready"
+      let other = try BackgroundCommand(
+        Command([
+          "unshare", "--mount", "--propagation", "private", "sh", "-c",
+          "exec <'\(library.mountpoint)/Documents'; mkfifo '\(ready)-held'; touch '\(ready)'; read -r _ <'\(ready)-held'",
+        ]))
+      defer { other.end() }
+      try library.shell("while [ ! -e '\(ready)' ]; do :; done; echo one > document", limit: .seconds(30))
+      let output = try library.sheaf("unmount", library.mountpoint, limit: .seconds(40))
+      #expect(output.status == 0, "\(output)")
+      #expect(try library.check() == [])
+      try library.mount()
+      try library.shell("[ \"$(cat document)\" = one ]")
+    }
+  }
+
   @Test func aSecondMountJoinsTheProcessThatRuns() throws {
     try withLibrary { library in
       try library.mount()

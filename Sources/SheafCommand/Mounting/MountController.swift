@@ -19,10 +19,15 @@ typealias MountStarter = @Sendable (Library, MountRequest, Logger) async throws 
 
 /// The mounts of this process; when the last one goes, so does the process.
 actor ProcessMounts: MountController {
+  /// How long a mount may go on in other mount namespaces after it was unmounted here.
+  private static let patienceElsewhere = Duration.seconds(5)
+
   private let library: Library
   private let logger: Logger
   private let start: MountStarter
-  private var live: [String: (info: MountInfo, mount: any LiveMount, owner: UInt32?, gone: Task<Void, Never>)] = [:]
+  private var live: [String: (info: MountInfo, mount: any LiveMount, owner: UInt32?, number: Int)] = [:]
+  /// The number of the mount that was made last.
+  private var lastNumber = 0
   private var starting: [String: UInt32?] = [:]
   /// How many mounts are being unmounted for somebody who waits until all of them is safe.
   private var saving = 0
@@ -55,15 +60,17 @@ actor ProcessMounts: MountController {
     }
     let mount = try await start(library, request, logger)
     let info = MountInfo(mountpoint: request.mountpoint, account: request.account)
-    let gone = Task {
+    lastNumber += 1
+    let number = lastNumber
+    Task {
       await mount.waitUntilGone()
-      self.forget(info)
+      self.forget(request.mountpoint, number)
     }
     guard !ending else {
       try await mount.unmount(lazy: true)
       throw isEnding
     }
-    live[request.mountpoint] = (info, mount, owner, gone)
+    live[request.mountpoint] = (info, mount, owner, number)
     hasMounted = true
     logger.notice("mounted", metadata: ["mountpoint": "\(info.mountpoint)", "account": "\(info.account)"])
     return info
@@ -85,7 +92,7 @@ actor ProcessMounts: MountController {
   }
 
   func unmount(mountpoint: String, lazy: Bool) async throws -> Int {
-    guard let (info, mount, _, gone) = live[mountpoint] else {
+    guard let (_, mount, _, number) = live[mountpoint] else {
       throw SheafError(.notFound, subject: mountpoint, reason: "is no mount of this library")
     }
     saving += 1
@@ -99,8 +106,8 @@ actor ProcessMounts: MountController {
       throw MountHolders(of: mountpoint).error
     }
     // What the kernel writes and closes at last is there once it is gone; of one in use nobody knows when that is.
-    if !lazy { await gone.value }
-    forget(info)
+    if !lazy { await waitUntilGone(mountpoint, number) }
+    forget(mountpoint, number)
     do {
       try await BlockingWork.run { [library] in try library.saveClosed() }
     } catch {
@@ -109,6 +116,18 @@ actor ProcessMounts: MountController {
         advice: "see that the disk of \(library.location.path) works, and mount it again")
     }
     return live.count + starting.count
+  }
+
+  /// Waits for the end of a mount that was unmounted here. It may go on in another mount namespace, as containers and services
+  /// with a view of their own have, for as long as those do and this process.
+  private func waitUntilGone(_ mountpoint: String, _ number: Int) async {
+    let deadline = ContinuousClock.now + Self.patienceElsewhere
+    while live[mountpoint]?.number == number, ContinuousClock.now < deadline {
+      try? await Task.sleep(for: .milliseconds(2))
+    }
+    if live[mountpoint]?.number == number {
+      logger.notice("goes on in another mount namespace", metadata: ["mountpoint": "\(mountpoint)"])
+    }
   }
 
   func mounts() async -> [MountInfo] { live.values.map(\.info).sorted { $0.mountpoint < $1.mountpoint } }
@@ -130,7 +149,7 @@ actor ProcessMounts: MountController {
           logger.notice("still in use, unmounted lazily", metadata: ["mountpoint": "\(mountpoint)"])
           try await entry.mount.unmount(lazy: true)
         }
-        forget(entry.info)
+        forget(mountpoint, entry.number)
       } catch {
         logger.error("cannot be unmounted: \(error)", metadata: ["mountpoint": "\(mountpoint)"])
       }
@@ -140,9 +159,11 @@ actor ProcessMounts: MountController {
     await waitUntilEmpty()
   }
 
-  private func forget(_ info: MountInfo) {
-    guard live.removeValue(forKey: info.mountpoint) != nil else { return }
-    logger.notice("unmounted", metadata: ["mountpoint": "\(info.mountpoint)"])
+  /// Forgets a mount, if no other one has taken its place.
+  private func forget(_ mountpoint: String, _ number: Int) {
+    guard live[mountpoint]?.number == number else { return }
+    live[mountpoint] = nil
+    logger.notice("unmounted", metadata: ["mountpoint": "\(mountpoint)"])
     endIfLast()
   }
 
