@@ -65,13 +65,13 @@ extension SheafClient {
     try await transport.perform(.post, "/v1/items/requests", query: item.query, body: answer)
   }
 
-  /// - Parameter account: Who asks; nil for the library's first account.
+  /// - Parameter account: Who asks; nil for the library's default account.
   package func inspect(_ url: String, as account: AccountHandle?) async throws -> ShareOffer {
     let query = ItemAddress(account: account, path: nil).query
     return try await transport.fetch(.post, "/v1/links/inspect", query: query, body: LinkRequest(url: url))
   }
 
-  /// - Parameter account: Who joins; nil for the library's first account.
+  /// - Parameter account: Who joins; nil for the library's default account.
   package func accept(_ url: String, as account: AccountHandle?) async throws -> AcceptResult {
     let query = ItemAddress(account: account, path: nil).query
     return try await transport.fetch(.post, "/v1/links/accept", query: query, body: LinkRequest(url: url))

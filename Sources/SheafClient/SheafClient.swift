@@ -37,8 +37,11 @@ package final class SheafClient: Sendable {
 
   package func status() async throws -> LibraryStatus { try await transport.fetch(.get, "/v1/status") }
 
-  package func change(_ change: LibrarySettings) async throws {
-    let _: LibrarySettings = try await transport.fetch(.patch, "/v1/library", body: change)
+  package func settings() async throws -> LibrarySettings { try await transport.fetch(.get, "/v1/library") }
+
+  /// The settings as they are then.
+  package func change(_ change: SettingsChange) async throws -> LibrarySettings {
+    try await transport.fetch(.patch, "/v1/library", body: change)
   }
 
   package func accounts() async throws -> [Account] { try await transport.fetch(.get, "/v1/accounts") }

@@ -13,7 +13,7 @@ struct ItemTarget: Sendable {
   var name: String { (address.path ?? []).readable }
 
   /// As ``with(_:_:body:)``; without a path all that the acting account has is meant: that of `--as`, else of the mount one
-  /// stands in, else the library's first.
+  /// stands in, else the library's default account.
   static func with<Value>(
     optional path: PathArgument?, _ options: LibraryOptions, body: (ItemTarget) async throws -> Value
   ) async throws -> Value {

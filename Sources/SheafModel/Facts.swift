@@ -12,6 +12,19 @@ package struct Account: Hashable, Sendable, Codable {
   }
 }
 
+/// The settings of a library.
+package struct LibrarySettings: Hashable, Sendable, Codable {
+  /// Host to which links point; nil where they are `sheaf://` links.
+  @OrNull package var publicAddress: String?
+  /// The account that acts where none is named; nil in a library without accounts.
+  @OrNull package var defaultAccount: AccountHandle?
+
+  package init(publicAddress: String?, defaultAccount: AccountHandle?) {
+    self.publicAddress = publicAddress
+    self.defaultAccount = defaultAccount
+  }
+}
+
 /// Why a version exists.
 package enum VersionCause: String, Sendable, Codable, CaseIterable {
   case save, autosave, replace, restore, recover, merge

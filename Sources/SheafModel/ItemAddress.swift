@@ -1,7 +1,7 @@
 /// Which item a request to the API is about: the query parameters `as` and `path`.
 ///
 /// A path's bytes are percent-encoded, since names need not be UTF-8. Both parameters may be absent: without `as` the
-/// library's first account acts, without `path` the request is about the whole of its documents.
+/// library's default account acts, without `path` the request is about the whole of its documents.
 package struct ItemAddress: Hashable, Sendable {
   package var account: AccountHandle?
   /// Bytes of `Documents/…` or `Shared/…`.

@@ -74,11 +74,16 @@ package struct AccountRequest: Hashable, Sendable, Codable {
 }
 
 /// Changes the library's settings.
-package struct LibrarySettings: Hashable, Sendable, Codable {
-  /// Host to which links point; nil takes it away.
+package struct SettingsChange: Hashable, Sendable, Codable {
+  /// Host to which links point; empty takes it away, nil leaves it as it is.
   package let publicAddress: String?
+  /// The account that acts where none is named; nil leaves it as it is.
+  package let defaultAccount: AccountHandle?
 
-  package init(publicAddress: String?) { self.publicAddress = publicAddress }
+  package init(publicAddress: String? = nil, defaultAccount: AccountHandle? = nil) {
+    self.publicAddress = publicAddress
+    self.defaultAccount = defaultAccount
+  }
 }
 
 /// Makes an old version current again.

@@ -54,7 +54,7 @@ struct LibraryAPI: Sendable {
     try await threads.runIfActive { try body(library) }
   }
 
-  /// The account that acts: the one that is named, else the library's first.
+  /// The account that acts: the one that is named, else the library's default account.
   func account(_ named: AccountHandle?) async throws -> AccountHandle {
     if let only = info.account {
       guard named == nil || named == only else {
@@ -64,12 +64,12 @@ struct LibraryAPI: Sendable {
       return only
     }
     if let named { return named }
-    guard let first = try await call({ try $0.accounts() }).first else {
+    guard let account = try await call({ try $0.settings() }).defaultAccount else {
       throw SheafError(
         .notFound, subject: library.location.path, reason: "has no account yet",
         advice: "make one with: sheaf account add HANDLE")
     }
-    return first.handle
+    return account
   }
 
   /// The item that a request names.

@@ -62,13 +62,16 @@ import Testing
     #expect(try DefaultAccount.handle(user: long, host: long).description.utf8.count <= AccountHandle.maximumLength)
   }
 
-  @Test func knowsThePersonAfterTheMachineWasRenamed() throws {
-    func account(_ handle: String) throws -> Account { Account(handle: try AccountHandle(handle), name: handle) }
-    let ann = try AccountHandle("ann@new")
-    #expect(DefaultAccount.existing(ann, among: []) == nil)
-    #expect(try DefaultAccount.existing(ann, among: [account("bob@x"), account("ann@new")]) == ann)
-    #expect(try DefaultAccount.existing(ann, among: [account("ann@old")])?.description == "ann@old")
-    #expect(try DefaultAccount.existing(ann, among: [account("bob@old")]) == nil)
-    #expect(try DefaultAccount.existing(ann, among: [account("ann@old"), account("bob@x")]) == nil)
+  @Test func givesAUserTheirOwnAccountAndNoOther() throws {
+    func own(_ accounts: String...) throws -> String? {
+      let handles = try accounts.map { try AccountHandle($0) }
+      return DefaultAccount.own(try AccountHandle("ann@new"), among: handles)?.description
+    }
+    #expect(try own() == nil)
+    #expect(try own("bob@x", "ann@old", "ann@new") == "ann@new")
+    // The machine was renamed.
+    #expect(try own("bob@x", "ann@old") == "ann@old")
+    #expect(try own("bob@old") == nil)
+    #expect(try own("ann@old", "ann@older") == nil)
   }
 }

@@ -40,20 +40,25 @@ struct AccountCommand: AsyncParsableCommand {
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "List the accounts.", discussion: "The first one acts where no other is named.")
+      abstract: "List the accounts.",
+      discussion: "The default account acts where no other is named; `sheaf library set --default-account` changes it.")
 
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
       let location = try LibraryChoice.location(named: library.file)
-      let accounts = try await LibraryConnection.with(location) { try await $0.client.accounts() }
+      let (accounts, chosen) = try await LibraryConnection.with(location) {
+        (try await $0.client.accounts(), try await $0.client.settings().defaultAccount)
+      }
       if output.json { return try JSON.write(accounts) }
       guard !accounts.isEmpty else {
         return try StandardOutput.line("No accounts yet. Add one with: sheaf account add HANDLE")
       }
-      var table = Table([("HANDLE", .left), ("NAME", .left)])
-      for account in accounts { table.append([account.handle.description, account.name]) }
+      var table = Table([("HANDLE", .left), ("NAME", .left), ("", .left)])
+      for account in accounts {
+        table.append([account.handle.description, account.name, account.handle == chosen ? "default" : ""])
+      }
       try StandardOutput.write(table.text)
     }
   }

@@ -11,6 +11,9 @@ struct Mount: AsyncParsableCommand {
       Returns once the mount answers; the library is made where there is none yet. A second mount of the same library \
       joins the process that has it open. What is left of a mount whose process was killed is cleared first.
 
+      Without --as the library's default account is mounted: the one made first, unless `sheaf library set \
+      --default-account` said otherwise. A new library gets an account USER@HOST. With --for it is the account of that user's name.
+
       Examples:
         sheaf mount                                   your own documents at ~/Sheaf
         sheaf mount /mnt/work --library work.sqlite   another library
@@ -80,7 +83,7 @@ struct Mount: AsyncParsableCommand {
     return MountPlan(
       location: location, mountpoint: place,
       account: try (library.handle ?? given.account).map { try AccountHandle($0) },
-      defaultAccount: try DefaultAccount.handle(
+      newAccount: try DefaultAccount.handle(
         user: person?.name ?? "user\(getuid())", host: DefaultAccount.hostName()),
       name: person.flatMap { $0.fullName.isEmpty ? nil : $0.fullName }, readOnly: readOnly || given.readOnly,
       allowOther: allowOther, forUser: userName, options: given.forwarded)
