@@ -34,7 +34,9 @@ package final class Store: Sendable {
   /// What the path of the record of changes ends with.
   static let recordSuffix = "-changes"
   /// That of the file of what is not stored yet.
-  private static let workingSuffix = "-working"
+  static let workingSuffix = "-working"
+  /// That of the file that holds space back.
+  static let reserveSuffix = "-reserve"
 
   /// Seconds to wait for another connection.
   private static let busySeconds = 5
@@ -58,12 +60,12 @@ package final class Store: Sendable {
     _ = Self.preparedSQLite
     try LibraryFolder.make(for: path)
     // A file that is no library is left as it is, and gets no lock beside it. Where there is one somebody may have the file
-    // open, and it is looked at with the lock.
-    if access(lockPath, F_OK) != 0 { try Self.refuseStranger(at: path) }
+    // open, and it is looked at with the lock. What lies where no library is tells of a former one, the lock too.
+    if access(lockPath, F_OK) != 0 || access(path, F_OK) != 0 { try Self.refuseStranger(at: path, lockPath: lockPath) }
     lock = try LibraryLock(path: lockPath, library: path)
-    try Self.refuseStranger(at: path)
+    try Self.refuseStranger(at: path, lockPath: lockPath)
     try LibraryFolder.makeFile(at: path)
-    reserve = Reserve(path: path + "-reserve", of: path)
+    reserve = Reserve(path: path + Self.reserveSuffix, of: path)
     working = WorkingFile(path: path + Self.workingSuffix, of: path)
     logLimit = reserve.size
     do throws(SheafError) {
@@ -105,11 +107,16 @@ package final class Store: Sendable {
   }
 
   /// Refuses a file that is there and no library, be it a database of another program, which bears no mark as a new
-  /// library's file does; it is only read.
+  /// library's file does, and a place where a library was; nothing is made or changed.
   ///
-  /// - Throws: `corrupt`, `newerFormat`; what the file cannot be read for.
-  package static func refuseStranger(at path: String) throws(SheafError) {
-    guard access(path, F_OK) == 0, try LibraryFolder.checkHeader(of: path) == .unmarked else { return }
+  /// - Throws: `corrupt`, `newerFormat`; `notFound` for what is left of a former library; what the file cannot be read for.
+  package static func refuseStranger(at path: String, lockPath: String) throws(SheafError) {
+    guard access(path, F_OK) == 0 else { return try FormerLibrary.refuse(at: path, lockPath: lockPath) }
+    switch try LibraryFolder.checkHeader(of: path) {
+    case .library: return
+    case .empty: return try FormerLibrary.refuseEmpty(path, lockPath: lockPath)
+    case .unmarked: break
+    }
     try storeErrors(path) {
       var configuration = Configuration()
       configuration.readonly = true

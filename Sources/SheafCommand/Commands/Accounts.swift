@@ -31,7 +31,8 @@ struct AccountCommand: AsyncParsableCommand {
       let handle = try AccountHandle(handle)
       let location = try LibraryChoice.location(named: library.file)
       let account = try await LibraryConnection.with(location, creating: true) { connection in
-        try await connection.client.addAccount(handle, name: name)
+        if connection.isNew { try NewLibrary.announce(at: location, output) }
+        return try await connection.client.addAccount(handle, name: name)
       }
       if output.json { return try JSON.write(account) }
       try StandardOutput.line("Added \(account.handle) to \(location.path.escapingControls).")

@@ -37,8 +37,9 @@ struct LibraryCommand: AsyncParsableCommand {
       let location = try LibraryChoice.location(named: library.file)
       let change = SettingsChange(
         publicAddress: publicAddress, defaultAccount: try defaultAccount.map { try AccountHandle($0) })
-      let settings = try await LibraryConnection.with(location, creating: defaultAccount == nil) {
-        try await $0.client.change(change)
+      let settings = try await LibraryConnection.with(location, creating: defaultAccount == nil) { connection in
+        if connection.isNew { try NewLibrary.announce(at: location, output) }
+        return try await connection.client.change(change)
       }
       if output.json { return try JSON.write(settings) }
       if publicAddress != nil {

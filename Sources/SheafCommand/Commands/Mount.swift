@@ -103,9 +103,10 @@ struct Mount: AsyncParsableCommand {
 
   /// Joins the process that has the library open; else becomes that process, or starts it.
   private func attempt(_ plan: MountPlan, ready: Readiness?) async throws {
+    let isNew = NewLibrary.wouldBeMade(at: plan.location)
     if let (info, owner) = try await join(plan) {
       try plan.verify()
-      try announce(info, plan, ready: ready)
+      try announce(info, plan, ready: ready, isNew: false)
       if foreground, ready == nil { try await MountProcess.follow(info, of: plan.location, by: owner) }
     } else if foreground {
       let library: Library
@@ -115,11 +116,13 @@ struct Mount: AsyncParsableCommand {
         throw Passing(failure: LibraryConnection.silent(plan.location))
       }
       let logger = Logger(label: "sheaf") { StreamLogHandler.standardError(label: $0) }
-      try await MountProcess.run(library, plan, logger: logger) { try announce($0, plan, ready: ready) }
+      try await MountProcess.run(library, plan, logger: logger) {
+        try announce($0, plan, ready: ready, isNew: isNew)
+      }
     } else {
       let info = try Background.start(plan)
       try plan.verify()
-      try announce(info, plan, ready: nil)
+      try announce(info, plan, ready: nil, isNew: isNew)
     }
   }
 
@@ -144,8 +147,9 @@ struct Mount: AsyncParsableCommand {
   }
 
   /// Tells that the mount is up: the process that started this one, else the person.
-  private func announce(_ info: MountInfo, _ plan: MountPlan, ready: Readiness?) throws {
+  private func announce(_ info: MountInfo, _ plan: MountPlan, ready: Readiness?, isNew: Bool) throws {
     if let ready { return ready.succeed(info) }
+    if isNew { try NewLibrary.announce(at: plan.location, output) }
     if output.json { return try JSON.write(info) }
     let line = "Mounted \(plan.location.path) at \(info.mountpoint) for \(info.account)."
     try StandardOutput.line(line.escapingControls)
