@@ -378,14 +378,16 @@ package final class Store: Sendable {
 
   /// Copies one moment's state to `destination`, an SQLite file that does not exist yet and does not until it is whole, and
   /// makes it durable.
+  ///
+  /// - Throws: ``SheafError`` that names the copy where that could not be written.
   package func backup(to destination: String, progress: (SheafModel.Progress) -> Void) throws(SheafError) {
     let file = try BackupFile(becoming: destination)
     do throws(SheafError) {
-      try Self.storeErrors(path) {
+      try Self.storeErrors(path) { try writer.commit() }
+      try Self.storeErrors(path, writing: destination) {
         var configuration = Configuration()
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         let copy = try DatabaseQueue(path: file.path, configuration: configuration)
-        try writer.commit()
         try withoutActuallyEscaping(progress) { progress in
           try pool.backup(to: copy, pagesPerStep: 1000) {
             progress(SheafModel.Progress(done: Int64($0.completedPageCount), total: Int64($0.totalPageCount)))
@@ -410,33 +412,5 @@ package final class Store: Sendable {
       var status = stat()
       return stat(path + suffix, &status) == 0 ? total + Int64(status.st_blocks) * 512 : total
     }
-  }
-
-  /// Turns SQLite's errors into ``SheafError``.
-  static func storeErrors<Value>(_ path: String, _ body: () throws -> Value) throws(SheafError) -> Value {
-    do {
-      return try body()
-    } catch let error as SheafError {
-      throw error
-    } catch let error as SQLiteError {
-      throw storeError(path, error.code, error.description)
-    } catch let error as DatabaseError {
-      throw storeError(path, error.extendedResultCode.rawValue, error.message)
-    } catch {
-      throw SheafError(.inputOutput, subject: path, reason: "\(error)")
-    }
-  }
-
-  /// - Parameter code: the extended result code.
-  private static func storeError(_ path: String, _ code: Int32, _ message: String?) -> SheafError {
-    let kind: SheafError.Kind =
-      switch (code & 0xFF, code) {
-      // The index of the log, which every opening makes anew, could not be made larger (SQLite, "Result and Error Codes").
-      case (SQLITE_FULL, _), (_, ResultCode.SQLITE_IOERR_SHMSIZE.rawValue): .noSpace
-      case (SQLITE_CORRUPT, _), (SQLITE_NOTADB, _): .corrupt
-      case (SQLITE_READONLY, _): .readOnly
-      default: .inputOutput
-      }
-    return SheafError(kind, subject: path, reason: kind == .noSpace ? nil : message)
   }
 }
