@@ -57,8 +57,9 @@ extension SheafClient {
     try await transport.perform(.delete, "/v1/items/one-time-links", query: item.query)
   }
 
+  /// Who asks for access to an item; without a path who asks the account for access to anything.
   package func accessRequests(_ item: ItemAddress) async throws -> [AccessRequest] {
-    try await transport.fetch(.get, "/v1/items/requests", query: item.query)
+    try await transport.fetch(.get, item.path == nil ? "/v1/requests" : "/v1/items/requests", query: item.query)
   }
 
   package func answer(_ item: ItemAddress, _ answer: RequestAnswer) async throws {

@@ -124,6 +124,12 @@ extension Event {
     case .mention: return "\(who) mentioned you in a comment on \(name): \(data.comment ?? "")"
     case .memberAdded: return isAboutActor ? "\(who) joined \(name)" : "\(who) added \(whom(account)) to \(name)"
     case .memberRemoved: return isAboutActor ? "\(who) left \(name)" : "\(who) removed \(whom(account)) from \(name)"
+    case .accessRequested: return "\(who) asks for access to \(name)"
+    case .accessDeclined:
+      guard data.participant?.handle == account?.description else {
+        return "\(who) declined \(whom(account))'s request for access to \(name)"
+      }
+      return "\(who) declined your request for access to \(name)"
     case .shareCreated: return "\(who) shared \(name)"
     case .shareUpdated:
       guard let participant = data.participant else { return "\(who) changed how \(name) is shared" }

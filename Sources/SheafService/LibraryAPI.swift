@@ -42,6 +42,7 @@ struct LibraryAPI: Sendable {
     addItemRoutes(to: routes.group("items"))
     addShareRoutes(to: routes.group("items"))
     addLinkRoutes(to: routes.group("links"))
+    addRequestRoutes(to: routes)
     addDeletionRoutes(to: routes)
     addEventRoutes(to: routes)
     addNoticeRoutes(to: routes)

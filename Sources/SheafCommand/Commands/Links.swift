@@ -110,7 +110,11 @@ struct Requests: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "List and answer those who ask for access.",
     discussion: """
+      Without PATH everyone who asks for access to something that you may share; you get a notice of each. They are told \
+      how you answer.
+
       Examples:
+        sheaf requests
         sheaf requests ~/Sheaf/Documents/plans
         sheaf requests approve ~/Sheaf/Documents/plans dan@example.com
         sheaf requests block ~/Sheaf/Documents/plans mallory@example.com
@@ -120,19 +124,22 @@ struct Requests: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "List who asks.")
 
     @Argument(help: "A shared item.")
-    var path: PathArgument
+    var path: PathArgument?
 
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-      let requests = try await ItemTarget.with(path, library) { try await $0.client.accessRequests($0.address) }
+      let requests = try await ItemTarget.with(optional: path, library) {
+        try await $0.client.accessRequests($0.address)
+      }
       if output.json { return try JSON.write(requests) }
       guard !requests.isEmpty else { return try StandardOutput.line("Nobody asks for access.") }
-      var table = Table([("HANDLE", .left), ("NAME", .left), ("SINCE", .left), ("", .left)])
+      var table = Table([("HANDLE", .left), ("NAME", .left), ("SINCE", .left), ("PATH", .left), ("", .left)])
       for request in requests {
         table.append([
-          request.handle.description, request.name, Format.time(request.time), request.blocked ? "blocked" : "",
+          request.handle.description, request.name, Format.time(request.time), request.path,
+          request.blocked ? "blocked" : "",
         ])
       }
       try StandardOutput.write(table.text)
