@@ -99,6 +99,11 @@ package final class SheafClient: Sendable {
     try await transport.fetch(.get, "/v1/deleted", query: item.query)
   }
 
+  /// What a purge of the whole item would destroy.
+  package func purgeExtent(of item: ItemAddress) async throws -> PurgeExtent {
+    try await transport.fetch(.get, "/v1/items/purge", query: item.query)
+  }
+
   package func purge(_ item: ItemAddress, version: Int64?) async throws {
     let purge = PurgeRequest(version: version)
     try await transport.perform(.post, "/v1/items/purge", query: item.query, body: purge)

@@ -76,14 +76,33 @@ package struct DeletedItem: Hashable, Sendable, Codable {
   }
 }
 
+/// What a purge would destroy beside the item itself.
+package struct PurgeExtent: Sendable, Codable {
+  /// Up to how many items are counted.
+  package static let limit = 100_000
+
+  /// How much lies in the folder or was deleted from it.
+  package let items: Int
+  /// Those who lose what somebody shares with them.
+  package let people: [AccountHandle]
+
+  package init(items: Int, people: [AccountHandle]) {
+    self.items = items
+    self.people = people
+  }
+}
+
 /// One mount of the running process.
 package struct MountInfo: Hashable, Sendable, Codable {
   package let mountpoint: String
   package let account: AccountHandle
+  /// Whether nothing can be changed through it, by programs and by commands.
+  package let readOnly: Bool
 
-  package init(mountpoint: String, account: AccountHandle) {
+  package init(mountpoint: String, account: AccountHandle, readOnly: Bool) {
     self.mountpoint = mountpoint
     self.account = account
+    self.readOnly = readOnly
   }
 }
 

@@ -12,6 +12,20 @@ package struct ItemAddress: Hashable, Sendable {
     self.path = path
   }
 
+  /// The item's id where the path is `id:UUID`, which names it wherever it is and whatever it is called; nil for a path.
+  package var itemID: String? { path.flatMap(Self.itemID) }
+
+  /// The UUID that `id:UUID` names; nil for all else.
+  package static func itemID(_ path: [UInt8]) -> String? {
+    let prefix = Array("id:".utf8)
+    let id = path.dropFirst(prefix.count)
+    guard path.starts(with: prefix), id.count == uuidLength, id.allSatisfy(uuidBytes.contains) else { return nil }
+    return String(decoding: id, as: UTF8.self).lowercased()
+  }
+
+  private static let uuidLength = 36
+  private static let uuidBytes = Set("0123456789abcdefABCDEF-".utf8)
+
   /// Reads the parameters of a query as it stands in the URL, without its `?`; others are ignored.
   ///
   /// - Throws: ``SheafError`` of kind `invalid` for what is no handle or no percent-encoding.

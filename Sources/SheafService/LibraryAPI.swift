@@ -73,12 +73,16 @@ struct LibraryAPI: Sendable {
     return account
   }
 
-  /// The item that a request names.
-  func item(_ request: Request) async throws -> ItemPath {
+  /// The item that a request names, by its path or its id.
+  ///
+  /// - Parameter isExact: As of ``Library/path(ofItem:for:isExact:)``.
+  func item(_ request: Request, isExact: Bool = true) async throws -> ItemPath {
     let address = try request.address()
     guard let bytes = address.path else {
       throw SheafError(.invalid, subject: "path", reason: "is missing", advice: "name an item: path=Documents/…")
     }
-    return try ItemPath(account: try await account(address.account), bytes: bytes)
+    let account = try await account(address.account)
+    guard let id = address.itemID else { return try ItemPath(account: account, bytes: bytes) }
+    return try await call { try $0.path(ofItem: id, for: account, isExact: isExact) }
   }
 }

@@ -11,9 +11,13 @@ extension LibraryAPI {
       return try Response.json(try await call { try $0.deleted(account, below: path) })
     }
     routes.post("items/recover") { request, _ in
-      let path = try await item(request)
-      let id = try await request.decoded(as: RecoverRequest.self).id
+      let path = try await item(request, isExact: false)
+      let id = try await request.decoded(as: RecoverRequest.self).id ?? request.address().itemID
       return try await job { progress in try library.recover(path, id: id, progress: progress) }
+    }
+    routes.get("items/purge") { request, _ in
+      let path = try await item(request)
+      return try Response.json(try await call { try $0.purgeExtent(path) })
     }
     routes.post("items/purge") { request, _ in
       let path = try await item(request)

@@ -76,11 +76,18 @@ struct AccountCommand: AsyncParsableCommand {
     var handle: String
 
     @OptionGroup var library: LibraryOptions
+    @OptionGroup var output: OutputOptions
 
     func run() async throws {
       let handle = try AccountHandle(handle)
       let location = try LibraryChoice.location(named: library.file)
-      try await LibraryConnection.with(location) { try await $0.client.removeAccount(handle) }
+      let account = try await LibraryConnection.with(location) { connection in
+        let account = try await connection.client.accounts().first { $0.handle == handle }
+        try await connection.client.removeAccount(handle)
+        return account ?? Account(handle: handle, name: handle.description)
+      }
+      if output.json { return try JSON.write(account) }
+      try StandardOutput.line("Removed \(account.handle) from \(location.path.escapingControls).")
     }
   }
 }

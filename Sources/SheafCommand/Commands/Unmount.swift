@@ -28,9 +28,15 @@ struct Unmount: AsyncParsableCommand {
 
   /// Whose mount of which library it must be.
   @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
 
   func run() async throws {
     let place = try Mountpoint(given: mountpoint, user: nil)
+    try await unmount(place)
+    if output.json { try JSON.write(UnmountDeed(mountpoint: place.path)) }
+  }
+
+  private func unmount(_ place: Mountpoint) async throws {
     let expected = try library.file.map { try LibraryChoice.location(path: $0) }
     // So that this process is not one of those that use the mount.
     chdir("/")

@@ -54,7 +54,7 @@ actor ProcessMounts: MountController {
       endIfLast()
     }
     let mount = try await start(library, request, logger)
-    let info = MountInfo(mountpoint: request.mountpoint, account: request.account)
+    let info = MountInfo(mountpoint: request.mountpoint, account: request.account, readOnly: request.readOnly)
     let gone = Task {
       await mount.waitUntilGone()
       self.forget(info)
