@@ -76,6 +76,29 @@ package struct DeletedItem: Hashable, Sendable, Codable {
   }
 }
 
+/// A deleted item with what was deleted in it.
+package struct DeletedTree: Hashable, Sendable, Codable {
+  package let item: DeletedItem
+  /// How much lies in the folder, up to ``PurgeExtent/limit``; 0 of what is no folder.
+  package let items: Int
+
+  package init(item: DeletedItem, items: Int) {
+    self.item = item
+    self.items = items
+  }
+}
+
+/// Deleted items, latest first, and how many more there are.
+package struct DeletedTrees: Sendable, Codable {
+  package let trees: [DeletedTree]
+  package let more: Int
+
+  package init(trees: [DeletedTree], more: Int) {
+    self.trees = trees
+    self.more = more
+  }
+}
+
 /// What a purge would destroy beside the item itself.
 package struct PurgeExtent: Sendable, Codable {
   /// Up to how many items are counted.

@@ -113,6 +113,24 @@ package struct RecoverRequest: Hashable, Sendable, Codable {
   package init(id: String?) { self.id = id }
 }
 
+/// Asks where items are.
+package struct PathsRequest: Hashable, Sendable, Codable {
+  /// Ids of at most ``limit`` items.
+  package let ids: [String]
+
+  package static let limit = 1000
+
+  package init(ids: [String]) { self.ids = ids }
+}
+
+/// Where items are in an account's mount, or were when they were deleted, by their ids; those that the account does not see
+/// are left out.
+package struct ItemPaths: Sendable, Codable {
+  package let paths: [String: String]
+
+  package init(paths: [String: String]) { self.paths = paths }
+}
+
 /// Destroys an item, or one version of it.
 package struct PurgeRequest: Hashable, Sendable, Codable {
   package let version: Int64?

@@ -43,6 +43,7 @@ struct LibraryAPI: Sendable {
     addShareRoutes(to: routes.group("items"))
     addLinkRoutes(to: routes.group("links"))
     addRequestRoutes(to: routes)
+    addPathRoutes(to: routes)
     addDeletionRoutes(to: routes)
     addEventRoutes(to: routes)
     addNoticeRoutes(to: routes)

@@ -93,8 +93,8 @@ extension LibraryAPI {
 
 /// Refuses what changes anything, at the door of a user whose mount is read-only.
 private struct ReadOnlyDoor<Context: RequestContext>: RouterMiddleware {
-  /// What is asked by a body, and changes nothing; and what is told of the user's own sidecar.
-  private static var harmless: Set<String> { ["/v1/links/inspect", "/v1/sidecar"] }
+  /// What is asked for by a body, and changes nothing; and what is told of the user's own sidecar.
+  private static var harmless: Set<String> { ["/v1/links/inspect", "/v1/paths", "/v1/sidecar"] }
 
   let mountpoint: String
 
