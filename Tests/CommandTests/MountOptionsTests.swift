@@ -29,10 +29,11 @@ import Testing
     #expect(try parsed("noatime,nodiratime,default_permissions") == ["noatime", "nodiratime", "default_permissions"])
     for later in ["atime", "relatime", "strictatime"] { #expect(try parsed("noatime,dev,\(later)") == ["dev"]) }
     #expect(try parsed("nodiratime,diratime") == [])
+    #expect(try parsed("xattrs=named,ro") == ["xattrs=named"] && parsed("xattrs=named,xattrs=all") == [])
     #expect(try parsed("atime,noatime") == ["noatime"])
   }
 
-  @Test(arguments: ["max_read=5", "library=", "nosuch", "as"])
+  @Test(arguments: ["max_read=5", "library=", "nosuch", "as", "xattrs=some"])
   func namesWhatItDoesNotKnow(option: String) {
     #expect {
       try MountOptions(parsing: ["ro," + option])
