@@ -59,6 +59,7 @@ package final class Store: Sendable {
     self.path = path
     _ = Self.preparedSQLite
     try LibraryFolder.make(for: path)
+    try LibraryFolder.refuseReadOnlyDisk(of: path)
     // A file that is no library is left as it is, and gets no lock beside it. Where there is one somebody may have the file
     // open, and it is looked at with the lock. What lies where no library is tells of a former one, the lock too.
     if access(lockPath, F_OK) != 0 || access(path, F_OK) != 0 { try Self.refuseStranger(at: path, lockPath: lockPath) }
@@ -107,11 +108,13 @@ package final class Store: Sendable {
   }
 
   /// Refuses a file that is there and no library, be it a database of another program, which bears no mark as a new
-  /// library's file does, and a place where a library was; nothing is made or changed.
+  /// library's file does, a place where a library was, and a disk that cannot be written; nothing is made or changed.
   ///
-  /// - Throws: `corrupt`, `newerFormat`; `notFound` for what is left of a former library; what the file cannot be read for.
+  /// - Throws: `corrupt`, `newerFormat`; `notFound` for what is left of a former library; `readOnly`; what the file cannot be
+  ///   read for.
   package static func refuseStranger(at path: String, lockPath: String) throws(SheafError) {
     guard access(path, F_OK) == 0 else { return try FormerLibrary.refuse(at: path, lockPath: lockPath) }
+    try LibraryFolder.refuseReadOnlyDisk(of: path)
     switch try LibraryFolder.checkHeader(of: path) {
     case .library: return
     case .empty: return try FormerLibrary.refuseEmpty(path, lockPath: lockPath)

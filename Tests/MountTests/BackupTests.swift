@@ -21,6 +21,28 @@ import Testing
     }
   }
 
+  @Test(.enabled(if: TestUser.isRoot, "a disk of its own needs root"))
+  func aBackupOnADiskThatCannotBeWrittenSaysWhatToDo() throws {
+    try withMount { library in
+      let disk = try LoopFileSystem(below: library.folder, mebibytes: 64)
+      defer { disk.detach() }
+      try library.shell("echo text > document")
+      let copy = "\(disk.mountpoint)/copy.sqlite"
+      try library.sheafSucceeds("backup", copy, "--library", library.library)
+      try Command(["mount", "-o", "remount,ro", disk.mountpoint]).succeed()
+      let place = try library.folder.folder("place")
+      for command in [["mount", place, "--read-only"], ["check"], ["status"]] {
+        let output = try SheafProgram.run(command + ["--library", copy])
+        #expect(output.status == 1, "\(output)")
+        #expect(
+          output.errorText.contains("\(copy): is on a disk that is mounted read-only; copy the file"), "\(output)")
+      }
+      let other = "\(library.folder.path)/other.sqlite"
+      try Command(["cp", copy, other]).succeed()
+      try library.sheafSucceeds("check", "--library", other)
+    }
+  }
+
   @Test func aDamagedLibrarySaysWhatToDo() throws {
     let library = try MountedLibrary()
     defer { try? library.tearDown() }
