@@ -6,7 +6,7 @@ package import SheafModel
 extension SheafClient {
   /// Whose log a reader asks for.
   package enum EventReader: Hashable, Sendable {
-    /// What the account of the address sees (nil: the library's first account), of the item at its path if it has one.
+    /// What the account of the address sees (nil: the library's default account), of the item at its path if it has one.
     case account(ItemAddress)
     /// What the library itself sees: everything.
     case library

@@ -57,21 +57,22 @@ extension SheafClient {
     try await transport.perform(.delete, "/v1/items/one-time-links", query: item.query)
   }
 
+  /// Who asks for access to an item; without a path who asks the account for access to anything.
   package func accessRequests(_ item: ItemAddress) async throws -> [AccessRequest] {
-    try await transport.fetch(.get, "/v1/items/requests", query: item.query)
+    try await transport.fetch(.get, item.path == nil ? "/v1/requests" : "/v1/items/requests", query: item.query)
   }
 
   package func answer(_ item: ItemAddress, _ answer: RequestAnswer) async throws {
     try await transport.perform(.post, "/v1/items/requests", query: item.query, body: answer)
   }
 
-  /// - Parameter account: Who asks; nil for the library's first account.
+  /// - Parameter account: Who asks; nil for the library's default account.
   package func inspect(_ url: String, as account: AccountHandle?) async throws -> ShareOffer {
     let query = ItemAddress(account: account, path: nil).query
     return try await transport.fetch(.post, "/v1/links/inspect", query: query, body: LinkRequest(url: url))
   }
 
-  /// - Parameter account: Who joins; nil for the library's first account.
+  /// - Parameter account: Who joins; nil for the library's default account.
   package func accept(_ url: String, as account: AccountHandle?) async throws -> AcceptResult {
     let query = ItemAddress(account: account, path: nil).query
     return try await transport.fetch(.post, "/v1/links/accept", query: query, body: LinkRequest(url: url))

@@ -37,8 +37,11 @@ package final class SheafClient: Sendable {
 
   package func status() async throws -> LibraryStatus { try await transport.fetch(.get, "/v1/status") }
 
-  package func change(_ change: LibrarySettings) async throws {
-    let _: LibrarySettings = try await transport.fetch(.patch, "/v1/library", body: change)
+  package func settings() async throws -> LibrarySettings { try await transport.fetch(.get, "/v1/library") }
+
+  /// The settings as they are then.
+  package func change(_ change: SettingsChange) async throws -> LibrarySettings {
+    try await transport.fetch(.patch, "/v1/library", body: change)
   }
 
   package func accounts() async throws -> [Account] { try await transport.fetch(.get, "/v1/accounts") }
@@ -70,6 +73,13 @@ package final class SheafClient: Sendable {
     try await transport.fetch(.get, "/v1/items", query: item.query)
   }
 
+  /// Where items are for an account, or were when they were deleted, by their ids; those that it does not see are left out.
+  package func paths(of ids: [String], for account: AccountHandle?) async throws -> [String: String] {
+    let query = ItemAddress(account: account, path: nil).query
+    let answer: ItemPaths = try await transport.fetch(.post, "/v1/paths", query: query, body: PathsRequest(ids: ids))
+    return answer.paths
+  }
+
   package func versions(of item: ItemAddress) async throws -> [Version] {
     try await transport.fetch(.get, "/v1/items/versions", query: item.query)
   }
@@ -94,6 +104,17 @@ package final class SheafClient: Sendable {
 
   package func deleted(_ item: ItemAddress) async throws -> [DeletedItem] {
     try await transport.fetch(.get, "/v1/deleted", query: item.query)
+  }
+
+  /// As ``deleted(_:)``, a folder with what was in it as one.
+  package func deletedTrees(_ item: ItemAddress, limit: Int) async throws -> DeletedTrees {
+    let query = item.query.isEmpty ? "" : item.query + "&"
+    return try await transport.fetch(.get, "/v1/deleted/trees", query: query + "limit=\(limit)")
+  }
+
+  /// What a purge of the whole item would destroy.
+  package func purgeExtent(of item: ItemAddress) async throws -> PurgeExtent {
+    try await transport.fetch(.get, "/v1/items/purge", query: item.query)
   }
 
   package func purge(_ item: ItemAddress, version: Int64?) async throws {

@@ -12,32 +12,27 @@ struct ItemTarget: Sendable {
   /// The item's path for people.
   var name: String { (address.path ?? []).readable }
 
-  /// As ``with(_:_:body:)``; without a path all that the acting account has is meant: that of `--as`, else of the mount one
-  /// stands in, else the library's first.
+  /// As ``with(_:_:changing:body:)``; without a path all that the acting account has is meant: that of `--as`, else of the mount
+  /// one stands in, else the library's default account.
   static func with<Value>(
-    optional path: PathArgument?, _ options: LibraryOptions, body: (ItemTarget) async throws -> Value
+    optional path: PathArgument?, _ options: LibraryOptions, changing: Bool = false,
+    body: (ItemTarget) async throws -> Value
   ) async throws -> Value {
-    if let path { return try await with(path, options, body: body) }
-    var account = try options.account()
-    let location = try LibraryChoice.location(named: options.file)
-    return try await LibraryConnection.with(location) { connection in
-      if account == nil, let here = try? SystemPath.workingDirectory(),
-        let mount = try? MountTable.current().entry(containing: here), mount.isSheaf
-      {
-        account = try await connection.client.mounts().first { $0.mountpoint == mount.mountpoint.readable }?.account
-      }
-      return try await body(ItemTarget(connection: connection, address: ItemAddress(account: account, path: nil)))
-    }
+    if let path { return try await with(path, options, changing: changing, body: body) }
+    return try await whereOneStands(nil, options, changing, body: body)
   }
 
   /// Finds the item that `path` means, opens its library and runs `body`.
   ///
+  /// - Parameter changing: Whether the command changes something, which it does through no mount that is read-only.
   /// - Throws: ``SheafError`` where path, `--library` and `--as` contradict each other; and what `body` throws.
   static func with<Value>(
-    _ path: PathArgument, _ options: LibraryOptions, body: (ItemTarget) async throws -> Value
+    _ path: PathArgument, _ options: LibraryOptions, changing: Bool = false, body: (ItemTarget) async throws -> Value
   ) async throws -> Value {
     let account = try options.account()
     switch try PathResolution.current().place(of: path.bytes) {
+    case .library(let inside) where ItemAddress.itemID(inside) != nil:
+      return try await whereOneStands(inside, options, changing, body: body)
     case .library(let inside):
       return try await LibraryConnection.with(LibraryChoice.location(named: options.file)) { connection in
         try await body(ItemTarget(connection: connection, address: ItemAddress(account: account, path: inside)))
@@ -59,9 +54,35 @@ struct ItemTarget: Sendable {
             .invalid, subject: path.bytes.readable, reason: "is in the mount of \(mount.account)",
             advice: "leave out --as, or write the path as Documents/…")
         }
+        if changing { try refuseReadOnly(mount) }
         return try await body(
           ItemTarget(connection: connection, address: ItemAddress(account: mount.account, path: inside)))
       }
     }
+  }
+
+  /// Runs `body` with the account of `--as`, else with that of the mount one stands in.
+  private static func whereOneStands<Value>(
+    _ path: [UInt8]?, _ options: LibraryOptions, _ changing: Bool, body: (ItemTarget) async throws -> Value
+  ) async throws -> Value {
+    var account = try options.account()
+    let location = try LibraryChoice.location(named: options.file)
+    return try await LibraryConnection.with(location) { connection in
+      if account == nil, let here = try? SystemPath.workingDirectory(),
+        let entry = try? MountTable.current().entry(containing: here), entry.isSheaf,
+        let mount = try await connection.client.mounts().first(where: { $0.mountpoint == entry.mountpoint.readable })
+      {
+        if changing { try refuseReadOnly(mount) }
+        account = mount.account
+      }
+      return try await body(ItemTarget(connection: connection, address: ItemAddress(account: account, path: path)))
+    }
+  }
+
+  private static func refuseReadOnly(_ mount: MountInfo) throws(SheafError) {
+    guard mount.readOnly else { return }
+    throw SheafError(
+      .readOnly, subject: mount.mountpoint, reason: "is mounted read-only, and commands change nothing through it",
+      advice: "use a mount that can be written")
   }
 }

@@ -17,6 +17,8 @@ struct LibraryConnection: Sendable {
 
   /// Whether this process serves the library to itself, so that no other one does.
   var isOwn: Bool { own != nil }
+  /// Whether opening it made the library.
+  private(set) var isNew = false
 
   /// Opens a connection, runs `body` and closes it.
   ///
@@ -42,12 +44,12 @@ struct LibraryConnection: Sendable {
     var patience = OwnerPatience(location)
     while true {
       if let served = try await join(location) { return served }
-      guard creating || access(location.path, F_OK) == 0 else {
-        throw SheafError(
-          .notFound, subject: location.path, reason: "there is no library yet", advice: "make one with: sheaf mount")
-      }
+      let isNew = NewLibrary.wouldBeMade(at: location)
+      if isNew, !creating { try NewLibrary.refuse(at: location) }
       do {
-        return try await serve(location)
+        var connection = try await serve(location)
+        connection.isNew = isNew
+        return connection
       } catch let error as SheafError where error.kind == .busy {
         try await patience.wait(otherwise: silent(location))
       }

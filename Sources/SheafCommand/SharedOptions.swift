@@ -12,7 +12,7 @@ struct LibraryOptions: ParsableArguments {
   @Option(
     name: .customLong("as"),
     help: ArgumentHelp(
-      "The account that acts (default: that of the mount, else the library's first).", valueName: "handle"))
+      "The account that acts (default: that of the mount, else the library's default account).", valueName: "handle"))
   var handle: String?
 
   /// The account of `--as`.

@@ -26,7 +26,9 @@ struct Sheaf: AsyncParsableCommand {
       Documents/… and is looked up in the library of --library, else of SHEAF_LIBRARY, else in \
       ~/.local/share/sheaf/library.sqlite.
 
-      Exit status: 0 done, 1 refused or failed (one line on standard error says why), 64 wrong usage. \
+      A PATH may also be id:UUID, with the id that --json tells: it names an item whatever it is called by now.
+
+      Exit status: 0 done, 1 refused or failed (one line on standard error says why, with --json as JSON), 64 wrong usage. \
       `sheaf --version` tells the program's version.
       """,
     groupedSubcommands: [
@@ -77,20 +79,37 @@ struct Sheaf: AsyncParsableCommand {
     } catch is OutputClosed {
       Glibc.exit(0)
     } catch let error as SheafError {
-      fail(error.description)
+      fail(error, asJSON: arguments.prefix { $0 != "--" }.contains("--json"))
     } catch let error where error is CleanExit || error is ValidationError || error is ExitCode {
       exit(withError: error)
     } catch {
       // ArgumentParser asks for its help and usage texts by errors of its own.
       if exitCode(for: error) == .success || exitCode(for: error) == .validationFailure { exit(withError: error) }
-      fail("\(error)")
+      fail(SheafError(.inputOutput, reason: "\(error)"), asJSON: false)
     }
   }
 
   /// Says in one line what failed, and ends with status 1.
-  private static func fail(_ line: String) -> Never {
-    StandardError.write(ErrorLine.text(line))
+  private static func fail(_ error: SheafError, asJSON: Bool) -> Never {
+    let json = asJSON ? try? JSON.text(ErrorFact(error), [.sortedKeys, .withoutEscapingSlashes]) : nil
+    StandardError.write(json.map { $0 + "\n" } ?? ErrorLine.text(error.description))
     Glibc.exit(1)
+  }
+}
+
+/// A failure as JSON, in one line.
+private struct ErrorFact: Encodable {
+  struct Failure: Encodable {
+    let kind: SheafError.Kind
+    let subject: String
+    let reason: String
+    @OrNull var advice: String?
+  }
+
+  let error: Failure
+
+  init(_ error: SheafError) {
+    self.error = Failure(kind: error.kind, subject: error.subject, reason: error.reason, advice: error.advice)
   }
 }
 

@@ -4,6 +4,7 @@ import SheafStore
 
 /// Accounts: who owns the documents.
 extension Library {
+  /// The accounts, first made first.
   package func accounts() throws -> [Account] {
     locked { accountRows.filter { $0.removed == nil }.map { Account(handle: $0.handle, name: $0.name) } }
   }
@@ -73,6 +74,7 @@ extension Library {
         }
         try transaction.deleteWebhooks(of: account.id)
         try transaction.deleteAccount(account.id)
+        try transaction.forgetDefault(account)
         whenCommitted { [self] in
           untold.webhooks = true
           accountRows.removeAll { $0.id == account.id }
@@ -89,6 +91,7 @@ extension Library {
     let final = retired
     try transaction(.accounts, freesSpace: true) { transaction in
       try transaction.update(final)
+      try transaction.forgetDefault(account)
       try transaction.deleteWebhooks(of: account.id)
       for share in shares.all where share.owner != account.id && share.participants[account.id] != nil {
         var share = share
@@ -155,35 +158,4 @@ extension Library {
 
   /// The inode of an account's `Documents`.
   package func documents(of handle: AccountHandle) throws -> Int64 { try locked { try account(handle).documents } }
-
-  /// Sets where share URLs point: `https://HOST/s/TOKEN`; nil for `sheaf://` URLs.
-  package func setPublicAddress(_ host: String?) throws {
-    if let host {
-      let allowed = host.utf8.allSatisfy { byte in
-        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-          || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: ":")].contains(byte)
-      }
-      guard allowed, !host.isEmpty, host.utf8.count <= 253 else {
-        throw SheafError(
-          .invalid, subject: host.printable, reason: "is not a host name",
-          advice: "give a name such as docs.example.com")
-      }
-    }
-    try locked {
-      let former = try publicAddresses().filter { $0 != host }.prefix(Self.addressLimit)
-      try transaction(.accounts) { transaction in
-        try transaction.setSetting("publicAddress", host)
-        try transaction.setSetting("formerAddresses", former.isEmpty ? nil : former.joined(separator: " "))
-      }
-    }
-  }
-
-  /// Former public addresses that links may still name.
-  private static let addressLimit = 64
-
-  /// The public addresses that this library has and had, the latest first.
-  func publicAddresses() throws -> [String] {
-    let (current, former) = try read { (try $0.setting("publicAddress"), try $0.setting("formerAddresses")) }
-    return [current].compactMap { $0 } + (former ?? "").split(separator: " ").map(String.init)
-  }
 }

@@ -235,12 +235,14 @@ extension Library {
   }
 
   /// Names of the extended attributes, computed ones first.
-  package func xattrNames(_ ino: Int64, _ caller: Caller) throws -> [[UInt8]] {
+  ///
+  /// - Parameter listsComputed: whether those are among them; by name they are there in any case.
+  package func xattrNames(_ ino: Int64, listsComputed: Bool, _ caller: Caller) throws -> [[UInt8]] {
     try locked {
       let inode = try inode(ino)
       try allow(.read, inode, caller)
       let isForeign = isForeign(inode, caller)
-      return try computedAttributes(inode, caller).map(\.name)
+      return try (listsComputed ? computedAttributes(inode, caller).map(\.name) : [])
         + storedXattrNames(inode).filter { !isForeign || Self.isUserAttribute($0) }
     }
   }

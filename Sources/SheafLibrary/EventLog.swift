@@ -197,13 +197,13 @@ extension Library {
 
   /// Gives an event its number in the running transaction; those whom it may concern are told of it.
   @discardableResult
-  func number(_ row: EventRow, _ transaction: StoreTransaction) throws -> Int64 {
+  func number(_ row: EventRow, about account: Int64? = nil, _ transaction: StoreTransaction) throws -> Int64 {
     numbers.event += 1
     var row = row
     row.number = numbers.event
     row.process = 0
     try transaction.insert(row)
-    untold.note(row)
+    untold.note(row, about: account)
     return row.number
   }
 

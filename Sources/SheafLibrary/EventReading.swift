@@ -156,14 +156,17 @@ package struct EventNews: Sendable {
 struct UntoldEvents {
   /// Number of the newest event that was told.
   private var last: Int64
-  private var owners: Set<Int64> = []
+  /// Those whose items the events are of, or who are named in them.
+  private var accounts: Set<Int64> = []
   private var shares: Set<Int64> = []
   var webhooks = false
 
   init(after last: Int64) { self.last = last }
 
-  mutating func note(_ row: EventRow) {
-    owners.insert(row.owner)
+  /// - Parameter account: whom the event is about, who need not take part in the share.
+  mutating func note(_ row: EventRow, about account: Int64?) {
+    accounts.insert(row.owner)
+    if let account { accounts.insert(account) }
     for mark in [row.share, row.previousShare] { if let mark { shares.insert(mark.share) } }
   }
 
@@ -171,7 +174,7 @@ struct UntoldEvents {
   /// there is none.
   mutating func take(upTo number: Int64, in book: ShareBook) -> EventNews? {
     guard number != last || webhooks else { return nil }
-    var audience = owners
+    var audience = accounts
     for share in shares {
       if let participants = (book[share] ?? book.gone[share])?.participants { audience.formUnion(participants.keys) }
     }

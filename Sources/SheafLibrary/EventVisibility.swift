@@ -11,6 +11,8 @@ import SheafStore
 /// - Where the owner keeps the shared item is told to nobody else; what it is called is.
 /// - Whom a membership event is about sees it, joined or not: an invitation, a removal. Public users see of others only
 ///   what the owner does. Who is out goes on seeing what they saw as what they were, public users or not.
+/// - Who asked for access is told by the owner and to administrators; the answer to them too, and to who asked, who learns
+///   nothing by it but the title that the link told.
 /// - A mention is seen by whom it mentions, and by nobody else.
 /// - The library itself, for the machine's owner and the sidecar, sees every event as the owner of the item sees it.
 struct EventVisibility: Sendable {
@@ -34,9 +36,14 @@ struct EventVisibility: Sendable {
       let event = try decoded(row)
       return event.data.mentioned?.handle == viewer.handle ? event : nil
     }
+    if row.type == EventType.accessDeclined.rawValue {
+      let event = try decoded(row)
+      if event.data.participant?.handle == viewer.handle.description { return askersView(event, row) }
+    }
     guard row.share.map({ takesPart(viewer, $0) }) ?? false || row.previousShare.map({ takesPart(viewer, $0) }) ?? false
     else { return nil }
     let event = try decoded(row)
+    if [.accessRequested, .accessDeclined].contains(event.type), !isAdministrator(viewer, row.share) { return nil }
     if event.type == .mention, event.data.mentioned?.handle != viewer.handle { return nil }
     if let participant = event.data.participant, try !sees(viewer, news: participant, row, log) { return nil }
     if event.data.participant?.handle != viewer.handle.description, !isMember(viewer, row.share, row),
@@ -52,6 +59,20 @@ struct EventVisibility: Sendable {
   /// Whether the viewer takes or took part, or was asked to.
   private func takesPart(_ viewer: AccountRow, _ mark: ShareMark) -> Bool {
     shares[mark.share]?.participants[viewer.id] != nil
+  }
+
+  private func isAdministrator(_ viewer: AccountRow, _ mark: ShareMark?) -> Bool {
+    mark.flatMap { shares[$0.share]?.member(viewer.id) }?.role == .administrator
+  }
+
+  /// The answer to someone who asked for access, and was not let in.
+  private func askersView(_ event: Event, _ row: EventRow) -> Event {
+    let title = row.share.flatMap { shares[$0.share]?.row.title } ?? event.data.item.name
+    var told = event
+    told.data.item.name = title
+    told.data.item.path = title
+    told.data.share = nil
+    return told
   }
 
   /// Whether the viewer was a member of a share when an event was logged.

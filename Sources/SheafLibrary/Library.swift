@@ -114,11 +114,13 @@ package final class Library: @unchecked Sendable {
     return library
   }
 
-  /// Refuses a file that is there and no library, before anything is made beside it.
+  /// Refuses a file that is there and no library, a place where a library was, and a disk that cannot be written, before
+  /// anything is made beside it.
   ///
-  /// - Throws: ``SheafError``: `corrupt`, `newerFormat`; what the file cannot be read for.
+  /// - Throws: ``SheafError``: `corrupt`, `newerFormat`; `notFound` for what is left of a former library; `readOnly`; what the
+  ///   file cannot be read for.
   package static func refuseStranger(at location: LibraryLocation) throws(SheafError) {
-    try Store.refuseStranger(at: location.path)
+    try Store.refuseStranger(at: location.path, lockPath: location.lockPath)
   }
 
   private init(location: LibraryLocation, store: Store, clock: @escaping @Sendable () -> Timestamp) throws {

@@ -4,6 +4,8 @@ package enum EventType: String, Sendable, Codable, CaseIterable {
   case comment = "sheaf.change.comment"
   case memberAdded = "sheaf.membership.added"
   case memberRemoved = "sheaf.membership.removed"
+  case accessRequested = "sheaf.membership.requested"
+  case accessDeclined = "sheaf.membership.declined"
   case mention = "sheaf.mention"
   case created = "sheaf.persistence.created"
   case deleted = "sheaf.persistence.deleted"

@@ -12,6 +12,19 @@ package struct Account: Hashable, Sendable, Codable {
   }
 }
 
+/// The settings of a library.
+package struct LibrarySettings: Hashable, Sendable, Codable {
+  /// Host to which links point; nil where they are `sheaf://` links.
+  @OrNull package var publicAddress: String?
+  /// The account that acts where none is named; nil in a library without accounts.
+  @OrNull package var defaultAccount: AccountHandle?
+
+  package init(publicAddress: String?, defaultAccount: AccountHandle?) {
+    self.publicAddress = publicAddress
+    self.defaultAccount = defaultAccount
+  }
+}
+
 /// Why a version exists.
 package enum VersionCause: String, Sendable, Codable, CaseIterable {
   case save, autosave, replace, restore, recover, merge
@@ -63,14 +76,56 @@ package struct DeletedItem: Hashable, Sendable, Codable {
   }
 }
 
+/// A deleted item with what was deleted in it.
+package struct DeletedTree: Hashable, Sendable, Codable {
+  package let item: DeletedItem
+  /// How much lies in the folder, up to ``PurgeExtent/limit``; 0 of what is no folder.
+  package let items: Int
+
+  package init(item: DeletedItem, items: Int) {
+    self.item = item
+    self.items = items
+  }
+}
+
+/// Deleted items, latest first, and how many more there are.
+package struct DeletedTrees: Sendable, Codable {
+  package let trees: [DeletedTree]
+  package let more: Int
+
+  package init(trees: [DeletedTree], more: Int) {
+    self.trees = trees
+    self.more = more
+  }
+}
+
+/// What a purge would destroy beside the item itself.
+package struct PurgeExtent: Sendable, Codable {
+  /// Up to how many items are counted.
+  package static let limit = 100_000
+
+  /// How much lies in the folder or was deleted from it.
+  package let items: Int
+  /// Those who lose what somebody shares with them.
+  package let people: [AccountHandle]
+
+  package init(items: Int, people: [AccountHandle]) {
+    self.items = items
+    self.people = people
+  }
+}
+
 /// One mount of the running process.
 package struct MountInfo: Hashable, Sendable, Codable {
   package let mountpoint: String
   package let account: AccountHandle
+  /// Whether nothing can be changed through it, by programs and by commands.
+  package let readOnly: Bool
 
-  package init(mountpoint: String, account: AccountHandle) {
+  package init(mountpoint: String, account: AccountHandle, readOnly: Bool) {
     self.mountpoint = mountpoint
     self.account = account
+    self.readOnly = readOnly
   }
 }
 

@@ -1,7 +1,7 @@
 /// Which item a request to the API is about: the query parameters `as` and `path`.
 ///
 /// A path's bytes are percent-encoded, since names need not be UTF-8. Both parameters may be absent: without `as` the
-/// library's first account acts, without `path` the request is about the whole of its documents.
+/// library's default account acts, without `path` the request is about the whole of its documents.
 package struct ItemAddress: Hashable, Sendable {
   package var account: AccountHandle?
   /// Bytes of `Documents/…` or `Shared/…`.
@@ -11,6 +11,20 @@ package struct ItemAddress: Hashable, Sendable {
     self.account = account
     self.path = path
   }
+
+  /// The item's id where the path is `id:UUID`, which names it wherever it is and whatever it is called; nil for a path.
+  package var itemID: String? { path.flatMap(Self.itemID) }
+
+  /// The UUID that `id:UUID` names; nil for all else.
+  package static func itemID(_ path: [UInt8]) -> String? {
+    let prefix = Array("id:".utf8)
+    let id = path.dropFirst(prefix.count)
+    guard path.starts(with: prefix), id.count == uuidLength, id.allSatisfy(uuidBytes.contains) else { return nil }
+    return String(decoding: id, as: UTF8.self).lowercased()
+  }
+
+  private static let uuidLength = 36
+  private static let uuidBytes = Set("0123456789abcdefABCDEF-".utf8)
 
   /// Reads the parameters of a query as it stands in the URL, without its `?`; others are ignored.
   ///

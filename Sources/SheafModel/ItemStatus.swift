@@ -74,12 +74,15 @@ package struct LatestChange: Hashable, Sendable, Codable {
   package let type: String
   /// Name of the item that it was.
   package let name: String
+  /// Whether the item came back, and was not made.
+  package let recovered: Bool
 
-  package init(time: Timestamp, actor: AccountHandle, type: String, name: String) {
+  package init(time: Timestamp, actor: AccountHandle, type: String, name: String, recovered: Bool) {
     self.time = time
     self.actor = actor
     self.type = type
     self.name = name
+    self.recovered = recovered
   }
 }
 

@@ -110,7 +110,7 @@ extension Event {
       guard data.actor.handle == account else { return "\(who) kept what could not be saved of \(former) as \(name)" }
       return "What you wrote to \(former) could not be saved, and is in Documents/\(data.item.path)"
     case .created:
-      return "\(who) \(data.contentCount != nil ? "brought back" : "created") \(name)" + withContents
+      return "\(who) \(isRecovery ? "recovered" : "created") \(name)" + withContents
     case .edit:
       if data.version?.cause == "restore" { return "\(who) restored an earlier version of \(name)" }
       return data.previousName.map { "\(who) replaced \(name) with \($0)" } ?? "\(who) edited \(name)"
@@ -124,6 +124,12 @@ extension Event {
     case .mention: return "\(who) mentioned you in a comment on \(name): \(data.comment ?? "")"
     case .memberAdded: return isAboutActor ? "\(who) joined \(name)" : "\(who) added \(whom(account)) to \(name)"
     case .memberRemoved: return isAboutActor ? "\(who) left \(name)" : "\(who) removed \(whom(account)) from \(name)"
+    case .accessRequested: return "\(who) asks for access to \(name)"
+    case .accessDeclined:
+      guard data.participant?.handle == account?.description else {
+        return "\(who) declined \(whom(account))'s request for access to \(name)"
+      }
+      return "\(who) declined your request for access to \(name)"
     case .shareCreated: return "\(who) shared \(name)"
     case .shareUpdated:
       guard let participant = data.participant else { return "\(who) changed how \(name) is shared" }
@@ -135,6 +141,9 @@ extension Event {
     case .shareStopped: return "\(who) stopped sharing \(name)"
     }
   }
+
+  /// Whether the item came back, and was not made.
+  package var isRecovery: Bool { type == .created && data.contentCount != nil }
 
   /// Whether it tells of a document that holds what its author could not save any more in the one of `previousName`.
   fileprivate var keepsUnsaved: Bool { type == .created && data.previousName != nil }

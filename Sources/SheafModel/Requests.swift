@@ -74,11 +74,16 @@ package struct AccountRequest: Hashable, Sendable, Codable {
 }
 
 /// Changes the library's settings.
-package struct LibrarySettings: Hashable, Sendable, Codable {
-  /// Host to which links point; nil takes it away.
+package struct SettingsChange: Hashable, Sendable, Codable {
+  /// Host to which links point; empty takes it away, nil leaves it as it is.
   package let publicAddress: String?
+  /// The account that acts where none is named; nil leaves it as it is.
+  package let defaultAccount: AccountHandle?
 
-  package init(publicAddress: String?) { self.publicAddress = publicAddress }
+  package init(publicAddress: String? = nil, defaultAccount: AccountHandle? = nil) {
+    self.publicAddress = publicAddress
+    self.defaultAccount = defaultAccount
+  }
 }
 
 /// Makes an old version current again.
@@ -106,6 +111,24 @@ package struct RecoverRequest: Hashable, Sendable, Codable {
   package let id: String?
 
   package init(id: String?) { self.id = id }
+}
+
+/// Asks where items are.
+package struct PathsRequest: Hashable, Sendable, Codable {
+  /// Ids of at most ``limit`` items.
+  package let ids: [String]
+
+  package static let limit = 1000
+
+  package init(ids: [String]) { self.ids = ids }
+}
+
+/// Where items are in an account's mount, or were when they were deleted, by their ids; those that the account does not see
+/// are left out.
+package struct ItemPaths: Sendable, Codable {
+  package let paths: [String: String]
+
+  package init(paths: [String: String]) { self.paths = paths }
 }
 
 /// Destroys an item, or one version of it.

@@ -27,6 +27,8 @@ final class AccountFileSystem: FileSystem {
   let restrictedFolders: RestrictedFolders
   let directWrites: DirectWrites
   let accessTimes: AccessTimes
+  /// Whether the attributes that Sheaf computes are among those that are listed.
+  private let listsComputed: Bool
   let generations = Generations()
   let repeater: Repeater
 
@@ -36,7 +38,7 @@ final class AccountFileSystem: FileSystem {
   init(
     library: Library, account: Int64, documents: Int64, door: Int, user: SheafLibrary.Caller.User,
     foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, directWrites: DirectWrites,
-    accessTimes: AccessTimes, repeater: Repeater
+    accessTimes: AccessTimes, listsComputed: Bool, repeater: Repeater
   ) {
     self.library = library
     self.account = account
@@ -47,6 +49,7 @@ final class AccountFileSystem: FileSystem {
     self.restrictedFolders = restrictedFolders
     self.directWrites = directWrites
     self.accessTimes = accessTimes
+    self.listsComputed = listsComputed
     self.repeater = repeater
   }
 
@@ -251,7 +254,9 @@ final class AccountFileSystem: FileSystem {
   func listxattr(_ node: NodeID, caller: Fuse.Caller, reply: consuming XattrListReply) {
     reply.answer { () throws(Errno) in
       guard let ino = Node(node).ino else { return [] }
-      return try translated { try library.xattrNames(ino, credentials(caller)).map { FileName($0) } }
+      return try translated {
+        try library.xattrNames(ino, listsComputed: listsComputed, credentials(caller)).map { FileName($0) }
+      }
     }
   }
 

@@ -34,7 +34,9 @@ package final class LibraryMount: Sendable {
   private let ended = Mutex<(isEnded: Bool, actions: [@Sendable () -> Void])>((false, []))
 
   /// Options that say what Sheaf does; libfuse is not given them.
-  private static let ownOptions: Set<String> = ["nodiratime", "default_permissions"]
+  private static let ownOptions: Set<String> = ["nodiratime", "default_permissions", namedAttributes]
+  /// Has the attributes that Sheaf computes be there by name alone, so that programs which copy attributes leave them.
+  private static let namedAttributes = "xattrs=named"
 
   /// Threads that answer: some may wait for invalidations of other mounts.
   private static let threads = 10
@@ -78,7 +80,8 @@ package final class LibraryMount: Sendable {
         AccountFileSystem(
           library: library, account: number, documents: documents, door: door, user: user, foreignNodes: foreignNodes,
           restrictedFolders: restrictedFolders, directWrites: DirectWrites(invalidator: invalidator),
-          accessTimes: AccessTimes(options.extra), repeater: repeater),
+          accessTimes: AccessTimes(options.extra), listsComputed: !options.extra.contains(Self.namedAttributes),
+          repeater: repeater),
         options: mountOptions,
         logger: Logger(label: "sheaf.fuse"))
     } catch {

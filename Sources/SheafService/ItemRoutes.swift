@@ -2,6 +2,27 @@ import Hummingbird
 import SheafModel
 
 extension LibraryAPI {
+  /// `POST /v1/paths`: where items are for the acting account, by their ids.
+  func addPathRoutes(to routes: Routes) {
+    routes.post("paths") { request, _ in
+      let account = try await account(try request.address().account)
+      let ids = try await request.decoded(as: PathsRequest.self).ids
+      guard ids.count <= PathsRequest.limit else {
+        throw SheafError(.invalid, subject: "ids", reason: "are more than \(PathsRequest.limit)")
+      }
+      return try Response.json(
+        try await call { library in
+          var paths: [String: String] = [:]
+          for id in Set(ids) {
+            do {
+              paths[id] = try library.path(ofItem: id, for: account, isExact: false).description
+            } catch let error as SheafError where error.kind == .notFound {}
+          }
+          return ItemPaths(paths: paths)
+        })
+    }
+  }
+
   /// What one item is and was; every route takes `as=` and `path=` (``ItemAddress``).
   func addItemRoutes(to routes: Routes) {
     routes.get { request, _ in

@@ -42,6 +42,8 @@ struct LibraryAPI: Sendable {
     addItemRoutes(to: routes.group("items"))
     addShareRoutes(to: routes.group("items"))
     addLinkRoutes(to: routes.group("links"))
+    addRequestRoutes(to: routes)
+    addPathRoutes(to: routes)
     addDeletionRoutes(to: routes)
     addEventRoutes(to: routes)
     addNoticeRoutes(to: routes)
@@ -54,7 +56,7 @@ struct LibraryAPI: Sendable {
     try await threads.runIfActive { try body(library) }
   }
 
-  /// The account that acts: the one that is named, else the library's first.
+  /// The account that acts: the one that is named, else the library's default account.
   func account(_ named: AccountHandle?) async throws -> AccountHandle {
     if let only = info.account {
       guard named == nil || named == only else {
@@ -64,20 +66,24 @@ struct LibraryAPI: Sendable {
       return only
     }
     if let named { return named }
-    guard let first = try await call({ try $0.accounts() }).first else {
+    guard let account = try await call({ try $0.settings() }).defaultAccount else {
       throw SheafError(
         .notFound, subject: library.location.path, reason: "has no account yet",
         advice: "make one with: sheaf account add HANDLE")
     }
-    return first.handle
+    return account
   }
 
-  /// The item that a request names.
-  func item(_ request: Request) async throws -> ItemPath {
+  /// The item that a request names, by its path or its id.
+  ///
+  /// - Parameter isExact: As of ``Library/path(ofItem:for:isExact:)``.
+  func item(_ request: Request, isExact: Bool = true) async throws -> ItemPath {
     let address = try request.address()
     guard let bytes = address.path else {
       throw SheafError(.invalid, subject: "path", reason: "is missing", advice: "name an item: path=Documents/…")
     }
-    return try ItemPath(account: try await account(address.account), bytes: bytes)
+    let account = try await account(address.account)
+    guard let id = address.itemID else { return try ItemPath(account: account, bytes: bytes) }
+    return try await call { try $0.path(ofItem: id, for: account, isExact: isExact) }
   }
 }

@@ -2,7 +2,7 @@ import Hummingbird
 import SheafModel
 
 extension LibraryAPI {
-  /// `GET /v1/status`: the library's state. `PATCH /v1/library`: its settings.
+  /// `GET /v1/status`: the library's state. `GET` and `PATCH /v1/library`: its settings.
   func addLibraryRoutes(to routes: Routes) {
     routes.get("status") { _, _ in
       let (counts, last) = try await call { (try $0.counts(), $0.lastEvent) }
@@ -11,10 +11,10 @@ extension LibraryAPI {
           library: info.library, pid: info.pid, mounts: await mounts?.mounts() ?? [], counts: counts,
           sinks: sinks(at: last)))
     }
+    routes.get("library") { _, _ in try Response.json(try await call { try $0.settings() }) }
     routes.patch("library") { request, _ in
-      let change = try await request.decoded(as: LibrarySettings.self)
-      try await call { try $0.setPublicAddress(change.publicAddress) }
-      return try Response.json(change)
+      let change = try await request.decoded(as: SettingsChange.self)
+      return try Response.json(try await call { try $0.change(change) })
     }
   }
 

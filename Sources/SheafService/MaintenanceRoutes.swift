@@ -2,7 +2,11 @@ import Hummingbird
 import SheafModel
 
 extension LibraryAPI {
-  /// `GET /v1/deleted`, and the return or the end of what was deleted.
+  /// Deleted items that `GET /v1/deleted/trees` tells of at most.
+  private static let deletedLimit: Int64 = 100_000
+
+  /// `GET /v1/deleted` tells of each item, `GET /v1/deleted/trees` of folders as a whole, with `limit=`; and the return or the
+  /// end of what was deleted.
   func addDeletionRoutes(to routes: Routes) {
     routes.get("deleted") { request, _ in
       let address = try request.address()
@@ -10,10 +14,21 @@ extension LibraryAPI {
       let path = try address.path.map { try ItemPath(account: account, bytes: $0) }
       return try Response.json(try await call { try $0.deleted(account, below: path) })
     }
+    routes.get("deleted/trees") { request, _ in
+      let address = try request.address()
+      let account = try await account(address.account)
+      let path = try address.path.map { try ItemPath(account: account, bytes: $0) }
+      let limit = Int(min(try request.number("limit") ?? Self.deletedLimit, Self.deletedLimit))
+      return try Response.json(try await call { try $0.deletedTrees(account, below: path, limit: limit) })
+    }
     routes.post("items/recover") { request, _ in
-      let path = try await item(request)
-      let id = try await request.decoded(as: RecoverRequest.self).id
+      let path = try await item(request, isExact: false)
+      let id = try await request.decoded(as: RecoverRequest.self).id ?? request.address().itemID
       return try await job { progress in try library.recover(path, id: id, progress: progress) }
+    }
+    routes.get("items/purge") { request, _ in
+      let path = try await item(request)
+      return try Response.json(try await call { try $0.purgeExtent(path) })
     }
     routes.post("items/purge") { request, _ in
       let path = try await item(request)

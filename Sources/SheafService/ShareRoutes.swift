@@ -83,6 +83,14 @@ extension LibraryAPI {
     }
   }
 
+  /// `GET /v1/requests`: who asks the acting account for access, to whatever it is.
+  func addRequestRoutes(to routes: Routes) {
+    routes.get("requests") { request, _ in
+      let account = try await account(try request.address().account)
+      return try Response.json(try await call { try $0.accessRequests(for: account) })
+    }
+  }
+
   /// What a share URL offers, and joining by it. The URL is in the body, so that no log of requests has it.
   func addLinkRoutes(to routes: Routes) {
     routes.post("inspect") { request, _ in

@@ -79,6 +79,7 @@ extension LibraryAPI {
           reason: "this mount is for one user, and gives no access to the whole library",
           advice: "ask who owns \(info.library)")))
     let routes = router.group("v1")
+    if door.mount.readOnly { routes.add(middleware: ReadOnlyDoor(mountpoint: door.mount.mountpoint)) }
     addActingRoutes(to: routes)
     routes.get("mounts") { _, _ in try Response.json([door.mount]) }
     routes.get("status") { _, _ in
@@ -87,5 +88,24 @@ extension LibraryAPI {
         LibraryStatus(
           library: info.library, pid: info.pid, mounts: [door.mount], counts: nil, sinks: sinks(at: last)))
     }
+  }
+}
+
+/// Refuses what changes anything, at the door of a user whose mount is read-only.
+private struct ReadOnlyDoor<Context: RequestContext>: RouterMiddleware {
+  /// What is asked for by a body, and changes nothing; and what is told of the user's own sidecar.
+  private static var harmless: Set<String> { ["/v1/links/inspect", "/v1/paths", "/v1/sidecar"] }
+
+  let mountpoint: String
+
+  func handle(
+    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    guard request.method == .get || Self.harmless.contains(request.uri.path) else {
+      throw SheafError(
+        .readOnly, subject: mountpoint, reason: "is mounted read-only, and commands change nothing either",
+        advice: "ask root for a mount that can be written")
+    }
+    return try await next(request, context)
   }
 }

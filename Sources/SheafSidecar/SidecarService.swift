@@ -7,6 +7,9 @@ package struct SidecarService: Service {
   /// How often the library hears how delivery goes, at most.
   private static let reportInterval = Duration.milliseconds(250)
 
+  /// Seconds between two looks for the webhooks of accounts where they cannot be read, at first and at most.
+  private static let waits = (first: 1.0, longest: 60.0)
+
   private let library: LibraryLink
   private let sinks: [SinkConfiguration]
   /// Whether the webhooks that accounts registered are served, too.
@@ -78,6 +81,8 @@ package struct SidecarService: Service {
   /// Delivers to the webhooks that accounts registered, for as long as they are registered.
   private func serveAccounts() async {
     var running: [String: Task<Void, Never>] = [:]
+    var wait = Self.waits.first
+    var told: String?
     while !Task.isCancelled {
       do {
         let (client, info) = try await library.connect()
@@ -86,6 +91,7 @@ package struct SidecarService: Service {
           break
         }
         try await client.followWebhooks { webhooks in
+          (wait, told) = (Self.waits.first, nil)
           for (id, task) in running where !webhooks.contains(where: { $0.id == id }) {
             task.cancel()
             running[id] = nil
@@ -99,11 +105,16 @@ package struct SidecarService: Service {
         }
       } catch is CancellationError {
         break
-      } catch let error as SheafError where error.kind == .unavailable {
-        continue
       } catch {
-        log.error("webhooks of accounts cannot be read: \(error)")
-        try? await Task.sleep(for: Self.reportInterval)
+        // Whoever has ended is waited for by the next go.
+        if (error as? SheafError)?.kind == .unavailable, wait == Self.waits.first {
+          wait *= 2
+          continue
+        }
+        if told != "\(error)" { log.error("webhooks of accounts cannot be read: \(error)") }
+        told = "\(error)"
+        try? await Task.sleep(for: .seconds(wait))
+        wait = min(wait * 2, Self.waits.longest)
       }
     }
     for task in running.values { task.cancel() }

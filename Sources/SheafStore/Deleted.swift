@@ -103,6 +103,22 @@ extension StoreTransaction {
       ) { try $0[0] as Int64 })
   }
 
+  /// How much lies in a folder or was deleted from it, and in or from those in turn; 0 of what is no folder.
+  ///
+  /// - Parameter limit: up to which it is counted.
+  package func countBelow(_ ino: Int64, limit: Int) throws -> Int {
+    try first(
+      """
+      WITH RECURSIVE below (ino) AS (
+        VALUES (?1)
+        UNION SELECT e.ino FROM below b JOIN entries e ON e.parent = b.ino
+        UNION SELECT d.ino FROM below b JOIN deleted d ON d.parent = b.ino
+        LIMIT ?2 + 1
+      ) SELECT count(*) - 1 FROM below
+      """, ino, limit
+    ) { try $0[0] } ?? 0
+  }
+
   package func insert(_ deleted: DeletedRow) throws {
     try run(
       Self.deletedInsertion,

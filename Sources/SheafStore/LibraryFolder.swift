@@ -18,6 +18,14 @@ enum LibraryFolder {
     }
   }
 
+  /// Refuses a library on a disk that cannot be written: who opens it makes files beside it.
+  static func refuseReadOnlyDisk(of path: String) throws(SheafError) {
+    guard access(path, W_OK) != 0, errno == EROFS else { return }
+    throw SheafError(
+      .readOnly, subject: path, reason: "is on a disk that is mounted read-only",
+      advice: "copy the file to another disk, and use the copy")
+  }
+
   /// Flags of every open(2) of a library's files: whoever owns the folder leads a process of root's nowhere else by a symbolic
   /// link, and holds it up with no fifo.
   private static let openFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY

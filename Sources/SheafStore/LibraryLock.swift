@@ -31,6 +31,14 @@ package final class LibraryLock: Sendable {
   /// Lets another process have the library.
   package func release() { flock(descriptor, LOCK_UN) }
 
+  /// Whether a process has the lock, or is about to get it.
+  static func isHeld(path: String) -> Bool {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+  }
+
   /// The process that wrote its id into the lock's file last.
   package static func owner(path: String) -> Int32? {
     guard let descriptor = try? LibraryFolder.openExisting(at: path) else { return nil }

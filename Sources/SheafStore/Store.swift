@@ -34,7 +34,9 @@ package final class Store: Sendable {
   /// What the path of the record of changes ends with.
   static let recordSuffix = "-changes"
   /// That of the file of what is not stored yet.
-  private static let workingSuffix = "-working"
+  static let workingSuffix = "-working"
+  /// That of the file that holds space back.
+  static let reserveSuffix = "-reserve"
 
   /// Seconds to wait for another connection.
   private static let busySeconds = 5
@@ -57,14 +59,15 @@ package final class Store: Sendable {
     self.path = path
     _ = Self.preparedSQLite
     try LibraryFolder.make(for: path)
+    try LibraryFolder.refuseReadOnlyDisk(of: path)
     try LibraryFolder.refuseStrangers(beside: path)
     // A file that is no library is left as it is, and gets no lock beside it. Where there is one somebody may have the file
-    // open, and it is looked at with the lock.
-    if access(lockPath, F_OK) != 0 { try Self.refuseStranger(at: path) }
+    // open, and it is looked at with the lock. What lies where no library is tells of a former one, the lock too.
+    if access(lockPath, F_OK) != 0 || access(path, F_OK) != 0 { try Self.refuseStranger(at: path, lockPath: lockPath) }
     lock = try LibraryLock(path: lockPath, library: path)
-    try Self.refuseStranger(at: path)
+    try Self.refuseStranger(at: path, lockPath: lockPath)
     try LibraryFolder.makeFile(at: path)
-    reserve = Reserve(path: path + "-reserve", of: path)
+    reserve = Reserve(path: path + Self.reserveSuffix, of: path)
     working = WorkingFile(path: path + Self.workingSuffix, of: path)
     logLimit = reserve.size
     do throws(SheafError) {
@@ -106,11 +109,18 @@ package final class Store: Sendable {
   }
 
   /// Refuses a file that is there and no library, be it a database of another program, which bears no mark as a new
-  /// library's file does; it is only read.
+  /// library's file does, a place where a library was, and a disk that cannot be written; nothing is made or changed.
   ///
-  /// - Throws: `corrupt`, `newerFormat`; what the file cannot be read for.
-  package static func refuseStranger(at path: String) throws(SheafError) {
-    guard access(path, F_OK) == 0, try LibraryFolder.checkHeader(of: path) == .unmarked else { return }
+  /// - Throws: `corrupt`, `newerFormat`; `notFound` for what is left of a former library; `readOnly`; what the file cannot be
+  ///   read for.
+  package static func refuseStranger(at path: String, lockPath: String) throws(SheafError) {
+    guard access(path, F_OK) == 0 else { return try FormerLibrary.refuse(at: path, lockPath: lockPath) }
+    try LibraryFolder.refuseReadOnlyDisk(of: path)
+    switch try LibraryFolder.checkHeader(of: path) {
+    case .library: return
+    case .empty: return try FormerLibrary.refuseEmpty(path, lockPath: lockPath)
+    case .unmarked: break
+    }
     try storeErrors(path) {
       var configuration = Configuration()
       configuration.readonly = true
@@ -372,14 +382,16 @@ package final class Store: Sendable {
 
   /// Copies one moment's state to `destination`, an SQLite file that does not exist yet and does not until it is whole, and
   /// makes it durable.
+  ///
+  /// - Throws: ``SheafError`` that names the copy where that could not be written.
   package func backup(to destination: String, progress: (SheafModel.Progress) -> Void) throws(SheafError) {
     let file = try BackupFile(becoming: destination)
     do throws(SheafError) {
-      try Self.storeErrors(path) {
+      try Self.storeErrors(path) { try writer.commit() }
+      try Self.storeErrors(path, writing: destination) {
         var configuration = Configuration()
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         let copy = try DatabaseQueue(path: file.path, configuration: configuration)
-        try writer.commit()
         try withoutActuallyEscaping(progress) { progress in
           try pool.backup(to: copy, pagesPerStep: 1000) {
             progress(SheafModel.Progress(done: Int64($0.completedPageCount), total: Int64($0.totalPageCount)))
@@ -404,33 +416,5 @@ package final class Store: Sendable {
       var status = stat()
       return stat(path + suffix, &status) == 0 ? total + Int64(status.st_blocks) * 512 : total
     }
-  }
-
-  /// Turns SQLite's errors into ``SheafError``.
-  static func storeErrors<Value>(_ path: String, _ body: () throws -> Value) throws(SheafError) -> Value {
-    do {
-      return try body()
-    } catch let error as SheafError {
-      throw error
-    } catch let error as SQLiteError {
-      throw storeError(path, error.code, error.description)
-    } catch let error as DatabaseError {
-      throw storeError(path, error.extendedResultCode.rawValue, error.message)
-    } catch {
-      throw SheafError(.inputOutput, subject: path, reason: "\(error)")
-    }
-  }
-
-  /// - Parameter code: the extended result code.
-  private static func storeError(_ path: String, _ code: Int32, _ message: String?) -> SheafError {
-    let kind: SheafError.Kind =
-      switch (code & 0xFF, code) {
-      // The index of the log, which every opening makes anew, could not be made larger (SQLite, "Result and Error Codes").
-      case (SQLITE_FULL, _), (_, ResultCode.SQLITE_IOERR_SHMSIZE.rawValue): .noSpace
-      case (SQLITE_CORRUPT, _), (SQLITE_NOTADB, _): .corrupt
-      case (SQLITE_READONLY, _): .readOnly
-      default: .inputOutput
-      }
-    return SheafError(kind, subject: path, reason: kind == .noSpace ? nil : message)
   }
 }

@@ -29,10 +29,11 @@ import Testing
     #expect(try parsed("noatime,nodiratime,default_permissions") == ["noatime", "nodiratime", "default_permissions"])
     for later in ["atime", "relatime", "strictatime"] { #expect(try parsed("noatime,dev,\(later)") == ["dev"]) }
     #expect(try parsed("nodiratime,diratime") == [])
+    #expect(try parsed("xattrs=named,ro") == ["xattrs=named"] && parsed("xattrs=named,xattrs=all") == [])
     #expect(try parsed("atime,noatime") == ["noatime"])
   }
 
-  @Test(arguments: ["max_read=5", "library=", "nosuch", "as"])
+  @Test(arguments: ["max_read=5", "library=", "nosuch", "as", "xattrs=some"])
   func namesWhatItDoesNotKnow(option: String) {
     #expect {
       try MountOptions(parsing: ["ro," + option])
@@ -62,13 +63,16 @@ import Testing
     #expect(try DefaultAccount.handle(user: long, host: long).description.utf8.count <= AccountHandle.maximumLength)
   }
 
-  @Test func knowsThePersonAfterTheMachineWasRenamed() throws {
-    func account(_ handle: String) throws -> Account { Account(handle: try AccountHandle(handle), name: handle) }
-    let ann = try AccountHandle("ann@new")
-    #expect(DefaultAccount.existing(ann, among: []) == nil)
-    #expect(try DefaultAccount.existing(ann, among: [account("bob@x"), account("ann@new")]) == ann)
-    #expect(try DefaultAccount.existing(ann, among: [account("ann@old")])?.description == "ann@old")
-    #expect(try DefaultAccount.existing(ann, among: [account("bob@old")]) == nil)
-    #expect(try DefaultAccount.existing(ann, among: [account("ann@old"), account("bob@x")]) == nil)
+  @Test func givesAUserTheirOwnAccountAndNoOther() throws {
+    func own(_ accounts: String...) throws -> String? {
+      let handles = try accounts.map { try AccountHandle($0) }
+      return DefaultAccount.own(try AccountHandle("ann@new"), among: handles)?.description
+    }
+    #expect(try own() == nil)
+    #expect(try own("bob@x", "ann@old", "ann@new") == "ann@new")
+    // The machine was renamed.
+    #expect(try own("bob@x", "ann@old") == "ann@old")
+    #expect(try own("bob@old") == nil)
+    #expect(try own("ann@old", "ann@older") == nil)
   }
 }

@@ -60,12 +60,22 @@ import Testing
 
 @Suite struct LibraryChoiceTests {
   @Test func choosesByOptionThenEnvironmentThenHome() throws {
-    let all = ["SHEAF_LIBRARY": "/e/l.sqlite", "XDG_DATA_HOME": "/x", "HOME": "/h"]
-    #expect(try LibraryChoice.location(named: "/o/l.sqlite") { all[$0] }.path == "/o/l.sqlite")
-    #expect(try LibraryChoice.location(named: nil) { all[$0] }.path == "/e/l.sqlite")
+    let all = ["SHEAF_LIBRARY": "/usr/l.sqlite", "XDG_DATA_HOME": "/x", "HOME": "/h"]
+    #expect(try LibraryChoice.location(named: "/etc/l.sqlite") { all[$0] }.path == "/etc/l.sqlite")
+    #expect(try LibraryChoice.location(named: nil) { all[$0] }.path == "/usr/l.sqlite")
     let data = ["XDG_DATA_HOME": "/x", "HOME": "/h"]
     #expect(try LibraryChoice.location(named: nil) { data[$0] }.path == "/x/sheaf/library.sqlite")
     let home = ["XDG_DATA_HOME": "relative", "HOME": "/h"]
     #expect(try LibraryChoice.location(named: nil) { home[$0] }.path == "/h/.local/share/sheaf/library.sqlite")
+  }
+
+  @Test func theFolderOfANamedLibraryIsThere() {
+    for (file, variables) in [("/no/such/l.sqlite", [:]), (nil, ["SHEAF_LIBRARY": "/no/such/l.sqlite"])] {
+      #expect {
+        try LibraryChoice.location(named: file) { variables[$0] }
+      } throws: {
+        ($0 as? SheafError)?.kind == .notFound && ($0 as? SheafError)?.subject == "/no/such"
+      }
+    }
   }
 }

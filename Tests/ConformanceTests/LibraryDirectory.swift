@@ -245,7 +245,7 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
   func listxattr(_ path: Path, following: Bool) throws(ConformanceKit.Errno) -> [Path] {
     try failing("listxattr \(path)") {
       // The kernel keeps `trusted.` to root.
-      try library.xattrNames(try find(path, following: following).ino, .library).map { Path($0) }
+      try library.xattrNames(try find(path, following: following).ino, listsComputed: true, .library).map { Path($0) }
         .filter { (caller.user ?? 0) == 0 || !$0.bytes.starts(with: "trusted.".utf8) }
     }
   }

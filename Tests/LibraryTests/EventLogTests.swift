@@ -68,7 +68,7 @@ struct EventLogTests {
       #expect(back.map(\.type) == [.created] && back.map(\.subject) == logged.map(\.subject))
       #expect(back[0].data.item.path == "t" && back[0].data.contentCount == 6)
       #expect(Set(back[0].data.contents?.map(\.path) ?? []) == Set(data.contents?.map(\.path) ?? []))
-      #expect(back[0].sentence() == "Alice brought back t with 6 items in it")
+      #expect(back[0].sentence() == "Alice recovered t with 6 items in it")
       // Whoever asks for one of them hears of both.
       let scope = try fixture.library.eventScope(fixture.path("t/a/b/3"))
       let told = try fixture.library.events(after: nil, limit: 1000, for: fixture.account, in: scope).events
@@ -89,10 +89,10 @@ struct EventLogTests {
       _ = try events(fixture, after: &position)
       _ = try fixture.library.recover(fixture.path("a"), id: nil) { _ in }
       let alone = try events(fixture, after: &position)
-      #expect(alone.map { $0.sentence() } == ["Alice brought back a"] && alone[0].data.version?.number == 1)
+      #expect(alone.map { $0.sentence() } == ["Alice recovered a"] && alone[0].data.version?.number == 1)
       _ = try fixture.library.recover(fixture.path("t/u/b"), id: nil) { _ in }
       let back = try events(fixture, after: &position)
-      #expect(back.map { $0.sentence() } == ["Alice brought back t with the item in it", "Alice brought back b"])
+      #expect(back.map { $0.sentence() } == ["Alice recovered t with the item in it", "Alice recovered b"])
       #expect(back[0].data.contents?.map(\.path) == ["t/u"] && back[1].data.item.path == "t/u/b")
     }
   }

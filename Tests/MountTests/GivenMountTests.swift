@@ -160,6 +160,20 @@ import Testing
     }
   }
 
+  @Test func rootTakesAwayWhatRootGave() throws {
+    try withPlace { place in
+      try Command.shell("mkdir own", as: place.user, in: place.theirs).succeed()
+      let own = "\(place.theirs)/own"
+      let mounted = try place.mount(own)
+      #expect(mounted.status == 0, "\(mounted)")
+      let refused = try SheafProgram.run(["unmount", own], as: place.user)
+      #expect(refused.status == 1, "\(refused)")
+      #expect(refused.errorText.contains("\(own): root gave this mount to you, and alone takes it away"), "\(refused)")
+      #expect(try place.mounts() == [own])
+      try place.library.sheafSucceeds("unmount", own)
+    }
+  }
+
   @Test func aMountWhoseFolderWasMovedEndsWithItsProcess() throws {
     try withPlace { place in
       try Command.shell("mkdir -p sub/mnt", as: place.user, in: place.theirs).succeed()

@@ -25,6 +25,24 @@ import Testing
     }
   }
 
+  @Test func whatLiesInAnEntryIsNotLeft() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        plans="$ALICE/Documents/plans"; entry="$BOB/Shared/alice@example.com/plans"
+        mkdir -p "$plans/deep"; echo one >"$plans/deep/a.md"
+        invite "$plans" bob edit
+        for below in "$entry/deep" "$entry/deep/a.md"; do
+          refused "is shared as a part of Shared/alice@example.com/plans" "$SHEAF" leave "$below"
+        done
+        refused "stop it with: sheaf unshare" "$SHEAF" leave "$plans/deep"
+        same "$(cat "$entry/deep/a.md")" one
+        "$SHEAF" leave "$entry"
+        if ls "$entry"; then exit 1; fi
+        """)
+    }
+  }
+
   @Test func aFolderIsNotCopiedIntoItself() throws {
     try withSharedMounts { mounts in
       try mounts.shell(

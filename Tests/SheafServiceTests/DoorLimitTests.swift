@@ -30,7 +30,7 @@ struct DoorLimitTests {
       _ = try library.addAccount(account, name: "Alice")
       own = try SheafService(library: library, mounts: nil, logger: Logger(label: "test"))
       try await own.start()
-      let mount = MountInfo(mountpoint: "/nowhere", account: account)
+      let mount = MountInfo(mountpoint: "/nowhere", account: account, readOnly: false)
       users = try SheafService(
         library: library, mounts: nil, door: UserDoor(mount: mount, uid: getuid(), gid: getgid()), limits: limits,
         logger: Logger(label: "test"))

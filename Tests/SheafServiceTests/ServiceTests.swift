@@ -111,7 +111,7 @@ import Testing
   @Test func mountsThroughTheController() async throws {
     try await withService(mounts: FakeMounts()) { _, client in
       let alice = try await client.addAccount(try AccountHandle("alice@example.com"), name: nil).handle
-      let mount = MountInfo(mountpoint: "/mnt/a b", account: alice)
+      let mount = MountInfo(mountpoint: "/mnt/a b", account: alice, readOnly: false)
       #expect(try await client.mount(MountRequest(mountpoint: mount.mountpoint, account: alice)) == mount)
       #expect(try await client.mounts() == [mount])
       #expect(try await client.status().mounts == [mount])
@@ -127,7 +127,7 @@ private actor FakeMounts: MountController {
   private var live: [MountInfo] = []
 
   func mount(_ request: MountRequest) async throws -> MountInfo {
-    let info = MountInfo(mountpoint: request.mountpoint, account: request.account)
+    let info = MountInfo(mountpoint: request.mountpoint, account: request.account, readOnly: request.readOnly)
     live.append(info)
     return info
   }

@@ -49,7 +49,9 @@ import Testing
       let refusals: [([String], String)] = [
         ([], "has nowhere to deliver to; name a sink: --webhook URL"),
         (["--config", file], "\(file) line 5: sink x: batches: means nothing here; known are"),
-        (["--config", "\(file).none"], "\(file).none: cannot be read"),
+        (["--config", "\(file).none"], "\(file).none: there is no such file"),
+        (["--config", program.folder.path], "\(program.folder.path): cannot be read"),
+        (["--stdout", "--types", "sheaf.chang.*"], "sheaf.chang.* matches no type of event; there are sheaf."),
         (["--webhook", "ftp://x/"], "ftp://x/ is no URL of a webhook"),
         (["--webhook", "http://x/", "--secret", "short"], "webhook secret: is not whsec_"),
         (["--stdout", "--as", "nobody"], "is not a handle"),
@@ -262,6 +264,8 @@ import Testing
   @Test func itSaysWhatItWaitsFor() throws {
     try withTemporaryFolder { folder in
       let program = SidecarProgram(folder: folder, library: "\(folder.path)/library.sqlite")
+      let added = try SheafProgram.run(["account", "add", "alice@example.com", "--library", program.library])
+      #expect(added.status == 0, "\(added)")
       let sidecar = try program.start("--stdout")
       defer { sidecar.end() }
       try eventually("what it waits for", within: .seconds(30)) {

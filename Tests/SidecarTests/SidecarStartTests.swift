@@ -96,6 +96,79 @@ import Testing
     }
   }
 
+  /// A process whose library's disk is away answers, and breaks off what it is asked for.
+  @Test func whoBreaksOffIsAskedEverMoreSlowly() throws {
+    try withTemporaryFolder { folder in
+      let program = SidecarProgram(folder: folder, library: "\(folder.path)/library.sqlite")
+      let asked = "\(folder.path)/asked"
+      let server = try BackgroundCommand(
+        Command([
+          "/usr/bin/python3", "-c",
+          """
+          import http.server, json, os, socketserver, sys, time
+          class Handler(http.server.BaseHTTPRequestHandler):
+              protocol_version = "HTTP/1.1"
+              def do_GET(self):
+                  if self.path == "/v1":
+                      body = json.dumps({"api": 1, "library": sys.argv[1], "id": "1", "pid": os.getpid(), "mounts": True})
+                      self.send_response(200)
+                      self.send_header("content-length", str(len(body)))
+                      self.end_headers()
+                      self.wfile.write(body.encode())
+                  else:
+                      with open(sys.argv[2], "a") as asked: print(time.monotonic(), file=asked)
+                      self.send_response(200)
+                      self.send_header("transfer-encoding", "chunked")
+                      self.end_headers()
+                      self.wfile.write(b"5\\r\\nretry")
+                      self.close_connection = True
+              def address_string(self): return ""
+              def log_message(self, *_): pass
+          class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+              daemon_threads = True
+          Server(sys.argv[1] + "-socket", Handler).serve_forever()
+          """, program.library, asked,
+        ]))
+      defer { server.end() }
+      try eventually("the server") { FileManager.default.fileExists(atPath: program.library + "-socket") }
+      let sidecar = try program.start("--stdout --from-now > /dev/null")
+      defer { sidecar.end() }
+      try eventually("five attempts", within: .seconds(60)) { program.lines("asked").count >= 5 }
+      let times = program.lines("asked").compactMap(Double.init)
+      // At once after the first, for that may just have ended; then a second, two, four.
+      #expect(times[2] - times[1] >= 0.9 && times[3] - times[2] >= 1.9, "\(times)")
+      #expect(program.log.components(separatedBy: "] delivery stopped: ").count == 2, "\(program.log)")
+      #expect(program.log.split(separator: "\n").count < 8, "\(program.log)")
+      try program.stop(sidecar)
+    }
+  }
+
+  @Test func aMissingLibraryIsCalledMissing() throws {
+    try withTemporaryFolder { folder in
+      let program = SidecarProgram(folder: folder, library: "\(folder.path)/none.sqlite")
+      let sidecar = try program.start("--stdout > /dev/null")
+      defer { sidecar.end() }
+      try eventually("what it waits for", within: .seconds(30)) {
+        program.log.contains("none.sqlite: there is no such library")
+      }
+      try program.stop(sidecar)
+      #expect(program.log.split(separator: "\n").count < 5, "\(program.log)")
+    }
+  }
+
+  @Test func anAccountThatIsNotThereIsOneError() async throws {
+    try await withLibrary { _, program in
+      let sidecar = try program.start("--stdout --as nobody@example.com > /dev/null")
+      defer { sidecar.end() }
+      try eventually("the error", within: .seconds(30)) {
+        try SheafProgram.run(["status", "--library", program.library]).text
+          .contains("failing: account nobody@example.com")
+      }
+      try program.stop(sidecar)
+      #expect(program.log.components(separatedBy: "is not in this library").count == 2, "\(program.log)")
+    }
+  }
+
   /// The process that says in the lock's file that it has it.
   private func owner(of state: String) throws -> Int32? {
     guard let text = try? String(contentsOfFile: state + "-lock", encoding: .utf8), text.hasSuffix("\n") else {

@@ -31,7 +31,8 @@ struct AccountCommand: AsyncParsableCommand {
       let handle = try AccountHandle(handle)
       let location = try LibraryChoice.location(named: library.file)
       let account = try await LibraryConnection.with(location, creating: true) { connection in
-        try await connection.client.addAccount(handle, name: name)
+        if connection.isNew { try NewLibrary.announce(at: location, output) }
+        return try await connection.client.addAccount(handle, name: name)
       }
       if output.json { return try JSON.write(account) }
       try StandardOutput.line("Added \(account.handle) to \(location.path.escapingControls).")
@@ -40,20 +41,25 @@ struct AccountCommand: AsyncParsableCommand {
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "List the accounts.", discussion: "The first one acts where no other is named.")
+      abstract: "List the accounts.",
+      discussion: "The default account acts where no other is named; `sheaf library set --default-account` changes it.")
 
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
       let location = try LibraryChoice.location(named: library.file)
-      let accounts = try await LibraryConnection.with(location) { try await $0.client.accounts() }
+      let (accounts, chosen) = try await LibraryConnection.with(location) {
+        (try await $0.client.accounts(), try await $0.client.settings().defaultAccount)
+      }
       if output.json { return try JSON.write(accounts) }
       guard !accounts.isEmpty else {
         return try StandardOutput.line("No accounts yet. Add one with: sheaf account add HANDLE")
       }
-      var table = Table([("HANDLE", .left), ("NAME", .left)])
-      for account in accounts { table.append([account.handle.description, account.name]) }
+      var table = Table([("HANDLE", .left), ("NAME", .left), ("", .left)])
+      for account in accounts {
+        table.append([account.handle.description, account.name, account.handle == chosen ? "default" : ""])
+      }
       try StandardOutput.write(table.text)
     }
   }
@@ -70,11 +76,18 @@ struct AccountCommand: AsyncParsableCommand {
     var handle: String
 
     @OptionGroup var library: LibraryOptions
+    @OptionGroup var output: OutputOptions
 
     func run() async throws {
       let handle = try AccountHandle(handle)
       let location = try LibraryChoice.location(named: library.file)
-      try await LibraryConnection.with(location) { try await $0.client.removeAccount(handle) }
+      let account = try await LibraryConnection.with(location) { connection in
+        let account = try await connection.client.accounts().first { $0.handle == handle }
+        try await connection.client.removeAccount(handle)
+        return account ?? Account(handle: handle, name: handle.description)
+      }
+      if output.json { return try JSON.write(account) }
+      try StandardOutput.line("Removed \(account.handle) from \(location.path.escapingControls).")
     }
   }
 }

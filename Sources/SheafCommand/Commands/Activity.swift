@@ -6,7 +6,8 @@ struct Activity: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Tell what happened to what you can see.",
     discussion: """
-      Without PATH in everything; with PATH in that item and what is below it. Oldest first.
+      Without PATH in everything; with PATH in that item and what is below it. Oldest first, with the path where the item is \
+      now, as commands take it, or where it was when it was deleted.
 
       Examples:
         sheaf activity
@@ -36,7 +37,12 @@ struct Activity: AsyncParsableCommand {
 
   func run() async throws {
     try await ItemTarget.with(optional: path, library) { target in
-      guard follow else { return try show(try await target.client.latestEvents(target.address, limit: limit)) }
+      guard follow else {
+        let events = try await target.client.latestEvents(target.address, limit: limit)
+        if output.json { return try JSON.write(events) }
+        let ids = Set(events.map(\.data.item.id))
+        return try show(events, try await target.client.paths(of: Array(ids), for: target.address.account))
+      }
       guard !target.connection.isOwn else {
         throw SheafError(
           .unavailable, subject: target.connection.info.library, reason: "nothing happens while no process has it open",
@@ -84,11 +90,11 @@ struct Activity: AsyncParsableCommand {
     }
   }
 
-  private func show(_ events: [Event]) throws {
-    if output.json { return try JSON.write(events) }
+  /// - Parameter paths: Where the items are, by their ids.
+  private func show(_ events: [Event], _ paths: [String: String]) throws {
     guard !events.isEmpty else { return try StandardOutput.line("Nothing happened yet.") }
     var table = Table([("TIME", .left), ("WHAT", .left), ("PATH", .left)])
-    for event in events { table.append([Format.time(event.time), event.sentence(), event.data.item.path]) }
+    for event in events { table.append([Format.time(event.time), event.sentence(), paths[event.data.item.id] ?? ""]) }
     try StandardOutput.write(table.text)
   }
 

@@ -23,7 +23,7 @@ struct CommentCommand: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let comment = try await ItemTarget.with(path, library) {
+    let comment = try await ItemTarget.with(path, library, changing: true) {
       try await $0.client.comment($0.address, text: RawArguments.readable(text))
     }
     if output.json { return try JSON.write(comment) }

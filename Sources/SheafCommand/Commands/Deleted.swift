@@ -6,26 +6,52 @@ struct Deleted: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "List what was deleted and can come back.",
     discussion: """
-      Without PATH everything; with the path of a folder what was deleted from it; with the path of a deleted item all \
-      that was deleted there.
+      Latest first. A folder is one line with all that was in it; its path, as PATH, lists that. Without PATH everything; with \
+      the path of a folder what was deleted from it; with that of a deleted item all that was deleted there. With --json each \
+      item is told of, also those in deleted folders.
 
       Examples:
         sheaf deleted
         sheaf deleted ~/Sheaf/Documents/Letters
+        sheaf deleted --limit 1000
       """)
 
   @Argument(help: "A folder, or the path of what was deleted.")
   var path: PathArgument?
 
+  @Option(help: "How many lines to show.")
+  var limit = 50
+
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
 
+  func validate() throws {
+    guard (1...100_000).contains(limit) else { throw ValidationError("--limit is a number from 1 to 100000") }
+  }
+
   func run() async throws {
-    let items = try await ItemTarget.with(optional: path, library) { try await $0.client.deleted($0.address) }
-    if output.json { return try JSON.write(items) }
-    guard !items.isEmpty else { return try StandardOutput.line("Nothing deleted that can come back.") }
-    var table = Table([("DELETED", .left), ("BY", .left), ("PATH", .left), ("ID", .left)])
-    for item in items { table.append([Format.time(item.time), item.actor.description, item.path, item.id]) }
-    try StandardOutput.write(table.text)
+    try await ItemTarget.with(optional: path, library) { target in
+      if output.json { return try JSON.write(try await target.client.deleted(target.address)) }
+      let deleted = try await target.client.deletedTrees(target.address, limit: limit)
+      guard !deleted.trees.isEmpty else { return try StandardOutput.line("Nothing deleted that can come back.") }
+      var table = Table([("DELETED", .left), ("BY", .left), ("PATH", .left), ("", .left), ("ID", .left)])
+      for tree in deleted.trees {
+        let item = tree.item
+        table.append([Format.time(item.time), item.actor.description, item.path, Self.contents(tree), item.id])
+      }
+      try StandardOutput.write(table.text)
+      guard deleted.more > 0 else { return }
+      let all = deleted.trees.count + deleted.more
+      try StandardOutput.line("and \(deleted.more) more: --limit \(all) shows them, PATH those of a folder")
+    }
+  }
+
+  /// `58 items`.
+  private static func contents(_ tree: DeletedTree) -> String {
+    switch tree.items {
+    case 0: ""
+    case PurgeExtent.limit...: "more than \(PurgeExtent.limit) items"
+    default: Format.count(tree.items, "item")
+    }
   }
 }

@@ -28,7 +28,7 @@ struct LabelVersion: AsyncParsableCommand {
     guard String(validating: RawArguments.bytes(name), as: UTF8.self) != nil, !name.isEmpty else {
       throw SheafError(.invalid, subject: "NAME", reason: "is empty or not UTF-8", advice: "give the label a name")
     }
-    try await ItemTarget.with(path, library) { target in
+    try await ItemTarget.with(path, library, changing: true) { target in
       let labelled = try await target.client.label(target.address, name: name, version: version)
       if output.json { return try JSON.write(labelled) }
       try StandardOutput.line(

@@ -9,24 +9,45 @@ struct LibraryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Change the settings.",
       discussion: """
-        With a public address, links to shared items are https://ADDRESS/s/…; without one they are sheaf:// links.
+        With a public address, links to shared items are https://ADDRESS/s/…; without one they are sheaf:// links. The default \
+        account is mounted, and acts, where no account is named: at first the one that was made first.
 
         Examples:
           sheaf library set --public-address files.example.com
           sheaf library set --public-address ""                 takes it away
+          sheaf library set --default-account bob@example.com
         """)
 
     @Option(help: ArgumentHelp("Where links point; empty for nowhere.", valueName: "host"))
-    var publicAddress: String
+    var publicAddress: String?
+
+    @Option(help: ArgumentHelp("The account where none is named.", valueName: "handle"))
+    var defaultAccount: String?
 
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
+    func validate() throws {
+      if publicAddress == nil, defaultAccount == nil {
+        throw ValidationError("Give --public-address, --default-account or both.")
+      }
+    }
+
     func run() async throws {
       let location = try LibraryChoice.location(named: library.file)
-      let change = LibrarySettings(publicAddress: publicAddress.isEmpty ? nil : publicAddress)
-      try await LibraryConnection.with(location, creating: true) { try await $0.client.change(change) }
-      if output.json { try JSON.write(change) }
+      let change = SettingsChange(
+        publicAddress: publicAddress, defaultAccount: try defaultAccount.map { try AccountHandle($0) })
+      let settings = try await LibraryConnection.with(location, creating: defaultAccount == nil) { connection in
+        if connection.isNew { try NewLibrary.announce(at: location, output) }
+        return try await connection.client.change(change)
+      }
+      if output.json { return try JSON.write(settings) }
+      if publicAddress != nil {
+        try StandardOutput.line("Links point to \(settings.publicAddress ?? "this library: sheaf://…").")
+      }
+      if defaultAccount != nil, let account = settings.defaultAccount {
+        try StandardOutput.line("\(account) is the default account.")
+      }
     }
   }
 }

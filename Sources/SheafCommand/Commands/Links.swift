@@ -11,8 +11,14 @@ struct LinkOptions: ParsableArguments {
   @OptionGroup var output: OutputOptions
 
   /// What the library answers to a question about the link.
-  func ask<Answer>(_ question: (SheafClient, String, AccountHandle?) async throws -> Answer) async throws -> Answer {
-    try await ItemTarget.with(optional: nil, library) { try await question($0.client, url, $0.address.account) }
+  ///
+  /// - Parameter changing: As of ``ItemTarget/with(_:_:changing:body:)``.
+  func ask<Answer>(
+    changing: Bool = false, _ question: (SheafClient, String, AccountHandle?) async throws -> Answer
+  ) async throws -> Answer {
+    try await ItemTarget.with(optional: nil, library, changing: changing) {
+      try await question($0.client, url, $0.address.account)
+    }
   }
 }
 
@@ -55,7 +61,7 @@ struct Accept: AsyncParsableCommand {
   @OptionGroup var link: LinkOptions
 
   func run() async throws {
-    let result = try await link.ask { try await $0.accept($1, as: $2) }
+    let result = try await link.ask(changing: true) { try await $0.accept($1, as: $2) }
     if link.output.json { return try JSON.write(result) }
     for warning in result.warnings { StandardError.write("sheaf: beware: \(warning.escapingControls)\n") }
     guard let path = result.path else {
@@ -97,8 +103,13 @@ struct Invite: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await ItemTarget.with(path, library) { target in
-      if revoke { return try await target.client.revokeOneTimeLinks(target.address) }
+    try await ItemTarget.with(path, library, changing: true) { target in
+      if revoke {
+        try await target.client.revokeOneTimeLinks(target.address)
+        if output.json { return try JSON.write(ItemDeed(path: target.name)) }
+        let name = target.name.escapingControls
+        return try StandardOutput.line("The one-time links to \(name) that nobody claimed are dead.")
+      }
       let link = try await target.client.inviteOnce(target.address, permission: can?.permission)
       if output.json { return try JSON.write(link) }
       try StandardOutput.line(link.url.escapingControls)
@@ -110,7 +121,11 @@ struct Requests: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "List and answer those who ask for access.",
     discussion: """
+      Without PATH everyone who asks for access to something that you may share; you get a notice of each. They are told \
+      how you answer.
+
       Examples:
+        sheaf requests
         sheaf requests ~/Sheaf/Documents/plans
         sheaf requests approve ~/Sheaf/Documents/plans dan@example.com
         sheaf requests block ~/Sheaf/Documents/plans mallory@example.com
@@ -120,19 +135,22 @@ struct Requests: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "List who asks.")
 
     @Argument(help: "A shared item.")
-    var path: PathArgument
+    var path: PathArgument?
 
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-      let requests = try await ItemTarget.with(path, library) { try await $0.client.accessRequests($0.address) }
+      let requests = try await ItemTarget.with(optional: path, library) {
+        try await $0.client.accessRequests($0.address)
+      }
       if output.json { return try JSON.write(requests) }
       guard !requests.isEmpty else { return try StandardOutput.line("Nobody asks for access.") }
-      var table = Table([("HANDLE", .left), ("NAME", .left), ("SINCE", .left), ("", .left)])
+      var table = Table([("HANDLE", .left), ("NAME", .left), ("SINCE", .left), ("PATH", .left), ("", .left)])
       for request in requests {
         table.append([
-          request.handle.description, request.name, Format.time(request.time), request.blocked ? "blocked" : "",
+          request.handle.description, request.name, Format.time(request.time), request.path,
+          request.blocked ? "blocked" : "",
         ])
       }
       try StandardOutput.write(table.text)
@@ -147,9 +165,19 @@ struct Requests: AsyncParsableCommand {
     @Argument(help: "Who asks.")
     var handle: String
 
-    func answer(_ answer: RequestAnswer.Answer, _ library: LibraryOptions) async throws {
+    @OptionGroup var library: LibraryOptions
+    @OptionGroup var output: OutputOptions
+
+    /// - Parameter said: What is said of it, from handle and path.
+    func answer(_ answer: RequestAnswer.Answer, _ said: (AccountHandle, String) -> String) async throws {
       let request = RequestAnswer(handle: try AccountHandle(handle), answer: answer)
-      try await ItemTarget.with(path, library) { try await $0.client.answer($0.address, request) }
+      try await ItemTarget.with(path, library, changing: true) { target in
+        try await target.client.answer(target.address, request)
+        guard !output.json else {
+          return try JSON.write(AnswerDeed(path: target.name, handle: request.handle, answer: answer))
+        }
+        try StandardOutput.line(said(request.handle, target.name).escapingControls)
+      }
     }
   }
 
@@ -157,26 +185,25 @@ struct Requests: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Let someone in.")
 
     @OptionGroup var person: Person
-    @OptionGroup var library: LibraryOptions
 
-    func run() async throws { try await person.answer(.approve, library) }
+    func run() async throws { try await person.answer(.approve) { "\($0) takes part in \($1) now." } }
   }
 
   struct Deny: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Turn someone down, who may ask again.")
 
     @OptionGroup var person: Person
-    @OptionGroup var library: LibraryOptions
 
-    func run() async throws { try await person.answer(.deny, library) }
+    func run() async throws { try await person.answer(.deny) { "Declined the request of \($0) for \($1)." } }
   }
 
   struct Block: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Have someone never ask again.")
 
     @OptionGroup var person: Person
-    @OptionGroup var library: LibraryOptions
 
-    func run() async throws { try await person.answer(.block, library) }
+    func run() async throws {
+      try await person.answer(.block) { "\($0) joins \($1) by no link, and cannot ask again." }
+    }
   }
 }

@@ -11,6 +11,9 @@ struct Mount: AsyncParsableCommand {
       Returns once the mount answers; the library is made where there is none yet. A second mount of the same library \
       joins the process that has it open. What is left of a mount whose process was killed is cleared first.
 
+      Without --as the library's default account is mounted: the one made first, unless `sheaf library set \
+      --default-account` said otherwise. A new library gets an account USER@HOST. With --for it is the account of that user's name.
+
       Examples:
         sheaf mount                                   your own documents at ~/Sheaf
         sheaf mount /mnt/work --library work.sqlite   another library
@@ -80,7 +83,7 @@ struct Mount: AsyncParsableCommand {
     return MountPlan(
       location: location, mountpoint: place,
       account: try (library.handle ?? given.account).map { try AccountHandle($0) },
-      defaultAccount: try DefaultAccount.handle(
+      newAccount: try DefaultAccount.handle(
         user: person?.name ?? "user\(getuid())", host: DefaultAccount.hostName()),
       name: person.flatMap { $0.fullName.isEmpty ? nil : $0.fullName }, readOnly: readOnly || given.readOnly,
       allowOther: allowOther, forUser: userName, options: given.forwarded)
@@ -100,9 +103,10 @@ struct Mount: AsyncParsableCommand {
 
   /// Joins the process that has the library open; else becomes that process, or starts it.
   private func attempt(_ plan: MountPlan, ready: Readiness?) async throws {
+    let isNew = NewLibrary.wouldBeMade(at: plan.location)
     if let (info, owner) = try await join(plan) {
       try plan.verify()
-      try announce(info, plan, ready: ready)
+      try announce(info, plan, ready: ready, isNew: false)
       if foreground, ready == nil { try await MountProcess.follow(info, of: plan.location, by: owner) }
     } else if foreground {
       let library: Library
@@ -112,11 +116,13 @@ struct Mount: AsyncParsableCommand {
         throw Passing(failure: LibraryConnection.silent(plan.location))
       }
       let logger = Logger(label: "sheaf") { StreamLogHandler.standardError(label: $0) }
-      try await MountProcess.run(library, plan, logger: logger) { try announce($0, plan, ready: ready) }
+      try await MountProcess.run(library, plan, logger: logger) {
+        try announce($0, plan, ready: ready, isNew: isNew)
+      }
     } else {
       let info = try Background.start(plan)
       try plan.verify()
-      try announce(info, plan, ready: nil)
+      try announce(info, plan, ready: nil, isNew: isNew)
     }
   }
 
@@ -141,8 +147,9 @@ struct Mount: AsyncParsableCommand {
   }
 
   /// Tells that the mount is up: the process that started this one, else the person.
-  private func announce(_ info: MountInfo, _ plan: MountPlan, ready: Readiness?) throws {
+  private func announce(_ info: MountInfo, _ plan: MountPlan, ready: Readiness?, isNew: Bool) throws {
     if let ready { return ready.succeed(info) }
+    if isNew { try NewLibrary.announce(at: plan.location, output) }
     if output.json { return try JSON.write(info) }
     let line = "Mounted \(plan.location.path) at \(info.mountpoint) for \(info.account)."
     try StandardOutput.line(line.escapingControls)

@@ -22,7 +22,7 @@ struct Notices: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    try await ItemTarget.with(optional: nil, library) { target in
+    try await ItemTarget.with(optional: nil, library, changing: clear) { target in
       let list = try await target.client.notices(target.address)
       if output.json {
         try JSON.write(list.notices)

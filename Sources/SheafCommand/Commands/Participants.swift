@@ -19,11 +19,10 @@ struct Participants: AsyncParsableCommand {
   func run() async throws {
     let people = try await ItemTarget.with(path, library) { try await $0.client.participants($0.address) }
     if output.json { return try JSON.write(people) }
-    var table = Table([("HANDLE", .left), ("NAME", .left), ("ROLE", .left), ("CAN", .left), ("ACCEPTANCE", .left)])
+    var table = Table([("HANDLE", .left), ("NAME", .left), ("ROLE", .left), ("CAN", .left), ("STANDING", .left)])
     for person in people {
       table.append([
-        person.handle.description, person.name, person.role.rawValue, person.permission.word,
-        person.acceptance.rawValue,
+        person.handle.description, person.name, person.role.word, person.permission.word, person.acceptance.word,
       ])
     }
     try StandardOutput.write(table.text)
@@ -62,8 +61,16 @@ struct ParticipantCommand: AsyncParsableCommand {
       _ call: (SheafClient, ItemAddress, ParticipantChange) async throws -> Participant
     ) async throws {
       let change = ParticipantChange(handle: try AccountHandle(handle), permission: can?.permission, role: role)
-      let person = try await ItemTarget.with(path, library) { try await call($0.client, $0.address, change) }
-      if output.json { try JSON.write(person) }
+      try await ItemTarget.with(path, library, changing: true) { target in
+        let before = try? await target.client.participants(target.address).first { $0.handle == change.handle }
+        let person = try await call(target.client, target.address, change)
+        if output.json { return try JSON.write(person) }
+        let standing = "\(person.handle) is \(person.role.article) of \(target.name), and can \(person.permission.word)"
+        guard before != person else { return try StandardOutput.line("Nothing changed: \(standing).".escapingControls) }
+        let isInvited = person.acceptance == .pending && before?.acceptance != .pending
+        let joining = isInvited ? "; invited: `sheaf notices` of theirs tells the link" : ""
+        try StandardOutput.line("\(standing)\(joining).".escapingControls)
+      }
     }
   }
 
@@ -96,12 +103,49 @@ struct ParticipantCommand: AsyncParsableCommand {
     var handle: String
 
     @OptionGroup var library: LibraryOptions
+    @OptionGroup var output: OutputOptions
 
     func run() async throws {
       let handle = try AccountHandle(handle)
-      try await ItemTarget.with(path, library) { try await $0.client.removeParticipant($0.address, handle) }
+      try await ItemTarget.with(path, library, changing: true) { target in
+        try await target.client.removeParticipant(target.address, handle)
+        if output.json { return try JSON.write(MemberDeed(path: target.name, handle: handle)) }
+        try StandardOutput.line("\(handle) takes no part in \(target.name) any more.".escapingControls)
+      }
     }
   }
 }
 
 extension Role: ExpressibleByArgument {}
+
+extension Role {
+  /// The word for people.
+  var word: String {
+    switch self {
+    case .owner: "owner"
+    case .administrator: "administrator"
+    case .privateUser: "participant"
+    case .publicUser: "joined by the link"
+    }
+  }
+
+  /// As in `bob is …`.
+  fileprivate var article: String {
+    switch self {
+    case .owner: "the owner"
+    case .administrator: "an administrator"
+    case .privateUser, .publicUser: "a participant"
+    }
+  }
+}
+
+extension Acceptance {
+  /// The word for people.
+  var word: String {
+    switch self {
+    case .pending: "invited"
+    case .accepted: "joined"
+    case .removed: "removed"
+    }
+  }
+}

@@ -23,7 +23,7 @@ struct Recover: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let paths = try await ItemTarget.with(path, library) { target in
+    let paths = try await ItemTarget.with(path, library, changing: true) { target in
       try await ProgressLine.during("Recovering") { progress in
         try await target.client.recover(target.address, id: id, progress: progress)
       }

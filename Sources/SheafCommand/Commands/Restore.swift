@@ -22,7 +22,7 @@ struct Restore: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    try await ItemTarget.with(path, library) { target in
+    try await ItemTarget.with(path, library, changing: true) { target in
       let made = try await target.client.restore(target.address, version: version)
       if output.json { return try JSON.write(made) }
       guard let made else {

@@ -24,6 +24,7 @@ struct SendCopy: AsyncParsableCommand {
   var destination: PathArgument
 
   @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
 
   func run() async throws {
     try await ItemTarget.with(path, library) { target in
@@ -37,7 +38,10 @@ struct SendCopy: AsyncParsableCommand {
       if item.kind == "folder" { try await Self.checkOutside(place, of: item.id, target) }
       let facts = CopyFacts(mode: item.mode, mtime: item.mtime)
       let leftOut = try await copy(target.client, target.address, kind: item.kind, facts, to: CopyPlace(place))
-      guard let first = leftOut.first else { return }
+      guard let first = leftOut.first else {
+        if output.json { try JSON.write(CopyDeed(path: target.name, destination: place.readable)) }
+        return
+      }
       let others = leftOut.count > 1 ? " (and \(Format.count(leftOut.count - 1, "other")))" : ""
       throw SheafError(
         first.isLink ? .accessDenied : .notSupported, subject: first.path.readable + others,

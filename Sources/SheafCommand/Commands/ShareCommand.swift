@@ -54,7 +54,7 @@ struct ShareCommand: AsyncParsableCommand {
     change.allowRequests = allowRequests
     change.newLink = newLink
     let request = change
-    try await ItemTarget.with(path, library) { target in
+    try await ItemTarget.with(path, library, changing: true) { target in
       if request.anyone == PublicPermission.none { try await tellWhoGoes(target) }
       let share = try await target.client.share(target.address, request)
       if output.json { return try JSON.write(share) }
@@ -102,7 +102,7 @@ struct Unshare: AsyncParsableCommand {
     abstract: "Stop sharing an item.",
     discussion: """
       The documents stay where they are; it is gone for everyone else at once, and the link answers as if it never \
-      existed. Shared again, the item gets the same link.
+      existed. Shared again, the item gets the same link, and nobody takes part. On a terminal it asks first.
 
       Example:
         sheaf unshare ~/Sheaf/Documents/plans
@@ -111,10 +111,26 @@ struct Unshare: AsyncParsableCommand {
   @Argument(help: "The shared item.")
   var path: PathArgument
 
+  @Flag(help: "Ask nothing.")
+  var yes = false
+
   @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    try await ItemTarget.with(path, library) { try await $0.client.unshare($0.address) }
+    try await ItemTarget.with(path, library, changing: true) { target in
+      let share = try await target.client.share(of: target.address)
+      let people = (share?.participants ?? []).filter { $0.role != .owner && $0.acceptance != .removed }.map(\.handle)
+      if !yes, !people.isEmpty, Question.canBeAsked {
+        try Question.confirm(
+          "Stop sharing \(target.name)? \(Format.people(people)) will lose it, and have to be invited anew.",
+          about: target.name)
+      }
+      try await target.client.unshare(target.address)
+      if output.json { return try JSON.write(UnshareDeed(path: target.name, participants: people)) }
+      let lost = people.isEmpty ? "nobody had joined" : "\(Format.people(people)) lost access"
+      try StandardOutput.line("Stopped sharing \(target.name); \(lost).".escapingControls)
+    }
   }
 }
 
@@ -132,9 +148,14 @@ struct Leave: AsyncParsableCommand {
   var path: PathArgument
 
   @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    try await ItemTarget.with(path, library) { try await $0.client.leave($0.address) }
+    try await ItemTarget.with(path, library, changing: true) { target in
+      try await target.client.leave(target.address)
+      if output.json { return try JSON.write(ItemDeed(path: target.name)) }
+      try StandardOutput.line("Left \(target.name); nothing of it was deleted.".escapingControls)
+    }
   }
 }
 
@@ -153,8 +174,17 @@ struct Resolve: AsyncParsableCommand {
   var path: PathArgument
 
   @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    try await ItemTarget.with(path, library) { try await $0.client.resolve($0.address) }
+    try await ItemTarget.with(path, library, changing: true) { target in
+      let former = try await target.client.status(of: target.address).conflict
+      try await target.client.resolve(target.address)
+      if output.json { return try JSON.write(ResolveDeed(path: target.name, conflict: former)) }
+      let said =
+        former.map { "Dismissed the conflict of \(target.name) with version \($0)" }
+        ?? "Nothing changed: \(target.name) has no conflict"
+      try StandardOutput.line(said.escapingControls + ".")
+    }
   }
 }

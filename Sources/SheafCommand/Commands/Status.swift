@@ -69,7 +69,7 @@ struct Status: AsyncParsableCommand {
     for person in people {
       let standing = person.acceptance == .pending ? "invited" : "since"
       table.append([
-        "  \(person.handle)", person.name, "\(person.role.rawValue), can \(person.permission.word)",
+        "  \(person.handle)", person.name, "\(person.role.word), can \(person.permission.word)",
         "\(standing) \(Format.time(person.since))",
         person.lastEdited.map { "last edited \(Format.time($0))" } ?? "",
       ])
@@ -80,10 +80,30 @@ struct Status: AsyncParsableCommand {
   private static func changes(_ changes: [LatestChange]) -> String {
     var table = Table([("", .left), ("", .left), ("", .left), ("", .left)])
     for change in changes {
-      let deed = change.type.split(separator: ".").suffix(2).joined(separator: " ")
-      table.append(["  \(Format.time(change.time))", change.actor.description, deed, change.name])
+      table.append(["  \(Format.time(change.time))", change.actor.description, deed(change), change.name])
     }
     return table.text
+  }
+
+  /// What was done, in a word for people.
+  private static func deed(_ change: LatestChange) -> String {
+    switch EventType(rawValue: change.type) {
+    case .edit: "edited"
+    case .comment: "commented"
+    case .memberAdded: "someone joined"
+    case .memberRemoved: "someone left"
+    case .accessRequested: "asked for access"
+    case .accessDeclined: "declined a request"
+    case .mention: "mentioned someone"
+    case .created: change.recovered ? "recovered" : "created"
+    case .deleted: "deleted"
+    case .renamed: "renamed"
+    case .moved: "moved"
+    case .shareCreated: "shared"
+    case .shareUpdated: "changed the share"
+    case .shareStopped: "stopped sharing"
+    case nil: change.type
+    }
   }
 
   private static func actions(_ status: ItemStatus) -> String {

@@ -28,9 +28,15 @@ struct Unmount: AsyncParsableCommand {
 
   /// Whose mount of which library it must be.
   @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
 
   func run() async throws {
     let place = try Mountpoint(given: mountpoint, user: nil)
+    try await unmount(place)
+    if output.json { try JSON.write(UnmountDeed(mountpoint: place.path)) }
+  }
+
+  private func unmount(_ place: Mountpoint) async throws {
     let expected = try library.file.map { try LibraryChoice.location(path: $0) }
     // So that this process is not one of those that use the mount.
     chdir("/")
@@ -49,7 +55,7 @@ struct Unmount: AsyncParsableCommand {
         .invalid, subject: place.path, reason: "is a mount of \(location.path), not of the library of --library",
         advice: "leave out --library")
     }
-    guard let connection = try await LibraryConnection.join(location), connection.info.mounts else {
+    guard let connection = try await LibraryConnection.join(location) else {
       guard MountProbe.isDead(place.path) else {
         throw SheafError(
           .unavailable, subject: place.path, reason: "is mounted, but no process serves \(location.path)",
@@ -58,6 +64,7 @@ struct Unmount: AsyncParsableCommand {
       return try LibraryMount.clear(at: place.path)
     }
     do {
+      guard connection.info.mounts else { throw Self.cannot(unmount: place.path, connection.info) }
       if let account { try await check(place.path, isOf: account, connection.client) }
       let result = try await connection.client.unmount(place.path, lazy: false)
       await connection.close()
@@ -67,6 +74,18 @@ struct Unmount: AsyncParsableCommand {
       guard (error as? SheafError)?.kind == .notFound, MountProbe.isDead(place.path) else { throw error }
       try LibraryMount.clear(at: place.path)
     }
+  }
+
+  /// What is said where the process that answers takes no mounts away.
+  private static func cannot(unmount place: String, _ info: ServiceInfo) -> SheafError {
+    guard info.account == nil else {
+      return SheafError(
+        .notPermitted, subject: place, reason: "root gave this mount to you, and alone takes it away",
+        advice: "ask root for: sheaf unmount \(place)")
+    }
+    return SheafError(
+      .unavailable, subject: place, reason: "the library is in use by process \(info.pid), which does not mount",
+      advice: "try again when it has ended")
   }
 
   private func check(_ place: String, isOf account: AccountHandle, _ client: SheafClient) async throws {

@@ -1,7 +1,7 @@
 import Glibc
 import SheafModel
 
-/// The account that `sheaf mount` uses where none is named: `USER@HOST`.
+/// The account that `sheaf mount` makes in a new library where none is named: `USER@HOST`.
 enum DefaultAccount {
   /// The handle for a user of a machine: lower case, what no handle may contain replaced by `-`.
   static func handle(user: String, host: String) throws(SheafError) -> AccountHandle {
@@ -10,13 +10,13 @@ enum DefaultAccount {
     return try AccountHandle("\(local.prefix(100))@\(domain.prefix(154))")
   }
 
-  /// Which of a library's accounts the user's is: `USER@HOST`, else the only one with that user's name, since a machine
-  /// may be renamed; nil where it has to be made.
-  static func existing(_ handle: AccountHandle, among accounts: [Account]) -> AccountHandle? {
-    if accounts.contains(where: { $0.handle == handle }) { return handle }
+  /// Which of a library's accounts is that of a user to whom root gives a mount: `USER@HOST`, else the only one with that
+  /// user's name, since a machine may be renamed; nil where that is not clear, for nobody is given another one's documents.
+  static func own(_ handle: AccountHandle, among accounts: [AccountHandle]) -> AccountHandle? {
+    if accounts.contains(handle) { return handle }
     let user = handle.description.prefix { $0 != "@" }
-    let named = accounts.filter { $0.handle.description.prefix { $0 != "@" } == user }
-    return named.count == 1 && accounts.count == 1 ? named[0].handle : nil
+    let named = accounts.filter { $0.description.prefix { $0 != "@" } == user }
+    return named.count == 1 ? named[0] : nil
   }
 
   /// This machine's name.

@@ -59,7 +59,7 @@ actor ProcessMounts: MountController {
       endIfLast()
     }
     let mount = try await start(library, request, logger)
-    let info = MountInfo(mountpoint: request.mountpoint, account: request.account)
+    let info = MountInfo(mountpoint: request.mountpoint, account: request.account, readOnly: request.readOnly)
     lastNumber += 1
     let number = lastNumber
     Task {

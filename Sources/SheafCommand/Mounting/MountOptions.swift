@@ -12,12 +12,13 @@ struct MountOptions: Equatable {
 
   private static let forMount: Set<String> = [
     "nosuid", "suid", "nodev", "dev", "noexec", "exec", "noatime", "nodiratime", "sync", "dirsync",
-    "default_permissions",
+    "default_permissions", "xattrs=named",
   ]
   /// Options that take one back that came before. Access times are kept as by `relatime` and `lazytime`: nothing is
   /// stricter where the kernel keeps what was read.
   private static let retracted = [
     "atime": "noatime", "relatime": "noatime", "strictatime": "noatime", "diratime": "nodiratime",
+    "xattrs=all": "xattrs=named",
   ]
   /// What mount(8) and fstab(5) pass on for their own use.
   private static let forOthers: Set<String> = [

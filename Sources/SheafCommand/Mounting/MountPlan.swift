@@ -8,8 +8,8 @@ struct MountPlan: Sendable {
   let mountpoint: Mountpoint
   /// The account that was named; nil for the default one.
   let account: AccountHandle?
-  let defaultAccount: AccountHandle
-  /// Display name of the default account.
+  /// The account that is made in a library without any, and its display name.
+  let newAccount: AccountHandle
   let name: String?
   let readOnly: Bool
   let allowOther: Bool
@@ -42,19 +42,35 @@ struct MountPlan: Sendable {
     }
   }
 
-  /// The account to mount, made at need where it is the default one or the first of a new library.
+  /// The account to mount: the one that is named, else the library's default one, for a user to whom root gives the mount
+  /// that user's own. It is made in a library that has none yet.
+  ///
+  /// - Throws: ``SheafError`` of kind `notFound` that says which accounts there are.
   private func ensuredAccount(_ client: SheafClient) async throws -> AccountHandle {
-    let accounts = try await client.accounts()
+    let accounts = try await client.accounts().map(\.handle)
+    if accounts.isEmpty {
+      return try await client.addAccount(account ?? newAccount, name: account == nil ? name : nil).handle
+    }
     guard let account else {
-      if let existing = DefaultAccount.existing(defaultAccount, among: accounts) { return existing }
-      return try await client.addAccount(defaultAccount, name: name).handle
+      guard forUser != nil else { return try await client.settings().defaultAccount ?? accounts[0] }
+      guard let own = DefaultAccount.own(newAccount, among: accounts) else {
+        throw missing(newAccount, among: accounts)
+      }
+      return own
     }
-    if accounts.isEmpty { return try await client.addAccount(account, name: nil).handle }
-    guard accounts.contains(where: { $0.handle == account }) else {
-      throw SheafError(
-        .notFound, subject: account.description, reason: "there is no such account in \(location.path)",
-        advice: "make it with: sheaf account add \(account)")
-    }
+    guard accounts.contains(account) else { throw missing(account, among: accounts) }
     return account
   }
+
+  private func missing(_ account: AccountHandle, among accounts: [AccountHandle]) -> SheafError {
+    let shown = accounts.prefix(Self.told).map(\.description).joined(separator: ", ")
+    let rest = accounts.count > Self.told ? " and \(accounts.count - Self.told) more" : ""
+    return SheafError(
+      .notFound, subject: account.description,
+      reason: "there is no such account in \(location.path), which has \(shown)\(rest)",
+      advice: "name one with --as, or make it with: sheaf account add \(account) --library \(location.path)")
+  }
+
+  /// Accounts that an error names at most.
+  private static let told = 5
 }

@@ -32,7 +32,7 @@ let startLibraryMount: MountStarter = { library, request, logger in
   }
   guard let owner = options.owner else { return MountedLibrary(mount: mount, service: nil) }
   do {
-    let info = MountInfo(mountpoint: request.mountpoint, account: request.account)
+    let info = MountInfo(mountpoint: request.mountpoint, account: request.account, readOnly: request.readOnly)
     let door = UserDoor(mount: info, uid: owner.uid, gid: owner.gid)
     let service = try SheafService(library: library, mounts: nil, door: door, logger: logger)
     try await service.start()

@@ -27,6 +27,18 @@ enum Format {
     }
   }
 
+  /// `bob@example.com`, `bob@example.com and 2 others`.
+  static func people(_ handles: [AccountHandle]) -> String {
+    guard handles.count > 3 else { return list(handles.map(\.description)) }
+    return list(handles.prefix(2).map(\.description) + [count(handles.count - 2, "other")])
+  }
+
+  /// `a`, `a and b`, `a, b and c`.
+  private static func list(_ words: [String]) -> String {
+    guard let last = words.last, words.count > 1 else { return words.first ?? "" }
+    return words.dropLast().joined(separator: ", ") + " and " + last
+  }
+
   /// `1 document`, `2 documents`.
   static func count(_ count: Int, _ noun: String) -> String { count == 1 ? "1 \(noun)" : "\(count) \(noun)s" }
 }

@@ -7,10 +7,21 @@ enum LibraryChoice {
   /// The library of `--library`, else of `SHEAF_LIBRARY`, else of the mount one stands in, else the person's own.
   ///
   /// - Parameter environment: The value of a variable; an empty one counts as absent.
+  /// - Throws: ``SheafError``: `notFound` where a library is named in a folder that is not there. Nobody makes that: it may be
+  ///   on a disk that is not mounted.
   static func location(
     named file: String?, environment: (String) -> String? = Environment.value
   ) throws(SheafError) -> LibraryLocation {
-    if let path = file ?? environment("SHEAF_LIBRARY") { return try location(path: path) }
+    if let path = file ?? environment("SHEAF_LIBRARY") {
+      let location = try location(path: path)
+      let folder = SystemPath.split(Array(location.path.utf8)).parent.readable
+      guard access(folder, F_OK) == 0 || errno != ENOENT else {
+        throw SheafError(
+          .notFound, subject: folder, reason: "the folder of the library does not exist",
+          advice: "mount the disk that it is on; for a new library make it: mkdir -p \(folder)")
+      }
+      return location
+    }
     if let here = try? SystemPath.workingDirectory(), let mount = try? MountTable.current().entry(containing: here),
       mount.isSheaf
     {

@@ -9,7 +9,7 @@ enum ItemPlace: Equatable {
   ///   - mountpoints: The places where this mount shows; one of them is known to the process that serves it.
   ///   - path: `Documents/…` or `Shared/…`.
   case mount(library: String, mountpoints: [String], path: [UInt8])
-  /// No mount is involved; the path is as it was given.
+  /// No mount is involved; the path is as it was given, `Documents/…`, `Shared/…` or `id:UUID`.
   case library(path: [UInt8])
 }
 
@@ -38,6 +38,7 @@ struct PathResolution {
 
   /// - Throws: ``SheafError``: `unavailable` for a dead mount, `invalid` for paths that name no item.
   func place(of path: [UInt8]) throws(SheafError) -> ItemPlace {
+    if ItemAddress.itemID(path) != nil { return .library(path: path) }
     guard !path.isEmpty, !path.contains(0) else {
       throw SheafError(.invalid, subject: "PATH", reason: "is empty or has a NUL")
     }

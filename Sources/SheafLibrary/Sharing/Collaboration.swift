@@ -57,7 +57,8 @@ extension Library {
           guard let event = try visibility.event(row, transaction) else { continue }
           changes.append(
             LatestChange(
-              time: event.time, actor: event.data.actor.handle, type: event.type.rawValue, name: event.data.item.name))
+              time: event.time, actor: event.data.actor.handle, type: event.type.rawValue, name: event.data.item.name,
+              recovered: event.isRecovery))
         }
         border = oldest.number
       }

@@ -52,7 +52,11 @@ extension Library {
         if !known.contains(where: { $0.account == account.id }) {
           guard known.count < Self.participantLimit else { throw Self.noLink }
           let request = AccessRequestRow(share: share.row.item, account: account.id, time: clock(), isBlocked: false)
-          try transaction(.share) { try $0.save(request) }
+          try transaction(.share) { transaction in
+            try transaction.save(request)
+            try logShareEvent(
+              .accessRequested, share, inode, participant: asking(account.id, share), actor: account.id, transaction)
+          }
         }
         return AcceptResult(path: nil, title: nil, owner: nil, permission: nil, requested: true)
       case .join(let joining):
@@ -65,6 +69,13 @@ extension Library {
         path: try mountPath(inode, for: account.id), title: share.row.title, owner: try self.handle(share.owner),
         permission: share.participants[account.id]?.permission, requested: false, warnings: try warnings(of: share))
     }
+  }
+
+  /// Who asks for access, as what they would be.
+  private func asking(_ account: Int64, _ share: ShareBook.Entry) -> ParticipantRow {
+    ParticipantRow(
+      share: share.row.item, account: account, role: .privateUser, permission: share.row.permission,
+      acceptance: .pending, since: clock())
   }
 
   /// Has someone take part from now on, in the running transaction.
@@ -225,12 +236,35 @@ extension Library {
   package func accessRequests(_ path: ItemPath) throws -> [AccessRequest] {
     try locked {
       let account = try account(path.account)
-      let (share, _) = try sharedItem(path)
+      let (share, inode) = try sharedItem(path)
       try require(.answerRequests, in: share, account.id, path)
-      return try read { try $0.accessRequests(share.row.item) }.map {
-        AccessRequest(
-          handle: try handle($0.account), name: try name($0.account), time: $0.time, blocked: $0.isBlocked)
+      return try accessRequests(of: share, inode, for: account.id)
+    }
+  }
+
+  /// Who asks an account for access to anything, and those whom it blocked, by the shared item and first come first.
+  package func accessRequests(for handle: AccountHandle) throws -> [AccessRequest] {
+    try locked {
+      let account = try account(handle)
+      var requests: [AccessRequest] = []
+      for share in shares.all where share.row.isActive {
+        guard let member = share.member(account.id), Self.allows(.answerRequests, member),
+          let inode = try sharedInode(share.row.item)
+        else { continue }
+        requests += try accessRequests(of: share, inode, for: account.id)
       }
+      requests.sort { $0.path == $1.path ? $0.time < $1.time : $0.path < $1.path }
+      return requests
+    }
+  }
+
+  private func accessRequests(of share: ShareBook.Entry, _ inode: Inode, for account: Int64) throws -> [AccessRequest] {
+    let requests = try read { try $0.accessRequests(share.row.item) }
+    if requests.isEmpty { return [] }
+    let path = try mountPath(inode, for: account)
+    return try requests.map {
+      AccessRequest(
+        handle: try handle($0.account), name: try name($0.account), time: $0.time, blocked: $0.isBlocked, path: path)
     }
   }
 
@@ -255,8 +289,12 @@ extension Library {
         switch answer.answer {
         case .deny:
           // Nobody is let ask again by being turned down once more.
-          if request?.isBlocked == false { try transaction.deleteAccessRequest(share.row.item, target.id) }
+          guard request?.isBlocked == false else { return }
+          try transaction.deleteAccessRequest(share.row.item, target.id)
+          try tellDeclined(target.id, share, inode, actor: account.id, transaction)
         case .block:
+          // To who is blocked it is the same answer.
+          if request?.isBlocked == false { try tellDeclined(target.id, share, inode, actor: account.id, transaction) }
           try transaction.save(
             AccessRequestRow(share: share.row.item, account: target.id, time: request?.time ?? time, isBlocked: true))
           if var invited = share.participants[target.id], invited.acceptance == .pending {
@@ -276,5 +314,13 @@ extension Library {
         }
       }
     }
+  }
+
+  private func tellDeclined(
+    _ target: Int64, _ share: ShareBook.Entry, _ inode: Inode, actor: Int64, _ transaction: StoreTransaction
+  ) throws {
+    var declined = asking(target, share)
+    declined.acceptance = .removed
+    try logShareEvent(.accessDeclined, share, inode, participant: declined, actor: actor, transaction)
   }
 }

@@ -80,13 +80,20 @@ extension Library {
     }
   }
 
-  /// Leaves the share that an item is in.
+  /// Leaves the share whose item is at a path.
   ///
-  /// - Throws: `notPermitted` for the owner.
+  /// - Throws: `notPermitted` for the owner, and for something in a shared folder, naming the entry that can be left.
   package func leave(_ path: ItemPath) throws {
     try locked {
       let account = try account(path.account)
-      try leave(sharedItem(path).share, account.id, .api(account.id))
+      let (share, inode) = try sharedItem(path)
+      if share.owner != account.id, try resolve(path) !== inode {
+        let entry = try mountPath(inode, for: account.id)
+        throw SheafError(
+          .notPermitted, subject: "\(path)", reason: "is shared as a part of \(entry)",
+          advice: "to leave all of that: sheaf leave \(entry)")
+      }
+      try leave(share, account.id, .api(account.id))
     }
   }
 

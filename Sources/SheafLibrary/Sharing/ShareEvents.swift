@@ -18,7 +18,7 @@ extension Library {
     return try number(
       EventRow(
         number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor, owner: item.owner,
-        item: item.id, data: data.json, share: data.share, process: 0), transaction)
+        item: item.id, data: data.json, share: data.share, process: 0), about: participant?.account, transaction)
   }
 
   /// Logs that someone left by taking an entry away, which the program of `thread` may undo; returns the number under

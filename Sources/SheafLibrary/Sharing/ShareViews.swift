@@ -97,7 +97,8 @@ extension Library {
     return String(decoding: Array(names.joined(separator: [UInt8(ascii: "/")])), as: UTF8.self)
   }
 
-  private func mountComponents(
+  /// As ``mountPath(_:_:for:item:)``, with all of its names whole.
+  func mountComponents(
     _ parent: Int64, _ name: [UInt8], for account: Int64, item: Int64?
   ) throws -> [[UInt8]] {
     var components: [[UInt8]] = []

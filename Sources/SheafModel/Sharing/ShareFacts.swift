@@ -146,11 +146,14 @@ package struct AccessRequest: Hashable, Sendable, Codable {
   package let time: Timestamp
   /// Whether they were blocked, so that they cannot ask again.
   package let blocked: Bool
+  /// Where the shared item is for who is asked: `Documents/…` or `Shared/…`.
+  package let path: String
 
-  package init(handle: AccountHandle, name: String, time: Timestamp, blocked: Bool) {
+  package init(handle: AccountHandle, name: String, time: Timestamp, blocked: Bool, path: String) {
     self.handle = handle
     self.name = name
     self.time = time
     self.blocked = blocked
+    self.path = path
   }
 }

@@ -6,13 +6,30 @@ import TOMLKit
 package enum ConfigurationFile {
   /// - Throws: ``SheafError`` that names file, line, sink and key.
   package static func read(_ path: String) throws(SheafError) -> SidecarConfiguration {
-    let text: String
-    do {
-      text = try String(contentsOfFile: path, encoding: .utf8)
-    } catch {
-      throw SheafError(.notFound, subject: path.printable, reason: "cannot be read as UTF-8")
-    }
+    let text = try Self.text(of: path, subject: path.printable)
     return try parse(text, named: path, folder: URL(fileURLWithPath: path).deletingLastPathComponent())
+  }
+
+  /// A file's text; the error says whether it is missing, whose it is, or what it holds.
+  private static func text(
+    of path: String, subject: String, reason: (String) -> String = { $0 }, advice: String? = nil
+  ) throws(SheafError) -> String {
+    let bytes: Data
+    do {
+      bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+    } catch {
+      switch (error as? CocoaError)?.code {
+      case .fileReadNoSuchFile:
+        throw SheafError(.notFound, subject: subject, reason: reason("there is no such file"), advice: advice)
+      case .fileReadNoPermission:
+        throw SheafError(.accessDenied, subject: subject, reason: reason("may not be read"), advice: advice)
+      default: throw SheafError(.inputOutput, subject: subject, reason: reason("cannot be read"), advice: advice)
+      }
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw SheafError(.invalid, subject: subject, reason: reason("is not UTF-8"), advice: advice)
+    }
+    return text
   }
 
   /// - Parameter folder: To which the paths in the file are relative.
@@ -109,11 +126,9 @@ package enum ConfigurationFile {
       secrets.append(try section.named("secrets") { () throws(SheafError) in try WebhookSecret(text) })
     }
     guard let path = try section.path("secret-file") else { return secrets }
-    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-      throw SheafError(
-        .notFound, subject: section.place.text("secret-file"), reason: "\(path.printable) cannot be read",
-        advice: "one secret a line")
-    }
+    let text = try Self.text(
+      of: path, subject: section.place.text("secret-file"), reason: { "\(path.printable): \($0)" },
+      advice: "it has one secret a line")
     for secret in text.split(whereSeparator: \.isWhitespace) {
       secrets.append(try section.named("secret-file") { () throws(SheafError) in try WebhookSecret(String(secret)) })
     }

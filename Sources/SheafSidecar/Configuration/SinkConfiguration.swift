@@ -130,6 +130,11 @@ extension SinkConfiguration {
       return Problem(key: "exec", reason: "is empty")
     default: break
     }
+    if let pattern = filter.types.first(where: { !EventFilter.isOfAType($0) }) {
+      return Problem(
+        key: "types", reason: "\(pattern.printable) matches no type of event",
+        advice: "there are " + EventType.allCases.map(\.rawValue).joined(separator: ", "))
+    }
     if !(1...1000).contains(batch) { return Problem(key: "batch", reason: "is not 1 to 1000") }
     if !(timeout > 0 && timeout <= 3600) { return Problem(key: "timeout", reason: "is not up to 3600 seconds") }
     if !(schedule.base > 0) { return Problem(key: "retry-base", reason: "is not more than 0 seconds") }

@@ -27,6 +27,11 @@ package struct EventFilter: Sendable, Equatable {
     }
   }
 
+  /// Whether a pattern of types describes any type that there is.
+  static func isOfAType(_ pattern: String) -> Bool {
+    EventType.allCases.contains { matches(pattern, $0.rawValue, separator: nil) }
+  }
+
   /// Whether `text` is one that `pattern` describes: `*` stands for anything but the separator, `**` for anything.
   ///
   /// Takes time in proportion to both lengths: others choose the names that a person's patterns meet.

@@ -1,3 +1,4 @@
+import Glibc
 import Logging
 import SheafClient
 import SheafModel
@@ -32,8 +33,11 @@ actor LibraryLink {
       try Task.checkCancellation()
       do {
         guard let socket = try SocketProbe.served(of: location) else {
+          let isMissing = access(location.path, F_OK) != 0 && errno == ENOENT
           throw SheafError(
-            .unavailable, subject: location.path, reason: "no process has it open", advice: "mount it: sheaf mount")
+            .unavailable, subject: location.path,
+            reason: isMissing ? "there is no such library" : "no process has it open",
+            advice: isMissing ? "name another one with --library, or mount its disk" : "mount it: sheaf mount")
         }
         let client = try await client(at: socket)
         let info = try await client.info(within: .seconds(5))

@@ -42,9 +42,16 @@ struct SinkRunner: Sendable {
   /// The end of a go: what comes next begins anew, with the record as it is stored.
   private struct Pause: Error {}
 
+  /// The library ended a stream, of which nothing had come.
+  private struct Fruitless: Error {
+    let reason: String
+  }
+
   /// How a go ended.
   private enum Outcome {
     case again
+    /// The library's process answered, and broke off: it ended just then, or it cannot tell of events.
+    case fruitless(String)
     /// There will be no other.
     case ended
     /// Something is wrong that is no matter of the endpoint: the state file, the configured account.
@@ -60,16 +67,24 @@ struct SinkRunner: Sendable {
   func run(poke: Poke) async {
     var wait = Self.waits.first
     var told: String?
+    var isFruitless = false
     let turns = SinkTurns(sink)
     let letters = DeadLetterRetry(
       name: name, schedule: schedule, turns: turns, state: state, board: board, clock: clock, random: random, log: log)
     while !Task.isCancelled {
       // Cancelled by a poke, a go ends where it may and is followed by another one.
       let pokes = poke.count
-      let outcome = await untilPoked(poke, past: pokes) { await go(turns, letters) }
+      var outcome = await untilPoked(poke, past: pokes) { await go(turns, letters) }
+      if case .fruitless(let reason) = outcome {
+        // Whoever ended just then is waited for by the next go; who breaks off again would be asked all the time.
+        outcome = isFruitless ? .failed(reason) : .again
+        isFruitless = true
+      } else if case .again = outcome {
+        isFruitless = false
+      }
       switch outcome {
       case .ended: return await sink.close()
-      case .again: (wait, told) = (Self.waits.first, nil)
+      case .again, .fruitless: (wait, told) = (Self.waits.first, nil)
       case .failed(let reason):
         if told != reason { log.error("delivery stopped: \(reason)", metadata: ["sink": "\(name)"]) }
         told = reason
@@ -109,6 +124,8 @@ struct SinkRunner: Sendable {
       return .ended
     } catch is CancellationError, is Pause {
       return .again
+    } catch let fruitless as Fruitless {
+      return Task.isCancelled ? .again : .fruitless(fruitless.reason)
     } catch {
       if !Task.isCancelled { return .failed("\(error)") }
     }
@@ -157,6 +174,7 @@ struct SinkRunner: Sendable {
     _ client: SheafClient, _ info: ServiceInfo, _ start: SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns
   ) async throws {
     var record = start
+    var hasHeard = false
     do {
       let reader = try await sink.reader(client, info)
       // What a sink missed that had a place is not to be skipped as well.
@@ -165,12 +183,14 @@ struct SinkRunner: Sendable {
         try state.save(record, of: key)
       }
       var stream = try await client.follow(reader, after: record.position)
-      try await follow(&stream, &record, key, turns)
+      try await follow(&stream, &record, key, turns) { hasHeard = true }
+      guard hasHeard else { throw Fruitless(reason: "the library's process ended the stream of events") }
     } catch let error as SheafError where error.kind == .gone {
       log.error("events are lost, going on with the oldest that is kept: \(error)", metadata: ["sink": "\(name)"])
       record.position = nil
       try state.save(record, of: key)
     } catch let error as SheafError where error.kind == .unavailable {
+      guard hasHeard else { throw Fruitless(reason: "\(error)") }
       log.info("the library's process has gone", metadata: ["sink": "\(name)"])
     }
   }
@@ -178,11 +198,14 @@ struct SinkRunner: Sendable {
   /// Events that nobody wanted after which the position is stored though nothing was delivered; it also is when all is quiet.
   private static let unsavedLimit = 256
 
+  /// - Parameter heard: Called for what the library tells of the log.
   private func follow(
-    _ stream: inout EventStream, _ record: inout SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns
+    _ stream: inout EventStream, _ record: inout SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns,
+    heard: () -> Void
   ) async throws {
     var unsaved = 0
     while let element = try await stream.next() {
+      if case .silence = element {} else { heard() }
       switch element {
       case .silence: if unsaved == 0 { continue }
       case .position(let number): record.position = number

@@ -25,12 +25,12 @@ package final class DesktopSink: Sink {
   private let person = Mutex<AccountHandle?>(nil)
   private let shown = Mutex<[Shown]>([])
 
-  /// - Parameter account: Nil for the library's first one.
+  /// - Parameter account: Nil for the library's default account.
   package init(account: AccountHandle?) { self.account = account }
 
   package func reader(_ client: SheafClient, _ info: ServiceInfo) async throws -> SheafClient.EventReader {
     var handle = account ?? info.account
-    if handle == nil { handle = try await client.accounts().first?.handle }
+    if handle == nil { handle = try await client.settings().defaultAccount }
     person.withLock { $0 = handle }
     return .account(ItemAddress(account: handle, path: nil))
   }

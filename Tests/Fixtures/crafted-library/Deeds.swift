@@ -134,7 +134,7 @@ struct Deeds {
     let ino = place.attributes.ino
     let size = place.attributes.size
     `do`("attributes") { try library.attributes(ino, .library) }
-    for name in `do`("listxattr", { try library.xattrNames(ino, .library) }) ?? [] {
+    for name in `do`("listxattr", { try library.xattrNames(ino, listsComputed: true, .library) }) ?? [] {
       `do`("getxattr") { try library.xattr(ino, name, .library) }
     }
     switch place.attributes.mode & S_IFMT {

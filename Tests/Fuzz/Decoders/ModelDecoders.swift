@@ -28,6 +28,7 @@ extension Decoder {
 
   private static let bodyReaders: [@Sendable (Data) throws -> Void] = [
     roundTrip(MountRequest.self), roundTrip(AccountRequest.self), roundTrip(LibrarySettings.self),
+    roundTrip(SettingsChange.self),
     roundTrip(RestoreRequest.self), roundTrip(LabelRequest.self), roundTrip(RecoverRequest.self),
     roundTrip(PurgeRequest.self), roundTrip(BackupRequest.self), roundTrip(ShareChange.self),
     roundTrip(ParticipantChange.self), roundTrip(InviteRequest.self), roundTrip(LinkRequest.self),

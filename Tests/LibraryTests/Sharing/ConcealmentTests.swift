@@ -121,7 +121,7 @@ struct ConcealmentTests {
       try expectFits(true, [url, token, "/s/\(token)", "sheaf://\(library.uppercased())/s/\(token)/?a=b#c\n"])
       try expectFits(false, ["sheaf://\(other)/s/\(token)", "https://docs.example.com/s/\(token)"])
       for address in ["docs.example.com", "docs.example.org:8443", nil, "docs.example.net"] {
-        try people.library.setPublicAddress(address)
+        _ = try people.library.change(SettingsChange(publicAddress: address))
       }
       let hosts = ["docs.example.com", "Docs.Example.COM:443", "docs.example.org:8443", "docs.example.net"]
       try expectFits(true, hosts.map { "https://\($0)/s/\(token)" } + [url])

@@ -93,7 +93,7 @@ struct EventVisibilityTests {
       _ = try people.library.recover(ItemPath(account: People.Name.alice.handle, "Documents/private"), id: nil) { _ in }
       #expect(try seen(people, .alice, after: before) == ["created private", "created private/plans"])
       #expect(try seen(people, .bob, after: before) == ["created plans"])
-      #expect(try notices(people, .bob).first == "Alice brought back plans with the item in it")
+      #expect(try notices(people, .bob).first == "Alice recovered plans with the item in it")
     }
   }
 

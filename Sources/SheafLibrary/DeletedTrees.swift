@@ -1,0 +1,55 @@
+package import SheafModel
+import SheafStore
+
+/// What was deleted, as people look at it: a folder is one thing, with all that went with it.
+extension Library {
+  /// Rows that are looked at with the lock held, so that nobody waits for a long list.
+  private static let treeBatch = 128
+
+  /// What was deleted and can be recovered, latest first, without what lies in deleted folders: those tell how much that is.
+  ///
+  /// - Parameters:
+  ///   - path: a folder, for what was deleted below it; a deleted item, for all that was deleted there, and for what was in it;
+  ///     nil for all there is.
+  ///   - limit: how many are told of.
+  /// - Throws: `notFound` for an unknown account.
+  package func deletedTrees(_ handle: AccountHandle, below path: ItemPath?, limit: Int) throws -> DeletedTrees {
+    var found: [(ino: Int64, item: DeletedItem)] = []
+    var more = 0
+    let folder = path.flatMap { path in try? locked { try resolveDeleted(path).ino } }
+    var last: DeletedRow?
+    repeat {
+      last = try locked {
+        let account = try account(handle)
+        let owners = Set([account.id] + shares.joined(by: account.id).map(\.owner))
+        let rows = try read { try $0.deleted(before: last, limit: Self.treeBatch) }
+        for (row, owner) in rows where owners.contains(owner) {
+          // What lies in a deleted folder comes back with it, or is looked at by that folder's path.
+          let isTop = try inode(row.parent).row.nlink > 0 || row.parent == folder
+          guard isTop, let item = try item(of: inode(row.ino)), try isVisible(row, .api(account.id)) else { continue }
+          let place = try mountPath(row.parent, row.name, for: account.id)
+          guard row.parent == folder || lies(place, at: path) else { continue }
+          guard found.count < limit else {
+            more += 1
+            continue
+          }
+          let told = DeletedItem(id: item.uuid.text, path: place, time: row.time, actor: try self.handle(row.actor))
+          found.append((row.ino, told))
+        }
+        return rows.count < Self.treeBatch ? nil : rows.last?.row
+      }
+    } while last != nil
+    let trees = try store.snapshot { transaction in
+      try found.map {
+        DeletedTree(item: $0.item, items: try transaction.countBelow($0.ino, limit: PurgeExtent.limit))
+      }
+    }
+    return DeletedTrees(trees: trees, more: more)
+  }
+
+  private func lies(_ place: String, at path: ItemPath?) -> Bool {
+    guard let path else { return true }
+    let (whole, place) = (path.bytes, Array(place.utf8))
+    return place == whole || place.starts(with: whole + Array("/".utf8))
+  }
+}

@@ -1,0 +1,110 @@
+import Foundation
+import MountKit
+import Testing
+
+/// Commands say what they did, ask before what concerns many, and change nothing where nothing can be changed.
+@Suite(.serialized) struct SpokenDeedTests {
+  @Test func commandsSayWhatTheyDid() throws {
+    try withSharedMounts(["alice", "bob", "carol"]) { mounts in
+      try mounts.shell(
+        """
+        sheaf() { "$SHEAF" "$@" --library "$LIBRARY"; }
+        cd "$ALICE/Documents"; mkdir plans; for i in $(seq 58); do echo "$i" >"plans/$i"; done
+        invite plans bob view
+        same "$("$SHEAF" participant set plans bob@example.com --can edit)" \
+          "bob@example.com is a participant of Documents/plans, and can edit."
+        same "$("$SHEAF" participant set plans bob@example.com --can edit)" \
+          "Nothing changed: bob@example.com is a participant of Documents/plans, and can edit."
+        "$SHEAF" participant add plans carol@example.com --can view | grep "carol@example.com .* can view; invited"
+        "$SHEAF" participants plans >"${LIBRARY%/*}/people"
+        grep -E "carol@example.com .* participant +view +invited" "${LIBRARY%/*}/people"
+        if grep -e User -e pending "${LIBRARY%/*}/people"; then exit 1; fi
+        same "$("$SHEAF" participant remove plans carol@example.com)" \
+          "carol@example.com takes no part in Documents/plans any more."
+        same "$("$SHEAF" resolve plans/1)" "Nothing changed: Documents/plans/1 has no conflict."
+        (cd "$BOB"; same "$("$SHEAF" leave Shared/alice@example.com/plans)" \
+          "Left Shared/alice@example.com/plans; nothing of it was deleted.")
+        invite plans bob edit
+        same "$("$SHEAF" unshare plans)" "Stopped sharing Documents/plans; bob@example.com lost access."
+        "$SHEAF" purge plans --yes | grep -F "Destroyed Documents/plans with 58 items in it."
+        "$SHEAF" unmount "$CAROL"
+        same "$(sheaf account remove carol@example.com)" "Removed carol@example.com from $LIBRARY."
+        """)
+    }
+  }
+
+  /// What script(1) runs has a terminal.
+  @Test func aTerminalAsks() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        cd "$ALICE/Documents"; mkdir plans; for i in 1 2 3; do echo "$i" >"plans/$i"; done
+        invite plans bob edit
+        on_terminal() { printf '%s\\n' "$1" | script --quiet --return --command "$2" /dev/null; }
+        if on_terminal n "'$SHEAF' unshare plans" >"${LIBRARY%/*}/said"; then exit 1; fi
+        grep -F "Stop sharing Documents/plans? bob@example.com will lose it" "${LIBRARY%/*}/said"
+        ls "$BOB/Shared/alice@example.com/plans"
+        if on_terminal "" "'$SHEAF' purge plans" >"${LIBRARY%/*}/said"; then exit 1; fi
+        grep -F "Destroy Documents/plans with 3 items in it for good? bob@example.com will lose it." "${LIBRARY%/*}/said"
+        ls plans/1
+        on_terminal y "'$SHEAF' unshare plans"
+        if ls "$BOB/Shared/alice@example.com"; then exit 1; fi
+        on_terminal yes "'$SHEAF' purge plans"
+        if ls plans; then exit 1; fi
+        # A script is not asked, and says for itself that it means it.
+        mkdir plans; invite plans bob edit
+        "$SHEAF" unshare plans </dev/null
+        status=0; "$SHEAF" purge plans </dev/null || status=$?; same "$status" 64
+        ls -d plans
+        """)
+    }
+  }
+
+  @Test func commandsThroughAReadOnlyMountChangeNothing() throws {
+    try withSharedMounts { mounts in
+      let place = try mounts.library.folder.folder("readonly")
+      try mounts.library.sheafSucceeds(
+        "mount", place, "--library", mounts.library.library, "--as", "alice@example.com", "--read-only")
+      defer { _ = try? mounts.library.sheaf("unmount", place) }
+      try mounts.shell(
+        """
+        cd "$ALICE/Documents"; mkdir plans; echo one >plans/a; echo two >plans/a; echo gone >gone; rm gone
+        invite plans bob edit
+        cd '\(place)/Documents'
+        "$SHEAF" versions plans/a | grep -c . >/dev/null; "$SHEAF" status plans >/dev/null; "$SHEAF" deleted | grep gone
+        facts() { "$SHEAF" status plans --json; "$SHEAF" versions plans/a --json; "$SHEAF" deleted --json; }
+        before=$(facts)
+        no() { refused "is mounted read-only, and commands change nothing through it" "$SHEAF" "$@"; }
+        no restore plans/a --version 1; no label plans/a final; no recover gone; no purge plans --yes
+        no share plans --anyone view; no unshare plans; no participant add plans bob@example.com
+        no participant set plans bob@example.com --can view; no participant remove plans bob@example.com
+        no invite plans --one-time; no requests block plans bob@example.com; no comment plans Hello; no resolve plans/a
+        no notices --clear; no accept "$(url plans)"
+        same "$(facts)" "$before"
+        """)
+    }
+  }
+
+  /// The socket of a user to whom root gave a mount changes nothing for them either, by whatever path.
+  @Test(.enabled(if: TestUser.isRoot, "mounting for another user needs root"))
+  func aReadOnlyMountGivenToAUserChangesNothing() throws {
+    let user = try TestUser.ordinary()
+    try withMount { library in
+      try library.shell("echo one > document")
+      let place = try library.folder.folder("theirs", for: user)
+      try library.sheafSucceeds(
+        "mount", place, "--library", library.library, "--as", library.handle, "--for", user.name, "--read-only")
+      defer { _ = try? library.sheaf("unmount", place) }
+      let document = "Documents/document"
+      for command in [
+        ["label", document, "x"], ["purge", document, "--yes"], ["comment", document, "x"], ["share", document],
+      ] {
+        let output = try SheafProgram.run(command + ["--library", library.library], as: user)
+        #expect(output.status == 1 && output.errorText.contains("is mounted read-only"), "\(command): \(output)")
+      }
+      let read = try SheafProgram.run(["show", document, "--library", library.library], as: user)
+      #expect(read.text == "one", "\(read)")
+      #expect(try library.versions("document").map(\.label) == [nil])
+    }
+  }
+}
