@@ -7,8 +7,8 @@ import SheafModel
 /// is a process (thread group); its name is no criterion. Names of files decide doubtful cases only (``FileRole``).
 ///
 /// What a file is:
-/// 1. A file is *young* until 15 s after it was made or closed last, or until its program ended where it has the name of a
-///    lock, probe or autosave file, unless it got *known* before: someone read its id, or a command named it. It is *own* to the program that made it, until another one gives it a name. Every file that is
+/// 1. A file is *young* until 15 s after it was made or closed last, unless it got *known* before: someone read its id, or
+///    a command named it. It is *own* to the program that made it, until another one gives it a name. Every file that is
 ///    not young is *established*, and so is a young one for every program but its own.
 /// 2. An own file is *proved* when it was closed or synced with contents in it, and had a name that looks like no temporary
 ///    file's by then, or was given one after that. It stays proved under other names, while it is open again, being
@@ -35,7 +35,8 @@ import SheafModel
 ///    The same goes for a document whose contents another one took by rule 3: a second backup of any name.
 /// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a temporary
 ///    file, and after every unlink. An own file that is not proved, and its maker's alone, leaves no trace when its maker
-///    unlinks it. All others are among the deleted, with every version: what a close or an fsync saved is found by its name.
+///    unlinks it. One with the name of a lock, probe or autosave file counts as own for that for as long as its maker lives, if
+///    nobody knows it. All others are among the deleted, with every version: what a close or an fsync saved is found by its name.
 /// 7. Another program that makes a remembered name makes a new document: `rm a; echo > a` and `mv a b; cp c a` in a
 ///    script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in one
 ///    program) is a move: ids go with the entries; but not where `X` is named as the backup of `doc` (`mv -b b doc`).
@@ -109,17 +110,17 @@ struct Identity {
     var wasBackup = false
     /// Whether another program than its maker saved contents in it.
     var holdsOthersWork = false
-    /// Whether it stays young for as long as its program lives.
+    /// Whether it is remembered past its window, for as long as its program lives (rule 6).
     var outlivesWindow = false
   }
 
-  /// For how long a young file stays so past its window.
-  enum Youthfulness {
-    case ended
+  /// What becomes of a file whose window has passed.
+  enum Aging {
+    case established
     /// Its writers have yet to close it.
-    case anotherWindow
-    /// The program that made it lives, and nobody else can mean it.
-    case asLongAsItsProgram
+    case young
+    /// Its maker, which lives, is remembered.
+    case makerRemembered
   }
 
   private struct Name: Hashable {
@@ -145,7 +146,9 @@ struct Identity {
   }
 
   /// Notes that a writer closed the file: it stays young from now on, if it is.
-  mutating func closed(_ ino: Int64, at time: Timestamp) { young[ino]?.time = time }
+  mutating func closed(_ ino: Int64, at time: Timestamp) {
+    if young[ino]?.outlivesWindow == false { young[ino]?.time = time }
+  }
 
   /// Notes that contents of the file were closed or synced (rules 2 and 6).
   ///
@@ -191,7 +194,7 @@ struct Identity {
 
   /// Whether the file is young, whatever program made it.
   func isYoung(_ ino: Int64, at time: Timestamp) -> Bool {
-    young[ino].map { $0.outlivesWindow || time.nanoseconds - $0.time.nanoseconds < Self.window } ?? false
+    young[ino].map { time.nanoseconds - $0.time.nanoseconds < Self.window } ?? false
   }
 
   /// Whether the file is young and `process` made it.
@@ -199,6 +202,9 @@ struct Identity {
     guard process != 0, let youth = young[ino], isYoung(ino, at: time) else { return false }
     return youth.process == process
   }
+
+  /// Whether `process` made the file, as far as that is remembered, and nobody got to know it since.
+  func isMaker(_ process: Int32, of ino: Int64) -> Bool { process != 0 && young[ino]?.process == process }
 
   /// When the file was made or closed last, if it is young.
   func time(of ino: Int64) -> Timestamp? { young[ino]?.time }
@@ -256,16 +262,16 @@ struct Identity {
 
   /// Forgets what is older than the window.
   ///
-  /// - Parameter youthfulness: for how long a file is young past its window, given the program that made it.
-  mutating func expire(at time: Timestamp, youthfulness: (_ ino: Int64, _ process: Int32) -> Youthfulness) {
+  /// - Parameter aging: what becomes of a file, given the program that made it.
+  mutating func expire(at time: Timestamp, aging: (_ ino: Int64, _ process: Int32) -> Aging) {
     if !young.isEmpty {
       for (ino, youth) in young where time.nanoseconds - youth.time.nanoseconds >= Self.window {
-        switch youthfulness(ino, youth.process) {
-        case .ended: young[ino] = nil
-        case .anotherWindow:
+        switch aging(ino, youth.process) {
+        case .established: young[ino] = nil
+        case .young:
           young[ino]?.time = time
           young[ino]?.outlivesWindow = false
-        case .asLongAsItsProgram: young[ino]?.outlivesWindow = true
+        case .makerRemembered: young[ino]?.outlivesWindow = true
         }
       }
     }

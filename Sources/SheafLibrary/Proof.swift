@@ -30,13 +30,15 @@ extension Library {
 
   /// Whether a file is own, and nobody but its maker wrote anything to it (rule 2 of ``Identity``).
   func isOwnAlone(_ inode: Inode, _ caller: Caller, _ time: Timestamp) -> Bool {
-    guard identity.isOwn(inode.ino, of: caller.process, at: time), !identity.holdsOthersWork(inode.ino) else {
-      return false
-    }
-    if hasOthersChanges(inode, caller) { return false }
-    guard inode.writerCount > 0 else { return true }
+    identity.isOwn(inode.ino, of: caller.process, at: time) && !holdsOthersWork(inode, caller)
+  }
+
+  /// Whether another program than that of `caller` wrote to a file, or may be about to.
+  private func holdsOthersWork(_ inode: Inode, _ caller: Caller) -> Bool {
+    if identity.holdsOthersWork(inode.ino) || hasOthersChanges(inode, caller) { return true }
+    guard inode.writerCount > 0 else { return false }
     // Another program has yet to close the file, to which it may have written.
-    return !files.values.contains { file in
+    return files.values.contains { file in
       file.inode === inode && file.canWrite && Caller.process(of: file.thread) != caller.process
     }
   }
@@ -58,7 +60,9 @@ extension Library {
   func leavesNoTrace(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) -> Bool {
     guard inode.row.item != nil else { return true }
     guard let item = try? item(of: inode) else { return false }
-    if FileRole(name) == .scratch, !identity.wasProved(inode.ino) { return isOwnAlone(inode, caller, time) }
+    if FileRole(name) == .scratch, !identity.wasProved(inode.ino) {
+      return identity.isMaker(caller.process, of: inode.ino) && !holdsOthersWork(inode, caller)
+    }
     // It was linked to a document's name, and another program was faster to take that.
     if linkedPlaces[inode.ino] != nil { return false }
     // What someone wrote to a backup since it parted from its document is nowhere else.

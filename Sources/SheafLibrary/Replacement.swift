@@ -35,9 +35,9 @@ extension Library {
 
   func expireIdentity(at time: Timestamp) {
     identity.expire(at: time) { [self] ino, process in
-      guard let inode = try? inode(ino) else { return .ended }
-      if FileRole(inode.row.name) == .scratch, Caller.lives(process) { return .asLongAsItsProgram }
-      return isBeingWritten(inode) ? .anotherWindow : .ended
+      guard let inode = try? inode(ino) else { return .established }
+      if FileRole(inode.row.name) == .scratch, Caller.lives(process) { return .makerRemembered }
+      return isBeingWritten(inode) ? .young : .established
     }
     if !linkedPlaces.isEmpty {
       linkedPlaces = linkedPlaces.filter { time.nanoseconds - $0.value.time.nanoseconds < Identity.window }

@@ -250,5 +250,17 @@ enum KnownPrograms {
       alice.2 unlink .doc.swp
       """
     ),
+    (
+      "a swap file that two programs saved takes the place of another file",
+      """
+      alice.0 mkdir team
+      alice.1 save .doc.swp
+      alice.0 save t
+      alice.0 save .doc.swp
+      alice.0 wait 16
+      alice.1 rename t team/doc.bak
+      alice.1 rename .doc.swp team/doc.bak
+      """
+    ),
   ]
 }
