@@ -25,6 +25,8 @@ final class AccountFileSystem: FileSystem {
   /// What of other accounts the kernel knows.
   let foreignNodes: ForeignNodes
   let restrictedFolders: RestrictedFolders
+  /// Whether the kernel may keep the listings of folders.
+  let keepsListings: Bool
   let directWrites: DirectWrites
   let accessTimes: AccessTimes
   /// Whether the attributes that Sheaf computes are among those that are listed.
@@ -37,7 +39,7 @@ final class AccountFileSystem: FileSystem {
 
   init(
     library: Library, account: Int64, documents: Int64, door: Int, user: SheafLibrary.Caller.User,
-    foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, directWrites: DirectWrites,
+    foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, keepsListings: Bool, directWrites: DirectWrites,
     accessTimes: AccessTimes, listsComputed: Bool, repeater: Repeater
   ) {
     self.library = library
@@ -47,6 +49,7 @@ final class AccountFileSystem: FileSystem {
     self.user = user
     self.foreignNodes = foreignNodes
     self.restrictedFolders = restrictedFolders
+    self.keepsListings = keepsListings
     self.directWrites = directWrites
     self.accessTimes = accessTimes
     self.listsComputed = listsComputed

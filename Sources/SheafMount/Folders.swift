@@ -12,7 +12,8 @@ extension AccountFileSystem {
     _ = reply.answer { () throws(Errno) in
       try permit(node, .read, caller)
       guard let listing = try listing(of: Node(node), caller) else {
-        return OpenResult(handle: accessTimes.folderHandle(flags), keepCache: true, cacheDirectory: true)
+        return OpenResult(
+          handle: accessTimes.folderHandle(flags), keepCache: keepsListings, cacheDirectory: keepsListings)
       }
       return OpenResult(handle: listings.add(listing))
     }

@@ -11,8 +11,8 @@ import Synchronization
 /// whoever waits gives up after its patience: what it then answers is true, and the other kernels know it a little later.
 ///
 /// Changes of access do not wait for any others. And where others than the mount's own user get in, names are forgotten all at
-/// once (`FUSE_NOTIFY_INC_EPOCH`): to forget one, the kernel takes the lock of its folder, which whoever reads the folder
-/// holds for as long as they like.
+/// once (`FUSE_NOTIFY_INC_EPOCH`), and the kernel keeps no listings: to forget one name it takes the lock of the folder, and
+/// to forget a listing those of its pages, which whoever reads the folder holds for as long as they like.
 final class Invalidator: Sendable {
   /// Changes that wait for their turn; told once, however often they came.
   private final class Line: Sendable {
@@ -126,15 +126,22 @@ final class Invalidator: Sendable {
   }
 
   private func forget(_ name: [UInt8], in folder: Node, by notifier: Notifier) {
-    if expiresNames {
-      try? notifier.expireNames()
-    } else {
-      _ = try? notifier.invalidateEntry(FileName(name), in: folder.id)
-    }
+    notifier.forget(FileName(name), in: folder.id, withAllOthers: expiresNames)
   }
 
   private func forgetAttributes(of ino: Int64, by notifier: Notifier) {
     _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: -1, length: 0)
+  }
+}
+
+extension Notifier {
+  /// Has the kernel look a name up anew, or all names: that takes no lock of the folder.
+  func forget(_ name: FileName, in folder: NodeID, withAllOthers: Bool) {
+    if withAllOthers {
+      try? expireNames()
+    } else {
+      _ = try? invalidateEntry(name, in: folder)
+    }
   }
 }
 

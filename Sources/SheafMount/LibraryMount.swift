@@ -58,13 +58,15 @@ package final class LibraryMount: Sendable {
     // Who may go below the root of a mount that others get into is what the kernel checks.
     let kernelChecks =
       allowsOthers || !KernelRelease.expiresNames || options.extra.contains("default_permissions")
+    // Nothing that the kernel does for this process waits for a user whom it lets in (``Invalidator``).
+    let expiresNames = allowsOthers && KernelRelease.expiresNames
     let restrictedFolders = RestrictedFolders(library: library, account: number, user: kernelChecks ? nil : user)
     self.restrictedFolders = restrictedFolders
     let invalidator = Invalidator(
       library: library, account: number, foreignNodes: foreignNodes, restrictedFolders: restrictedFolders,
-      expiresNames: allowsOthers && KernelRelease.expiresNames)
+      expiresNames: expiresNames)
     self.invalidator = invalidator
-    let repeater = Repeater(library: library, account: number)
+    let repeater = Repeater(library: library, account: number, expiresNames: expiresNames)
     self.repeater = repeater
     door = library.observe(account: number) { news in
       repeater.post(news)
@@ -79,7 +81,8 @@ package final class LibraryMount: Sendable {
       session = try Session(
         AccountFileSystem(
           library: library, account: number, documents: documents, door: door, user: user, foreignNodes: foreignNodes,
-          restrictedFolders: restrictedFolders, directWrites: DirectWrites(invalidator: invalidator),
+          restrictedFolders: restrictedFolders, keepsListings: !expiresNames,
+          directWrites: DirectWrites(invalidator: invalidator),
           accessTimes: AccessTimes(options.extra), listsComputed: !options.extra.contains(Self.namedAttributes),
           repeater: repeater),
         options: mountOptions,

@@ -45,10 +45,13 @@ final class Repeater: Sendable {
   private let queue = DispatchQueue(label: "sheaf.repeat")
   private let library: Library
   private let account: Int64
+  private let expiresNames: Bool
   /// Whether the visitor is about a call, so that requests may be its own.
   private let isBusy = Atomic<Bool>(false)
 
-  init(library: Library, account: Int64) {
+  /// - Parameter expiresNames: Whether all names are forgotten where one is.
+  init(library: Library, account: Int64, expiresNames: Bool) {
+    self.expiresNames = expiresNames
     self.library = library
     self.account = account
   }
@@ -137,7 +140,7 @@ final class Repeater: Sendable {
     guard isKnown.contains(true) || isOpen else { return }
     for _ in 0..<Self.attempts {
       if news.changesNames {
-        for spot in spots { _ = try? notifier.invalidateEntry(spot.name, in: spot.folder) }
+        for spot in spots { notifier.forget(spot.name, in: spot.folder, withAllOthers: expiresNames) }
       }
       let isOver = state.withLock { state in
         (state.errand, state.shown, state.wasServed) = (errand, [], false)

@@ -37,8 +37,12 @@ extension ProgramRun {
       source.parent, source.name, to: target.parent, target.name, mode, world.caller(step.actor))
     guard ino != other else { return }
     if mode == .exchange {
+      if let other {
+        let now = try world.library.store.read { try $0.inode(ino)?.item }
+        if now != file?.row.id { promises.leftItems(ino, other) }
+        promises.named(other, by: process)
+      }
       promises.named(ino, by: process)
-      if let other { promises.named(other, by: process) }
       return
     }
     let isRemembered = promises.isRemembered(target.parent, target.name, process, at: time)

@@ -121,7 +121,11 @@ struct PromisedContents {
     if let life = lives[ino], life.maker != process { lives[ino]?.maker = 0 }
   }
 
-  mutating func swapLives(_ left: Int64, _ right: Int64) { (lives[left], lives[right]) = (lives[right], lives[left]) }
+  /// Notes that two files changed places and left their items, with their histories and ages, on their names (rule 10).
+  mutating func leftItems(_ left: Int64, _ right: Int64) {
+    (lives[left], lives[right]) = (lives[right], lives[left])
+    (byInode[left], byInode[right]) = (byInode[right], byInode[left])
+  }
 
   private func isYoung(_ ino: Int64, at time: Timestamp) -> Bool {
     lives[ino].map { time.nanoseconds - $0.time.nanoseconds < Identity.window } ?? false
