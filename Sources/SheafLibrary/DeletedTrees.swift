@@ -14,7 +14,7 @@ extension Library {
   ///   - limit: how many are told of.
   /// - Throws: `notFound` for an unknown account.
   package func deletedTrees(_ handle: AccountHandle, below path: ItemPath?, limit: Int) throws -> DeletedTrees {
-    var found: [(ino: Int64, item: DeletedItem)] = []
+    var found: [(ino: Int64, item: DeletedItem, since: Timestamp)] = []
     var more = 0
     let folder = path.flatMap { path in try? locked { try resolveDeleted(path).ino } }
     var last: DeletedRow?
@@ -34,14 +34,16 @@ extension Library {
             continue
           }
           let told = DeletedItem(id: item.uuid.text, path: place, time: row.time, actor: try self.handle(row.actor))
-          found.append((row.ino, told))
+          // Participants do not learn how much was deleted before they could see it.
+          let since = try visibleDeletions(from: row.ino, .api(account.id)) ?? Timestamp(nanoseconds: .min)
+          found.append((row.ino, told, since))
         }
         return rows.count < Self.treeBatch ? nil : rows.last?.row
       }
     } while last != nil
     let trees = try store.snapshot { transaction in
       try found.map {
-        DeletedTree(item: $0.item, items: try transaction.countBelow($0.ino, limit: PurgeExtent.limit))
+        DeletedTree(item: $0.item, items: try transaction.countBelow($0.ino, deletedSince: $0.since, limit: PurgeExtent.limit))
       }
     }
     return DeletedTrees(trees: trees, more: more)

@@ -105,17 +105,21 @@ extension StoreTransaction {
 
   /// How much lies in a folder or was deleted from it, and in or from those in turn; 0 of what is no folder.
   ///
-  /// - Parameter limit: up to which it is counted.
-  package func countBelow(_ ino: Int64, limit: Int) throws -> Int {
+  /// - Parameters:
+  ///   - time: Since when what was deleted counts.
+  ///   - limit: Up to which it is counted.
+  package func countBelow(
+    _ ino: Int64, deletedSince time: Timestamp = Timestamp(nanoseconds: .min), limit: Int
+  ) throws -> Int {
     try first(
       """
       WITH RECURSIVE below (ino) AS (
         VALUES (?1)
         UNION SELECT e.ino FROM below b JOIN entries e ON e.parent = b.ino
-        UNION SELECT d.ino FROM below b JOIN deleted d ON d.parent = b.ino
+        UNION SELECT d.ino FROM below b JOIN deleted d ON d.parent = b.ino AND d.time >= ?3
         LIMIT ?2 + 1
       ) SELECT count(*) - 1 FROM below
-      """, ino, limit
+      """, ino, limit, time.nanoseconds
     ) { try $0[0] } ?? 0
   }
 
