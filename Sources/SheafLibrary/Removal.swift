@@ -97,6 +97,7 @@ extension Library {
           return try transaction.update(row)
         }
         try carryEntry(of: inode, to: heir.parent, transaction)
+        try tellWithOtherName(inode, heir, transaction)
         rememberParted(inode, entry, caller, time)
       }
       try transaction.update(row)
@@ -133,6 +134,20 @@ extension Library {
           item.id, ino: final.ino, lost: entry.parent, entry.name, process: caller.process, mode: final.mode,
           event: firstEvent, at: time)
       }
+    }
+  }
+
+  /// Has what is yet to be told of a file's making be told with the name that is left, as where it is renamed (rule 12 of
+  /// ``Identity``).
+  private func tellWithOtherName(_ inode: Inode, _ entry: EntryRow, _ transaction: StoreTransaction) throws {
+    guard let item = try item(of: inode), events.of(item.id).first?.row.type == EventType.created.rawValue else {
+      return
+    }
+    let here = try eventData(item, parent: entry.parent, name: entry.name)
+    for event in events.of(item.id) {
+      guard var told = event.data else { continue }
+      (told.item, told.share) = (here.item, here.share)
+      try rewrite(event, told, transaction)
     }
   }
 

@@ -38,8 +38,7 @@ extension ProgramRun {
     guard ino != other else { return }
     if mode == .exchange {
       if let other {
-        let now = try world.library.store.read { try $0.inode(ino)?.item }
-        if now != file?.row.id { promises.leftItems(ino, other) }
+        if try item(of: ino) != file?.row.id { promises.leftItems(ino, other) }
         promises.named(other, by: process)
       }
       promises.named(ino, by: process)
@@ -57,17 +56,24 @@ extension ProgramRun {
     }
     promises.tookName(source.parent, source.name, of: ino, isLast: false, process, at: time)
     promises.named(ino, by: process)
+    // Rule 9 of identity: what has other names is a document of its own from now on, which this program made.
+    if let other, let document, otherNames?.count ?? 1 > 1, let left = try item(of: other), left != document.row.id {
+      promises.made(other, by: process, at: time)
+    }
     // Rule 3 of identity. What its own program had set aside under a passing name may be another document.
     guard let file, file.row.kind == .document, let document, document.row.kind == .document, !document.row.isQuiet,
       names?.count == 1, otherNames.map({ $0.oldest == target }) ?? false,
       !FileRole.isBackup(target.name, of: source.name), FileRole(target.name) != .scratch,
       !isOwn || isProved && !FileRole.looksPassing(target.name)
     else { return }
-    let placed = try world.ino(step.second)
-    let now = try world.library.store.read { try $0.inode(placed)?.item }
-    guard now == document.row.id else {
+    guard try item(of: world.ino(step.second)) == document.row.id else {
       throw Violation(rule: "a save by rename keeps the document", what: "'\(step)' put another item there")
     }
+  }
+
+  /// The item that a file is by now.
+  private func item(of ino: Int64) throws -> Int64? {
+    try world.library.store.read { try $0.inode(ino)?.item }
   }
 
   /// What a file's current version holds.
