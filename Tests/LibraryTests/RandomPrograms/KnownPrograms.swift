@@ -262,5 +262,37 @@ enum KnownPrograms {
       alice.1 rename .doc.swp team/doc.bak
       """
     ),
+    (
+      "a save of what was read before its file and a document changed places",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 wait 16
+      bob.2 open 0 team/doc rw
+      bob.2 read 0
+      alice.0 save team/t
+      alice.0 exchange team/t team/doc
+      alice.1 save team/t
+      bob.2 writeKnown 0
+      bob.2 close 0
+      """
+    ),
+    (
+      "a save of what was read before its file became a document",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 wait 16
+      alice.0 save team/t
+      bob.2 open 0 team/t rw
+      bob.2 read 0
+      alice.1 save team/t
+      alice.0 rename team/t team/doc
+      bob.2 writeKnown 0
+      bob.2 close 0
+      """
+    ),
   ]
 }
