@@ -273,8 +273,10 @@ enum KnownPrograms {
       bob.2 read 0
       alice.0 save team/t
       alice.0 exchange team/t team/doc
-      alice.1 save team/t
-      bob.2 writeKnown 0
+      alice.1 open 1 team/t rw
+      alice.1 write 1
+      alice.1 close 1
+      bob.2 write 0
       bob.2 close 0
       """
     ),
@@ -288,9 +290,11 @@ enum KnownPrograms {
       alice.0 save team/t
       bob.2 open 0 team/t rw
       bob.2 read 0
-      alice.1 save team/t
+      alice.1 open 1 team/t rw
+      alice.1 write 1
+      alice.1 close 1
       alice.0 rename team/t team/doc
-      bob.2 writeKnown 0
+      bob.2 write 0
       bob.2 close 0
       """
     ),
