@@ -43,7 +43,8 @@ extension Library {
     } while last != nil
     let trees = try store.snapshot { transaction in
       try found.map {
-        DeletedTree(item: $0.item, items: try transaction.countBelow($0.ino, deletedSince: $0.since, limit: PurgeExtent.limit))
+        DeletedTree(
+          item: $0.item, items: try transaction.countBelow($0.ino, deletedSince: $0.since, limit: PurgeExtent.limit))
       }
     }
     return DeletedTrees(trees: trees, more: more)
