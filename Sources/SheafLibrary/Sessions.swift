@@ -285,49 +285,6 @@ extension Library {
     if endedSessions.contains(where: { $0.inode.ino == inode.ino && $0.version.number > 1 }) { try settleSessions() }
   }
 
-  /// Frees chunks that this session's version held alone until this cut replaced the last extent that referred to them.
-  ///
-  /// - Parameter references: ``Content/references`` of what is cut.
-  private func freeReplaced(
-    _ references: [Int64: Int], _ session: EditingSession, _ inode: Inode, _ transaction: StoreTransaction
-  ) throws -> Set<Int64> {
-    var freed: Set<Int64> = []
-    for (chunk, change) in references where change < 0 {
-      let own = chunkOwners[chunk] == inode.ino ? session.ownChunks[chunk] : storedNow.contains(chunk) ? 1 : nil
-      guard let own, own + change <= 0 else { continue }
-      try transaction.deleteChunk(chunk)
-      chunks.remove(chunk)
-      freed.insert(chunk)
-    }
-    return freed
-  }
-
-  /// Notes that the session of `draft` alone holds `chunks`, unless another account has the file open: its draft takes what
-  /// is saved, and may give it on.
-  func claim(_ chunks: Set<Int64>, _ inode: Inode, _ draft: Draft) {
-    guard inode.drafts.allSatisfy({ $0 === draft || $0.working == nil && $0.session == nil }) else { return }
-    for chunk in chunks {
-      draft.session?.ownChunks[chunk] = 1
-      chunkOwners[chunk] = inode.ino
-    }
-  }
-
-  /// Has `chunks` be none of the draft's own any more.
-  private func disown(_ chunks: some Sequence<Int64>, _ draft: Draft) {
-    for chunk in chunks where draft.session?.ownChunks.removeValue(forKey: chunk) != nil { chunkOwners[chunk] = nil }
-  }
-
-  /// Has the chunks of `draft` outlive later cuts: something else refers to them now, or to parts of them.
-  func shareChunks(of draft: Draft) {
-    for chunk in draft.session?.ownChunks.keys ?? [:].keys { chunkOwners[chunk] = nil }
-    draft.session?.ownChunks = [:]
-  }
-
-  /// Has the chunks of every draft of `inode` outlive later cuts: a copy of what is saved refers to them now.
-  func shareChunks(of inode: Inode) {
-    for draft in inode.drafts { shareChunks(of: draft) }
-  }
-
   /// Ends the sessions of every draft.
   func endSession(_ inode: Inode, cause: VersionCause = .save) throws {
     for draft in inode.drafts { try endSession(inode, draft, cause: cause) }
