@@ -189,10 +189,11 @@ extension Library {
       try transaction.version(item.id, open)?.label == nil, try transaction.version(item.id, base) != nil
     {
       // Back to what it began from: contents equal to the version before make none, if nobody purged that meanwhile and no
-      // other account has the file open, which may go on from what it saw. Whoever saw it remembers its number, which is
-      // not given again.
+      // other account has the file open, which may go on from what it saw. What others saw they remember by its number, which
+      // is not given again then.
       try transaction.deleteVersion(item.id, open)
       item.version = base
+      if try share(of: inode) == nil { item.lastVersion = max(base, open - 1) }
       try transaction.update(item)
       return (nil, true, item)
     }
