@@ -51,6 +51,8 @@ package final class Library: @unchecked Sendable {
   var accessedInodes: [Int64: Inode] = [:]
   var endedSessions: [EndedSession] = []
   var unsavedBytes = 0
+  /// Bytes of files that went for good since the last sweep was asked for.
+  var discardedBytes: Int64 = 0
   var numbers: (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64)
   var nextHandle: UInt64 = 1
   private var nextDoor = 0

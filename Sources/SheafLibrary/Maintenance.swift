@@ -52,7 +52,11 @@ extension Library {
           }
           self.store.reserve.establish()
         }
-        if maintenance.isTimeToTidy() { self.startTidying() }
+        if maintenance.isTimeToTidy() {
+          self.startThread("tidying") { try self.tidy() }
+        } else if maintenance.isTimeToSweep() {
+          self.startThread("sweeping") { _ = try self.sweep() }
+        }
         maintenance.note(busy: busy || !self.store.isDurable)
       }
       maintenance.finished()
@@ -96,9 +100,9 @@ extension Library {
   }
 
   /// Tidies on a thread of its own, which nobody waits for but ``stopMaintenance()``.
-  private func startTidying() {
+  private func startThread(_ what: String, _ body: @escaping @Sendable () throws -> Void) {
     let thread = Thread { [self] in
-      attempt("tidying") { try tidy() }
+      attempt(what, body)
       maintenance.endTidying()
     }
     thread.name = "sheaf-tidy"
@@ -142,6 +146,9 @@ final class MaintenanceSchedule: @unchecked Sendable {
   /// Whether the thread runs for ``nextTidying`` though there is nothing else to do.
   private var isTidyingAwaited = false
   private var isTidying = false
+  /// Whether there is much that nothing refers to any more, and from when on that may be freed.
+  private var isSweepWanted = false
+  private var nextSweep = Moment.past
 
   /// Seconds between rounds, and between syncs: what was closed survives power loss after 5 s (rule 3).
   private static let interval = 0.25
@@ -150,6 +157,8 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private static let sessionDelay = 0.01
   /// Seconds between two tidyings.
   private static let tidyInterval = 4 * 3600.0
+  /// Seconds between two sweeps, which look at all that there is.
+  private static let sweepInterval = 60.0
   /// Seconds that a library was in use before it is tidied: whoever opens it has something else to do first.
   private static let tidyDelay = 300.0
 
@@ -248,6 +257,26 @@ final class MaintenanceSchedule: @unchecked Sendable {
     guard !isStopped, !isTidying, now >= nextTidying else { return false }
     nextTidying = now.after(seconds: Self.tidyInterval)
     isTidyingAwaited = false
+    isTidying = true
+    return true
+  }
+
+  /// Has what nothing refers to any more be freed soon.
+  func sweepSoon() {
+    condition.lock()
+    isSweepWanted = true
+    condition.unlock()
+    wake()
+  }
+
+  /// Whether to sweep now; it is going on then until ``endTidying()``.
+  func isTimeToSweep() -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    let now = Moment.now
+    guard isSweepWanted, !isStopped, !isTidying, now >= nextSweep else { return false }
+    nextSweep = now.after(seconds: Self.sweepInterval)
+    isSweepWanted = false
     isTidying = true
     return true
   }

@@ -198,7 +198,20 @@ extension Library {
       dirtyInodes[inode.ino] = nil
       identity.forget(inode.ino)
       remember(inode)
+      noteDiscarded(inode.row.size)
     }
+  }
+
+  /// Bytes of files that went without a trace after which what they left is freed: databases and compilers make and remove
+  /// such files all day.
+  static let discardLimit: Int64 = 32 << 20
+
+  /// Notes that contents of so many bytes have no use any more, beside what else may have the same.
+  private func noteDiscarded(_ bytes: Int64) {
+    discardedBytes += bytes
+    guard discardedBytes >= Self.discardLimit else { return }
+    discardedBytes = 0
+    maintenance.sweepSoon()
   }
 
   /// Takes its name from an empty folder in the running transaction, as ``removeName(_:of:_:_:_:)`` does from a file.
