@@ -137,12 +137,14 @@ extension Library {
   /// Gives back as much as goes into a transaction, and tells of it.
   private func recoverSome(_ recovery: inout Recovery, _ top: DeletedRow, _ path: ItemPath) throws {
     let isFirst = recovery.paths.isEmpty
+    // Who may do it may lose that right on the way.
+    try allow(.recover, inode(top.ino), on: path)
     if isFirst { try settleEvents(all: true) }
     let begun = recovery
     recovery = try transaction(.recover) { transaction in
       var recovery = begun
       if isFirst {
-        guard try transaction.deleted(top.ino) != nil else {
+        guard try transaction.deleted(top.ino) == top else {
           throw SheafError(
             .notFound, subject: "\(path)", reason: "is not among the deleted any more",
             advice: "`sheaf activity` tells what became of it")
