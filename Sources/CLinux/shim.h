@@ -8,3 +8,7 @@ int fallocate(int descriptor, int mode, off_t offset, off_t length);
 
 /// renameat2(2).
 int renameat2(int folder, const char *name, int other_folder, const char *other_name, unsigned int flags);
+
+/// setfsuid(2), setfsgid(2): of the calling thread.
+int setfsuid(uid_t user);
+int setfsgid(gid_t group);

@@ -37,18 +37,6 @@ extension Library {
     return rows.count < Self.deletedBatch ? nil : rows.last?.row
   }
 
-  /// Takes a deletion back, in the running transaction, as if it had not been: nothing is told of either, if nobody was told
-  /// of the deletion yet.
-  func undo(_ row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction) throws {
-    let recovered = try giveBack(row, caller, transaction)
-    guard let part = recovered.part else { return }
-    let id = part.item.id
-    if try dropPending(id, types: [.deleted], transaction) || events.isAbsorbed(id) { return }
-    var deed = TreeDeed()
-    deed.add(part)
-    try log(.created, deed, transaction)
-  }
-
   /// Gives a deleted inode a name again, in the running transaction; who asks tells of it.
   func giveBack(
     _ row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction

@@ -43,6 +43,8 @@ struct EventLog {
   private var order: [Int64] = []
   /// Events whose deed goes on, and which are not settled before its end.
   private var growing: Set<Int64> = []
+  /// Programs whose deletions are being undone, with how often.
+  private var holding: [Int32: Int] = [:]
 
   var isEmpty: Bool { events.isEmpty }
   var count: Int { events.count }
@@ -98,7 +100,18 @@ struct EventLog {
 
   mutating func endGrowing(_ numbers: [Int64]) { growing.subtract(numbers) }
 
-  func isGrowing(_ event: Pending) -> Bool { growing.contains(event.row.number) }
+  /// Has the deletions by a program wait for being undone.
+  mutating func beginHolding(_ process: Int32) { holding[process, default: 0] += 1 }
+
+  mutating func endHolding(_ process: Int32) {
+    guard let count = holding[process] else { return }
+    holding[process] = count > 1 ? count - 1 : nil
+  }
+
+  /// Whether an event is not settled yet, whatever is asked for.
+  func isHeld(_ event: Pending) -> Bool {
+    growing.contains(event.row.number) || !holding.isEmpty && event.folder != 0 && holding[event.process] != nil
+  }
 
   /// Puts an event in the place of the one of its number.
   mutating func replace(_ event: Pending) {
@@ -381,7 +394,7 @@ extension Library {
     var ready: [EventLog.Pending] = []
     for event in events.pending {
       if held.contains(event.row.item) { continue }
-      if !heldEvents.contains(event.row.number), !events.isGrowing(event), isSettled(event) || excess > 0 {
+      if !heldEvents.contains(event.row.number), !events.isHeld(event), isSettled(event) || excess > 0 {
         ready.append(event)
         excess -= 1
         if ready.count >= Self.settleBatch { break }

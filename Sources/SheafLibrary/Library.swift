@@ -110,6 +110,7 @@ package final class Library: @unchecked Sendable {
         metadata: ["file": "\(file)"])
     }
     try library.locked { try library.recoverFromCrash() }
+    try library.resumeReturns()
     library.storeClosed()
     try library.locked { try library.settleEvents(all: true) }
     library.startMaintenance()

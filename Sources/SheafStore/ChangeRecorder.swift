@@ -61,7 +61,7 @@ final class ChangeRecorder {
       let memory = mmap(nil, Self.capacity, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), memory != MAP_FAILED
     else {
       close(descriptor)
-      unlink(path)
+      LibraryFolder.remove(path)
       return nil
     }
     self.path = path

@@ -26,9 +26,18 @@ enum LibraryFolder {
       advice: "copy the file to another disk, and use the copy")
   }
 
-  /// Flags of every open(2) of a library's files: whoever owns the folder leads a process of root's nowhere else by a symbolic
+  /// Opens a library's file, or one beside it: whoever owns the folder leads a process of root's nowhere else by a symbolic
   /// link, and holds it up with no fifo.
-  private static let openFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+  ///
+  /// - Returns: A descriptor, or -1 with errno(3).
+  static func open(_ path: String, _ flags: Int32, _ mode: mode_t = 0) -> Int32 {
+    OwnerRights.acting(on: path) {
+      Glibc.open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode)
+    }
+  }
+
+  /// Removes a library's file, or one beside it.
+  static func remove(_ path: String) { OwnerRights.acting(on: path) { _ = unlink(path) } }
 
   /// Checks that what was opened is a file.
   private static func verify(_ descriptor: Int32, _ path: String) throws(SheafError) {
@@ -52,7 +61,7 @@ enum LibraryFolder {
   /// Makes the file (0600) where it is missing, and takes others' rights from it: what is no library must have been refused.
   static func makeFile(at path: String) throws(SheafError) {
     // An empty file is a valid empty database; made here so that it never exists with other rights.
-    let descriptor = open(path, O_RDWR | O_CREAT | openFlags, 0o600)
+    let descriptor = open(path, O_RDWR | O_CREAT, 0o600)
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
     defer { close(descriptor) }
     try verify(descriptor, path)
@@ -65,7 +74,7 @@ enum LibraryFolder {
   /// the files that it makes.
   static func openFile(at path: String, beside library: String) throws(SheafError) -> Int32 {
     while true {
-      let made = open(path, O_RDWR | openFlags | O_CREAT | O_EXCL, 0o600)
+      let made = open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
       if made >= 0 {
         var status = stat()
         if geteuid() == 0, lstat(library, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
@@ -74,7 +83,7 @@ enum LibraryFolder {
         return made
       }
       guard errno == EEXIST else { throw SheafError(systemError: errno, subject: path) }
-      let found = open(path, O_RDWR | openFlags)
+      let found = open(path, O_RDWR)
       if found >= 0 {
         do throws(SheafError) {
           try verify(found, path)
@@ -93,7 +102,7 @@ enum LibraryFolder {
   ///
   /// - Throws: `newerFormat`; `corrupt` for a file that is no library. Nothing is written.
   static func checkHeader(of path: String) throws(SheafError) -> Header {
-    let descriptor = open(path, O_RDONLY | openFlags)
+    let descriptor = open(path, O_RDONLY)
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
     // Closing is safe here: SQLite holds no POSIX lock on the file yet that this would drop.
     defer { close(descriptor) }
@@ -130,7 +139,7 @@ enum LibraryFolder {
   ///
   /// - Throws: ``SheafError`` where it cannot be told what is in it: who took that for nothing would lose it.
   static func openExisting(at path: String) throws(SheafError) -> Int32? {
-    let descriptor = open(path, O_RDONLY | openFlags)
+    let descriptor = open(path, O_RDONLY)
     if descriptor >= 0 {
       do throws(SheafError) {
         try verify(descriptor, path)
@@ -155,7 +164,7 @@ enum LibraryFolder {
   /// Makes the names in the folder of `path` durable.
   static func sync(containing path: String) throws(SheafError) {
     let folder = (path as NSString).deletingLastPathComponent
-    let descriptor = open(folder.isEmpty ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    let descriptor = Glibc.open(folder.isEmpty ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: folder) }
     defer { close(descriptor) }
     guard fsync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: folder) }

@@ -33,7 +33,7 @@ package final class LibraryLock: Sendable {
 
   /// Whether a process has the lock, or is about to get it.
   static func isHeld(path: String) -> Bool {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    let descriptor = LibraryFolder.open(path, O_RDONLY)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }
     return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK

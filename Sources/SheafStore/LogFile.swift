@@ -16,7 +16,7 @@ struct LogFile: ~Copyable {
   /// - Throws: ``SheafError``.
   init(of library: String) throws(SheafError) {
     path = Self.path(of: library)
-    descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+    descriptor = LibraryFolder.open(path, O_RDWR)
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
   }
 

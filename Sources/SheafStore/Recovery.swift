@@ -45,7 +45,7 @@ enum Recovery {
     let path = refusedPath(of: recordPath)
     guard access(path, F_OK) != 0 else { return }
     do {
-      try FileManager.default.copyItem(atPath: recordPath, toPath: path)
+      try OwnerRights.acting(on: path) { try FileManager.default.copyItem(atPath: recordPath, toPath: path) }
     } catch {
       throw SheafError(.inputOutput, subject: path, reason: "could not be made: \(error)")
     }

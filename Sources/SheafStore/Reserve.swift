@@ -48,7 +48,11 @@ package final class Reserve: Sendable {
   package func release() throws(SheafError) {
     try Faults.pass(.reserveRelease)
     held.withLock { held in
-      truncate(path, 0)
+      // By name alone, a link in its place would have another file cut.
+      if let descriptor = try? LibraryFolder.openFile(at: path, beside: library) {
+        ftruncate(descriptor, 0)
+        close(descriptor)
+      }
       held = false
     }
   }

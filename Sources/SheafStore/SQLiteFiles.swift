@@ -1,7 +1,8 @@
 internal import GRDBSQLite
 internal import Glibc
 
-/// How SQLite opens its files in this process: as ``LibraryFolder`` does, following no link to another file and waiting for no fifo.
+/// How SQLite opens and removes its files in this process: as ``LibraryFolder`` does, following no link to another file, waiting
+/// for no fifo, and with the rights of the library's owner (``OwnerRights``).
 ///
 /// SQLite looks for a journal, a log and its index beside the library's file, in a folder that may be another user's. The path
 /// of the file itself it resolves before it opens it (``GRDB/Configuration/refuseLink(at:)`` sees to that).
@@ -12,10 +13,13 @@ enum SQLiteFiles {
   static let areGuarded: Bool = {
     guard let system = sqlite3_vfs_find("unix"), let set = system.pointee.xSetSystemCall else { return false }
     return set(system, "open", unsafeBitCast(guardedOpen, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
+      && set(system, "unlink", unsafeBitCast(guardedUnlink, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
   }()
 
   private static let guardedOpen: @convention(c) (UnsafePointer<CChar>, CInt, mode_t) -> CInt = { path, flags, mode in
-    let descriptor = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode)
+    let descriptor = OwnerRights.acting(on: String(cString: path)) {
+      open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode)
+    }
     guard descriptor >= 0 else { return descriptor }
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFIFO else {
@@ -24,5 +28,9 @@ enum SQLiteFiles {
       return -1
     }
     return descriptor
+  }
+
+  private static let guardedUnlink: @convention(c) (UnsafePointer<CChar>) -> CInt = { path in
+    OwnerRights.acting(on: String(cString: path)) { unlink(path) }
   }
 }

@@ -26,6 +26,7 @@ package final class Store: Sendable {
   /// Transactions committed, and how many of them are known to be on the disk.
   private let committed = Atomic<Int>(0)
   private let durable = Mutex<Int>(0)
+  private let rights: OwnerRights
   private let lock: LibraryLock
 
   /// Transactions that the last checkpoint took in.
@@ -58,6 +59,7 @@ package final class Store: Sendable {
   package init(path: String, lockPath: String) throws(SheafError) {
     self.path = path
     _ = Self.preparedSQLite
+    rights = OwnerRights(of: path)
     try LibraryFolder.make(for: path)
     try LibraryFolder.refuseReadOnlyDisk(of: path)
     try LibraryFolder.refuseStrangers(beside: path)
@@ -266,7 +268,7 @@ package final class Store: Sendable {
       try writer.alone { try? $0.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
       writer.close()
       try pool.close()
-      unlink(path + Self.recordSuffix)
+      LibraryFolder.remove(path + Self.recordSuffix)
       working.removeIfUnused()
     }
     lock.release()

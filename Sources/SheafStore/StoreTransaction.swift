@@ -83,6 +83,13 @@ extension StoreTransaction {
     try first("SELECT value FROM settings WHERE key = ?", key) { try $0[0] as Int64 }
   }
 
+  /// Settings that are numbers and whose keys begin with `prefix`, by what follows that.
+  package func numberSettings(after prefix: String) throws -> [(key: String, value: Int64)] {
+    try all("SELECT key, value FROM settings WHERE substr(key, 1, length(?)) = ? ORDER BY key", prefix, prefix) {
+      (String(try ($0[0] as String).dropFirst(prefix.count)), try $0[1] as Int64)
+    }
+  }
+
   /// Sets a number.
   package func setSetting(_ key: String, _ value: Int64) throws {
     try run(

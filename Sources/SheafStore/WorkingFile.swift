@@ -297,14 +297,14 @@ package final class WorkingFile: Sendable {
     state.withLock { state in
       state.used -= Self.length(of: state.released)
       state.released = []
-      if state.used == 0 { unlink(path) }
+      if state.used == 0 { LibraryFolder.remove(path) }
     }
   }
 
   /// Takes away what an earlier process left, to which no row refers.
   package func discardLeftover() {
     state.withLock { state in
-      if state.descriptor < 0 { unlink(path) }
+      if state.descriptor < 0 { LibraryFolder.remove(path) }
     }
   }
 

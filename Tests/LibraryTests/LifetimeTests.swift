@@ -155,7 +155,7 @@ struct LifetimeTests {
         try fixture.library.transaction(.recover) { transaction in
           let rows = try transaction.deleted(before: nil, limit: 10).map(\.row)
           let folder = try #require(rows.first { $0.name == Array("t".utf8) })
-          try fixture.library.undo(folder, .library, transaction)
+          _ = try fixture.library.giveBack(folder, .library, transaction)
           throw Stop()
         }
       }

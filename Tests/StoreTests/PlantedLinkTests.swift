@@ -94,4 +94,39 @@ import Testing
       #expect { try Store(path: path, lockPath: path + "-lock") } throws: { "\($0)".contains(path + suffix) }
     }
   }
+
+  /// Somebody whose library root has open puts a link in place of its folder: root reaches there what they reach themselves.
+  @Test(.enabled(if: geteuid() == 0)) func noFolderInPlaceOfALibrarysIsEntered() throws {
+    try withFolder { folder in
+      #expect(chmod(folder, 0o755) == 0)
+      let (home, secret) = (folder + "/home", folder + "/secret")
+      let path = home + "/library.sqlite"
+      #expect(mkdir(home, 0o755) == 0 && mkdir(secret, 0o700) == 0)
+      try Store(path: path, lockPath: path + "-lock").close()
+      for name in try FileManager.default.contentsOfDirectory(atPath: home) {
+        #expect(chown(home + "/" + name, Self.stranger, Self.stranger) == 0)
+      }
+      #expect(chown(home, Self.stranger, Self.stranger) == 0)
+      let store = try Store(path: path, lockPath: path + "-lock")
+      // What root makes is the owner's.
+      var status = stat()
+      #expect(lstat(path + "-wal", &status) == 0 && status.st_uid == Self.stranger)
+      #expect(rename(home, folder + "/aside") == 0 && symlink(secret, home) == 0)
+      for suffix in ["", "-reserve", "-wal", "-lock"] {
+        #expect(FileManager.default.createFile(atPath: secret + "/library.sqlite" + suffix, contents: Data("secret".utf8)))
+      }
+      try store.reserve.release()
+      store.reserve.establish()
+      #expect(throws: (any Error).self) { try [UInt8(1)].withUnsafeBytes { try store.working.area().append($0) } }
+      #expect(throws: (any Error).self) { try Connection(path: path) }
+      LibraryFolder.remove(path + "-lock")
+      #expect(LibraryLock.owner(path: path + "-lock") == nil)
+      for suffix in ["", "-reserve", "-wal", "-lock"] {
+        #expect(try String(contentsOfFile: secret + "/library.sqlite" + suffix, encoding: .utf8) == "secret")
+      }
+      #expect(try FileManager.default.contentsOfDirectory(atPath: secret).count == 4)
+      #expect(unlink(home) == 0 && rename(folder + "/aside", home) == 0)
+      try store.close()
+    }
+  }
 }

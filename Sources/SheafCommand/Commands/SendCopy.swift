@@ -29,7 +29,8 @@ struct SendCopy: AsyncParsableCommand {
   func run() async throws {
     try await ItemTarget.with(path, library) { target in
       let source = target.address.path ?? []
-      var place = destination.bytes
+      // A link that somebody else put there would lead root's copy elsewhere.
+      var place = geteuid() == 0 ? try SystemPath.trusted(SystemPath.absolute(destination.bytes)) : destination.bytes
       var status = stat()
       if stat(Self.cString(place), &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
         place = SystemPath.join(place, SystemPath.split(source).name)

@@ -4,7 +4,7 @@ import SheafModel
 import SheafStore
 
 /// `rm -r` of an entry of `Shared/OWNER/`: it deletes what is inside before it takes the entry away. When the same program then
-/// does that, its deletions are undone and it leaves, in one transaction. Interrupted, they stay, and can be recovered; so do
+/// does that, it leaves, and its deletions are undone (``Return``). Interrupted before, they stay, and can be recovered; so do
 /// those that a program made before it paused.
 extension Library {
   /// A program that deletes something in a share of someone else.
@@ -19,6 +19,8 @@ extension Library {
     /// Of each kind as many are remembered at most.
     static let limit = 16_384
 
+    /// When it deleted something first.
+    let since: Timestamp
     /// When it deleted something last.
     private var last: Timestamp
     /// The inodes that are among the deleted.
@@ -28,7 +30,10 @@ extension Library {
     /// What is not among the deleted, in the order in which it went: fifos and sockets, and names of files that have others.
     private(set) var lost: [LostName] = []
 
-    init(at time: Timestamp) { last = time }
+    init(at time: Timestamp) { (since, last) = (time, time) }
+
+    /// What an account has deleted since a time, whatever program did it.
+    init(ofAllSince time: Timestamp) { (since, last, overflow) = (time, time, time) }
 
     /// Whether what it deletes from now on is another deed: by now everybody was told of what it had deleted.
     func isOver(at time: Timestamp) -> Bool { time.nanoseconds - last.nanoseconds >= Identity.window }
@@ -84,27 +89,8 @@ extension Library {
     }
   }
 
-  /// Brings back what a program deleted in a share, in the running transaction.
-  func undo(
-    _ departure: Departure, in folder: Inode, by account: Int64, _ caller: Caller, _ transaction: StoreTransaction
-  ) throws {
-    try undoDeletions(departure, in: folder.ino, by: account, caller, transaction)
-    // The last name that went comes back first, so that the oldest becomes the oldest again.
-    for lost in departure.lost.reversed() {
-      switch lost {
-      case .link(let entry): try undoUnlink(entry, transaction)
-      case .special(var row):
-        guard try canReturn(to: row.parent, row.name, transaction) else { continue }
-        row.ino = newInodeNumber()
-        row.nlink = 1
-        try transaction.insert(row)
-        try putBack(
-          EntryRow(parent: row.parent, hash: nameHash(row.name), name: row.name, ino: row.ino), row, transaction)
-      }
-    }
-  }
-
-  private func undoUnlink(_ entry: EntryRow, _ transaction: StoreTransaction) throws {
+  /// Gives a file a name again that was one of several.
+  func undoUnlink(_ entry: EntryRow, _ transaction: StoreTransaction) throws {
     guard try canReturn(to: entry.parent, entry.name, transaction), var row = try transaction.inode(entry.ino),
       row.nlink > 0
     else { return }
@@ -125,6 +111,17 @@ extension Library {
     try putBack(entry, row, transaction)
   }
 
+  /// Gives a fifo or socket its name again.
+  func undoUnlink(special lost: InodeRow, _ transaction: StoreTransaction) throws {
+    guard try canReturn(to: lost.parent, lost.name, transaction) else { return }
+    var row = lost
+    row.ino = newInodeNumber()
+    row.nlink = 1
+    try transaction.insert(row)
+    try putBack(
+      EntryRow(parent: row.parent, hash: nameHash(row.name), name: row.name, ino: row.ino), row, transaction)
+  }
+
   private func canReturn(to folder: Int64, _ name: [UInt8], _ transaction: StoreTransaction) throws -> Bool {
     guard let row = try transaction.inode(folder), row.nlink > 0 else { return false }
     return try transaction.entry(folder, hash: nameHash(name), name: name) == nil
@@ -134,18 +131,5 @@ extension Library {
     try transaction.insert(entry)
     let place = LibraryPlace(folder: .inode(entry.parent), name: entry.name)
     whenCommitted { [self] in tell(.made(NamedInode(ino: row.ino, mode: row.mode, place: place)), from: 0) }
-  }
-
-  private func undoDeletions(
-    _ departure: Departure, in folder: Int64, by account: Int64, _ caller: Caller, _ transaction: StoreTransaction
-  ) throws {
-    var folders = [folder]
-    while let next = folders.popLast() {
-      for row in try transaction.deleted(from: next) where row.actor == account && departure.includes(row) {
-        try undo(row, caller, transaction)
-      }
-      // What is below a folder that came back just now is found there too.
-      folders += try transaction.folders(in: next)
-    }
   }
 }

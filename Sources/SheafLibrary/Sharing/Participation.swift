@@ -55,7 +55,8 @@ extension Library {
       guard var participant = left?.participant ?? share.participants[target.id], participant.acceptance != .removed
       else { throw Self.notThere(handle, path) }
       if target.id == actor.id, participant.role != .owner {
-        return try leave(share, target.id, .api(target.id))
+        try leave(share, target.id, .api(target.id))
+        return
       }
       try require(.managePeople, in: share, actor.id, path)
       try checkTarget(participant, in: share, by: actor.id, path)
@@ -97,11 +98,13 @@ extension Library {
     }
   }
 
-  /// Leaves a share. What the same program deleted in it, as `rm -r` of the entry does before it takes that away, comes back:
-  /// who leaves deletes nothing.
+  /// Leaves a share.
   ///
   /// - Parameter entry: the name in `Shared/OWNER` that was taken away, where its program may make it again.
-  func leave(_ share: ShareBook.Entry, _ account: Int64, _ caller: Caller, entry: [UInt8]? = nil) throws {
+  /// - Returns: What the same program deleted in the share, as `rm -r` of the entry does before it takes that away, for the caller to bring
+  ///   back (``bringBack(_:)``): somebody who leaves deletes nothing.
+  @discardableResult
+  func leave(_ share: ShareBook.Entry, _ account: Int64, _ caller: Caller, entry: [UInt8]? = nil) throws -> Return? {
     guard var participant = share.member(account), Self.allows(.leave, participant) else {
       throw SheafError(
         .notPermitted, subject: "\(share.row.title)", reason: "is shared by you", advice: "stop it with: sheaf unshare")
@@ -110,10 +113,12 @@ extension Library {
     participant.acceptance = .removed
     let inode = try sharedInode(share.row.item)
     let departing = Departing(share: share.row.item, account: account, process: caller.process)
-    try transaction(.share, freesSpace: true) { transaction in
-      if let departure = departures[departing], !departure.isOver(at: clock()), let inode, caller.process != 0 {
-        try undo(departure, in: inode, by: account, caller, transaction)
-      }
+    var back: Return?
+    if caller.process != 0, let inode, let departure = departures[departing], !departure.isOver(at: clock()) {
+      back = Return(share: share.row.item, account: account, folder: inode.ino, departure, caller)
+    }
+    try transaction(.share, freesSpace: true) { [back] transaction in
+      if let back { try transaction.setSetting(back.setting, back.departure.since.nanoseconds) }
       let links = entry == nil ? [] : try transaction.oneTimeLinks(of: share.row.item, by: account)
       try transaction.deleteOneTimeLinks(of: share.row.item, by: account)
       if let inode, let entry {
@@ -134,8 +139,12 @@ extension Library {
       var changed = share
       changed.participants[account] = gone
       try store(changed, transaction)
-      whenCommitted { [self] in departures[departing] = nil }
+      whenCommitted { [self] in
+        departures[departing] = nil
+        if let back { events.beginHolding(back.caller.process) }
+      }
     }
+    return back
   }
 
   // MARK: - Changing

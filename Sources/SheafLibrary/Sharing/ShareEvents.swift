@@ -50,7 +50,8 @@ extension Library {
     var settled: Set<Int64> = []
     for event in waiting {
       let waits =
-        event.row.type == EventType.created.rawValue
+        events.isHeld(event)
+        || event.row.type == EventType.created.rawValue
         && (event.row.item == share ? hasNoVersionYet(event.ino) : isBeingMade(event))
       guard !waits, !held.contains(event.row.item), !heldEvents.contains(event.row.number) else {
         held.insert(event.row.item)

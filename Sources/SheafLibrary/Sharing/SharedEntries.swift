@@ -168,14 +168,24 @@ extension Library {
   /// Leaves the share of an entry, as rmdir(2) and unlink(2) of it do; returns its inode.
   @discardableResult
   package func removeSharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64 {
-    try locked {
+    let (ino, back) = try locked {
       guard let entry = try entries(of: account, owner: owner).first(where: { $0.name == name }),
         let share = shares.active(entry.share)
       else { throw SheafError(.notFound) }
       entryChange = EntryChange(account: account, door: caller.door, names: [name])
       let isDocument = try inode(entry.ino).isRegular
-      try leave(share, account, caller, entry: isDocument && caller.process != 0 ? name : nil)
-      return entry.ino
+      return (entry.ino, try leave(share, account, caller, entry: isDocument && caller.process != 0 ? name : nil))
     }
+    if let back {
+      do {
+        try bringBack(back)
+      } catch {
+        // They have left all the same.
+        log.error(
+          "what was deleted on the way out of a share is not all back; it comes back when the library is opened next",
+          metadata: ["error": "\(error)"])
+      }
+    }
+    return ino
   }
 }

@@ -44,7 +44,7 @@ extension ProgramRun {
       promises.named(ino, by: process)
       return
     }
-    let isRemembered = promises.isRemembered(target.parent, target.name, process, at: time)
+    let isRemembered = promises.remembered(target.parent, target.name, process, at: time) != nil
     if let file, file.row.kind == .document, other != nil || isRemembered {
       promises.dissolved(ino, source.name, process, holding: currentText(of: ino), at: time)
     }
@@ -58,7 +58,7 @@ extension ProgramRun {
     promises.named(ino, by: process)
     // Rule 9 of identity: what has other names is a document of its own from now on, which this program made.
     if let other, let document, otherNames?.count ?? 1 > 1, let left = try item(of: other), left != document.row.id {
-      promises.made(other, by: process, at: time)
+      promises.parted(other, by: process, holding: currentText(of: other), at: time)
     }
     // Rule 3 of identity. What its own program had set aside under a passing name may be another document.
     guard let file, file.row.kind == .document, let document, document.row.kind == .document, !document.row.isQuiet,
@@ -72,12 +72,12 @@ extension ProgramRun {
   }
 
   /// The item that a file is by now.
-  private func item(of ino: Int64) throws -> Int64? {
+  func item(of ino: Int64) throws -> Int64? {
     try world.library.store.read { try $0.inode(ino)?.item }
   }
 
   /// What a file's current version holds.
-  private func currentText(of ino: Int64) -> String? {
+  func currentText(of ino: Int64) -> String? {
     var texts = ProgramSnapshot.Texts()
     return (try? ProgramSnapshot(world.library, &texts))?.item(of: ino)?.text
   }

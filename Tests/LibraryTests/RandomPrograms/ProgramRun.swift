@@ -228,8 +228,18 @@ final class ProgramRun {
 
   private func open(_ path: String, _ flags: Int32, _ actor: ProgramStep.Actor) throws -> ProgramWorld.OpenSlot {
     let existed = world.find(path)
+    let (process, time) = (world.process(actor), world.clock.now)
     let slot = try world.open(path, flags, actor)
-    if existed == nil { promises.made(slot.ino, by: world.process(actor), at: world.clock.now) }
+    if existed == nil {
+      promises.made(slot.ino, by: process, at: time)
+      // Rule 5 of identity: what is left of a document that is made again is one of its own, which this program made.
+      let (parent, name) = try world.place(path)
+      if let former = promises.remembered(parent, name, process, at: time), former != slot.ino,
+        let document = before.item(of: former), let left = try item(of: former), left != document.row.id
+      {
+        promises.parted(former, by: process, holding: currentText(of: former), at: time)
+      }
+    }
     if flags & O_TRUNC != 0 {
       saves.truncated(slot)
       noteWrite(slot)

@@ -55,7 +55,7 @@ struct PromisedContents {
   private var sessions: [Key: Session] = [:]
   private var lives: [Int64: Life] = [:]
   /// Names that a program took away, which it may make again.
-  private var lost: [Name: (process: Int32, time: Timestamp)] = [:]
+  private var lost: [Name: (process: Int32, time: Timestamp, ino: Int64)] = [:]
   private var purged: Set<String> = []
 
   // MARK: - Writing
@@ -149,13 +149,20 @@ struct PromisedContents {
     _ parent: Int64, _ name: [UInt8], of ino: Int64, isLast: Bool, _ process: Int32, at time: Timestamp
   ) {
     if isLast, leavesNoTrace(ino, name, process, at: time) { release(ino, but: nil) }
-    lost[Name(parent: parent, name: name)] = (process, time)
+    lost[Name(parent: parent, name: name)] = (process, time, ino)
   }
 
-  /// Whether a program took a name away and may yet make it again.
-  func isRemembered(_ parent: Int64, _ name: [UInt8], _ process: Int32, at time: Timestamp) -> Bool {
-    guard let memory = lost[Name(parent: parent, name: name)] else { return false }
-    return memory.process == process && time.nanoseconds - memory.time.nanoseconds < Identity.window
+  /// The file that had a name which a program took away and may yet make again.
+  func remembered(_ parent: Int64, _ name: [UInt8], _ process: Int32, at time: Timestamp) -> Int64? {
+    guard let memory = lost[Name(parent: parent, name: name)], memory.process == process,
+      time.nanoseconds - memory.time.nanoseconds < Identity.window
+    else { return nil }
+    return memory.ino
+  }
+
+  /// Notes that a file became a document of its own by what a program did to one of its names.
+  mutating func parted(_ ino: Int64, by process: Int32, holding text: String?, at time: Timestamp) {
+    lives[ino] = Life(maker: process, time: time, isProved: !(text ?? "").isEmpty)
   }
 
   /// Notes that a file dissolved in a document, holding `text`.

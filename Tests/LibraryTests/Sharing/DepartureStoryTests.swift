@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import SheafModel
 import SheafStore
+import Synchronization
 import Testing
 
 @testable import SheafLibrary
@@ -10,7 +11,7 @@ import Testing
 struct DepartureStoryTests {
   @Test func removingAnEntryWithAllInItIsLeaving() throws {
     try People.story { people in
-      try people.as(.alice) { alice in
+      try people.as(.alice) { (alice) throws in
         for folder in ["plans", "plans/deep", "plans/deep/deeper"] { try alice.mkdir("Documents/\(folder)") }
         for file in ["plans/a", "plans/deep/b", "plans/deep/deeper/c"] { try alice.save("Documents/\(file)", file) }
       }
@@ -37,6 +38,96 @@ struct DepartureStoryTests {
       }
       let events = try people.library.store.read { try $0.events(after: before, limit: 100) }
       #expect(events.map(\.type) == ["sheaf.membership.removed"])
+    }
+  }
+
+  /// Alice's folder with many files in it and below, which bob removes with `rm -r` of his entry.
+  private func leaveLargeFolder(
+    _ people: People, _ count: Int, meanwhile: @escaping @Sendable (_ given: Int) -> Void
+  ) throws -> (url: String, before: Int64, longestStep: Int) {
+    let plans = "Shared/alice@example.com/plans"
+    func file(_ number: Int) -> String { "\(number % 2 == 0 ? "" : "deep/deeper/")file-\(number)" }
+    try people.as(.alice) { (alice) throws in
+      for folder in ["plans", "plans/deep", "plans/deep/deeper"] { try alice.mkdir("Documents/\(folder)") }
+      for number in 0..<count { try alice.save("Documents/plans/\(file(number))", "\(number)") }
+    }
+    let url = try people.share("Documents/plans", with: [(.bob, .readWrite)])
+    people.clock.advance(60)
+    try people.library.settleEventsByAndBy()
+    let before = people.library.lastEvent
+    let steps = Mutex<[Int]>([])
+    let door = try people.library.observe(account: people.library.number(of: People.Name.alice.handle)) { news in
+      let made = news.count { if case .made = $0.change { true } else { false } }
+      guard made > 0 else { return }
+      let given = steps.withLock { steps in
+        steps.append(made)
+        return steps.reduce(0, +)
+      }
+      meanwhile(given)
+    }
+    try people.as(.bob, process: getpid()) { bob in
+      for number in 0..<count { try bob.unlink("\(plans)/\(file(number))") }
+      for folder in ["deep/deeper", "deep"] { try bob.rmdir("\(plans)/\(folder)") }
+      try bob.removeEntry(.alice, "plans")
+    }
+    people.library.endObserving(door)
+    #expect(steps.withLock { $0.reduce(0, +) } == count + 2)
+    return (url, before, steps.withLock { $0.max() ?? 0 })
+  }
+
+  private func expectAllThere(_ people: People, _ count: Int) throws {
+    try people.as(.alice) { (alice) throws in
+      #expect(try alice.names("Documents/plans").count == count / 2 + 1)
+      #expect(try alice.names("Documents/plans/deep/deeper").count == count / 2)
+      #expect(try alice.read("Documents/plans/deep/deeper/file-1") == "1")
+      #expect(try alice.library.deleted(alice.name.handle, below: nil).isEmpty)
+    }
+  }
+
+  /// Others have the library in between, and one who joins then hears of nothing that was not.
+  @Test func leavingALargeFolderHoldsNobodyUp() throws {
+    try People.story { people in
+      let url = Mutex("")
+      let didJoin = Mutex(false)
+      let (_, before, longest) = try leaveLargeFolder(people, 400) { given in
+        guard given > 100, !didJoin.withLock({ $0 }) else { return }
+        didJoin.withLock { $0 = true }
+        do {
+          url.withLock { url in
+            url = (try? people.as(.alice) { try $0.share("Documents/plans", with: [.carol], .readOnly) }.url) ?? ""
+          }
+          try people.as(.carol) { (carol) throws in
+            _ = try carol.accept(url.withLock { $0 })
+            #expect(try carol.names("Shared/alice@example.com/plans").count < 201)
+          }
+        } catch {
+          Issue.record("\(error)")
+        }
+      }
+      #expect(longest == 32)
+      #expect(didJoin.withLock { $0 })
+      try expectAllThere(people, 400)
+      try people.library.settleEventsByAndBy()
+      let events = try people.library.store.read { try $0.events(after: before, limit: 1000) }
+      #expect(
+        events.map(\.type) == ["sheaf.membership.removed", "sheaf.share.updated", "sheaf.membership.added"])
+    }
+  }
+
+  @Test func leavingThatIsKilledGoesOn() throws {
+    try People.story { people in
+      let folder = people.fixture.folder + "/killed"
+      let (_, before, _) = try leaveLargeFolder(people, 200) { given in
+        if given > 100, access(folder, F_OK) != 0 { try? people.library.copyAsKilled(to: folder) }
+      }
+      let next = try LibraryFixture(at: folder + "/library.sqlite", clock: people.clock)
+      try next.expectSound()
+      #expect(try next.library.deleted(next.account, below: nil).isEmpty)
+      #expect(try next.names("plans").count == 101 && next.names("plans/deep/deeper").count == 100)
+      let events = try next.library.store.read { try $0.events(after: before, limit: 1000) }
+      #expect(events.map(\.type) == ["sheaf.membership.removed"])
+      #expect(try next.library.store.read { try $0.numberSettings(after: Return.settingPrefix) }.isEmpty)
+      try next.finish()
     }
   }
 

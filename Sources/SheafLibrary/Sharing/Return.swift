@@ -1,0 +1,164 @@
+import SheafModel
+import SheafStore
+
+/// What somebody who left a share had deleted in it on the way coming back, some at a time, so that nobody waits long.
+///
+/// Rules:
+/// 1. That they left is committed first, with a setting that tells what is to come back. Where the process is killed, the library
+///    brings back the rest when it is opened next; all that the account deleted since counts as its program's then, and
+///    names that left no row behind are gone.
+/// 2. Nobody is told of these deletions while their events wait, which is until they are back, whoever joins meanwhile. Of what was told
+///    before, it is told that it is there again. The deletion of a folder tells of what was in it, and so it waits until all is back.
+/// 3. What was recovered, purged or deleted with its folder meanwhile stays as it is.
+struct Return {
+  let share: Int64
+  /// Who left.
+  let account: Int64
+  let folder: Int64
+  let departure: Library.Departure
+  let caller: Caller
+  /// Whether an earlier process began it: events do not say any more of what else they tell.
+  var isResumed = false
+  /// Each folder before what is in it.
+  fileprivate(set) var rows: ArraySlice<DeletedRow> = []
+  /// The last name that went comes back first, so that the oldest becomes the oldest again.
+  fileprivate var lost: ArraySlice<Library.LostName>
+  /// Deletions of folders that are back, and that tell of what was in them.
+  fileprivate var events: [Int64] = []
+  /// Where an earlier process began it: folders of whose deletion nobody was told, nor of that of what was in them.
+  fileprivate var untold: Set<Int64> = []
+
+  init(share: Int64, account: Int64, folder: Int64, _ departure: Library.Departure, _ caller: Caller) {
+    (self.share, self.account, self.folder) = (share, account, folder)
+    (self.departure, self.caller) = (departure, caller)
+    lost = departure.lost.reversed()[...]
+  }
+
+  var isDone: Bool { rows.isEmpty && lost.isEmpty }
+  var setting: String { "\(Self.settingPrefix)\(share).\(account)" }
+
+  /// Of the settings that tell of what is to come back: share and account follow.
+  static let settingPrefix = "returning."
+}
+
+extension Library {
+  /// Names that one transaction gives back at most.
+  private static let returnBatch = 32
+  /// Events that one transaction takes back at most.
+  private static let returnEventBatch = 128
+
+  /// Brings back what somebody deleted who left, which is committed.
+  ///
+  /// - Throws: what keeps the rest from coming back, which does when the library is opened next.
+  func bringBack(_ begun: Return) throws {
+    var back = begun
+    back.rows = try store.snapshot { try Self.gather(back, $0) }[...]
+    let outcome = Result {
+      while !back.isDone { try locked { try bringSomeBack(&back) } }
+    }
+    while !back.events.isEmpty { try locked { try takeBackEvents(&back) } }
+    try locked {
+      events.endHolding(back.caller.process)
+      if case .success = outcome { try transaction(.share, freesSpace: true) { try $0.setSetting(back.setting, nil) } }
+    }
+    try outcome.get()
+  }
+
+  /// Brings back what an earlier process began to.
+  func resumeReturns() throws {
+    for (key, since) in try store.read({ try $0.numberSettings(after: Return.settingPrefix) }) {
+      let numbers = key.split(separator: ".").compactMap { Int64($0) }
+      guard numbers.count == 2, let folder = try locked({ try sharedInode(numbers[0])?.ino }) else {
+        try locked {
+          try transaction(.share, freesSpace: true) { try $0.setSetting(Return.settingPrefix + key, nil) }
+        }
+        continue
+      }
+      var back = Return(
+        share: numbers[0], account: numbers[1], folder: folder,
+        Departure(ofAllSince: Timestamp(nanoseconds: since)), .api(numbers[1]))
+      back.isResumed = true
+      for event in events.pending where event.row.type == EventType.deleted.rawValue && event.row.actor == back.account {
+        guard try locked({ try store.read { try $0.inode(item: event.row.item)?.nlink ?? 0 } }) > 0 else { continue }
+        // Its folder is back already, and what was in that may not be.
+        back.events.append(event.row.number)
+        back.untold.insert(event.ino)
+      }
+      try bringBack(back)
+    }
+  }
+
+  /// What was deleted and is to come back, each folder before what is in it.
+  private static func gather(_ back: Return, _ transaction: StoreTransaction) throws -> [DeletedRow] {
+    var rows: [DeletedRow] = []
+    var folders = [back.folder]
+    var seen: Set<Int64> = [back.folder]
+    while let next = folders.popLast() {
+      let deleted = try transaction.deleted(from: next)
+        .filter { $0.actor == back.account && back.departure.includes($0) }
+      rows += deleted
+      let gone = try transaction.deletedFolders(from: next)
+      let below = try transaction.folders(in: next) + deleted.map(\.ino).filter(gone.contains)
+      folders += below.filter { seen.insert($0).inserted }
+    }
+    return rows
+  }
+
+  private func bringSomeBack(_ back: inout Return) throws {
+    let begun = back
+    back = try transaction(.share, freesSpace: true) { transaction in
+      var back = begun
+      for _ in 0..<Self.returnBatch {
+        if let row = back.rows.popFirst() {
+          guard try transaction.deleted(row.ino) == row, try (transaction.inode(row.parent)?.nlink ?? 0) > 0 else {
+            continue
+          }
+          try undo(row, &back, transaction)
+        } else if let lost = back.lost.popFirst() {
+          switch lost {
+          case .link(let entry): try undoUnlink(entry, transaction)
+          case .special(let row): try undoUnlink(special: row, transaction)
+          }
+        }
+      }
+      return back
+    }
+  }
+
+  /// Takes a deletion back in the running transaction (rule 2 of ``Return``).
+  private func undo(_ row: DeletedRow, _ back: inout Return, _ transaction: StoreTransaction) throws {
+    guard let part = try giveBack(row, back.caller, transaction).part else { return }
+    let id = part.item.id
+    if let deletion = events.of(id).first(where: { $0.row.type == EventType.deleted.rawValue }) {
+      if back.isResumed, part.item.kind == .folder { back.untold.insert(row.ino) }
+      if deletion.contentCount > 0 {
+        back.events.append(deletion.row.number)
+      } else {
+        try dropPending(id, types: [.deleted], transaction)
+      }
+    } else if try back.isResumed ? !liesInUntold(row, back) : !events.isAbsorbed(id) {
+      var deed = TreeDeed()
+      deed.add(part)
+      try log(.created, deed, transaction)
+    }
+  }
+
+  private func liesInUntold(_ row: DeletedRow, _ back: Return) throws -> Bool {
+    if back.untold.isEmpty { return false }
+    var isFound = false
+    try ascend(from: row.parent) { folder in
+      isFound = back.untold.contains(folder.ino)
+      return !isFound && folder.ino != back.folder
+    }
+    return isFound
+  }
+
+  private func takeBackEvents(_ back: inout Return) throws {
+    let numbers = Array(back.events.prefix(Self.returnEventBatch))
+    try transaction(.share, freesSpace: true) { transaction in
+      for number in numbers { try transaction.removePending(number) }
+      whenCommitted { [self] in events.remove(numbers) }
+    }
+    back.events.removeFirst(numbers.count)
+  }
+}
