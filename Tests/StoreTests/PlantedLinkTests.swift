@@ -113,7 +113,8 @@ import Testing
       #expect(lstat(path + "-wal", &status) == 0 && status.st_uid == Self.stranger)
       #expect(rename(home, folder + "/aside") == 0 && symlink(secret, home) == 0)
       for suffix in ["", "-reserve", "-wal", "-lock"] {
-        #expect(FileManager.default.createFile(atPath: secret + "/library.sqlite" + suffix, contents: Data("secret".utf8)))
+        #expect(
+          FileManager.default.createFile(atPath: secret + "/library.sqlite" + suffix, contents: Data("secret".utf8)))
       }
       try store.reserve.release()
       store.reserve.establish()

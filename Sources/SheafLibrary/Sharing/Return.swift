@@ -78,7 +78,8 @@ extension Library {
         share: numbers[0], account: numbers[1], folder: folder,
         Departure(ofAllSince: Timestamp(nanoseconds: since)), .api(numbers[1]))
       back.isResumed = true
-      for event in events.pending where event.row.type == EventType.deleted.rawValue && event.row.actor == back.account {
+      for event in events.pending where event.row.type == EventType.deleted.rawValue && event.row.actor == back.account
+      {
         guard try locked({ try store.read { try $0.inode(item: event.row.item)?.nlink ?? 0 } }) > 0 else { continue }
         // Its folder is back already, and what was in that may not be.
         back.events.append(event.row.number)
