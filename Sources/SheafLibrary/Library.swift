@@ -369,6 +369,7 @@ package final class Library: @unchecked Sendable {
   /// - Throws: `noSpace` where `bytes` more would use up what freeing space needs.
   func requireRoom(for bytes: Int64) throws {
     guard store.reserve.establish(), store.hasRoom(for: bytes) else {
+      sweepDiscarded()
       throw SheafError(.noSpace, subject: location.path)
     }
   }

@@ -209,7 +209,12 @@ extension Library {
   /// Notes that contents of so many bytes have no use any more, beside what else may have the same.
   private func noteDiscarded(_ bytes: Int64) {
     discardedBytes += bytes
-    guard discardedBytes >= Self.discardLimit else { return }
+    if discardedBytes >= Self.discardLimit { sweepDiscarded() }
+  }
+
+  /// Has upkeep free what files left that went without a trace, if there were any since it was asked last.
+  func sweepDiscarded() {
+    guard discardedBytes > 0 else { return }
     discardedBytes = 0
     maintenance.sweepSoon()
   }

@@ -63,6 +63,29 @@ struct FullDiskTests {
     }
   }
 
+  /// Nobody has to know of `sheaf compact` for that.
+  @Test func whatWentWithoutATraceMakesRoomOnAFullDisk() throws {
+    try withSmallDisk { library, disk in
+      try library.shell(
+        """
+        python3 -c '
+        import os
+        for number in range(6):
+            file = open("d.db-journal", "wb")
+            file.write(os.urandom(2 << 20))
+            file.close()
+            os.unlink("d.db-journal")
+        '
+        """)
+      _ = try fill(library.documents)
+      try eventually("what was discarded is freed", within: .seconds(60)) {
+        try Command.shell("head -c 6000000 /dev/urandom > new && sync new", in: library.documents).run().status == 0
+      }
+      try library.unmount()
+      #expect(try library.check() == [])
+    }
+  }
+
   @Test(arguments: ["kill", "fail"])
   func theReserveIsReleasedSafely(_ action: String) throws {
     try withSmallDisk(environment: ["SHEAF_FAULT": "reserve.release:\(action):1"]) { library, disk in
