@@ -76,7 +76,7 @@ extension Library {
         try transaction.deleteAccount(account.id)
         try transaction.forgetDefault(account)
         whenCommitted { [self] in
-          untold.webhooks = true
+          eventObservers.noteWebhooks()
           accountRows.removeAll { $0.id == account.id }
           inodes[root.ino] = nil
         }
@@ -100,7 +100,7 @@ extension Library {
         try store(share, transaction)
       }
       whenCommitted { [self] in
-        untold.webhooks = true
+        eventObservers.noteWebhooks()
         shares.forgetGone(by: account.id)
       }
       replace(final)

@@ -72,7 +72,7 @@ extension Library {
       inodes[finalFolder.ino]?.row = finalFolder
       if let item = final.item {
         identity.settle(item: item)
-        if shares.active(item) != nil { sharedEntriesAreStale = true }
+        if shares.active(item) != nil { shownEntries.markStale() }
       }
       tell(
         .made(NamedInode(ino: final.ino, mode: final.mode, place: .init(folder: .inode(row.parent), name: name))),

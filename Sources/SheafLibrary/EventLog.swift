@@ -216,7 +216,7 @@ extension Library {
     row.number = numbers.event
     row.process = 0
     try transaction.insert(row)
-    untold.note(row, about: account)
+    eventObservers.note(row, about: account)
     return row.number
   }
 

@@ -94,15 +94,11 @@ extension Library {
   /// The observer is called without the lock and must return at once; what came it reads with
   /// ``events(after:limit:for:)``.
   package func observeEvents(_ observer: @escaping @Sendable (EventNews) -> Void) -> Int {
-    locked {
-      let number = (eventObservers.keys.max() ?? 0) + 1
-      eventObservers[number] = observer
-      return number
-    }
+    locked { eventObservers.add(observer) }
   }
 
   /// Ends the calls of an observer of events.
-  package func endObservingEvents(_ number: Int) { locked { eventObservers[number] = nil } }
+  package func endObservingEvents(_ number: Int) { locked { eventObservers.remove(number) } }
 
   /// The number of the newest event.
   package var lastEvent: Int64 { locked { numbers.event } }
@@ -141,44 +137,5 @@ extension Library {
         shares: shares.byItem.merging(shares.gone) { known, _ in known }, library: id,
         publicAddress: try read { try $0.setting("publicAddress") }, last: numbers.event)
     }
-  }
-}
-
-/// What those hear who wait for changes of the log.
-package struct EventNews: Sendable {
-  /// Accounts that may see the new events, by the library's numbers (``Library/number(of:)``); nobody else sees any.
-  package let audience: Set<Int64>
-  /// Whether webhooks changed.
-  package let webhooks: Bool
-}
-
-/// Whom events concern of which nobody was told yet, and whether webhooks changed.
-struct UntoldEvents {
-  /// Number of the newest event that was told.
-  private var last: Int64
-  /// Those whose items the events are of, or who are named in them.
-  private var accounts: Set<Int64> = []
-  private var shares: Set<Int64> = []
-  var webhooks = false
-
-  init(after last: Int64) { self.last = last }
-
-  /// - Parameter account: whom the event is about, who need not take part in the share.
-  mutating func note(_ row: EventRow, about account: Int64?) {
-    accounts.insert(row.owner)
-    if let account { accounts.insert(account) }
-    for mark in [row.share, row.previousShare] { if let mark { shares.insert(mark.share) } }
-  }
-
-  /// The news up to an event, for everyone whom ``EventVisibility`` may show some of it, as the shares are now; nil where
-  /// there is none.
-  mutating func take(upTo number: Int64, in book: ShareBook) -> EventNews? {
-    guard number != last || webhooks else { return nil }
-    var audience = accounts
-    for share in shares {
-      if let participants = (book[share] ?? book.gone[share])?.participants { audience.formUnion(participants.keys) }
-    }
-    defer { self = UntoldEvents(after: number) }
-    return EventNews(audience: audience, webhooks: webhooks)
   }
 }

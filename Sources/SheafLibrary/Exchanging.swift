@@ -83,7 +83,7 @@ extension Library {
           identity.swap(inode.ino, other.ino)
           tell(.appearance(inode.ino), from: 0)
           tell(.appearance(other.ino), from: 0)
-          sharedEntriesAreStale = !shares.isEmpty
+          if !shares.isEmpty { shownEntries.markStale() }
         }
         for ino in [inode.ino, other.ino] { identity.named(ino, by: caller.process) }
         tell(

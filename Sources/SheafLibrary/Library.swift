@@ -55,27 +55,18 @@ package final class Library: @unchecked Sendable {
   var discardedBytes: Int64 = 0
   var numbers: (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64)
   var nextHandle: UInt64 = 1
-  private var nextDoor = 0
   private var useCount: UInt64 = 0
   /// The transaction that is running.
   private(set) var current: StoreTransaction?
   private var afterCommit: [() -> Void] = []
   private var afterFailure: [() -> Void] = []
-  private var changes: [Told] = []
-  var observers: [Int: Observer] = [:]
-  /// What the observers of the log are to be told once the lock is free.
-  var untold: UntoldEvents
-  var eventObservers: [Int: @Sendable (EventNews) -> Void] = [:]
-  /// Whether entries of `Shared` may be others than those last shown.
-  var sharedEntriesAreStale = false
-  /// The change of entries that is going on, where a mount's kernel asked for it.
-  var entryChange: EntryChange?
+  var doors = Doors()
+  var eventObservers: EventObservers
+  var shownEntries = ShownEntries()
   /// What programs delete of what others share (``noteDeparture(_:of:_:_:)``).
   var departures: [Departing: Departure] = [:]
   /// Documents whose entries of `Shared/OWNER` a program took away just now.
   var leftEntries: [LeftEntry.Name: LeftEntry] = [:]
-  /// Accounts that may have lost the right to write something that they are writing.
-  private var demoted: Set<Int64> = []
   /// Chunks stored by the transaction that is running.
   var storedNow: Set<Int64> = []
   var soundChunks: SoundChunks
@@ -136,7 +127,7 @@ package final class Library: @unchecked Sendable {
         try $0.accounts()
       )
     }
-    untold = UntoldEvents(after: numbers.event)
+    eventObservers = EventObservers(after: numbers.event)
     soundChunks = SoundChunks(after: numbers.chunk)
     try store.read { transaction in
       let participants = Dictionary(grouping: try transaction.participants(), by: \.share)
@@ -167,18 +158,13 @@ package final class Library: @unchecked Sendable {
 
   // MARK: - The lock
 
-  /// Runs `body` with the lock held, then tells the observers what changed.
+  /// Runs `body` with the lock held, then tells the doors and the observers of events what changed.
   func locked<Value>(_ body: () throws -> Value, operation: StaticString = #function) rethrows -> Value {
-    var told: [Told] = []
-    var listeners: [Int: Observer] = [:]
-    var eventNews: EventNews?
-    var eventListeners: [@Sendable (EventNews) -> Void] = []
+    var notifications = Doors.Notifications()
+    var eventNotification: EventObservers.Notification?
     defer {
-      for (door, observer) in listeners {
-        let foreign = told.filter { $0.isFor(door, observer.account) }.map(\.news)
-        if !foreign.isEmpty { observer.listen(foreign) }
-      }
-      if let eventNews { for listener in eventListeners { listener(eventNews) } }
+      notifications.deliver()
+      eventNotification?.deliver()
     }
     waiting.add(1, ordering: .relaxed)
     return try lock.withLock { _ in
@@ -186,165 +172,11 @@ package final class Library: @unchecked Sendable {
       let start = LockHolds.now
       defer { holds.note(operation, from: start, to: LockHolds.now) }
       defer {
-        if !demoted.isEmpty {
-          for account in demoted { rescueDrafts(of: account) }
-          demoted = []
-        }
-        if sharedEntriesAreStale {
-          sharedEntriesAreStale = false
-          tellSharedEntries()
-        }
-        entryChange = nil
-        if !changes.isEmpty {
-          told = changes
-          changes = []
-          listeners = observers
-        }
-        eventNews = untold.take(upTo: numbers.event, in: shares)
-        if eventNews != nil { eventListeners = Array(eventObservers.values) }
+        settleAccess()
+        notifications = doors.takeNotifications()
+        eventNotification = eventObservers.takeNotification(upTo: numbers.event, in: shares)
       }
       return try body()
-    }
-  }
-
-  /// Opens a door: calls `observer` with what changes by other doors; returns the door's number, for ``Caller/door``.
-  ///
-  /// The observer is called without the lock, and makes the request wait that made the changes.
-  ///
-  /// - Parameter account: the account whose door it is, which is told what that account sees; nil for all there is.
-  package func observe(account: Int64?, _ observer: @escaping @Sendable ([LibraryNews]) -> Void) -> Int {
-    locked {
-      nextDoor += 1
-      observers[nextDoor] = Observer(account: account, listen: observer)
-      if let account { noteSharedEntries(of: account) }
-      return nextDoor
-    }
-  }
-
-  /// The accounts that have doors of their own.
-  var observedAccounts: [Int64] { observers.values.compactMap(\.account) }
-
-  /// Closes a door: what is open by it is released.
-  package func endObserving(_ door: Int) {
-    locks.ended(door)
-    let handles = locked {
-      observers[door] = nil
-      return files.filter { $0.value.door == door }.map(\.key)
-    }
-    defer {
-      // With the last door, nobody is left who could come back for a file without a name.
-      locked { if observers.isEmpty { inodes = inodes.filter { !$0.value.isOrphan || $0.value.openCount > 0 } } }
-    }
-    for handle in handles {
-      do {
-        try release(handle)
-      } catch {
-        log.error("a document could not be saved at the end of its mount", metadata: ["error": "\(error)"])
-      }
-    }
-  }
-
-  /// Has the doors of those who see it told of a change that came by `door`, once the lock is free.
-  func tell(_ change: LibraryChange, from door: Int) {
-    noteSharedEntry(change)
-    guard observers.contains(where: { $0.key != door }) else { return }
-    guard case .renamed(let inode, let place, _, _) = change, inode.place.folder != place.folder,
-      let left = audience(of: inode.place), let reached = audience(of: place)
-    else { return changes.append(Told(door: door, audience: audience(of: change), news: news(change))) }
-    // Who sees one of the two folders is told of that half.
-    for (audience, half) in [
-      (left.intersection(reached), change), (left.subtracting(reached), .removed(inode)),
-      (reached.subtracting(left), .made(NamedInode(ino: inode.ino, mode: inode.mode, place: place))),
-    ] where !audience.isEmpty {
-      changes.append(Told(door: door, audience: audience, news: news(half)))
-    }
-  }
-
-  /// Has the other doors of the account told that its draft changed: nobody else sees that before it is saved.
-  func tell(_ change: LibraryChange, of draft: Draft, from door: Int) {
-    if observers.count > 1 { changes.append(Told(door: door, audience: [draft.account], news: news(change))) }
-  }
-
-  /// Has the door itself told by which a change came, where its kernel cannot know of it.
-  func tell(_ change: LibraryChange, back door: Int) {
-    if observers[door] != nil { changes.append(Told(door: 0, audience: nil, only: door, news: news(change))) }
-  }
-
-  /// Has the doors of the other accounts told that a draft was saved.
-  func tellSaved(_ inode: Inode, _ draft: Draft) {
-    guard !shares.isEmpty, !observers.isEmpty, var audience = audience(of: .saved(inode.ino)) else { return }
-    audience.remove(draft.account)
-    if !audience.isEmpty { changes.append(Told(door: 0, audience: audience, news: news(.saved(inode.ino)))) }
-  }
-
-  /// Has every door of an account told of a change, but the one by which it came.
-  func tell(_ change: LibraryChange, to account: Int64, from door: Int = 0) {
-    if !observers.isEmpty { changes.append(Told(door: door, audience: [account], news: news(change))) }
-  }
-
-  /// Has what an account may do be looked at anew: by its doors, and in what it is writing.
-  func tellAccess(of account: Int64) {
-    demoted.insert(account)
-    tell(.access, to: account)
-  }
-
-  /// Notes that an entry of somebody's `Shared` may have changed, where a name changed that a shared item had.
-  private func noteSharedEntry(_ change: LibraryChange) {
-    if shares.isEmpty || sharedEntriesAreStale { return }
-    let places: [LibraryPlace]
-    switch change {
-    case .made(let inode), .removed(let inode): places = [inode.place]
-    case .renamed(let inode, let place, _, _): places = [inode.place, place]
-    default: return
-    }
-    sharedEntriesAreStale = places.contains { place in
-      guard case .inode(let parent) = place.folder else { return false }
-      return shares.isRoot(.init(parent: parent, name: place.name))
-    }
-  }
-
-  /// A change with where its inode is.
-  private func news(_ change: LibraryChange) -> LibraryNews {
-    guard let ino = change.ino, let inode = inodes[ino], inode.row.nlink > 0 else {
-      return LibraryNews(change: change, subject: nil)
-    }
-    return LibraryNews(change: change, subject: NamedInode(inode, inode.row.parent, inode.row.name))
-  }
-
-  /// The accounts that see what changed; nil where that cannot be told.
-  private func audience(of change: LibraryChange) -> Set<Int64>? {
-    switch change {
-    case .made(let inode), .removed(let inode), .renamed(let inode, _, _, _): audience(of: inode.place)
-    default: change.ino.flatMap(audience(of:))
-    }
-  }
-
-  private func audience(of place: LibraryPlace) -> Set<Int64>? {
-    guard case .inode(let parent) = place.folder else { return nil }
-    return audience(of: parent)
-  }
-
-  private func audience(of ino: Int64) -> Set<Int64>? {
-    guard let inode = inodes[ino] else { return nil }
-    var audience: Set<Int64> = [inode.row.owner]
-    if let share = try? share(of: inode) { audience.formUnion(share.members.map(\.account)) }
-    return audience
-  }
-
-  /// A change with those who are told of it.
-  private struct Told {
-    /// The door by which it came, which knows.
-    let door: Int
-    let audience: Set<Int64>?
-    /// The one door that is told, where it is one.
-    var only: Int?
-    let news: LibraryNews
-
-    func isFor(_ door: Int, _ account: Int64?) -> Bool {
-      if let only { return door == only }
-      guard door != self.door else { return false }
-      guard let account, let audience else { return true }
-      return audience.contains(account)
     }
   }
 

@@ -131,7 +131,7 @@ extension Library {
     _ old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, parent: Int64, _ name: [UInt8], _ caller: Caller,
     _ time: Timestamp, _ transaction: StoreTransaction
   ) throws {
-    if shares.active(item.id) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
+    if shares.active(item.id) != nil { whenCommitted { [self] in shownEntries.markStale() } }
     if let memory { try takeBack(memory, old, item, parent: parent, name, caller, transaction) }
     guard old.row.nlink > 0 else {
       if memory != nil { try transaction.removeDeleted(old.ino) }
@@ -249,7 +249,7 @@ extension Library {
         try removeShare(of: dissolved, transaction)
         try transaction.deleteItem(dissolved)
       } else {
-        if shares.active(dissolved) != nil { whenCommitted { [self] in sharedEntriesAreStale = true } }
+        if shares.active(dissolved) != nil { whenCommitted { [self] in shownEntries.markStale() } }
         // What is written from now on is the document's; its own last version ends here.
         for session in inode.drafts.compactMap(\.session) {
           if let number = session.number { try transaction.closeVersion(dissolved, number, cause: session.cause) }

@@ -13,7 +13,7 @@ extension Library {
   ///   - count: how many; nil for all that follow.
   func collectMapped(_ start: Int64, _ count: Int64?, of handle: UInt64) {
     locked {
-      guard observers.count > 1, let file = files[handle], file.draft.writerCount > 1 else { return }
+      guard doors.areSeveral, let file = files[handle], file.draft.writerCount > 1 else { return }
       tellOverwriting(start, count, of: file.inode, file.draft, from: file.door)
     }
   }
@@ -21,7 +21,7 @@ extension Library {
   /// As ``collectMapped(_:_:of:)``, where a file is truncated.
   func collectMapped(_ start: Int64, of ino: Int64, _ caller: Caller) {
     locked {
-      guard observers.count > 1, let inode = inodes[ino], inode.writerCount > 0 else { return }
+      guard doors.areSeveral, let inode = inodes[ino], inode.writerCount > 0 else { return }
       tellOverwriting(start, nil, of: inode, inode.draft(of: caller.account), from: caller.door)
     }
   }

@@ -53,7 +53,7 @@ extension Library {
         uuid: .timeOrdered(time), account: account.id, url: request.url, secret: "whsec_" + key.base64EncodedString(),
         types: String(decoding: try JSONEncoder().encode(types), as: UTF8.self), created: time)
       try transaction(.accounts) { try $0.insert(row) }
-      untold.webhooks = true
+      eventObservers.noteWebhooks()
       return try webhook(row)
     }
   }
@@ -68,7 +68,7 @@ extension Library {
         try transaction(.accounts, freesSpace: true) { try $0.deleteWebhook(uuid, of: account.id) }
       }
       guard isGone ?? false else { throw SheafError(.notFound, subject: "webhook \(id.printable)") }
-      untold.webhooks = true
+      eventObservers.noteWebhooks()
     }
   }
 

@@ -110,7 +110,7 @@ extension Library {
       if try entries(of: account, owner: owner).contains(where: { $0.name == name }) { throw SheafError(.exists) }
       let key = LeftEntry.Name(account: account, owner: owner, name: name)
       guard let (left, old) = try undoable(key, caller) else { throw Self.denied }
-      entryChange = EntryChange(account: account, door: caller.door, names: [name])
+      shownEntries.begin(.init(account: account, door: caller.door, names: [name]))
       guard Self.allows(.write, left.participant) else {
         try transaction(.share) { try undo(left, key, old, $0) }
         throw Self.denied

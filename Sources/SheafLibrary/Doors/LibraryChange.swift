@@ -83,10 +83,3 @@ package struct LibraryNews: Hashable, Sendable {
   /// Where the inode was that the change is of; nil where it had no name, and for changes that say it themselves.
   package let subject: NamedInode?
 }
-
-extension Library {
-  struct Observer {
-    let account: Int64?
-    let listen: @Sendable ([LibraryNews]) -> Void
-  }
-}
