@@ -6,7 +6,7 @@ import SheafStore
 extension Library {
   /// The accounts, first made first.
   package func accounts() throws -> [Account] {
-    locked { accountRows.filter { $0.removed == nil }.map { Account(handle: $0.handle, name: $0.name) } }
+    locked { accountTable.present.map { Account(handle: $0.handle, name: $0.name) } }
   }
 
   /// Makes an account with an empty `Documents`.
@@ -21,7 +21,7 @@ extension Library {
   package func addAccount(_ handle: AccountHandle, name: String?, uid: UInt32, gid: UInt32) throws -> Account {
     try locked {
       let subject = "account \(handle)"
-      guard !accountRows.contains(where: { $0.handle == handle && $0.removed == nil }) else {
+      guard accountTable.present(handle) == nil else {
         throw SheafError(.exists, subject: subject, reason: "is there already")
       }
       let shown = name.flatMap { $0.isEmpty ? nil : $0 } ?? handle.description
@@ -30,9 +30,9 @@ extension Library {
           .invalid, subject: subject, reason: "its display name has control characters or is too long",
           advice: "give at most 200 printable characters")
       }
-      if let former = accountRows.first(where: { $0.handle == handle }) { return try revive(former, name: shown) }
+      if let former = accountTable.named(handle) { return try revive(former, name: shown) }
       let time = clock()
-      let id = (accountRows.map(\.id).max() ?? 0) + 1
+      let id = accountTable.nextID
       let row = AccountRow(id: id, handle: handle, name: shown, documents: newInodeNumber())
       let item = newItem(.folder, owner: id, creator: id, time: time)
       var root = InodeRow(
@@ -43,7 +43,7 @@ extension Library {
         try transaction.insert(row, created: time)
         try transaction.insert(item)
         try transaction.insert(root)
-        whenCommitted { [self] in accountRows.append(row) }
+        whenCommitted { [self] in accountTable.insert(row) }
       }
       return Account(handle: handle, name: shown)
     }
@@ -77,8 +77,8 @@ extension Library {
         try transaction.forgetDefault(account)
         whenCommitted { [self] in
           eventObservers.noteWebhooks()
-          accountRows.removeAll { $0.id == account.id }
-          inodes[root.ino] = nil
+          accountTable.remove(account.id)
+          inodes.remove(root.ino)
         }
       }
     }
@@ -121,14 +121,12 @@ extension Library {
   }
 
   private func replace(_ account: AccountRow) {
-    whenCommitted { [self] in
-      if let index = accountRows.firstIndex(where: { $0.id == account.id }) { accountRows[index] = account }
-    }
+    whenCommitted { [self] in accountTable.replace(account) }
   }
 
   /// - Throws: `notFound` that names the handle.
   func account(_ handle: AccountHandle) throws -> AccountRow {
-    guard let account = accountRows.first(where: { $0.handle == handle && $0.removed == nil }) else {
+    guard let account = accountTable.present(handle) else {
       throw SheafError(
         .notFound, subject: "account \(handle)", reason: "is not in this library",
         advice: "`sheaf account list` shows those that are")
@@ -137,7 +135,7 @@ extension Library {
   }
 
   func handle(_ account: Int64) throws -> AccountHandle {
-    guard let row = accountRows.first(where: { $0.id == account }) else {
+    guard let row = accountTable[account] else {
       throw SheafError(.corrupt, subject: "account \(account)", reason: "is missing", advice: "run sheaf check")
     }
     return row.handle
@@ -145,7 +143,7 @@ extension Library {
 
   /// The name by which people see an account.
   func name(_ account: Int64) throws -> String {
-    guard let row = accountRows.first(where: { $0.id == account }) else {
+    guard let row = accountTable[account] else {
       throw SheafError(.corrupt, subject: "account \(account)", reason: "is missing", advice: "run sheaf check")
     }
     return row.name

@@ -146,11 +146,7 @@ extension Library {
     let row = inode.row
     guard row.atime <= row.mtime || row.atime <= row.ctime || time.seconds - row.atime.seconds >= 86_400 else { return }
     inode.row.atime = time
-    // Where they cannot be stored, reading on must not fill the memory.
-    guard !inode.isOrphan, !inode.hasNewAccessTime, accessedInodes.count < Self.inodeLimit else { return }
-    inode.hasNewAccessTime = true
-    accessedInodes[inode.ino] = inode
-    maintenance.wake()
+    if !inode.isOrphan, accessTimes.insert(inode) { maintenance.wake() }
   }
 
   /// Access times that are stored at a time, so that nobody waits long.
@@ -158,20 +154,15 @@ extension Library {
 
   /// Stores access times that reads left in memory, some of them; returns whether there are more.
   func storeAccessTimes() throws -> Bool {
-    let batch = Array(accessedInodes.values.prefix(Self.accessBatch))
+    let batch = accessTimes.prefix(Self.accessBatch)
     guard !batch.isEmpty else { return false }
     try transaction(.times, freesSpace: true) { transaction in
       for inode in batch where inode.hasNewAccessTime && !inode.isOrphan {
         try transaction.setAccessTime(inode.row.atime, ino: inode.ino)
       }
-      whenCommitted { [self] in
-        for inode in batch {
-          inode.hasNewAccessTime = false
-          accessedInodes[inode.ino] = nil
-        }
-      }
+      whenCommitted { [self] in accessTimes.remove(batch) }
     }
-    return !accessedInodes.isEmpty
+    return !accessTimes.isEmpty
   }
 
   // MARK: - Extended attributes
@@ -362,7 +353,7 @@ extension Library {
     if inode.isRegular {
       values.append(("version", "\(item.version)"))
       if item.version > 0, let version = try read({ try $0.version(item.id, item.version) }),
-        let author = accountRows.first(where: { $0.id == version.author })
+        let author = accountTable[version.author]
       {
         values.append(("editor", author.handle.description))
       }

@@ -32,7 +32,7 @@ extension Library {
       var data = try eventData(
         item, parent: inode.row.parent, name: inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name)
       let mentioned = try Mentions.handles(in: trimmed).map { handle in
-        guard let account = accountRows.first(where: { $0.handle == handle }), sees(account, item, data.share) else {
+        guard let account = accountTable.named(handle), sees(account, item, data.share) else {
           // The same for who is no account and for who cannot see it.
           throw SheafError(
             .accessDenied, subject: "@\(handle)", reason: "cannot see \(path)",

@@ -207,7 +207,7 @@ extension Library {
     whenCommitted { [self] in
       guard inode.openCount == 0 else { return }
       for draft in inode.drafts { draft.working = nil }
-      inodes[inode.ino] = nil
+      inodes.remove(inode.ino)
     }
   }
 }

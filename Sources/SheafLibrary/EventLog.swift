@@ -191,9 +191,8 @@ extension Library {
       number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor, owner: item.owner,
       item: item.id, data: data.json, share: data.share, previousShare: data.previousShare, process: Int64(process))
     if opens || events.has(item.id) {
-      numbers.pending += 1
       var pending = row
-      pending.number = numbers.pending
+      pending.number = numbers.nextPending()
       try transaction.insertPending(pending)
       let event = EventLog.Pending(
         row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0,
@@ -211,9 +210,8 @@ extension Library {
   /// Gives an event its number in the running transaction; those whom it may concern are told of it.
   @discardableResult
   func number(_ row: EventRow, about account: Int64? = nil, _ transaction: StoreTransaction) throws -> Int64 {
-    numbers.event += 1
     var row = row
-    row.number = numbers.event
+    row.number = numbers.nextEvent()
     row.process = 0
     try transaction.insert(row)
     eventObservers.note(row, about: account)

@@ -131,7 +131,7 @@ extension Library {
 
   func eventVisibility(_ account: AccountHandle?) throws -> EventVisibility {
     try locked {
-      let accounts = accountRows.map { ($0.id, Account(handle: $0.handle, name: $0.name)) }
+      let accounts = accountTable.all.map { ($0.id, Account(handle: $0.handle, name: $0.name)) }
       return EventVisibility(
         viewer: try account.map { try self.account($0) }, accounts: Dictionary(uniqueKeysWithValues: accounts),
         shares: shares.byItem.merging(shares.gone) { known, _ in known }, library: id,

@@ -73,9 +73,7 @@ extension Library {
   }
 
   func register(_ file: OpenFile) -> UInt64 {
-    let handle = nextHandle
-    nextHandle += 1
-    files[handle] = file
+    let handle = files.insert(file)
     load(file.inode, file.draft)
     file.draft.openCount += 1
     if file.mayChange { file.draft.writerCount += 1 }
@@ -135,7 +133,7 @@ extension Library {
       } else {
         try draft.working?.write(data, at: start, from: self)
       }
-      unsavedBytes += draft.unsavedBytes - before
+      sessions.addUnsaved(draft.unsavedBytes - before)
       draft.session?.hasWrites = true
       file.hasOnlyTruncated = false
       file.hasUnflushed = true
@@ -161,11 +159,11 @@ extension Library {
   /// Bounds what is unsaved, and refuses what the disk cannot hold while the person still has it elsewhere.
   private func makeRoom(for count: Int, in inode: Inode, _ draft: Draft) throws {
     if draft.unsavedBytes + count > Self.spillLimit || draft.working?.dirty.memoryRuns ?? 0 >= Self.runLimit
-      || unsavedBytes + count > Self.unsavedLimit
+      || sessions.unsavedBytes + count > Self.unsavedLimit
     {
       try spill(inode, draft)
     }
-    try requireRoom(for: Int64(unsavedBytes + count) + store.working.liveBytes)
+    try requireRoom(for: Int64(sessions.unsavedBytes + count) + store.working.liveBytes)
   }
 
   /// What close(2) promises: all that was written survives the end of this process.
@@ -218,7 +216,7 @@ extension Library {
   /// The last reference to an open file is gone; the last one that could write ends the session.
   package func release(_ handle: UInt64) throws {
     try locked {
-      guard let file = files.removeValue(forKey: handle) else { return }
+      guard let file = files.remove(handle) else { return }
       let (inode, draft) = (file.inode, file.draft)
       draft.openCount -= 1
       defer { releaseContents(inode, draft) }
@@ -233,7 +231,7 @@ extension Library {
       }
       if inode.openCount == 0 { inode.savers = [:] }
       if draft.openCount == 0, inode.isOrphan {
-        unsavedBytes -= draft.unsavedBytes
+        sessions.addUnsaved(-draft.unsavedBytes)
         draft.working = WorkingCopy(.empty)
       }
     }
@@ -259,7 +257,7 @@ extension Library {
       try beginSession(inode, draft, handle: handle, at: time)
       shareChunks(of: draft)
       try draft.working?.truncate(to: size, from: self)
-      unsavedBytes += draft.unsavedBytes - before
+      sessions.addUnsaved(draft.unsavedBytes - before)
       if size > 0 { draft.session?.hasWrites = true }
       tell(.contents(inode.ino), of: draft, from: caller.door)
     }
@@ -321,7 +319,7 @@ extension Library {
         if !within.isEmpty { try draft.working?.replace(within, with: [.hole(Int64(within.count))], from: self) }
         if !keepsSize, range.upperBound > size { try draft.working?.truncate(to: range.upperBound, from: self) }
       }
-      unsavedBytes += draft.unsavedBytes - before
+      sessions.addUnsaved(draft.unsavedBytes - before)
       draft.session?.hasWrites = true
       file.hasUnflushed = true
       inode.row.mtime = time
@@ -377,7 +375,7 @@ extension Library {
         try draft.working?.truncate(to: targetRange.upperBound, from: self)
       }
       try draft.working?.replace(targetRange, with: extents, from: self)
-      unsavedBytes += draft.unsavedBytes - before
+      sessions.addUnsaved(draft.unsavedBytes - before)
       draft.session?.hasWrites = true
       to.hasUnflushed = true
       to.inode.row.mtime = time
@@ -393,7 +391,7 @@ extension Library {
   /// What statfs(2) tells, in bytes: the library's disk, less the reserve and what waits to be stored.
   package func space() -> (total: Int64, free: Int64, available: Int64) {
     let space = store.reserve.space()
-    let unsaved = Int64(locked { unsavedBytes }) + store.working.liveBytes
+    let unsaved = Int64(locked { sessions.unsavedBytes }) + store.working.liveBytes
     return (space.total, max(0, space.free - unsaved), max(0, store.availableBytes - unsaved))
   }
 }

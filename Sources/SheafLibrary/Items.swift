@@ -14,9 +14,8 @@ extension Library {
   }
 
   func newItem(_ kind: ItemKind, owner: Int64, creator: Int64, time: Timestamp) -> ItemRow {
-    numbers.item += 1
-    return ItemRow(
-      id: numbers.item, uuid: .timeOrdered(time), kind: kind, owner: owner, creator: creator, created: time)
+    ItemRow(
+      id: numbers.nextItem(), uuid: .timeOrdered(time), kind: kind, owner: owner, creator: creator, created: time)
   }
 
   /// A document of its own with the contents that `inode` holds as the document `item`, as yet without an inode.

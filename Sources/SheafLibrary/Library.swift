@@ -29,33 +29,25 @@ package final class Library: @unchecked Sendable {
   package let locks = FileLocks()
 
   private let lock = Mutex<Void>(())
+  /// Held by whoever frees chunks or packs them, one at a time; taken before the lock.
+  let packCare = Mutex(PackCare())
   /// Threads that wait for the lock.
   let waiting = Atomic(0)
 
   // State under the lock.
   var holds = LockHolds()
-  var inodes: [Int64: Inode] = [:]
-  var files: [UInt64: OpenFile] = [:]
-  var accountRows: [AccountRow] = []
-  var chunks = ChunkCache(limit: 24 << 20)
+  var inodes = InodeTable()
+  var accessTimes = UnstoredAccessTimes()
+  var files = OpenFiles()
+  var sessions = EditingSessions()
+  var accountTable: AccountTable
+  var chunks: Chunks
   var identity = Identity()
   var events = EventLog()
   var shares = ShareBook()
   var readings = Readings()
-  /// Names of remembered documents to which own files were linked (rule 5 of ``Identity``).
-  var linkedPlaces: [Int64: Library.LinkedPlace] = [:]
-  var dirtyInodes: [Int64: Inode] = [:]
-  /// Those of them whose contents wait in the working file for being stored.
-  var keptInodes: [Int64: Inode] = [:]
-  /// Those whose access times wait to be stored.
-  var accessedInodes: [Int64: Inode] = [:]
-  var endedSessions: [EndedSession] = []
-  var unsavedBytes = 0
-  /// Bytes of files that went for good since the last sweep was asked for.
-  var discardedBytes: Int64 = 0
-  var numbers: (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64)
-  var nextHandle: UInt64 = 1
-  private var useCount: UInt64 = 0
+  var linkedPlaces = LinkedPlaces()
+  var numbers: Numbers
   /// The transaction that is running.
   private(set) var current: StoreTransaction?
   private var afterCommit: [() -> Void] = []
@@ -65,27 +57,8 @@ package final class Library: @unchecked Sendable {
   var shownEntries = ShownEntries()
   /// What programs delete of what others share (``noteDeparture(_:of:_:_:)``).
   var departures: [Departing: Departure] = [:]
-  /// Documents whose entries of `Shared/OWNER` a program took away just now.
-  var leftEntries: [LeftEntry.Name: LeftEntry] = [:]
-  /// Chunks stored by the transaction that is running.
-  var storedNow: Set<Int64> = []
-  var soundChunks: SoundChunks
-  /// The session whose version alone holds a chunk, so that a renewal can free it.
-  var chunkOwners: [Int64: Int64] = [:]
-  /// Chunks that a running sweep must spare; nil while none runs.
-  var sweepSpares: Set<Int64>?
-  /// Held by who frees chunks or packs them, one at a time; taken before the lock.
-  let sweeping = Mutex<Void>(())
-  /// Touched only with ``sweeping`` held.
-  var packCare = PackCare()
-  /// Versions that someone reads, whose chunks outlast them.
-  var versionReaders: [ObjectIdentifier: WeakReader] = [:]
-
-  /// Inodes kept in memory that nobody uses.
-  static let inodeLimit = 16_384
-  /// Inodes in memory at which those that nobody uses are let go: never less than twice of what stayed last time, so
-  /// that many inodes in use do not have every look-up go through them all.
-  private var evictionLimit = Library.inodeLimit
+  var leftEntries = LeftEntries()
+  var versionReaders = VersionReaders()
 
   /// Opens the library, making it where there is none, and ends what a crash left open.
   ///
@@ -121,14 +94,14 @@ package final class Library: @unchecked Sendable {
     self.location = location
     self.store = store
     self.clock = clock
-    (id, nameHash, numbers, accountRows) = try store.read {
+    (id, nameHash, numbers, accountTable) = try store.read {
       (
-        try $0.setting("library") ?? "", NameHash(key: try $0.numberSetting("hashKey") ?? 0), try $0.highestNumbers(),
-        try $0.accounts()
+        try $0.setting("library") ?? "", NameHash(key: try $0.numberSetting("hashKey") ?? 0),
+        Numbers(highest: try $0.highestNumbers()), AccountTable(try $0.accounts())
       )
     }
     eventObservers = EventObservers(after: numbers.event)
-    soundChunks = SoundChunks(after: numbers.chunk)
+    chunks = Chunks(after: numbers.chunk)
     try store.read { transaction in
       let participants = Dictionary(grouping: try transaction.participants(), by: \.share)
       for row in try transaction.shares() {
@@ -136,8 +109,6 @@ package final class Library: @unchecked Sendable {
         shares.set(.init(row: row, participants: Dictionary(uniqueKeysWithValues: people)))
       }
     }
-    // Inode 1 is the root of mounts, 2 their `Shared`.
-    numbers.ino = max(numbers.ino, 15)
   }
 
   /// Saves everything, makes it durable and lets go of the lock.
@@ -210,9 +181,9 @@ package final class Library: @unchecked Sendable {
     precondition(current == nil, "transactions do not nest")
     afterCommit = []
     afterFailure = []
-    storedNow = []
+    chunks.beginTransaction()
     defer { current = nil }
-    let numbersBefore = (events: numbers.event, pending: numbers.pending)
+    let numbersBefore = numbers
     do {
       let value = try store.write(step) {
         current = $0
@@ -230,9 +201,7 @@ package final class Library: @unchecked Sendable {
       afterCommit = []
       for action in afterFailure.reversed() { action() }
       afterFailure = []
-      // Sequence numbers have no gaps.
-      numbers.event = numbersBefore.events
-      numbers.pending = numbersBefore.pending
+      numbers.takeBackEvents(since: numbersBefore)
       throw error
     }
   }
@@ -255,26 +224,10 @@ package final class Library: @unchecked Sendable {
   ///
   /// - Throws: `notFound`.
   func inode(_ ino: Int64) throws -> Inode {
-    useCount += 1
-    if let inode = inodes[ino] {
-      inode.used = useCount
-      return inode
-    }
+    if let inode = inodes.use(ino) { return inode }
     guard let row = try read({ try $0.inode(ino) }) else { throw SheafError(.notFound) }
     // What a transaction reads of its own changes is not so where it fails.
-    if current != nil { whenFailed { [self] in inodes[ino] = nil } }
-    return remember(Inode(row))
-  }
-
-  @discardableResult
-  func remember(_ inode: Inode) -> Inode {
-    inode.used = useCount
-    inodes[inode.ino] = inode
-    if inodes.count > evictionLimit {
-      let oldest = useCount - min(useCount, UInt64(Self.inodeLimit / 2))
-      inodes = inodes.filter { $0.value.isPinned || $0.value.used > oldest }
-      evictionLimit = max(Self.inodeLimit, inodes.count * 2)
-    }
-    return inode
+    if current != nil { whenFailed { [self] in inodes.remove(ino) } }
+    return inodes.insert(Inode(row))
   }
 }

@@ -8,9 +8,9 @@ extension Library: ChunkStorage {
   private static let shortChunk = 16 << 10
 
   func chunk(_ id: Int64) throws -> [UInt8] {
-    if let bytes = chunks.value(id) { return bytes }
+    if let bytes = chunks.cached(id) { return bytes }
     let bytes = try read { try $0.chunkBytes(id) }
-    chunks.insert(id, bytes)
+    chunks.cache(id, bytes)
     return bytes
   }
 
@@ -23,53 +23,32 @@ extension Library: ChunkStorage {
     if let id = try current.chunk(hash: hash) {
       try verify(id, bytes, current)
       // Referred to twice now, be it by the same document.
-      chunkOwners[id] = nil
-      storedNow.remove(id)
-      sweepSpares?.insert(id)
+      chunks.noteFound(id)
       return id
     }
-    numbers.chunk += 1
-    let id = numbers.chunk
+    let id = numbers.nextChunk()
     try current.insertChunk(id, hash: hash, bytes: bytes)
     if bytes.count <= Self.shortChunk {
       let copy = [UInt8](bytes)
-      whenCommitted { [self] in chunks.insert(id, copy) }
+      whenCommitted { [self] in chunks.cache(id, copy) }
     }
-    storedNow.insert(id)
-    sweepSpares?.insert(id)
+    chunks.noteStored(id)
     return id
   }
 
   /// Has a chunk that was there before hold the bytes of its hash: whoever saves them again brings back what was damaged.
   private func verify(_ id: Int64, _ bytes: UnsafeRawBufferPointer, _ transaction: StoreTransaction) throws {
-    guard !soundChunks.contains(id) else { return }
+    guard !chunks.isSound(id) else { return }
     let present: [UInt8]?
     do {
-      present = try chunks.value(id) ?? transaction.chunkBytes(id)
+      present = try chunks.cached(id) ?? transaction.chunkBytes(id)
     } catch let error as SheafError where error.kind == .corrupt {
       present = nil
     }
-    if let present, present.elementsEqual(bytes) { return soundChunks.insert(id) }
+    if let present, present.elementsEqual(bytes) { return chunks.noteSound(id) }
     log.warning("a damaged chunk was stored anew", metadata: ["chunk": "\(id)"])
     try transaction.restoreChunk(id, bytes: bytes)
-    chunks.remove(id)
-    whenCommitted { [self] in soundChunks.insert(id) }
-  }
-}
-
-/// Chunks whose rows are known to hold the bytes of their hashes: those that this process stored or looked at.
-struct SoundChunks {
-  /// The highest number of an earlier process.
-  private let earlier: Int64
-  private var seen: Set<Int64> = []
-  private static let limit = 65_536
-
-  init(after earlier: Int64) { self.earlier = earlier }
-
-  func contains(_ id: Int64) -> Bool { id > earlier || seen.contains(id) }
-
-  mutating func insert(_ id: Int64) {
-    if seen.count >= Self.limit { seen = [] }
-    seen.insert(id)
+    chunks.uncache(id)
+    whenCommitted { [self] in chunks.noteSound(id) }
   }
 }

@@ -38,7 +38,7 @@ extension Library {
       whenCommitted { [self] in
         copy.item = fresh
         shareChunks(of: inode)
-        remember(copy)
+        inodes.insert(copy)
         identity.settle(folder.ino, name)
         identity.born(copy.ino, process: caller.process, at: time)
         tell(.made(NamedInode(copy, folder.ino, name)), from: caller.door)

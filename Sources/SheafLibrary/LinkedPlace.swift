@@ -3,13 +3,6 @@ import SheafStore
 
 /// Files that programs link to a document's name before they remove the first one (rule 5 of ``Identity``).
 extension Library {
-  /// A remembered name to which an own file was linked.
-  struct LinkedPlace {
-    let parent: Int64
-    let name: [UInt8]
-    let time: Timestamp
-  }
-
   /// The remembered document to whose name an own file was linked.
   func linkedPlace(of inode: Inode, _ caller: Caller, _ time: Timestamp) -> Lost? {
     guard let place = linkedPlaces[inode.ino], identity.isOwn(inode.ino, of: caller.process, at: time),
@@ -31,7 +24,7 @@ extension Library {
       inode, identityOf: lost.inode, lost.item, lost.memory, &row, source: source, continues: false, caller, time,
       transaction)
     whenCommitted { [self] in
-      linkedPlaces[inode.ino] = nil
+      linkedPlaces.remove(inode.ino)
       identity.settle(place.parent, place.name)
     }
     return true

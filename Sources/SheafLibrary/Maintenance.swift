@@ -68,7 +68,7 @@ extension Library {
     thread.stackSize = 1 << 20
     thread.start()
     startStoring()
-    if locked({ !keptInodes.isEmpty }) { storing.wake() }
+    if locked({ sessions.hasKept }) { storing.wake() }
   }
 
   /// Syncs the log, after which what nothing refers to any more in the working file can go.
@@ -95,7 +95,7 @@ extension Library {
     attempt("settling events") { while try locked({ try settleSomeEvents() }) {} }
     return locked {
       expireIdentity(at: clock())
-      return !dirtyInodes.isEmpty || !events.isEmpty || identity.expires || !accessedInodes.isEmpty
+      return !sessions.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
     }
   }
 

@@ -131,7 +131,7 @@ extension Library {
       whenCommitted { [self] in
         inode.item = item
         inode.hasNoXattrs = true
-        remember(inode)
+        inodes.insert(inode)
         identity.settle(parent, name)
         if isPassing { identity.born(row.ino, process: caller.process, at: time) }
         tell(.made(NamedInode(inode, parent, name)), from: caller.door)
@@ -155,10 +155,7 @@ extension Library {
       gid: inheritsGroup || isForeign ? folder.row.gid : caller.gid, time: time)
   }
 
-  func newInodeNumber() -> Int64 {
-    numbers.ino += 1
-    return numbers.ino
-  }
+  func newInodeNumber() -> Int64 { numbers.nextIno() }
 
   /// Writes a folder's times and link count after its entries changed.
   func touch(_ folder: Inode, _ time: Timestamp, links: Int64 = 0, _ transaction: StoreTransaction) throws {
@@ -193,7 +190,7 @@ extension Library {
         && lostDocument(parent, name, caller, time) != nil
       // Another program may take the name before this one removes the first.
       let isProved = isProved(inode, name)
-      if mayReturn { linkedPlaces[ino] = .init(parent: parent, name: name, time: time) }
+      if mayReturn { linkedPlaces.insert(.init(parent: parent, name: name, time: time), for: ino) }
       try transaction(.link) { transaction in
         try transaction.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true))
         var row = inode.row
@@ -253,7 +250,7 @@ extension Library {
       try allow(.read, folder, caller)
       if cookie == 0, notesAccess { noteAccess(folder) }
       return try read { try $0.listing(ino, after: cookie, limit: limit) }.map { row in
-        let inode = inodes[row.inode.ino] ?? remember(Inode(row.inode))
+        let inode = inodes[row.inode.ino] ?? inodes.insert(Inode(row.inode))
         return Listed(name: row.name, attributes: try attributes(inode, caller), cookie: row.hash)
       }
     }

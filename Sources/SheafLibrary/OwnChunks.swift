@@ -12,33 +12,37 @@ extension Library {
   ) throws -> Set<Int64> {
     var freed: Set<Int64> = []
     for (chunk, change) in references where change < 0 {
-      let own = chunkOwners[chunk] == inode.ino ? session.ownChunks[chunk] : storedNow.contains(chunk) ? 1 : nil
+      let own =
+        chunks.isOwned(chunk, by: inode.ino)
+        ? session.ownChunks[chunk] : chunks.storedNow.contains(chunk) ? 1 : nil
       guard let own, own + change <= 0 else { continue }
       try transaction.deleteChunk(chunk)
-      chunks.remove(chunk)
+      chunks.uncache(chunk)
       freed.insert(chunk)
     }
     return freed
   }
 
-  /// Notes that the session of `draft` alone holds `chunks`, unless another account has the file open: its draft takes what
+  /// Notes that the session of `draft` alone holds the chunks `own`, unless another account has the file open: its draft takes what
   /// is saved, and may give it on.
-  func claim(_ chunks: Set<Int64>, _ inode: Inode, _ draft: Draft) {
+  func claim(_ own: Set<Int64>, _ inode: Inode, _ draft: Draft) {
     guard inode.drafts.allSatisfy({ $0 === draft || $0.working == nil && $0.session == nil }) else { return }
-    for chunk in chunks {
+    for chunk in own {
       draft.session?.ownChunks[chunk] = 1
-      chunkOwners[chunk] = inode.ino
+      chunks.setOwner(of: chunk, inode.ino)
     }
   }
 
-  /// Has `chunks` be none of the draft's own any more.
-  func disown(_ chunks: some Sequence<Int64>, _ draft: Draft) {
-    for chunk in chunks where draft.session?.ownChunks.removeValue(forKey: chunk) != nil { chunkOwners[chunk] = nil }
+  /// Has the chunks `shared` be none of the draft's own any more.
+  func disown(_ shared: some Sequence<Int64>, _ draft: Draft) {
+    for chunk in shared where draft.session?.ownChunks.removeValue(forKey: chunk) != nil {
+      chunks.removeOwner(of: chunk)
+    }
   }
 
   /// Has the chunks of `draft` outlive later cuts: something else refers to them now, or to parts of them.
   func shareChunks(of draft: Draft) {
-    for chunk in draft.session?.ownChunks.keys ?? [:].keys { chunkOwners[chunk] = nil }
+    for chunk in draft.session?.ownChunks.keys ?? [:].keys { chunks.removeOwner(of: chunk) }
     draft.session?.ownChunks = [:]
   }
 

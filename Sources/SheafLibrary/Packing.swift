@@ -11,7 +11,7 @@ import SheafStore
 /// Rules:
 /// 1. A version's bytes never change, only the form in which they are stored: what is written is verified before.
 /// 2. The base of a pack is not packed itself and, where anything else has use for it, the contents of a version or an
-///    inode; a pack of which that is not so is made anew (``mendPacks()``).
+///    inode; a pack of which that is not so is made anew (``mendPacks(_:)``).
 /// 3. A run of versions becomes a pack in one transaction, in which each is still what it was when it was read.
 /// 4. What is current, open or being edited is left alone, for the sake of its reading.
 extension Library {
@@ -47,13 +47,13 @@ extension Library {
     var items: ArraySlice<Int64>?
     var total = 0
     while items?.isEmpty != true, !maintenance.isStopping {
-      try sweeping.withLock { _ in
+      try packCare.withLock { care in
         var marks = try packMarks()
         if items == nil {
           settled = marks.limit
           let found = try itemsToPack(marks)
           (items, total) = (found[...], found.count)
-          try unpackReferred(marks)
+          try unpackReferred(marks, &care)
         }
         let end = clock().seconds + Self.packSeconds
         while let item = items?.popFirst(), !maintenance.isStopping {
@@ -106,15 +106,15 @@ extension Library {
   }
 
   /// Takes out of packs what is current, so that reading it needs none, and what is another pack's base (rule 2).
-  private func unpackReferred(_ marks: PackMarks) throws {
+  private func unpackReferred(_ marks: PackMarks, _ care: inout PackCare) throws {
     var waiting: [Int64] = []
-    packCare.waiting = []
+    care.forgetWaiting()
     try store.snapshot { transaction in
       try transaction.packs { id, _, chunks in
         let found = chunks.filter { marks.live.contains($0) || marks.bases[$0, default: 0] > 0 }
         waiting += found
         // What is taken out of it is not gone.
-        if !found.isEmpty { packCare.waiting.append((id, packCare.refused[id] ?? 0, true)) }
+        if !found.isEmpty { care.wait(id, gone: care.refusedPart(of: id), hasBase: true) }
       }
     }
     // One can be read only when the base of its pack is none of them any more.
@@ -123,7 +123,7 @@ extension Library {
       count = waiting.count
       waiting = try waiting.filter { try !unpack($0) }
     } while waiting.count < count
-    _ = try mendPacks()
+    _ = try mendPacks(&care)
   }
 
   /// Stores a packed chunk by itself; false where it cannot be read.
@@ -365,25 +365,25 @@ extension Library {
     _ run: PackRun, _ deltas: [ArraySlice<UInt8>], data: [UInt8], of item: Int64, _ transaction: StoreTransaction
   ) throws {
     // From here on a session is not alone with them.
-    for chunk in run.base.chunks { chunkOwners[chunk] = nil }
-    let chunks = try run.members.map { member in
+    for chunk in run.base.chunks { chunks.removeOwner(of: chunk) }
+    let members = try run.members.map { member in
       if let chunk = member.chunk { return chunk }
-      numbers.chunk += 1
-      try transaction.insertPackedChunk(numbers.chunk, hash: member.hash!, size: member.size)
-      return numbers.chunk
+      let chunk = numbers.nextChunk()
+      try transaction.insertPackedChunk(chunk, hash: member.hash!, size: member.size)
+      return chunk
     }
-    if !chunks.isEmpty {
+    if !members.isEmpty {
       try transaction.store(
-        Pack(id: transaction.nextPack, base: run.base, chunks: chunks, deltas: deltas), data: data)
+        Pack(id: transaction.nextPack, base: run.base, chunks: members, deltas: deltas), data: data)
     }
     for old in run.merged { try transaction.deletePack(old) }
     for rewrite in run.rewrites {
       let chunk: Int64
       switch rewrite.target {
-      case .member(let index): chunk = chunks[index]
+      case .member(let index): chunk = members[index]
       case .chunk(let present): chunk = present
       }
-      chunkOwners[chunk] = nil
+      chunks.removeOwner(of: chunk)
       try transaction.recode(
         item, rewrite.number, to: .extents([Extent(chunk: chunk, length: rewrite.old.length)]))
     }

@@ -52,8 +52,7 @@ extension Library {
     switch components.first {
     case Array("Documents".utf8): return (try inode(account.documents), components.dropFirst())
     case Array("Shared".utf8) where components.count > 2:
-      let owner = accountRows.first { Array($0.handle.description.utf8) == components[1] }
-      guard let owner,
+      guard let owner = accountTable.named(components[1]),
         let entry = try entries(of: account.id, owner: owner.id).first(where: { $0.name == components[2] })
       else {
         throw SheafError(

@@ -38,7 +38,7 @@ extension Library {
     if identity.holdsOthersWork(inode.ino) || hasOthersChanges(inode, caller) { return true }
     guard inode.writerCount > 0 else { return false }
     // Another program has yet to close the file, to which it may have written.
-    return files.values.contains { file in
+    return files.all.contains { file in
       file.inode === inode && file.canWrite && Caller.process(of: file.thread) != caller.process
     }
   }

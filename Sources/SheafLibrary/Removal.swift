@@ -59,7 +59,7 @@ extension Library {
 
   /// A document that is to be stored before its name goes.
   private func keptInode(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64? {
-    guard !keptInodes.isEmpty, let entry = try entry(parent, name), let inode = keptInodes[entry.ino],
+    guard sessions.hasKept, let entry = try entry(parent, name), let inode = sessions.keptInode(entry.ino),
       !leavesNoTrace(inode, name, caller, clock())
     else { return nil }
     return inode.ino
@@ -179,7 +179,7 @@ extension Library {
     try transaction.deleteInode(inode.ino, hasXattrs: !xattrs.isEmpty)
     let share = try inode.row.item.flatMap { shares.active($0) } ?? share(ofFolder: inode.row.parent)
     whenCommitted { [self] in
-      keptInodes[inode.ino] = nil
+      sessions.removeKept(inode.ino)
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)
       inode.orphanShare = share?.row.item
       for draft in inode.drafts {
@@ -195,28 +195,16 @@ extension Library {
       inode.item = nil
       inode.isOrphan = true
       inode.hasNewAccessTime = false
-      dirtyInodes[inode.ino] = nil
+      sessions.remove(inode.ino)
       identity.forget(inode.ino)
-      remember(inode)
-      noteDiscarded(inode.row.size)
+      inodes.insert(inode)
+      if chunks.noteDiscarded(inode.row.size) { sweepDiscarded() }
     }
-  }
-
-  /// Bytes of files that went without a trace after which what they left is freed: databases and compilers make and remove
-  /// such files all day.
-  static let discardLimit: Int64 = 32 << 20
-
-  /// Notes that contents of so many bytes have no use any more, beside what else may have the same.
-  private func noteDiscarded(_ bytes: Int64) {
-    discardedBytes += bytes
-    if discardedBytes >= Self.discardLimit { sweepDiscarded() }
   }
 
   /// Has upkeep free what files left that went without a trace, if there were any since it was asked last.
   func sweepDiscarded() {
-    guard discardedBytes > 0 else { return }
-    discardedBytes = 0
-    maintenance.sweepSoon()
+    if chunks.takeDiscarded() { maintenance.sweepSoon() }
   }
 
   /// Takes its name from an empty folder in the running transaction, as ``removeName(_:of:_:_:_:)`` does from a file.

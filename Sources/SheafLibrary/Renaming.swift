@@ -82,7 +82,7 @@ extension Library {
     let heir = try heir(of: target, replaced, inode, source, newFolder, newName, caller, time)
     if let replaced, linkedPlace(of: replaced, caller, time)?.inode === inode {
       // The document that could come back to the other name of `replaced` is the one that is renamed: it goes where it is put.
-      linkedPlaces[replaced.ino] = nil
+      linkedPlaces.remove(replaced.ino)
     }
     var continues = false
     if let heir {
@@ -154,7 +154,7 @@ extension Library {
         inode.row = final
         identity.named(final.ino, by: caller.process, isProved: isProved, isLasting: isLasting)
         identity.settle(newFolder.ino, newName)
-        linkedPlaces[final.ino] = nil
+        linkedPlaces.remove(final.ino)
         tell(
           .renamed(
             NamedInode(inode, source.parent, source.name), to: .init(folder: .inode(newFolder.ino), name: newName),

@@ -39,9 +39,7 @@ extension Library {
       if FileRole(inode.row.name) == .scratch, Caller.lives(process) { return .makerRemembered }
       return isBeingWritten(inode) ? .young : .established
     }
-    if !linkedPlaces.isEmpty {
-      linkedPlaces = linkedPlaces.filter { time.nanoseconds - $0.value.time.nanoseconds < Identity.window }
-    }
+    linkedPlaces.expire(at: time)
   }
 
   // MARK: - Making a document anew
@@ -109,7 +107,7 @@ extension Library {
       whenCommitted { [self] in
         inode.item = final
         load(inode, draft)
-        remember(inode)
+        inodes.insert(inode)
         identity.settle(folder.ino, name)
         tell(.made(NamedInode(inode, folder.ino, name)), from: caller.door)
       }
@@ -168,7 +166,7 @@ extension Library {
           baseContent: old.row.content ?? .empty, began: time,
           cause: .save)
         draft.session?.dirtySince = time
-        dirtyInodes[old.ino] = old
+        sessions.insert(old)
       }
     }
   }
@@ -361,7 +359,7 @@ extension Library {
           draft.working?.replaceAll(with: .empty)
           draft.session?.dirtySince = time
         }
-        dirtyInodes[inode.ino] = inode
+        sessions.insert(inode)
       }
       if !keepsAttributes { tell(.appearance(inode.ino), from: 0) }
     }
@@ -395,7 +393,7 @@ extension Library {
         try endSession(inode, draft)
       }
     }
-    if !inode.hasSession { dirtyInodes[inode.ino] = nil }
+    sessions.removeIfEnded(inode)
   }
 
   /// Whether the session of `inode` goes on after it took a document's name; ends it where it does not.

@@ -195,32 +195,32 @@ extension Library {
   ///
   /// - Parameter mustMend: whether to fail where something that is gone is still in a pack.
   func sweep(mustMend: Bool = false) throws -> Int {
-    try sweeping.withLock { _ in
-      var freed = try sweepAlone()
-      let (mended, refusal) = try mendPacks()
+    try packCare.withLock { care in
+      var freed = try sweepAlone(&care)
+      let (mended, refusal) = try mendPacks(&care)
       // The base of a pack that was made anew may have had no other use.
-      if mended > 0 { freed += try sweepAlone() }
+      if mended > 0 { freed += try sweepAlone(&care) }
       if mustMend, let refusal { throw refusal }
       return freed
     }
   }
 
-  private func sweepAlone() throws -> Int {
-    defer { locked { sweepSpares = nil } }
+  private func sweepAlone(_ care: inout PackCare) throws -> Int {
+    defer { locked { chunks.endSweep() } }
     var marks = ChunkMarks(limit: 0)
     var dead: [Int64] = []
     var deadPacks: [(id: Int64, base: StoredContent, chunks: [Int64])] = []
     func begin(_ snapshot: () throws -> Void) throws {
       let inMemory: [Int64] = try locked {
         try snapshot()
-        sweepSpares = []
+        chunks.beginSweep()
         marks = ChunkMarks(limit: numbers.chunk)
-        let readers = versionReaders.values.compactMap(\.reader)
-        return try inodes.values.flatMap { inode in
+        let readers = versionReaders.all
+        return try inodes.all.flatMap { inode in
           try inode.drafts.flatMap { try $0.working?.referredChunks(self) ?? [] }
         }
           + readers.flatMap { try $0.copy.referredChunks(self) }
-          + dirtyInodes.values.flatMap { inode in
+          + sessions.inodes.flatMap { inode in
             try inode.drafts.compactMap(\.session).flatMap { try Content($0.baseContent).referredChunks(self) }
           }
       }
@@ -234,7 +234,7 @@ extension Library {
         case .nodes(let nodes): for node in nodes { try markNode(node.chunk, &marks, transaction) }
         }
       }
-      packCare.waiting = []
+      care.forgetWaiting()
       var bases: [Int64] = []
       try transaction.packs { id, base, chunks in
         let baseChunks = base.chunks
@@ -243,7 +243,7 @@ extension Library {
         } else {
           bases += baseChunks
           let gone = (chunks + baseChunks).count { !marks.contains($0) }
-          if gone > 0 { packCare.waiting.append((id, gone, baseChunks.allSatisfy(marks.contains))) }
+          if gone > 0 { care.wait(id, gone: gone, hasBase: baseChunks.allSatisfy(marks.contains)) }
         }
       }
       for chunk in bases { marks.insert(chunk) }
@@ -253,13 +253,13 @@ extension Library {
     for pack in deadPacks { try free(pack, &freed, &kept) }
     for batch in stride(from: 0, to: dead.count, by: 500) {
       freed += try locked {
-        let spared = sweepSpares ?? []
+        let spared = chunks.sparedChunks
         let doomed = try dead[batch..<min(batch + 500, dead.count)].filter { chunk in
           try !spared.contains(chunk) && !kept.contains(chunk) && read { try $0.hasChunk(chunk) }
         }
         guard !doomed.isEmpty else { return 0 }
         try transaction(.sweep, freesSpace: true) { for chunk in doomed { try $0.deleteChunk(chunk) } }
-        for chunk in doomed { chunks.remove(chunk) }
+        for chunk in doomed { chunks.uncache(chunk) }
         return doomed.count
       }
     }
@@ -271,7 +271,7 @@ extension Library {
     _ pack: (id: Int64, base: StoredContent, chunks: [Int64]), _ freed: inout Int, _ kept: inout Set<Int64>
   ) throws {
     try locked {
-      let spared = sweepSpares ?? []
+      let spared = chunks.sparedChunks
       guard !pack.chunks.contains(where: spared.contains) else {
         kept.formUnion(pack.base.chunks)
         return
@@ -283,7 +283,7 @@ extension Library {
         for chunk in members { try transaction.deleteChunk(chunk) }
         try transaction.deletePack(pack.id)
       }
-      for chunk in members { chunks.remove(chunk) }
+      for chunk in members { chunks.uncache(chunk) }
       freed += members.count
     }
   }

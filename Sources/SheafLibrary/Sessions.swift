@@ -60,7 +60,7 @@ extension Library {
     }
     if let handle { draft.session?.writers[handle] = false }
     if draft.session?.dirtySince == nil { draft.session?.dirtySince = time }
-    dirtyInodes[inode.ino] = inode
+    sessions.insert(inode)
     maintenance.wake()
   }
 
@@ -114,8 +114,8 @@ extension Library {
         // The same bytes, cut at other places: what was there stays.
         stored = session.baseContent
         content = Content(stored)
-        for chunk in storedNow { try transaction.deleteChunk(chunk) }
-        storedNow = []
+        for chunk in chunks.storedNow { try transaction.deleteChunk(chunk) }
+        chunks.noteUnstored()
       }
       var row = inode.row
       row.content = stored
@@ -139,12 +139,12 @@ extension Library {
       try transaction.update(row, keepsItem: true)
       if session.kept != nil { try transaction.deleteWorkingCopy(row.ino) }
       let freed = try freeReplaced(references, session, inode, transaction)
-      whenCommitted { [self, storedNow, result] in
+      whenCommitted { [self, storedNow = chunks.storedNow, result] in
         let isNew = row.content != inode.row.content
         inode.row.content = row.content
         inode.row.size = row.size
         inode.item = result.item
-        unsavedBytes -= draft.unsavedBytes
+        sessions.addUnsaved(-draft.unsavedBytes)
         if row.content == stored {
           draft.working?.adopt(content)
           draft.working?.markUnchanged()
@@ -256,34 +256,34 @@ extension Library {
     let version = VersionRow(
       item: item.id, number: number, time: clock(), author: session.author, size: inode.row.size,
       cause: session.cause, base: session.base, content: inode.row.content ?? .empty, isOpen: false)
-    endedSessions.append(EndedSession(version: version, item: item, inode: inode.row))
+    sessions.insert(EndedSession(version: version, item: item, inode: inode.row))
     maintenance.wake()
     maintenance.endSessionsSoon()
   }
 
   /// Ends the versions that wait for it, in the running transaction.
   func endNotedSessions(_ transaction: StoreTransaction) throws {
-    guard !endedSessions.isEmpty else { return }
-    for ended in endedSessions {
+    guard !sessions.ended.isEmpty else { return }
+    for ended in sessions.ended {
       try transaction.closeVersion(ended.version.item, ended.version.number, cause: ended.version.cause)
       // The item may have gone with its history meanwhile.
       if let item = try transaction.item(ended.item.id) {
         try logSave(ended.version, of: item, inode: ended.inode, transaction)
       }
     }
-    let count = endedSessions.count
-    whenCommitted { [self] in endedSessions.removeFirst(count) }
+    let count = sessions.ended.count
+    whenCommitted { [self] in sessions.removeEnded(count) }
   }
 
   /// Ends the versions that wait for it now, before someone looks at them.
   func settleSessions() throws {
-    if !endedSessions.isEmpty { try transaction(.endSession, freesSpace: true) { _ in } }
+    if !sessions.ended.isEmpty { try transaction(.endSession, freesSpace: true) { _ in } }
   }
 
   /// Ends the versions now that wait for it, where one is of a file that is about to go or to be another document: its
   /// event is to be told of what it was.
   func settleSession(of inode: Inode) throws {
-    if endedSessions.contains(where: { $0.inode.ino == inode.ino && $0.version.number > 1 }) { try settleSessions() }
+    if sessions.ended.contains(where: { $0.inode.ino == inode.ino && $0.version.number > 1 }) { try settleSessions() }
   }
 
   /// Ends the sessions of every draft.
@@ -305,7 +305,7 @@ extension Library {
       tell(.saved(inode.ino), to: draft.account)
     }
     draft.session = nil
-    if !inode.hasSession { dirtyInodes[inode.ino] = nil }
+    sessions.removeIfEnded(inode)
     releaseContents(inode, draft)
   }
 
@@ -321,8 +321,8 @@ extension Library {
     guard let working = draft.working, !working.dirty.isEmpty else { return }
     try transaction(.spill) { _ in
       let content = try working.flushed(into: self)
-      whenCommitted { [self, storedNow] in
-        unsavedBytes -= draft.unsavedBytes
+      whenCommitted { [self, storedNow = chunks.storedNow] in
+        sessions.addUnsaved(-draft.unsavedBytes)
         // What it refers to less often is referred to by what is stored until the next cut, which does not know of it.
         disown(content.references.keys, draft)
         draft.working?.adopt(content)
@@ -334,7 +334,7 @@ extension Library {
   /// Forgets what was written to a file that went and that nobody has open.
   func discardUnsaved(_ draft: Draft) {
     guard draft.openCount == 0 else { return }
-    unsavedBytes -= draft.unsavedBytes
+    sessions.addUnsaved(-draft.unsavedBytes)
     draft.working = nil
   }
 
@@ -346,9 +346,9 @@ extension Library {
     } catch {
       log.error("ending sessions failed", metadata: ["error": "\(error)"])
     }
-    for inode in Array(dirtyInodes.values) {
+    for inode in Array(sessions.inodes) {
       for draft in inode.drafts { autosave(inode, draft, time) }
-      if !inode.hasSession { dirtyInodes[inode.ino] = nil }
+      sessions.removeIfEnded(inode)
     }
   }
 
@@ -399,7 +399,7 @@ extension Library {
   /// Ends the sessions of some drafts; one that cannot be stored keeps no other from it.
   private func endSessions(where isMeant: (Draft) -> Bool) throws {
     var failure: (any Error)?
-    for inode in Array(dirtyInodes.values) {
+    for inode in Array(sessions.inodes) {
       for draft in inode.drafts where isMeant(draft) {
         do {
           try endSession(inode, draft, cause: draft.writerCount > 0 ? .autosave : .save)

@@ -32,7 +32,7 @@ extension Library {
 
   private func currentSettings() throws -> LibrarySettings {
     let (address, chosen) = try read { (try $0.setting("publicAddress"), try $0.setting(Self.defaultKey)) }
-    let accounts = accountRows.filter { $0.removed == nil }
+    let accounts = accountTable.present
     let account = accounts.first { $0.handle.description == chosen } ?? accounts.first
     return LibrarySettings(publicAddress: address, defaultAccount: account?.handle)
   }

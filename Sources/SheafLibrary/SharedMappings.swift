@@ -28,7 +28,7 @@ extension Library {
 
   private func tellOverwriting(_ start: Int64, _ count: Int64?, of inode: Inode, _ draft: Draft, from door: Int) {
     // Who mapped it shared to write there has a handle that can do both, for as long as the mapping is.
-    let isMapped = files.values.contains { $0.draft === draft && $0.door != door && $0.canRead && $0.canWrite }
+    let isMapped = files.all.contains { $0.draft === draft && $0.door != door && $0.canRead && $0.canWrite }
     guard isMapped, start >= 0 else { return }
     let end = count.map { start.addingReportingOverflow($0) } ?? (.max, false)
     tell(.overwriting(inode.ino, start..<(end.overflow ? .max : max(start, end.partialValue))), of: draft, from: door)

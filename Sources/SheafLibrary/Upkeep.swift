@@ -30,4 +30,7 @@ extension Library {
     try tryToStoreClosed()
     try store.backup(to: file, progress: progress)
   }
+
+  /// How long operations held the lock since the library was opened.
+  package var lockHolds: LockHolds { locked { holds } }
 }

@@ -187,11 +187,7 @@ extension Library {
   func reader(
     of content: StoredContent, _ item: Int64, _ number: Int64, _ inode: Inode, _ caller: Caller
   ) -> VersionReader {
-    if versionReaders.count % 64 == 63 { versionReaders = versionReaders.filter { $0.value.reader != nil } }
-    let reader = VersionReader(content: content)
-    if isForeign(inode, caller) { reader.access = (item, number, caller) }
-    versionReaders[ObjectIdentifier(reader)] = WeakReader(reader: reader)
-    return reader
+    versionReaders.insert(VersionReader(content, access: isForeign(inode, caller) ? (item, number, caller) : nil))
   }
 
   /// Reads into `buffer` from `offset` of an open version; returns the number of bytes, 0 at the end.
@@ -219,20 +215,5 @@ extension Library {
       guard hole else { throw SheafError(.noSuchAddress) }
       return reader.copy.size
     }
-  }
-
-  /// A version that someone reads.
-  // Sendable: `copy` is touched only by functions of `Library` that hold the lock, and by the initialiser.
-  package final class VersionReader: @unchecked Sendable {
-    var copy: WorkingCopy
-    /// The document, the version and who reads, where another account owns it.
-    fileprivate var access: (item: Int64, number: Int64, caller: Caller)?
-
-    fileprivate init(content: StoredContent) { copy = WorkingCopy(content) }
-  }
-
-  /// A reader for as long as someone has it.
-  struct WeakReader {
-    weak var reader: VersionReader?
   }
 }

@@ -37,7 +37,7 @@ extension Library {
   func spill(_ inode: Inode, _ draft: Draft) throws {
     guard mayKeep(inode, draft) else { return try storeUnsaved(inode, draft) }
     let before = draft.unsavedBytes
-    defer { unsavedBytes += draft.unsavedBytes - before }
+    defer { sessions.addUnsaved(draft.unsavedBytes - before) }
     try draft.working?.spill(to: store.working, from: self)
   }
 
@@ -73,7 +73,7 @@ extension Library {
         draft.session?.kept = time
         draft.session?.dirtySince = nil
         draft.session?.cause = cause
-        keptInodes[inode.ino] = inode
+        sessions.insertKept(inode)
         storing.wake()
       }
     }
@@ -99,7 +99,7 @@ extension Library {
     storing.start { [weak self] in
       guard let self else { return true }
       var failed: Set<Int64> = []
-      while let ino = self.locked({ self.keptInodes.keys.filter { !failed.contains($0) }.min() }) {
+      while let ino = self.locked({ self.sessions.keptInodes.lazy.map(\.ino).filter { !failed.contains($0) }.min() }) {
         do {
           try self.store(kept: ino, givesWay: true)
         } catch {
@@ -139,8 +139,8 @@ extension Library {
   }
 
   private func closedInode(_ ino: Int64?, but failed: Set<Int64>) -> Int64? {
-    if keptInodes.isEmpty { return nil }
-    return keptInodes.values.first {
+    if !sessions.hasKept { return nil }
+    return sessions.keptInodes.first {
       (ino == nil || $0.ino == ino) && $0.own.writerCount == 0 && !failed.contains($0.ino)
     }?.ino
   }
@@ -148,7 +148,7 @@ extension Library {
   /// Has what is kept of the file or below the folder of a name be stored, before that goes elsewhere.
   func storeKept(_ parent: Int64, _ name: [UInt8]) {
     let found: Int64?? = locked {
-      guard !keptInodes.isEmpty, let entry = try? entry(parent, name) else { return nil }
+      guard sessions.hasKept, let entry = try? entry(parent, name) else { return nil }
       return .some(inodes[entry.ino]?.isFolder ?? false ? nil : entry.ino)
     }
     if let found { storeKept(found) }
@@ -157,7 +157,7 @@ extension Library {
   /// As ``storeClosed(_:)``, with what is still being written: what is left to be stored with the lock held is little then.
   func storeKept(_ ino: Int64? = nil) {
     storeClosed(ino)
-    for open in locked({ keptInodes.keys.filter { ino == nil || $0 == ino } }) { storeSpilled(open) }
+    for open in locked({ sessions.keptInodes.map(\.ino).filter { ino == nil || $0 == ino } }) { storeSpilled(open) }
   }
 
   /// Has what a document has in the working file be stored, but for its version.
@@ -181,7 +181,7 @@ extension Library {
     // First, so that no transaction has to wait for the disk. Where that fails, storing is what helps.
     try? store.working.sync()
     try inSteps(givesWay: givesWay) {
-      guard let inode = keptInodes[ino] else { return false }
+      guard let inode = sessions.keptInode(ino) else { return false }
       if try storeSome(of: inode, inode.own) { return true }
       try finishKept(inode)
       return false
@@ -229,10 +229,10 @@ extension Library {
     guard let working = draft.working, working.dirty.hasSpilled, !inode.isOrphan else { return false }
     try transaction(.spill) { _ in
       let (content, part) = try working.flushed(first: Self.stepLength, into: self)
-      whenCommitted { [self, storedNow] in
+      whenCommitted { [self, storedNow = chunks.storedNow] in
         let before = draft.unsavedBytes
         draft.working?.adopt(content, of: part)
-        unsavedBytes += draft.unsavedBytes - before
+        sessions.addUnsaved(draft.unsavedBytes - before)
         if draft.session != nil { claim(storedNow, inode, draft) }
       }
     }
@@ -246,7 +246,7 @@ extension Library {
       try cut(inode, draft, cause: session.cause)
       if draft.writerCount == 0 { try endAfterClose(inode, draft) }
     }
-    keptInodes[inode.ino] = nil
+    sessions.removeKept(inode.ino)
   }
 
   // MARK: - After a crash
@@ -269,7 +269,7 @@ extension Library {
       draft.session?.dirtySince = nil
       draft.session?.cause = row.cause
       try draft.working?.apply(row.writes, in: area, from: self)
-      keptInodes[inode.ino] = inode
+      sessions.insertKept(inode)
     }
   }
 }

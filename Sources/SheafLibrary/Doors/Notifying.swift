@@ -20,11 +20,11 @@ extension Library {
     locks.ended(door)
     let handles = locked {
       doors.close(door)
-      return files.filter { $0.value.door == door }.map(\.key)
+      return files.handles(of: door)
     }
     defer {
       // With the last door, nobody is left who could come back for a file without a name.
-      locked { if doors.isEmpty { inodes = inodes.filter { !$0.value.isOrphan || $0.value.openCount > 0 } } }
+      locked { if doors.isEmpty { inodes.removeClosedOrphans() } }
     }
     for handle in handles {
       do {

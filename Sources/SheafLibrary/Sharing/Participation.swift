@@ -126,7 +126,9 @@ extension Library {
         let left = LeftEntry(
           share: share.row, participant: former, links: links, itemName: inode.row.name, process: caller.process,
           time: clock(), event: event)
-        whenCommitted { [self] in remember(left, .init(account: account, owner: share.owner, name: entry)) }
+        whenCommitted { [self] in
+          leftEntries.insert(left, .init(account: account, owner: share.owner, name: entry), at: clock())
+        }
       } else if let inode {
         try logShareEvent(.memberRemoved, share, inode, participant: participant, actor: account, transaction)
       }

@@ -18,7 +18,7 @@ extension Library {
     locked {
       let owners = Set(
         shares.joined(by: account).filter { (try? sharedInode($0.row.item))?.row.nlink ?? 0 > 0 }.map(\.owner))
-      return accountRows.filter { owners.contains($0.id) }.map { ($0.id, $0.handle) }
+      return accountTable.all.filter { owners.contains($0.id) }.map { ($0.id, $0.handle) }
     }
   }
 

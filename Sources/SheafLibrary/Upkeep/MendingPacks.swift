@@ -1,32 +1,24 @@
 import SheafModel
 import SheafStore
 
-/// Packs that hold what nothing refers to.
-struct PackCare {
-  /// Those that the last sweep found, how much of each is gone, and whether its base is in use.
-  var waiting: [(id: Int64, gone: Int, hasBase: Bool)] = []
-  /// How much was gone of those that could not be made anew.
-  var refused: [Int64: Int] = [:]
-}
-
 /// Keeping packs and chunks as small as they should be: what is gone goes out of them, what is plain is compressed.
 extension Library {
   /// Makes anew the packs that hold what nothing refers to any more; returns how many, and why one could not be that holds
   /// more of it than before.
   ///
-  /// So what was purged is nowhere. Called with ``sweeping`` held.
-  func mendPacks() throws -> (count: Int, refusal: SheafError?) {
-    defer { packCare.waiting = [] }
+  /// So what was purged is nowhere.
+  func mendPacks(_ care: inout PackCare) throws -> (count: Int, refusal: SheafError?) {
+    defer { care.forgetWaiting() }
     var count = 0
     var refusal: SheafError?
-    for (id, gone, hasBase) in packCare.waiting where !maintenance.isStopping {
+    for (id, gone, hasBase) in care.waiting where !maintenance.isStopping {
       do {
         if try mend(id, hasBase: hasBase) { count += 1 }
-        packCare.refused[id] = nil
+        care.noteMended(id)
       } catch let error as SheafError where error.kind == .corrupt || error.kind == .noSpace {
         // Nothing refers to what is left in it; where there is room, the next sweep tries again.
         log.warning("a pack could not be made anew", metadata: ["pack": "\(id)", "error": "\(error)"])
-        guard packCare.refused.updateValue(gone, forKey: id) != gone else { continue }
+        guard care.noteRefused(id, gone: gone) else { continue }
         refusal = SheafError(
           error.kind, subject: "pack \(id) of the library",
           reason: "still holds what was purged, since it could not be made anew: \(error)",
@@ -100,7 +92,7 @@ extension Library {
     }
     var next = first
     while next <= last, !maintenance.isStopping {
-      try sweeping.withLock { _ in
+      try packCare.withLock { _ in
         let batch = try store.read { try $0.plainChunks(from: next, through: last, limit: Self.compressionBatch) }
         var frames: [(chunk: Int64, hash: ChunkHash, frame: [UInt8])] = []
         for (chunk, size) in batch {
