@@ -55,8 +55,7 @@ package final class Library: @unchecked Sendable {
   var doors = Doors()
   var eventObservers: EventObservers
   var shownEntries = ShownEntries()
-  /// What programs delete of what others share (``noteDeparture(_:of:_:_:)``).
-  var departures: [Departing: Departure] = [:]
+  var departures = Departures()
   var leftEntries = LeftEntries()
   var versionReaders = VersionReaders()
 

@@ -43,7 +43,7 @@ extension Library {
       let stored = try content.stored(in: self)
       let name = try freeName(Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, transaction)
       var row = InodeRow(
-        ino: newInodeNumber(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
+        ino: numbers.nextIno(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
         nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: stored.length, time: time, content: stored)
       row.size = stored.length
       let version = VersionRow(

@@ -149,13 +149,11 @@ extension Library {
     let isForeign = isForeign(folder, caller)
     let bits = mode & (isForeign ? 0o1777 : 0o7777)
     return InodeRow(
-      ino: newInodeNumber(), item: nil, owner: folder.row.owner, parent: folder.ino, name: name,
+      ino: numbers.nextIno(), item: nil, owner: folder.row.owner, parent: folder.ino, name: name,
       mode: type | bits | (inheritsGroup && type == S_IFDIR ? UInt32(S_ISGID) : 0), nlink: 1,
       uid: isForeign ? folder.row.uid : caller.uid,
       gid: inheritsGroup || isForeign ? folder.row.gid : caller.gid, time: time)
   }
-
-  func newInodeNumber() -> Int64 { numbers.nextIno() }
 
   /// Writes a folder's times and link count after its entries changed.
   func touch(_ folder: Inode, _ time: Timestamp, links: Int64 = 0, _ transaction: StoreTransaction) throws {

@@ -17,7 +17,7 @@ extension Library {
     let time = clock()
     // What link(2) gives has everything of the file but its number.
     var row = inode.row
-    row.ino = newInodeNumber()
+    row.ino = numbers.nextIno()
     row.name = name
     row.ctime = time
     if caller.uid != 0, caller.uid != row.uid { row.mode = modeWithoutSetID(inode, changedBy: caller) }

@@ -416,7 +416,7 @@ extension Library {
     var row = inode.row
     row.item = nil
     try transaction.update(row)
-    row.ino = newInodeNumber()
+    row.ino = numbers.nextIno()
     row.item = item
     row.nlink = 0
     row.parent = source.parent

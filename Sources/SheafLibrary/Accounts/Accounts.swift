@@ -33,7 +33,7 @@ extension Library {
       if let former = accountTable.named(handle) { return try revive(former, name: shown) }
       let time = clock()
       let id = accountTable.nextID
-      let row = AccountRow(id: id, handle: handle, name: shown, documents: newInodeNumber())
+      let row = AccountRow(id: id, handle: handle, name: shown, documents: numbers.nextIno())
       let item = newItem(.folder, owner: id, creator: id, time: time)
       var root = InodeRow(
         ino: row.documents, item: item.id, owner: id, parent: 0, name: [], mode: S_IFDIR | 0o755, nlink: 2, uid: uid,
