@@ -199,7 +199,7 @@ if Context.environment["SHEAF_FUZZING"] != nil {
       ["Mounting/MountOptions.swift", "Output/StandardStreams.swift"]
         + ["MountTable", "SmallFile", "SystemPath"].map { "Paths/\($0).swift" }
     ),
-    "SheafLibrary": (["SheafModel", "SheafStore"], ["EventData.swift"]),
+    "SheafLibrary": (["SheafModel", "SheafStore"], ["Events/EventData.swift"]),
     "SheafSidecar": (
       ["SheafModel", "Crypto", "TOMLKit"],
       ["Configuration", "Delivery/EventFilter.swift", "Delivery/RetrySchedule.swift", "Sinks/WebhookSecret.swift"]

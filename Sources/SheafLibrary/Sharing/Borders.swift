@@ -120,7 +120,7 @@ extension Library {
     }
     whenCommitted { [self] in
       if inode.isFolder {
-        for inode in inodes.values { tellPlace(of: inode) }
+        for inode in inodes.all { tellPlace(of: inode) }
       } else {
         tellPlace(of: inode)
       }

@@ -112,9 +112,9 @@ extension Library {
     let former = participant
     participant.acceptance = .removed
     let inode = try sharedInode(share.row.item)
-    let departing = Departing(share: share.row.item, account: account, process: caller.process)
+    let program = Departures.Program(share: share.row.item, account: account, process: caller.process)
     var back: Return?
-    if caller.process != 0, let inode, let departure = departures[departing], !departure.isOver(at: clock()) {
+    if caller.process != 0, let inode, let departure = departures.departure(of: program, at: clock()) {
       back = Return(share: share.row.item, account: account, folder: inode.ino, departure, caller)
     }
     try transaction(.share, freesSpace: true) { [back] transaction in
@@ -126,7 +126,9 @@ extension Library {
         let left = LeftEntry(
           share: share.row, participant: former, links: links, itemName: inode.row.name, process: caller.process,
           time: clock(), event: event)
-        whenCommitted { [self] in remember(left, .init(account: account, owner: share.owner, name: entry)) }
+        whenCommitted { [self] in
+          leftEntries.insert(left, .init(account: account, owner: share.owner, name: entry), at: clock())
+        }
       } else if let inode {
         try logShareEvent(.memberRemoved, share, inode, participant: participant, actor: account, transaction)
       }
@@ -140,7 +142,7 @@ extension Library {
       changed.participants[account] = gone
       try store(changed, transaction)
       whenCommitted { [self] in
-        departures[departing] = nil
+        departures.remove(program)
         if let back { events.beginHolding(back.caller.process) }
       }
     }

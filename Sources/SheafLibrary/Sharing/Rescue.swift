@@ -7,7 +7,7 @@ import SheafStore
 extension Library {
   /// Keeps what an account wrote to documents that it may write no longer.
   func rescueDrafts(of account: Int64) {
-    for inode in Array(dirtyInodes.values) {
+    for inode in Array(sessions.inodes) {
       guard let draft = inode.others[account], draft.session != nil,
         let allowed = try? mayWrite(account, inode), !allowed
       else { continue }
@@ -30,7 +30,7 @@ extension Library {
 
   /// Makes a document of a draft in its account's `Documents`.
   private func rescue(_ draft: Draft, of lost: Inode) throws {
-    guard let working = draft.working, let account = accountRows.first(where: { $0.id == draft.account }) else {
+    guard let working = draft.working, let account = accountTable[draft.account] else {
       return
     }
     let folder = try inode(account.documents)
@@ -43,7 +43,7 @@ extension Library {
       let stored = try content.stored(in: self)
       let name = try freeName(Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, transaction)
       var row = InodeRow(
-        ino: newInodeNumber(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
+        ino: numbers.nextIno(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
         nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: stored.length, time: time, content: stored)
       row.size = stored.length
       let version = VersionRow(
@@ -68,7 +68,7 @@ extension Library {
 
   /// Has a draft hold what is saved, and whoever wrote to it learn at close(2) that it was not saved.
   private func drop(_ draft: Draft, of inode: Inode) {
-    unsavedBytes -= draft.unsavedBytes
+    sessions.addUnsaved(-draft.unsavedBytes)
     noteLostChanges(of: draft)
     draft.working = WorkingCopy(inode.row.content ?? .empty)
     draft.session?.dirtySince = nil
@@ -77,7 +77,7 @@ extension Library {
 
   /// Has whoever wrote to a draft learn at close(2) that it was not saved.
   func noteLostChanges(of draft: Draft) {
-    for file in files.values where file.draft === draft && file.canWrite { file.hasLostChanges = true }
+    for file in files.all where file.draft === draft && file.canWrite { file.hasLostChanges = true }
   }
 
   /// `name` with a mark before its extension.

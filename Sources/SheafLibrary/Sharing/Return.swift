@@ -15,20 +15,20 @@ struct Return {
   /// Who left.
   let account: Int64
   let folder: Int64
-  let departure: Library.Departure
+  let departure: Departure
   let caller: Caller
   /// Whether an earlier process began it: events do not say any more of what else they tell.
   var isResumed = false
   /// Each folder before what is in it.
   fileprivate(set) var rows: ArraySlice<DeletedRow> = []
   /// The last name that went comes back first, so that the oldest becomes the oldest again.
-  fileprivate var lost: ArraySlice<Library.LostName>
+  fileprivate var lost: ArraySlice<Departure.LostName>
   /// Deletions of folders that are back, and that tell of what was in them.
   fileprivate var events: [Int64] = []
   /// Where an earlier process began it: folders of whose deletion nobody was told, nor of that of what was in them.
   fileprivate var untold: Set<Int64> = []
 
-  init(share: Int64, account: Int64, folder: Int64, _ departure: Library.Departure, _ caller: Caller) {
+  init(share: Int64, account: Int64, folder: Int64, _ departure: Departure, _ caller: Caller) {
     (self.share, self.account, self.folder) = (share, account, folder)
     (self.departure, self.caller) = (departure, caller)
     lost = departure.lost.reversed()[...]

@@ -89,7 +89,7 @@ extension Library {
 
   /// Ends the open versions of what is about to enter a share: `top` and what is below it (rule 1).
   func endVersions(below top: Inode) throws {
-    let entering = try dirtyInodes.values.filter { inode in
+    let entering = try sessions.inodes.filter { inode in
       try inode.hasSession && (inode === top || top.isFolder && isBelow(inode.row.parent, top.ino))
     }
     // What others are about to see waits in the working file no longer, and is a version, too.

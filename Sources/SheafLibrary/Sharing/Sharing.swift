@@ -232,7 +232,7 @@ extension Library {
     if let before { try revokeLinks(to: share, since: before, transaction) }
     whenCommitted { [self] in
       shares.set(share)
-      sharedEntriesAreStale = true
+      shownEntries.markStale()
       for account in Set(share.participants.keys).union(before?.participants.keys ?? [:].keys) {
         let (old, new) = (before?.member(account), share.row.isActive ? share.member(account) : nil)
         if old?.permission != new?.permission || old?.role != new?.role { tellAccess(of: account) }
@@ -246,7 +246,7 @@ extension Library {
     try transaction.deleteShare(item)
     whenCommitted { [self] in
       shares.bury(item)
-      sharedEntriesAreStale = true
+      shownEntries.markStale()
       for account in share.participants.keys { tellAccess(of: account) }
     }
   }
