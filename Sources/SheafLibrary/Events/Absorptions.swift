@@ -1,6 +1,7 @@
 /// Which waiting event tells of which deletions: that of a folder tells of those of what was in it.
 ///
 /// A folder's deletion takes over as a whole what the deletions in it told of, so that each costs the same however deep it is.
+/// What has ended is cleared some at a time (``clear(_:)``).
 struct Absorptions {
   /// By item, the event that took in its deletion first.
   private var events: [Int64: Int64] = [:]
@@ -8,17 +9,20 @@ struct Absorptions {
   private var successors: [Int64: Int64] = [:]
   /// By event: the deletions that it took in.
   private var taken: [Int64: [Deletion]] = [:]
+  /// Events that wait no longer, and of which not all is cleared.
+  private var ended: [Int64] = []
 
   struct Deletion {
     let event: Int64
     let item: Int64
   }
 
-  func contains(_ item: Int64) -> Bool { events[item] != nil }
+  /// The event that took in an item's deletion first; it may wait no longer.
+  func event(for item: Int64) -> Int64? { events[item] }
 
-  /// The event that tells of an item's deletion; nil where that has an event of its own, or none.
-  mutating func event(for item: Int64) -> Int64? {
-    guard var event = events[item] else { return nil }
+  /// The event that has what `event` told of: itself, unless it was taken in.
+  mutating func root(of event: Int64) -> Int64 {
+    var event = event
     while let next = successors[event] {
       // The way is half as long next time.
       if let further = successors[next] { successors[event] = further }
@@ -27,24 +31,34 @@ struct Absorptions {
     return event
   }
 
-  /// Has `event` tell of deletions, and of what they told of.
-  mutating func take(_ deletions: [Deletion], into event: Int64) {
-    for deletion in deletions {
-      events[deletion.item] = event
-      successors[deletion.event] = event
-    }
-    if !deletions.isEmpty { taken[event, default: []] += deletions }
+  func wasTakenIn(_ event: Int64) -> Bool { successors[event] != nil }
+
+  /// Has `event` tell of a deletion, and of what that told of.
+  mutating func take(_ deletion: Deletion, into event: Int64) {
+    events[deletion.item] = event
+    successors[deletion.event] = event
+    taken[event, default: []].append(deletion)
   }
 
-  /// Forgets what an event tells of: it waits no longer.
-  mutating func forget(_ event: Int64) {
-    var open = [event]
-    while let next = open.popLast() {
-      for deletion in taken.removeValue(forKey: next) ?? [] {
-        if events[deletion.item] == next { events[deletion.item] = nil }
-        successors[deletion.event] = nil
-        open.append(deletion.event)
+  /// Notes that an event waits no longer.
+  mutating func end(_ event: Int64) {
+    if taken[event] != nil { ended.append(event) }
+  }
+
+  /// Forgets what events told of that wait no longer, not more than `limit` deletions; takes from `limit` what it did.
+  mutating func clear(_ limit: inout Int) {
+    while limit > 0, let event = ended.last {
+      guard let deletion = taken[event]?.popLast() else {
+        taken[event] = nil
+        ended.removeLast()
+        continue
       }
+      limit -= 1
+      if events[deletion.item] == event { events[deletion.item] = nil }
+      successors[deletion.event] = nil
+      if taken[deletion.event] != nil { ended.append(deletion.event) }
     }
   }
+
+  var isClear: Bool { ended.isEmpty }
 }

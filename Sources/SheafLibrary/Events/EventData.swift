@@ -12,7 +12,7 @@ struct EventData: Decodable {
   var previousName: String?
   var participant: EventDetails.Participant?
   /// Items that `contents` names at most, and bytes of their paths; of more, ``contentCount`` tells how many there are.
-  private static let contentLimit = 100
+  static let contentLimit = 100
   private static let contentBytes = 16_384
 
   /// What a folder took along, or what came back with it: the first of them, and how many there are. Of a document they

@@ -3,6 +3,25 @@ import SheafModel
 import SheafStore
 
 /// Logging what was done, and settling what it means.
+/// Waiting events looked at in their order, some at a time, for those whose meaning is settled.
+///
+/// The events of an item keep their order: an open one holds back those after it, and the deletion of a folder that tells of
+/// the item.
+struct SettlingScan {
+  /// Events looked at with the lock held at most.
+  static let step = 1024
+
+  /// The last number that is looked at: what is noted meanwhile is left for the next time.
+  let upTo: Int64
+  /// The number that was looked at last.
+  fileprivate var position: Int64 = 0
+  fileprivate(set) var isOver = false
+  fileprivate var held: Set<Int64> = []
+  fileprivate var heldEvents: Set<Int64> = []
+
+  init(upTo: Int64) { self.upTo = upTo }
+}
+
 extension Library {
   /// Events settled in one transaction at most, so that nobody waits long for it.
   private static let settleBatch = 128
@@ -31,11 +50,11 @@ extension Library {
   ///   - opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It stays open in
   ///     any case while an earlier deed on the item is.
   ///   - folder: that from which the item was deleted, for that folder's own deletion to tell of it; 0 for other deeds.
-  ///   - absorbed: numbers of the deletions of which this one tells.
+  ///   - absorbed: the deletions of which this one tells.
   ///   - time: that of the deed; nil for now.
   func logEvent(
     _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
-    folder: Int64 = 0, absorbed: [Int64] = [], at time: Timestamp? = nil, _ transaction: StoreTransaction
+    folder: Int64 = 0, absorbed: FolderDeletions.Key? = nil, at time: Timestamp? = nil, _ transaction: StoreTransaction
   ) throws {
     guard !item.isQuiet else { return }
     let time = time ?? clock()
@@ -51,11 +70,11 @@ extension Library {
         row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0,
         contentCount: data.contentCount ?? 0)
       whenCommitted { [self] in
-        if !opens { events.remove(absorbed) }
-        events.append(event, absorbing: opens ? absorbed : [])
+        if !opens, let absorbed { events.take(absorbed, into: 0) }
+        events.append(event, absorbing: opens ? absorbed : nil)
       }
     } else {
-      if !absorbed.isEmpty { whenCommitted { [self] in events.remove(absorbed) } }
+      if let absorbed { whenCommitted { [self] in events.take(absorbed, into: 0) } }
       try number(row, transaction)
     }
   }
@@ -105,25 +124,21 @@ extension Library {
   }
 
   /// Has the deletion of a folder tell of what the same program deleted from it just before (`rm -r`): one thing that a
-  /// person did. What was a share of its own is told by itself, to its participants. Returns the numbers of these deletions.
+  /// person did. Returns these deletions.
   func absorbDeletions(
     from folder: Int64, into data: inout EventData, by process: Int32, _ transaction: StoreTransaction
-  ) throws -> [Int64] {
-    let share = data.share?.share
-    let deletions = events.deletions(from: folder, by: process).filter { $0.row.share?.share == share }
-    guard !deletions.isEmpty else { return [] }
+  ) throws -> FolderDeletions.Key? {
+    let key = FolderDeletions.Key(folder: folder, process: process, share: data.share?.share)
+    guard let deletions = events.deletions(key) else { return nil }
     data.contents = []
     data.contentCount = 0
-    for event in deletions {
-      // What the event names no more of is not read.
-      if data.namesAll {
-        data.contentCount = (data.contentCount ?? 0) + 1 + event.contentCount
-      } else if let deleted = try self.data(of: event, transaction) {
-        data.include(deleted)
-      }
+    // What the event names no more of is not read.
+    for event in events.oldest(EventData.contentLimit, of: deletions) where !data.namesAll {
+      if let deleted = try self.data(of: event, transaction) { data.include(deleted) }
     }
-    try transaction.removePending(deletions.map(\.row.number))
-    return deletions.map(\.row.number)
+    data.contentCount = deletions.contentCount
+    try transaction.removePending(deletions.runs)
+    return key
   }
 
   /// What a waiting event says; nil for what a crash left.
@@ -152,7 +167,36 @@ extension Library {
   }
 
   /// As ``settleEvents(all:)``, of the oldest, not more than a transaction takes; returns whether there were any.
-  func settleSomeEvents(all: Bool = false) throws -> Bool { try settle(settledEvents(all: all)) }
+  func settleSomeEvents(all: Bool = false) throws -> Bool {
+    var scan = SettlingScan(upTo: numbers.pending)
+    repeat {
+      if try settle(settledEvents(all: all, in: &scan)) { return true }
+    } while !scan.isOver
+    return false
+  }
+
+  /// Numbers the events whose meaning is settled, and looks at some at a time, with the lock free in between.
+  func settleEventsInPassing() throws {
+    var scan = locked { SettlingScan(upTo: numbers.pending) }
+    while !scan.isOver {
+      try locked { _ = try settle(settledEvents(all: false, in: &scan)) }
+    }
+    while locked({ events.clear(SettlingScan.step) }) {}
+  }
+
+  /// Numbers what waits of items whose events are about to be settled anyway, with the lock free in between, where they are many.
+  ///
+  /// - Parameter items: looked up with the lock held.
+  func settleEventsByAndBy(of items: () throws -> Set<Int64>) throws {
+    let (items, upTo) = try locked {
+      (events.count > Self.settleBatch ? try items() : [], numbers.pending)
+    }
+    guard items.count > Self.settleBatch else { return }
+    var scan = SettlingScan(upTo: upTo)
+    while !scan.isOver {
+      try locked { _ = try settle(settledEvents(all: true, of: items, in: &scan)) }
+    }
+  }
 
   /// Numbers what waits of items below a folder that is about to get another place: it was done before. What is still
   /// being made is told later, with the place that it has then, and so is all in a folder that is part of what its
@@ -164,7 +208,15 @@ extension Library {
 
   /// Numbers what waits of items below a folder, before that goes or gets another place.
   func settleEvents(below folder: Inode) throws {
-    guard folder.isFolder, !events.isEmpty else { return }
+    let items = try waitingItems(below: folder)
+    guard !items.isEmpty else { return }
+    var scan = SettlingScan(upTo: numbers.pending)
+    while !scan.isOver { _ = try settle(settledEvents(all: true, of: items, in: &scan)) }
+  }
+
+  /// Items below a folder of which events wait.
+  func waitingItems(below folder: Inode) throws -> Set<Int64> {
+    guard folder.isFolder, !events.isEmpty else { return [] }
     let prefix = String(decoding: try path(folder.row.parent, folder.row.name), as: UTF8.self) + "/"
     var items: Set<Int64> = []
     for event in events.pending where event.row.owner == folder.row.owner {
@@ -172,8 +224,7 @@ extension Library {
       // A path without its middle does not tell.
       if path.hasPrefix(prefix) || ToldPlace.isShortened(path) { items.insert(event.row.item) }
     }
-    guard !items.isEmpty else { return }
-    while try settle(settledEvents(all: true, of: items)) {}
+    return items
   }
 
   /// Numbers events; returns whether there were any.
@@ -195,11 +246,12 @@ extension Library {
     return inode.hasSession || !isProved(inode, inode.row.name)
   }
 
-  /// The oldest events that are settled, not more than a transaction takes.
+  /// The next events that are settled, not more than a transaction takes; none may be so far, where the scan is not over.
   ///
   /// - Parameter items: Those of which events are wanted; nil for all.
-  private func settledEvents(all: Bool, of items: Set<Int64>? = nil) -> [EventLog.Pending] {
-    guard !events.isEmpty else { return [] }
+  private func settledEvents(
+    all: Bool, of items: Set<Int64>? = nil, in scan: inout SettlingScan
+  ) -> [EventLog.Pending] {
     let time = clock()
     var alive: [Int32: Bool] = [:]
     func lives(_ process: Int32) -> Bool {
@@ -237,23 +289,24 @@ extension Library {
       return age >= EventLog.grace && !lives(event.process)
     }
     var excess = items == nil ? events.count - EventLog.limit : 0
-    // The events of an item keep their order: an open one holds back those after it, and the deletion of a folder that
-    // tells of the item.
-    var held: Set<Int64> = []
-    var heldEvents: Set<Int64> = []
-    held.reserveCapacity(events.count)
     var ready: [EventLog.Pending] = []
-    for event in events.pending {
-      if held.contains(event.row.item) { continue }
-      if !heldEvents.contains(event.row.number), !events.isHeld(event), isSettled(event) || excess > 0 {
-        ready.append(event)
-        excess -= 1
-        if ready.count >= Self.settleBatch { break }
-      } else {
-        held.insert(event.row.item)
-        if let absorber = events.absorber(of: event.row.item) { heldEvents.insert(absorber) }
+    var left = SettlingScan.step
+    for event in events.pending(after: scan.position) {
+      guard event.row.number <= scan.upTo else { break }
+      scan.position = event.row.number
+      if !scan.held.contains(event.row.item) {
+        if !scan.heldEvents.contains(event.row.number), !events.isHeld(event), isSettled(event) || excess > 0 {
+          ready.append(event)
+          excess -= 1
+        } else {
+          scan.held.insert(event.row.item)
+          if let absorber = events.absorber(of: event.row.item) { scan.heldEvents.insert(absorber) }
+        }
       }
+      left -= 1
+      if left == 0 || ready.count >= Self.settleBatch { return ready }
     }
+    scan.isOver = true
     return ready
   }
 

@@ -125,10 +125,8 @@ extension Library {
     }
     if !recovery.events.isEmpty {
       // However it ended, they tell what is so.
-      try locked {
-        events.endGrowing(recovery.events)
-        try settleEvents()
-      }
+      locked { events.endGrowing(recovery.events) }
+      try settleEventsInPassing()
     }
     try outcome.get()
     return recovery.paths

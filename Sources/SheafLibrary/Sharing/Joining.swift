@@ -41,7 +41,9 @@ extension Library {
   ///
   /// - Throws: as ``inspect(_:as:)``; `tooLarge` where the share has as many participants as it can have.
   package func accept(_ url: String, as handle: AccountHandle) throws -> AcceptResult {
-    try locked {
+    // What was done in the share before is told before anybody joins.
+    try settleEventsByAndBy { try waitingItems(in: offer(url, account(handle).id).share.row.item) }
+    return try locked {
       let account = try account(handle)
       var (share, way, link) = try offer(url, account.id)
       guard let inode = try sharedInode(share.row.item) else { throw Self.noLink }

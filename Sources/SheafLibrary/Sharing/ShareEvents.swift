@@ -42,7 +42,7 @@ extension Library {
     var waiting = events.of(share)
     if ofAll {
       // With what was done to the same items before, elsewhere: the events of an item keep their order.
-      let items = Set(try events.pending.filter { try concerns($0, share) }.map(\.row.item))
+      let items = try waitingItems(in: share)
       waiting = events.pending.filter { $0.row.item == share || items.contains($0.row.item) }
     }
     var held: Set<Int64> = []
@@ -63,6 +63,11 @@ extension Library {
       if try transaction.pendingEvent(event.row.number) != nil { try settle(event, transaction) }
     }
     if !settled.isEmpty { whenCommitted { [self, settled] in events.remove(settled) } }
+  }
+
+  /// Items in a share of which events wait.
+  func waitingItems(in share: Int64) throws -> Set<Int64> {
+    Set(try events.pending.filter { try concerns($0, share) }.map(\.row.item))
   }
 
   /// Whether an event that waits is of something in a share: where it was done, or where what was made lies by now.

@@ -18,6 +18,8 @@ extension Library {
   ) throws -> Int64? {
     storeKept(parent, name)
     storeKept(newParent, newName)
+    try settleEventsByAndBy { try waitingItems(below: parent, name, caller) }
+    if mode == .exchange { try settleEventsByAndBy { try waitingItems(below: newParent, newName, caller) } }
     return try locked {
       let folder = try self.folder(parent)
       let newFolder = try self.folder(newParent)
@@ -49,6 +51,13 @@ extension Library {
       try move(source, inode, folder, newName, target, replaced, newFolder, caller)
       return replaced.flatMap { $0.isFolder ? $0.ino : nil }
     }
+  }
+
+  /// Items of which events wait that are settled before the folder of a name gets another one.
+  private func waitingItems(below parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Set<Int64> {
+    guard let entry = try entry(parent, name) else { return [] }
+    let folder = try inode(entry.ino)
+    return identity.isOwn(folder.ino, of: caller.process, at: clock()) ? [] : try waitingItems(below: folder)
   }
 
   private func checkNesting(

@@ -92,7 +92,7 @@ extension Library {
   package func keepUp() -> Bool {
     locked { autosave() }
     // Some at a time: nobody waits for all that a program made.
-    attempt("settling events") { while try locked({ try settleSomeEvents() }) {} }
+    attempt("settling events") { try settleEventsInPassing() }
     return locked {
       expireIdentity(at: clock())
       return !sessions.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
