@@ -15,7 +15,7 @@ import Synchronization
 /// The functions called by doors (mount, service) take the lock; those they call in turn expect it held.
 // Sendable: every stored property that changes is touched only inside `locked`, which holds `lock`; the rest are
 // constants of Sendable types.
-package final class Library: @unchecked Sendable {
+package final class Library: InodeInterface, PathInterface, @unchecked Sendable {
   package let location: LibraryLocation
   let store: Store
   let log = Logger(label: "sheaf.library")
