@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// The rooms of `SheafLibrary`: the types that hold what the library has in memory, each with state of its own and a narrow
-/// interface. Kept by reading the sources.
+/// The rooms of `SheafLibrary`: the types that hold what the library has in memory, each with state of its own and a
+/// narrow interface. Kept by reading the sources.
 @Suite struct RoomTests {
   /// Which other rooms each room may name. A room that is not here has nothing to do with any other.
   static let neighbours: [String: Set<String>] = [
@@ -36,9 +36,6 @@ import Testing
     "versionReaders": ["History", "Upkeep"],
   ]
 
-  /// What `Library` remembers of the transaction that is running.
-  static let transaction: Set<String> = ["current", "afterCommit", "afterFailure"]
-
   struct SourceFile {
     let path: String
     let lines: [Substring]
@@ -59,8 +56,7 @@ import Testing
     let form = /^  (?:package )?(?:private(?:\(set\))? )?var (\w+)(?:: (\w+)\??$| = (\w+)\()/
     var rooms: [String: String] = [:]
     for line in library.code {
-      guard let match = line.firstMatch(of: form), let type = match.2 ?? match.3 else { continue }
-      if !transaction.contains(String(match.1)) { rooms[String(match.1)] = String(type) }
+      if let match = line.firstMatch(of: form), let type = match.2 ?? match.3 { rooms[String(match.1)] = String(type) }
     }
     return rooms
   }
@@ -77,7 +73,6 @@ import Testing
     let stored = /^  (?:package )?(?:private(?:\(set\))? )?var (\w+)[^{]*$/
     for line in library.code {
       guard let name = line.firstMatch(of: stored).map({ String($0.1) }) else { continue }
-      if Self.transaction.contains(name) { continue }
       #expect(rooms[name] != nil, "\(name) of Library is no room")
     }
     for room in rooms.values { _ = try Self.file(of: room) }
