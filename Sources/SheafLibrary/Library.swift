@@ -7,15 +7,15 @@ import Synchronization
 /// A library in use: accounts, items, versions and events of one file, owned by this process while it is open.
 ///
 /// Rules that never break (docs/ARCHITECTURE.md), kept here:
-/// - 1. One change, one transaction: every operation does all its rows in one ``transaction(_:_:)`` and changes memory
-///   only in ``afterCommit``, so a failed operation leaves both as they were.
-/// - 3. What returned is safe: operations return after the commit.
+/// - 1. One change, one transaction: every operation does all its rows in one ``Change``, and changes memory only once that is
+///   recorded, so a failed operation leaves both as they were.
+/// - 3. What returned is safe: operations return once their change is recorded.
 /// - 7. Memory is bounded: inodes, chunks, unsaved bytes and pending events have limits.
 ///
 /// The functions called by doors (mount, service) take the lock; those they call in turn expect it held.
 // Sendable: every stored property that changes is touched only inside `locked`, which holds `lock`; the rest are
 // constants of Sendable types.
-package final class Library: @unchecked Sendable {
+package final class Library: InodeInterface, PathInterface, @unchecked Sendable {
   package let location: LibraryLocation
   let store: Store
   let log = Logger(label: "sheaf.library")
@@ -48,10 +48,6 @@ package final class Library: @unchecked Sendable {
   var readings = Readings()
   var linkedPlaces = LinkedPlaces()
   var numbers: Numbers
-  /// The transaction that is running.
-  private(set) var current: StoreTransaction?
-  private var afterCommit: [() -> Void] = []
-  private var afterFailure: [() -> Void] = []
   var doors = Doors()
   var eventObservers: EventObservers
   var shownEntries = ShownEntries()
@@ -150,14 +146,14 @@ package final class Library: @unchecked Sendable {
     }
   }
 
-  // MARK: - Transactions
+  // MARK: - Changes
 
-  /// Runs one change's statements in one transaction; what it put in ``whenCommitted(_:)`` happens if that succeeds.
+  /// Makes one change in one transaction; what ``Change/whenRecorded(_:)`` was given happens if that succeeds.
   ///
   /// - Parameter freesSpace: whether the operation may use the reserve when the disk is full, and `body` may run twice: it
-  ///   changes nothing outside of it. Every other one is refused while the reserve cannot be held.
-  func transaction<Value>(
-    _ step: DurableStep, freesSpace: Bool = false, _ body: (StoreTransaction) throws -> Value
+  ///   changes nothing but what its change holds. Every other one is refused while the reserve cannot be held.
+  func makeChange<Value>(
+    _ step: DurableStep, freesSpace: Bool = false, _ body: (Change) throws -> Value
   ) throws -> Value {
     if !freesSpace { try requireRoom(for: 0) }
     do {
@@ -176,46 +172,26 @@ package final class Library: @unchecked Sendable {
     }
   }
 
-  private func attempt<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws -> Value {
-    precondition(current == nil, "transactions do not nest")
-    afterCommit = []
-    afterFailure = []
-    chunks.beginTransaction()
-    defer { current = nil }
-    let numbersBefore = numbers
+  private func attempt<Value>(_ step: DurableStep, _ body: (Change) throws -> Value) throws -> Value {
+    var change: Change?
     do {
-      let value = try store.write(step) {
-        current = $0
-        try endNotedSessions($0)
-        return try body($0)
+      let value = try store.write(step) { rows in
+        let begun = Change(self, rows)
+        change = begun
+        try endNotedSessions(begun)
+        return try body(begun)
       }
-      current = nil
       maintenance.wake()
-      let actions = afterCommit
-      afterCommit = []
-      afterFailure = []
-      for action in actions { action() }
+      change?.finish()
       return value
     } catch {
-      afterCommit = []
-      for action in afterFailure.reversed() { action() }
-      afterFailure = []
-      numbers.takeBackEvents(since: numbersBefore)
+      change?.undo()
       throw error
     }
   }
 
-  /// Has `action` change memory once the running transaction is committed.
-  func whenCommitted(_ action: @escaping () -> Void) { afterCommit.append(action) }
-
-  /// Has `action` put memory back if the running transaction fails, for the few places that must change it before.
-  func whenFailed(_ action: @escaping () -> Void) { afterFailure.append(action) }
-
-  /// Reads in the running transaction, or outside of one.
-  func read<Value>(_ body: (StoreTransaction) throws -> Value) throws -> Value {
-    if let current { return try body(current) }
-    return try store.read(body)
-  }
+  /// Reads, with the lock held: in the change that is being made, or outside of one.
+  func read<Value>(_ body: (StoreTransaction) throws -> Value) throws -> Value { try store.read(body) }
 
   // MARK: - Inodes
 
@@ -225,8 +201,6 @@ package final class Library: @unchecked Sendable {
   func inode(_ ino: Int64) throws -> Inode {
     if let inode = inodes.use(ino) { return inode }
     guard let row = try read({ try $0.inode(ino) }) else { throw SheafError(.notFound) }
-    // What a transaction reads of its own changes is not so where it fails.
-    if current != nil { whenFailed { [self] in inodes.remove(ino) } }
-    return inodes.insert(Inode(row))
+    return inodes.insert(read: Inode(row))
   }
 }

@@ -16,8 +16,9 @@ extension LibraryAPI {
     routes.get("events/latest") { request, _ in
       let reader = try await eventReader(request, isWhole: false)
       return try Response.json(
-        try await call {
-          try $0.latestEvents(limit: reader.limit, for: reader.account, in: try reader.scope(in: $0))
+        try await call { library in
+          try library.latestEvents(
+            before: .max, after: 0, limit: reader.limit, for: reader.account, in: try reader.scope(in: library))
         })
     }
   }
@@ -80,9 +81,9 @@ struct EventReader: Sendable {
   let position: Int64?
   let limit: Int
 
-  func scope(in library: Library) throws -> EventScope { try path.map { try library.eventScope($0) } ?? .all }
+  func scope(in library: any PathInterface) throws -> EventScope { try path.map { try library.eventScope($0) } ?? .all }
 
-  func page(of library: Library) throws -> EventPage {
+  func page(of library: any PathInterface) throws -> EventPage {
     try library.events(after: position, limit: limit, for: account, in: try scope(in: library))
   }
 

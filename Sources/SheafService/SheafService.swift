@@ -43,7 +43,7 @@ package final class SheafService: Sendable {
   ///   - limits: What it serves at once; nil for what is usual at such a door.
   /// - Throws: ``SheafError`` where the library's path cannot bear a socket.
   package init(
-    library: Library, mounts: (any MountController)?, door: UserDoor? = nil, limits: ServiceLimits? = nil,
+    library: any PathInterface, mounts: (any MountController)?, door: UserDoor? = nil, limits: ServiceLimits? = nil,
     logger: Logger
   ) throws {
     let limits = limits ?? (door == nil ? .library : .user)

@@ -152,10 +152,10 @@ struct LifetimeTests {
     struct Stop: Error {}
     #expect(throws: SheafError.self) {
       try fixture.library.locked {
-        try fixture.library.transaction(.recover) { transaction in
-          let rows = try transaction.deleted(before: nil, limit: 10).map(\.row)
+        try fixture.library.makeChange(.recover) { change in
+          let rows = try change.rows.deleted(before: nil, limit: 10).map(\.row)
           let folder = try #require(rows.first { $0.name == Array("t".utf8) })
-          _ = try fixture.library.giveBack(folder, .library, transaction)
+          _ = try fixture.library.giveBack(folder, .library, change)
           throw Stop()
         }
       }

@@ -39,11 +39,11 @@ extension Library {
         ino: row.documents, item: item.id, owner: id, parent: 0, name: [], mode: S_IFDIR | 0o755, nlink: 2, uid: uid,
         gid: gid, time: time)
       root.size = 0
-      try transaction(.accounts) { transaction in
-        try transaction.insert(row, created: time)
-        try transaction.insert(item)
-        try transaction.insert(root)
-        whenCommitted { [self] in accountTable.insert(row) }
+      try makeChange(.accounts) { change in
+        try change.rows.insert(row, created: time)
+        try change.rows.insert(item)
+        try change.rows.insert(root)
+        change.whenRecorded { [self] in accountTable.insert(row) }
       }
       return Account(handle: handle, name: shown)
     }
@@ -62,20 +62,20 @@ extension Library {
       }
       let root = try inode(account.documents)
       if let item = root.row.item, let share = shares.active(item) {
-        try transaction(.share) { try stop(share, root, actor: account.id, $0) }
+        try makeChange(.share) { try stop(share, root, actor: account.id, $0) }
       }
       for share in shares.joined(by: account.id) { try leave(share, account.id, .api(account.id)) }
       if try read({ try $0.isNamed(account) }) { return try retire(account) }
-      try transaction(.accounts, freesSpace: true) { transaction in
-        try detach(root, transaction)
+      try makeChange(.accounts, freesSpace: true) { change in
+        try detach(root, change)
         if let item = root.row.item {
-          try removeShare(of: item, transaction)
-          try transaction.deleteItem(item)
+          try removeShare(of: item, change)
+          try change.rows.deleteItem(item)
         }
-        try transaction.deleteWebhooks(of: account.id)
-        try transaction.deleteAccount(account.id)
-        try transaction.forgetDefault(account)
-        whenCommitted { [self] in
+        try change.rows.deleteWebhooks(of: account.id)
+        try change.rows.deleteAccount(account.id)
+        try change.rows.forgetDefault(account)
+        change.whenRecorded { [self] in
           eventObservers.noteWebhooks()
           accountTable.remove(account.id)
           inodes.remove(root.ino)
@@ -89,21 +89,21 @@ extension Library {
     var retired = account
     retired.removed = clock()
     let final = retired
-    try transaction(.accounts, freesSpace: true) { transaction in
-      try transaction.update(final)
-      try transaction.forgetDefault(account)
-      try transaction.deleteWebhooks(of: account.id)
+    try makeChange(.accounts, freesSpace: true) { change in
+      try change.rows.update(final)
+      try change.rows.forgetDefault(account)
+      try change.rows.deleteWebhooks(of: account.id)
       for share in shares.all where share.owner != account.id && share.participants[account.id] != nil {
         var share = share
         share.participants[account.id] = nil
-        try transaction.deleteOneTimeLinks(of: share.row.item, by: account.id)
-        try store(share, transaction)
+        try change.rows.deleteOneTimeLinks(of: share.row.item, by: account.id)
+        try store(share, change)
       }
-      whenCommitted { [self] in
+      change.whenRecorded { [self] in
         eventObservers.noteWebhooks()
         shares.forgetGone(by: account.id)
       }
-      replace(final)
+      replace(final, change)
     }
   }
 
@@ -113,15 +113,15 @@ extension Library {
     revived.removed = nil
     revived.name = name
     let final = revived
-    try transaction(.accounts) { transaction in
-      try transaction.update(final)
-      replace(final)
+    try makeChange(.accounts) { change in
+      try change.rows.update(final)
+      replace(final, change)
     }
     return Account(handle: former.handle, name: name)
   }
 
-  private func replace(_ account: AccountRow) {
-    whenCommitted { [self] in accountTable.replace(account) }
+  private func replace(_ account: AccountRow, _ change: Change) {
+    change.whenRecorded { [self] in accountTable.replace(account) }
   }
 
   /// - Throws: `notFound` that names the handle.

@@ -16,12 +16,12 @@ extension Library {
       let account = try change.defaultAccount.map { try self.account($0) }
       let host = (address ?? "").isEmpty ? nil : address
       let former = try publicAddresses().filter { $0 != host }.prefix(Self.addressLimit)
-      try transaction(.accounts) { transaction in
+      try makeChange(.accounts) { change in
         if address != nil {
-          try transaction.setSetting("publicAddress", host)
-          try transaction.setSetting("formerAddresses", former.isEmpty ? nil : former.joined(separator: " "))
+          try change.rows.setSetting("publicAddress", host)
+          try change.rows.setSetting("formerAddresses", former.isEmpty ? nil : former.joined(separator: " "))
         }
-        if let account { try transaction.setSetting(Self.defaultKey, account.handle.description) }
+        if let account { try change.rows.setSetting(Self.defaultKey, account.handle.description) }
       }
       return try currentSettings()
     }

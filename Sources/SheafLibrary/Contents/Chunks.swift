@@ -1,5 +1,5 @@
-/// What is known in memory of the chunks of a library: bytes read lately, those that hold what their hashes say, whose they are,
-/// and which a sweep must leave.
+/// What is known in memory of the chunks of a library: bytes read lately, those that hold what their hashes say, whose they
+/// are, and which a sweep must leave.
 struct Chunks {
   /// Bytes of files that went without a trace after which what they left is freed: databases and compilers make and remove
   /// such files all day.
@@ -11,8 +11,6 @@ struct Chunks {
   private var sound: SoundChunks
   /// The inode whose session's version alone holds a chunk, so that a renewal can free it.
   private var owners: [Int64: Int64] = [:]
-  /// Chunks that the running transaction stored.
-  private(set) var storedNow: Set<Int64> = []
   /// Chunks that a running sweep must leave; nil while none runs.
   private var spared: Set<Int64>?
   /// Bytes of files that went for good since the last sweep was asked for.
@@ -38,24 +36,14 @@ struct Chunks {
 
   // MARK: - Storing
 
-  /// Notes that a transaction begins, which has stored nothing yet.
-  mutating func beginTransaction() { storedNow = [] }
+  /// Notes that a chunk is stored.
+  mutating func noteStored(_ id: Int64) { spared?.insert(id) }
 
-  /// Notes that the running transaction stored a chunk.
-  mutating func noteStored(_ id: Int64) {
-    storedNow.insert(id)
-    spared?.insert(id)
-  }
-
-  /// Notes that the running transaction refers to a chunk that was there, which has several users from now on.
+  /// Notes that something else refers to a chunk that was there: it has several users from now on.
   mutating func noteFound(_ id: Int64) {
     owners[id] = nil
-    storedNow.remove(id)
     spared?.insert(id)
   }
-
-  /// Notes that the running transaction deleted again what it had stored.
-  mutating func noteUnstored() { storedNow = [] }
 
   // MARK: - Owners
 
@@ -78,8 +66,8 @@ struct Chunks {
   /// The chunks that the running sweep must leave.
   var sparedChunks: Set<Int64> { spared ?? [] }
 
-  /// Notes that contents of so many bytes have no use any more, beside what else may have the same; says whether there are so
-  /// many by now that they should be freed.
+  /// Notes that contents of so many bytes have no use any more, beside what else may have the same; says whether there are
+  /// so many by now that they should be freed.
   mutating func noteDiscarded(_ bytes: Int64) -> Bool {
     discardedBytes += bytes
     return discardedBytes >= Self.discardLimit

@@ -2,11 +2,15 @@ import Glibc
 import SheafModel
 import SheafStore
 
-/// Where chunks come from and go to while contents are read and changed.
-protocol ChunkStorage: AnyObject {
+/// Where chunks come from while contents are read.
+protocol ChunkSource: AnyObject {
   /// A chunk's bytes.
   func chunk(_ id: Int64) throws -> [UInt8]
-  /// The ids of chunks with these bytes, each stored now if it was not yet; only inside a transaction.
+}
+
+/// Where chunks come from and go to while contents are changed.
+protocol ChunkStorage: ChunkSource {
+  /// The ids of chunks with these bytes, each stored now if it was not yet.
   func store(_ pieces: [UnsafeRawBufferPointer]) throws -> [Int64]
 }
 
@@ -80,7 +84,7 @@ struct Content {
   }
 
   /// Every chunk and node that the contents refer to.
-  func referredChunks(_ storage: any ChunkStorage) throws -> [Int64] {
+  func referredChunks(_ storage: any ChunkSource) throws -> [Int64] {
     var chunks: [Int64] = []
     for group in groups {
       if let node = group.node { chunks.append(node) }
@@ -90,7 +94,7 @@ struct Content {
     return chunks
   }
 
-  private mutating func load(_ index: Int, from storage: any ChunkStorage) throws -> [Extent] {
+  private mutating func load(_ index: Int, from storage: any ChunkSource) throws -> [Extent] {
     if let extents = groups[index].extents { return extents }
     let node = groups[index].node!
     let extents = try StoredContent.decodeNode(storage.chunk(node))
@@ -104,7 +108,7 @@ struct Content {
 
   /// The extents of the group in which `offset` lies, with the offset at which each begins; none past the end.
   mutating func groupExtents(
-    at offset: Int64, from storage: any ChunkStorage
+    at offset: Int64, from storage: any ChunkSource
   ) throws -> [(start: Int64, extent: Extent)] {
     var start: Int64 = 0
     for index in groups.indices {
@@ -117,7 +121,7 @@ struct Content {
 
   /// The extents that touch `range`, with the offset at which each begins; past the end there are none.
   mutating func extents(
-    touching range: Range<Int64>, from storage: any ChunkStorage
+    touching range: Range<Int64>, from storage: any ChunkSource
   ) throws -> [(start: Int64, extent: Extent)] {
     var result: [(start: Int64, extent: Extent)] = []
     var start: Int64 = 0
@@ -138,7 +142,7 @@ struct Content {
 
   /// Copies the bytes of `range`, which lies within ``length``, to `buffer`.
   mutating func read(
-    _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, from storage: any ChunkStorage
+    _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, from storage: any ChunkSource
   ) throws {
     for (start, extent) in try extents(touching: range, from: storage) {
       let lower = max(start, range.lowerBound)
@@ -165,7 +169,7 @@ struct Content {
   ///
   /// - Parameter range: within ``length``, empty to insert.
   mutating func replace(
-    _ range: Range<Int64>, with replacement: [Extent], from storage: any ChunkStorage
+    _ range: Range<Int64>, with replacement: [Extent], from storage: any ChunkSource
   ) throws {
     var first = 0
     var start: Int64 = 0
@@ -207,7 +211,7 @@ struct Content {
 
   /// Whether two stored contents are the same bytes, at whatever places they are cut; reads only where they differ.
   static func areSame(
-    _ left: StoredContent, _ right: StoredContent, from storage: any ChunkStorage
+    _ left: StoredContent, _ right: StoredContent, from storage: any ChunkSource
   ) throws -> Bool {
     if left == right { return true }
     guard left.length == right.length else { return false }
@@ -228,7 +232,7 @@ struct Content {
     }
   }
 
-  private static func areSame(_ one: Extent, _ other: Extent, from storage: any ChunkStorage) throws -> Bool {
+  private static func areSame(_ one: Extent, _ other: Extent, from storage: any ChunkSource) throws -> Bool {
     if one.isHole { return try bytes(of: other, from: storage).allSatisfy { $0 == 0 } }
     if other.isHole { return try bytes(of: one, from: storage).allSatisfy { $0 == 0 } }
     return try bytes(of: one, from: storage).withUnsafeBytes { left in
@@ -238,7 +242,7 @@ struct Content {
     }
   }
 
-  private static func bytes(of extent: Extent, from storage: any ChunkStorage) throws -> ArraySlice<UInt8> {
+  private static func bytes(of extent: Extent, from storage: any ChunkSource) throws -> ArraySlice<UInt8> {
     let bytes = try storage.chunk(extent.chunk)
     guard extent.offset + extent.length <= Int64(bytes.count) else {
       throw SheafError(.corrupt, subject: "chunk \(extent.chunk)", reason: "is too short", advice: "run sheaf check")
@@ -282,7 +286,7 @@ private struct ExtentCursor {
   mutating func skipNode() { nodes.removeFirst() }
 
   /// What begins here; nil at the end.
-  mutating func head(_ storage: any ChunkStorage) throws -> Extent? {
+  mutating func head(_ storage: any ChunkSource) throws -> Extent? {
     while extents.isEmpty, let node = nodes.popFirst() {
       extents = try StoredContent.decodeNode(storage.chunk(node.chunk))[...]
     }

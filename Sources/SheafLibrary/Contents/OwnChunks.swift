@@ -8,15 +8,15 @@ extension Library {
   ///
   /// - Parameter references: ``Content/references`` of what is cut.
   func freeReplaced(
-    _ references: [Int64: Int], _ session: EditingSession, _ inode: Inode, _ transaction: StoreTransaction
+    _ references: [Int64: Int], _ session: EditingSession, _ inode: Inode, _ change: Change
   ) throws -> Set<Int64> {
     var freed: Set<Int64> = []
-    for (chunk, change) in references where change < 0 {
+    for (chunk, difference) in references where difference < 0 {
       let own =
         chunks.isOwned(chunk, by: inode.ino)
-        ? session.ownChunks[chunk] : chunks.storedNow.contains(chunk) ? 1 : nil
-      guard let own, own + change <= 0 else { continue }
-      try transaction.deleteChunk(chunk)
+        ? session.ownChunks[chunk] : change.storedChunks.contains(chunk) ? 1 : nil
+      guard let own, own + difference <= 0 else { continue }
+      try change.rows.deleteChunk(chunk)
       chunks.uncache(chunk)
       freed.insert(chunk)
     }

@@ -23,13 +23,13 @@ struct WorkingCopy {
   var size: Int64 { content.length }
 
   /// Every chunk that the contents refer to.
-  func referredChunks(_ storage: any ChunkStorage) throws -> [Int64] { try content.referredChunks(storage) }
+  func referredChunks(_ storage: any ChunkSource) throws -> [Int64] { try content.referredChunks(storage) }
 
   // MARK: - Reading
 
   /// Copies up to `buffer.count` bytes from `offset`; returns how many, 0 past the end.
   mutating func read(
-    at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, from storage: any ChunkStorage
+    at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, from storage: any ChunkSource
   ) throws -> Int {
     guard offset < size else { return 0 }
     let range = offset..<min(size, offset + Int64(buffer.count))
@@ -44,14 +44,14 @@ struct WorkingCopy {
   // MARK: - Changing
 
   /// Writes `data` at `offset`, filling a gap before it with a hole.
-  mutating func write(_ data: UnsafeRawBufferPointer, at offset: Int64, from storage: any ChunkStorage) throws {
+  mutating func write(_ data: UnsafeRawBufferPointer, at offset: Int64, from storage: any ChunkSource) throws {
     guard !data.isEmpty else { return }
     try lengthen(to: offset + Int64(data.count), from: storage)
     dirty.write(data, at: offset)
     isChanged = true
   }
 
-  private mutating func lengthen(to end: Int64, from storage: any ChunkStorage) throws {
+  private mutating func lengthen(to end: Int64, from storage: any ChunkSource) throws {
     if end > size { try content.replace(size..<size, with: [.hole(end - size)], from: storage) }
   }
 
@@ -59,7 +59,7 @@ struct WorkingCopy {
   ///
   /// - Throws: `noSpace` with nothing changed, `inputOutput`.
   mutating func write(
-    _ data: UnsafeRawBufferPointer, at offset: Int64, spillingTo file: WorkingFile, from storage: any ChunkStorage
+    _ data: UnsafeRawBufferPointer, at offset: Int64, spillingTo file: WorkingFile, from storage: any ChunkSource
   ) throws {
     guard !data.isEmpty else { return }
     let area = self.area ?? file.area()
@@ -74,7 +74,7 @@ struct WorkingCopy {
   /// Moves what lies in memory to the working file.
   ///
   /// - Throws: `noSpace`, `inputOutput`; what was not moved stays where it was.
-  mutating func spill(to file: WorkingFile, from storage: any ChunkStorage) throws {
+  mutating func spill(to file: WorkingFile, from storage: any ChunkSource) throws {
     for run in dirty.runs {
       guard case .memory(let bytes) = run.bytes else { continue }
       try bytes.withUnsafeBytes { try write($0, at: run.start, spillingTo: file, from: storage) }
@@ -82,7 +82,7 @@ struct WorkingCopy {
   }
 
   /// Does again what a log says, whose bytes lie in `area`.
-  mutating func apply(_ log: WriteLog, in area: WorkingFile.Area, from storage: any ChunkStorage) throws {
+  mutating func apply(_ log: WriteLog, in area: WorkingFile.Area, from storage: any ChunkSource) throws {
     for step in log.steps {
       switch step {
       case .write(let offset, let length, let place, _):
@@ -99,7 +99,7 @@ struct WorkingCopy {
   }
 
   /// Cuts or lengthens with a hole.
-  mutating func truncate(to newSize: Int64, from storage: any ChunkStorage) throws {
+  mutating func truncate(to newSize: Int64, from storage: any ChunkSource) throws {
     if newSize < size {
       dirty.remove(newSize..<size)
       try content.replace(newSize..<size, with: [], from: storage)
@@ -113,7 +113,7 @@ struct WorkingCopy {
   }
 
   /// Puts `extents` in the place of `range` (fallocate's holes, copy_file_range's shared chunks).
-  mutating func replace(_ range: Range<Int64>, with extents: [Extent], from storage: any ChunkStorage) throws {
+  mutating func replace(_ range: Range<Int64>, with extents: [Extent], from storage: any ChunkSource) throws {
     dirty.remove(range)
     try content.replace(range, with: extents, from: storage)
     if extents.count == 1, extents[0].isHole, extents[0].length == range.count {
@@ -133,7 +133,7 @@ struct WorkingCopy {
   }
 
   /// The extents of `range`; everything written must have been flushed.
-  mutating func extents(of range: Range<Int64>, from storage: any ChunkStorage) throws -> [Extent] {
+  mutating func extents(of range: Range<Int64>, from storage: any ChunkSource) throws -> [Extent] {
     try content.extents(touching: range, from: storage).map { start, extent in
       let lower = max(start, range.lowerBound)
       let upper = min(start + extent.length, range.upperBound)
@@ -142,7 +142,7 @@ struct WorkingCopy {
   }
 
   /// The first offset at or after `offset` that is data or a hole; nil where there is none before the end.
-  mutating func next(hole: Bool, at offset: Int64, from storage: any ChunkStorage) throws -> Int64? {
+  mutating func next(hole: Bool, at offset: Int64, from storage: any ChunkSource) throws -> Int64? {
     var position = offset
     // A group at a time, so that the answer costs what it takes to find it.
     while position < size {
@@ -252,7 +252,7 @@ struct WorkingCopy {
     return result
   }
 
-  /// Takes what ``flushed(into:)`` gave, once it is committed.
+  /// Takes what ``flushed(into:)`` gave, once it is recorded.
   mutating func adopt(_ flushed: Content) {
     content = flushed
     content.forgetReferences()
@@ -269,7 +269,7 @@ struct WorkingCopy {
     return (try part.flushed(into: storage), part.dirty)
   }
 
-  /// Takes what ``flushed(first:into:)`` gave, once it is committed.
+  /// Takes what ``flushed(first:into:)`` gave, once it is recorded.
   mutating func adopt(_ flushed: Content, of part: DirtyRuns) {
     // What it put out of use is freed with the cut, when nothing stored refers to it any more.
     content = flushed
@@ -294,7 +294,7 @@ struct WorkingCopy {
 
   /// Whether a run is to be laid over what is stored, rather than cut together with its neighbourhood: it is short, and
   /// either lies in a chunk of which most stays, or takes the place of whole extents, as the next change of a page does.
-  private func isPatch(_ run: DirtyRuns.Run, in result: inout Content, _ storage: any ChunkStorage) throws -> Bool {
+  private func isPatch(_ run: DirtyRuns.Run, in result: inout Content, _ storage: any ChunkSource) throws -> Bool {
     guard run.count <= Self.patchLimit, run.end <= result.length else { return false }
     let touched = try result.extents(touching: run.start..<run.end, from: storage)
     guard let first = touched.first, let last = touched.last, !touched.contains(where: \.extent.isHole) else {
@@ -309,7 +309,7 @@ struct WorkingCopy {
   ///
   /// The chunk that ends where the run begins is taken along: the end of the document may have cut it short. But what is
   /// appended a little at a time is not stored with all of that chunk each time.
-  private func start(of run: DirtyRuns.Run, in result: inout Content, _ storage: any ChunkStorage) throws -> Int64 {
+  private func start(of run: DirtyRuns.Run, in result: inout Content, _ storage: any ChunkSource) throws -> Int64 {
     guard run.start > 0,
       let (start, extent) = try result.extents(touching: (run.start - 1)..<run.start, from: storage).first,
       !extent.isHole
@@ -322,7 +322,7 @@ struct WorkingCopy {
   }
 
   /// Whether `position` is the end, or an extent that nothing is written on begins there, or it lies in a hole.
-  private func isBoundary(_ position: Int64, of result: inout Content, _ storage: any ChunkStorage) throws -> Bool {
+  private func isBoundary(_ position: Int64, of result: inout Content, _ storage: any ChunkSource) throws -> Bool {
     guard position < result.length else { return true }
     guard let (start, extent) = try result.extents(touching: position..<(position + 1), from: storage).first else {
       return true
@@ -331,7 +331,7 @@ struct WorkingCopy {
   }
 
   /// Bytes from `position` in a hole up to its end or what is written into it.
-  private func holeLength(at position: Int64, _ result: inout Content, _ storage: any ChunkStorage) throws -> Int64 {
+  private func holeLength(at position: Int64, _ result: inout Content, _ storage: any ChunkSource) throws -> Int64 {
     guard let (start, extent) = try result.extents(touching: position..<(position + 1), from: storage).first else {
       return size - position
     }
@@ -346,7 +346,7 @@ struct WorkingCopy {
   /// to the next hole or the end; says whether it was the latter.
   private func fill(
     _ buffer: inout [UInt8], from position: Int64, until covered: Int64, _ result: inout Content,
-    _ storage: any ChunkStorage
+    _ storage: any ChunkSource
   ) throws -> Bool {
     let wanted = min(size, max(position + Int64(Chunker.maximum), min(covered, position + Int64(Self.fillSize))))
     var end = wanted

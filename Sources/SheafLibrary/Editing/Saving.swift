@@ -106,16 +106,15 @@ extension Library {
       }
       return
     }
-    try transaction(.save) { transaction in
-      var content = try working.flushed(into: self)
+    try makeChange(.save) { change in
+      var content = try working.flushed(into: change)
       let references = content.references
-      var stored = try content.stored(in: self)
+      var stored = try content.stored(in: change)
       if session.number == nil, !isFirst, stored != session.baseContent, isSame(stored, session.baseContent) {
         // The same bytes, cut at other places: what was there stays.
         stored = session.baseContent
         content = Content(stored)
-        for chunk in chunks.storedNow { try transaction.deleteChunk(chunk) }
-        chunks.noteUnstored()
+        try change.deleteStored()
       }
       var row = inode.row
       row.content = stored
@@ -125,21 +124,21 @@ extension Library {
         let version = VersionRow(
           item: item.id, number: session.number ?? item.lastVersion + 1, time: time, author: session.author,
           size: row.size, cause: cause, base: session.base, content: stored, isOpen: !ends)
-        result = try place(version, of: item, session, draft, inode, transaction)
+        result = try place(version, of: item, session, draft, inode, change)
         // Back to what it began from, while another account saved something else: that stays.
         if result.number == nil, result.item?.version == item.version, !isFirst { row.content = inode.row.content }
         row.size = row.content?.length ?? 0
         if ends, result.number != nil, let item = result.item {
           var ended = version
           ended.isOpen = false
-          try logSave(ended, of: item, inode: row, transaction)
+          try logSave(ended, of: item, inode: row, change)
         }
       }
-      if row.content != inode.row.content { try endOthers(than: draft, of: inode, transaction) }
-      try transaction.update(row, keepsItem: true)
-      if session.kept != nil { try transaction.deleteWorkingCopy(row.ino) }
-      let freed = try freeReplaced(references, session, inode, transaction)
-      whenCommitted { [self, storedNow = chunks.storedNow, result] in
+      if row.content != inode.row.content { try endOthers(than: draft, of: inode, change) }
+      try change.rows.update(row, keepsItem: true)
+      if session.kept != nil { try change.rows.deleteWorkingCopy(row.ino) }
+      let freed = try freeReplaced(references, session, inode, change)
+      change.whenRecorded { [self, storedNow = change.storedChunks, result] in
         let isNew = row.content != inode.row.content
         inode.row.content = row.content
         inode.row.size = row.size
@@ -160,7 +159,7 @@ extension Library {
         draft.session?.hasWrites = false
         if let number = result.number, let item { noteSaved(.init(item: item.id, number: number), by: session, inode) }
         claim(storedNow, inode, draft)
-        for (chunk, change) in references { draft.session?.ownChunks[chunk]? += change }
+        for (chunk, difference) in references { draft.session?.ownChunks[chunk]? += difference }
         disown(freed, draft)
         if isNew {
           adoptSaved(in: inode, by: draft)
@@ -181,24 +180,24 @@ extension Library {
   /// - Returns: The session's version and whether that was made on top of the current one, and the item as it is then.
   private func place(
     _ version: VersionRow, of item: ItemRow, _ session: EditingSession, _ draft: Draft, _ inode: Inode,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws -> (number: Int64?, isOnTop: Bool, item: ItemRow?) {
     var item = item
     if let open = session.number, session.isOnTop, let base = session.base, version.content == session.baseContent,
       inode.drafts.allSatisfy({ $0 === draft || $0.isIdle }),
-      try transaction.version(item.id, open)?.label == nil, try transaction.version(item.id, base) != nil
+      try change.rows.version(item.id, open)?.label == nil, try change.rows.version(item.id, base) != nil
     {
       // Back to what it began from: contents equal to the version before make none, if nobody purged that meanwhile and no
       // other account has the file open, which may go on from what it saw. What others saw they remember by its number, which
       // is not given again then.
-      try transaction.deleteVersion(item.id, open)
+      try change.rows.deleteVersion(item.id, open)
       item.version = base
       if try share(of: inode) == nil { item.lastVersion = max(base, open - 1) }
-      try transaction.update(item)
+      try change.rows.update(item)
       return (nil, true, item)
     }
     if session.number != nil {
-      try transaction.update(version)
+      try change.rows.update(version)
       return (session.number, session.isOnTop, item)
     }
     let isFirst = item.version == 0
@@ -206,29 +205,29 @@ extension Library {
     guard isFirst || version.content != session.baseContent,
       isOnTop || !isSame(version.content, inode.row.content ?? .empty)
     else { return (nil, true, item) }
-    try transaction.insert(version)
+    try change.rows.insert(version)
     // Who saved on top has seen it all; who did not is told of the version that they passed over.
     item.conflict = isOnTop ? nil : item.version
     item.version = version.number
     item.lastVersion = version.number
-    try transaction.update(item)
+    try change.rows.update(item)
     return (version.number, isOnTop, item)
   }
 
-  /// Ends the numbered session of another draft in the running transaction: its version is current no longer.
-  private func endOthers(than draft: Draft, of inode: Inode, _ transaction: StoreTransaction) throws {
-    for other in inode.drafts where other !== draft { try endVersion(of: other, inode, transaction) }
+  /// Ends the numbered session of another draft: its version is current no longer.
+  private func endOthers(than draft: Draft, of inode: Inode, _ change: Change) throws {
+    for other in inode.drafts where other !== draft { try endVersion(of: other, inode, change) }
   }
 
-  /// Ends the version of a session that goes on, in the running transaction: what is written from now on is the next one.
-  func endVersion(of draft: Draft, _ inode: Inode, _ transaction: StoreTransaction) throws {
+  /// Ends the version of a session that goes on: what is written from now on is the next one.
+  func endVersion(of draft: Draft, _ inode: Inode, _ change: Change) throws {
     guard let session = draft.session, let number = session.number, let item = try item(of: inode) else { return }
-    try transaction.closeVersion(item.id, number, cause: session.cause)
-    if let version = try transaction.version(item.id, number) {
-      try logSave(version, of: item, inode: inode.row, transaction)
+    try change.rows.closeVersion(item.id, number, cause: session.cause)
+    if let version = try change.rows.version(item.id, number) {
+      try logSave(version, of: item, inode: inode.row, change)
     }
     let content = inode.row.content ?? .empty
-    whenCommitted { [self] in
+    change.whenRecorded { [self] in
       shareChunks(of: draft)
       // What it goes on with is based on its own version.
       draft.session?.number = nil
@@ -261,23 +260,23 @@ extension Library {
     maintenance.endSessionsSoon()
   }
 
-  /// Ends the versions that wait for it, in the running transaction.
-  func endNotedSessions(_ transaction: StoreTransaction) throws {
+  /// Ends the versions that wait for it.
+  func endNotedSessions(_ change: Change) throws {
     guard !sessions.ended.isEmpty else { return }
     for ended in sessions.ended {
-      try transaction.closeVersion(ended.version.item, ended.version.number, cause: ended.version.cause)
+      try change.rows.closeVersion(ended.version.item, ended.version.number, cause: ended.version.cause)
       // The item may have gone with its history meanwhile.
-      if let item = try transaction.item(ended.item.id) {
-        try logSave(ended.version, of: item, inode: ended.inode, transaction)
+      if let item = try change.rows.item(ended.item.id) {
+        try logSave(ended.version, of: item, inode: ended.inode, change)
       }
     }
     let count = sessions.ended.count
-    whenCommitted { [self] in sessions.removeEnded(count) }
+    change.whenRecorded { [self] in sessions.removeEnded(count) }
   }
 
   /// Ends the versions that wait for it now, before someone looks at them.
   func settleSessions() throws {
-    if !sessions.ended.isEmpty { try transaction(.endSession, freesSpace: true) { _ in } }
+    if !sessions.ended.isEmpty { try makeChange(.endSession, freesSpace: true) { _ in } }
   }
 
   /// Ends the versions now that wait for it, where one is of a file that is about to go or to be another document: its
@@ -319,9 +318,9 @@ extension Library {
   /// Stores written bytes as chunks without a version.
   func storeUnsaved(_ inode: Inode, _ draft: Draft) throws {
     guard let working = draft.working, !working.dirty.isEmpty else { return }
-    try transaction(.spill) { _ in
-      let content = try working.flushed(into: self)
-      whenCommitted { [self, storedNow = chunks.storedNow] in
+    try makeChange(.spill) { change in
+      let content = try working.flushed(into: change)
+      change.whenRecorded { [self, storedNow = change.storedChunks] in
         sessions.addUnsaved(-draft.unsavedBytes)
         // What it refers to less often is referred to by what is stored until the next cut, which does not know of it.
         disown(content.references.keys, draft)

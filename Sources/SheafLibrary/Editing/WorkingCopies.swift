@@ -65,11 +65,11 @@ extension Library {
     if session.isKept, session.cause == cause { return true }
     let time = session.isKept ? session.kept ?? clock() : clock()
     store.working.promise()
-    try transaction(.workingCopy) { transaction in
-      try transaction.set(
+    try makeChange(.workingCopy) { change in
+      try change.rows.set(
         WorkingCopyRow(ino: inode.ino, author: session.author, time: time, cause: cause, writes: log))
-      try transaction.update(inode.row, keepsItem: true)
-      whenCommitted { [self] in
+      try change.rows.update(inode.row, keepsItem: true)
+      change.whenRecorded { [self] in
         draft.session?.kept = time
         draft.session?.dirtySince = nil
         draft.session?.cause = cause
@@ -227,9 +227,9 @@ extension Library {
   /// Stores a piece of what is in the working file; says whether there was one.
   private func storeSome(of inode: Inode, _ draft: Draft) throws -> Bool {
     guard let working = draft.working, working.dirty.hasSpilled, !inode.isOrphan else { return false }
-    try transaction(.spill) { _ in
-      let (content, part) = try working.flushed(first: Self.stepLength, into: self)
-      whenCommitted { [self, storedNow = chunks.storedNow] in
+    try makeChange(.spill) { change in
+      let (content, part) = try working.flushed(first: Self.stepLength, into: change)
+      change.whenRecorded { [self, storedNow = change.storedChunks] in
         let before = draft.unsavedBytes
         draft.working?.adopt(content, of: part)
         sessions.addUnsaved(draft.unsavedBytes - before)
@@ -259,7 +259,7 @@ extension Library {
       guard let inode = try? inode(row.ino), inode.isRegular, let area = try store.working.area(of: row.writes) else {
         log.error(
           "a save is lost: the working file beside the library does not have it", metadata: ["ino": "\(row.ino)"])
-        try transaction(.workingCopy, freesSpace: true) { try $0.deleteWorkingCopy(row.ino) }
+        try makeChange(.workingCopy, freesSpace: true) { try $0.rows.deleteWorkingCopy(row.ino) }
         continue
       }
       let draft = inode.own

@@ -41,7 +41,7 @@ extension Library {
         return account
       }
       data.comment = trimmed
-      try transaction(.comment) { transaction in
+      try makeChange(.comment) { change in
         try log(.comment, data)
         for account in mentioned {
           var mention = data
@@ -49,7 +49,7 @@ extension Library {
           try log(.mention, mention)
         }
         func log(_ type: EventType, _ data: EventData) throws {
-          try logEvent(type, item, ino: inode.ino, data, actor: actor.id, thread: 0, opens: false, transaction)
+          try logEvent(type, item, ino: inode.ino, data, actor: actor.id, thread: 0, opens: false, change)
         }
       }
       return ItemComment(

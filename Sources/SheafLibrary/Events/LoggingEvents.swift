@@ -44,7 +44,7 @@ extension Library {
     data.previousShare = place.share
   }
 
-  /// Logs a deed in the running transaction.
+  /// Logs a deed.
   ///
   /// - Parameters:
   ///   - opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It stays open in
@@ -54,7 +54,7 @@ extension Library {
   ///   - time: that of the deed; nil for now.
   func logEvent(
     _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
-    folder: Int64 = 0, absorbed: FolderDeletions.Key? = nil, at time: Timestamp? = nil, _ transaction: StoreTransaction
+    folder: Int64 = 0, absorbed: FolderDeletions.Key? = nil, at time: Timestamp? = nil, _ change: Change
   ) throws {
     guard !item.isQuiet else { return }
     let time = time ?? clock()
@@ -65,46 +65,46 @@ extension Library {
     if opens || events.has(item.id) {
       var pending = row
       pending.number = numbers.nextPending()
-      try transaction.insertPending(pending)
+      try change.rows.insertPending(pending)
       let event = EventLog.Pending(
         row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0,
         contentCount: data.contentCount ?? 0)
-      whenCommitted { [self] in
+      change.whenRecorded { [self] in
         if !opens, let absorbed { events.take(absorbed, into: 0) }
         events.append(event, absorbing: opens ? absorbed : nil)
       }
     } else {
-      if let absorbed { whenCommitted { [self] in events.take(absorbed, into: 0) } }
-      try number(row, transaction)
+      if let absorbed { change.whenRecorded { [self] in events.take(absorbed, into: 0) } }
+      try number(row, change)
     }
   }
 
-  /// Gives an event its number in the running transaction; those whom it may concern are told of it.
+  /// Gives an event its number; those whom it may concern are told of it.
   @discardableResult
-  func number(_ row: EventRow, about account: Int64? = nil, _ transaction: StoreTransaction) throws -> Int64 {
+  func number(_ row: EventRow, about account: Int64? = nil, _ change: Change) throws -> Int64 {
     var row = row
     row.number = numbers.nextEvent()
     row.process = 0
-    try transaction.insert(row)
+    try change.rows.insert(row)
     eventObservers.note(row, about: account)
     return row.number
   }
 
   /// Logs the end of a session: `edit`, or nothing where `created` will tell of the version.
-  func logSave(_ version: VersionRow, of item: ItemRow, inode: InodeRow, _ transaction: StoreTransaction) throws {
+  func logSave(_ version: VersionRow, of item: ItemRow, inode: InodeRow, _ change: Change) throws {
     if version.number == 1, events.has(item.id, type: .created) { return }
     var data = try eventData(item, parent: inode.parent, name: inode.name)
     data.version = .init(version)
     // Someone goes on writing what was deleted before its folder came into the share: its participants never saw it.
     if inode.nlink == 0, data.share != nil, let share = try share(ofFolder: inode.parent),
-      let deleted = try transaction.deleted(inode.ino),
+      let deleted = try change.rows.deleted(inode.ino),
       try deleted.time < entryTime(of: self.inode(inode.parent), in: share)
     {
       data.share = nil
     }
     // A session may end long after what was saved last: with the next process, where this one is killed.
     try logEvent(
-      .edit, item, ino: inode.ino, data, actor: version.author, thread: 0, opens: false, at: version.time, transaction)
+      .edit, item, ino: inode.ino, data, actor: version.author, thread: 0, opens: false, at: version.time, change)
   }
 
   /// Takes back deeds on an item that turned out not to be what they looked like; returns whether there were any.
@@ -112,21 +112,21 @@ extension Library {
   /// - Parameter first: number of the first one to take back.
   @discardableResult
   func dropPending(
-    _ item: Int64, types: [EventType]? = nil, since first: Int64 = 0, _ transaction: StoreTransaction
+    _ item: Int64, types: [EventType]? = nil, since first: Int64 = 0, _ change: Change
   ) throws -> Bool {
     let dropped = events.of(item).filter { event in
       event.row.number >= first && types.map { $0.contains { $0.rawValue == event.row.type } } ?? true
     }
-    for event in dropped { try transaction.removePending(event.row.number) }
+    for event in dropped { try change.rows.removePending(event.row.number) }
     let numbers = Set(dropped.map(\.row.number))
-    if !numbers.isEmpty { whenCommitted { [self] in events.remove(numbers) } }
+    if !numbers.isEmpty { change.whenRecorded { [self] in events.remove(numbers) } }
     return !numbers.isEmpty
   }
 
   /// Has the deletion of a folder tell of what the same program deleted from it just before (`rm -r`): one thing that a
   /// person did. Returns these deletions.
   func absorbDeletions(
-    from folder: Int64, into data: inout EventData, by process: Int32, _ transaction: StoreTransaction
+    from folder: Int64, into data: inout EventData, by process: Int32, _ change: Change
   ) throws -> FolderDeletions.Key? {
     let key = FolderDeletions.Key(folder: folder, process: process, share: data.share?.share)
     guard let deletions = events.deletions(key) else { return nil }
@@ -134,23 +134,23 @@ extension Library {
     data.contentCount = 0
     // What the event names no more of is not read.
     for event in events.oldest(EventData.contentLimit, of: deletions) where !data.namesAll {
-      if let deleted = try self.data(of: event, transaction) { data.include(deleted) }
+      if let deleted = try self.data(of: event, change) { data.include(deleted) }
     }
     data.contentCount = deletions.contentCount
-    try transaction.removePending(deletions.runs)
+    try change.rows.removePending(deletions.runs)
     return key
   }
 
   /// What a waiting event says; nil for what a crash left.
-  private func data(of event: EventLog.Pending, _ transaction: StoreTransaction) throws -> EventData? {
+  private func data(of event: EventLog.Pending, _ change: Change) throws -> EventData? {
     guard event.isInStore else { return event.data }
-    return try JSONDecoder().decode(EventData.self, from: Data(stored(event, transaction).data.utf8))
+    return try JSONDecoder().decode(EventData.self, from: Data(stored(event, change).data.utf8))
   }
 
   /// The whole row of a waiting event.
-  private func stored(_ event: EventLog.Pending, _ transaction: StoreTransaction) throws -> EventRow {
+  private func stored(_ event: EventLog.Pending, _ change: Change) throws -> EventRow {
     guard event.isInStore else { return event.row }
-    guard let row = try transaction.pendingEvent(event.row.number) else {
+    guard let row = try change.rows.pendingEvent(event.row.number) else {
       throw SheafError(.corrupt, subject: "pending event \(event.row.number)", advice: "run sheaf check")
     }
     return row
@@ -230,10 +230,10 @@ extension Library {
   /// Numbers events; returns whether there were any.
   private func settle(_ ready: [EventLog.Pending]) throws -> Bool {
     guard !ready.isEmpty else { return false }
-    try transaction(.settle, freesSpace: true) { transaction in
-      for event in ready { try settle(event, transaction) }
+    try makeChange(.settle, freesSpace: true) { change in
+      for event in ready { try settle(event, change) }
       let numbers = Set(ready.map(\.row.number))
-      whenCommitted { [self] in events.remove(numbers) }
+      change.whenRecorded { [self] in events.remove(numbers) }
     }
     return true
   }
@@ -310,35 +310,35 @@ extension Library {
     return ready
   }
 
-  func settle(_ event: EventLog.Pending, _ transaction: StoreTransaction) throws {
-    var row = try stored(event, transaction)
-    try transaction.removePending(row.number)
-    guard var item = try transaction.item(event.row.item), !item.isQuiet else { return }
+  func settle(_ event: EventLog.Pending, _ change: Change) throws {
+    var row = try stored(event, change)
+    try change.rows.removePending(row.number)
+    guard var item = try change.rows.item(event.row.item), !item.isQuiet else { return }
     if row.type == EventType.created.rawValue {
       var data = try event.data ?? JSONDecoder().decode(EventData.self, from: Data(row.data.utf8))
       if item.kind != .folder {
         let isQuiet = try FileRole(Array(data.item.name.utf8)).isQuiet {
-          let parent = try transaction.inode(item: item.id)?.parent ?? 0
-          return try transaction.entry(parent, hash: nameHash($0), name: $0) != nil
+          let parent = try change.rows.inode(item: item.id)?.parent ?? 0
+          return try change.rows.entry(parent, hash: nameHash($0), name: $0) != nil
         }
         if isQuiet {
           item.isQuiet = true
-          try transaction.update(item)
+          try change.rows.update(item)
           // Its name may be another inode's by now.
-          let ino = try transaction.inode(item: item.id)?.ino ?? event.ino
-          whenCommitted { [self] in inodes[ino]?.item = nil }
+          let ino = try change.rows.inode(item: item.id)?.ino ?? event.ino
+          change.whenRecorded { [self] in inodes[ino]?.item = nil }
           return
         }
       }
-      if !isMovedOrDeleted(item.id, after: event), let inode = try inodeRow(of: event, transaction), inode.nlink > 0 {
+      if !isMovedOrDeleted(item.id, after: event), let inode = try inodeRow(of: event, change), inode.nlink > 0 {
         // A folder above may have been moved or shared since.
         let here = try eventData(item, parent: inode.parent, name: inode.name)
         (data.item, row.share) = (here.item, here.share)
       }
-      if let version = try transaction.version(item.id, 1) { data.version = .init(version) }
+      if let version = try change.rows.version(item.id, 1) { data.version = .init(version) }
       row.data = data.json
     }
-    try number(row, transaction)
+    try number(row, change)
   }
 
   /// Whether another waiting event tells that the item of `event` left the place where that has it.
@@ -348,8 +348,8 @@ extension Library {
   }
 
   /// The row of the inode that an event's item is; nil where it is none any more.
-  private func inodeRow(of event: EventLog.Pending, _ transaction: StoreTransaction) throws -> InodeRow? {
+  private func inodeRow(of event: EventLog.Pending, _ change: Change) throws -> InodeRow? {
     if let row = inodes[event.ino]?.row, row.item == event.row.item { return row }
-    return try transaction.inode(item: event.row.item)
+    return try change.rows.inode(item: event.row.item)
   }
 }

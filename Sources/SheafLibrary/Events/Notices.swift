@@ -18,7 +18,7 @@ extension Library {
     try locked {
       let id = try self.account(account).id
       let border = min(sequence, numbers.event)
-      try transaction(.accounts) { try $0.setNoticed(id, border) }
+      try makeChange(.accounts) { try $0.rows.setNoticed(id, border) }
     }
   }
 }

@@ -30,11 +30,11 @@ struct TreeDeed {
 }
 
 extension Library {
-  /// Logs what was done to a tree in the running transaction.
-  func log(_ type: EventType, _ deed: TreeDeed, _ transaction: StoreTransaction) throws {
+  /// Logs what was done to a tree.
+  func log(_ type: EventType, _ deed: TreeDeed, _ change: Change) throws {
     for part in deed.heads {
       try logEvent(
-        type, part.item, ino: part.ino, part.data, actor: part.actor, thread: 0, opens: false, transaction)
+        type, part.item, ino: part.ino, part.data, actor: part.actor, thread: 0, opens: false, change)
     }
   }
 }

@@ -52,7 +52,7 @@ extension Library {
       let row = WebhookRow(
         uuid: .timeOrdered(time), account: account.id, url: request.url, secret: "whsec_" + key.base64EncodedString(),
         types: String(decoding: try JSONEncoder().encode(types), as: UTF8.self), created: time)
-      try transaction(.accounts) { try $0.insert(row) }
+      try makeChange(.accounts) { try $0.rows.insert(row) }
       eventObservers.noteWebhooks()
       return try webhook(row)
     }
@@ -65,7 +65,7 @@ extension Library {
     try locked {
       let account = try account(handle)
       let isGone = try UUID(uuidString: id).map { uuid in
-        try transaction(.accounts, freesSpace: true) { try $0.deleteWebhook(uuid, of: account.id) }
+        try makeChange(.accounts, freesSpace: true) { try $0.rows.deleteWebhook(uuid, of: account.id) }
       }
       guard isGone ?? false else { throw SheafError(.notFound, subject: "webhook \(id.printable)") }
       eventObservers.noteWebhooks()

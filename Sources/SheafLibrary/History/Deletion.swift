@@ -37,15 +37,15 @@ extension Library {
     return rows.count < Self.deletedBatch ? nil : rows.last?.row
   }
 
-  /// Gives a deleted inode a name again, in the running transaction; who asks tells of it.
+  /// Gives a deleted inode a name again; who asks tells of it.
   func giveBack(
-    _ row: DeletedRow, _ caller: Caller, _ transaction: StoreTransaction
+    _ row: DeletedRow, _ caller: Caller, _ change: Change
   ) throws -> Recovered {
     let time = clock()
-    guard var inode = try transaction.inode(row.ino), var folder = try transaction.inode(row.parent) else {
+    guard var inode = try change.rows.inode(row.ino), var folder = try change.rows.inode(row.parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
     }
-    let name = try freeName(row.name, in: row.parent, transaction)
+    let name = try freeName(row.name, in: row.parent, change)
     inode.nlink = inode.mode & S_IFMT == S_IFDIR ? 2 : 1
     inode.parent = row.parent
     inode.name = name
@@ -53,20 +53,20 @@ extension Library {
     folder.nlink += inode.mode & S_IFMT == S_IFDIR ? 1 : 0
     folder.mtime = time
     folder.ctime = time
-    try transaction.removeDeleted(row.ino)
-    try transaction.insert(EntryRow(parent: row.parent, hash: nameHash(name), name: name, ino: row.ino))
-    try transaction.update(inode)
-    try transaction.touch(folder: folder.ino, time: time, nlink: folder.nlink)
+    try change.rows.removeDeleted(row.ino)
+    try change.rows.insert(EntryRow(parent: row.parent, hash: nameHash(name), name: name, ino: row.ino))
+    try change.rows.update(inode)
+    try change.rows.touch(folder: folder.ino, time: time, nlink: folder.nlink)
     var deed: (item: ItemRow, data: EventData)?
-    if let id = inode.item, var item = try transaction.item(id) {
-      try settleReturn(of: &item, self.inode(row.ino), lostAt: row.time, to: row.parent, transaction)
+    if let id = inode.item, var item = try change.rows.item(id) {
+      try settleReturn(of: &item, self.inode(row.ino), lostAt: row.time, to: row.parent, change)
       var data = try eventData(item, parent: row.parent, name: name)
-      if item.version > 0, let version = try transaction.version(id, item.version) { data.version = .init(version) }
+      if item.version > 0, let version = try change.rows.version(id, item.version) { data.version = .init(version) }
       (data.contents, data.contentCount) = ([], 0)
       deed = (item, data)
     }
     let (final, finalItem, finalFolder) = (inode, deed?.item, folder)
-    whenCommitted { [self] in
+    change.whenRecorded { [self] in
       inodes[final.ino]?.row = final
       inodes[final.ino]?.item = finalItem
       inodes[finalFolder.ino]?.row = finalFolder
@@ -82,12 +82,12 @@ extension Library {
     for row in [final, finalFolder] where row.mode & S_IFMT == S_IFDIR {
       guard let cached = inodes[row.ino] else { continue }
       let before = cached.row
-      whenFailed { cached.row = before }
+      change.whenFailed { cached.row = before }
       cached.row = row
     }
     let isShared = final.item.flatMap { shares.active($0) } != nil
     if final.mode & S_IFMT == S_IFDIR, isShared || final.name != row.name {
-      whenFailed { [self] in shares.forgetFolders() }
+      change.whenFailed { [self] in shares.forgetFolders() }
       shares.forgetFolders()
     }
     let actor = caller.actor(in: inode)
@@ -104,10 +104,10 @@ extension Library {
   }
 
   /// `name`, or with ` (2)`, ` (3)` … before its extension where it is taken.
-  func freeName(_ name: [UInt8], in parent: Int64, _ transaction: StoreTransaction) throws -> [UInt8] {
+  func freeName(_ name: [UInt8], in parent: Int64, _ change: Change) throws -> [UInt8] {
     var candidate = name
     var number = 2
-    while try transaction.entry(parent, hash: nameHash(candidate), name: candidate) != nil {
+    while try change.rows.entry(parent, hash: nameHash(candidate), name: candidate) != nil {
       candidate = Self.numbered(name, number)
       number += 1
     }
@@ -141,13 +141,13 @@ extension Library {
           .busy, subject: "version \(number) of \(path)", reason: "is the current one",
           advice: "restore another first, or purge the whole document")
       }
-      try transaction(.purge, freesSpace: true) { transaction in
-        try transaction.deleteVersion(item.id, number)
+      try makeChange(.purge, freesSpace: true) { change in
+        try change.rows.deleteVersion(item.id, number)
         guard item.conflict == number else { return }
         var settled = item
         settled.conflict = nil
-        try transaction.update(settled)
-        whenCommitted { [settled] in inode.item = settled }
+        try change.rows.update(settled)
+        change.whenRecorded { [settled] in inode.item = settled }
       }
     }
     try freePurged()
@@ -187,24 +187,24 @@ extension Library {
   }
 
   /// Erases a deleted inode and all that was deleted from it.
-  func eraseDeleted(_ top: DeletedRow, _ transaction: StoreTransaction) throws {
+  func eraseDeleted(_ top: DeletedRow, _ change: Change) throws {
     var rows: [(row: DeletedRow, inode: Inode)] = []
     var open = [top]
     while let row = open.popLast() {
       let inode = try inode(row.ino)
       rows.append((row, inode))
-      if inode.isFolder { open += try transaction.deleted(from: row.ino) }
+      if inode.isFolder { open += try change.rows.deleted(from: row.ino) }
     }
     for (row, inode) in rows.reversed() {
-      try transaction.removeDeleted(row.ino)
-      try erase(inode, transaction)
-      letGo(inode)
+      try change.rows.removeDeleted(row.ino)
+      try erase(inode, change)
+      letGo(inode, change)
     }
   }
 
   /// Forgets an erased inode that nobody has open, and with it the contents that would hold its chunks.
-  func letGo(_ inode: Inode) {
-    whenCommitted { [self] in
+  func letGo(_ inode: Inode, _ change: Change) {
+    change.whenRecorded { [self] in
       guard inode.openCount == 0 else { return }
       for draft in inode.drafts { draft.working = nil }
       inodes.remove(inode.ino)

@@ -72,20 +72,20 @@ extension Library {
       let restored = VersionRow(
         item: item.id, number: item.lastVersion + 1, time: time, author: author, size: row.size,
         cause: .restore, base: item.version, content: row.content, isOpen: false)
-      try transaction(.restore) { transaction in
-        try transaction.insert(restored)
+      try makeChange(.restore) { change in
+        try change.rows.insert(restored)
         item.version = restored.number
         item.lastVersion = restored.number
         item.conflict = nil
-        try transaction.update(item)
+        try change.rows.update(item)
         var inodeRow = inode.row
         inodeRow.content = row.content
         inodeRow.size = row.size
         inodeRow.mtime = time
         inodeRow.ctime = time
-        try transaction.update(inodeRow)
-        try logSave(restored, of: item, inode: inodeRow, transaction)
-        whenCommitted { [self, item, inodeRow] in
+        try change.rows.update(inodeRow)
+        try logSave(restored, of: item, inode: inodeRow, change)
+        change.whenRecorded { [self, item, inodeRow] in
           inode.item = item
           inode.row = inodeRow
           for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(row.content) }
@@ -117,14 +117,14 @@ extension Library {
           .exists, subject: "label \(name)", reason: "is that of a version from before \(path) was shared",
           advice: "give another label")
       }
-      try transaction(.label) { transaction in
+      try makeChange(.label) { change in
         // What goes on being written is another version than the one that was meant.
         if row.isOpen {
           for draft in inode.drafts where draft.session?.number == row.number {
-            try endVersion(of: draft, inode, transaction)
+            try endVersion(of: draft, inode, change)
           }
         }
-        try transaction.setLabel(item.id, row.number, name)
+        try change.rows.setLabel(item.id, row.number, name)
       }
       return try version(versionRow(item.id, row.number, inode, path), seenFrom: first)
     }

@@ -84,19 +84,19 @@ extension Library {
   func eraseSome(_ purge: Purge) throws -> Purge? {
     let time = clock()
     let isFolder = try inode(purge.top.ino).isFolder
-    return try transaction(.purge, freesSpace: true) { transaction in
+    return try makeChange(.purge, freesSpace: true) { change in
       var purge = purge
-      if try erase(of: &purge, transaction) { return purge }
+      if try erase(of: &purge, change) { return purge }
       if case .entry(let entry) = purge.top {
-        try touch(inode(entry.parent), time, links: isFolder ? -1 : 0, transaction)
+        try touch(inode(entry.parent), time, links: isFolder ? -1 : 0, change)
       }
-      try log(.deleted, purge.deed, transaction)
+      try log(.deleted, purge.deed, change)
       return nil
     }
   }
 
   /// Erases as much as goes into a transaction, what is below something before it (rule 1); returns whether anything is left.
-  private func erase(of purge: inout Purge, _ transaction: StoreTransaction) throws -> Bool {
+  private func erase(of purge: inout Purge, _ change: Change) throws -> Bool {
     var open = [purge.top]
     var folders: Set<Int64> = []
     var erased = 0
@@ -105,10 +105,10 @@ extension Library {
       let inode = try inode(next.ino)
       if case .entry(let entry) = next { try note(entry, inode, in: &purge) }
       if inode.isFolder {
-        let entries = try transaction.entries(inode.ino, after: 0, limit: Self.purgeBatch)
+        let entries = try change.rows.entries(inode.ino, after: 0, limit: Self.purgeBatch)
         var below = entries.map(Purge.Doomed.entry)
         if below.isEmpty {
-          below = try transaction.deleted(from: inode.ino, limit: Self.purgeBatch).map(Purge.Doomed.deleted)
+          below = try change.rows.deleted(from: inode.ino, limit: Self.purgeBatch).map(Purge.Doomed.deleted)
         }
         if !below.isEmpty {
           folders.insert(inode.ino)
@@ -123,11 +123,11 @@ extension Library {
         }
       }
       switch next {
-      case .entry(let entry): try erase(entry, inode, purge.caller, transaction)
+      case .entry(let entry): try erase(entry, inode, purge.caller, change)
       case .deleted(let row):
-        try transaction.removeDeleted(row.ino)
-        try erase(inode, transaction)
-        letGo(inode)
+        try change.rows.removeDeleted(row.ino)
+        try erase(inode, change)
+        letGo(inode, change)
       }
       folders.remove(inode.ino)
       purge.noted.remove(inode.ino)
@@ -147,23 +147,23 @@ extension Library {
         data: try eventData(item, parent: entry.parent, name: entry.name)))
   }
 
-  /// Erases a name in the running transaction, and its inode with the last one.
+  /// Erases a name, and its inode with the last one.
   private func erase(
-    _ entry: EntryRow, _ inode: Inode, _ caller: Caller, _ transaction: StoreTransaction
+    _ entry: EntryRow, _ inode: Inode, _ caller: Caller, _ change: Change
   ) throws {
-    try transaction.delete(entry)
-    whenCommitted { [self] in tell(.removed(NamedInode(inode, entry.parent, entry.name)), from: 0) }
+    try change.rows.delete(entry)
+    change.whenRecorded { [self] in tell(.removed(NamedInode(inode, entry.parent, entry.name)), from: 0) }
     if inode.row.nlink > 1, !inode.isFolder {
-      try removeName(entry, of: inode, caller, clock(), transaction)
+      try removeName(entry, of: inode, caller, clock(), change)
       // Its other names may lie below, too: the last one takes it along.
       let before = inode.row
-      whenFailed { inode.row = before }
-      if let left = try transaction.inode(inode.ino) {
+      change.whenFailed { inode.row = before }
+      if let left = try change.rows.inode(inode.ino) {
         (inode.row.nlink, inode.row.parent, inode.row.name) = (left.nlink, left.parent, left.name)
       }
       return
     }
-    try erase(inode, transaction)
-    letGo(inode)
+    try erase(inode, change)
+    letGo(inode, change)
   }
 }

@@ -37,9 +37,9 @@ extension Library {
           return try !parts(of: version.content, in: found.chunks).isEmpty
         }
         guard !others.isEmpty else { return }
-        try transaction(.purge, freesSpace: true) { transaction in
+        try makeChange(.purge, freesSpace: true) { change in
           for version in others {
-            try transaction.recode(version.item, version.number, to: parted(version.content, found.chunks))
+            try change.rows.recode(version.item, version.number, to: parted(version.content, found.chunks, change))
           }
         }
       }
@@ -51,14 +51,14 @@ extension Library {
     guard let content = inode.row.content, inode.drafts.allSatisfy({ $0.session == nil && !$0.isChanged }),
       try !parts(of: content, in: chunks).isEmpty
     else { return }
-    try transaction(.purge, freesSpace: true) { transaction in
+    try makeChange(.purge, freesSpace: true) { change in
       var row = inode.row
-      row.content = try parted(content, chunks)
-      try transaction.update(row, keepsItem: true)
-      if try transaction.version(item.id, item.version)?.content == content, let new = row.content {
-        try transaction.recode(item.id, item.version, to: new)
+      row.content = try parted(content, chunks, change)
+      try change.rows.update(row, keepsItem: true)
+      if try change.rows.version(item.id, item.version)?.content == content, let new = row.content {
+        try change.rows.recode(item.id, item.version, to: new)
       }
-      whenCommitted { [row] in
+      change.whenRecorded { [row] in
         inode.row = row
         for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(row.content ?? .empty) }
       }
@@ -74,8 +74,10 @@ extension Library {
     }
   }
 
-  /// The same contents, with chunks of their own for parts of these; in the running transaction.
-  private func parted(_ content: StoredContent, _ chunks: Set<Int64>) throws -> StoredContent {
+  /// The same contents, with chunks of their own for parts of these.
+  private func parted(
+    _ content: StoredContent, _ chunks: Set<Int64>, _ change: Change
+  ) throws -> StoredContent {
     guard case .extents(var extents) = content else { return content }
     let parts = Set(try parts(of: content, in: chunks))
     for (index, extent) in extents.enumerated() where parts.contains(extent) {
@@ -83,7 +85,7 @@ extension Library {
         let whole = try chunk(extent.chunk)
         let (end, isTooLong) = extent.offset.addingReportingOverflow(extent.length)
         guard extent.offset >= 0, extent.length > 0, !isTooLong, end <= Int64(whole.count) else { continue }
-        let own = try whole[Int(extent.offset)..<Int(end)].withUnsafeBytes { try store([$0]) }
+        let own = try whole[Int(extent.offset)..<Int(end)].withUnsafeBytes { try change.store([$0]) }
         extents[index] = Extent(chunk: own[0], length: extent.length)
       } catch let error as SheafError where error.kind == .corrupt {
         // `check` tells of it; what is damaged stays as it is.

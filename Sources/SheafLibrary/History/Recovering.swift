@@ -139,60 +139,60 @@ extension Library {
     try allow(.recover, inode(top.ino), on: path)
     if isFirst { try settleEvents(all: true) }
     let begun = recovery
-    recovery = try transaction(.recover) { transaction in
+    recovery = try makeChange(.recover) { change in
       var recovery = begun
       if isFirst {
-        guard try transaction.deleted(top.ino) == top else {
+        guard try change.rows.deleted(top.ino) == top else {
           throw SheafError(
             .notFound, subject: "\(path)", reason: "is not among the deleted any more",
             advice: "`sheaf activity` tells what became of it")
         }
         var above = TreeDeed()
-        try recoverParents(of: top, into: &above, recovery.caller, transaction)
-        try log(.created, above, transaction)
+        try recoverParents(of: top, into: &above, recovery.caller, change)
+        try log(.created, above, change)
       }
       for _ in 0..<Self.recoveryBatch {
         guard let row = recovery.next() else { break }
-        guard try transaction.deleted(row.ino) == row, try (transaction.inode(row.parent)?.nlink ?? 0) > 0 else {
+        guard try change.rows.deleted(row.ino) == row, try (change.rows.inode(row.parent)?.nlink ?? 0) > 0 else {
           continue
         }
-        recovery.note(try giveBack(row, recovery.caller, transaction))
+        recovery.note(try giveBack(row, recovery.caller, change))
       }
-      try tell(of: &recovery, transaction)
+      try tell(of: &recovery, change)
       return recovery
     }
   }
 
-  /// Logs what a recovery brought back so far, in the running transaction (rule 2 of ``Recovery``).
-  private func tell(of recovery: inout Recovery, _ transaction: StoreTransaction) throws {
+  /// Logs what a recovery brought back so far (rule 2 of ``Recovery``).
+  private func tell(of recovery: inout Recovery, _ change: Change) throws {
     if recovery.rows.isEmpty, recovery.events.isEmpty {
-      return try log(.created, recovery.deed, transaction)
+      return try log(.created, recovery.deed, change)
     }
     for (head, number) in zip(recovery.deed.heads, recovery.events) {
       guard let event = events.of(head.item.id).first(where: { $0.row.number == number }) else { continue }
-      try rewrite(event, head.data, transaction)
+      try rewrite(event, head.data, change)
     }
     for head in recovery.deed.heads.dropFirst(recovery.events.count) {
       try logEvent(
-        .created, head.item, ino: head.ino, head.data, actor: head.actor, thread: 0, opens: true, transaction)
+        .created, head.item, ino: head.ino, head.data, actor: head.actor, thread: 0, opens: true, change)
       let number = numbers.pending
       recovery.events.append(number)
-      whenCommitted { [self] in events.beginGrowing(number) }
+      change.whenRecorded { [self] in events.beginGrowing(number) }
     }
   }
 
   /// Brings back the folders above, empty; the first of them tells of the others.
   private func recoverParents(
-    of row: DeletedRow, into deed: inout TreeDeed, _ caller: Caller, _ transaction: StoreTransaction
+    of row: DeletedRow, into deed: inout TreeDeed, _ caller: Caller, _ change: Change
   ) throws {
     var parents: [DeletedRow] = []
     try ascend(from: row.parent) { folder in
-      guard folder.row.nlink == 0, let parent = try transaction.deleted(folder.ino) else { return false }
+      guard folder.row.nlink == 0, let parent = try change.rows.deleted(folder.ino) else { return false }
       parents.append(parent)
       return true
     }
     for parent in parents.reversed() {
-      if let part = try giveBack(parent, caller, transaction).part { deed.add(part) }
+      if let part = try giveBack(parent, caller, change).part { deed.add(part) }
     }
   }
 

@@ -21,21 +21,21 @@ extension Library {
     row.name = name
     row.ctime = time
     if caller.uid != 0, caller.uid != row.uid { row.mode = modeWithoutSetID(inode, changedBy: caller) }
-    return try transaction(.link) { transaction in
+    return try makeChange(.link) { change in
       let fresh = try insertDocument(
-        holding: inode, of: item, isQuiet: true, creator: caller.actor(in: row), time, transaction)
+        holding: inode, of: item, isQuiet: true, creator: caller.actor(in: row), time, change)
       row.item = fresh.id
       let copy = Inode(row)
-      try transaction.insert(row)
-      for xattr in try transaction.xattrs(inode.ino) where Self.isUserAttribute(xattr.name) {
-        try transaction.setXattr(row.ino, xattr.name, xattr.value)
+      try change.rows.insert(row)
+      for xattr in try change.rows.xattrs(inode.ino) where Self.isUserAttribute(xattr.name) {
+        try change.rows.setXattr(row.ino, xattr.name, xattr.value)
       }
-      try transaction.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
-      try touch(folder, time, transaction)
+      try change.rows.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
+      try touch(folder, time, change)
       try logEvent(
         .created, fresh, ino: row.ino, try eventData(fresh, parent: folder.ino, name: name),
-        actor: caller.actor(in: row), thread: caller.thread, opens: true, transaction)
-      whenCommitted { [self] in
+        actor: caller.actor(in: row), thread: caller.thread, opens: true, change)
+      change.whenRecorded { [self] in
         copy.item = fresh
         shareChunks(of: inode)
         inodes.insert(copy)

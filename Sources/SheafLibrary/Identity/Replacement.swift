@@ -73,7 +73,7 @@ extension Library {
   ///   - also: What else the transaction does, first.
   func remake(
     _ old: Inode, _ memory: Identity.Remembered?, _ folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller,
-    _ time: Timestamp, also: (StoreTransaction) throws -> Void = { _ in }
+    _ time: Timestamp, also: (Change) throws -> Void = { _ in }
   ) throws -> Inode {
     try endSessionBeforeParting(old)
     guard var item = try item(of: old) else { throw SheafError(.notFound) }
@@ -84,27 +84,27 @@ extension Library {
     row.size = old.row.size
     let inode = Inode(row)
     let draft = inode.draft(of: caller.account)
-    try transaction(.create) { transaction in
-      try also(transaction)
-      let xattrs = try transaction.xattrs(old.ino)
-      if memory == nil, let entry = try transaction.entry(folder.ino, hash: nameHash(name), name: name) {
-        try transaction.delete(entry)
+    try makeChange(.create) { change in
+      try also(change)
+      let xattrs = try change.rows.xattrs(old.ino)
+      if memory == nil, let entry = try change.rows.entry(folder.ino, hash: nameHash(name), name: name) {
+        try change.rows.delete(entry)
         let before = old.row
         old.row.nlink -= 1
         defer { old.row = before }
-        try partFromItem(old, item, nil, parent: folder.ino, name, caller, time, transaction)
+        try partFromItem(old, item, nil, parent: folder.ino, name, caller, time, change)
       } else {
-        try partFromItem(old, item, memory, parent: folder.ino, name, caller, time, transaction)
-        if let memory { try settleReturn(of: &item, old, lostAt: memory.time, to: folder.ino, transaction) }
+        try partFromItem(old, item, memory, parent: folder.ino, name, caller, time, change)
+        if let memory { try settleReturn(of: &item, old, lostAt: memory.time, to: folder.ino, change) }
       }
-      try transaction.insert(row)
+      try change.rows.insert(row)
       for xattr in xattrs where Self.isUserAttribute(xattr.name) {
-        try transaction.setXattr(row.ino, xattr.name, xattr.value)
+        try change.rows.setXattr(row.ino, xattr.name, xattr.value)
       }
-      try transaction.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
-      try touch(folder, time, transaction)
+      try change.rows.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
+      try touch(folder, time, change)
       let final = item
-      whenCommitted { [self] in
+      change.whenRecorded { [self] in
         inode.item = final
         load(inode, draft)
         inodes.insert(inode)
@@ -127,30 +127,30 @@ extension Library {
   ///   - parent: The folder of the name that the document has from now on.
   private func partFromItem(
     _ old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, parent: Int64, _ name: [UInt8], _ caller: Caller,
-    _ time: Timestamp, _ transaction: StoreTransaction
+    _ time: Timestamp, _ change: Change
   ) throws {
-    if shares.active(item.id) != nil { whenCommitted { [self] in shownEntries.markStale() } }
-    if let memory { try takeBack(memory, old, item, parent: parent, name, caller, transaction) }
+    if shares.active(item.id) != nil { change.whenRecorded { [self] in shownEntries.markStale() } }
+    if let memory { try takeBack(memory, old, item, parent: parent, name, caller, change) }
     guard old.row.nlink > 0 else {
-      if memory != nil { try transaction.removeDeleted(old.ino) }
-      try detach(old, transaction)
+      if memory != nil { try change.rows.removeDeleted(old.ino) }
+      try detach(old, change)
       // The kernel let go of it when its name went, and will not say so again.
-      if memory != nil { letGo(old) }
+      if memory != nil { letGo(old, change) }
       return
     }
     // Renamed away, or another name of the file.
     let fresh = try insertDocument(
       holding: old, of: item,
       isQuiet: item.isQuiet || FileRole.looksPassing(old.row.name) || FileRole.isNamedAfter(old.row.name, name),
-      creator: item.creator, time, transaction)
+      creator: item.creator, time, change)
     var row = old.row
     row.item = fresh.id
-    try transaction.update(row)
+    try change.rows.update(row)
     try logEvent(
       .created, fresh, ino: old.ino, try eventData(fresh, parent: row.parent, name: row.name),
       actor: caller.actor(in: row),
-      thread: caller.thread, opens: true, transaction)
-    whenCommitted { [self] in
+      thread: caller.thread, opens: true, change)
+    change.whenRecorded { [self] in
       old.row.item = fresh.id
       old.item = fresh
       carrySeen(
@@ -174,16 +174,16 @@ extension Library {
   /// Takes back what was logged of a document that lost its name and has it again.
   private func takeBack(
     _ memory: Identity.Remembered, _ old: Inode, _ item: ItemRow, parent: Int64, _ name: [UInt8], _ caller: Caller,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws {
     let wasOpen =
       try memory.event.map {
-        try dropPending(item.id, types: [.deleted, .renamed, .moved], since: $0, transaction)
+        try dropPending(item.id, types: [.deleted, .renamed, .moved], since: $0, change)
       } ?? true
     let here = try eventData(item, parent: parent, name: name)
     if let created = events.of(item.id).first(where: { $0.row.type == EventType.created.rawValue }) {
       // Renaming an own file had changed the name that it is to be created under.
-      if created.data?.item.path != here.item.path { try rewrite(created, here, transaction) }
+      if created.data?.item.path != here.item.path { try rewrite(created, here, change) }
     } else if !wasOpen {
       // Settled early, for room: say that it is there again.
       var data = here
@@ -193,20 +193,20 @@ extension Library {
       }
       try logEvent(
         type, item, ino: old.ino, data, actor: caller.actor(in: old.row), thread: caller.thread, opens: false,
-        transaction)
+        change)
     }
   }
 
   /// Changes what a waiting event says; its place in the order stays.
-  func rewrite(_ event: EventLog.Pending, _ data: EventData, _ transaction: StoreTransaction) throws {
+  func rewrite(_ event: EventLog.Pending, _ data: EventData, _ change: Change) throws {
     var row = event.row
     row.data = data.json
     row.share = data.share
     row.previousShare = data.previousShare
-    try transaction.removePending(row.number)
-    try transaction.insertPending(row)
+    try change.rows.removePending(row.number)
+    try change.rows.insertPending(row)
     let rewritten = row
-    whenCommitted { [self] in
+    change.whenRecorded { [self] in
       events.replace(.init(row: rewritten, process: event.process, ino: event.ino, data: data))
     }
   }
@@ -224,12 +224,12 @@ extension Library {
   ///   - continues: Whether `inode` is still being written (rule 11).
   func takeOver(
     _ inode: Inode, identityOf old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, _ row: inout InodeRow,
-    source: EntryRow, continues: Bool, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
+    source: EntryRow, continues: Bool, _ caller: Caller, _ time: Timestamp, _ change: Change
   ) throws {
     let isYoung = identity.isYoung(inode.ino, at: time)
     let isQuiet = try self.item(of: inode)?.isQuiet ?? false
-    let dissolves = try (isYoung || isQuiet) && !hasHistory(inode, source.name, caller, time, transaction)
-    let oldXattrs = old.hasNoXattrs ? [] : try transaction.xattrs(old.ino)
+    let dissolves = try (isYoung || isQuiet) && !hasHistory(inode, source.name, caller, time, change)
+    let oldXattrs = old.hasNoXattrs ? [] : try change.rows.xattrs(old.ino)
     let oldContent = old.row.content ?? .empty
     var document = item
     let base = try base(of: document, old, savedBy: caller, asksOthers: true)
@@ -243,38 +243,38 @@ extension Library {
     if let dissolved = row.item {
       row.item = nil
       if dissolves {
-        try dropPending(dissolved, transaction)
-        try removeShare(of: dissolved, transaction)
-        try transaction.deleteItem(dissolved)
+        try dropPending(dissolved, change)
+        try removeShare(of: dissolved, change)
+        try change.rows.deleteItem(dissolved)
       } else {
-        if shares.active(dissolved) != nil { whenCommitted { [self] in shownEntries.markStale() } }
+        if shares.active(dissolved) != nil { change.whenRecorded { [self] in shownEntries.markStale() } }
         // What is written from now on is the document's; its own last version ends here.
         for session in inode.drafts.compactMap(\.session) {
-          if let number = session.number { try transaction.closeVersion(dissolved, number, cause: session.cause) }
+          if let number = session.number { try change.rows.closeVersion(dissolved, number, cause: session.cause) }
         }
-        tombstone = try transaction.item(dissolved)
-        grave = try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, transaction)
+        tombstone = try change.rows.item(dissolved)
+        grave = try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, change)
       }
     }
     if let memory {
-      try partFromItem(old, item, memory, parent: row.parent, row.name, caller, time, transaction)
-      try settleReturn(of: &document, old, lostAt: memory.time, to: row.parent, transaction)
+      try partFromItem(old, item, memory, parent: row.parent, row.name, caller, time, change)
+      try settleReturn(of: &document, old, lostAt: memory.time, to: row.parent, change)
     } else {
       var oldRow = old.row
       oldRow.nlink -= 1
       oldRow.ctime = time
-      if oldRow.nlink > 0, var heir = try transaction.extraEntry(old.ino) {
+      if oldRow.nlink > 0, var heir = try change.rows.extraEntry(old.ino) {
         heir.isExtra = false
-        try transaction.update(heir)
+        try change.rows.update(heir)
         oldRow.parent = heir.parent
         oldRow.name = heir.name
       }
       let before = old.row
       old.row = oldRow
       defer { old.row = before }
-      try partFromItem(old, item, nil, parent: row.parent, row.name, caller, time, transaction)
+      try partFromItem(old, item, nil, parent: row.parent, row.name, caller, time, change)
       let final = oldRow
-      whenCommitted {
+      change.whenRecorded {
         let item = old.row.item
         old.row = final
         old.row.item = item
@@ -284,9 +284,9 @@ extension Library {
     if isYoung, !identity.isModeChosen(inode.ino) {
       row.mode = keptMode(row.mode, of: old, former: memory?.mode ?? old.row.mode, caller, time)
     }
-    let present = oldXattrs.isEmpty ? [] : Set(try transaction.xattrs(inode.ino).map(\.name))
+    let present = oldXattrs.isEmpty ? [] : Set(try change.rows.xattrs(inode.ino).map(\.name))
     for xattr in oldXattrs where Self.isUserAttribute(xattr.name) && !present.contains(xattr.name) {
-      try transaction.setXattr(inode.ino, xattr.name, xattr.value)
+      try change.rows.setXattr(inode.ino, xattr.name, xattr.value)
     }
     let content = row.content ?? .empty
     let isEmptyYet = continues && content.length == 0
@@ -295,30 +295,30 @@ extension Library {
       row.content = oldContent
       row.size = oldContent.length
     }
-    let current = try transaction.version(document.id, document.version)
+    let current = try change.rows.version(document.id, document.version)
     var number: Int64?
     if !isEmptyYet, current?.content != content {
       let version = VersionRow(
         item: document.id, number: document.lastVersion + 1, time: time, author: caller.actor(in: row), size: row.size,
         cause: .replace, base: base, content: content, isOpen: continues)
-      try transaction.insert(version)
+      try change.rows.insert(version)
       number = version.number
       // As for a save in place: who saved on top has seen it all.
       document.conflict = isOnTop ? nil : document.version
       document.version = version.number
       document.lastVersion = version.number
-      try transaction.update(document)
+      try change.rows.update(document)
       if continues {
         // The end of the session tells.
       } else if dissolves && !wasTold || source.parent == row.parent && source.name == row.name {
-        try logSave(version, of: document, inode: row, transaction)
+        try logSave(version, of: document, inode: row, change)
       } else {
         var data = try eventData(document, parent: row.parent, name: row.name)
         data.version = .init(version)
         try setPrevious(&data, tombstone ?? document, parent: source.parent, name: source.name)
         isTold = data.previousShare.map { $0.share == data.share?.share } ?? true
         try logEvent(
-          .edit, document, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
+          .edit, document, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, change)
       }
     }
     if let tombstone, !isTold {
@@ -326,11 +326,11 @@ extension Library {
       firstEvent = numbers.pending + 1
       try logEvent(
         .deleted, tombstone, ino: inode.ino, eventData(tombstone, parent: source.parent, name: source.name),
-        actor: caller.actor(in: row), thread: caller.thread, opens: caller.thread != 0, transaction)
+        actor: caller.actor(in: row), thread: caller.thread, opens: caller.thread != 0, change)
     }
     if let grave, let item = grave.item, !FileRole.looksPassing(source.name) {
       // A program that keeps a backup makes the document anew now.
-      whenCommitted { [self, firstEvent] in
+      change.whenRecorded { [self, firstEvent] in
         identity.remember(
           item, ino: grave.ino, lost: source.parent, source.name, process: caller.process, mode: grave.mode,
           event: firstEvent, at: time)
@@ -338,7 +338,7 @@ extension Library {
     }
     let (final, finalDocument) = (row, document)
     let keepsAttributes = row.mode == inode.row.mode && !isEmptyYet
-    whenCommitted { [self] in
+    change.whenRecorded { [self] in
       inode.row = final
       inode.item = finalDocument
       inode.hasNoXattrs = inode.hasNoXattrs && oldXattrs.isEmpty
@@ -367,7 +367,7 @@ extension Library {
 
   /// Whether a file holds contents in its history that nothing else would, once it dissolves in a document (rule 3).
   private func hasHistory(
-    _ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
+    _ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp, _ change: Change
   ) throws -> Bool {
     guard let item = try item(of: inode), item.lastVersion > 1 else { return false }
     if !identity.wasProved(inode.ino), identity.isYoung(inode.ino, at: time) {
@@ -378,7 +378,7 @@ extension Library {
       }
     }
     let content = inode.row.content ?? .empty
-    return try transaction.versions(item.id).contains { $0.size > 0 && $0.content != content }
+    return try change.rows.versions(item.id).contains { $0.size > 0 && $0.content != content }
   }
 
   /// Ends the session of an inode that an item parts from; one that has only truncated so far makes no version.
@@ -411,19 +411,19 @@ extension Library {
   /// Leaves the history of a document whose inode became another's contents among the deleted (rule 6 of DESIGN.md).
   private func leaveTombstone(
     of inode: Inode, item: Int64, at source: EntryRow, _ caller: Caller, _ time: Timestamp,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws -> InodeRow {
     var row = inode.row
     row.item = nil
-    try transaction.update(row)
+    try change.rows.update(row)
     row.ino = numbers.nextIno()
     row.item = item
     row.nlink = 0
     row.parent = source.parent
     row.name = source.name
-    try transaction.insert(row)
-    for xattr in try transaction.xattrs(inode.ino) { try transaction.setXattr(row.ino, xattr.name, xattr.value) }
-    try transaction.insert(
+    try change.rows.insert(row)
+    for xattr in try change.rows.xattrs(inode.ino) { try change.rows.setXattr(row.ino, xattr.name, xattr.value) }
+    try change.rows.insert(
       DeletedRow(ino: row.ino, parent: source.parent, name: source.name, time: time, actor: caller.actor(in: row)))
     return row
   }

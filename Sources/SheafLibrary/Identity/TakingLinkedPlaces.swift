@@ -15,15 +15,15 @@ extension Library {
   /// is none.
   func takeLinkedPlace(
     _ inode: Inode, _ row: inout InodeRow, from source: EntryRow, _ caller: Caller, _ time: Timestamp,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws -> Bool {
     guard let place = linkedPlaces[inode.ino], place.parent == row.parent, place.name == row.name,
       let lost = linkedPlace(of: inode, caller, time)
     else { return false }
     try takeOver(
       inode, identityOf: lost.inode, lost.item, lost.memory, &row, source: source, continues: false, caller, time,
-      transaction)
-    whenCommitted { [self] in
+      change)
+    change.whenRecorded { [self] in
       linkedPlaces.remove(inode.ino)
       identity.settle(place.parent, place.name)
     }

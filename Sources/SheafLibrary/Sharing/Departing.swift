@@ -7,14 +7,16 @@ import SheafStore
 /// does that, it leaves, and its deletions are undone (``Return``). Interrupted before, they stay, and can be recovered; so do
 /// those that a program made before it paused.
 extension Library {
-  /// Remembers what a program takes away in a share of someone else, in the running transaction.
-  func noteDeparture(_ entry: EntryRow, of inode: Inode, _ caller: Caller, _ time: Timestamp) throws {
+  /// Remembers what a program takes away in a share of someone else.
+  func noteDeparture(
+    _ entry: EntryRow, of inode: Inode, _ caller: Caller, _ time: Timestamp, _ change: Change
+  ) throws {
     guard isForeign(inode, caller), let account = caller.account, caller.process != 0,
       let share = try share(ofFolder: entry.parent)
     else { return }
     let program = Departures.Program(share: share.row.item, account: account, process: caller.process)
     let row = inode.row
-    whenCommitted { [self] in
+    change.whenRecorded { [self] in
       if !inode.isFolder, row.nlink > 1 {
         departures.note(.link(entry), by: program, at: time)
       } else if row.item == nil {
@@ -26,46 +28,46 @@ extension Library {
   }
 
   /// Gives a file a name again that was one of several.
-  func undoUnlink(_ entry: EntryRow, _ transaction: StoreTransaction) throws {
-    guard try canReturn(to: entry.parent, entry.name, transaction), var row = try transaction.inode(entry.ino),
+  func undoUnlink(_ entry: EntryRow, _ change: Change) throws {
+    guard try canReturn(to: entry.parent, entry.name, change), var row = try change.rows.inode(entry.ino),
       row.nlink > 0
     else { return }
     row.nlink += 1
-    if !entry.isExtra, var heir = try transaction.entry(row.parent, hash: nameHash(row.name), name: row.name) {
+    if !entry.isExtra, var heir = try change.rows.entry(row.parent, hash: nameHash(row.name), name: row.name) {
       heir.isExtra = true
-      try transaction.update(heir)
-      try carryEntry(of: inode(row.ino), to: entry.parent, transaction)
+      try change.rows.update(heir)
+      try carryEntry(of: inode(row.ino), to: entry.parent, change)
       (row.parent, row.name) = (entry.parent, entry.name)
     }
-    try transaction.update(row)
+    try change.rows.update(row)
     let final = row
-    whenCommitted { [self] in
+    change.whenRecorded { [self] in
       guard let inode = inodes[final.ino] else { return }
       inode.row = final
       tellPlace(of: inode)
     }
-    try putBack(entry, row, transaction)
+    try putBack(entry, row, change)
   }
 
   /// Gives a fifo or socket its name again.
-  func undoUnlink(special lost: InodeRow, _ transaction: StoreTransaction) throws {
-    guard try canReturn(to: lost.parent, lost.name, transaction) else { return }
+  func undoUnlink(special lost: InodeRow, _ change: Change) throws {
+    guard try canReturn(to: lost.parent, lost.name, change) else { return }
     var row = lost
     row.ino = numbers.nextIno()
     row.nlink = 1
-    try transaction.insert(row)
+    try change.rows.insert(row)
     try putBack(
-      EntryRow(parent: row.parent, hash: nameHash(row.name), name: row.name, ino: row.ino), row, transaction)
+      EntryRow(parent: row.parent, hash: nameHash(row.name), name: row.name, ino: row.ino), row, change)
   }
 
-  private func canReturn(to folder: Int64, _ name: [UInt8], _ transaction: StoreTransaction) throws -> Bool {
-    guard let row = try transaction.inode(folder), row.nlink > 0 else { return false }
-    return try transaction.entry(folder, hash: nameHash(name), name: name) == nil
+  private func canReturn(to folder: Int64, _ name: [UInt8], _ change: Change) throws -> Bool {
+    guard let row = try change.rows.inode(folder), row.nlink > 0 else { return false }
+    return try change.rows.entry(folder, hash: nameHash(name), name: name) == nil
   }
 
-  private func putBack(_ entry: EntryRow, _ row: InodeRow, _ transaction: StoreTransaction) throws {
-    try transaction.insert(entry)
+  private func putBack(_ entry: EntryRow, _ row: InodeRow, _ change: Change) throws {
+    try change.rows.insert(entry)
     let place = LibraryPlace(folder: .inode(entry.parent), name: entry.name)
-    whenCommitted { [self] in tell(.made(NamedInode(ino: row.ino, mode: row.mode, place: place)), from: 0) }
+    change.whenRecorded { [self] in tell(.made(NamedInode(ino: row.ino, mode: row.mode, place: place)), from: 0) }
   }
 }

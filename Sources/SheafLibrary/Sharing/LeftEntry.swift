@@ -96,7 +96,7 @@ extension Library {
       guard let (left, old) = try undoable(key, caller) else { throw Self.denied }
       shownEntries.begin(.init(account: account, door: caller.door, names: [name]))
       guard Self.allows(.write, left.participant) else {
-        try transaction(.share) { try undo(left, key, old, $0) }
+        try makeChange(.share) { try undo(left, key, old, $0) }
         throw Self.denied
       }
       let inode = try remake(
@@ -106,21 +106,21 @@ extension Library {
     }
   }
 
-  /// Has someone take part again as if they had not left, in the running transaction.
+  /// Has someone take part again as if they had not left.
   private func undo(
-    _ left: LeftEntry, _ name: LeftEntry.Name, _ inode: Inode, _ transaction: StoreTransaction
+    _ left: LeftEntry, _ name: LeftEntry.Name, _ inode: Inode, _ change: Change
   ) throws {
     guard var share = shares.active(left.share.item) else { throw Self.denied }
     share.participants[name.account] = left.participant
-    try store(share, transaction)
-    for link in left.links where Self.counts(link, in: share) { try transaction.insert(link) }
+    try store(share, change)
+    for link in left.links where Self.counts(link, in: share) { try change.rows.insert(link) }
     if let event = events.of(left.share.item).first(where: { $0.row.number == left.event }) {
-      try transaction.removePending(left.event)
-      whenCommitted { [self] in events.remove([event.row.number]) }
+      try change.rows.removePending(left.event)
+      change.whenRecorded { [self] in events.remove([event.row.number]) }
     } else {
       try logShareEvent(
-        .memberAdded, share, inode, participant: left.participant, actor: name.account, transaction)
+        .memberAdded, share, inode, participant: left.participant, actor: name.account, change)
     }
-    whenCommitted { [self] in leftEntries.remove(name) }
+    change.whenRecorded { [self] in leftEntries.remove(name) }
   }
 }

@@ -38,10 +38,10 @@ extension Library {
     var item = newItem(.document, owner: account.id, creator: account.id, time: time)
     item.version = 1
     item.lastVersion = 1
-    try transaction(.save) { transaction in
-      var content = try working.flushed(into: self)
-      let stored = try content.stored(in: self)
-      let name = try freeName(Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, transaction)
+    try makeChange(.save) { change in
+      var content = try working.flushed(into: change)
+      let stored = try content.stored(in: change)
+      let name = try freeName(Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, change)
       var row = InodeRow(
         ino: numbers.nextIno(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
         nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: stored.length, time: time, content: stored)
@@ -49,17 +49,17 @@ extension Library {
       let version = VersionRow(
         item: item.id, number: 1, time: time, author: account.id, size: stored.length, cause: .save, base: nil,
         content: stored, isOpen: false)
-      try transaction.insert(item)
-      try transaction.insert(row)
-      try transaction.insert(version)
-      try transaction.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
-      try touch(folder, time, transaction)
+      try change.rows.insert(item)
+      try change.rows.insert(row)
+      try change.rows.insert(version)
+      try change.rows.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
+      try touch(folder, time, change)
       var data = try eventData(item, parent: folder.ino, name: name)
       data.version = .init(version)
       data.previousName = String(decoding: lost.row.name, as: UTF8.self)
-      try logEvent(.created, item, ino: row.ino, data, actor: account.id, thread: 0, opens: false, transaction)
+      try logEvent(.created, item, ino: row.ino, data, actor: account.id, thread: 0, opens: false, change)
       let (ino, mode) = (row.ino, row.mode)
-      whenCommitted { [self] in
+      change.whenRecorded { [self] in
         shareChunks(of: lost)
         tell(.made(NamedInode(ino: ino, mode: mode, place: .init(folder: .inode(folder.ino), name: name))), from: 0)
       }

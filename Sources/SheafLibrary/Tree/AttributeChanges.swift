@@ -112,7 +112,7 @@ extension Library {
 
   /// Stores a row that no cut would store, since its contents are as they were.
   func storeAttributes(_ row: InodeRow, of inode: Inode) throws {
-    if !inode.isOrphan { try transaction(.setAttributes) { try $0.update(row, keepsItem: true) } }
+    if !inode.isOrphan { try makeChange(.setAttributes) { try $0.rows.update(row, keepsItem: true) } }
     inode.row = row
   }
 
@@ -156,11 +156,11 @@ extension Library {
   func storeAccessTimes() throws -> Bool {
     let batch = accessTimes.prefix(Self.accessBatch)
     guard !batch.isEmpty else { return false }
-    try transaction(.times, freesSpace: true) { transaction in
+    try makeChange(.times, freesSpace: true) { change in
       for inode in batch where inode.hasNewAccessTime && !inode.isOrphan {
-        try transaction.setAccessTime(inode.row.atime, ino: inode.ino)
+        try change.rows.setAccessTime(inode.row.atime, ino: inode.ino)
       }
-      whenCommitted { [self] in accessTimes.remove(batch) }
+      change.whenRecorded { [self] in accessTimes.remove(batch) }
     }
     return !accessTimes.isEmpty
   }
@@ -329,14 +329,14 @@ extension Library {
       inode.hasNoXattrs = false
       return
     }
-    try transaction(value == nil ? .removeXattr : .setXattr, freesSpace: value == nil) { transaction in
+    try makeChange(value == nil ? .removeXattr : .setXattr, freesSpace: value == nil) { change in
       if let value {
-        try transaction.setXattr(inode.ino, name, value)
+        try change.rows.setXattr(inode.ino, name, value)
       } else {
-        try transaction.removeXattr(inode.ino, name)
+        try change.rows.removeXattr(inode.ino, name)
       }
-      try transaction.setChangeTime(time, nlink: inode.row.nlink, ino: inode.ino)
-      whenCommitted {
+      try change.rows.setChangeTime(time, nlink: inode.row.nlink, ino: inode.ino)
+      change.whenRecorded {
         inode.row.ctime = time
         inode.hasNoXattrs = false
       }

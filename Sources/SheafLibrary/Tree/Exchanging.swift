@@ -39,7 +39,7 @@ extension Library {
     }
     try settleEvents(below: inode, caller, time)
     try settleEvents(below: other, caller, time)
-    try transaction(.rename) { transaction in
+    try makeChange(.rename) { change in
       var row = inode.row
       var otherRow = other.row
       row.ctime = time
@@ -52,29 +52,29 @@ extension Library {
       var newTarget = target
       newTarget.ino = inode.ino
       newTarget.isExtra = source.isExtra
-      try transaction.update(newSource)
-      try transaction.update(newTarget)
+      try change.rows.update(newSource)
+      try change.rows.update(newTarget)
       let links: Int64 = (inode.isFolder ? 1 : 0) - (other.isFolder ? 1 : 0)
       if folder === newFolder {
-        try touch(folder, time, transaction)
+        try touch(folder, time, change)
       } else {
-        try touch(folder, time, links: -links, transaction)
-        try touch(newFolder, time, links: links, transaction)
+        try touch(folder, time, links: -links, change)
+        try touch(newFolder, time, links: links, change)
       }
       if document === inode {
-        try swapItems(&otherRow, savedBy: &row, old: inode, caller, time, transaction)
+        try swapItems(&otherRow, savedBy: &row, old: inode, caller, time, change)
       } else if document === other {
-        try swapItems(&row, savedBy: &otherRow, old: other, caller, time, transaction)
+        try swapItems(&row, savedBy: &otherRow, old: other, caller, time, change)
       } else {
-        try logRename(inode, source, to: newTarget, becomesBackup: false, caller, time, transaction)
-        try logRename(other, target, to: newSource, becomesBackup: false, caller, time, transaction)
+        try logRename(inode, source, to: newTarget, becomesBackup: false, caller, time, change)
+        try logRename(other, target, to: newSource, becomesBackup: false, caller, time, change)
       }
-      try noteMove(of: inode, movesItem: !swapsContents, from: folder, to: newFolder, time, transaction)
-      try noteMove(of: other, movesItem: !swapsContents, from: newFolder, to: folder, time, transaction)
-      try transaction.update(row)
-      try transaction.update(otherRow)
+      try noteMove(of: inode, movesItem: !swapsContents, from: folder, to: newFolder, time, change)
+      try noteMove(of: other, movesItem: !swapsContents, from: newFolder, to: folder, time, change)
+      try change.rows.update(row)
+      try change.rows.update(otherRow)
       let (final, otherFinal) = (row, otherRow)
-      whenCommitted { [self] in
+      change.whenRecorded { [self] in
         inode.row = final
         other.row = otherFinal
         if swapsContents {
@@ -103,13 +103,13 @@ extension Library {
   ///   - other: The inode that was the document.
   private func swapItems(
     _ row: inout InodeRow, savedBy other: inout InodeRow, old: Inode, _ caller: Caller, _ time: Timestamp,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws {
     let (passing, document) = (row.item, other.item)
     row.item = nil
-    try transaction.update(row)
+    try change.rows.update(row)
     (row.item, other.item) = (document, passing)
-    try transaction.update(other)
+    try change.rows.update(other)
     if !identity.isModeChosen(row.ino),
       !identity.isOwn(old.ino, of: caller.process, at: time) || identity.isModeChosen(old.ino)
     {
@@ -118,11 +118,11 @@ extension Library {
     // The version of each item that was current before, and the one that is now.
     var current: [Int64: (former: Int64, latter: Int64)] = [:]
     for changed in [row, other] {
-      guard let id = changed.item, var item = try transaction.item(id) else { continue }
+      guard let id = changed.item, var item = try change.rows.item(id) else { continue }
       let former = item.version
       if id == passing, identity.isOwn(row.ino, of: caller.process, at: time) || FileRole.looksPassing(changed.name) {
         // What held the new contents now is a backup.
-        try dropPending(id, transaction)
+        try dropPending(id, change)
         item.isQuiet = true
       }
       let base =
@@ -133,15 +133,15 @@ extension Library {
         cause: .replace, base: base, content: changed.content ?? .empty,
         isOpen: false)
       if item.version > 0 || version.size > 0,
-        try transaction.version(id, item.version)?.content != version.content
+        try change.rows.version(id, item.version)?.content != version.content
       {
-        try transaction.insert(version)
+        try change.rows.insert(version)
         item.conflict = item.version == 0 || base == item.version ? nil : item.version
         item.version = version.number
         item.lastVersion = version.number
-        if !item.isQuiet { try logSave(version, of: item, inode: changed, transaction) }
+        if !item.isQuiet { try logSave(version, of: item, inode: changed, change) }
       }
-      try transaction.update(item)
+      try change.rows.update(item)
       current[id] = (former, item.version)
     }
     for (changed, former) in [(row, passing), (other, document)] {
@@ -149,15 +149,15 @@ extension Library {
         let version = current[latter]?.latter
       else { continue }
       let ino = changed.ino
-      whenCommitted { [self] in
+      change.whenRecorded { [self] in
         carrySeen(ino, from: SeenVersion(item: former, number: seen), to: SeenVersion(item: latter, number: version))
       }
     }
-    let mine = try transaction.xattrs(row.ino).filter { Self.isUserAttribute($0.name) }
-    let theirs = try transaction.xattrs(other.ino).filter { Self.isUserAttribute($0.name) }
+    let mine = try change.rows.xattrs(row.ino).filter { Self.isUserAttribute($0.name) }
+    let theirs = try change.rows.xattrs(other.ino).filter { Self.isUserAttribute($0.name) }
     // The document keeps its own and gets those that the new file set.
     for xattr in theirs where !mine.contains(where: { $0.name == xattr.name }) {
-      try transaction.setXattr(row.ino, xattr.name, xattr.value)
+      try change.rows.setXattr(row.ino, xattr.name, xattr.value)
     }
   }
 }

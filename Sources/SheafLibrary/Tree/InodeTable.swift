@@ -8,6 +8,9 @@ struct InodeTable {
   /// Inodes in memory at which those that nobody uses are let go: never less than twice of what stayed last time, so
   /// that many inodes in use do not have every look-up go through them all.
   private var evictionLimit = InodeTable.limit
+  /// What was read while a change is made, and is not so if that fails: inodes, and inodes whose items were read.
+  private var readNow: (inodes: [Int64], items: [Inode]) = ([], [])
+  private var isChanging = false
 
   /// The inode of a number, where it is in memory.
   subscript(ino: Int64) -> Inode? { inodes[ino] }
@@ -33,6 +36,33 @@ struct InodeTable {
       evictionLimit = max(Self.limit, inodes.count * 2)
     }
     return inode
+  }
+
+  /// Adds an inode whose row was read.
+  mutating func insert(read inode: Inode) -> Inode {
+    if isChanging { readNow.inodes.append(inode.ino) }
+    return insert(inode)
+  }
+
+  /// Notes that the item of an inode was read.
+  mutating func noteItemRead(of inode: Inode) {
+    if isChanging { readNow.items.append(inode) }
+  }
+
+  /// Notes that a change begins, which may read what it has written.
+  mutating func beginChange() { isChanging = true }
+
+  /// Notes that the change is over.
+  ///
+  /// - Parameter isRecorded: whether what it read is so.
+  mutating func endChange(isRecorded: Bool) {
+    isChanging = false
+    if readNow.inodes.isEmpty, readNow.items.isEmpty { return }
+    if !isRecorded {
+      for ino in readNow.inodes { inodes[ino] = nil }
+      for inode in readNow.items { inode.item = nil }
+    }
+    readNow = ([], [])
   }
 
   mutating func remove(_ ino: Int64) { inodes[ino] = nil }

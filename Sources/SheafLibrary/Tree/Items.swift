@@ -8,8 +8,8 @@ extension Library {
     guard let id = inode.row.item else { return nil }
     if let item = inode.item, item.id == id { return item }
     let item = try read { try $0.item(id) }
-    if current != nil { whenFailed { inode.item = nil } }
     inode.item = item
+    inodes.noteItemRead(of: inode)
     return item
   }
 
@@ -21,17 +21,17 @@ extension Library {
   /// A document of its own with the contents that `inode` holds as the document `item`, as yet without an inode.
   func insertDocument(
     holding inode: Inode, of item: ItemRow, isQuiet: Bool, creator: Int64, _ time: Timestamp,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws -> ItemRow {
     var fresh = newItem(.document, owner: inode.row.owner, creator: creator, time: time)
     fresh.isQuiet = isQuiet
     // What nobody closed yet has no version.
     fresh.version = item.version == 0 ? 0 : 1
     fresh.lastVersion = fresh.version
-    try transaction.insert(fresh)
+    try change.rows.insert(fresh)
     if fresh.version > 0 {
-      let author = try transaction.version(item.id, item.version)?.author ?? inode.row.owner
-      try transaction.insert(
+      let author = try change.rows.version(item.id, item.version)?.author ?? inode.row.owner
+      try change.rows.insert(
         VersionRow(
           item: fresh.id, number: 1, time: time, author: author, size: inode.row.size, cause: .save, base: nil,
           content: inode.row.content ?? .empty, isOpen: false))

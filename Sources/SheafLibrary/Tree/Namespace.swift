@@ -117,18 +117,18 @@ extension Library {
     let inode = Inode(row)
     // A folder is what it is at once, unless a program means it for its temporary files.
     let isPassing = !inode.isFolder || FileRole.looksPassing(name)
-    try transaction(step) { transaction in
-      if let item { try transaction.insert(item) }
-      try transaction.insert(row)
-      try transaction.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino))
-      try touch(folder, time, links: inode.isFolder ? 1 : 0, transaction)
+    try makeChange(step) { change in
+      if let item { try change.rows.insert(item) }
+      try change.rows.insert(row)
+      try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino))
+      try touch(folder, time, links: inode.isFolder ? 1 : 0, change)
       if let item {
         let data = try eventData(item, parent: parent, name: name)
         try logEvent(
           .created, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: isPassing,
-          transaction)
+          change)
       }
-      whenCommitted { [self] in
+      change.whenRecorded { [self] in
         inode.item = item
         inode.hasNoXattrs = true
         inodes.insert(inode)
@@ -156,10 +156,10 @@ extension Library {
   }
 
   /// Writes a folder's times and link count after its entries changed.
-  func touch(_ folder: Inode, _ time: Timestamp, links: Int64 = 0, _ transaction: StoreTransaction) throws {
+  func touch(_ folder: Inode, _ time: Timestamp, links: Int64 = 0, _ change: Change) throws {
     let nlink = folder.row.nlink + links
-    try transaction.touch(folder: folder.ino, time: time, nlink: nlink)
-    whenCommitted {
+    try change.rows.touch(folder: folder.ino, time: time, nlink: nlink)
+    change.whenRecorded {
       folder.row.mtime = time
       folder.row.ctime = time
       folder.row.nlink = nlink
@@ -189,14 +189,14 @@ extension Library {
       // Another program may take the name before this one removes the first.
       let isProved = isProved(inode, name)
       if mayReturn { linkedPlaces.insert(.init(parent: parent, name: name, time: time), for: ino) }
-      try transaction(.link) { transaction in
-        try transaction.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true))
+      try makeChange(.link) { change in
+        try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true))
         var row = inode.row
         row.nlink += 1
         row.ctime = time
-        try transaction.update(row)
-        try touch(folder, time, transaction)
-        whenCommitted { [self] in
+        try change.rows.update(row)
+        try touch(folder, time, change)
+        change.whenRecorded { [self] in
           inode.row.nlink = row.nlink
           inode.row.ctime = time
           identity.named(ino, by: caller.process, isProved: isProved, isLasting: !FileRole.looksPassing(name))

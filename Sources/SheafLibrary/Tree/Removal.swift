@@ -22,12 +22,12 @@ extension Library {
       }
       try endSessionBeforeRemoval(inode, name, caller, time)
       try settleSession(of: inode)
-      try transaction(.unlink, freesSpace: true) { transaction in
-        try transaction.delete(entry)
-        try touch(folder, time, transaction)
-        try noteDeparture(entry, of: inode, caller, time)
-        try removeName(entry, of: inode, caller, time, transaction)
-        whenCommitted { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
+      try makeChange(.unlink, freesSpace: true) { change in
+        try change.rows.delete(entry)
+        try touch(folder, time, change)
+        try noteDeparture(entry, of: inode, caller, time, change)
+        try removeName(entry, of: inode, caller, time, change)
+        change.whenRecorded { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }
     }
   }
@@ -46,12 +46,12 @@ extension Library {
       guard inode.isFolder else { throw SheafError(.notDirectory) }
       guard try !read({ try $0.hasEntries(inode.ino) }) else { throw SheafError(.notEmpty) }
       let time = clock()
-      try transaction(.rmdir, freesSpace: true) { transaction in
-        try transaction.delete(entry)
-        try touch(folder, time, links: -1, transaction)
-        try noteDeparture(entry, of: inode, caller, time)
-        try buryFolder(inode, entry, caller, time, opens: caller.thread != 0, transaction)
-        whenCommitted { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
+      try makeChange(.rmdir, freesSpace: true) { change in
+        try change.rows.delete(entry)
+        try touch(folder, time, links: -1, change)
+        try noteDeparture(entry, of: inode, caller, time, change)
+        try buryFolder(inode, entry, caller, time, opens: caller.thread != 0, change)
+        change.whenRecorded { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }
       return inode.ino
     }
@@ -77,47 +77,47 @@ extension Library {
     }
   }
 
-  /// Takes `entry` from `inode` in the running transaction; the entry's row itself is the caller's to delete or change.
+  /// Takes `entry` from `inode`; the entry's row itself is the caller's to delete or change.
   func removeName(
-    _ entry: EntryRow, of inode: Inode, _ caller: Caller, _ time: Timestamp, _ transaction: StoreTransaction
+    _ entry: EntryRow, of inode: Inode, _ caller: Caller, _ time: Timestamp, _ change: Change
   ) throws {
     var row = inode.row
     row.nlink -= 1
     row.ctime = time
     if row.nlink > 0 {
-      if !entry.isExtra, var heir = try transaction.extraEntry(row.ino) {
+      if !entry.isExtra, var heir = try change.rows.extraEntry(row.ino) {
         // The oldest name that is left takes its place.
         heir.isExtra = false
-        try transaction.update(heir)
+        try change.rows.update(heir)
         row.parent = heir.parent
         row.name = heir.name
         let isProved = isProved(inode, entry.name)
-        whenCommitted { [self] in identity.named(inode.ino, by: caller.process, isProved: isProved) }
-        if row.nlink == 1, try takeLinkedPlace(inode, &row, from: entry, caller, time, transaction) {
-          return try transaction.update(row)
+        change.whenRecorded { [self] in identity.named(inode.ino, by: caller.process, isProved: isProved) }
+        if row.nlink == 1, try takeLinkedPlace(inode, &row, from: entry, caller, time, change) {
+          return try change.rows.update(row)
         }
-        try carryEntry(of: inode, to: heir.parent, transaction)
-        try tellWithOtherName(inode, heir, transaction)
-        rememberParted(inode, entry, caller, time)
+        try carryEntry(of: inode, to: heir.parent, change)
+        try tellWithOtherName(inode, heir, change)
+        rememberParted(inode, entry, caller, time, change)
       }
-      try transaction.update(row)
+      try change.rows.update(row)
       let final = row
-      whenCommitted { inode.row = final }
+      change.whenRecorded { inode.row = final }
       return
     }
     guard let item = try item(of: inode), !leavesNoTrace(inode, entry.name, caller, time) else {
       let told = try item(of: inode).flatMap { $0.isQuiet || events.has($0.id) ? nil : $0 }
       let data = try told.map { try eventData($0, parent: entry.parent, name: entry.name) }
-      try erase(inode, transaction)
+      try erase(inode, change)
       if let told, let data {
         // Its creation was settled early.
         try logEvent(
-          .deleted, told, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, transaction)
+          .deleted, told, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, change)
       }
       return
     }
-    try transaction.setChangeTime(time, nlink: row.nlink, ino: row.ino)
-    try transaction.insert(
+    try change.rows.setChangeTime(time, nlink: row.nlink, ino: row.ino)
+    try change.rows.insert(
       DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     let data = try eventData(item, parent: entry.parent, name: entry.name)
     let firstEvent = numbers.pending + 1
@@ -125,9 +125,9 @@ extension Library {
       .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread,
       opens: caller.thread != 0,
       folder: entry.parent,
-      transaction)
+      change)
     let final = row
-    whenCommitted { [self] in
+    change.whenRecorded { [self] in
       inode.row = final
       if inode.isRegular {
         identity.remember(
@@ -139,7 +139,7 @@ extension Library {
 
   /// Has what is yet to be told of a file's making be told with the name that is left, as where it is renamed (rule 12 of
   /// ``Identity``).
-  private func tellWithOtherName(_ inode: Inode, _ entry: EntryRow, _ transaction: StoreTransaction) throws {
+  private func tellWithOtherName(_ inode: Inode, _ entry: EntryRow, _ change: Change) throws {
     guard let item = try item(of: inode), events.of(item.id).first?.row.type == EventType.created.rawValue else {
       return
     }
@@ -147,38 +147,40 @@ extension Library {
     for event in events.of(item.id) {
       guard var told = event.data else { continue }
       (told.item, told.share) = (here.item, here.share)
-      try rewrite(event, told, transaction)
+      try rewrite(event, told, change)
     }
   }
 
   /// Remembers a document's oldest name, which goes while another one stays (rule 5 of ``Identity``).
-  private func rememberParted(_ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp) {
+  private func rememberParted(
+    _ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp, _ change: Change
+  ) {
     guard inode.isRegular, let item = inode.row.item, !FileRole.looksPassing(entry.name) else { return }
     if identity.isOwn(inode.ino, of: caller.process, at: time), !isProved(inode, entry.name) { return }
     let mode = inode.row.mode
-    whenCommitted { [self] in
+    change.whenRecorded { [self] in
       identity.remember(
         item, ino: inode.ino, lost: entry.parent, entry.name, process: caller.process, mode: mode, event: nil, at: time)
     }
   }
 
   /// Removes every row of an inode that has no name left; who has it open goes on with it in memory.
-  func erase(_ inode: Inode, _ transaction: StoreTransaction) throws {
+  func erase(_ inode: Inode, _ change: Change) throws {
     if let item = inode.row.item {
-      try dropPending(item, transaction)
-      try removeShare(of: item, transaction)
-      try transaction.deleteItem(item)
+      try dropPending(item, change)
+      try removeShare(of: item, change)
+      try change.rows.deleteItem(item)
     }
-    try detach(inode, transaction)
+    try detach(inode, change)
   }
 
   /// Removes an inode's own rows: it has no name and is no item any more.
-  func detach(_ inode: Inode, _ transaction: StoreTransaction) throws {
-    let xattrs = inode.hasNoXattrs ? [] : try transaction.xattrs(inode.ino).map { ($0.name, $0.value) }
-    if inode.own.session?.kept != nil { try transaction.deleteWorkingCopy(inode.ino) }
-    try transaction.deleteInode(inode.ino, hasXattrs: !xattrs.isEmpty)
+  func detach(_ inode: Inode, _ change: Change) throws {
+    let xattrs = inode.hasNoXattrs ? [] : try change.rows.xattrs(inode.ino).map { ($0.name, $0.value) }
+    if inode.own.session?.kept != nil { try change.rows.deleteWorkingCopy(inode.ino) }
+    try change.rows.deleteInode(inode.ino, hasXattrs: !xattrs.isEmpty)
     let share = try inode.row.item.flatMap { shares.active($0) } ?? share(ofFolder: inode.row.parent)
-    whenCommitted { [self] in
+    change.whenRecorded { [self] in
       sessions.removeKept(inode.ino)
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)
       inode.orphanShare = share?.row.item
@@ -207,31 +209,31 @@ extension Library {
     if chunks.takeDiscarded() { maintenance.sweepSoon() }
   }
 
-  /// Takes its name from an empty folder in the running transaction, as ``removeName(_:of:_:_:_:)`` does from a file.
+  /// Takes its name from an empty folder, as ``removeName(_:of:_:_:_:)`` does from a file.
   ///
   /// - Parameter opens: whether the deletion of the folder around it may yet tell of it.
   func buryFolder(
     _ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp, opens: Bool,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws {
-    guard let item = try item(of: inode) else { return try erase(inode, transaction) }
+    guard let item = try item(of: inode) else { return try erase(inode, change) }
     // Nobody was told of it yet, and nothing of it is to come back.
-    if events.has(item.id, type: .created), shares[item.id] == nil, try transaction.deleted(from: inode.ino).isEmpty {
-      return try erase(inode, transaction)
+    if events.has(item.id, type: .created), shares[item.id] == nil, try change.rows.deleted(from: inode.ino).isEmpty {
+      return try erase(inode, change)
     }
     var row = inode.row
     row.nlink = 0
     row.ctime = time
-    try transaction.update(row)
-    try transaction.insert(
+    try change.rows.update(row)
+    try change.rows.insert(
       DeletedRow(ino: row.ino, parent: entry.parent, name: entry.name, time: time, actor: caller.actor(in: row)))
     var data = try eventData(item, parent: entry.parent, name: entry.name)
-    let absorbed = try absorbDeletions(from: inode.ino, into: &data, by: caller.process, transaction)
+    let absorbed = try absorbDeletions(from: inode.ino, into: &data, by: caller.process, change)
     let isShared = shares.active(item.id) != nil
     try logEvent(
       .deleted, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: opens,
-      folder: entry.parent, absorbed: absorbed, transaction)
-    whenCommitted { [self] in
+      folder: entry.parent, absorbed: absorbed, change)
+    change.whenRecorded { [self] in
       inode.row = row
       if isShared { shares.forgetFolders() }
     }

@@ -111,7 +111,7 @@ extension Library {
     let isProved = isProved(inode, source.name)
     let isLasting = !FileRole.looksPassing(source.name) || !FileRole.looksPassing(newName)
     let becomesBackup = try becomesBackup(newFolder.ino, newName, from: source)
-    try transaction(.rename) { transaction in
+    try makeChange(.rename) { change in
       var row = inode.row
       row.ctime = time
       if !source.isExtra {
@@ -121,45 +121,45 @@ extension Library {
       let entry = EntryRow(
         parent: newFolder.ino, hash: nameHash(newName), name: newName, ino: inode.ino, isExtra: source.isExtra)
       if target == nil {
-        try transaction.move(source, to: entry)
+        try change.rows.move(source, to: entry)
       } else {
-        try transaction.delete(source)
-        try transaction.update(entry)
+        try change.rows.delete(source)
+        try change.rows.update(entry)
       }
       // A folder that moves takes the link of its `..` along; one that is replaced takes its own away.
       let moves: Int64 = inode.isFolder && folder !== newFolder ? 1 : 0
       let falls: Int64 = inode.isFolder && replaced != nil ? 1 : 0
       if folder === newFolder {
-        try touch(folder, time, links: -falls, transaction)
+        try touch(folder, time, links: -falls, change)
       } else {
-        try touch(folder, time, links: -moves, transaction)
-        try touch(newFolder, time, links: moves - falls, transaction)
+        try touch(folder, time, links: -moves, change)
+        try touch(newFolder, time, links: moves - falls, change)
       }
       if let heir, let item = try item(of: heir.old) {
         try takeOver(
           inode, identityOf: heir.old, item, heir.memory, &row, source: source, continues: continues, caller, time,
-          transaction)
+          change)
       } else if let replaced, let target {
         if replaced.isFolder {
           // At once: what takes its place is told at once, too.
-          try buryFolder(replaced, target, caller, time, opens: false, transaction)
-        } else if try isKeptInHistory(replaced, newName, of: inode, source.name, transaction) {
-          try erase(replaced, transaction)
+          try buryFolder(replaced, target, caller, time, opens: false, change)
+        } else if try isKeptInHistory(replaced, newName, of: inode, source.name, change) {
+          try erase(replaced, change)
         } else {
-          try removeName(target, of: replaced, caller, time, transaction)
+          try removeName(target, of: replaced, caller, time, change)
         }
-        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, caller, time, transaction)
+        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, caller, time, change)
       } else {
-        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, caller, time, transaction)
+        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, caller, time, change)
       }
-      try noteMove(of: inode, movesItem: heir == nil, from: folder, to: newFolder, time, transaction)
+      try noteMove(of: inode, movesItem: heir == nil, from: folder, to: newFolder, time, change)
       if heir == nil {
-        try transaction.setPlace(row.parent, row.name, time: time, ino: row.ino)
+        try change.rows.setPlace(row.parent, row.name, time: time, ino: row.ino)
       } else {
-        try transaction.update(row)
+        try change.rows.update(row)
       }
       let final = row
-      whenCommitted { [self] in
+      change.whenRecorded { [self] in
         inode.row = final
         identity.named(final.ino, by: caller.process, isProved: isProved, isLasting: isLasting)
         identity.settle(newFolder.ino, newName)
@@ -198,7 +198,7 @@ extension Library {
 
   /// Whether `replaced`, the backup `copy` of the document `inode`, holds what the document's latest versions hold too.
   private func isKeptInHistory(
-    _ replaced: Inode, _ copy: [UInt8], of inode: Inode, _ name: [UInt8], _ transaction: StoreTransaction
+    _ replaced: Inode, _ copy: [UInt8], of inode: Inode, _ name: [UInt8], _ change: Change
   ) throws -> Bool {
     guard replaced.isRegular, replaced.row.nlink == 1, FileRole.isBackup(copy, of: name),
       let backup = try item(of: replaced), backup.isQuiet, backup.lastVersion <= Self.versionsLookedAt,
@@ -206,9 +206,9 @@ extension Library {
     else { return false }
     let latest = max(0, document.lastVersion - Self.versionsLookedAt)
     let kept = try stride(from: document.lastVersion, to: latest, by: -1).compactMap {
-      try transaction.version(document.id, $0)
+      try change.rows.version(document.id, $0)
     }
-    return try transaction.versions(backup.id).allSatisfy { version in
+    return try change.rows.versions(backup.id).allSatisfy { version in
       // The same bytes may be stored in another form by now.
       version.size == 0
         || kept.contains {
@@ -233,27 +233,27 @@ extension Library {
   /// - Parameter becomesBackup: whether its new name is that of a backup of a file beside it.
   func logRename(
     _ inode: Inode, _ source: EntryRow, to entry: EntryRow, becomesBackup: Bool, _ caller: Caller, _ time: Timestamp,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws {
     guard var item = try item(of: inode), !source.isExtra else { return }
     if item.isQuiet {
       let isQuiet = try FileRole(entry.name).isQuiet {
-        try transaction.entry(entry.parent, hash: nameHash($0), name: $0) != nil
+        try change.rows.entry(entry.parent, hash: nameHash($0), name: $0) != nil
       }
       if isQuiet { return }
       // Renamed to a name of its own, it proves to be a document.
       item.isQuiet = false
-      try transaction.update(item)
+      try change.rows.update(item)
       let proven = item
-      whenCommitted { inode.item = proven }
+      change.whenRecorded { inode.item = proven }
       try logEvent(
         .created, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
-        actor: caller.actor(in: inode.row), thread: caller.thread, opens: true, transaction)
+        actor: caller.actor(in: inode.row), thread: caller.thread, opens: true, change)
       return
     }
     if let lost = try lostDocument(entry.parent, entry.name, caller, time), lost.inode === inode,
       let event = lost.memory.event,
-      try dropPending(item.id, types: [.renamed, .moved], since: event, transaction)
+      try dropPending(item.id, types: [.renamed, .moved], since: event, change)
     {
       // Back where it was: nothing happened.
       return
@@ -266,14 +266,14 @@ extension Library {
       for event in waiting {
         guard var told = event.data else { continue }
         (told.item, told.share) = (data.item, data.share)
-        try rewrite(event, told, transaction)
+        try rewrite(event, told, change)
       }
       return
     }
     try setPrevious(&data, item, parent: source.parent, name: source.name)
     try logEvent(
       source.parent == entry.parent ? .renamed : .moved, item, ino: inode.ino, data, actor: caller.actor(in: inode.row),
-      thread: caller.thread, opens: inode.isRegular && caller.thread != 0, transaction)
+      thread: caller.thread, opens: inode.isRegular && caller.thread != 0, change)
   }
 
   /// The waiting events of an item of whose making a rename is part; nil where the rename is a deed of its own.

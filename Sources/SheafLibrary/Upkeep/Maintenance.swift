@@ -19,15 +19,15 @@ extension Library {
       events.append(.init(row: event, process: 0, ino: ino, data: nil))
     }
     if !open.isEmpty {
-      try transaction(.endSession, freesSpace: true) { transaction in
+      try makeChange(.endSession, freesSpace: true) { change in
         for version in open {
           // Its cause is that of its last renewal: what a close stored is a save, whatever came then.
-          try transaction.closeVersion(version.item, version.number, cause: version.cause)
-          guard let item = try transaction.item(version.item), let inode = try transaction.inode(item: version.item)
+          try change.rows.closeVersion(version.item, version.number, cause: version.cause)
+          guard let item = try change.rows.item(version.item), let inode = try change.rows.inode(item: version.item)
           else { continue }
           var ended = version
           ended.isOpen = false
-          try logSave(ended, of: item, inode: inode, transaction)
+          try logSave(ended, of: item, inode: inode, change)
         }
       }
     }

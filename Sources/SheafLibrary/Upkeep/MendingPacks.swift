@@ -65,14 +65,14 @@ extension Library {
     }
     let data = try mended.encodedDeltas
     try locked {
-      try transaction(.pack, freesSpace: true) { transaction in
+      try makeChange(.pack, freesSpace: true) { change in
         if let newBase {
-          try transaction.recode(newBase.chunk, hash: newBase.hash, compressed: newBase.frame)
+          try change.rows.recode(newBase.chunk, hash: newBase.hash, compressed: newBase.frame)
         }
         if mended.chunks.isEmpty {
-          try transaction.deletePack(id)
+          try change.rows.deletePack(id)
         } else {
-          try transaction.store(mended, data: data)
+          try change.rows.store(mended, data: data)
         }
       }
     }
@@ -104,9 +104,9 @@ extension Library {
         }
         let reached = batch.last?.id ?? last
         try locked {
-          try transaction(.compress, freesSpace: true) { transaction in
-            for (chunk, hash, frame) in frames { try transaction.recode(chunk, hash: hash, compressed: frame) }
-            try transaction.setSetting("chunksCompressed", reached)
+          try makeChange(.compress, freesSpace: true) { change in
+            for (chunk, hash, frame) in frames { try change.rows.recode(chunk, hash: hash, compressed: frame) }
+            try change.rows.setSetting("chunksCompressed", reached)
           }
         }
         next = reached + 1

@@ -66,7 +66,7 @@ extension Library {
       if items?.isEmpty == false { usleep(1000) }
     }
     if !outcome.isRefused, !maintenance.isStopping {
-      try locked { try transaction(.pack, freesSpace: true) { try $0.setSetting("chunksPacked", settled) } }
+      try locked { try makeChange(.pack, freesSpace: true) { try $0.rows.setSetting("chunksPacked", settled) } }
     }
     return outcome.versions
   }
@@ -130,7 +130,7 @@ extension Library {
   private func unpack(_ chunk: Int64) throws -> Bool {
     guard let (bytes, hash) = try? store.read({ try $0.verifiedBytes(chunk) }) else { return false }
     let frame = try Zstandard.compress(bytes, level: Zstandard.chunkLevel)
-    try locked { try transaction(.pack, freesSpace: true) { try $0.recode(chunk, hash: hash, compressed: frame) } }
+    try locked { try makeChange(.pack, freesSpace: true) { try $0.rows.recode(chunk, hash: hash, compressed: frame) } }
     return true
   }
 
@@ -307,7 +307,7 @@ extension Library {
     }
     let isDone = try locked { () -> Bool in
       guard try isAsRead(ready, of: item) else { return false }
-      try transaction(.pack, freesSpace: true) { try write(ready, deltas, data: data, of: item, $0) }
+      try makeChange(.pack, freesSpace: true) { try write(ready, deltas, data: data, of: item, $0) }
       return true
     }
     guard isDone else { return outcome.isRefused = true }
@@ -362,21 +362,21 @@ extension Library {
   }
 
   private func write(
-    _ run: PackRun, _ deltas: [ArraySlice<UInt8>], data: [UInt8], of item: Int64, _ transaction: StoreTransaction
+    _ run: PackRun, _ deltas: [ArraySlice<UInt8>], data: [UInt8], of item: Int64, _ change: Change
   ) throws {
     // From here on a session is not alone with them.
     for chunk in run.base.chunks { chunks.removeOwner(of: chunk) }
     let members = try run.members.map { member in
       if let chunk = member.chunk { return chunk }
       let chunk = numbers.nextChunk()
-      try transaction.insertPackedChunk(chunk, hash: member.hash!, size: member.size)
+      try change.rows.insertPackedChunk(chunk, hash: member.hash!, size: member.size)
       return chunk
     }
     if !members.isEmpty {
-      try transaction.store(
-        Pack(id: transaction.nextPack, base: run.base, chunks: members, deltas: deltas), data: data)
+      try change.rows.store(
+        Pack(id: change.rows.nextPack, base: run.base, chunks: members, deltas: deltas), data: data)
     }
-    for old in run.merged { try transaction.deletePack(old) }
+    for old in run.merged { try change.rows.deletePack(old) }
     for rewrite in run.rewrites {
       let chunk: Int64
       switch rewrite.target {
@@ -384,7 +384,7 @@ extension Library {
       case .chunk(let present): chunk = present
       }
       chunks.removeOwner(of: chunk)
-      try transaction.recode(
+      try change.rows.recode(
         item, rewrite.number, to: .extents([Extent(chunk: chunk, length: rewrite.old.length)]))
     }
   }

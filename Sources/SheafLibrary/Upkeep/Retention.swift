@@ -63,13 +63,13 @@ extension Library {
     let surplus = try surplusVersions(at: time)
     for batch in stride(from: 0, to: surplus.count, by: Self.thinBatch) where !maintenance.isStopping {
       removed += try locked {
-        try transaction(.thin, freesSpace: true) { transaction in
+        try makeChange(.thin, freesSpace: true) { change in
           var spared: (item: Int64, numbers: Set<Int64>)?
           // One that got a label meanwhile stays.
           return try surplus[batch..<min(batch + Self.thinBatch, surplus.count)].reduce(0) {
             if spared?.item != $1.item { spared = ($1.item, try entryVersions(of: $1.item)) }
             if spared?.numbers.contains($1.number) ?? false { return $0 }
-            return $0 + (try transaction.thinVersion($1.item, $1.number) ? 1 : 0)
+            return $0 + (try change.rows.thinVersion($1.item, $1.number) ? 1 : 0)
           }
         }
       }
@@ -77,10 +77,10 @@ extension Library {
     try eraseDeleted(at: time)
     guard !maintenance.isStopping else { return removed }
     try locked {
-      try transaction(.thin, freesSpace: true) {
-        try $0.dropEvents(before: Timestamp(seconds: time.seconds - Self.eventSeconds))
-        try $0.setSetting("thinned", time.nanoseconds)
-        try $0.setSetting("clockDoubted", nil)
+      try makeChange(.thin, freesSpace: true) {
+        try $0.rows.dropEvents(before: Timestamp(seconds: time.seconds - Self.eventSeconds))
+        try $0.rows.setSetting("thinned", time.nanoseconds)
+        try $0.rows.setSetting("clockDoubted", nil)
       }
     }
     return removed
@@ -98,11 +98,11 @@ extension Library {
     let late = try store.snapshot { try $0.deletedByClockBehind(before: border, at: time) }
     let due = Set(old).subtracting(late)
     /// Whether nothing that was deleted from it, or its folder with it, is to stay.
-    func isDue(_ row: DeletedRow, _ transaction: StoreTransaction) throws -> Bool {
+    func isDue(_ row: DeletedRow, _ change: Change) throws -> Bool {
       var open = [row.ino]
       while let next = open.popLast() {
         guard due.contains(next) else { return false }
-        open += try transaction.deleted(from: next).map(\.ino)
+        open += try change.rows.deleted(from: next).map(\.ino)
       }
       return true
     }
@@ -118,12 +118,12 @@ extension Library {
     for batch in stride(from: 0, to: old.count, by: Self.thinBatch) where !maintenance.isStopping {
       try locked {
         try settleEvents(all: true)
-        try transaction(.thin, freesSpace: true) { transaction in
+        try makeChange(.thin, freesSpace: true) { change in
           for ino in old[batch..<min(batch + Self.thinBatch, old.count)] {
-            guard let row = try transaction.deleted(ino), row.time < border, try isDue(row, transaction),
+            guard let row = try change.rows.deleted(ino), row.time < border, try isDue(row, change),
               try !isBelowLate(row)
             else { continue }
-            try eraseDeleted(row, transaction)
+            try eraseDeleted(row, change)
           }
         }
       }
@@ -148,7 +148,9 @@ extension Library {
     if isRecent(latest) || (thinned == nil && latest == nil) { return true }
     if let doubted, doubted <= dayBefore { return true }
     if doubted.map({ $0 > time }) ?? true {
-      try locked { try transaction(.thin, freesSpace: true) { try $0.setSetting("clockDoubted", time.nanoseconds) } }
+      try locked {
+        try makeChange(.thin, freesSpace: true) { try $0.rows.setSetting("clockDoubted", time.nanoseconds) }
+      }
     }
     log.warning(
       "the clock is far ahead of what is in the library: nothing is removed for its age until it was so for a day",
@@ -258,7 +260,7 @@ extension Library {
           try !spared.contains(chunk) && !kept.contains(chunk) && read { try $0.hasChunk(chunk) }
         }
         guard !doomed.isEmpty else { return 0 }
-        try transaction(.sweep, freesSpace: true) { for chunk in doomed { try $0.deleteChunk(chunk) } }
+        try makeChange(.sweep, freesSpace: true) { for chunk in doomed { try $0.rows.deleteChunk(chunk) } }
         for chunk in doomed { chunks.uncache(chunk) }
         return doomed.count
       }
@@ -279,9 +281,9 @@ extension Library {
       let members = try pack.chunks.enumerated().filter { index, chunk in
         try read { try $0.packPlace(chunk) } == PackPlace(pack: pack.id, index: index)
       }.map(\.element)
-      try transaction(.sweep, freesSpace: true) { transaction in
-        for chunk in members { try transaction.deleteChunk(chunk) }
-        try transaction.deletePack(pack.id)
+      try makeChange(.sweep, freesSpace: true) { change in
+        for chunk in members { try change.rows.deleteChunk(chunk) }
+        try change.rows.deletePack(pack.id)
       }
       for chunk in members { chunks.uncache(chunk) }
       freed += members.count
