@@ -76,7 +76,10 @@ extension Library {
     let handle = files.insert(file)
     load(file.inode, file.draft)
     file.draft.openCount += 1
-    if file.mayChange { file.draft.writerCount += 1 }
+    if file.mayChange {
+      if file.inode.writerCount == 0 { expireIdentity(of: file.inode.ino) }
+      file.draft.writerCount += 1
+    }
     return handle
   }
 

@@ -260,21 +260,23 @@ struct Identity {
   /// Files and names in memory.
   var counts: (young: Int, remembered: Int) { (young.count, remembered.count) }
 
+  /// Forgets a file if it is older than the window.
+  mutating func expire(_ ino: Int64, at time: Timestamp, aging: (_ ino: Int64, _ process: Int32) -> Aging) {
+    guard let youth = young[ino], time.nanoseconds - youth.time.nanoseconds >= Self.window else { return }
+    switch aging(ino, youth.process) {
+    case .established: young[ino] = nil
+    case .young:
+      young[ino]?.time = time
+      young[ino]?.outlivesWindow = false
+    case .makerRemembered: young[ino]?.outlivesWindow = true
+    }
+  }
+
   /// Forgets what is older than the window.
   ///
   /// - Parameter aging: what becomes of a file, given the program that made it.
   mutating func expire(at time: Timestamp, aging: (_ ino: Int64, _ process: Int32) -> Aging) {
-    if !young.isEmpty {
-      for (ino, youth) in young where time.nanoseconds - youth.time.nanoseconds >= Self.window {
-        switch aging(ino, youth.process) {
-        case .established: young[ino] = nil
-        case .young:
-          young[ino]?.time = time
-          young[ino]?.outlivesWindow = false
-        case .makerRemembered: young[ino]?.outlivesWindow = true
-        }
-      }
-    }
+    for ino in young.keys { expire(ino, at: time, aging: aging) }
     if !remembered.isEmpty {
       for (name, memory) in remembered where time.nanoseconds - memory.time.nanoseconds >= Self.window { forget(name) }
     }

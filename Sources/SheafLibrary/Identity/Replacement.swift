@@ -34,12 +34,17 @@ extension Library {
   }
 
   func expireIdentity(at time: Timestamp) {
-    identity.expire(at: time) { [self] ino, process in
-      guard let inode = try? inode(ino) else { return .established }
-      if FileRole(inode.row.name) == .scratch, Caller.lives(process) { return .makerRemembered }
-      return isBeingWritten(inode) ? .young : .established
-    }
+    identity.expire(at: time, aging: aging)
     linkedPlaces.expire(at: time)
+  }
+
+  /// As ``expireIdentity(at:)`` for a file that is about to be written, which would seem to have been all the time.
+  func expireIdentity(of ino: Int64) { identity.expire(ino, at: clock(), aging: aging) }
+
+  private func aging(_ ino: Int64, _ process: Int32) -> Identity.Aging {
+    guard let inode = try? inode(ino) else { return .established }
+    if FileRole(inode.row.name) == .scratch, Caller.lives(process) { return .makerRemembered }
+    return isBeingWritten(inode) ? .young : .established
   }
 
   // MARK: - Making a document anew
