@@ -1,4 +1,4 @@
-/// A durable record of what a person did: a CloudEvents 1.0 event (CONTRACT.md, "Events").
+/// A durable record of what a person did: a CloudEvents 1.0 event (docs/REFERENCE.md, "Events").
 package struct Event: Hashable, Sendable, Codable {
   /// Digits of `sequence` in JSON, so that its text is ordered as the number is (CloudEvents, "Sequence" extension).
   private static let sequenceDigits = 19

@@ -1,4 +1,4 @@
-/// What commands and the API tell, in the words and JSON keys of CONTRACT.md, "JSON".
+/// What commands and the API tell, with the keys of docs/REFERENCE.md, "JSON".
 
 /// An account of a library.
 package struct Account: Hashable, Sendable, Codable {

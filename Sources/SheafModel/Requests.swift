@@ -1,4 +1,4 @@
-/// What clients of the API send, and the answers that are not already among the facts; keys as in CONTRACT.md, "JSON".
+/// What clients of the API send, and the answers that are not already among the facts (docs/REFERENCE.md, "The API").
 
 /// Who serves a library's API.
 package struct ServiceInfo: Hashable, Sendable, Codable {

@@ -98,7 +98,7 @@ final class Invalidator: Sendable {
     case .sharedOwner(let owner):
       forget(Array(owner.handle.description.utf8), in: .shared, by: notifier)
     case .access:
-      // The library refuses already; now the kernel forgets, pages and mappings too (rule 5).
+      // The library refuses already; now the kernel forgets, pages and mappings too (rule 5 of docs/ARCHITECTURE.md).
       for node in foreignNodes.nodes {
         let isSeen = isSeen(Node(node))
         if !isSeen { library.locks.revoked(node.rawValue, door: door) }

@@ -1,6 +1,6 @@
 import Fuse
 
-/// What a node of a mount is; its number says it, so that no table is kept (rule 7).
+/// What a node of a mount is; its number says it, so that no table is kept (rule 7 of docs/ARCHITECTURE.md).
 enum Node: Hashable {
   /// The mount point itself: `Documents` and `Shared`.
   case root

@@ -1,7 +1,7 @@
 internal import Glibc
 package import SheafModel
 
-/// How some bytes are made from other, similar ones, the base (docs/FORMAT.md, "Packs").
+/// How some bytes are made from other, similar ones, the base (docs/FORMAT.md, "packs").
 ///
 /// A delta is the number of its steps, the steps, and then all literals one after the other. A step says how many literals
 /// come first, by how much the place in the base moves from where the step before ended, and how many bytes are copied

@@ -1,6 +1,6 @@
 package import SheafModel
 
-/// A row of `packs`: similar chunks, each made from the one before (docs/FORMAT.md, "Packs").
+/// A row of `packs`: similar chunks, each made from the one before (docs/FORMAT.md, "packs").
 package struct Pack: Sendable {
   package let id: Int64
   /// The contents from which the first member is made: extents of chunks that are not packed themselves.

@@ -2,7 +2,8 @@ internal import Glibc
 internal import Synchronization
 package import SheafModel
 
-/// Disk space held back, so that deleting, `purge` and `compact` work on a full disk (rule 6).
+/// Disk space held back, so that deleting, `purge` and `compact` work on a full disk (rule 6 of
+/// docs/ARCHITECTURE.md).
 ///
 /// A file of allocated blocks beside the library. ``release()`` gives the blocks to SQLite's log for one operation that
 /// frees space; ``establish()`` takes them back as soon as there is room.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A version as `sheaf versions --json` tells it, in CONTRACT.md's words.
+/// A version as `sheaf versions --json` tells it (docs/REFERENCE.md, "JSON").
 public struct VersionFact: Decodable, Hashable, Sendable {
   public let number: Int
   public let time: String

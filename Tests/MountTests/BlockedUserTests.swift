@@ -4,17 +4,18 @@ import Glibc
 import MountKit
 import Testing
 
+/// Whether the kernel can be told to look up all names anew.
+private let canExpireNames: Bool = {
+  guard let release = try? String(contentsOfFile: "/proc/sys/kernel/osrelease", encoding: .utf8) else { return false }
+  let numbers = release.split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
+  return numbers.count == 2 && (numbers[0], numbers[1]) >= (6, 16)
+}()
+
 /// A user to whom root gave a mount has the kernel wait in it, for memory that a server of theirs never gives: others go on.
 @Suite(
   .serialized, .enabled(if: TestUser.isRoot, "mounting for another user needs root"),
-  .enabled(if: BlockedUserTests.canExpireNames, "needs FUSE_NOTIFY_INC_EPOCH, of Linux 6.16"))
+  .enabled(if: canExpireNames, "needs FUSE_NOTIFY_INC_EPOCH, of Linux 6.16"))
 struct BlockedUserTests {
-  static let canExpireNames: Bool = {
-    guard let release = try? String(contentsOfFile: "/proc/sys/kernel/osrelease", encoding: .utf8) else { return false }
-    let numbers = release.split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
-    return numbers.count == 2 && (numbers[0], numbers[1]) >= (6, 16)
-  }()
-
   /// Lists a folder into a mapping of a file whose server has stopped; until then it waits for the file `go`.
   private static let blocker = """
     import ctypes, mmap, os, sys, time

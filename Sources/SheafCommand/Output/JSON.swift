@@ -1,7 +1,7 @@
 import FoundationEssentials
 import SheafModel
 
-/// Facts as JSON, in the words of CONTRACT.md.
+/// Facts as JSON (docs/REFERENCE.md, "JSON").
 enum JSON {
   /// Prints a value and a newline.
   static func write(_ value: some Encodable) throws {

@@ -42,7 +42,7 @@ public struct TreeModel: Hashable, Sendable {
   private var next = 0
   /// What documents held when their names went, the latest last. A document that its program makes anew holds that until
   /// something is written: a crash in between leaves the old contents rather than none. An earlier document comes back to
-  /// the name where the latest is not remembered (rules 5 and 6 of Identity).
+  /// the name where the latest is not remembered (rules 5 and 6 of ``Identity``).
   private var departed: [String: [Bytes]] = [:]
   /// Documents that were renamed away: what is written to them under their new names comes back, too.
   private var renamed: [String: [Int]] = [:]
