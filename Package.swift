@@ -153,7 +153,8 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "SheafCommand", "SheafModel", "SheafLibrary", "SheafStore", .product(name: "Logging", package: "swift-log"),
+        "SheafCommand", "SheafModel", "SheafLibrary", "SheafMount", "SheafStore",
+        .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),
     .target(
@@ -197,7 +198,7 @@ if Context.environment["SHEAF_FUZZING"] != nil {
     "SheafCommand": (
       ["SheafModel"],
       ["Mounting/MountOptions.swift", "Output/StandardStreams.swift"]
-        + ["MountTable", "SmallFile", "SystemPath"].map { "Paths/\($0).swift" }
+        + ["SmallFile", "SystemPath"].map { "Paths/\($0).swift" }
     ),
     "SheafLibrary": (["SheafModel", "SheafStore"], ["EventData.swift"]),
     "SheafSidecar": (

@@ -26,15 +26,15 @@ package final class Visitor: Sendable {
   private let done = DispatchSemaphore(value: 0)
   private let number = Atomic<Int32>(0)
 
-  init?(_ mount: MountTable.Mount) {
+  init?(_ mount: MountTable.Entry) {
     let parts = mount.device.split(separator: ":").compactMap { UInt64($0) }
     guard parts.count == 2 else { return nil }
-    mountpoint = mount.mountpoint
+    mountpoint = mount.path
     // As makedev(3) puts them together.
     device = (parts[0] & 0xFFF) << 8 | (parts[0] & ~0xFFF) << 32 | parts[1] & 0xFF | (parts[1] & ~0xFF) << 12
   }
 
-  /// The thread's id, which requests of its calls bear (``Caller/pid``); 0 while there is none.
+  /// The thread's id, which requests of its calls bear (``RequestContext/pid``); 0 while there is none.
   package var thread: Int32 { number.load(ordering: .acquiring) }
 
   /// Makes a call, and returns when it is made or failed. One at a time.

@@ -1,6 +1,7 @@
 import SheafClient
 import SheafLibrary
 import SheafModel
+import SheafMount
 
 /// Where the PATH of a command leads, with the connection to its library.
 struct ItemTarget: Sendable {

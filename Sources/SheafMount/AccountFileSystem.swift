@@ -19,7 +19,7 @@ final class AccountFileSystem: FileSystem {
   let door: Int
   let log = Logger(label: "sheaf.mount")
   /// Who owns what Sheaf makes up and what others share: the user whose the mount is.
-  let user: SheafLibrary.Caller.User
+  let user: Caller.User
   private let mounted = Library.systemClock()
   let listings = Listings()
   /// What of other accounts the kernel knows.
@@ -38,7 +38,7 @@ final class AccountFileSystem: FileSystem {
   static let forever = Entry.forever
 
   init(
-    library: Library, account: Int64, documents: Int64, door: Int, user: SheafLibrary.Caller.User,
+    library: Library, account: Int64, documents: Int64, door: Int, user: Caller.User,
     foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, keepsListings: Bool, directWrites: DirectWrites,
     accessTimes: AccessTimes, listsComputed: Bool, repeater: Repeater
   ) {
@@ -79,8 +79,8 @@ final class AccountFileSystem: FileSystem {
     if !inodes.isEmpty { library.forget(inodes) }
   }
 
-  func credentials(_ caller: Fuse.Caller) -> SheafLibrary.Caller {
-    SheafLibrary.Caller(
+  func credentials(_ caller: RequestContext) -> Caller {
+    Caller(
       uid: caller.uid, gid: caller.gid, umask: caller.umask, thread: caller.pid, door: door, account: account,
       user: user
     ) { (try? caller.groups()) ?? [] }
@@ -141,7 +141,7 @@ final class AccountFileSystem: FileSystem {
   }
 
   /// What stat(2) tells of a node, and for how many seconds.
-  func attributes(_ node: Node, _ caller: Fuse.Caller) throws -> (FileAttributes, Double) {
+  func attributes(_ node: Node, _ caller: RequestContext) throws -> (FileAttributes, Double) {
     let credentials = credentials(caller)
     switch node {
     case .root: return (folder(.root, mode: user.ownsAll ? 0o700 : 0o555, links: 4), Self.forever)
@@ -161,14 +161,14 @@ final class AccountFileSystem: FileSystem {
   }
 
   func versionFolder(
-    _ item: Int64, time: Timestamp? = nil, _ caller: SheafLibrary.Caller
+    _ item: Int64, time: Timestamp? = nil, _ caller: Caller
   ) throws -> FileAttributes {
     var attributes = folder(.versionFolder(item: item), time: time)
     (attributes.uid, attributes.gid) = try library.versionOwner(of: item, caller)
     return attributes
   }
 
-  func getattr(_ node: NodeID, handle: FileHandle?, caller: Fuse.Caller, reply: consuming AttributesReply) {
+  func getattr(_ node: NodeID, handle: FileHandle?, caller: RequestContext, reply: consuming AttributesReply) {
     let errand = repeater.errand(of: caller)
     if let errand, node == errand.made.node.id {
       return reply.succeed(forVisitor(formerAttributes(errand.made, caller).shown), timeout: 0)
@@ -183,7 +183,7 @@ final class AccountFileSystem: FileSystem {
     reply.succeed(found.attributes, timeout: found.timeout)
   }
 
-  func setattr(_ node: NodeID, _ changes: SetAttributes, caller: Fuse.Caller, reply: consuming AttributesReply) {
+  func setattr(_ node: NodeID, _ changes: SetAttributes, caller: RequestContext, reply: consuming AttributesReply) {
     do throws(Errno) {
       if let errand = try repeater.serve(node, caller) {
         return reply.succeed(formerAttributes(errand.made, caller).shown, timeout: 0)
@@ -205,7 +205,7 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  func access(_ node: NodeID, _ wanted: AccessMode, caller: Fuse.Caller, reply: consuming EmptyReply) {
+  func access(_ node: NodeID, _ wanted: AccessMode, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
       // What the visitor's calls need is decided by them.
       if repeater.errand(of: caller) == nil { try permit(node, wanted, caller) }
@@ -213,7 +213,7 @@ final class AccountFileSystem: FileSystem {
   }
 
   /// Checks permission bits as path_resolution(7) says.
-  func permit(_ node: NodeID, _ wanted: AccessMode, _ caller: Fuse.Caller) throws(Errno) {
+  func permit(_ node: NodeID, _ wanted: AccessMode, _ caller: RequestContext) throws(Errno) {
     try translated {
       if let ino = Node(node).ino { return try library.checkAccess(ino, wanted.rawValue, credentials(caller)) }
       let (shown, _) = try attributes(Node(node), caller)
@@ -222,7 +222,7 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  func statfs(_ node: NodeID, caller: Fuse.Caller, reply: consuming StatFSReply) {
+  func statfs(_ node: NodeID, caller: RequestContext, reply: consuming StatFSReply) {
     let space = library.space()
     let block: UInt64 = 4096
     reply.succeed(
@@ -235,7 +235,7 @@ final class AccountFileSystem: FileSystem {
   // MARK: - Extended attributes
 
   func setxattr(
-    _ node: NodeID, name: FileName, value: UnsafeRawBufferPointer, flags: XattrFlags, caller: Fuse.Caller,
+    _ node: NodeID, name: FileName, value: UnsafeRawBufferPointer, flags: XattrFlags, caller: RequestContext,
     reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
@@ -246,7 +246,7 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  func getxattr(_ node: NodeID, name: FileName, caller: Fuse.Caller, reply: consuming XattrReply) {
+  func getxattr(_ node: NodeID, name: FileName, caller: RequestContext, reply: consuming XattrReply) {
     reply.answer { () throws(Errno) in
       try Self.checkNamespace(name)
       guard let ino = Node(node).ino else { throw .attributeNotFound }
@@ -254,7 +254,7 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  func listxattr(_ node: NodeID, caller: Fuse.Caller, reply: consuming XattrListReply) {
+  func listxattr(_ node: NodeID, caller: RequestContext, reply: consuming XattrListReply) {
     reply.answer { () throws(Errno) in
       guard let ino = Node(node).ino else { return [] }
       return try translated {
@@ -263,7 +263,7 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  func removexattr(_ node: NodeID, name: FileName, caller: Fuse.Caller, reply: consuming EmptyReply) {
+  func removexattr(_ node: NodeID, name: FileName, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
       try Self.checkNamespace(name)
       let ino = try changeable(node)

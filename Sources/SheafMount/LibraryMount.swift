@@ -52,7 +52,7 @@ package final class LibraryMount: Sendable {
     let number = try library.number(of: account)
     let foreignNodes = ForeignNodes()
     let user =
-      options.owner.map { SheafLibrary.Caller.User(uid: $0.uid, gid: $0.gid, ownsAll: true) }
+      options.owner.map { Caller.User(uid: $0.uid, gid: $0.gid, ownsAll: true) }
       ?? .init(uid: getuid(), gid: getgid())
     let allowsOthers = options.allowOther || options.owner != nil
     // Who may go below the root of a mount that others get into is what the kernel checks.
@@ -72,7 +72,7 @@ package final class LibraryMount: Sendable {
       repeater.post(news)
       invalidator.post(news.map(\.change))
     }
-    var mountOptions = MountOptions(source: library.location.path)
+    var mountOptions = SessionOptions(source: library.location.path)
     mountOptions.allowOther = allowsOthers
     mountOptions.defaultPermissions = kernelChecks
     mountOptions.readOnly = options.readOnly
@@ -147,7 +147,7 @@ package final class LibraryMount: Sendable {
   /// - Throws: `busy` with what the system or fusermount3 says.
   package static func clear(at mountpoint: String) throws(SheafError) {
     do {
-      try Fuse.Unmount.detach(at: mountpoint)
+      try Unmounter.detach(at: mountpoint)
     } catch {
       throw SheafError(
         .busy, subject: mountpoint, reason: "the dead mount there cannot be cleared: \(error.reason)",

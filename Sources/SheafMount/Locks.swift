@@ -5,7 +5,7 @@ import Synchronization
 /// Locks, which all mounts of the library have in common (``FileLocks``).
 extension AccountFileSystem {
   func getlk(
-    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, caller: Fuse.Caller,
+    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, caller: RequestContext,
     reply: consuming LockReply
   ) {
     let holder = library.locks.holder(against: wanted(lock, handle, owner), of: node.rawValue)
@@ -15,7 +15,7 @@ extension AccountFileSystem {
   }
 
   func setlk(
-    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, waits: Bool, caller: Fuse.Caller,
+    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, waits: Bool, caller: RequestContext,
     reply: consuming EmptyReply
   ) {
     if lock.kind == .unlock {
@@ -26,7 +26,7 @@ extension AccountFileSystem {
   }
 
   func flock(
-    _ node: NodeID, _ kind: FileLock.Kind, handle: FileHandle, owner: LockOwner, waits: Bool, caller: Fuse.Caller,
+    _ node: NodeID, _ kind: FileLock.Kind, handle: FileHandle, owner: LockOwner, waits: Bool, caller: RequestContext,
     reply: consuming EmptyReply
   ) {
     let whole: ClosedRange<Int64> = 0...Int64.max

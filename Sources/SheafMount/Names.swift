@@ -5,7 +5,7 @@ import SheafModel
 
 /// Looking names up, making, renaming and removing them.
 extension AccountFileSystem {
-  func lookup(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EntryReply) {
+  func lookup(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EntryReply) {
     reply.answer { () throws(Errno) in
       if let former = repeater.former(name, in: parent, for: caller) {
         return former.map { formerEntry($0, caller) } ?? .negative(timeout: 0)
@@ -46,7 +46,7 @@ extension AccountFileSystem {
   /// `.` or `..` of any node, which who exports the mount asks for (nfsd(8)), and who opens a handle (open_by_handle_at(2)).
   ///
   /// - Throws: ESTALE for what has no name any more: a kernel asks for what it does not hold, so nobody has that open.
-  private func relative(_ node: NodeID, isParent: Bool, _ caller: Fuse.Caller) throws(Errno) -> Entry {
+  private func relative(_ node: NodeID, isParent: Bool, _ caller: RequestContext) throws(Errno) -> Entry {
     let target = isParent ? try parentNode(of: node, caller) : node
     return try translated {
       if let ino = Node(target).ino {
@@ -60,7 +60,7 @@ extension AccountFileSystem {
   }
 
   /// The folder that a folder is in; the root for what lies in the mount's root.
-  func parentNode(of node: NodeID, _ caller: Fuse.Caller) throws(Errno) -> NodeID {
+  func parentNode(of node: NodeID, _ caller: RequestContext) throws(Errno) -> NodeID {
     switch Node(node) {
     case .root, .shared: return .root
     case .sharedOwner, .formerOwner: return Node.shared.id
@@ -79,7 +79,7 @@ extension AccountFileSystem {
   static let documentsName = Array("Documents".utf8)
   static let sharedName = Array("Shared".utf8)
 
-  private func lookup(_ name: FileName, inFolder ino: Int64, _ caller: Fuse.Caller) throws(Errno) -> Entry {
+  private func lookup(_ name: FileName, inFolder ino: Int64, _ caller: RequestContext) throws(Errno) -> Entry {
     if name.bytes == Library.versionsName {
       let node = Node.versions(of: ino)
       return Entry(node: node.id, attributes: try translated { try attributes(node, caller).0 })
@@ -99,7 +99,7 @@ extension AccountFileSystem {
   }
 
   /// `Shared/OWNER` of a handle: for a program that may come back there also once it is gone (``LeftEntry``).
-  private func sharedFolder(of handle: FileName, _ caller: Fuse.Caller) -> Entry {
+  private func sharedFolder(of handle: FileName, _ caller: RequestContext) -> Entry {
     if let owner = library.sharedOwners(account).first(where: { Array($0.handle.description.utf8) == handle.bytes }) {
       return sharedFolder(owner.account)
     }
@@ -127,7 +127,7 @@ extension AccountFileSystem {
     }
   }
 
-  private func lookupVersion(_ name: FileName, _ item: Int64, _ caller: Fuse.Caller) throws(Errno) -> Entry {
+  private func lookupVersion(_ name: FileName, _ item: Int64, _ caller: RequestContext) throws(Errno) -> Entry {
     guard let number = Int64(String(decoding: name.bytes.prefix { $0 != UInt8(ascii: "~") }, as: UTF8.self)) else {
       throw .noSuchFileOrDirectory
     }
@@ -145,7 +145,7 @@ extension AccountFileSystem {
   // MARK: - Making
 
   private func make(
-    _ new: Library.NewNode, _ name: FileName, in parent: NodeID, mode: UInt32, _ caller: Fuse.Caller
+    _ new: Library.NewNode, _ name: FileName, in parent: NodeID, mode: UInt32, _ caller: RequestContext
   ) throws(Errno) -> Entry {
     if let errand = try repeater.serveNames(caller) { return formerEntry(errand.made, caller) }
     let ino = try changeable(parent)
@@ -154,7 +154,8 @@ extension AccountFileSystem {
   }
 
   func mknod(
-    _ name: FileName, in parent: NodeID, mode: UInt32, device: UInt64, caller: Fuse.Caller, reply: consuming EntryReply
+    _ name: FileName, in parent: NodeID, mode: UInt32, device: UInt64, caller: RequestContext,
+    reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in
       let type = mode & S_IFMT
@@ -164,20 +165,20 @@ extension AccountFileSystem {
   }
 
   func mkdir(
-    _ name: FileName, in parent: NodeID, mode: UInt32, caller: Fuse.Caller, reply: consuming EntryReply
+    _ name: FileName, in parent: NodeID, mode: UInt32, caller: RequestContext, reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in try make(.folder, name, in: parent, mode: mode, caller) }
   }
 
   func symlink(
-    _ name: FileName, in parent: NodeID, target: [UInt8], caller: Fuse.Caller, reply: consuming EntryReply
+    _ name: FileName, in parent: NodeID, target: [UInt8], caller: RequestContext, reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in
       try make(.symbolicLink(target: target), name, in: parent, mode: 0o777, caller)
     }
   }
 
-  func readlink(_ node: NodeID, caller: Fuse.Caller, reply: consuming LinkReply) {
+  func readlink(_ node: NodeID, caller: RequestContext, reply: consuming LinkReply) {
     reply.answer { () throws(Errno) in
       guard let ino = Node(node).ino else { throw .invalidArgument }
       return try translated { try library.readLink(ino, notesAccess: accessTimes.notesLinks, credentials(caller)) }
@@ -185,7 +186,7 @@ extension AccountFileSystem {
   }
 
   func link(
-    _ node: NodeID, as newName: FileName, in newParent: NodeID, caller: Fuse.Caller, reply: consuming EntryReply
+    _ node: NodeID, as newName: FileName, in newParent: NodeID, caller: RequestContext, reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in
       let folder = try changeable(newParent)
@@ -199,7 +200,7 @@ extension AccountFileSystem {
   // MARK: - Calls of the visitor
 
   /// What a name led to before the change that is repeated, kept for no time.
-  func formerEntry(_ former: Errand.Former, _ caller: Fuse.Caller) -> Entry {
+  func formerEntry(_ former: Errand.Former, _ caller: RequestContext) -> Entry {
     let (attributes, present) = formerAttributes(former, caller)
     if let present, present.isForeign { foreignNodes.note(Node.inode(present.ino).id) }
     return Entry(
@@ -209,7 +210,7 @@ extension AccountFileSystem {
 
   /// What stat(2) told before the change that is repeated; with what it tells now, of an inode that is still there.
   func formerAttributes(
-    _ former: Errand.Former, _ caller: Fuse.Caller
+    _ former: Errand.Former, _ caller: RequestContext
   ) -> (shown: FileAttributes, present: Attributes?) {
     guard case .inode(let inode, let lostLinks) = former else { return (sharedFolderAttributes(former.node), nil) }
     guard let present = try? library.attributes(inode.ino, credentials(caller)) else {
@@ -232,14 +233,14 @@ extension AccountFileSystem {
   // MARK: - Removing and renaming
 
   /// Leaves the share whose entry is removed; returns its inode, nil for what is no entry.
-  private func leave(_ name: FileName, in parent: NodeID, _ caller: Fuse.Caller) throws(Errno) -> Int64? {
+  private func leave(_ name: FileName, in parent: NodeID, _ caller: RequestContext) throws(Errno) -> Int64? {
     guard case .sharedOwner(let owner) = Node(parent) else { return nil }
     return try translated {
       try library.removeSharedEntry(account, owner: owner, name.bytes, credentials(caller))
     }
   }
 
-  func unlink(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
+  func unlink(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
       if try repeater.serveNames(caller) != nil { return }
       if try leave(name, in: parent, caller) != nil { return }
@@ -248,7 +249,7 @@ extension AccountFileSystem {
     }
   }
 
-  func rmdir(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
+  func rmdir(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
       if let errand = try repeater.serveNames(caller) {
         if let ino = errand.made.node.ino { generations.noteDead(ino) }
@@ -263,7 +264,7 @@ extension AccountFileSystem {
 
   func rename(
     _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID, flags: RenameFlags,
-    caller: Fuse.Caller, reply: consuming EmptyReply
+    caller: RequestContext, reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
       if let errand = try repeater.serveNames(caller) {

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Open files: documents by the library's handles, versions by readers of this mount.
 extension AccountFileSystem {
-  func open(_ node: NodeID, flags: OpenFlags, caller: Fuse.Caller, reply: consuming OpenReply) {
+  func open(_ node: NodeID, flags: OpenFlags, caller: RequestContext, reply: consuming OpenReply) {
     var opened: (ino: Int64, handle: FileHandle)?
     let delivered = reply.answer { () throws(Errno) in
       if try repeater.serve(node, caller) != nil {
@@ -35,7 +35,7 @@ extension AccountFileSystem {
   }
 
   func create(
-    _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: Fuse.Caller,
+    _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: RequestContext,
     reply: consuming CreateReply
   ) {
     var opened: (ino: Int64, handle: FileHandle)?
@@ -74,7 +74,7 @@ extension AccountFileSystem {
   }
 
   func read(
-    _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: Fuse.Caller, reply: consuming DataReply
+    _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: RequestContext, reply: consuming DataReply
   ) {
     reply.fill(capacity: size) { (buffer) throws(Errno) in
       try translated {
@@ -86,7 +86,7 @@ extension AccountFileSystem {
 
   func write(
     _ node: NodeID, handle: FileHandle, offset: Int64, data: UnsafeRawBufferPointer, origin: WriteOrigin,
-    caller: Fuse.Caller, reply: consuming WriteReply
+    caller: RequestContext, reply: consuming WriteReply
   ) {
     reply.answer { () throws(Errno) in
       // Pages of a mapping come back to where they were, also by a handle that appends.
@@ -105,7 +105,7 @@ extension AccountFileSystem {
   }
 
   func flush(
-    _ node: NodeID, handle: FileHandle, lockOwner: UInt64, caller: Fuse.Caller, reply: consuming EmptyReply
+    _ node: NodeID, handle: FileHandle, lockOwner: UInt64, caller: RequestContext, reply: consuming EmptyReply
   ) {
     library.locks.closed(node.rawValue, by: .init(door: door, id: lockOwner))
     reply.answer { () throws(Errno) in
@@ -115,7 +115,7 @@ extension AccountFileSystem {
   }
 
   func release(
-    _ node: NodeID, handle: FileHandle, flags: OpenFlags, caller: Fuse.Caller, reply: consuming EmptyReply
+    _ node: NodeID, handle: FileHandle, flags: OpenFlags, caller: RequestContext, reply: consuming EmptyReply
   ) {
     library.locks.released(node.rawValue, door: door, handle: handle.rawValue)
     if listings.remove(handle) { return reply.succeed() }
@@ -130,7 +130,7 @@ extension AccountFileSystem {
   }
 
   func fsync(
-    _ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: Fuse.Caller, reply: consuming EmptyReply
+    _ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: RequestContext, reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
       guard let ino = Node(node).ino else { return }
@@ -139,7 +139,7 @@ extension AccountFileSystem {
   }
 
   func fallocate(
-    _ node: NodeID, handle: FileHandle, mode: FallocateMode, offset: Int64, length: Int64, caller: Fuse.Caller,
+    _ node: NodeID, handle: FileHandle, mode: FallocateMode, offset: Int64, length: Int64, caller: RequestContext,
     reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
@@ -159,7 +159,7 @@ extension AccountFileSystem {
   }
 
   func lseek(
-    _ node: NodeID, handle: FileHandle, offset: Int64, whence: Whence, caller: Fuse.Caller,
+    _ node: NodeID, handle: FileHandle, offset: Int64, whence: Whence, caller: RequestContext,
     reply: consuming LseekReply
   ) {
     reply.answer { () throws(Errno) in
@@ -174,7 +174,7 @@ extension AccountFileSystem {
   }
 
   func copyFileRange(
-    from source: FileRange, to target: FileRange, length: Int, caller: Fuse.Caller, reply: consuming WriteReply
+    from source: FileRange, to target: FileRange, length: Int, caller: RequestContext, reply: consuming WriteReply
   ) {
     reply.answer { () throws(Errno) in
       // Out of a version the kernel copies by itself.

@@ -200,13 +200,13 @@ final class Repeater: Sendable {
   // MARK: - Answers
 
   /// What the visitor is about, if it is who asks.
-  func errand(of caller: Fuse.Caller) -> Errand? {
+  func errand(of caller: RequestContext) -> Errand? {
     guard isBusy.load(ordering: .acquiring), caller.pid != 0 else { return nil }
     return state.withLock { $0.kernel?.visitor.thread == caller.pid ? $0.errand : nil }
   }
 
   /// What a name led to before the change that the visitor repeats, if it is who asks and the change was of that name.
-  func former(_ name: FileName, in folder: NodeID, for caller: Fuse.Caller) -> Errand.Former?? {
+  func former(_ name: FileName, in folder: NodeID, for caller: RequestContext) -> Errand.Former?? {
     let spot = Errand.Spot(folder: folder, name: name)
     guard let former = errand(of: caller)?.view[spot] else { return nil }
     state.withLock { _ = $0.shown.insert(spot) }
@@ -216,7 +216,7 @@ final class Repeater: Sendable {
   /// What the visitor repeats, if its call on a node is what this is; the kernel tells of it then.
   ///
   /// - Throws: ESTALE where the name that it used leads to another node by now (rule 6), so that the kernel looks it up anew.
-  func serve(_ node: NodeID, _ caller: Fuse.Caller) throws(Errno) -> Errand? {
+  func serve(_ node: NodeID, _ caller: RequestContext) throws(Errno) -> Errand? {
     guard let errand = errand(of: caller) else { return nil }
     guard node == errand.made.node.id else { throw .staleFileHandle }
     state.withLock { $0.wasServed = true }
@@ -226,7 +226,7 @@ final class Repeater: Sendable {
   /// What the visitor repeats, if its call on names is what this is; the kernel tells of it then.
   ///
   /// - Throws: ESTALE where it was not told what they lead to (rule 6).
-  func serveNames(_ caller: Fuse.Caller) throws(Errno) -> Errand? {
+  func serveNames(_ caller: RequestContext) throws(Errno) -> Errand? {
     guard let errand = errand(of: caller) else { return nil }
     let wasShown = state.withLock { state in
       state.wasServed = state.shown.isSuperset(of: errand.view.keys)

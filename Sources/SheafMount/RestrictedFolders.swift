@@ -18,16 +18,16 @@ import Synchronization
 final class RestrictedFolders: Sendable {
   private let library: Library
   /// The only user who gets in, with their account; nil where the kernel checks permissions.
-  private let viewer: SheafLibrary.Caller?
+  private let viewer: Caller?
   private let folders = Mutex<Set<Int64>>([])
   private let isEmpty = Atomic(true)
   private let kernel = Mutex<Notifier?>(nil)
 
   /// - Parameter user: the only user who gets in; nil where the kernel checks permissions.
-  init(library: Library, account: Int64, user: SheafLibrary.Caller.User?) {
+  init(library: Library, account: Int64, user: Caller.User?) {
     self.library = library
     viewer = user.map { user in
-      SheafLibrary.Caller(
+      Caller(
         uid: user.uid, gid: user.gid, thread: 0, door: 0, account: account, user: user, groups: { [] })
     }
   }

@@ -14,10 +14,10 @@ extension LibraryAPI {
   func addEventRoutes(to routes: Routes) {
     addLog(at: "events", isWhole: false, to: routes)
     routes.get("events/latest") { request, _ in
-      let reader = try await eventReader(request, isWhole: false)
+      let query = try await eventQuery(request, isWhole: false)
       return try Response.json(
         try await call {
-          try $0.latestEvents(limit: reader.limit, for: reader.account, in: try reader.scope(in: $0))
+          try $0.latestEvents(limit: query.limit, for: query.account, in: try query.scope(in: $0))
         })
     }
   }
@@ -27,11 +27,11 @@ extension LibraryAPI {
 
   private func addLog(at resource: String, isWhole: Bool, to routes: Routes) {
     routes.get("\(resource)") { request, _ in
-      let reader = try await eventReader(request, isWhole: isWhole)
-      return try Response.json(try await call { try reader.page(of: $0) })
+      let query = try await eventQuery(request, isWhole: isWhole)
+      return try Response.json(try await call { try query.page(of: $0) })
     }
     routes.get("\(resource)/stream") { request, _ in
-      try await eventStream(try await eventReader(request, isWhole: isWhole))
+      try await eventStream(try await eventQuery(request, isWhole: isWhole))
     }
   }
 
@@ -56,23 +56,23 @@ extension LibraryAPI {
     }
   }
 
-  private func eventReader(_ request: Request, isWhole: Bool) async throws -> EventReader {
+  private func eventQuery(_ request: Request, isWhole: Bool) async throws -> EventQuery {
     let address = try request.address()
     // What was read last counts: a browser's EventSource says so by itself when it connects again.
     let last = try HTTPField.Name("Last-Event-ID").flatMap { request.headers[$0] }.map {
-      try EventReader.position($0, named: "Last-Event-ID")
+      try EventQuery.position($0, named: "Last-Event-ID")
     }
     let position = try last ?? request.number("after")
     let limit = try request.number("limit").map { Int(min($0, Int64(Library.eventPage))) }
     if let limit, limit == 0 { throw SheafError(.invalid, subject: "limit", reason: "is 0") }
     let account = isWhole ? nil : try await account(address.account)
     let path = try account.flatMap { account in try address.path.map { try ItemPath(account: account, bytes: $0) } }
-    return EventReader(account: account, path: path, position: position, limit: limit ?? Self.defaultLimit)
+    return EventQuery(account: account, path: path, position: position, limit: limit ?? Self.defaultLimit)
   }
 }
 
 /// Who reads which part of the log from where on.
-struct EventReader: Sendable {
+struct EventQuery: Sendable {
   /// Nil for the library itself.
   let account: AccountHandle?
   let path: ItemPath?
@@ -98,6 +98,6 @@ struct EventReader: Sendable {
 extension Request {
   /// A query parameter that is a number, at least 0; nil where it is absent.
   func number(_ name: String) throws -> Int64? {
-    try parameter(name).map { try EventReader.position($0, named: name) }
+    try parameter(name).map { try EventQuery.position($0, named: name) }
   }
 }

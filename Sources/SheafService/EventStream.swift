@@ -15,11 +15,11 @@ extension LibraryAPI {
   /// There is no queue per reader. A stream reads pages from its own position and waits for a signal where the log ends, so
   /// that a slow one costs nothing and loses nothing. An `id` without data tells how far the log has been read where nothing
   /// was for this reader, so that it never falls behind retention.
-  func eventStream(_ reader: EventReader) async throws -> Response {
+  func eventStream(_ query: EventQuery) async throws -> Response {
     let slot = try streams.take()
-    let scope = try await call { try reader.scope(in: $0) }
-    let start = try await call { try $0.eventStart(after: reader.position) }
-    let account = try await call { library in try reader.account.map { try library.number(of: $0) } }
+    let scope = try await call { try query.scope(in: $0) }
+    let start = try await call { try $0.eventStart(after: query.position) }
+    let account = try await call { library in try query.account.map { try library.number(of: $0) } }
     let interest = account.map(EventSignals.Interest.account) ?? .log
     let body = ResponseBody { writer in
       defer { withExtendedLifetime(slot) {} }
@@ -31,7 +31,7 @@ extension LibraryAPI {
           var written = false
           while true {
             let page = try await call { [position, limit] library in
-              try library.events(after: position, limit: limit, for: reader.account, in: scope)
+              try library.events(after: position, limit: limit, for: query.account, in: scope)
             }
             if !page.events.isEmpty { try await writer.write(ByteBuffer(events: page.events)) }
             if page.next > page.events.last?.sequence ?? position {

@@ -91,7 +91,7 @@ package final class Store: Sendable {
     to path: String, _ reserve: Reserve, _ working: WorkingFile
   ) throws(SheafError) -> (DatabasePool, DatabaseQueue, Writer) {
     try storeErrors(path) {
-      let recovered = try Recovery.run(
+      let recovered = try CrashRecovery.run(
         path: path, recordPath: path + recordSuffix, workingPath: working.path, busySeconds: busySeconds)
       defer { recovered?.close() }
       let pool = try DatabasePool(path: path, configuration: Self.configuration(for: path))

@@ -22,13 +22,13 @@ internal import SheafModel
 ///    something, the group is made again from the record, which has it not. (A savepoint would cost every change a copy of all
 ///    pages that it touches.)
 /// 2. What is recorded is never given up: a group that SQLite loses is made again, too. While that fails, nothing is read or
-///    changed, and everyone hears why; the next opening does what SQLite takes (``Recovery``).
+///    changed, and everyone hears why; the next opening does what SQLite takes (``CrashRecovery``).
 /// 3. Where the disk is nearly full, or a change is large, it is committed at once instead: then its caller hears what fails.
 /// 4. What is to survive power loss is synced where that costs least: the record, if it holds every change since those that
 ///    the synced log holds, and SQLite's log otherwise. What was promised by the record alone stays in it until the log is
 ///    synced (``renewRecord()``).
 /// 5. No commit and no sync comes before the working file's: what refers to it is durable only with its bytes, and in the
-///    record alone ``Recovery`` finds out whether they are there.
+///    record alone ``CrashRecovery`` finds out whether they are there.
 /// 6. Every 50 ms, and for each snapshot, what is recorded is committed in its turn, and the next group begun with that
 ///    (``commit()``): whoever changes something waits neither for SQLite's statements nor for its commit, unless it asks SQLite for
 ///    what is not known.
@@ -54,14 +54,14 @@ final class Writer: @unchecked Sendable {
   private(set) var promised = Int64.min
   /// Whether the record keeps what is committed, since somebody is likely to ask for durability again soon.
   private var keepsRecord = false
-  let log: LogFile
+  let log: WALFile
   private let working: WorkingFile
 
   /// Bytes that the disk must have left for changes to be recorded rather than committed at once: more than a group can
   /// make the log grow by.
   static let roomForGroups: Int64 = 128 << 20
 
-  /// Opens the library file, of which ``Recovery`` has done what was left, and begins a record of its own.
+  /// Opens the library file, of which ``CrashRecovery`` has done what was left, and begins a record of its own.
   init(path: String, recordPath: String, busySeconds: Int, reserve: Reserve, working: WorkingFile) throws {
     self.reserve = reserve
     self.working = working
@@ -72,7 +72,7 @@ final class Writer: @unchecked Sendable {
     committed = Int64.random(in: 1 ... .max / 2)
     try connection.setLastChange(committed)
     connection.needsTransaction = true
-    log = try LogFile(of: path)
+    log = try WALFile(of: path)
     recorder = ChangeRecorder(path: recordPath, of: path, number: committed)
     connection.queue = recorder?.queue
     schedule.start { [weak self] in self?.commitInTime() }

@@ -189,14 +189,8 @@ struct FileOptions: ParsableArguments {
   }
 }
 
-enum Environment {
-  /// A variable's value; nil where it is absent or empty.
-  static func value(_ name: String) -> String? {
-    guard let value = getenv(name), value.pointee != 0 else { return nil }
-    return String(cString: value)
-  }
-
-  static func home() throws(SheafError) -> String {
+extension Environment {
+  fileprivate static func home() throws(SheafError) -> String {
     guard let home = value("HOME") else {
       throw SheafError(
         .notFound, subject: "HOME", reason: "is not set", advice: "name the files: --library and --state")

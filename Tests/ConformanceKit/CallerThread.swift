@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// Linux keeps both per thread; the thread ends with them.
 func onThread<Result: Sendable>(
-  as caller: Caller, _ body: @escaping @Sendable () throws -> Result
+  as caller: Credentials, _ body: @escaping @Sendable () throws -> Result
 ) throws -> Result {
   let outcome = Mutex<Swift.Result<Result, any Error>?>(nil)
   let done = DispatchSemaphore(value: 0)

@@ -32,7 +32,7 @@ public let pathOnly: Int32 = 0o10_000_000
 public let unnamedFile: Int32 = 0o20_000_000 | 0o200_000
 
 /// Who makes the calls: a user other than root, or another umask. What is nil stays as it is.
-public struct Caller: Hashable, Sendable {
+public struct Credentials: Hashable, Sendable {
   public var user: UInt32?
   public var group: UInt32?
   public var otherGroups: [UInt32]
@@ -82,7 +82,7 @@ public protocol FileSystem: Sendable {
 
   /// Runs `body` with calls made by `caller`; needs ``Features/root`` for another user.
   func acting<Result: Sendable>(
-    as caller: Caller, _ body: @escaping @Sendable (any FileSystem) throws -> Result
+    as caller: Credentials, _ body: @escaping @Sendable (any FileSystem) throws -> Result
   ) throws -> Result
 
   /// A path by which this process reaches the file: for a helper process, a socket's address. Nil without a kernel.

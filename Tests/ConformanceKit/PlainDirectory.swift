@@ -172,7 +172,7 @@ public final class PlainDirectory: FileSystem {
   }
 
   public func acting<Result: Sendable>(
-    as caller: Caller, _ body: @escaping @Sendable (any FileSystem) throws -> Result
+    as caller: Credentials, _ body: @escaping @Sendable (any FileSystem) throws -> Result
   ) throws -> Result {
     try onThread(as: caller) { try body(self) }
   }

@@ -17,7 +17,7 @@ public struct Case: Sendable {
 
   /// Runs the case in an empty folder as `fileSystem`, with umask 022; throws what it found wrong.
   public func run(on fileSystem: any FileSystem) throws {
-    try fileSystem.acting(as: Caller(umask: 0o022), body)
+    try fileSystem.acting(as: Credentials(umask: 0o022), body)
   }
 
   /// Every case, grouped by what it is about.

@@ -38,7 +38,7 @@ struct IncomingRequest: ~Copyable {
 
   var fileSystem: any FileSystem { session.handler }
 
-  var caller: Caller { Caller(request) }
+  var caller: RequestContext { RequestContext(request) }
 
   /// The duty to answer; once for each request.
   func pending(_ operation: StaticString) -> PendingRequest {

@@ -28,7 +28,7 @@ package struct ConnectionOptions: Hashable, Sendable {
   package var exportSupport = true
   /// The kernel keeps the targets of symbolic links (`FUSE_CAP_CACHE_SYMLINKS`).
   package var cacheSymlinks = false
-  /// The umask is not applied by the kernel (`FUSE_CAP_DONT_MASK`); see ``Caller/umask``.
+  /// The umask is not applied by the kernel (`FUSE_CAP_DONT_MASK`); see ``RequestContext/umask``.
   package var dontMask = false
   /// Several reads of a file at a time (`FUSE_CAP_ASYNC_READ`).
   package var asyncRead = true
@@ -48,7 +48,7 @@ package struct ConnectionOptions: Hashable, Sendable {
   package var posixACL = false
   /// The largest WRITE in bytes; libfuse's buffers end at 1 MiB.
   package var maximumWrite: UInt32 = 1 << 20
-  /// The largest read-ahead in bytes, if the kernel allows that much; see ``MountOptions/readAheadKilobytes``.
+  /// The largest read-ahead in bytes, if the kernel allows that much; see ``SessionOptions/readAheadKilobytes``.
   package var maximumReadahead: UInt32 = .max
   /// How many background requests (read-ahead, asynchronous direct I/O) may wait, 0 for the kernel's default.
   package var maximumBackground: UInt32 = 0

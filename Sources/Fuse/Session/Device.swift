@@ -21,7 +21,7 @@ final class Device: @unchecked Sendable {
   private let state = Mutex(State())
 
   private struct State {
-    var mount: MountTable.Mount?
+    var mount: MountTable.Entry?
     var hasEnded = false
   }
 
@@ -55,10 +55,10 @@ final class Device: @unchecked Sendable {
   }
 
   /// Where it is mounted, empty before.
-  var mountpoint: String { mount?.mountpoint ?? "" }
+  var mountpoint: String { mount?.path ?? "" }
 
   /// The mount, once it is made.
-  var mount: MountTable.Mount? { state.withLock { $0.mount } }
+  var mount: MountTable.Entry? { state.withLock { $0.mount } }
 
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
@@ -89,13 +89,13 @@ final class Device: @unchecked Sendable {
       throw MountError(mountpoint: path, reason: "mounted, but not in /proc/self/mountinfo")
     }
     state.withLock { $0.mount = mount }
-    guard mount.mountpoint == path else {
-      throw MountError(mountpoint: path, reason: "was moved to \(mount.mountpoint) meanwhile")
+    guard mount.path == path else {
+      throw MountError(mountpoint: path, reason: "was moved to \(mount.path) meanwhile")
     }
   }
 
   /// What is mounted on a folder, wherever that is by now.
-  private static func mount(on folder: MountFolder) -> MountTable.Mount? {
+  private static func mount(on folder: MountFolder) -> MountTable.Entry? {
     // Somebody may rename a folder above it between the looks at it.
     for _ in 1...100 {
       guard let path = folder.currentPath else { return nil }

@@ -7,7 +7,7 @@ import Synchronization
 /// A mount that this process serves.
 ///
 /// ```swift
-/// let session = try Session(fileSystem, options: MountOptions(source: "library"))
+/// let session = try Session(fileSystem, options: SessionOptions(source: "library"))
 /// try session.mount(on: MountFolder(at: "/mnt"))
 /// try session.run()          // returns when the mount is gone
 /// ```
@@ -15,7 +15,7 @@ import Synchronization
 /// A session is for one mount: made, mounted, run once.
 package final class Session: Sendable {
   private let fileSystem: any FileSystem
-  private let options: MountOptions
+  private let options: SessionOptions
   private let device: Device
   private let state = Mutex(State())
   /// Signalled once the mount answers, and when it ends.
@@ -31,7 +31,7 @@ package final class Session: Sendable {
   /// - Parameter logger: gets dropped replies and what goes wrong in the background.
   /// - Throws: what libfuse says of an option that it does not know.
   package init(
-    _ fileSystem: any FileSystem, options: MountOptions, logger: Logger = Logger(label: "fuse")
+    _ fileSystem: any FileSystem, options: SessionOptions, logger: Logger = Logger(label: "fuse")
   ) throws(MountError) {
     self.fileSystem = fileSystem
     self.options = options
@@ -95,10 +95,10 @@ package final class Session: Sendable {
     guard let mount = device.mount, device.isConnected else { return }
     // The workers look at the flag when a request wakes them, so this makes one: it fails when the device is closed.
     // Where the mount is covered or detached there is no way to ask it anything: its connection is cut.
-    if MountTable.topmost(at: mount.mountpoint) == mount {
+    if MountTable.topmost(at: mount.path) == mount {
       DispatchQueue.global().async {
         var status = statvfs()
-        _ = statvfs(mount.mountpoint, &status)
+        _ = statvfs(mount.path, &status)
       }
     } else if let number = mount.device.split(separator: ":").last {
       do {
@@ -120,13 +120,13 @@ package final class Session: Sendable {
   package func unmount(lazily: Bool = false) throws(MountError) {
     // While it is connected, no other mount can have its number.
     guard let mount = device.mount, device.isConnected else { return }
-    try Unmount.unmount(mount, lazily: lazily)
+    try Unmounter.unmount(mount, lazily: lazily)
   }
 
   /// Sets how far the kernel reads ahead in this mount (`read_ahead_kb` of its bdi). Needs root.
   ///
   /// READ requests are as large as this at most. The kernel lowers it to its own 128 KiB when the connection begins, so
-  /// that it is to be set after ``waitUntilReady()``; ``MountOptions/readAheadKilobytes`` does so.
+  /// that it is to be set after ``waitUntilReady()``; ``SessionOptions/readAheadKilobytes`` does so.
   ///
   /// Source: Linux Documentation/ABI/testing/sysfs-class-bdi.
   package func setReadAhead(kilobytes: Int) throws(Errno) {

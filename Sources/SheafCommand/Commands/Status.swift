@@ -1,6 +1,7 @@
 import ArgumentParser
 import SheafLibrary
 import SheafModel
+import SheafMount
 
 struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -30,13 +30,13 @@ let startLibraryMount: MountStarter = { library, request, logger in
   try await BlockingWork.run { [owner] in
     try Mountpoint.alone(at: request.mountpoint, for: owner) { try mount.start(on: $0) }
   }
-  guard let owner = options.owner else { return MountedLibrary(mount: mount, service: nil) }
+  guard let owner = options.owner else { return ServedMount(mount: mount, service: nil) }
   do {
     let info = MountInfo(mountpoint: request.mountpoint, account: request.account, readOnly: request.readOnly)
     let door = UserDoor(mount: info, uid: owner.uid, gid: owner.gid)
     let service = try SheafService(library: library, mounts: nil, door: door, logger: logger)
     try await service.start()
-    return MountedLibrary(mount: mount, service: service)
+    return ServedMount(mount: mount, service: service)
   } catch {
     try await BlockingWork.run { try mount.unmount(lazily: true) }
     throw error
@@ -44,7 +44,7 @@ let startLibraryMount: MountStarter = { library, request, logger in
 }
 
 /// A mount of SheafMount, as ``ProcessMounts`` wants it.
-private struct MountedLibrary: LiveMount {
+private struct ServedMount: LiveMount {
   let mount: LibraryMount
   /// The socket of the user to whom the mount was given.
   let service: SheafService?

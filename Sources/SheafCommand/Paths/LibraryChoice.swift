@@ -1,6 +1,7 @@
 import Glibc
 import SheafLibrary
 import SheafModel
+import SheafMount
 
 /// Which library a command means.
 enum LibraryChoice {
@@ -51,15 +52,6 @@ enum LibraryChoice {
     let absolute = try SystemPath.absolute(given)
     guard !SystemPath.split(absolute).name.isEmpty else { throw SheafError(.isDirectory, subject: path.printable) }
     return LibraryLocation(path: try SystemPath.trusted(absolute).readable)
-  }
-}
-
-/// Variables of the environment.
-enum Environment {
-  /// A variable's value; nil where it is absent or empty.
-  static func value(_ name: String) -> String? {
-    guard let value = getenv(name), value.pointee != 0 else { return nil }
-    return String(cString: value)
   }
 }
 

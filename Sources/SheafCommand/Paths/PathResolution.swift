@@ -1,6 +1,7 @@
 import Glibc
 import SheafLibrary
 import SheafModel
+import SheafMount
 
 /// Where a PATH leads: into a mount, or into the library that was named.
 enum ItemPlace: Equatable {

@@ -4,7 +4,7 @@ internal import Glibc
 internal import SheafModel
 
 /// Doing again what the record of changes holds of a process that was killed, or of a machine that lost power.
-enum Recovery {
+enum CrashRecovery {
   /// Does the changes in the record at `recordPath` that the library file at `path` does not hold, and makes all that it
   /// holds survive power loss, so that the record can be used anew.
   ///
@@ -33,7 +33,7 @@ enum Recovery {
     }
     // The last process may have written what the disk has not.
     try sync(workingPath)
-    if access(LogFile.path(of: path), F_OK) == 0 { try LogFile(of: path).secure() }
+    if access(WALFile.path(of: path), F_OK) == 0 { try WALFile(of: path).secure() }
     return connection
   }
 
@@ -63,7 +63,7 @@ extension Store {
   /// The file with changes that were answered as done and that SQLite refused when they were to be stored, which no mistake
   /// but Sheaf's own can have; nil where there is none.
   package var refusedChanges: String? {
-    let kept = Recovery.refusedPath(of: path + Self.recordSuffix)
+    let kept = CrashRecovery.refusedPath(of: path + Self.recordSuffix)
     return access(kept, F_OK) == 0 ? kept : nil
   }
 }

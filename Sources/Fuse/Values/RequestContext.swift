@@ -4,7 +4,7 @@ import Glibc
 /// Who asks.
 ///
 /// The corresponding C type is `struct fuse_ctx`.
-package struct Caller: Hashable, Sendable {
+package struct RequestContext: Hashable, Sendable {
   /// The file system user id (fsuid).
   package let uid: UInt32
   package let gid: UInt32
@@ -37,7 +37,7 @@ package struct Caller: Hashable, Sendable {
   }
 }
 
-extension Caller {
+extension RequestContext {
   init(_ request: fuse_req_t) {
     let context = fuse_req_ctx(request).pointee
     self.init(uid: context.uid, gid: context.gid, pid: context.pid, umask: context.umask)

@@ -6,7 +6,7 @@ internal import Synchronization
 ///
 /// Linux tells once of pages that it could not write, and takes them for written from then on. So after a sync that failed
 /// none is believed until all of the log has been written again (``rewrite()``).
-struct LogFile: ~Copyable {
+struct WALFile: ~Copyable {
   private let path: String
   private let descriptor: Int32
   private let doubt = Mutex(false)

@@ -1,5 +1,5 @@
 /// How a mount is made.
-package struct MountOptions: Hashable, Sendable {
+package struct SessionOptions: Hashable, Sendable {
   /// What `/proc/mounts` shows as the source (`fsname=`).
   package var source: String
   /// The part of the type after `fuse.` (`subtype=`).
@@ -27,7 +27,7 @@ package struct MountOptions: Hashable, Sendable {
   }
 }
 
-extension MountOptions {
+extension SessionOptions {
   /// The arguments of `fuse_session_new()`.
   var arguments: [String] {
     var options = ["fsname=" + Self.escaped(source), "subtype=" + Self.escaped(subtype)]
