@@ -1,4 +1,4 @@
-/// What a file system answers to operations that it does not implement.
+/// The answers to operations that a file system does not implement.
 extension FileSystem {
   package func initialize(_ connection: ConnectionInfo) -> ConnectionOptions {
     ConnectionOptions()

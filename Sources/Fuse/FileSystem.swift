@@ -1,20 +1,19 @@
-/// A file system, as the kernel asks for it: one method per operation of libfuse's low-level interface.
+/// A file system: one method for each operation of libfuse's low-level interface.
 ///
-/// Methods are called on several threads at once. Each gets a reply that must be consumed exactly once, there or
-/// later on any thread; one that is dropped answers EIO. Names, attributes and flags are copies; only the bytes of a
-/// write and of an attribute's value are borrowed, for the duration of the call.
+/// Methods are called on several threads at once. Each gets a reply that must be consumed exactly once, there or later
+/// on any thread; a dropped reply answers EIO. Names, attributes and flags are copies; only the bytes of a write and of
+/// an attribute's value are borrowed, for the duration of the call.
 ///
-/// Every method has a default that answers ENOSYS, but for those that say otherwise. The kernel takes ENOSYS as
-/// "never": after one such answer it does not ask again for as long as the mount lives, and
+/// Every method has a default. It answers ENOSYS unless its comment says otherwise. The kernel takes ENOSYS as "never":
+/// after one such answer it does not ask again for as long as the mount lives, and
 /// - open, opendir: opens everything by itself, with handle 0;
 /// - flush, fsync, fsyncdir, access: succeed; flush and fsync of a file system that keeps data must not be left out;
 /// - getxattr, setxattr, listxattr, removexattr, fallocate: fail with EOPNOTSUPP;
 /// - create: becomes mknod and open; lseek: there are no holes; copy_file_range: the kernel copies by read and write;
 /// - readdirplus: becomes readdir (better is ``ConnectionOptions/Readdirplus/never``);
-/// - statfs: fails, with it df(1).
-/// All others fail with ENOSYS each time. So an operation that is refused for this one file must answer EOPNOTSUPP,
-/// EACCES or ENOTTY, never ENOSYS. Bmap and poll are not passed on. Locks are where ``ConnectionOptions/locks`` asks for
-/// them.
+/// - statfs: fails, with it df(1). All others fail with ENOSYS each time. So an operation that is refused for this one
+///   file must answer EOPNOTSUPP, EACCES or ENOTTY, never ENOSYS. Bmap and poll are not passed on. Locks come where
+///   ``ConnectionOptions/locks`` asks for them.
 ///
 /// Source: <fuse3/fuse_lowlevel.h>, `struct fuse_lowlevel_ops`.
 package protocol FileSystem: Sendable {
@@ -26,12 +25,13 @@ package protocol FileSystem: Sendable {
 
   /// Finds a name. ENOENT and ``Entry/negative(timeout:)`` say that there is none, the latter so that it is remembered.
   func lookup(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EntryReply)
-  /// The kernel forgets nodes. There is no reply. The default does nothing. Not called for what is left at the end.
+  /// The kernel forgets nodes. There is no reply. The default does nothing. At the end of the connection the kernel
+  /// forgets the rest without this call.
   func forget(_ nodes: [Forgotten])
 
   func getattr(_ node: NodeID, handle: FileHandle?, caller: RequestContext, reply: consuming AttributesReply)
   func setattr(_ node: NodeID, _ changes: SetAttributes, caller: RequestContext, reply: consuming AttributesReply)
-  /// access(2), and chdir(2); not called where ``SessionOptions/defaultPermissions`` has the kernel answer.
+  /// access(2), and chdir(2); with ``SessionOptions/defaultPermissions`` the kernel answers them itself.
   func access(_ node: NodeID, _ wanted: AccessMode, caller: RequestContext, reply: consuming EmptyReply)
   func statfs(_ node: NodeID, caller: RequestContext, reply: consuming StatFSReply)
 
@@ -49,7 +49,7 @@ package protocol FileSystem: Sendable {
   func rename(
     _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID, flags: RenameFlags,
     caller: RequestContext, reply: consuming EmptyReply)
-  /// Makes one more name of a node.
+  /// Gives a node another name.
   func link(
     _ node: NodeID, as newName: FileName, in newParent: NodeID, caller: RequestContext, reply: consuming EntryReply)
 
@@ -64,11 +64,11 @@ package protocol FileSystem: Sendable {
   func write(
     _ node: NodeID, handle: FileHandle, offset: Int64, data: UnsafeRawBufferPointer, origin: WriteOrigin,
     caller: RequestContext, reply: consuming WriteReply)
-  /// One of the descriptors of an open file was closed: comes with each close(2) of each duplicate, and close(2)
-  /// returns what this answers.
+  /// A descriptor of an open file is closed. Every close(2) sends this, also that of a duplicate, and returns the
+  /// answer.
   func flush(
     _ node: NodeID, handle: FileHandle, lockOwner: UInt64, caller: RequestContext, reply: consuming EmptyReply)
-  /// The last descriptor was closed. Nobody waits for it, nobody sees an error. The default answers success.
+  /// The last descriptor is closed. No program waits for the answer or sees an error. The default answers success.
   func release(
     _ node: NodeID, handle: FileHandle, flags: OpenFlags, caller: RequestContext, reply: consuming EmptyReply)
   func fsync(
@@ -87,13 +87,14 @@ package protocol FileSystem: Sendable {
     _ node: NodeID, handle: FileHandle, command: UInt32, flags: IoctlFlags, caller: RequestContext,
     reply: consuming IoctlReply)
 
-  /// Tells what keeps a lock from being set.
+  /// Finds the lock that keeps this one from being set.
   func getlk(
     _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, caller: RequestContext,
     reply: consuming LockReply)
   /// Sets a lock of fcntl(2), or takes it away. Those of `owner` go with flush, those of `handle` with release.
   ///
-  /// - Parameter waits: whether the answer may be long in coming, or EINTR once the caller is interrupted; else EAGAIN.
+  /// - Parameter waits: whether the caller waits for the lock. Then the answer may come late, and is EINTR if the
+  ///   caller is interrupted; otherwise a lock in the way answers EAGAIN.
   func setlk(
     _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, waits: Bool, caller: RequestContext,
     reply: consuming EmptyReply)
@@ -103,7 +104,7 @@ package protocol FileSystem: Sendable {
     reply: consuming EmptyReply)
 
   func opendir(_ node: NodeID, flags: OpenFlags, caller: RequestContext, reply: consuming OpenReply)
-  /// Lists a directory from a cookie on: 0 at the start, else one that an entry was given.
+  /// Lists a directory from a cookie on: 0 at the start, otherwise the cookie of an entry.
   func readdir(
     _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: RequestContext, reply: consuming DirectoryReply)
   func readdirplus(
@@ -117,7 +118,7 @@ package protocol FileSystem: Sendable {
   func setxattr(
     _ node: NodeID, name: FileName, value: UnsafeRawBufferPointer, flags: XattrFlags, caller: RequestContext,
     reply: consuming EmptyReply)
-  /// Gets an attribute. Answers ENODATA, not ENOSYS, where there is none of the name.
+  /// Gets an attribute. Answers ENODATA, not ENOSYS, where no attribute has the name.
   func getxattr(_ node: NodeID, name: FileName, caller: RequestContext, reply: consuming XattrReply)
   func listxattr(_ node: NodeID, caller: RequestContext, reply: consuming XattrListReply)
   func removexattr(_ node: NodeID, name: FileName, caller: RequestContext, reply: consuming EmptyReply)

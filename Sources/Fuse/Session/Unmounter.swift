@@ -1,9 +1,9 @@
 import CFuse
 import Glibc
 
-/// Ending a mount, and no other that may have taken its place.
+/// Ends a mount, and no other one that may have taken its place.
 package enum Unmounter {
-  /// Takes away, lazily, what is mounted at an absolute path without symbolic links.
+  /// Takes away, lazily, the mount at an absolute path without symbolic links.
   package static func detach(at path: String) throws(MountError) {
     if let mount = MountTable.topmost(at: path) { try unmount(mount, lazily: true) }
   }
@@ -12,7 +12,7 @@ package enum Unmounter {
   static func unmount(_ mount: MountTable.Entry, lazily: Bool) throws(MountError) {
     // By its number: a folder above it may have another name by now.
     guard let place = current(mount)?.path else { return }
-    // umount2 and fusermount3 take a path, and whatever is on top there.
+    // umount2 and fusermount3 take a path, and unmount the topmost mount there.
     guard MountTable.topmost(at: place)?.id == mount.id else {
       throw MountError(mountpoint: place, reason: "something else is mounted over it")
     }
@@ -32,7 +32,8 @@ package enum Unmounter {
     (try? MountTable.read())?.entries.first { $0.id == mount.id && $0.device == mount.device }
   }
 
-  /// Calls umount2(2), following no symbolic link on the way: whoever owns a folder above the mount could put one there.
+  /// Calls umount2(2), following no symbolic link on the way: the owner of a folder above the mount could put one
+  /// there.
   private static func call(_ mount: MountTable.Entry, at path: String, lazily: Bool) throws(Errno) {
     var names = path.split(separator: "/").map(String.init)
     guard let name = names.popLast() else { throw .resourceBusy }
