@@ -5,7 +5,7 @@ import SheafModel
 
 /// Listing folders.
 extension AccountFileSystem {
-  /// Entries asked for at a time: about what a buffer of readdirplus holds.
+  /// Entries to ask for at a time: about as many as a buffer of readdirplus holds.
   private static let batch = 64
 
   func opendir(_ node: NodeID, flags: OpenFlags, caller: RequestContext, reply: consuming OpenReply) {
@@ -19,7 +19,8 @@ extension AccountFileSystem {
     }
   }
 
-  /// What a folder that Sheaf makes up holds now; nil for one of the library's, which is listed as it is read.
+  /// The present entries of a folder that Sheaf makes up; nil for a folder of the library, which is listed as it is
+  /// read.
   private func listing(of node: Node, _ caller: RequestContext) throws(Errno) -> Listings.Listing? {
     try translated {
       switch node {
@@ -92,7 +93,7 @@ extension AccountFileSystem {
     _ = reply.answer { (buffer) throws(Errno) in
       try list(node, handle, from: cookie, caller) { name, entry, isForeign, next in
         guard buffer.add(name, entry, next: next) else { return false }
-        // Given with its attributes, the entry is one that the kernel remembers.
+        // The kernel remembers an entry that it gets with attributes.
         if isForeign { foreignNodes.note(entry.node) }
         return true
       }
@@ -105,7 +106,7 @@ extension AccountFileSystem {
     _ add: (FileName, Entry, _ isForeign: Bool, UInt64) -> Bool
   ) throws(Errno) {
     if cookie == 0, listings.beginsAgain(handle), let listing = try listing(of: Node(node), caller) {
-      // rewinddir(3) shows what is there by now.
+      // rewinddir(3) shows the present entries.
       listings.renew(handle, listing)
     }
     if cookie < 1, !add(".", try dotEntry(node, parent: false, caller), false, 1) { return }

@@ -2,7 +2,7 @@ import Fuse
 import SheafLibrary
 import Synchronization
 
-/// Locks, which all mounts of the library have in common (``FileLocks``).
+/// Locks, which hold in all mounts of the library alike (``FileLocks``).
 extension AccountFileSystem {
   func getlk(
     _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, caller: RequestContext,
@@ -61,7 +61,7 @@ extension AccountFileSystem {
   }
 }
 
-/// A reply that someone else gives, at some time.
+/// A reply that another thread gives, at some time.
 private final class LateReply: Sendable {
   private let reply: Mutex<EmptyReply?>
 

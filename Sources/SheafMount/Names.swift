@@ -43,9 +43,10 @@ extension AccountFileSystem {
     }
   }
 
-  /// `.` or `..` of any node, which who exports the mount asks for (nfsd(8)), and who opens a handle (open_by_handle_at(2)).
+  /// `.` or `..` of any node, which nfsd(8) asks for to export the mount, and open_by_handle_at(2) to open a handle.
   ///
-  /// - Throws: ESTALE for what has no name any more: a kernel asks for what it does not hold, so nobody has that open.
+  /// - Throws: ESTALE for a node without a name: the kernel asks only for nodes that it does not hold, so nobody has
+  ///   this one open.
   private func relative(_ node: NodeID, isParent: Bool, _ caller: RequestContext) throws(Errno) -> Entry {
     let target = isParent ? try parentNode(of: node, caller) : node
     return try translated {
@@ -59,7 +60,7 @@ extension AccountFileSystem {
     }
   }
 
-  /// The folder that a folder is in; the root for what lies in the mount's root.
+  /// The parent of a folder; the root for `Documents` and `Shared`.
   func parentNode(of node: NodeID, _ caller: RequestContext) throws(Errno) -> NodeID {
     switch Node(node) {
     case .root, .shared: return .root
@@ -98,7 +99,8 @@ extension AccountFileSystem {
       attributeTimeout: Self.forever)
   }
 
-  /// `Shared/OWNER` of a handle: for a program that may come back there also once it is gone (``LeftEntry``).
+  /// `Shared/OWNER` by the owner's handle; for a program that may undo its leaving (``LeftEntry``), also after it is
+  /// gone.
   private func sharedFolder(of handle: FileName, _ caller: RequestContext) -> Entry {
     if let owner = library.sharedOwners(account).first(where: { Array($0.handle.description.utf8) == handle.bytes }) {
       return sharedFolder(owner.account)
@@ -110,11 +112,11 @@ extension AccountFileSystem {
     return Entry(node: node.id, attributes: sharedFolderAttributes(node))
   }
 
-  /// The entry that `body` finds, or one that says that there is none.
+  /// The entry that `body` finds, or a negative one.
   ///
   /// - Parameters:
-  ///   - timeout: seconds for which what is found has the name.
-  ///   - absence: seconds for which there is none.
+  ///   - timeout: seconds for which the kernel may remember the name.
+  ///   - absence: seconds for which it may remember the absence.
   private func found(
     for timeout: Double = AccountFileSystem.forever, absentFor absence: Double, _ body: () throws -> Attributes
   ) throws(Errno) -> Entry {
@@ -147,7 +149,7 @@ extension AccountFileSystem {
   private func make(
     _ new: Library.NewNode, _ name: FileName, in parent: NodeID, mode: UInt32, _ caller: RequestContext
   ) throws(Errno) -> Entry {
-    if let errand = try repeater.serveNames(caller) { return formerEntry(errand.made, caller) }
+    if let replay = try repeater.serveNames(caller) { return formerEntry(replay.made, caller) }
     let ino = try changeable(parent)
     let made = try translated { try library.make(new, ino, name.bytes, mode: mode, credentials(caller)) }
     return entry(made, timeout: restrictedFolders.timeout(in: ino))
@@ -190,7 +192,7 @@ extension AccountFileSystem {
   ) {
     reply.answer { () throws(Errno) in
       let folder = try changeable(newParent)
-      // A version is no file that could have another name.
+      // A version cannot have another name.
       guard let ino = Node(node).ino else { throw .improperLink }
       let linked = try translated { try library.link(ino, folder, newName.bytes, credentials(caller)) }
       return entry(linked, timeout: restrictedFolders.timeout(in: folder))
@@ -199,8 +201,8 @@ extension AccountFileSystem {
 
   // MARK: - Calls of the visitor
 
-  /// What a name led to before the change that is repeated, kept for no time.
-  func formerEntry(_ former: Errand.Former, _ caller: RequestContext) -> Entry {
+  /// The entry of a name before the repeated change, for the kernel to keep for no time.
+  func formerEntry(_ former: Replay.Former, _ caller: RequestContext) -> Entry {
     let (attributes, present) = formerAttributes(former, caller)
     if let present, present.isForeign { foreignNodes.note(Node.inode(present.ino).id) }
     return Entry(
@@ -208,13 +210,13 @@ extension AccountFileSystem {
       attributes: attributes)
   }
 
-  /// What stat(2) told before the change that is repeated; with what it tells now, of an inode that is still there.
+  /// The attributes before the repeated change, and the present ones of an inode that is still there.
   func formerAttributes(
-    _ former: Errand.Former, _ caller: RequestContext
+    _ former: Replay.Former, _ caller: RequestContext
   ) -> (shown: FileAttributes, present: Attributes?) {
     guard case .inode(let inode, let lostLinks) = former else { return (sharedFolderAttributes(former.node), nil) }
     guard let present = try? library.attributes(inode.ino, credentials(caller)) else {
-      // It is gone, or not seen any more: all that is known of it is what it was.
+      // It is gone, or no longer seen: only its former type is known.
       let mode = inode.mode & S_IFMT | (inode.mode & S_IFMT == S_IFDIR ? 0o700 : 0o600)
       return (FileAttributes(node: former.node.id, mode: mode, uid: getuid(), gid: getgid()), nil)
     }
@@ -223,7 +225,8 @@ extension AccountFileSystem {
     return (attributes, present)
   }
 
-  /// Attributes that have the kernel let the visitor of a process without privileges change what can only be read there.
+  /// Attributes with which the kernel lets the visitor of a process without privileges change files that can only be
+  /// read.
   func forVisitor(_ attributes: FileAttributes) -> FileAttributes {
     var attributes = attributes
     if getuid() != 0 { attributes.mode |= attributes.mode & S_IFMT == S_IFDIR ? 0o700 : 0o600 }
@@ -232,7 +235,7 @@ extension AccountFileSystem {
 
   // MARK: - Removing and renaming
 
-  /// Leaves the share whose entry is removed; returns its inode, nil for what is no entry.
+  /// Leaves the share whose entry is removed; returns the entry's inode, nil for anything else.
   private func leave(_ name: FileName, in parent: NodeID, _ caller: RequestContext) throws(Errno) -> Int64? {
     guard case .sharedOwner(let owner) = Node(parent) else { return nil }
     return try translated {
@@ -251,8 +254,8 @@ extension AccountFileSystem {
 
   func rmdir(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
-      if let errand = try repeater.serveNames(caller) {
-        if let ino = errand.made.node.ino { generations.noteDead(ino) }
+      if let replay = try repeater.serveNames(caller) {
+        if let ino = replay.made.node.ino { generations.noteDead(ino) }
         return
       }
       if let entry = try leave(name, in: parent, caller) { return generations.noteDead(entry) }
@@ -267,8 +270,8 @@ extension AccountFileSystem {
     caller: RequestContext, reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
-      if let errand = try repeater.serveNames(caller) {
-        let replaced = errand.view[.init(folder: newParent, name: newName)]
+      if let replay = try repeater.serveNames(caller) {
+        let replaced = replay.view[.init(folder: newParent, name: newName)]
         if !flags.contains(.exchange), case .inode(let folder, _)?? = replaced, folder.mode & S_IFMT == S_IFDIR {
           generations.noteDead(folder.ino)
         }
@@ -278,7 +281,7 @@ extension AccountFileSystem {
         throw .invalidArgument
       }
       if case .sharedOwner(let owner) = Node(parent) {
-        // An entry has another name for this account alone, and goes nowhere else.
+        // An entry gets another name for this account alone, and cannot be moved.
         guard parent == newParent, !flags.contains(.exchange) else { throw .notPermitted }
         return try translated {
           try library.renameSharedEntry(account, owner: owner, name.bytes, to: newName.bytes, credentials(caller))
