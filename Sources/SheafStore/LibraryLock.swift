@@ -8,7 +8,8 @@ package final class LibraryLock: Sendable {
 
   /// Takes the lock without waiting.
   ///
-  /// - Throws: ``SheafError`` of kind `busy` that names the owner's process id; `inputOutput`, `accessDenied`, `noSpace`.
+  /// - Throws: ``SheafError`` of kind `busy` that names the owner's process id; `inputOutput`, `accessDenied`,
+  ///   `noSpace`.
   package init(path: String, library: String) throws(SheafError) {
     let descriptor = try LibraryFolder.openFile(at: path, beside: library)
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
@@ -21,7 +22,7 @@ package final class LibraryLock: Sendable {
     }
     self.descriptor = descriptor
     let text = "\(getpid())\n"
-    // In this order: on a full disk somebody else would take the block that is given back.
+    // Written before it is cut: on a full disk another process could take the block that is given back.
     let written = text.withCString { pwrite(descriptor, $0, strlen($0), 0) }
     ftruncate(descriptor, max(0, written))
   }
