@@ -4,13 +4,14 @@ import SheafLibrary
 import SheafModel
 
 extension LibraryAPI {
-  /// Events of a page where the request does not say how many.
+  /// Events of a page if the request does not say how many.
   private static let defaultLimit = 100
 
-  /// `GET /v1/events`: a page of what the acting account sees. `GET /v1/events/stream`: the same as it comes.
+  /// `GET /v1/events`: a page of the events that the acting account sees. `GET /v1/events/stream`: the same events as
+  /// they come.
   ///
   /// Parameters: `after`, a sequence number (without it the oldest event that is kept comes first); for pages `limit`;
-  /// `path`, an item, for what happened to it and below it.
+  /// `path`, an item, for the events of it and of everything below it.
   func addEventRoutes(to routes: Routes) {
     addLog(at: "events", isWhole: false, to: routes)
     routes.get("events/latest") { request, _ in
@@ -58,7 +59,7 @@ extension LibraryAPI {
 
   private func eventQuery(_ request: Request, isWhole: Bool) async throws -> EventQuery {
     let address = try request.address()
-    // What was read last counts: a browser's EventSource says so by itself when it connects again.
+    // The event that was read last counts: a browser's EventSource sends it when it connects again.
     let last = try HTTPField.Name("Last-Event-ID").flatMap { request.headers[$0] }.map {
       try EventQuery.position($0, named: "Last-Event-ID")
     }
@@ -71,12 +72,12 @@ extension LibraryAPI {
   }
 }
 
-/// Who reads which part of the log from where on.
+/// The account, the item and the position of a request for events.
 struct EventQuery: Sendable {
   /// Nil for the library itself.
   let account: AccountHandle?
   let path: ItemPath?
-  /// Sequence number after which to go on; nil for the oldest event that is kept.
+  /// Sequence number after which to go on; nil to begin with the oldest event that is kept.
   let position: Int64?
   let limit: Int
 
