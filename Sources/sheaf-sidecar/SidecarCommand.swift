@@ -178,8 +178,8 @@ struct FileOptions: ParsableArguments {
     try config.map { try ConfigurationFile.read($0) } ?? SidecarConfiguration()
   }
 
-  /// The file of positions and dead letters: that of the flag, else of the configuration, else the person's own (XDG Base
-  /// Directory Specification).
+  /// The file of positions and dead letters: that of the flag, else of the configuration, else the person's own (XDG
+  /// Base Directory Specification).
   func state(_ configuration: SidecarConfiguration) throws -> String {
     if let path = state ?? configuration.state { return path }
     if let folder = Environment.value("XDG_STATE_HOME"), folder.hasPrefix("/") {
