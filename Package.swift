@@ -195,11 +195,7 @@ let package = Package(
 if Context.environment["SHEAF_FUZZING"] != nil {
   let parts: [String: (dependencies: [String], sources: [String])] = [
     "SheafClient": (["NIOCore"], ["LineBuffer.swift"]),
-    "SheafCommand": (
-      ["SheafModel"],
-      ["Mounting/MountOptions.swift", "Output/StandardStreams.swift"]
-        + ["SmallFile", "SystemPath"].map { "Paths/\($0).swift" }
-    ),
+    "SheafCommand": (["SheafModel"], ["Mounting/MountOptions.swift", "Output/StandardStreams.swift"]),
     "SheafLibrary": (["SheafModel", "SheafStore"], ["EventData.swift"]),
     "SheafSidecar": (
       ["SheafModel", "Crypto", "TOMLKit"],

@@ -5,12 +5,13 @@ import SheafMount
 
 /// Starts the process that owns a library and its mounts.
 enum Background {
-  /// Where the process finds its end of the pipe.
+  /// The descriptor at which the process finds its end of the pipe.
   private static let readyDescriptor: CInt = 3
 
   /// Starts `sheaf mount` in the background and waits until its mount is up.
   ///
-  /// - Throws: ``SheafError``: what the process says, or, where it ends without a word, the last line of its log.
+  /// - Throws: ``SheafError``: the error that the process reports, or, if it ends without a word, the last line of its
+  ///   log.
   static func start(_ plan: MountPlan) throws -> MountInfo {
     try Library.refuseStranger(at: plan.location)
     let log = try LogFile.open(for: plan.location)
@@ -39,7 +40,7 @@ enum Background {
     do {
       answer = try Readiness.wait(ends[0])
     } catch {
-      // What it has open keeps the library's disk busy until it has ended.
+      // Until the process has ended, its open files keep the library's disk busy.
       _ = child.wait()
       throw error
     }

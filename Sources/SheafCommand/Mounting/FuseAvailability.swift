@@ -3,7 +3,7 @@ import SheafModel
 
 /// Whether this machine lets this user mount.
 enum FuseAvailability {
-  /// - Throws: ``SheafError`` that says what is missing and how to get it.
+  /// - Throws: ``SheafError`` that names the missing thing and how to get it.
   static func check(allowOther: Bool) throws(SheafError) {
     let descriptor = open("/dev/fuse", O_RDWR | O_CLOEXEC)
     if descriptor >= 0 {

@@ -7,7 +7,7 @@ import SheafService
 
 /// Mounts a library's account as a FUSE file system: the one place where the commands and SheafMount meet.
 ///
-/// The account has been checked to exist.
+/// The caller has checked that the account exists.
 let startLibraryMount: MountStarter = { library, request, logger in
   var options = LibraryMount.Options()
   options.readOnly = request.readOnly
@@ -43,7 +43,7 @@ let startLibraryMount: MountStarter = { library, request, logger in
   }
 }
 
-/// A mount of SheafMount, as ``ProcessMounts`` wants it.
+/// A mount of SheafMount in the form that ``ProcessMounts`` takes, with the service of its user.
 private struct ServedMount: LiveMount {
   let mount: LibraryMount
   /// The socket of the user to whom the mount was given.

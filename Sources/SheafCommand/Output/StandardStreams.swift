@@ -35,7 +35,7 @@ enum StandardOutput {
       }
       switch errno {
       case EINTR: continue
-      // Who made the pipe, or has it as well, may have it not wait.
+      // Another process with the same pipe may have made it non-blocking.
       case EAGAIN:
         var ready = pollfd(fd: descriptor, events: CShort(POLLOUT), revents: 0)
         poll(&ready, 1, -1)

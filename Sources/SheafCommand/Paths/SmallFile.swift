@@ -6,7 +6,7 @@ enum SmallFile {
   /// The file's bytes.
   ///
   /// - Parameters:
-  ///   - limit: At most so many bytes, from the end where the file is larger and can be positioned.
+  ///   - limit: The most bytes to read; of a larger file that can be positioned, the last ones.
   ///   - followingLinks: Whether the path may be a symbolic link.
   static func read(
     _ path: String, limit: Int = 16 * 1024 * 1024, followingLinks: Bool = true
