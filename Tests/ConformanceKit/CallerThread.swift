@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Runs `body` on a thread of its own, whose umask, and user where one is given, are `caller`'s, and waits for it.
+/// Runs `body` on a thread of its own, with the umask and, if there is one, the user of `caller`, and waits for it.
 ///
 /// Linux keeps both per thread; the thread ends with them.
 func onThread<Result: Sendable>(

@@ -13,7 +13,7 @@ public struct VersionFact: Decodable, Hashable, Sendable {
 }
 
 extension MountedLibrary {
-  /// Runs a script as the mount's user in a folder, `Documents` unless said, and expects it to succeed.
+  /// Runs a script as the mount's user in a folder, by default `Documents`, and expects it to succeed.
   @discardableResult
   public func shell(
     _ script: String, in folder: String? = nil, environment: [String: String?] = [:], limit: Duration = .seconds(120)

@@ -203,7 +203,7 @@ extension Case {
           try expect(EACCES) { try fs.unlink("folder/file") }
           try expect(EACCES) { try fs.rename("folder/file", "folder/other") }
           try expect(EACCES) { try fs.access("folder", X_OK) }
-          // What it lists cannot be looked at either.
+          // Its entries cannot be looked at, either.
           try expect(Set(fs.names("folder")), is: ["child", "file"], "the listing")
           try expect(EACCES) { try fs.lstat("folder/file") }
           try expect(open.pread(4, at: 0), is: Array("text".utf8), "contents by a handle")
@@ -349,7 +349,7 @@ private func attempt(
   }
 }
 
-/// Runs `body` as the owner of a file: as another user than root, who may do everything.
+/// Runs `body` as the owner of a file, a user other than root, who may do everything.
 private func asOwner(
   of path: Path, _ fs: any FileSystem, _ body: @escaping @Sendable (any FileSystem) throws -> Void
 ) throws {
