@@ -1,4 +1,4 @@
-/// What commands and the API tell, with the keys of docs/REFERENCE.md, "JSON".
+/// The facts that commands and the API tell, with the keys of docs/REFERENCE.md, "JSON".
 
 /// An account of a library.
 package struct Account: Hashable, Sendable, Codable {
@@ -63,7 +63,7 @@ package struct Version: Hashable, Sendable, Codable {
 package struct DeletedItem: Hashable, Sendable, Codable {
   /// UUID in lower case.
   package let id: String
-  /// Where it was, relative to the mount point: `Documents/…`.
+  /// Its former path, relative to the mount point: `Documents/…`.
   package let path: String
   package let time: Timestamp
   package let actor: AccountHandle

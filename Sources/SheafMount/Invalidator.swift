@@ -74,7 +74,7 @@ final class Invalidator: Sendable {
     for change in changes { tell(change, by: notifier, door) }
   }
 
-  // What the kernel does not know needs no invalidation, and a mount that ends none either.
+  // Nodes that the kernel does not know need no invalidation, and an ending mount needs none either.
   private func tell(_ change: LibraryChange, by notifier: Notifier, _ door: Int) {
     switch change {
     case .contents(let ino), .saved(let ino):

@@ -175,7 +175,7 @@ final class ChangeRecorder {
   /// Records a statement of the running change. Its arguments append themselves next.
   ///
   /// - Parameter count: how many arguments there are.
-  /// - Returns: Where they will be; nil if they are not recorded.
+  /// - Returns: The address that they will have; nil if they are not recorded.
   func record(_ statement: Statement, count: Int) -> UnsafeRawPointer? {
     guard isRecording, !isTooLarge else { return nil }
     let isKnown = statement.recorded.group == group

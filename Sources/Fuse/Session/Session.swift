@@ -40,7 +40,7 @@ package final class Session: Sendable {
   }
 
   deinit {
-    // A mount that was never run would leave everyone who looks at it waiting.
+    // Programs that look at a mount that never ran would wait for ever.
     if !device.hasEnded { finish() }
     device.context.pointee.handler = nil
   }
@@ -87,7 +87,7 @@ package final class Session: Sendable {
     return state.withLock { $0.answers }
   }
 
-  /// Ends ``run(threads:)`` from any thread, whether or not files are open; those who use them get ENOTCONN.
+  /// Ends ``run(threads:)`` from any thread, whether or not files are open; programs that use them get ENOTCONN.
   ///
   /// Requests being handled are finished first. The mount is detached. To let users finish, ``unmount(lazily:)``.
   package func exit() {
