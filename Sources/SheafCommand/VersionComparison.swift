@@ -26,7 +26,7 @@ struct VersionComparison {
     let folder = Environment.value("TMPDIR") ?? "/tmp"
     var name = Array((folder + "/sheaf-diff-XXXXXX").utf8CString)
     let descriptor = mkstemp(&name)
-    guard descriptor >= 0 else { throw SheafError(code: errno, subject: folder) }
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: folder) }
     unlink(name)
     guard let number else {
       return Side(descriptor: descriptor, title: "nothing", label: "/dev/null", isBinary: false)

@@ -50,20 +50,3 @@ package final class LibraryLock: Sendable {
     return Int32(String(decoding: bytes[..<count], as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
   }
 }
-
-extension SheafError {
-  /// An errno of a call on the library's own files, with the text of strerror(3).
-  package init(systemError code: Int32, subject: String) {
-    let kind: Kind =
-      switch code {
-      case ENOSPC, EDQUOT: .noSpace
-      case EACCES, EPERM: .accessDenied
-      case ENOENT: .notFound
-      case EEXIST: .exists
-      case ENOTDIR: .notDirectory
-      case EROFS: .readOnly
-      default: .inputOutput
-      }
-    self.init(kind, subject: subject, reason: String(cString: strerror(code)))
-  }
-}

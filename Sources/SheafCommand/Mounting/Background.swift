@@ -17,10 +17,10 @@ enum Background {
     let log = try LogFile.open(for: plan.location)
     defer { close(log) }
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)
-    guard null >= 0 else { throw SheafError(code: errno, subject: "/dev/null") }
+    guard null >= 0 else { throw SheafError(systemError: errno, subject: "/dev/null") }
     defer { close(null) }
     var ends: [CInt] = [-1, -1]
-    guard pipe(&ends) == 0 else { throw SheafError(code: errno, subject: "pipe") }
+    guard pipe(&ends) == 0 else { throw SheafError(systemError: errno, subject: "pipe") }
     defer { close(ends[0]) }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let child: ChildProcess
@@ -30,7 +30,7 @@ enum Background {
         do {
           try Privileges.limit()
         } catch {
-          throw SheafError(code: error.rawValue, subject: "capabilities")
+          throw SheafError(systemError: error.rawValue, subject: "capabilities")
         }
       }
       child = try ChildProcess(

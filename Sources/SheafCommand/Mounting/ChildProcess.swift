@@ -46,7 +46,7 @@ struct ChildProcess {
     defer { for argument in list { free(argument) } }
     var pid = pid_t()
     let code = posix_spawn(&pid, program, &actions, &attributes, &list, environ)
-    guard code == 0 else { throw SheafError(code: code, subject: program) }
+    guard code == 0 else { throw SheafError(systemError: code, subject: program) }
     self.pid = pid
   }
 

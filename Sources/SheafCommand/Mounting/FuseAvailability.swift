@@ -17,7 +17,7 @@ enum FuseAvailability {
           advice: "load it as root: modprobe fuse; in a container, give it the device /dev/fuse")
       default:
         // fusermount3 opens the device as root.
-        if getuid() == 0 { throw SheafError(code: code, subject: "/dev/fuse") }
+        if getuid() == 0 { throw SheafError(systemError: code, subject: "/dev/fuse") }
       }
     }
     guard getuid() != 0 else { return }

@@ -32,7 +32,7 @@ enum LogFile {
   }
 
   private static func unfit(_ path: String, code: CInt) -> SheafError {
-    SheafError(code: code, subject: path, advice: "name a library in a folder of your own: --library")
+    SheafError(systemError: code, subject: path, advice: "name a library in a folder of your own: --library")
   }
 
   /// The last line that is not empty, fit for an error; nil if there is none.
@@ -45,6 +45,6 @@ enum LogFile {
     let path = folder.readable
     guard access(path, F_OK) != 0 else { return }
     try makeFolder(SystemPath.split(folder).parent)
-    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SheafError(code: errno, subject: path) }
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SheafError(systemError: errno, subject: path) }
   }
 }

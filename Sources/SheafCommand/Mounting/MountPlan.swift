@@ -37,8 +37,8 @@ struct MountPlan: Sendable {
         advice: "see \(LogFile.path(of: location))")
     }
     // A mount of another user refuses even root.
-    guard code == 0 || forUser != nil && SheafError(code: code, subject: "").kind == .accessDenied else {
-      throw SheafError(code: code, subject: mountpoint.path, advice: "see \(LogFile.path(of: location))")
+    guard code == 0 || forUser != nil && SheafError(systemError: code, subject: "").kind == .accessDenied else {
+      throw SheafError(systemError: code, subject: mountpoint.path, advice: "see \(LogFile.path(of: location))")
     }
   }
 

@@ -133,7 +133,7 @@ struct Mountpoint: Equatable {
       SheafError(
         .invalid, subject: path, reason: "is a symbolic link, or lies behind one",
         advice: "name the folder to which it leads")
-    default: SheafError(code: code, subject: path, advice: "name an empty folder of your own")
+    default: SheafError(systemError: code, subject: path, advice: "name an empty folder of your own")
     }
   }
 

@@ -25,7 +25,7 @@ struct CopyPlace {
     (self.folder, self.name, path) = (folder, name, SystemPath.join(parent, name))
   }
 
-  var failure: SheafError { SheafError(code: errno, subject: path.readable, advice: "name another destination") }
+  var failure: SheafError { SheafError(systemError: errno, subject: path.readable, advice: "name another destination") }
 
   /// Makes a file and lets `body` write it. Until it is whole, only its owner can read it; then it gets the permissions
   /// of `facts`.

@@ -70,7 +70,7 @@ struct PathResolution {
         let (above, last) = SystemPath.split(parent)
         missing = missing.isEmpty ? last : last + [SystemPath.slash] + missing
         parent = above
-      case .failure(let error): throw SheafError(code: error.code, subject: parent.readable)
+      case .failure(let error): throw SheafError(systemError: error.code, subject: parent.readable)
       }
     }
   }

@@ -7,7 +7,7 @@ enum SystemPath {
 
   /// The working directory, which the kernel tells without asking the file system that it is in.
   static func workingDirectory() throws(SheafError) -> [UInt8] {
-    guard let path = getcwd(nil, 0) else { throw SheafError(code: errno, subject: "the working directory") }
+    guard let path = getcwd(nil, 0) else { throw SheafError(systemError: errno, subject: "the working directory") }
     defer { free(path) }
     return bytes(path)
   }
