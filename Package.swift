@@ -196,7 +196,7 @@ if Context.environment["SHEAF_FUZZING"] != nil {
   let parts: [String: (dependencies: [String], sources: [String])] = [
     "SheafClient": (["NIOCore"], ["LineBuffer.swift"]),
     "SheafCommand": (["SheafModel"], ["Mounting/MountOptions.swift", "Output/StandardStreams.swift"]),
-    "SheafLibrary": (["SheafModel", "SheafStore"], ["EventData.swift"]),
+    "SheafLibrary": (["SheafModel", "SheafStore"], ["Events/EventData.swift"]),
     "SheafSidecar": (
       ["SheafModel", "Crypto", "TOMLKit"],
       ["Configuration", "Delivery/EventFilter.swift", "Delivery/RetrySchedule.swift", "Sinks/WebhookSecret.swift"]

@@ -33,8 +33,3 @@ package struct LockHolds: Sendable {
     byOperation[name] = hold
   }
 }
-
-extension Library {
-  /// How long operations held the lock since the library was opened.
-  package var lockHolds: LockHolds { locked { holds } }
-}

@@ -10,7 +10,7 @@ import Synchronization
 /// The kernel caches names, attributes and pages without limit of time: changes by other doors are invalidated
 /// (``Invalidator``), and changes by this one the kernel knows.
 final class AccountFileSystem: FileSystem {
-  let library: Library
+  let library: any InodeInterface
   /// Inode of the account's `Documents`.
   let documents: Int64
   /// The account, as the library numbers it.
@@ -38,7 +38,7 @@ final class AccountFileSystem: FileSystem {
   static let forever = Entry.forever
 
   init(
-    library: Library, account: Int64, documents: Int64, door: Int, user: Caller.User,
+    library: any InodeInterface, account: Int64, documents: Int64, door: Int, user: Caller.User,
     foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, keepsListings: Bool, directWrites: DirectWrites,
     accessTimes: AccessTimes, listsComputed: Bool, repeater: Repeater
   ) {

@@ -23,7 +23,7 @@ final class Invalidator: Sendable {
   private let changes = Line()
   private let changesOfAccess = Line()
   private let kernel = Mutex<(notifier: Notifier, door: Int)?>(nil)
-  private let library: Library
+  private let library: any InodeInterface
   private let account: Int64
   private let foreignNodes: ForeignNodes
   private let restrictedFolders: RestrictedFolders
@@ -31,7 +31,7 @@ final class Invalidator: Sendable {
 
   /// - Parameter expiresNames: Whether forgetting one name forgets all of them.
   init(
-    library: Library, account: Int64, foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders,
+    library: any InodeInterface, account: Int64, foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders,
     expiresNames: Bool
   ) {
     self.expiresNames = expiresNames

@@ -24,7 +24,7 @@ package final class LibraryMount: Sendable {
   }
 
   package let account: AccountHandle
-  private let library: Library
+  private let library: any InodeInterface
   private let session: Session
   private let invalidator: Invalidator
   private let restrictedFolders: RestrictedFolders
@@ -45,7 +45,7 @@ package final class LibraryMount: Sendable {
   /// Prepares a mount.
   ///
   /// - Throws: `notFound` for an account that the library does not have; `invalid` for unknown options.
-  package init(library: Library, account: AccountHandle, options: Options) throws {
+  package init(library: any InodeInterface, account: AccountHandle, options: Options) throws {
     self.library = library
     self.account = account
     isReadOnly = options.readOnly

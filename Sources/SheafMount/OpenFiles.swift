@@ -209,13 +209,13 @@ final class Listings: Sendable {
 
   private struct State {
     var next: UInt64 = 1 << 63
-    var readers: [FileHandle: Library.VersionReader] = [:]
+    var readers: [FileHandle: VersionReader] = [:]
     var listings: [FileHandle: Listing] = [:]
   }
 
   private let state = Mutex(State())
 
-  func add(_ reader: Library.VersionReader) -> FileHandle {
+  func add(_ reader: VersionReader) -> FileHandle {
     state.withLock { state in
       let handle = FileHandle(rawValue: state.next)
       state.next += 1
@@ -233,7 +233,7 @@ final class Listings: Sendable {
     }
   }
 
-  func reader(_ handle: FileHandle) -> Library.VersionReader? {
+  func reader(_ handle: FileHandle) -> VersionReader? {
     guard handle.rawValue >> 63 == 1 else { return nil }
     return state.withLock { $0.readers[handle] }
   }

@@ -43,14 +43,14 @@ final class Repeater: Sendable {
 
   private let state = Mutex(State())
   private let queue = DispatchQueue(label: "sheaf.repeat")
-  private let library: Library
+  private let library: any InodeInterface
   private let account: Int64
   private let expiresNames: Bool
   /// Whether the visitor is making a call, so that requests may be its own.
   private let isBusy = Atomic<Bool>(false)
 
   /// - Parameter expiresNames: Whether all names are forgotten where one is.
-  init(library: Library, account: Int64, expiresNames: Bool) {
+  init(library: any InodeInterface, account: Int64, expiresNames: Bool) {
     self.expiresNames = expiresNames
     self.library = library
     self.account = account

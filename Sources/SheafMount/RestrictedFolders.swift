@@ -16,7 +16,7 @@ import Synchronization
 /// Nothing here concerns a mount that allows others. Servers get into root's mount with the file system ids of their
 /// clients (nfsd(8), setfsuid(2)), so there only folders that everybody may search are unrestricted.
 final class RestrictedFolders: Sendable {
-  private let library: Library
+  private let library: any InodeInterface
   /// The only user who gets in, with their account; nil where the kernel checks permissions.
   private let viewer: Caller?
   private let folders = Mutex<Set<Int64>>([])
@@ -24,7 +24,7 @@ final class RestrictedFolders: Sendable {
   private let kernel = Mutex<Notifier?>(nil)
 
   /// - Parameter user: the only user who gets in; nil where the kernel checks permissions.
-  init(library: Library, account: Int64, user: Caller.User?) {
+  init(library: any InodeInterface, account: Int64, user: Caller.User?) {
     self.library = library
     viewer = user.map { user in
       Caller(

@@ -17,8 +17,9 @@ extension LibraryAPI {
     routes.get("events/latest") { request, _ in
       let query = try await eventQuery(request, isWhole: false)
       return try Response.json(
-        try await call {
-          try $0.latestEvents(limit: query.limit, for: query.account, in: try query.scope(in: $0))
+        try await call { library in
+          try library.latestEvents(
+            before: .max, after: 0, limit: query.limit, for: query.account, in: try query.scope(in: library))
         })
     }
   }
@@ -81,9 +82,9 @@ struct EventQuery: Sendable {
   let position: Int64?
   let limit: Int
 
-  func scope(in library: Library) throws -> EventScope { try path.map { try library.eventScope($0) } ?? .all }
+  func scope(in library: any PathInterface) throws -> EventScope { try path.map { try library.eventScope($0) } ?? .all }
 
-  func page(of library: Library) throws -> EventPage {
+  func page(of library: any PathInterface) throws -> EventPage {
     try library.events(after: position, limit: limit, for: account, in: try scope(in: library))
   }
 

@@ -95,10 +95,10 @@ final class EventSignals: Sendable {
   }
 
   private let state = Mutex(State())
-  private let library: Library
+  private let library: any PathInterface
   private let observer = Mutex<Int?>(nil)
 
-  init(library: Library) {
+  init(library: any PathInterface) {
     self.library = library
     let number = library.observeEvents { [weak self] news in self?.wake(news) }
     observer.withLock { $0 = number }

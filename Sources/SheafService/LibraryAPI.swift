@@ -7,7 +7,7 @@ import SheafModel
 struct LibraryAPI: Sendable {
   typealias Routes = RouterGroup<BasicRequestContext>
 
-  let library: Library
+  let library: any PathInterface
   let mounts: (any MountController)?
   /// The threads that run the library's synchronous calls.
   let threads: NIOThreadPool
@@ -52,7 +52,7 @@ struct LibraryAPI: Sendable {
   }
 
   /// Runs a call of the library on a thread of its own.
-  func call<Value: Sendable>(_ body: @escaping @Sendable (Library) throws -> Value) async throws -> Value {
+  func call<Value: Sendable>(_ body: @escaping @Sendable (any PathInterface) throws -> Value) async throws -> Value {
     try await threads.runIfActive { try body(library) }
   }
 

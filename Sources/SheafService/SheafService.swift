@@ -43,7 +43,7 @@ package final class SheafService: Sendable {
   ///   - limits: How much it serves at once; nil for the usual limits of such a door.
   /// - Throws: ``SheafError`` if the library's path cannot have a socket.
   package init(
-    library: Library, mounts: (any MountController)?, door: UserDoor? = nil, limits: ServiceLimits? = nil,
+    library: any PathInterface, mounts: (any MountController)?, door: UserDoor? = nil, limits: ServiceLimits? = nil,
     logger: Logger
   ) throws {
     let limits = limits ?? (door == nil ? .library : .user)

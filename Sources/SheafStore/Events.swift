@@ -108,13 +108,9 @@ extension StoreTransaction {
 
   package func removePending(_ id: Int64) throws { try run("DELETE FROM pending_events WHERE id = ?", id) }
 
-  /// Removes events whose numbers ascend, in a statement for each row of numbers without a gap.
-  package func removePending(_ ids: [Int64]) throws {
-    var rest = ids[...]
-    while let first = rest.first {
-      let last = zip(rest, rest.dropFirst()).first { $1 != $0 + 1 }?.0 ?? rest[rest.endIndex - 1]
-      try run("DELETE FROM pending_events WHERE id BETWEEN ? AND ?", first, last)
-      rest = rest.drop { $0 <= last }
+  package func removePending(_ runs: [ClosedRange<Int64>]) throws {
+    for run in runs {
+      try self.run("DELETE FROM pending_events WHERE id BETWEEN ? AND ?", run.lowerBound, run.upperBound)
     }
   }
 

@@ -179,7 +179,8 @@ package final class Store: Sendable {
     return value
   }
 
-  /// Runs `body` on the writer's connection, which sees every change; it must only read.
+  /// Runs `body` on the writer's connection, which sees every change, the caller's own too while it makes one; it must only
+  /// read.
   package func read<Value>(_ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value {
     try Self.storeErrors(path) { try writer.read(body) }
   }

@@ -49,6 +49,8 @@ final class Writer: @unchecked Sendable {
   private var records = false
   /// Whether a group is open that began with ``roomForGroups`` to spare.
   private let isRoomy = Atomic(false)
+  /// The thread that makes a change, and reads its changes so far; 0 for none.
+  private let changing = Atomic<UInt>(0)
   /// The number of the last change that is committed.
   private(set) var committed: Int64
   /// The number of the last change that the synced log is known to hold.
@@ -89,7 +91,8 @@ final class Writer: @unchecked Sendable {
 
   /// Makes one change, which outlives this process when this returns.
   func change<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws -> Value {
-    try locked {
+    precondition(!isChanging, "changes do not nest")
+    return try locked {
       try Faults.pass(.begin(step))
       if recorder?.isAlmostFull ?? false { try renewRecord() }
       try open()
@@ -99,7 +102,7 @@ final class Writer: @unchecked Sendable {
       let value: Value
       do {
         defer { connection.recorder = nil }
-        value = try body(StoreTransaction(connection))
+        value = try run(body)
         if !step.isAnsweredFirst { try recorder.queue.drain(connection) }
         try Faults.pass(.commit(step))
       } catch {
@@ -120,11 +123,20 @@ final class Writer: @unchecked Sendable {
     }
   }
 
+  /// Whether the caller makes a change.
+  private var isChanging: Bool { changing.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+  private func run<Value>(_ body: (StoreTransaction) throws -> Value) throws -> Value {
+    changing.store(UInt(pthread_self()), ordering: .relaxed)
+    defer { changing.store(0, ordering: .relaxed) }
+    return try body(StoreTransaction(connection))
+  }
+
   /// Makes one change in a transaction of its own.
   private func changeAtOnce<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws -> Value {
     let value: Value
     do {
-      value = try body(StoreTransaction(connection))
+      value = try run(body)
       syncContents()
       try Faults.pass(.commit(step))
       if let recorder { try connection.setLastChange(recorder.number + 1) }
@@ -140,9 +152,10 @@ final class Writer: @unchecked Sendable {
     return value
   }
 
-  /// Reads the state after all changes so far.
+  /// Reads the state after all changes so far. The thread that makes a change sees this change, too.
   func read<Value>(_ body: (StoreTransaction) throws -> Value) throws -> Value {
-    try locked {
+    if isChanging { return try body(StoreTransaction(connection)) }
+    return try locked {
       try open()
       return try body(StoreTransaction(connection))
     }

@@ -100,12 +100,6 @@ import Testing
     }
   }
 
-  @Test func filesStayReadable() throws {
-    for (path, lines) in try Self.files("Sources") + Self.files("Tests") {
-      #expect(lines.count <= 450, "\(path) has \(lines.count) lines")
-    }
-  }
-
   @Test func nothingIsLeftToDo() throws {
     let form = try Regex(#"\b(TO"# + #"DO|FIX"# + #"ME|HA"# + #"CK)\b"#)
     for (path, lines) in try Self.files("Sources") + Self.files("Tests") {

@@ -36,9 +36,9 @@ struct BoundsTests {
     var largest = 0
     for number in 0..<count {
       _ = try fixture.library.lookup(folder, Array("\(number)".utf8), .library)
-      if number % 1000 == 0 { largest = max(largest, fixture.library.locked { fixture.library.inodes.count }) }
+      if number % 1000 == 0 { largest = max(largest, fixture.library.locked { fixture.library.inodes.all.count }) }
     }
-    #expect(largest <= Library.inodeLimit)
+    #expect(largest <= InodeTable.limit)
     try fixture.library.close()
     try? FileManager.default.removeItem(atPath: fixture.folder)
   }
@@ -53,7 +53,7 @@ struct BoundsTests {
           let row = InodeRow(
             ino: ino, item: nil, owner: 1, parent: 16, name: [], mode: S_IFREG | 0o600, nlink: 1, uid: 0, gid: 0,
             time: fixture.clock.now)
-          fixture.library.remember(Inode(row))
+          fixture.library.inodes.insert(Inode(row))
           fixture.library.identity.born(ino, process: 1, at: fixture.clock.now)
           fixture.library.identity.choseMode(ino)
           _ = try? fixture.library.inode(ino)
@@ -61,7 +61,7 @@ struct BoundsTests {
       }
       fixture.clock.advance(20)
     }
-    #expect(fixture.library.locked { fixture.library.inodes.count } <= Library.inodeLimit)
+    #expect(fixture.library.locked { fixture.library.inodes.all.count } <= InodeTable.limit)
     try fixture.finish()
   }
 
@@ -104,7 +104,7 @@ struct BoundsTests {
     }
     #expect(failures.withLock { $0 } == [], random.note)
     try fixture.library.locked { try fixture.library.endAllSessions() }
-    #expect(fixture.library.locked { fixture.library.unsavedBytes } == 0, random.note)
+    #expect(fixture.library.locked { fixture.library.sessions.unsavedBytes } == 0, random.note)
     try fixture.finish()
   }
 
@@ -199,14 +199,14 @@ struct BoundsTests {
     let ino = try fixture.ino("a")
     library.locked {
       // In memory alone, as if nothing could be stored.
-      for number in 0..<(2 * Int64(Library.inodeLimit)) {
+      for number in 0..<(2 * Int64(InodeTable.limit)) {
         var row = library.inodes[ino]!.row
         row.ino = 1_000_000 + number
-        library.noteAccess(library.remember(Inode(row)))
+        library.noteAccess(library.inodes.insert(Inode(row)))
       }
-      #expect(library.inodes.values.count { $0.hasNewAccessTime } <= Library.inodeLimit)
-      library.accessedInodes = [:]
-      library.inodes = library.inodes.filter { $0.key < 1_000_000 }
+      #expect(library.inodes.all.count { $0.hasNewAccessTime } <= InodeTable.limit)
+      library.accessTimes = UnstoredAccessTimes()
+      for inode in library.inodes.all where inode.ino >= 1_000_000 { library.inodes.remove(inode.ino) }
     }
     try fixture.finish()
   }

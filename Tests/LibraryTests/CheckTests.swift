@@ -243,8 +243,8 @@ struct CheckTests {
     words["$wrong"] = "x'\(wrong.encoded.map { String(format: "%02x", $0) }.joined())'"
     // A chunk that nothing refers to is no damage, and lies there for the next sweep.
     let free = try fixture.library.locked {
-      try fixture.library.transaction(.spill) { _ in
-        try [UInt8](repeating: 3, count: 100).withUnsafeBytes { try fixture.library.store($0) }
+      try fixture.library.makeChange(.spill) { change in
+        try [UInt8](repeating: 3, count: 100).withUnsafeBytes { try change.store($0) }
       }
     }
     words["$free"] = "\(free)"

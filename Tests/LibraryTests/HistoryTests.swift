@@ -78,7 +78,7 @@ struct HistoryTests {
     try fixture.save("a", "small")
     let ino = try fixture.ino("a")
     let item = try #require(try fixture.library.locked { try fixture.library.inode(ino).row.item })
-    var reader: Library.VersionReader? = try fixture.library.openVersion(of: item, number: 1, .library)
+    var reader: VersionReader? = try fixture.library.openVersion(of: item, number: 1, .library)
     let before = try fixture.chunkCount
     try fixture.library.purge(fixture.path("a"), version: 1)
     var buffer = [UInt8](repeating: 0, count: bytes.count)

@@ -242,7 +242,7 @@ struct KeptSaveTests {
     try fixture.save(".scratch.swp", bytes[3])
     try fixture.unlink(".scratch.swp")
     #expect(try kept(fixture).isEmpty)
-    #expect(fixture.library.locked { fixture.library.keptInodes.isEmpty })
+    #expect(fixture.library.locked { fixture.library.sessions.keptInodes.isEmpty })
     try fixture.finish()
   }
 

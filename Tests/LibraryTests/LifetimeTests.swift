@@ -77,7 +77,7 @@ struct LifetimeTests {
       try fixture.write(made.handle, Array("contents \(round)".utf8))
       try fixture.close(made.handle)
     }
-    let orphans = fixture.library.locked { fixture.library.inodes.values.count(where: \.isOrphan) }
+    let orphans = fixture.library.locked { fixture.library.inodes.all.count(where: \.isOrphan) }
     #expect(orphans == 0)
     #expect(try fixture.versions("a").count == 21)
     try fixture.finish()
@@ -110,7 +110,7 @@ struct LifetimeTests {
     #expect(throws: SheafError(.exists)) {
       try fixture.library.create(parent, Array("b".utf8), mode: 0o600, flags: O_WRONLY, .library)
     }
-    #expect(fixture.library.locked { fixture.library.files.isEmpty })
+    #expect(fixture.library.locked { fixture.library.files.all.isEmpty })
     try fixture.finish()
   }
 
@@ -129,7 +129,7 @@ struct LifetimeTests {
     fixture.library.locked {
       fixture.library.inodes[ino]?.own.session = nil
       fixture.library.inodes[ino]?.own.working = WorkingCopy(.empty)
-      fixture.library.dirtyInodes[ino] = nil
+      fixture.library.sessions.remove(ino)
     }
     try fixture.finish()
   }
@@ -152,10 +152,10 @@ struct LifetimeTests {
     struct Stop: Error {}
     #expect(throws: SheafError.self) {
       try fixture.library.locked {
-        try fixture.library.transaction(.recover) { transaction in
-          let rows = try transaction.deleted(before: nil, limit: 10).map(\.row)
+        try fixture.library.makeChange(.recover) { change in
+          let rows = try change.rows.deleted(before: nil, limit: 10).map(\.row)
           let folder = try #require(rows.first { $0.name == Array("t".utf8) })
-          _ = try fixture.library.giveBack(folder, .library, transaction)
+          _ = try fixture.library.giveBack(folder, .library, change)
           throw Stop()
         }
       }

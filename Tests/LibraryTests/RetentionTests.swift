@@ -201,7 +201,7 @@ struct RetentionTests {
     fixture.clock.advance(40 * Self.day)
     _ = try fixture.compactAfterLong()
     #expect(try fixture.library.counts().deleted == 0)
-    #expect(fixture.library.locked { fixture.library.inodes.values.count { $0.isOrphan } } == 0)
+    #expect(fixture.library.locked { fixture.library.inodes.all.count { $0.isOrphan } } == 0)
     try fixture.finish()
   }
 
@@ -249,7 +249,7 @@ struct RetentionTests {
         while library.waiting.load(ordering: .relaxed) <= before { sched_yield() }
         // As the last close does.
         let file = try #require(library.files[handle])
-        library.files[handle] = nil
+        library.files.remove(handle)
         file.draft.openCount -= 1
         file.draft.writerCount -= 1
         try library.endSession(file.inode, file.draft)

@@ -324,8 +324,8 @@ struct VersionTests {
     // The session of one that was only emptied goes on for a moment.
     fixture.clock.advance(30)
     fixture.autosave()
-    #expect(fixture.library.locked { fixture.library.unsavedBytes } == 0, random.note)
-    #expect(fixture.library.locked { fixture.library.chunkOwners.isEmpty }, random.note)
+    #expect(fixture.library.locked { fixture.library.sessions.unsavedBytes } == 0, random.note)
+    #expect(fixture.library.locked { fixture.library.chunks.ownedCount == 0 }, random.note)
     _ = try fixture.library.compact { _ in }
     for (name, bytes) in zip(names, oracle) { #expect(try fixture.read(name) == bytes, random.note) }
     try fixture.finish()
@@ -333,7 +333,7 @@ struct VersionTests {
 
   @Test func whatIsUnsavedIsCountedRight() throws {
     let fixture = try LibraryFixture()
-    func unsaved() -> Int { fixture.library.locked { fixture.library.unsavedBytes } }
+    func unsaved() -> Int { fixture.library.locked { fixture.library.sessions.unsavedBytes } }
     let handle = try fixture.open("a", O_RDWR | O_CREAT)
     try fixture.write(handle, [UInt8](repeating: 1, count: 1000))
     try fixture.write(handle, [UInt8](repeating: 2, count: 1000), at: 500)
@@ -349,7 +349,7 @@ struct VersionTests {
     try fixture.write(made.handle, [UInt8](repeating: 1, count: 1000))
     fixture.library.locked {
       fixture.library.inodes[made.attributes.ino]?.own.openCount = 0
-      fixture.library.files[made.handle] = nil
+      fixture.library.files.remove(made.handle)
     }
     try fixture.unlink(".x.swp")
     #expect(unsaved() == 0)

@@ -28,9 +28,9 @@ import Testing
         var data = try library.eventData(item, parent: inode.row.parent, name: inode.row.name)
         data.previousName = previous
         let account = try library.account(actor).id
-        try library.transaction(.settle) { transaction in
+        try library.makeChange(.settle) { change in
           try library.logEvent(
-            type, item, ino: inode.ino, data, actor: account, thread: 0, opens: false, transaction)
+            type, item, ino: inode.ino, data, actor: account, thread: 0, opens: false, change)
         }
       }
     }

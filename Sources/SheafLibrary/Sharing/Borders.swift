@@ -98,29 +98,29 @@ extension Library {
   private static let wouldCross = SheafError(
     .notPermitted, reason: "a hard link would cross the border of a share", advice: "make a copy instead")
 
-  /// Notes in the running transaction that `inode` went from one folder to another: what enters a share is seen from now
+  /// Notes that `inode` went from one folder to another: what enters a share is seen from now
   /// on, what stays in one is seen from when it was, and what leaves one is gone for its participants at once.
   ///
   /// - Parameter movesItem: whether its item goes along; where contents alone go, items stay on their names, and none enters.
   func noteMove(
     of inode: Inode, movesItem: Bool, from folder: Inode, to newFolder: Inode, _ time: Timestamp,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws {
-    if inode.isFolder { whenCommitted { [self] in shares.forgetFolders() } }
+    if inode.isFolder { change.whenRecorded { [self] in shares.forgetFolders() } }
     if shares.isEmpty { return }
     let (here, there) = (try share(ofFolder: folder.ino), try share(ofFolder: newFolder.ino))
     if here?.row.item == there?.row.item {
-      if movesItem, folder !== newFolder { try carryEntry(of: inode, to: newFolder.ino, transaction) }
+      if movesItem, folder !== newFolder { try carryEntry(of: inode, to: newFolder.ino, change) }
     } else {
-      if movesItem, there != nil { try stampEntry(of: inode, time, transaction) }
+      if movesItem, there != nil { try stampEntry(of: inode, time, change) }
       // Who takes part in both may do other things there, and sees its history from now on alone.
-      whenCommitted { [self] in
+      change.whenRecorded { [self] in
         for member in here?.members ?? [] where member.role != .owner { tellAccess(of: member.account) }
       }
     }
-    whenCommitted { [self] in
+    change.whenRecorded { [self] in
       if inode.isFolder {
-        for inode in inodes.values { tellPlace(of: inode) }
+        for inode in inodes.all { tellPlace(of: inode) }
       } else {
         tellPlace(of: inode)
       }
@@ -132,7 +132,7 @@ extension Library {
     if !shares.isEmpty, inode.row.target != nil { tell(.contents(inode.ino), from: 0) }
   }
 
-  /// Notes in the running transaction that what had lost its name comes back to a place that is shared by now: it enters
+  /// Notes that what had lost its name comes back to a place that is shared by now: it enters
   /// that share, if it was not in it before, and its own, if it had one, ends.
   ///
   /// - Parameters:
@@ -140,7 +140,7 @@ extension Library {
   ///   - time: When it lost its name.
   ///   - folder: The folder to which it comes back.
   func settleReturn(
-    of item: inout ItemRow, _ inode: Inode, lostAt time: Timestamp, to folder: Int64, _ transaction: StoreTransaction
+    of item: inout ItemRow, _ inode: Inode, lostAt time: Timestamp, to folder: Int64, _ change: Change
   ) throws {
     guard let around = try share(ofFolder: folder) else { return }
     let entry = try entryTime(of: self.inode(folder), in: around)
@@ -150,11 +150,11 @@ extension Library {
     let entered = max(item.entered ?? former, former, entersNow ? clock() : former)
     if entered > entry, item.entered.map({ $0 < entered }) ?? true {
       item.entered = entered
-      try transaction.update(item)
+      try change.rows.update(item)
     }
     // Somebody may have gone on with it.
-    if entersNow { for draft in inode.drafts { try endVersion(of: draft, inode, transaction) } }
-    if let own = shares.active(item.id) { try stop(own, inode, actor: own.owner, transaction) }
+    if entersNow { for draft in inode.drafts { try endVersion(of: draft, inode, change) } }
+    if let own = shares.active(item.id) { try stop(own, inode, actor: own.owner, change) }
   }
 
   // MARK: - Symbolic links

@@ -87,7 +87,7 @@ extension Library {
       var (inode, item) = try document(path, for: .resolve)
       guard item.conflict != nil else { return }
       item.conflict = nil
-      try transaction(.setAttributes) { try $0.update(item) }
+      try makeChange(.setAttributes) { try $0.rows.update(item) }
       inode.item = item
     }
   }

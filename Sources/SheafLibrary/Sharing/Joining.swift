@@ -41,7 +41,9 @@ extension Library {
   ///
   /// - Throws: as ``inspect(_:as:)``; `tooLarge` where the share has as many participants as it can have.
   package func accept(_ url: String, as handle: AccountHandle) throws -> AcceptResult {
-    try locked {
+    // What was done in the share before is told before anybody joins.
+    try settleEventsByAndBy { try waitingItems(in: offer(url, account(handle).id).share.row.item) }
+    return try locked {
       let account = try account(handle)
       var (share, way, link) = try offer(url, account.id)
       guard let inode = try sharedInode(share.row.item) else { throw Self.noLink }
@@ -52,17 +54,17 @@ extension Library {
         if !known.contains(where: { $0.account == account.id }) {
           guard known.count < Self.participantLimit else { throw Self.noLink }
           let request = AccessRequestRow(share: share.row.item, account: account.id, time: clock(), isBlocked: false)
-          try transaction(.share) { transaction in
-            try transaction.save(request)
+          try makeChange(.share) { change in
+            try change.rows.save(request)
             try logShareEvent(
-              .accessRequested, share, inode, participant: asking(account.id, share), actor: account.id, transaction)
+              .accessRequested, share, inode, participant: asking(account.id, share), actor: account.id, change)
           }
         }
         return AcceptResult(path: nil, title: nil, owner: nil, permission: nil, requested: true)
       case .join(let joining):
-        try transaction(.share) { transaction in
-          if let link { try transaction.deleteOneTimeLink(link.token) }
-          try join(joining, &share, inode, actor: account.id, transaction)
+        try makeChange(.share) { change in
+          if let link { try change.rows.deleteOneTimeLink(link.token) }
+          try join(joining, &share, inode, actor: account.id, change)
         }
       }
       return AcceptResult(
@@ -78,10 +80,10 @@ extension Library {
       acceptance: .pending, since: clock())
   }
 
-  /// Has someone take part from now on, in the running transaction.
+  /// Has someone take part from now on.
   private func join(
     _ joining: ParticipantRow, _ share: inout ShareBook.Entry, _ inode: Inode, actor: Int64,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws {
     var joining = joining
     let others = share.participants.values.count { $0.acceptance != .removed && $0.account != joining.account }
@@ -94,9 +96,9 @@ extension Library {
     joining.since = clock()
     joining.ended = nil
     joining.joined = try logShareEvent(
-      .memberAdded, share, inode, participant: joining, actor: actor, transaction)
+      .memberAdded, share, inode, participant: joining, actor: actor, change)
     share.participants[joining.account] = joining
-    try store(share, transaction)
+    try store(share, change)
   }
 
   /// The share of a URL, and how an account may join it.
@@ -183,9 +185,9 @@ extension Library {
       let link = OneTimeLinkRow(
         token: .random(), share: share.row.item, permission: wanted, inviter: account.id,
         expires: Timestamp(seconds: time.seconds + Self.oneTimeSeconds))
-      try transaction(.share) { transaction in
-        try transaction.deleteOneTimeLinks(before: time)
-        try transaction.insert(link)
+      try makeChange(.share) { change in
+        try change.rows.deleteOneTimeLinks(before: time)
+        try change.rows.insert(link)
       }
       return OneTimeLink(url: try url(link.token), permission: wanted, expires: link.expires)
     }
@@ -204,15 +206,15 @@ extension Library {
     share.member(link.inviter).map { mayInvite($0, to: link.permission, in: share) } ?? false
   }
 
-  /// Revokes in the running transaction the links of those who are out of a share, or may do less there than before.
-  func revokeLinks(to share: ShareBook.Entry, since before: ShareBook.Entry, _ transaction: StoreTransaction) throws {
+  /// Revokes the links of those who are out of a share, or may do less there than before.
+  func revokeLinks(to share: ShareBook.Entry, since before: ShareBook.Entry, _ change: Change) throws {
     for inviter in before.members {
       guard share.member(inviter.account) != inviter || share.row.allowsInvites != before.row.allowsInvites else {
         continue
       }
-      for link in try transaction.oneTimeLinks(of: share.row.item, by: inviter.account)
+      for link in try change.rows.oneTimeLinks(of: share.row.item, by: inviter.account)
       where !Self.counts(link, in: share) {
-        try transaction.deleteOneTimeLink(link.token)
+        try change.rows.deleteOneTimeLink(link.token)
       }
     }
   }
@@ -224,8 +226,8 @@ extension Library {
       let (share, _) = try sharedItem(path)
       guard let participant = share.member(account.id) else { throw Self.denied.about("\(path)") }
       let inviters = Self.allows(.managePeople, participant) ? Array(share.participants.keys) : [account.id]
-      try transaction(.share) { transaction in
-        for inviter in inviters { try transaction.deleteOneTimeLinks(of: share.row.item, by: inviter) }
+      try makeChange(.share) { change in
+        for inviter in inviters { try change.rows.deleteOneTimeLinks(of: share.row.item, by: inviter) }
       }
     }
   }
@@ -285,42 +287,42 @@ extension Library {
           advice: "`sheaf requests \(path)` shows who did")
       }
       let time = clock()
-      try transaction(.share) { transaction in
+      try makeChange(.share) { change in
         switch answer.answer {
         case .deny:
           // Nobody is let ask again by being turned down once more.
           guard request?.isBlocked == false else { return }
-          try transaction.deleteAccessRequest(share.row.item, target.id)
-          try tellDeclined(target.id, share, inode, actor: account.id, transaction)
+          try change.rows.deleteAccessRequest(share.row.item, target.id)
+          try tellDeclined(target.id, share, inode, actor: account.id, change)
         case .block:
           // To who is blocked it is the same answer.
-          if request?.isBlocked == false { try tellDeclined(target.id, share, inode, actor: account.id, transaction) }
-          try transaction.save(
+          if request?.isBlocked == false { try tellDeclined(target.id, share, inode, actor: account.id, change) }
+          try change.rows.save(
             AccessRequestRow(share: share.row.item, account: target.id, time: request?.time ?? time, isBlocked: true))
           if var invited = share.participants[target.id], invited.acceptance == .pending {
             invited.acceptance = .removed
             invited.since = time
             share.participants[target.id] = invited
-            try store(share, transaction)
+            try store(share, change)
           }
         case .approve:
-          try transaction.deleteAccessRequest(share.row.item, target.id)
+          try change.rows.deleteAccessRequest(share.row.item, target.id)
           guard share.member(target.id) == nil else { return }
           var joining = ParticipantRow(
             share: share.row.item, account: target.id, role: .privateUser, permission: share.row.permission,
             acceptance: .accepted, since: time)
           joining.name = share.participants[target.id]?.name
-          try join(joining, &share, inode, actor: account.id, transaction)
+          try join(joining, &share, inode, actor: account.id, change)
         }
       }
     }
   }
 
   private func tellDeclined(
-    _ target: Int64, _ share: ShareBook.Entry, _ inode: Inode, actor: Int64, _ transaction: StoreTransaction
+    _ target: Int64, _ share: ShareBook.Entry, _ inode: Inode, actor: Int64, _ change: Change
   ) throws {
     var declined = asking(target, share)
     declined.acceptance = .removed
-    try logShareEvent(.accessDeclined, share, inode, participant: declined, actor: actor, transaction)
+    try logShareEvent(.accessDeclined, share, inode, participant: declined, actor: actor, change)
   }
 }

@@ -27,8 +27,6 @@ struct LeftEntry {
     let name: [UInt8]
   }
 
-  static let limit = 1024
-
   /// The share as it was.
   let share: ShareRow
   var participant: ParticipantRow
@@ -44,15 +42,6 @@ struct LeftEntry {
 }
 
 extension Library {
-  func remember(_ left: LeftEntry, _ name: LeftEntry.Name) {
-    if leftEntries.count >= LeftEntry.limit {
-      let time = clock()
-      leftEntries = leftEntries.filter { !$0.value.isOver(at: time) }
-      if leftEntries.count >= LeftEntry.limit { leftEntries = [:] }
-    }
-    leftEntries[name] = left
-  }
-
   /// What the program of `caller` may undo, taking away the name (rules 2 and 4).
   private func undoable(_ name: LeftEntry.Name, _ caller: Caller) throws -> (left: LeftEntry, inode: Inode)? {
     guard var left = leftEntries[name], left.process == caller.process, !left.isOver(at: clock()),
@@ -77,25 +66,20 @@ extension Library {
   /// What an account that left a share may yet undo; nil where it is in the share, or too late.
   func left(_ account: Int64, _ share: ShareBook.Entry) -> LeftEntry? {
     guard isAway(account, share) else { return nil }
-    let time = clock()
-    return leftEntries.first {
-      $0.key.account == account && $0.value.share.item == share.row.item && !$0.value.isOver(at: time)
-    }?.value
+    return leftEntries.first(of: account, share.row.item, at: clock())
   }
 
   /// Has an account that left a share not come back by making the entry again.
   func forgetLeft(_ account: Int64, _ share: ShareBook.Entry) {
-    if leftEntries.isEmpty { return }
-    leftEntries = leftEntries.filter { $0.key.account != account || $0.value.share.item != share.row.item }
+    leftEntries.remove(of: account, share.row.item)
   }
 
   /// The account of `Shared/OWNER` that `caller` finds though nobody else does any more (rule 5); nil where there is none.
   package func leftOwner(_ account: Int64, _ owner: [UInt8], _ caller: Caller) -> Int64? {
     locked {
       if leftEntries.isEmpty { return nil }
-      let found = accountRows.first { Array($0.handle.description.utf8) == owner }
-      guard let found else { return nil }
-      let names = leftEntries.keys.filter { $0.account == account && $0.owner == found.id }
+      guard let found = accountTable.named(owner) else { return nil }
+      let names = leftEntries.names(of: account, owner: found.id)
       return names.contains { (try? undoable($0, caller)) ?? nil != nil } ? found.id : nil
     }
   }
@@ -110,9 +94,9 @@ extension Library {
       if try entries(of: account, owner: owner).contains(where: { $0.name == name }) { throw SheafError(.exists) }
       let key = LeftEntry.Name(account: account, owner: owner, name: name)
       guard let (left, old) = try undoable(key, caller) else { throw Self.denied }
-      entryChange = EntryChange(account: account, door: caller.door, names: [name])
+      shownEntries.begin(.init(account: account, door: caller.door, names: [name]))
       guard Self.allows(.write, left.participant) else {
-        try transaction(.share) { try undo(left, key, old, $0) }
+        try makeChange(.share) { try undo(left, key, old, $0) }
         throw Self.denied
       }
       let inode = try remake(
@@ -122,21 +106,21 @@ extension Library {
     }
   }
 
-  /// Has someone take part again as if they had not left, in the running transaction.
+  /// Has someone take part again as if they had not left.
   private func undo(
-    _ left: LeftEntry, _ name: LeftEntry.Name, _ inode: Inode, _ transaction: StoreTransaction
+    _ left: LeftEntry, _ name: LeftEntry.Name, _ inode: Inode, _ change: Change
   ) throws {
     guard var share = shares.active(left.share.item) else { throw Self.denied }
     share.participants[name.account] = left.participant
-    try store(share, transaction)
-    for link in left.links where Self.counts(link, in: share) { try transaction.insert(link) }
+    try store(share, change)
+    for link in left.links where Self.counts(link, in: share) { try change.rows.insert(link) }
     if let event = events.of(left.share.item).first(where: { $0.row.number == left.event }) {
-      try transaction.removePending(left.event)
-      whenCommitted { [self] in events.remove([event.row.number]) }
+      try change.rows.removePending(left.event)
+      change.whenRecorded { [self] in events.remove([event.row.number]) }
     } else {
       try logShareEvent(
-        .memberAdded, share, inode, participant: left.participant, actor: name.account, transaction)
+        .memberAdded, share, inode, participant: left.participant, actor: name.account, change)
     }
-    whenCommitted { [self] in leftEntries[name] = nil }
+    change.whenRecorded { [self] in leftEntries.remove(name) }
   }
 }

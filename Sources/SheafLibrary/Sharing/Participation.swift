@@ -63,20 +63,20 @@ extension Library {
       let wasThere = left == nil && participant.acceptance == .accepted
       participant.acceptance = .removed
       participant.since = clock()
-      try transaction(.share) { transaction in
-        try transaction.deleteOneTimeLinks(of: share.row.item, by: target.id)
+      try makeChange(.share) { change in
+        try change.rows.deleteOneTimeLinks(of: share.row.item, by: target.id)
         if wasThere {
           participant.ended = try logShareEvent(
-            .memberRemoved, share, inode, participant: participant, actor: actor.id, transaction)
+            .memberRemoved, share, inode, participant: participant, actor: actor.id, change)
         } else if left != nil {
           // That they left is told already.
-          try settleEvents(before: share.row.item, transaction)
+          try settleEvents(before: share.row.item, change)
           participant.ended = numbers.event
         }
         participant.role = .privateUser
         share.participants[target.id] = participant
-        try store(share, transaction)
-        whenCommitted { [self] in forgetLeft(target.id, share) }
+        try store(share, change)
+        change.whenRecorded { [self] in forgetLeft(target.id, share) }
       }
     }
   }
@@ -112,23 +112,25 @@ extension Library {
     let former = participant
     participant.acceptance = .removed
     let inode = try sharedInode(share.row.item)
-    let departing = Departing(share: share.row.item, account: account, process: caller.process)
+    let program = Departures.Program(share: share.row.item, account: account, process: caller.process)
     var back: Return?
-    if caller.process != 0, let inode, let departure = departures[departing], !departure.isOver(at: clock()) {
+    if caller.process != 0, let inode, let departure = departures.departure(of: program, at: clock()) {
       back = Return(share: share.row.item, account: account, folder: inode.ino, departure, caller)
     }
-    try transaction(.share, freesSpace: true) { [back] transaction in
-      if let back { try transaction.setSetting(back.setting, back.departure.since.nanoseconds) }
-      let links = entry == nil ? [] : try transaction.oneTimeLinks(of: share.row.item, by: account)
-      try transaction.deleteOneTimeLinks(of: share.row.item, by: account)
+    try makeChange(.share, freesSpace: true) { [back] change in
+      if let back { try change.rows.setSetting(back.setting, back.departure.since.nanoseconds) }
+      let links = entry == nil ? [] : try change.rows.oneTimeLinks(of: share.row.item, by: account)
+      try change.rows.deleteOneTimeLinks(of: share.row.item, by: account)
       if let inode, let entry {
-        let event = try logDeparture(share, inode, participant, thread: caller.thread, transaction)
+        let event = try logDeparture(share, inode, participant, thread: caller.thread, change)
         let left = LeftEntry(
           share: share.row, participant: former, links: links, itemName: inode.row.name, process: caller.process,
           time: clock(), event: event)
-        whenCommitted { [self] in remember(left, .init(account: account, owner: share.owner, name: entry)) }
+        change.whenRecorded { [self] in
+          leftEntries.insert(left, .init(account: account, owner: share.owner, name: entry), at: clock())
+        }
       } else if let inode {
-        try logShareEvent(.memberRemoved, share, inode, participant: participant, actor: account, transaction)
+        try logShareEvent(.memberRemoved, share, inode, participant: participant, actor: account, change)
       }
       // A stranger from here on, who goes on seeing what was told until now.
       var gone = participant
@@ -138,9 +140,9 @@ extension Library {
       gone.ended = numbers.event
       var changed = share
       changed.participants[account] = gone
-      try store(changed, transaction)
-      whenCommitted { [self] in
-        departures[departing] = nil
+      try store(changed, change)
+      change.whenRecorded { [self] in
+        departures.remove(program)
         if let back { events.beginHolding(back.caller.process) }
       }
     }
@@ -159,9 +161,9 @@ extension Library {
       var share = before
       let handle = try body(&share, account.id, clock())
       if share.participants != before.participants {
-        try transaction(.share) { transaction in
-          try logChanges(of: &share, since: before, [], inode, actor: account.id, transaction)
-          try store(share, transaction)
+        try makeChange(.share) { change in
+          try logChanges(of: &share, since: before, [], inode, actor: account.id, change)
+          try store(share, change)
         }
       }
       let target = try self.account(handle).id

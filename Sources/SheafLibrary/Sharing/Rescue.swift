@@ -7,7 +7,7 @@ import SheafStore
 extension Library {
   /// Keeps what an account wrote to documents that it may write no longer.
   func rescueDrafts(of account: Int64) {
-    for inode in Array(dirtyInodes.values) {
+    for inode in Array(sessions.inodes) {
       guard let draft = inode.others[account], draft.session != nil,
         let allowed = try? mayWrite(account, inode), !allowed
       else { continue }
@@ -30,7 +30,7 @@ extension Library {
 
   /// Makes a document of a draft in its account's `Documents`.
   private func rescue(_ draft: Draft, of lost: Inode) throws {
-    guard let working = draft.working, let account = accountRows.first(where: { $0.id == draft.account }) else {
+    guard let working = draft.working, let account = accountTable[draft.account] else {
       return
     }
     let folder = try inode(account.documents)
@@ -38,28 +38,28 @@ extension Library {
     var item = newItem(.document, owner: account.id, creator: account.id, time: time)
     item.version = 1
     item.lastVersion = 1
-    try transaction(.save) { transaction in
-      var content = try working.flushed(into: self)
-      let stored = try content.stored(in: self)
-      let name = try freeName(Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, transaction)
+    try makeChange(.save) { change in
+      var content = try working.flushed(into: change)
+      let stored = try content.stored(in: change)
+      let name = try freeName(Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, change)
       var row = InodeRow(
-        ino: newInodeNumber(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
+        ino: numbers.nextIno(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
         nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: stored.length, time: time, content: stored)
       row.size = stored.length
       let version = VersionRow(
         item: item.id, number: 1, time: time, author: account.id, size: stored.length, cause: .save, base: nil,
         content: stored, isOpen: false)
-      try transaction.insert(item)
-      try transaction.insert(row)
-      try transaction.insert(version)
-      try transaction.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
-      try touch(folder, time, transaction)
+      try change.rows.insert(item)
+      try change.rows.insert(row)
+      try change.rows.insert(version)
+      try change.rows.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
+      try touch(folder, time, change)
       var data = try eventData(item, parent: folder.ino, name: name)
       data.version = .init(version)
       data.previousName = String(decoding: lost.row.name, as: UTF8.self)
-      try logEvent(.created, item, ino: row.ino, data, actor: account.id, thread: 0, opens: false, transaction)
+      try logEvent(.created, item, ino: row.ino, data, actor: account.id, thread: 0, opens: false, change)
       let (ino, mode) = (row.ino, row.mode)
-      whenCommitted { [self] in
+      change.whenRecorded { [self] in
         shareChunks(of: lost)
         tell(.made(NamedInode(ino: ino, mode: mode, place: .init(folder: .inode(folder.ino), name: name))), from: 0)
       }
@@ -68,7 +68,7 @@ extension Library {
 
   /// Has a draft hold what is saved, and whoever wrote to it learn at close(2) that it was not saved.
   private func drop(_ draft: Draft, of inode: Inode) {
-    unsavedBytes -= draft.unsavedBytes
+    sessions.addUnsaved(-draft.unsavedBytes)
     noteLostChanges(of: draft)
     draft.working = WorkingCopy(inode.row.content ?? .empty)
     draft.session?.dirtySince = nil
@@ -77,7 +77,7 @@ extension Library {
 
   /// Has whoever wrote to a draft learn at close(2) that it was not saved.
   func noteLostChanges(of draft: Draft) {
-    for file in files.values where file.draft === draft && file.canWrite { file.hasLostChanges = true }
+    for file in files.all where file.draft === draft && file.canWrite { file.hasLostChanges = true }
   }
 
   /// `name` with a mark before its extension.

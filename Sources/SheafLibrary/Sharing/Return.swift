@@ -15,20 +15,20 @@ struct Return {
   /// Who left.
   let account: Int64
   let folder: Int64
-  let departure: Library.Departure
+  let departure: Departure
   let caller: Caller
   /// Whether an earlier process began it: events do not say any more of what else they tell.
   var isResumed = false
   /// Each folder before what is in it.
   fileprivate(set) var rows: ArraySlice<DeletedRow> = []
   /// The last name that went comes back first, so that the oldest becomes the oldest again.
-  fileprivate var lost: ArraySlice<Library.LostName>
+  fileprivate var lost: ArraySlice<Departure.LostName>
   /// Deletions of folders that are back, and that tell of what was in them.
   fileprivate var events: [Int64] = []
   /// Where an earlier process began it: folders of whose deletion nobody was told, nor of that of what was in them.
   fileprivate var untold: Set<Int64> = []
 
-  init(share: Int64, account: Int64, folder: Int64, _ departure: Library.Departure, _ caller: Caller) {
+  init(share: Int64, account: Int64, folder: Int64, _ departure: Departure, _ caller: Caller) {
     (self.share, self.account, self.folder) = (share, account, folder)
     (self.departure, self.caller) = (departure, caller)
     lost = departure.lost.reversed()[...]
@@ -59,7 +59,9 @@ extension Library {
     while !back.events.isEmpty { try locked { try takeBackEvents(&back) } }
     try locked {
       events.endHolding(back.caller.process)
-      if case .success = outcome { try transaction(.share, freesSpace: true) { try $0.setSetting(back.setting, nil) } }
+      if case .success = outcome {
+        try makeChange(.share, freesSpace: true) { try $0.rows.setSetting(back.setting, nil) }
+      }
     }
     try outcome.get()
   }
@@ -70,7 +72,7 @@ extension Library {
       let numbers = key.split(separator: ".").compactMap { Int64($0) }
       guard numbers.count == 2, let folder = try locked({ try sharedInode(numbers[0])?.ino }) else {
         try locked {
-          try transaction(.share, freesSpace: true) { try $0.setSetting(Return.settingPrefix + key, nil) }
+          try makeChange(.share, freesSpace: true) { try $0.rows.setSetting(Return.settingPrefix + key, nil) }
         }
         continue
       }
@@ -107,18 +109,18 @@ extension Library {
 
   private func bringSomeBack(_ back: inout Return) throws {
     let begun = back
-    back = try transaction(.share, freesSpace: true) { transaction in
+    back = try makeChange(.share, freesSpace: true) { change in
       var back = begun
       for _ in 0..<Self.returnBatch {
         if let row = back.rows.popFirst() {
-          guard try transaction.deleted(row.ino) == row, try (transaction.inode(row.parent)?.nlink ?? 0) > 0 else {
+          guard try change.rows.deleted(row.ino) == row, try (change.rows.inode(row.parent)?.nlink ?? 0) > 0 else {
             continue
           }
-          try undo(row, &back, transaction)
+          try undo(row, &back, change)
         } else if let lost = back.lost.popFirst() {
           switch lost {
-          case .link(let entry): try undoUnlink(entry, transaction)
-          case .special(let row): try undoUnlink(special: row, transaction)
+          case .link(let entry): try undoUnlink(entry, change)
+          case .special(let row): try undoUnlink(special: row, change)
           }
         }
       }
@@ -126,21 +128,21 @@ extension Library {
     }
   }
 
-  /// Takes a deletion back in the running transaction (rule 2 of ``Return``).
-  private func undo(_ row: DeletedRow, _ back: inout Return, _ transaction: StoreTransaction) throws {
-    guard let part = try giveBack(row, back.caller, transaction).part else { return }
+  /// Takes a deletion back (rule 2 of ``Return``).
+  private func undo(_ row: DeletedRow, _ back: inout Return, _ change: Change) throws {
+    guard let part = try giveBack(row, back.caller, change).part else { return }
     let id = part.item.id
     if let deletion = events.of(id).first(where: { $0.row.type == EventType.deleted.rawValue }) {
       if back.isResumed, part.item.kind == .folder { back.untold.insert(row.ino) }
       if deletion.contentCount > 0 {
         back.events.append(deletion.row.number)
       } else {
-        try dropPending(id, types: [.deleted], transaction)
+        try dropPending(id, types: [.deleted], change)
       }
     } else if try back.isResumed ? !liesInUntold(row, back) : !events.isAbsorbed(id) {
       var deed = TreeDeed()
       deed.add(part)
-      try log(.created, deed, transaction)
+      try log(.created, deed, change)
     }
   }
 
@@ -156,9 +158,9 @@ extension Library {
 
   private func takeBackEvents(_ back: inout Return) throws {
     let numbers = Array(back.events.prefix(Self.returnEventBatch))
-    try transaction(.share, freesSpace: true) { transaction in
-      for number in numbers { try transaction.removePending(number) }
-      whenCommitted { [self] in events.remove(numbers) }
+    try makeChange(.share, freesSpace: true) { change in
+      for number in numbers { try change.rows.removePending(number) }
+      change.whenRecorded { [self] in events.remove(numbers) }
     }
     back.events.removeFirst(numbers.count)
   }

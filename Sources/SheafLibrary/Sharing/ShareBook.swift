@@ -22,12 +22,6 @@ struct ShareBook {
     }
   }
 
-  /// An account and one of those who share with it.
-  struct Pair: Hashable {
-    let account: Int64
-    let owner: Int64
-  }
-
   /// Folders of which it is remembered in which share they are.
   private static let folderLimit = 16_384
   /// Folders of which it is remembered where they are, with 4 KiB each at most.
@@ -47,8 +41,6 @@ struct ShareBook {
   /// The inode that a shared item was last, with its place.
   private var roots: [Int64: Root] = [:]
   private var places: Set<Place> = []
-  /// The entries of `Shared/OWNER/` as the doors of an account were last told of them.
-  var shown: [Pair: [Library.SharedEntry]] = [:]
 
   struct Place: Hashable {
     let parent: Int64

@@ -9,27 +9,27 @@ extension Library {
   @discardableResult
   func logShareEvent(
     _ type: EventType, _ share: ShareBook.Entry, _ inode: Inode, participant: ParticipantRow? = nil, actor: Int64,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws -> Int64 {
     // Who joins hears of nothing that was done before.
-    try settleEvents(before: share.row.item, ofAll: type == .memberAdded, transaction)
+    try settleEvents(before: share.row.item, ofAll: type == .memberAdded, change)
     let (item, data) = try shareEventData(share, inode, participant)
     let time = clock()
     return try number(
       EventRow(
         number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor, owner: item.owner,
-        item: item.id, data: data.json, share: data.share, process: 0), about: participant?.account, transaction)
+        item: item.id, data: data.json, share: data.share, process: 0), about: participant?.account, change)
   }
 
   /// Logs that someone left by taking an entry away, which the program of `thread` may undo; returns the number under
   /// which the event waits.
   func logDeparture(
     _ share: ShareBook.Entry, _ inode: Inode, _ participant: ParticipantRow, thread: Int32,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws -> Int64 {
     let (item, data) = try shareEventData(share, inode, participant)
     try logEvent(
-      .memberRemoved, item, ino: inode.ino, data, actor: participant.account, thread: thread, opens: true, transaction)
+      .memberRemoved, item, ino: inode.ino, data, actor: participant.account, thread: thread, opens: true, change)
     return numbers.pending
   }
 
@@ -37,12 +37,12 @@ extension Library {
   /// it was done before. An editor that is about to undo it has that told, too.
   ///
   /// A document whose first version is not there yet has nothing to tell of but that it will be made.
-  func settleEvents(before share: Int64, ofAll: Bool = false, _ transaction: StoreTransaction) throws {
+  func settleEvents(before share: Int64, ofAll: Bool = false, _ change: Change) throws {
     if events.isEmpty { return }
     var waiting = events.of(share)
     if ofAll {
       // With what was done to the same items before, elsewhere: the events of an item keep their order.
-      let items = Set(try events.pending.filter { try concerns($0, share) }.map(\.row.item))
+      let items = try waitingItems(in: share)
       waiting = events.pending.filter { $0.row.item == share || items.contains($0.row.item) }
     }
     var held: Set<Int64> = []
@@ -59,10 +59,15 @@ extension Library {
         continue
       }
       settled.insert(event.row.number)
-      // This transaction may have settled it before.
-      if try transaction.pendingEvent(event.row.number) != nil { try settle(event, transaction) }
+      // This change may have settled it before.
+      if try change.rows.pendingEvent(event.row.number) != nil { try settle(event, change) }
     }
-    if !settled.isEmpty { whenCommitted { [self, settled] in events.remove(settled) } }
+    if !settled.isEmpty { change.whenRecorded { [self, settled] in events.remove(settled) } }
+  }
+
+  /// Items in a share of which events wait.
+  func waitingItems(in share: Int64) throws -> Set<Int64> {
+    Set(try events.pending.filter { try concerns($0, share) }.map(\.row.item))
   }
 
   /// Whether an event that waits is of something in a share: where it was done, or where what was made lies by now.
@@ -101,12 +106,12 @@ extension Library {
   /// Logs whose standing a change of a share altered, and notes the numbers with those who went.
   func logChanges(
     of share: inout ShareBook.Entry, since before: ShareBook.Entry?, _ departed: [Int64], _ inode: Inode, actor: Int64,
-    _ transaction: StoreTransaction
+    _ change: Change
   ) throws {
     for account in departed {
       guard var participant = share.participants[account] else { continue }
       participant.ended = try logShareEvent(
-        .memberRemoved, share, inode, participant: participant, actor: actor, transaction)
+        .memberRemoved, share, inode, participant: participant, actor: actor, change)
       share.participants[account] = participant
     }
     for (account, participant) in share.participants.sorted(by: { $0.key < $1.key })
@@ -116,7 +121,7 @@ extension Library {
         old?.acceptance != participant.acceptance
           || old?.permission != participant.permission || old?.role != participant.role
       else { continue }
-      try logShareEvent(.shareUpdated, share, inode, participant: participant, actor: actor, transaction)
+      try logShareEvent(.shareUpdated, share, inode, participant: participant, actor: actor, change)
     }
   }
 }

@@ -21,7 +21,7 @@ extension Library {
       Lookalikes.warning(of: share.row.title, called: "the title \"\(share.row.title)\""),
       Lookalikes.warning(of: try name(share.owner), called: "the owner's name \"\(try name(share.owner))\""),
     ]
-    let alike = accountRows.map(\.handle).filter { Lookalikes.areAlike($0, owner) }
+    let alike = accountTable.all.map(\.handle).filter { Lookalikes.areAlike($0, owner) }
     return texts.compactMap { $0 } + alike.map { "the owner \(owner) is not \($0), though it looks alike" }
   }
 

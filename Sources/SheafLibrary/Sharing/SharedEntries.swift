@@ -3,22 +3,22 @@ import Glibc
 package import SheafModel
 import SheafStore
 
+/// An entry of `Shared/OWNER/`.
+package struct SharedEntry: Hashable, Sendable {
+  package let name: [UInt8]
+  /// The shared item.
+  let share: Int64
+  package let ino: Int64
+}
+
 /// What stands in an account's `Shared/OWNER/`: one entry per share that it joined.
 extension Library {
-  /// An entry of `Shared/OWNER/`.
-  package struct SharedEntry: Hashable, Sendable {
-    package let name: [UInt8]
-    /// The shared item.
-    let share: Int64
-    package let ino: Int64
-  }
-
   /// Those who share something with an account: the names of the folders in its `Shared`.
   package func sharedOwners(_ account: Int64) -> [(account: Int64, handle: AccountHandle)] {
     locked {
       let owners = Set(
         shares.joined(by: account).filter { (try? sharedInode($0.row.item))?.row.nlink ?? 0 > 0 }.map(\.owner))
-      return accountRows.filter { owners.contains($0.id) }.map { ($0.id, $0.handle) }
+      return accountTable.all.filter { owners.contains($0.id) }.map { ($0.id, $0.handle) }
     }
   }
 
@@ -81,14 +81,14 @@ extension Library {
 
   /// Tells the doors of every account which entries of `Shared` came, went or mean another inode.
   func tellSharedEntries() {
-    let joined = Set(observedAccounts).flatMap { account in
-      shares.joined(by: account).map { ShareBook.Pair(account: account, owner: $0.owner) }
+    let joined = Set(doors.accounts).flatMap { account in
+      shares.joined(by: account).map { ShownEntries.Pair(account: account, owner: $0.owner) }
     }
-    for pair in Set(shares.shown.keys).union(joined) {
-      let before = shares.shown[pair] ?? []
+    for pair in shownEntries.pairs.union(joined) {
+      let before = shownEntries[pair] ?? []
       let after = (try? entries(of: pair.account, owner: pair.owner)) ?? []
       guard before != after else { continue }
-      shares.shown[pair] = after
+      shownEntries[pair] = after
       tellEntries(of: pair, before, after)
       // What is gone is gone from the kernel too, wherever in it.
       if !Set(before.map(\.share)).subtracting(after.map(\.share)).isEmpty { tellAccess(of: pair.account) }
@@ -101,19 +101,18 @@ extension Library {
   /// Notes what a door finds in its account's `Shared`, so that it is told what changes there.
   func noteSharedEntries(of account: Int64) {
     for owner in Set(shares.joined(by: account).map(\.owner)) {
-      shares.shown[.init(account: account, owner: owner)] = try? entries(of: account, owner: owner)
+      shownEntries[.init(account: account, owner: owner)] = try? entries(of: account, owner: owner)
     }
   }
 
-  private func tellEntries(of pair: ShareBook.Pair, _ before: [SharedEntry], _ after: [SharedEntry]) {
+  private func tellEntries(of pair: ShownEntries.Pair, _ before: [SharedEntry], _ after: [SharedEntry]) {
     func named(_ entry: SharedEntry) -> NamedInode {
       let mode = (try? inode(entry.ino))?.row.mode ?? S_IFREG
       return NamedInode(
         ino: entry.ino, mode: mode, place: .init(folder: .shared(owner: pair.owner), name: entry.name))
     }
     func tell(_ change: LibraryChange, _ names: [[UInt8]]) {
-      let isOwn = entryChange.map { $0.account == pair.account && names.allSatisfy($0.names.contains) } ?? false
-      self.tell(change, to: pair.account, from: isOwn ? entryChange?.door ?? 0 : 0)
+      self.tell(change, to: pair.account, from: shownEntries.door(of: pair.account, changing: names))
     }
     var made = after.filter { !before.contains($0) }
     for entry in before where !after.contains(entry) {
@@ -129,13 +128,6 @@ extension Library {
       tell(.renamed(named(entry), to: place, replaced: nil, exchanged: false), [entry.name, new.name])
     }
     for entry in made { tell(.made(named(entry)), [entry.name]) }
-  }
-
-  /// A change of entries that a mount's own kernel made, and knows of.
-  struct EntryChange {
-    let account: Int64
-    let door: Int
-    let names: [[UInt8]]
   }
 
   // MARK: - Changing entries
@@ -160,8 +152,8 @@ extension Library {
       }
       let item = try sharedInode(entry.share)?.row.name
       share.participants[account]?.name = newName == item ? nil : newName
-      entryChange = EntryChange(account: account, door: caller.door, names: [name, newName])
-      try transaction(.share) { try store(share, $0) }
+      shownEntries.begin(.init(account: account, door: caller.door, names: [name, newName]))
+      try makeChange(.share) { try store(share, $0) }
     }
   }
 
@@ -172,7 +164,7 @@ extension Library {
       guard let entry = try entries(of: account, owner: owner).first(where: { $0.name == name }),
         let share = shares.active(entry.share)
       else { throw SheafError(.notFound) }
-      entryChange = EntryChange(account: account, door: caller.door, names: [name])
+      shownEntries.begin(.init(account: account, door: caller.door, names: [name]))
       let isDocument = try inode(entry.ino).isRegular
       return (entry.ino, try leave(share, account, caller, entry: isDocument && caller.process != 0 ? name : nil))
     }

@@ -24,24 +24,24 @@ extension Library {
     return latest
   }
 
-  /// Stamps `inode`, in the running transaction and before its row changes, with its entry time, where less would count for
+  /// Stamps `inode`, before its row changes, with its entry time, where less would count for
   /// it in `folder` (rule 4).
-  func carryEntry(of inode: Inode, to folder: Int64, _ transaction: StoreTransaction) throws {
+  func carryEntry(of inode: Inode, to folder: Int64, _ change: Change) throws {
     guard let share = try share(ofFolder: folder), try self.share(of: inode)?.row.item == share.row.item else { return }
     let time = try entryTime(of: inode, in: share)
-    if try time > entryTime(of: self.inode(folder), in: share) { try stampEntry(of: inode, time, transaction) }
+    if try time > entryTime(of: self.inode(folder), in: share) { try stampEntry(of: inode, time, change) }
   }
 
-  /// Notes in the running transaction that an item is seen from `time` on, if not from a later time on already.
-  func stampEntry(of inode: Inode, _ time: Timestamp, _ transaction: StoreTransaction) throws {
-    // This transaction may have changed the item before.
-    guard let id = inode.row.item, var item = try transaction.item(id), item.entered.map({ $0 < time }) ?? true else {
+  /// Notes that an item is seen from `time` on, if not from a later time on already.
+  func stampEntry(of inode: Inode, _ time: Timestamp, _ change: Change) throws {
+    // This change may have changed the item before.
+    guard let id = inode.row.item, var item = try change.rows.item(id), item.entered.map({ $0 < time }) ?? true else {
       return
     }
     item.entered = time
-    try transaction.update(item)
+    try change.rows.update(item)
     let final = item
-    whenCommitted { inode.item = final }
+    change.whenRecorded { inode.item = final }
   }
 
   /// Whether `caller` sees that something was deleted: participants what was deleted since its folder entered the share.
@@ -89,15 +89,15 @@ extension Library {
 
   /// Ends the open versions of what is about to enter a share: `top` and what is below it (rule 1).
   func endVersions(below top: Inode) throws {
-    let entering = try dirtyInodes.values.filter { inode in
+    let entering = try sessions.inodes.filter { inode in
       try inode.hasSession && (inode === top || top.isFolder && isBelow(inode.row.parent, top.ino))
     }
     // What others are about to see waits in the working file no longer, and is a version, too.
     for inode in entering { try finishKept(inode) }
     let open = entering.filter { $0.drafts.contains { $0.session?.number != nil } }
     guard !open.isEmpty else { return }
-    try transaction(.endSession, freesSpace: true) { transaction in
-      for inode in open { for draft in inode.drafts { try endVersion(of: draft, inode, transaction) } }
+    try makeChange(.endSession, freesSpace: true) { change in
+      for inode in open { for draft in inode.drafts { try endVersion(of: draft, inode, change) } }
     }
     // A session that only waited for somebody to go on has nothing more to wait for.
     for inode in open {

@@ -37,16 +37,16 @@ extension Library {
         try invite(handle, permission: change.permission, role: nil, to: &share, by: account.id, path, at: time)
       }
       if before == nil || share.row != before?.row || share.participants != before?.participants {
-        try transaction(.share) { transaction in
+        try makeChange(.share) { change in
           if before == nil {
-            try tellQuiet(inode, item.id, actor: account.id, transaction)
-            try logShareEvent(.shareCreated, share, inode, actor: account.id, transaction)
+            try tellQuiet(inode, item.id, actor: account.id, change)
+            try logShareEvent(.shareCreated, share, inode, actor: account.id, change)
           } else if share.row != before?.row {
-            try logShareEvent(.shareUpdated, share, inode, actor: account.id, transaction)
+            try logShareEvent(.shareUpdated, share, inode, actor: account.id, change)
           }
-          try logChanges(of: &share, since: before, departed, inode, actor: account.id, transaction)
-          if item.isQuiet || before == nil { try settleNew(inode, item, transaction) }
-          try store(share, transaction)
+          try logChanges(of: &share, since: before, departed, inode, actor: account.id, change)
+          if item.isQuiet || before == nil { try settleNew(inode, item, change) }
+          try store(share, change)
         }
       }
       return try facts(share, for: account.id)
@@ -67,7 +67,7 @@ extension Library {
           reason: "is shared as a part of \(try mountPath(inode, for: account.id))",
           advice: "unshare that, or move it out")
       }
-      try transaction(.share) { try stop(share, inode, actor: account.id, $0) }
+      try makeChange(.share) { try stop(share, inode, actor: account.id, $0) }
     }
   }
 
@@ -122,24 +122,24 @@ extension Library {
   }
 
   /// Tells of a file that was quiet so far, before its share is told of.
-  private func tellQuiet(_ inode: Inode, _ id: Int64, actor: Int64, _ transaction: StoreTransaction) throws {
-    try settleEvents(before: id, transaction)
-    guard var item = try transaction.item(id), item.isQuiet else { return }
+  private func tellQuiet(_ inode: Inode, _ id: Int64, actor: Int64, _ change: Change) throws {
+    try settleEvents(before: id, change)
+    guard var item = try change.rows.item(id), item.isQuiet else { return }
     item.isQuiet = false
-    try transaction.update(item)
+    try change.rows.update(item)
     var data = try eventData(item, parent: inode.row.parent, name: inode.row.name)
-    data.version = try transaction.version(id, item.version).map { .init($0) }
-    try logEvent(.created, item, ino: inode.ino, data, actor: actor, thread: 0, opens: false, transaction)
+    data.version = try change.rows.version(id, item.version).map { .init($0) }
+    try logEvent(.created, item, ino: inode.ino, data, actor: actor, thread: 0, opens: false, change)
   }
 
   /// Has a file that was just made be a document: who shares it means it.
-  private func settleNew(_ inode: Inode, _ item: ItemRow, _ transaction: StoreTransaction) throws {
+  private func settleNew(_ inode: Inode, _ item: ItemRow, _ change: Change) throws {
     var item = item
     item.isQuiet = false
     item.entered = nil
-    try transaction.update(item)
+    try change.rows.update(item)
     let final = item
-    whenCommitted { [self] in
+    change.whenRecorded { [self] in
       inode.item = final
       identity.becomesKnown(inode.ino)
     }
@@ -191,13 +191,13 @@ extension Library {
 
   // MARK: - Storing
 
-  /// Ends a share in the running transaction.
-  func stop(_ share: ShareBook.Entry, _ inode: Inode, actor: Int64, _ transaction: StoreTransaction) throws {
+  /// Ends a share.
+  func stop(_ share: ShareBook.Entry, _ inode: Inode, actor: Int64, _ change: Change) throws {
     var share = share
     let time = clock()
     share.row.isActive = false
     share.row.since = time
-    let sequence = try logShareEvent(.shareStopped, share, inode, actor: actor, transaction)
+    let sequence = try logShareEvent(.shareStopped, share, inode, actor: actor, change)
     for (account, var participant) in share.participants where participant.role != .owner {
       guard participant.acceptance != .removed else { continue }
       if participant.acceptance == .accepted {
@@ -212,27 +212,27 @@ extension Library {
       participant.since = time
       share.participants[account] = participant
     }
-    try transaction.endInvitations(of: share.row.item)
-    try store(share, transaction)
+    try change.rows.endInvitations(of: share.row.item)
+    try store(share, change)
   }
 
-  /// Stores a share in the running transaction; memory, and what others see, follow once it is committed.
-  func store(_ share: ShareBook.Entry, _ transaction: StoreTransaction) throws {
+  /// Stores a share; memory, and what others see, follow once it is recorded.
+  func store(_ share: ShareBook.Entry, _ change: Change) throws {
     let before = shares[share.row.item]
-    if share.row != before?.row { try transaction.save(share.row) }
+    if share.row != before?.row { try change.rows.save(share.row) }
     for (account, participant) in share.participants where participant != before?.participants[account] {
-      try transaction.save(participant)
+      try change.rows.save(participant)
       // Whoever is in, or invited, asks no more and is no longer blocked.
       let wasOut = before?.participants[account].map { $0.acceptance == .removed } ?? true
-      if wasOut, participant.acceptance != .removed { try transaction.deleteAccessRequest(share.row.item, account) }
+      if wasOut, participant.acceptance != .removed { try change.rows.deleteAccessRequest(share.row.item, account) }
     }
     for account in before?.participants.keys ?? [:].keys where share.participants[account] == nil {
-      try transaction.deleteParticipant(share.row.item, account)
+      try change.rows.deleteParticipant(share.row.item, account)
     }
-    if let before { try revokeLinks(to: share, since: before, transaction) }
-    whenCommitted { [self] in
+    if let before { try revokeLinks(to: share, since: before, change) }
+    change.whenRecorded { [self] in
       shares.set(share)
-      sharedEntriesAreStale = true
+      shownEntries.markStale()
       for account in Set(share.participants.keys).union(before?.participants.keys ?? [:].keys) {
         let (old, new) = (before?.member(account), share.row.isActive ? share.member(account) : nil)
         if old?.permission != new?.permission || old?.role != new?.role { tellAccess(of: account) }
@@ -240,13 +240,13 @@ extension Library {
     }
   }
 
-  /// Removes an item's share with the item, in the running transaction.
-  func removeShare(of item: Int64, _ transaction: StoreTransaction) throws {
+  /// Removes an item's share with the item.
+  func removeShare(of item: Int64, _ change: Change) throws {
     guard let share = shares[item] else { return }
-    try transaction.deleteShare(item)
-    whenCommitted { [self] in
+    try change.rows.deleteShare(item)
+    change.whenRecorded { [self] in
       shares.bury(item)
-      sharedEntriesAreStale = true
+      shownEntries.markStale()
       for account in share.participants.keys { tellAccess(of: account) }
     }
   }

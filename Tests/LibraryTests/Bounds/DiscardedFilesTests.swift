@@ -14,7 +14,7 @@ struct DiscardedFilesTests {
     var random = SeededRandom()
     let root = try fixture.root
     let name = Array("d.db-journal".utf8)
-    for _ in 0..<(Library.discardLimit >> 20) {
+    for _ in 0..<(Chunks.discardLimit >> 20) {
       let made = try fixture.library.create(root, name, mode: 0o600, flags: O_RDWR, Self.program)
       try fixture.write(made.handle, (0..<(1 << 20)).map { _ in UInt8.random(in: 0...255, using: &random) })
       try fixture.close(made.handle)

@@ -46,6 +46,80 @@ struct LockHoldTests {
     try fixture.finish()
   }
 
+  /// What a folder's deletion tells of is cleared from memory some at a time, and counts no more from the first moment on.
+  @Test func theDeletionOfALargeFolderTakesOverWhatWentBefore() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    try fixture.mkdir("around")
+    let ino = try fixture.ino("around")
+    try fill(fixture, "around/t", 3000)
+    try fixture.save("around/other", "x")
+    try library.settleEventsByAndBy()
+    let before = library.lastEvent
+    let folder = try fixture.ino("around/t")
+    let file = try fixture.ino("around/t/file-2999")
+    let last = try library.locked { try #require(library.inode(file).row.item) }
+    for number in 0..<3000 { try library.unlink(folder, Array("file-\(number)".utf8), Self.program) }
+    #expect(library.locked { library.events.count } == 3000)
+    try library.rmdir(ino, Array("t".utf8), Self.program)
+    library.locked {
+      #expect(library.events.count == 1 && library.events.pending.map(\.contentCount) == [3000])
+      var isAbsorbed = library.events.isAbsorbed(last)
+      #expect(isAbsorbed && !library.events.has(last))
+      // Not all is cleared yet.
+      let isLeft = library.events.clear(64)
+      isAbsorbed = library.events.isAbsorbed(last)
+      #expect(isLeft && isAbsorbed)
+    }
+    try library.unlink(ino, Array("other".utf8), Self.program)
+    try library.rmdir(fixture.root, Array("around".utf8), Self.program)
+    library.locked {
+      var isAbsorbed = library.events.isAbsorbed(last)
+      #expect(isAbsorbed)
+      while library.events.clear(100) {
+        isAbsorbed = library.events.isAbsorbed(last)
+        #expect(isAbsorbed)
+      }
+      isAbsorbed = library.events.isAbsorbed(last)
+      #expect(isAbsorbed && library.events.count == 1)
+    }
+    try library.settleEventsByAndBy()
+    let isAbsorbed = library.locked { library.events.isAbsorbed(last) }
+    #expect(!isAbsorbed)
+    while library.locked({ library.events.clear(100) }) {}
+    let events = try library.events(after: before, limit: 10, for: fixture.account).events
+    #expect(events.map(\.type) == [.deleted] && events.first?.data.contentCount == 3002)
+    #expect(events.first?.data.item.path == "around" && events.first?.data.contents?.count == 100)
+    #expect(try library.store.read { try $0.pendingEvents() }.isEmpty)
+    try fixture.finish()
+  }
+
+  /// What is told before a folder moves is told in steps.
+  @Test func movingAFolderWithMuchThatWaitsHoldsNobodyUp() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    try fixture.mkdir("t")
+    let folder = try fixture.ino("t")
+    try library.settleEventsByAndBy()
+    for number in 0..<500 {
+      let made = try library.create(folder, Array("f\(number)".utf8), mode: 0o644, flags: O_RDWR, Self.program)
+      try fixture.write(made.handle, Array("x".utf8))
+      try fixture.close(made.handle)
+    }
+    let before = library.lastEvent
+    let steps = Atomic(0)
+    #expect(library.locked { library.events.count } == 500)
+    let observer = library.observeEvents { _ in steps.add(1, ordering: .relaxed) }
+    let other = Caller(uid: 0, gid: 0, thread: getppid(), door: 0) { [] }
+    try library.rename(fixture.root, Array("t".utf8), to: fixture.root, Array("u".utf8), .replace, other)
+    library.endObservingEvents(observer)
+    #expect(steps.load(ordering: .relaxed) >= 4)
+    let events = try library.events(after: before, limit: 2000, for: fixture.account).events
+    #expect(events.count == 501 && events.last?.type == .renamed)
+    #expect(events.dropLast().allSatisfy { $0.type == .created && $0.data.item.path.hasPrefix("t/") })
+    try fixture.finish()
+  }
+
   /// Others have the library in between, and hear of each step; it is one deed all the same.
   @Test func aRecoveryLeavesTheLibraryToOthersInBetween() throws {
     let fixture = try LibraryFixture()

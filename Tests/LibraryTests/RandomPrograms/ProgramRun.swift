@@ -116,7 +116,7 @@ final class ProgramRun {
     }
     try promises.check(after.contents)
     try checkVersions(before, after, step)
-    sights.note(before, after)
+    sights.note(before, after, step)
     try saves.check(before, after, step)
   }
 

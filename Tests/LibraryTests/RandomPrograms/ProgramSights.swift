@@ -13,8 +13,10 @@ struct ProgramSights {
   /// The sharings of which an account was ever a member.
   private var joined: [Int64: Set<ProgramSnapshot.Sharing>] = [:]
   private var authors: [Int64: Set<String>] = [:]
+  /// The sharings in which documents were that are among the deleted.
+  private var lost: [String: ProgramSnapshot.Sharing] = [:]
 
-  mutating func note(_ before: ProgramSnapshot, _ after: ProgramSnapshot) {
+  mutating func note(_ before: ProgramSnapshot, _ after: ProgramSnapshot, _ step: ProgramStep) {
     for (sharing, accounts) in after.members {
       for account in accounts { joined[account, default: []].insert(sharing) }
     }
@@ -23,14 +25,22 @@ struct ProgramSights {
         authors[version.author, default: []].insert(document.texts[version.number] ?? "")
       }
       let former = before.items[id].flatMap { $0.row.uuid == document.row.uuid ? $0 : nil }
+      let uuid = document.row.uuid.text
+      var formerSharing = former?.sharing
+      if document.isLive {
+        // A program that makes a document again undoes its deletion: it was in its share all the time.
+        if let sharing = lost.removeValue(forKey: uuid), step.verb != .recover { formerSharing = sharing }
+      } else if let sharing = former?.sharing {
+        lost[uuid] = sharing
+      }
       // What is shared on its own and goes now takes along what was written there until then.
       guard let sharing = document.sharing ?? (document.isLive ? nil : former?.sharing) else { continue }
       if document.isLive {
-        items[sharing, default: []].insert(document.row.uuid.text)
+        items[sharing, default: []].insert(uuid)
         contents[sharing, default: []].insert(document.text)
       }
       // Deleted there, it may still be written by who has it open.
-      guard items[sharing]?.contains(document.row.uuid.text) ?? false, let former, former.sharing == sharing else {
+      guard items[sharing]?.contains(uuid) ?? false, let former, formerSharing == sharing else {
         continue
       }
       for version in document.versions where version.number >= former.row.version {

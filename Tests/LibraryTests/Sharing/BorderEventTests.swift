@@ -88,7 +88,7 @@ extension EventVisibilityTests {
       }
       people.library.locked {
         try? people.library.settleSessions()
-        people.library.inodes = [:]
+        people.library.inodes = InodeTable()
       }
       #expect(try seen(people, .bob, after: before) == ["created team/new", "created team/new/long.md"])
       let own = try seen(people, .alice, after: before)

@@ -55,7 +55,7 @@ struct ConcealmentTests {
         guard var item = try people.library.item(of: inode) else { return }
         item.conflict = 1
         let final = item
-        try people.library.transaction(.setAttributes) { try $0.update(final) }
+        try people.library.makeChange(.setAttributes) { try $0.rows.update(final) }
         inode.item = final
       }
       #expect(try people.as(.alice) { try $0.attribute("conflict", document) } == "1")

@@ -250,8 +250,8 @@ struct DepartureStoryTests {
     func deleted(_ ino: Int64, at seconds: Int64) -> DeletedRow {
       DeletedRow(ino: ino, parent: 1, name: [], time: Timestamp(seconds: seconds), actor: 1)
     }
-    let limit = Int64(Library.Departure.limit)
-    var departure = Library.Departure(at: Timestamp(seconds: 0))
+    let limit = Int64(Departure.limit)
+    var departure = Departure(at: Timestamp(seconds: 0))
     for ino in 1...limit { departure.note(ino, at: Timestamp(seconds: 1)) }
     #expect(departure.includes(deleted(1, at: 1)) && departure.includes(deleted(limit, at: 1)))
     #expect(!departure.includes(deleted(limit + 1, at: 2)))

@@ -143,7 +143,7 @@ struct SharedHistoryTests {
       for round in 0..<2 { try people.as(.alice) { try $0.write(handle, large, at: Int64(round * large.utf8.count)) } }
       people.clock.advance(2)
       people.fixture.autosave()
-      #expect(people.library.locked { people.library.keptInodes.count } == 1)
+      #expect(people.library.locked { people.library.sessions.keptInodes.count } == 1)
       people.clock.advance(1)
       try enter(people, entry)
       people.clock.advance(1)

@@ -241,7 +241,7 @@ struct TogetherTests {
       }
       for handle in [alice, bob] { try people.library.release(handle) }
       // Nobody's draft is left behind.
-      let left = people.library.locked { people.library.inodes.values.count { !$0.others.isEmpty } }
+      let left = people.library.locked { people.library.inodes.all.count { !$0.others.isEmpty } }
       #expect(left == 0)
     }
   }

@@ -1,0 +1,68 @@
+package import SheafModel
+import SheafStore
+
+/// What people set for a library as a whole.
+extension Library {
+  /// The settings, of which the default account is the library's first where none was set.
+  package func settings() throws -> LibrarySettings { try locked { try currentSettings() } }
+
+  /// Makes all of a change, or none of it; returns what the settings are then.
+  ///
+  /// - Throws: `invalid` for an address that is no host name, `notFound` for an account that is not here.
+  package func change(_ change: SettingsChange) throws -> LibrarySettings {
+    let address = change.publicAddress
+    if let address, !address.isEmpty { try Self.checkHost(address) }
+    return try locked {
+      let account = try change.defaultAccount.map { try self.account($0) }
+      let host = (address ?? "").isEmpty ? nil : address
+      let former = try publicAddresses().filter { $0 != host }.prefix(Self.addressLimit)
+      try makeChange(.accounts) { change in
+        if address != nil {
+          try change.rows.setSetting("publicAddress", host)
+          try change.rows.setSetting("formerAddresses", former.isEmpty ? nil : former.joined(separator: " "))
+        }
+        if let account { try change.rows.setSetting(Self.defaultKey, account.handle.description) }
+      }
+      return try currentSettings()
+    }
+  }
+
+  /// The setting's key.
+  fileprivate static let defaultKey = "defaultAccount"
+
+  private func currentSettings() throws -> LibrarySettings {
+    let (address, chosen) = try read { (try $0.setting("publicAddress"), try $0.setting(Self.defaultKey)) }
+    let accounts = accountTable.present
+    let account = accounts.first { $0.handle.description == chosen } ?? accounts.first
+    return LibrarySettings(publicAddress: address, defaultAccount: account?.handle)
+  }
+
+  private static func checkHost(_ host: String) throws(SheafError) {
+    let allowed = host.utf8.allSatisfy { byte in
+      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: ":")].contains(byte)
+    }
+    guard allowed, host.utf8.count <= 253 else {
+      throw SheafError(
+        .invalid, subject: host.printable, reason: "is not a host name",
+        advice: "give a name such as docs.example.com")
+    }
+  }
+
+  /// Former public addresses that links may still name.
+  private static let addressLimit = 64
+
+  /// The public addresses that this library has and had, the latest first.
+  func publicAddresses() throws -> [String] {
+    let (current, former) = try read { (try $0.setting("publicAddress"), try $0.setting("formerAddresses")) }
+    return [current].compactMap { $0 } + (former ?? "").split(separator: " ").map(String.init)
+  }
+}
+
+extension StoreTransaction {
+  /// Has an account that goes be the default no longer.
+  func forgetDefault(_ account: AccountRow) throws {
+    guard try setting(Library.defaultKey) == account.handle.description else { return }
+    try setSetting(Library.defaultKey, nil as String?)
+  }
+}

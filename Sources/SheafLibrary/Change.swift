@@ -1,0 +1,64 @@
+import SheafStore
+
+/// One change of a library, handed along to whatever takes part in it: the rows that it writes, the chunks that it stores, and
+/// what becomes of memory once it is recorded, or if it fails.
+///
+/// Rules:
+/// - Memory follows the rows: it changes in ``whenRecorded(_:)`` only, so that a change that fails leaves both as they were.
+///   The few places that must change it before say in ``whenFailed(_:)`` how to put it back.
+/// - A change that may use the reserve on a full disk can be made twice (``Library/makeChange(_:freesSpace:_:)``), each time as
+///   another value: whoever makes it changes nothing but what this one holds.
+final class Change {
+  let library: Library
+  /// The rows of the library as they are in this change, to be read and written.
+  let rows: StoreTransaction
+  /// Chunks that it stored.
+  private(set) var storedChunks: Set<Int64> = []
+  /// The numbers that had been given when it began.
+  private let numbers: Numbers
+  private var actions: [() -> Void] = []
+  private var restorations: [() -> Void] = []
+
+  init(_ library: Library, _ rows: StoreTransaction) {
+    self.library = library
+    self.rows = rows
+    numbers = library.numbers
+    library.inodes.beginChange()
+  }
+
+  /// Has `action` change memory once the change is recorded.
+  func whenRecorded(_ action: @escaping () -> Void) { actions.append(action) }
+
+  /// Has `action` put memory back if the change fails, for the few places that must change it before.
+  func whenFailed(_ action: @escaping () -> Void) { restorations.append(action) }
+
+  func noteStored(_ chunk: Int64) { storedChunks.insert(chunk) }
+
+  /// Notes that a chunk has another user beside this change, if it is one that this change stored.
+  func noteFound(_ chunk: Int64) { storedChunks.remove(chunk) }
+
+  /// Deletes the chunks that it stored: nothing is to refer to them.
+  func deleteStored() throws {
+    for chunk in storedChunks { try rows.deleteChunk(chunk) }
+    storedChunks = []
+  }
+
+  // MARK: - The end
+
+  /// Brings memory up to the rows, which are recorded.
+  func finish() {
+    let actions = actions
+    (self.actions, restorations) = ([], [])
+    library.inodes.endChange(isRecorded: true)
+    for action in actions { action() }
+  }
+
+  /// Puts memory back to what it was, since the rows are not recorded.
+  func undo() {
+    let restorations = restorations
+    (actions, self.restorations) = ([], [])
+    for action in restorations.reversed() { action() }
+    library.inodes.endChange(isRecorded: false)
+    library.numbers.takeBackEvents(since: numbers)
+  }
+}

@@ -1,0 +1,81 @@
+/// What is known in memory of the chunks of a library: bytes read lately, those that hold what their hashes say, whose they
+/// are, and which a sweep must leave.
+struct Chunks {
+  /// Bytes of files that went without a trace after which what they left is freed: databases and compilers make and remove
+  /// such files all day.
+  static let discardLimit: Int64 = 32 << 20
+  /// Bytes of chunks that are kept in memory.
+  private static let cacheLimit = 24 << 20
+
+  private var cache = ChunkCache(limit: cacheLimit)
+  private var sound: SoundChunks
+  /// The inode whose session's version alone holds a chunk, so that a renewal can free it.
+  private var owners: [Int64: Int64] = [:]
+  /// Chunks that a running sweep must leave; nil while none runs.
+  private var spared: Set<Int64>?
+  /// Bytes of files that went for good since the last sweep was asked for.
+  private var discardedBytes: Int64 = 0
+
+  /// - Parameter last: number of the newest chunk.
+  init(after last: Int64) { sound = SoundChunks(after: last) }
+
+  // MARK: - Bytes
+
+  /// The bytes of a chunk, where they were read or stored lately.
+  mutating func cached(_ id: Int64) -> [UInt8]? { cache.value(id) }
+
+  mutating func cache(_ id: Int64, _ bytes: [UInt8]) { cache.insert(id, bytes) }
+
+  /// Forgets the bytes of a chunk that is gone or holds others now.
+  mutating func uncache(_ id: Int64) { cache.remove(id) }
+
+  /// Whether a chunk is known to hold the bytes of its hash.
+  func isSound(_ id: Int64) -> Bool { sound.contains(id) }
+
+  mutating func noteSound(_ id: Int64) { sound.insert(id) }
+
+  // MARK: - Storing
+
+  /// Notes that a chunk is stored.
+  mutating func noteStored(_ id: Int64) { spared?.insert(id) }
+
+  /// Notes that something else refers to a chunk that was there: it has several users from now on.
+  mutating func noteFound(_ id: Int64) {
+    owners[id] = nil
+    spared?.insert(id)
+  }
+
+  // MARK: - Owners
+
+  /// Chunks that a single session's version holds.
+  var ownedCount: Int { owners.count }
+
+  func isOwned(_ id: Int64, by ino: Int64) -> Bool { owners[id] == ino }
+
+  mutating func setOwner(of id: Int64, _ ino: Int64) { owners[id] = ino }
+
+  mutating func removeOwner(of id: Int64) { owners[id] = nil }
+
+  // MARK: - Sweeping
+
+  /// Notes that a sweep begins: it leaves what is stored or found from now on.
+  mutating func beginSweep() { spared = [] }
+
+  mutating func endSweep() { spared = nil }
+
+  /// The chunks that the running sweep must leave.
+  var sparedChunks: Set<Int64> { spared ?? [] }
+
+  /// Notes that contents of so many bytes have no use any more, beside what else may have the same; says whether there are
+  /// so many by now that they should be freed.
+  mutating func noteDiscarded(_ bytes: Int64) -> Bool {
+    discardedBytes += bytes
+    return discardedBytes >= Self.discardLimit
+  }
+
+  /// Takes what has no use any more, to be freed; says whether there was any.
+  mutating func takeDiscarded() -> Bool {
+    defer { discardedBytes = 0 }
+    return discardedBytes > 0
+  }
+}

@@ -1,0 +1,89 @@
+package import SheafModel
+
+/// What commands and the API need of a library: items by path, in the name of an account.
+///
+/// Every function takes the lock itself, and is documented where it is implemented.
+package protocol PathInterface: AnyObject, Sendable {
+  var location: LibraryLocation { get }
+  var id: String { get }
+
+  // MARK: - Accounts
+
+  func number(of handle: AccountHandle) throws -> Int64
+  func accounts() throws -> [Account]
+  func addAccount(_ handle: AccountHandle, name: String?) throws -> Account
+  func addAccount(_ handle: AccountHandle, name: String?, uid: UInt32, gid: UInt32) throws -> Account
+  func removeAccount(_ handle: AccountHandle) throws
+  func settings() throws -> LibrarySettings
+  func change(_ change: SettingsChange) throws -> LibrarySettings
+
+  // MARK: - Items
+
+  func path(ofItem id: String, for handle: AccountHandle, isExact: Bool) throws -> ItemPath
+
+  // MARK: - Versions and deleted items
+
+  func deletedTrees(_ handle: AccountHandle, below path: ItemPath?, limit: Int) throws -> DeletedTrees
+  func deleted(_ handle: AccountHandle, below path: ItemPath?) throws -> [DeletedItem]
+  func purge(_ path: ItemPath, version number: Int64?) throws
+  func versions(_ path: ItemPath) throws -> [Version]
+  func versionReader(_ path: ItemPath, number: Int64?) throws -> VersionReader
+  func read(
+    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+  ) throws -> Int
+  func restore(_ path: ItemPath, version number: Int64) throws -> Version?
+  func label(_ path: ItemPath, name: String, version number: Int64?) throws -> Version
+  func purgeExtent(_ path: ItemPath) throws -> PurgeExtent
+  func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String]
+
+  // MARK: - Sharing
+
+  func itemStatus(_ path: ItemPath) throws -> ItemStatus
+  func resolveConflict(_ path: ItemPath) throws
+  func children(_ path: ItemPath) throws -> [FolderItem]
+  func inspect(_ url: String, as handle: AccountHandle) throws -> ShareOffer
+  func accept(_ url: String, as handle: AccountHandle) throws -> AcceptResult
+  func inviteOnce(_ path: ItemPath, permission: SharePermission?) throws -> OneTimeLink
+  func revokeOneTimeLinks(_ path: ItemPath) throws
+  func accessRequests(_ path: ItemPath) throws -> [AccessRequest]
+  func accessRequests(for handle: AccountHandle) throws -> [AccessRequest]
+  func answer(_ path: ItemPath, _ answer: RequestAnswer) throws
+  func participants(_ path: ItemPath) throws -> [Participant]
+  func addParticipant(_ path: ItemPath, _ change: ParticipantChange) throws -> Participant
+  func setParticipant(_ path: ItemPath, _ change: ParticipantChange) throws -> Participant
+  func removeParticipant(_ path: ItemPath, _ handle: AccountHandle) throws
+  func leave(_ path: ItemPath) throws
+  func share(_ path: ItemPath, _ change: ShareChange) throws -> Share
+  func unshare(_ path: ItemPath) throws
+  func share(of path: ItemPath) throws -> Share?
+
+  // MARK: - Events
+
+  func comment(_ path: ItemPath, text: String) throws -> ItemComment
+  func events(
+    after position: Int64?, limit: Int, for account: AccountHandle?, in scope: EventScope
+  ) throws -> EventPage
+  func eventStart(after position: Int64?) throws -> Int64
+  func latestEvents(
+    before position: Int64, after start: Int64, limit: Int, for account: AccountHandle?,
+    in scope: EventScope
+  ) throws -> [Event]
+  func observeEvents(_ observer: @escaping @Sendable (EventNews) -> Void) -> Int
+  func endObservingEvents(_ number: Int)
+  var lastEvent: Int64 { get }
+  func eventScope(_ path: ItemPath) throws -> EventScope
+  func notices(for account: AccountHandle) throws -> NoticeList
+  func clearNotices(for account: AccountHandle, through sequence: Int64) throws
+  func webhooks() throws -> [Webhook]
+  func webhooks(of handle: AccountHandle) throws -> [Webhook]
+  func addWebhook(for handle: AccountHandle, _ request: WebhookRequest) throws -> Webhook
+  func removeWebhook(_ id: String, of handle: AccountHandle) throws
+
+  // MARK: - Upkeep
+
+  func compact(progress: (SheafModel.Progress) -> Void) throws -> CompactReport
+  func counts() throws -> LibraryCounts
+  func check(progress: (SheafModel.Progress) -> Void) throws -> CheckReport
+  func backup(to file: String, progress: (SheafModel.Progress) -> Void) throws
+  var lockHolds: LockHolds { get }
+}

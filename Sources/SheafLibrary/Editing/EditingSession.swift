@@ -1,0 +1,47 @@
+import SheafModel
+import SheafStore
+
+/// One editing session: the writes between the first dirty one and the last writable close, which become one version.
+struct EditingSession {
+  /// The account that writes.
+  let author: Int64
+  /// The version's number, once an autosave or a close gave it one.
+  var number: Int64?
+  /// The version that the session began from; nil before any.
+  var base: Int64?
+  /// The contents it began from.
+  var baseContent: StoredContent
+  let began: Timestamp
+  var cause: VersionCause
+  /// Since when something is not stored; nil when everything is.
+  var dirtySince: Timestamp?
+  /// Whether anything but a truncation to nothing happened since the last cut.
+  var hasWrites = false
+  /// Whether the version that it numbered was made on top of the current one.
+  var isOnTop = true
+  /// Whether another account saved since this session's last cut, so that what it holds is not current.
+  var isPassedOver = false
+  /// Chunks that only this session's version holds, with how many of its extents refer to each: freed by the cut that replaces
+  /// the last of these.
+  var ownChunks: [Int64: Int] = [:]
+  /// When its contents were kept in the working file, to be stored soon; nil where they were not.
+  var kept: Timestamp?
+  /// Handles that wrote, and whether each was flushed since.
+  var writers: [UInt64: Bool] = [:]
+
+  /// Whether all that was written is kept and waits to be stored.
+  var isKept: Bool { kept != nil && dirtySince == nil }
+}
+
+/// A version that a program knows, of the item that the file was then; number 0 for none of those that the item has.
+struct SeenVersion {
+  let item: Int64
+  let number: Int64
+}
+
+/// A session whose version is stored and has only to be ended.
+struct EndedSession {
+  let version: VersionRow
+  let item: ItemRow
+  let inode: InodeRow
+}

@@ -1,0 +1,397 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Open files: reading, writing and what close(2) promises.
+extension Library {
+  /// Makes a file and opens it, as open(2) with O_CREAT does where there was none.
+  ///
+  /// - Parameter flags: open(2)'s.
+  /// - Returns: whether it is new, besides: without O_EXCL somebody else may have been faster, and it is opened as it is.
+  /// - Throws: as ``make(_:_:_:mode:_:)`` and ``open(_:flags:_:)``; `exists` also without O_EXCL, for what is no regular file.
+  package func create(
+    _ parent: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
+  ) throws -> (attributes: Attributes, handle: UInt64, isNew: Bool) {
+    while true {
+      let (ino, made) = try locked { () -> (Int64, (attributes: Attributes, handle: UInt64)?) in
+        do {
+          let inode = try makeInode(.file, parent, name, mode: mode, caller)
+          return (inode.ino, (try attributes(inode, caller), register(OpenFile(inode: inode, flags: flags, caller))))
+        } catch let error as SheafError where error.kind == .exists && flags & O_EXCL == 0 {
+          guard let entry = try entry(parent, name), try inode(entry.ino).isRegular else { throw error }
+          return (entry.ino, nil)
+        }
+      }
+      if let made { return (made.attributes, made.handle, isNew: true) }
+      // Someone else was faster: without O_EXCL that is as good, unless they have taken the file away again.
+      let handle: UInt64
+      do {
+        handle = try open(ino, flags: flags, caller)
+      } catch let error as SheafError where error.kind == .notFound {
+        continue
+      }
+      do {
+        return (try attributes(ino, caller), handle, isNew: false)
+      } catch {
+        try? release(handle)
+        throw error
+      }
+    }
+  }
+
+  /// Opens a file, truncating it where `flags` has O_TRUNC.
+  ///
+  /// - Throws: `notFound`, `accessDenied`, `isDirectory`, `noSpace`.
+  package func open(_ ino: Int64, flags: Int32, _ caller: Caller) throws -> UInt64 {
+    // Another save begins when the one before is stored.
+    if flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0 { storeClosed(ino) }
+    if flags & O_TRUNC != 0 { collectMapped(0, of: ino, caller) }
+    return try locked {
+      let inode = try inode(ino)
+      guard !inode.isFolder else { throw SheafError(.isDirectory) }
+      let file = OpenFile(inode: inode, flags: flags, caller)
+      if file.truncates { try allow(.write, inode, caller) }
+      try permit(inode, caller, file.wanted)
+      load(inode, file.draft)
+      if file.truncates {
+        let wasEmpty = file.draft.working?.size == 0
+        let base = try item(of: inode).flatMap { try self.base(of: $0, inode, savedBy: caller, asksOthers: false) }
+        try truncate(inode, to: 0, handle: nil, caller)
+        if file.draft.session?.number == nil {
+          // A session that goes on may have begun from an earlier version.
+          file.draft.session?.base = base
+          file.draft.session?.baseContent = inode.row.content ?? .empty
+        }
+        file.hasOnlyTruncated = !wasEmpty
+        // Nothing will be cut that would store the times along.
+        if wasEmpty { try storeAttributes(inode.row, of: inode) }
+      }
+      noteReading(file, opens: true)
+      try noteSeen(file)
+      return register(file)
+    }
+  }
+
+  func register(_ file: OpenFile) -> UInt64 {
+    let handle = files.insert(file)
+    load(file.inode, file.draft)
+    file.draft.openCount += 1
+    if file.mayChange { file.draft.writerCount += 1 }
+    return handle
+  }
+
+  private func file(_ handle: UInt64) throws -> OpenFile {
+    guard let file = files[handle] else { throw SheafError(.badDescriptor) }
+    return file
+  }
+
+  // MARK: - Reading and writing
+
+  /// Reads into `buffer` from `offset`; returns the number of bytes, 0 at the end.
+  package func read(_ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    try locked {
+      let file = try file(handle)
+      guard file.canRead || file.canWrite else { throw SheafError(.badDescriptor) }
+      try allow(.read, file)
+      let count = try file.draft.working?.read(at: offset, into: buffer, from: self) ?? 0
+      if file.notesAccess { noteAccess(file.inode) }
+      noteReading(file)
+      try noteSeen(file)
+      return count
+    }
+  }
+
+  /// Writes all of `data`, or nothing.
+  ///
+  /// - Parameters:
+  ///   - offset: where.
+  ///   - appends: whether the end counts instead, which may not be where a mount's kernel takes it to be.
+  ///   - isWriteBack: whether a kernel writes back what a mapping changed.
+  ///   - writer: who takes set-id bits away by writing (inode(7)); nil for root and for the kernel.
+  ///   - clearsCapability: whether `security.capability` goes, too, as the kernel sees to by itself for what it has pages of.
+  /// - Throws: `noSpace` before anything is written; `tooLarge`, `badDescriptor`.
+  package func write(
+    _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, appends: Bool = false,
+    isWriteBack: Bool = false, by writer: Caller? = nil, clearsCapability: Bool = false
+  ) throws {
+    if !isWriteBack { collectMapped(offset, appends ? nil : Int64(data.count), of: handle) }
+    let full: Int64? = try locked {
+      let file = try file(handle)
+      try allow(.write, file)
+      let (inode, draft) = (file.inode, file.draft)
+      let start = appends ? draft.working?.size ?? 0 : offset
+      guard start >= 0, start <= WorkingCopy.maximumSize - Int64(data.count) else { throw SheafError(.tooLarge) }
+      try makeRoom(for: data.count, in: inode, draft)
+      if clearsCapability { try clearCapability(of: inode, from: file.door) }
+      try clearPrivileges(of: inode, changedBy: draft.account, from: file.door)
+      let time = clock()
+      // Who appends, or changed what a mapping showed, changes what is there now.
+      try beginSession(inode, draft, handle: handle, goesByReading: !appends && !isWriteBack, at: time)
+      let before = draft.unsavedBytes
+      if data.count >= Self.directLength, draft.working?.area != nil, mayKeep(inode, draft) {
+        try draft.working?.write(data, at: start, spillingTo: store.working, from: self)
+      } else {
+        try draft.working?.write(data, at: start, from: self)
+      }
+      sessions.addUnsaved(draft.unsavedBytes - before)
+      draft.session?.hasWrites = true
+      file.hasOnlyTruncated = false
+      file.hasUnflushed = true
+      inode.row.mtime = time
+      inode.row.ctime = time
+      if let writer { inode.row.mode = modeWithoutSetID(inode, changedBy: writer) }
+      tell(.contents(inode.ino), of: draft, from: file.door)
+      // Its kernel has the bytes where it took the end to be.
+      if start != offset { tell(.contents(inode.ino), back: file.door) }
+      return draft.working?.area?.count ?? 0 > Self.areaLimit ? inode.ino : nil
+    }
+    // Who writes faster than can be stored waits here, where nobody else has to.
+    if let full {
+      do {
+        try storeWritten(full)
+      } catch {
+        // The next write finds out what is wrong; this one is safe.
+        noteFailure(error)
+      }
+    }
+  }
+
+  /// Bounds what is unsaved, and refuses what the disk cannot hold while the person still has it elsewhere.
+  private func makeRoom(for count: Int, in inode: Inode, _ draft: Draft) throws {
+    if draft.unsavedBytes + count > Self.spillLimit || draft.working?.dirty.memoryRuns ?? 0 >= Self.runLimit
+      || sessions.unsavedBytes + count > Self.unsavedLimit
+    {
+      try spill(inode, draft)
+    }
+    try requireRoom(for: Int64(sessions.unsavedBytes + count) + store.working.liveBytes)
+  }
+
+  /// What close(2) promises: all that was written survives the end of this process.
+  package func flush(_ handle: UInt64) throws {
+    try locked {
+      let file = try file(handle)
+      guard file.mayChange else { return }
+      if file.hasLostChanges { throw Self.denied }
+      if file.draft.session?.dirtySince != nil { try allow(.write, file) }
+      if try !keepSave(of: file.inode, file.draft) { try save(file.inode, file.draft) }
+      identity.closed(file.inode.ino, at: clock())
+      noteProof(of: file)
+      if file.draft.session?.writers[handle] != nil { file.draft.session?.writers[handle] = true }
+      if file.hasUnflushed {
+        file.hasUnflushed = false
+        file.isToldClosed = true
+        tell(.closed(file.inode.ino), from: file.door)
+      }
+    }
+  }
+
+  /// Has a version hold the document's contents now; a document that was only made gets an empty first one.
+  private func save(_ inode: Inode, _ draft: Draft) throws {
+    if try item(of: inode)?.version == 0 || draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
+    try cut(inode, draft, cause: .save)
+    // What fsync(2) stored before is saved by the close, too.
+    draft.session?.cause = .save
+  }
+
+  /// Begins a session where there is none: a document that was only truncated loses its own while names change places.
+  func resumeSession(_ inode: Inode, _ draft: Draft) throws {
+    guard draft.session == nil, !inode.isOrphan else { return }
+    try beginSession(inode, draft, handle: nil, at: clock())
+  }
+
+  /// fsync(2): what was written survives power loss.
+  package func fsync(_ ino: Int64) throws {
+    try storeWritten(ino)
+    try locked {
+      let inode = try inode(ino)
+      try cutAll(inode)
+      noteProof(inode, size: inode.row.size, by: nil)
+    }
+    try store.sync()
+  }
+
+  /// Makes everything that returned survive power loss.
+  package func sync() throws { try store.sync() }
+
+  /// The last reference to an open file is gone; the last one that could write ends the session.
+  package func release(_ handle: UInt64) throws {
+    try locked {
+      guard let file = files.remove(handle) else { return }
+      let (inode, draft) = (file.inode, file.draft)
+      draft.openCount -= 1
+      defer { releaseContents(inode, draft) }
+      if file.mayChange {
+        defer { tellClosed(file) }
+        draft.writerCount -= 1
+        if draft.writerCount == 0 {
+          if draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
+          noteProof(of: file)
+          if try !keepSave(of: inode, draft) { try endAfterClose(inode, draft) }
+        }
+      }
+      if inode.openCount == 0 { inode.savers = [:] }
+      if draft.openCount == 0, inode.isOrphan {
+        sessions.addUnsaved(-draft.unsavedBytes)
+        draft.working = WorkingCopy(.empty)
+      }
+    }
+  }
+
+  /// Has watchers told that a file was closed that was open for writing (inotify(7)).
+  private func tellClosed(_ file: OpenFile) {
+    // The kernel tells them of a truncation by open(2) where it makes that itself; FUSE makes it.
+    if file.hasOnlyTruncated { tell(.contents(file.inode.ino), back: file.door) }
+    if !file.isToldClosed || file.hasUnflushed { tell(.closed(file.inode.ino), from: file.door) }
+  }
+
+  // MARK: - Size and space
+
+  func truncate(_ inode: Inode, to size: Int64, handle: UInt64?, _ caller: Caller) throws {
+    guard size <= WorkingCopy.maximumSize else { throw SheafError(.tooLarge) }
+    let draft = inode.draft(of: caller.account)
+    load(inode, draft)
+    try clearPrivileges(of: inode, changedBy: draft.account, from: caller.door)
+    let time = clock()
+    let before = draft.unsavedBytes
+    if draft.working?.size != size {
+      try beginSession(inode, draft, handle: handle, at: time)
+      shareChunks(of: draft)
+      try draft.working?.truncate(to: size, from: self)
+      sessions.addUnsaved(draft.unsavedBytes - before)
+      if size > 0 { draft.session?.hasWrites = true }
+      tell(.contents(inode.ino), of: draft, from: caller.door)
+    }
+    inode.row.mtime = time
+    inode.row.ctime = time
+    // A change of contents takes set-id bits away (truncate(2)).
+    if caller.uid != 0 { inode.row.mode = modeWithoutSetID(inode, changedBy: caller) }
+  }
+
+  /// The mode without the set-id bits that a change by somebody without privileges takes away (inode(7)).
+  ///
+  /// A set-group-ID bit without the group's right to execute stays where root or a member of the group makes the change
+  /// (fs/attr.c, `setattr_should_drop_sgid`).
+  ///
+  /// - Parameter caller: who makes the change; nil for one whose groups mean nothing here.
+  func modeWithoutSetID(_ inode: Inode, changedBy caller: Caller?) -> UInt32 {
+    let mode = inode.row.mode & ~UInt32(S_ISUID)
+    guard mode & UInt32(S_ISGID) != 0 else { return mode }
+    if mode & 0o010 == 0, let caller, caller.uid == 0 || caller.belongs(to: shownUser(of: inode, caller).gid) {
+      return mode
+    }
+    return mode & ~UInt32(S_ISGID)
+  }
+
+  /// What fallocate(2) does to a range.
+  package enum Allocation: Sendable {
+    /// Room for `range`; the file grows unless it keeps its size.
+    case preallocate(keepsSize: Bool)
+    case punchHole
+    case zero(keepsSize: Bool)
+  }
+
+  /// - Throws: `noSpace` where the disk has less room than asked for.
+  package func allocate(_ handle: UInt64, _ range: Range<Int64>, _ allocation: Allocation) throws {
+    collectMapped(range.lowerBound, Int64(range.count), of: handle)
+    try locked {
+      let file = try file(handle)
+      guard file.canWrite else { throw SheafError(.badDescriptor) }
+      try allow(.write, file)
+      let (inode, draft) = (file.inode, file.draft)
+      guard range.upperBound <= WorkingCopy.maximumSize else { throw SheafError(.tooLarge) }
+      let time = clock()
+      let size = draft.working?.size ?? 0
+      let within = min(range.lowerBound, size)..<min(range.upperBound, size)
+      if case .punchHole = allocation {
+      } else {
+        try requireRoom(for: Int64(range.count))
+      }
+      try clearPrivileges(of: inode, changedBy: draft.account, from: file.door)
+      try beginSession(inode, draft, handle: handle, at: time)
+      shareChunks(of: draft)
+      let before = draft.unsavedBytes
+      switch allocation {
+      case .preallocate(let keepsSize):
+        if !keepsSize, range.upperBound > size { try draft.working?.truncate(to: range.upperBound, from: self) }
+      case .punchHole:
+        if !within.isEmpty { try draft.working?.replace(within, with: [.hole(Int64(within.count))], from: self) }
+      case .zero(let keepsSize):
+        if !within.isEmpty { try draft.working?.replace(within, with: [.hole(Int64(within.count))], from: self) }
+        if !keepsSize, range.upperBound > size { try draft.working?.truncate(to: range.upperBound, from: self) }
+      }
+      sessions.addUnsaved(draft.unsavedBytes - before)
+      draft.session?.hasWrites = true
+      file.hasUnflushed = true
+      inode.row.mtime = time
+      inode.row.ctime = time
+      // Room alone, or zeros where there were none to change.
+      if !draft.isChanged { try storeAttributes(inode.row, of: inode) }
+      tell(.contents(inode.ino), of: draft, from: file.door)
+    }
+  }
+
+  /// lseek(2) with SEEK_DATA or SEEK_HOLE; the end of the file is a hole.
+  ///
+  /// - Throws: `noSuchAddress` past the end, or where no data follows.
+  package func seek(_ handle: UInt64, _ offset: Int64, hole: Bool) throws -> Int64 {
+    try locked {
+      let file = try file(handle)
+      try allow(.read, file)
+      let size = file.draft.working?.size ?? 0
+      guard offset >= 0, offset < size else { throw SheafError(.noSuchAddress) }
+      if let found = try file.draft.working?.next(hole: hole, at: offset, from: self) { return found }
+      guard hole else { throw SheafError(.noSuchAddress) }
+      return size
+    }
+  }
+
+  /// copy_file_range(2): chunks are shared, no data is copied. Returns the bytes copied, 0 at the source's end.
+  package func copy(
+    from sourceHandle: UInt64, at offset: Int64, to target: UInt64, at targetOffset: Int64, count: Int64
+  ) throws -> Int64 {
+    collectMapped(targetOffset, count, of: target)
+    if let source = locked({ files[sourceHandle]?.inode.ino }) { storeSpilled(source) }
+    return try locked {
+      let (from, to) = (try file(sourceHandle), try file(target))
+      guard from.canRead, to.canWrite else { throw SheafError(.badDescriptor) }
+      try allow(.read, from)
+      try allow(.write, to)
+      let (source, draft) = (from.draft, to.draft)
+      let length = min(count, max(0, (source.working?.size ?? 0) - offset))
+      guard length > 0 else { return 0 }
+      guard targetOffset <= WorkingCopy.maximumSize - length else { throw SheafError(.tooLarge) }
+      let range = offset..<(offset + length)
+      let targetRange = targetOffset..<(targetOffset + length)
+      guard source !== draft || !range.overlaps(targetRange) else { throw SheafError(.invalid) }
+      try storeUnsaved(from.inode, source)
+      shareChunks(of: from.inode)
+      shareChunks(of: draft)
+      let extents = try source.working?.extents(of: range, from: self) ?? []
+      try clearPrivileges(of: to.inode, changedBy: draft.account, from: to.door)
+      let time = clock()
+      try beginSession(to.inode, draft, handle: target, at: time)
+      let before = draft.unsavedBytes
+      if let size = draft.working?.size, size < targetRange.upperBound {
+        try draft.working?.truncate(to: targetRange.upperBound, from: self)
+      }
+      try draft.working?.replace(targetRange, with: extents, from: self)
+      sessions.addUnsaved(draft.unsavedBytes - before)
+      draft.session?.hasWrites = true
+      to.hasUnflushed = true
+      to.inode.row.mtime = time
+      to.inode.row.ctime = time
+      tell(.contents(to.inode.ino), of: draft, from: to.door)
+      if from.notesAccess { noteAccess(from.inode) }
+      return length
+    }
+  }
+
+  // MARK: - The disk
+
+  /// What statfs(2) tells, in bytes: the library's disk, less the reserve and what waits to be stored.
+  package func space() -> (total: Int64, free: Int64, available: Int64) {
+    let space = store.reserve.space()
+    let unsaved = Int64(locked { sessions.unsavedBytes }) + store.working.liveBytes
+    return (space.total, max(0, space.free - unsaved), max(0, store.availableBytes - unsaved))
+  }
+}

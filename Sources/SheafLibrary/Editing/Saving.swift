@@ -1,0 +1,413 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Editing sessions: how writes become versions (docs/ARCHITECTURE.md, "Versions").
+///
+/// ```
+///            first write            timed cut, flush, fsync        last writable close, 10 minutes,
+///   none ───────────────► dirty ───────────────────────► numbered ──────────────────────────────► none
+///        beginSession(_:)        cut(_:cause:)      ▲      │      endSession(_:)                    version immutable,
+///                                                   └──────┘                                       event logged
+///                                              renewed by each cut
+/// ```
+extension Library {
+  /// Seconds after which unsaved writes are cut.
+  static let autosaveSeconds: Int64 = 1
+  /// For how long a document that was only emptied is waited for.
+  private static let emptyNanoseconds: Int64 = 2_000_000_000
+  /// Seconds after which a session's version ends though the document stays open.
+  static let sessionSeconds: Int64 = 600
+
+  /// Loads the contents of a regular file for reading or changing.
+  func load(_ inode: Inode, _ draft: Draft) {
+    guard draft.working == nil else { return }
+    draft.working = WorkingCopy(inode.row.content ?? .empty)
+    // What another draft's open version holds is in two drafts now.
+    for other in inode.drafts where other !== draft { shareChunks(of: other) }
+  }
+
+  /// Notes that `draft` changes now, through `handle` where there is one.
+  ///
+  /// A write through another handle than those that wrote so far, all of which were closed, begins a new session: the
+  /// kernel tells of the last close later than close(2) returns.
+  ///
+  /// - Parameter goesByReading: whether what is written may have been made from what was read through `handle`.
+  func beginSession(
+    _ inode: Inode, _ draft: Draft, handle: UInt64?, goesByReading: Bool = true, at time: Timestamp
+  ) throws {
+    if let session = draft.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
+      session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil
+    {
+      if isEmptied(inode, draft, at: time) {
+        // What comes now is the version's contents, and who emptied it goes on with another one.
+        draft.session?.writers = [:]
+      } else {
+        try endSession(inode, draft)
+        // The last session of a file that nobody has open takes the contents with it.
+        load(inode, draft)
+      }
+    }
+    if draft.session == nil {
+      let item = try item(of: inode)
+      var base = item.flatMap { $0.version == 0 ? nil : $0.version }
+      if goesByReading, let item, base != nil, let file = handle.flatMap({ files[$0] }) {
+        base = try self.base(of: item, inode, writtenThrough: file)
+      }
+      draft.session = EditingSession(
+        author: draft.account, base: base,
+        baseContent: inode.row.content ?? .empty, began: time, cause: .save)
+    }
+    if let handle { draft.session?.writers[handle] = false }
+    if draft.session?.dirtySince == nil { draft.session?.dirtySince = time }
+    sessions.insert(inode)
+    maintenance.wake()
+  }
+
+  /// Ends a draft's session after the last writer closed it; one that only emptied the document goes on for a moment.
+  func endAfterClose(_ inode: Inode, _ draft: Draft) throws {
+    if draft.working?.size == 0, draft.isChanged { try cut(inode, draft, cause: .save) }
+    if !isEmptied(inode, draft, at: clock()) { try endSession(inode, draft) }
+  }
+
+  /// Whether a session has only emptied the document, or made an empty file of a passing name as mktemp(1) does, just now:
+  /// what some programs do with one open file before they write with the next, and scripts with one command before the
+  /// next. The empty version is stored by then, and open.
+  private func isEmptied(_ inode: Inode, _ draft: Draft, at time: Timestamp) -> Bool {
+    guard let session = draft.session, session.number != nil, draft.working?.size == 0,
+      !Self.hasPassed(Self.emptyNanoseconds, since: session.began, at: time)
+    else { return false }
+    return session.baseContent.length > 0 || session.base == nil && FileRole.looksPassing(inode.row.name)
+  }
+
+  /// Stores what was written to every draft of `inode`.
+  func cutAll(_ inode: Inode) throws {
+    for draft in inode.drafts where draft.session != nil { try cut(inode, draft, cause: .autosave) }
+  }
+
+  /// Stores what was written to `draft` and has its session's version hold it.
+  ///
+  /// - Parameter ends: whether the session ends with it.
+  func cut(_ inode: Inode, _ draft: Draft, cause: VersionCause, ends: Bool = false) throws {
+    guard let session = draft.session, let working = draft.working else { return }
+    // A save is of the moment in which it was made, though it is stored later.
+    let time = session.isKept ? session.kept ?? clock() : clock()
+    if inode.isOrphan {
+      // Nobody can find it any more: there is nothing to keep but what is open.
+      if ends { finish(inode, draft) }
+      return
+    }
+    let item = try item(of: inode)
+    let isFirst = item?.version == 0
+    guard working.isChanged || isFirst else {
+      if ends {
+        if let number = session.number, let item { noteEnd(of: number, item, inode, session) }
+        finish(inode, draft)
+      }
+      return
+    }
+    try makeChange(.save) { change in
+      var content = try working.flushed(into: change)
+      let references = content.references
+      var stored = try content.stored(in: change)
+      if session.number == nil, !isFirst, stored != session.baseContent, isSame(stored, session.baseContent) {
+        // The same bytes, cut at other places: what was there stays.
+        stored = session.baseContent
+        content = Content(stored)
+        try change.deleteStored()
+      }
+      var row = inode.row
+      row.content = stored
+      row.size = stored.length
+      var result = (number: session.number, isOnTop: session.isOnTop, item: item)
+      if let item {
+        let version = VersionRow(
+          item: item.id, number: session.number ?? item.lastVersion + 1, time: time, author: session.author,
+          size: row.size, cause: cause, base: session.base, content: stored, isOpen: !ends)
+        result = try place(version, of: item, session, draft, inode, change)
+        // Back to what it began from, while another account saved something else: that stays.
+        if result.number == nil, result.item?.version == item.version, !isFirst { row.content = inode.row.content }
+        row.size = row.content?.length ?? 0
+        if ends, result.number != nil, let item = result.item {
+          var ended = version
+          ended.isOpen = false
+          try logSave(ended, of: item, inode: row, change)
+        }
+      }
+      if row.content != inode.row.content { try endOthers(than: draft, of: inode, change) }
+      try change.rows.update(row, keepsItem: true)
+      if session.kept != nil { try change.rows.deleteWorkingCopy(row.ino) }
+      let freed = try freeReplaced(references, session, inode, change)
+      change.whenRecorded { [self, storedNow = change.storedChunks, result] in
+        let isNew = row.content != inode.row.content
+        inode.row.content = row.content
+        inode.row.size = row.size
+        inode.item = result.item
+        sessions.addUnsaved(-draft.unsavedBytes)
+        if row.content == stored {
+          draft.working?.adopt(content)
+          draft.working?.markUnchanged()
+        } else {
+          draft.working = WorkingCopy(row.content ?? .empty)
+        }
+        draft.session?.number = result.number
+        draft.session?.isOnTop = result.isOnTop
+        draft.session?.isPassedOver = row.content != stored
+        draft.session?.cause = cause
+        draft.session?.dirtySince = nil
+        draft.session?.kept = nil
+        draft.session?.hasWrites = false
+        if let number = result.number, let item { noteSaved(.init(item: item.id, number: number), by: session, inode) }
+        claim(storedNow, inode, draft)
+        for (chunk, difference) in references { draft.session?.ownChunks[chunk]? += difference }
+        disown(freed, draft)
+        if isNew {
+          adoptSaved(in: inode, by: draft)
+          tellSaved(inode, draft)
+        }
+        if ends { finish(inode, draft) }
+      }
+    }
+  }
+
+  private func isSame(_ left: StoredContent, _ right: StoredContent) -> Bool {
+    // What is damaged in the old contents must not keep the new ones from being stored.
+    (try? Content.areSame(left, right, from: self)) ?? false
+  }
+
+  /// Stores a session's version: a new one, its renewal, or none where the contents are those it began from.
+  ///
+  /// - Returns: The session's version and whether that was made on top of the current one, and the item as it is then.
+  private func place(
+    _ version: VersionRow, of item: ItemRow, _ session: EditingSession, _ draft: Draft, _ inode: Inode,
+    _ change: Change
+  ) throws -> (number: Int64?, isOnTop: Bool, item: ItemRow?) {
+    var item = item
+    if let open = session.number, session.isOnTop, let base = session.base, version.content == session.baseContent,
+      inode.drafts.allSatisfy({ $0 === draft || $0.isIdle }),
+      try change.rows.version(item.id, open)?.label == nil, try change.rows.version(item.id, base) != nil
+    {
+      // Back to what it began from: contents equal to the version before make none, if nobody purged that meanwhile and no
+      // other account has the file open, which may go on from what it saw. What others saw they remember by its number, which
+      // is not given again then.
+      try change.rows.deleteVersion(item.id, open)
+      item.version = base
+      if try share(of: inode) == nil { item.lastVersion = max(base, open - 1) }
+      try change.rows.update(item)
+      return (nil, true, item)
+    }
+    if session.number != nil {
+      try change.rows.update(version)
+      return (session.number, session.isOnTop, item)
+    }
+    let isFirst = item.version == 0
+    let isOnTop = isFirst || session.base == item.version
+    guard isFirst || version.content != session.baseContent,
+      isOnTop || !isSame(version.content, inode.row.content ?? .empty)
+    else { return (nil, true, item) }
+    try change.rows.insert(version)
+    // Who saved on top has seen it all; who did not is told of the version that they passed over.
+    item.conflict = isOnTop ? nil : item.version
+    item.version = version.number
+    item.lastVersion = version.number
+    try change.rows.update(item)
+    return (version.number, isOnTop, item)
+  }
+
+  /// Ends the numbered session of another draft: its version is current no longer.
+  private func endOthers(than draft: Draft, of inode: Inode, _ change: Change) throws {
+    for other in inode.drafts where other !== draft { try endVersion(of: other, inode, change) }
+  }
+
+  /// Ends the version of a session that goes on: what is written from now on is the next one.
+  func endVersion(of draft: Draft, _ inode: Inode, _ change: Change) throws {
+    guard let session = draft.session, let number = session.number, let item = try item(of: inode) else { return }
+    try change.rows.closeVersion(item.id, number, cause: session.cause)
+    if let version = try change.rows.version(item.id, number) {
+      try logSave(version, of: item, inode: inode.row, change)
+    }
+    let content = inode.row.content ?? .empty
+    change.whenRecorded { [self] in
+      shareChunks(of: draft)
+      // What it goes on with is based on its own version.
+      draft.session?.number = nil
+      draft.session?.base = number
+      draft.session?.baseContent = content
+    }
+  }
+
+  /// Has the drafts of other accounts show what was saved; whoever is editing goes on with what they have.
+  private func adoptSaved(in inode: Inode, by draft: Draft) {
+    for other in inode.drafts where other !== draft {
+      if other.session != nil {
+        other.session?.isPassedOver = true
+      } else if other.working != nil, !other.isChanged {
+        other.working = WorkingCopy(inode.row.content ?? .empty)
+      }
+    }
+  }
+
+  /// Has the next transaction end a version that is stored already.
+  ///
+  /// The kernel tells of the last close after close(2) has returned, so nobody waits for it, and a crash ends the version
+  /// all the same (``recoverFromCrash()``): no transaction of its own is needed.
+  private func noteEnd(of number: Int64, _ item: ItemRow, _ inode: Inode, _ session: EditingSession) {
+    let version = VersionRow(
+      item: item.id, number: number, time: clock(), author: session.author, size: inode.row.size,
+      cause: session.cause, base: session.base, content: inode.row.content ?? .empty, isOpen: false)
+    sessions.insert(EndedSession(version: version, item: item, inode: inode.row))
+    maintenance.wake()
+    maintenance.endSessionsSoon()
+  }
+
+  /// Ends the versions that wait for it.
+  func endNotedSessions(_ change: Change) throws {
+    guard !sessions.ended.isEmpty else { return }
+    for ended in sessions.ended {
+      try change.rows.closeVersion(ended.version.item, ended.version.number, cause: ended.version.cause)
+      // The item may have gone with its history meanwhile.
+      if let item = try change.rows.item(ended.item.id) {
+        try logSave(ended.version, of: item, inode: ended.inode, change)
+      }
+    }
+    let count = sessions.ended.count
+    change.whenRecorded { [self] in sessions.removeEnded(count) }
+  }
+
+  /// Ends the versions that wait for it now, before someone looks at them.
+  func settleSessions() throws {
+    if !sessions.ended.isEmpty { try makeChange(.endSession, freesSpace: true) { _ in } }
+  }
+
+  /// Ends the versions now that wait for it, where one is of a file that is about to go or to be another document: its
+  /// event is to be told of what it was.
+  func settleSession(of inode: Inode) throws {
+    if sessions.ended.contains(where: { $0.inode.ino == inode.ino && $0.version.number > 1 }) { try settleSessions() }
+  }
+
+  /// Ends the sessions of every draft.
+  func endSession(_ inode: Inode, cause: VersionCause = .save) throws {
+    for draft in inode.drafts { try endSession(inode, draft, cause: cause) }
+  }
+
+  /// Ends a draft's session: its version is immutable from here on, and its event is logged.
+  func endSession(_ inode: Inode, _ draft: Draft, cause: VersionCause = .save) throws {
+    guard draft.session != nil else { return }
+    try cut(inode, draft, cause: cause, ends: true)
+  }
+
+  private func finish(_ inode: Inode, _ draft: Draft) {
+    shareChunks(of: draft)
+    if draft.session?.isPassedOver ?? false, !draft.isChanged, !inode.isOrphan {
+      // From here on the account sees what someone else saved meanwhile.
+      draft.working = WorkingCopy(inode.row.content ?? .empty)
+      tell(.saved(inode.ino), to: draft.account)
+    }
+    draft.session = nil
+    sessions.removeIfEnded(inode)
+    releaseContents(inode, draft)
+  }
+
+  /// Lets go of contents that nobody has open.
+  func releaseContents(_ inode: Inode, _ draft: Draft) {
+    guard draft.isIdle, !inode.isOrphan else { return }
+    draft.working = nil
+    inode.dropIdleDrafts()
+  }
+
+  /// Stores written bytes as chunks without a version.
+  func storeUnsaved(_ inode: Inode, _ draft: Draft) throws {
+    guard let working = draft.working, !working.dirty.isEmpty else { return }
+    try makeChange(.spill) { change in
+      let content = try working.flushed(into: change)
+      change.whenRecorded { [self, storedNow = change.storedChunks] in
+        sessions.addUnsaved(-draft.unsavedBytes)
+        // What it refers to less often is referred to by what is stored until the next cut, which does not know of it.
+        disown(content.references.keys, draft)
+        draft.working?.adopt(content)
+        if draft.session != nil { claim(storedNow.subtracting(content.references.keys), inode, draft) }
+      }
+    }
+  }
+
+  /// Forgets what was written to a file that went and that nobody has open.
+  func discardUnsaved(_ draft: Draft) {
+    guard draft.openCount == 0 else { return }
+    sessions.addUnsaved(-draft.unsavedBytes)
+    draft.working = nil
+  }
+
+  /// Cuts what has waited long enough, and ends sessions that last too long; a failure is tried again.
+  func autosave() {
+    let time = clock()
+    do {
+      try settleSessions()
+    } catch {
+      log.error("ending sessions failed", metadata: ["error": "\(error)"])
+    }
+    for inode in Array(sessions.inodes) {
+      for draft in inode.drafts { autosave(inode, draft, time) }
+      sessions.removeIfEnded(inode)
+    }
+  }
+
+  /// Whether so much time has passed since `start`. Where the clock was put back nobody knows, and waiting would take as
+  /// long as that.
+  private static func hasPassed(_ nanoseconds: Int64, since start: Timestamp, at time: Timestamp) -> Bool {
+    !(0..<nanoseconds).contains(time.nanoseconds &- start.nanoseconds)
+  }
+
+  /// Whether a document was truncated and waits to be written: its empty moment makes no version.
+  private static func isEmptied(_ draft: Draft) -> Bool {
+    guard let session = draft.session else { return false }
+    return !session.hasWrites && draft.working?.size ?? 0 == 0 && session.baseContent.length > 0
+  }
+
+  private func autosave(_ inode: Inode, _ draft: Draft, _ time: Timestamp) {
+    guard let session = draft.session else { return }
+    do {
+      if Self.hasPassed(Self.sessionSeconds * 1_000_000_000, since: session.began, at: time), session.number != nil {
+        try endSession(inode, draft, cause: .autosave)
+      } else if let since = session.dirtySince,
+        Self.hasPassed(Self.autosaveSeconds * 1_000_000_000, since: since, at: time), !Self.isEmptied(draft)
+      {
+        if try keep(inode, draft, cause: .autosave) { return }
+        try cut(inode, draft, cause: .autosave)
+        if draft.writerCount == 0 { try endAfterClose(inode, draft) }
+      } else if draft.writerCount == 0, session.number != nil, session.dirtySince == nil, !session.isKept {
+        try endAfterClose(inode, draft)
+      }
+    } catch {
+      log.error("autosave failed", metadata: ["ino": "\(inode.ino)", "error": "\(error)"])
+      if draft.session?.dirtySince != nil { draft.session?.dirtySince = time }
+    }
+  }
+
+  /// Saves what no program can write any more, and makes everything that returned survive power loss.
+  ///
+  /// - Throws: also for what could not be saved when it was closed; autosave goes on trying.
+  package func saveClosed() throws {
+    // What is kept in the working file is safe there.
+    try locked { try endSessions { $0.writerCount == 0 && $0.session?.isKept == false && !Self.isEmptied($0) } }
+    try store.sync()
+  }
+
+  /// Ends every session, as the end of the process does.
+  func endAllSessions() throws { try endSessions { _ in true } }
+
+  /// Ends the sessions of some drafts; one that cannot be stored keeps no other from it.
+  private func endSessions(where isMeant: (Draft) -> Bool) throws {
+    var failure: (any Error)?
+    for inode in Array(sessions.inodes) {
+      for draft in inode.drafts where isMeant(draft) {
+        do {
+          try endSession(inode, draft, cause: draft.writerCount > 0 ? .autosave : .save)
+        } catch {
+          failure = failure ?? error
+        }
+      }
+    }
+    try settleSessions()
+    if let failure { throw failure }
+  }
+}

@@ -1,0 +1,64 @@
+/// Which waiting event tells of which deletions: that of a folder tells of those of what was in it.
+///
+/// A folder's deletion takes over as a whole what the deletions in it told of, so that each costs the same however deep it is.
+/// What has ended is cleared some at a time (``clear(_:)``).
+struct Absorptions {
+  /// By item, the event that took in its deletion first.
+  private var events: [Int64: Int64] = [:]
+  /// By event that was taken in itself: one that has it by now.
+  private var successors: [Int64: Int64] = [:]
+  /// By event: the deletions that it took in.
+  private var taken: [Int64: [Deletion]] = [:]
+  /// Events that wait no longer, and of which not all is cleared.
+  private var ended: [Int64] = []
+
+  struct Deletion {
+    let event: Int64
+    let item: Int64
+  }
+
+  /// The event that took in an item's deletion first; it may wait no longer.
+  func event(for item: Int64) -> Int64? { events[item] }
+
+  /// The event that has what `event` told of: itself, unless it was taken in.
+  mutating func root(of event: Int64) -> Int64 {
+    var event = event
+    while let next = successors[event] {
+      // The way is half as long next time.
+      if let further = successors[next] { successors[event] = further }
+      event = next
+    }
+    return event
+  }
+
+  func wasTakenIn(_ event: Int64) -> Bool { successors[event] != nil }
+
+  /// Has `event` tell of a deletion, and of what that told of.
+  mutating func take(_ deletion: Deletion, into event: Int64) {
+    events[deletion.item] = event
+    successors[deletion.event] = event
+    taken[event, default: []].append(deletion)
+  }
+
+  /// Notes that an event waits no longer.
+  mutating func end(_ event: Int64) {
+    if taken[event] != nil { ended.append(event) }
+  }
+
+  /// Forgets what events told of that wait no longer, not more than `limit` deletions; takes from `limit` what it did.
+  mutating func clear(_ limit: inout Int) {
+    while limit > 0, let event = ended.last {
+      guard let deletion = taken[event]?.popLast() else {
+        taken[event] = nil
+        ended.removeLast()
+        continue
+      }
+      limit -= 1
+      if events[deletion.item] == event { events[deletion.item] = nil }
+      successors[deletion.event] = nil
+      if taken[deletion.event] != nil { ended.append(deletion.event) }
+    }
+  }
+
+  var isClear: Bool { ended.isEmpty }
+}

@@ -1,0 +1,64 @@
+package import SheafModel
+import SheafStore
+
+/// Comments on items, which live in the event log, and whom they mention.
+extension Library {
+  /// Characters that a comment has at most, and bytes: one character can have any number of combining marks.
+  private static let commentLimit = 4000
+  private static let commentByteLimit = 4 * commentLimit
+
+  /// Comments on an item; whoever the text mentions by `@handle` gets a notice of it.
+  ///
+  /// - Throws: `invalid` for no text or too much of it; `accessDenied` for a mention of someone who cannot see the item;
+  ///   `notFound`.
+  package func comment(_ path: ItemPath, text: String) throws -> ItemComment {
+    try locked {
+      let trimmed = text.trimming { $0.isWhitespace }
+      guard !trimmed.isEmpty, trimmed.count <= Self.commentLimit, trimmed.utf8.count <= Self.commentByteLimit
+      else {
+        throw SheafError(
+          .invalid, subject: "comment on \(path)", reason: "has no text, or more than \(Self.commentLimit) characters")
+      }
+      let actor = try account(path.account)
+      let inode = try resolve(path)
+      try allow(.comment, inode, on: path)
+      // Who named it in a command knows it (rule 1 of identity).
+      identity.becomesKnown(inode.ino)
+      guard let item = try item(of: inode), !item.isQuiet else {
+        throw SheafError(
+          .invalid, subject: "\(path)", reason: "is a temporary or special file, of which no event speaks",
+          advice: "comment on a document or a folder")
+      }
+      var data = try eventData(
+        item, parent: inode.row.parent, name: inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name)
+      let mentioned = try Mentions.handles(in: trimmed).map { handle in
+        guard let account = accountTable.named(handle), sees(account, item, data.share) else {
+          // The same for who is no account and for who cannot see it.
+          throw SheafError(
+            .accessDenied, subject: "@\(handle)", reason: "cannot see \(path)",
+            advice: "share it with them first, or write the handle without @")
+        }
+        return account
+      }
+      data.comment = trimmed
+      try makeChange(.comment) { change in
+        try log(.comment, data)
+        for account in mentioned {
+          var mention = data
+          mention.mentioned = account.handle.description
+          try log(.mention, mention)
+        }
+        func log(_ type: EventType, _ data: EventData) throws {
+          try logEvent(type, item, ino: inode.ino, data, actor: actor.id, thread: 0, opens: false, change)
+        }
+      }
+      return ItemComment(
+        item: item.uuid.text, comment: trimmed, mentioned: mentioned.map { Account(handle: $0.handle, name: $0.name) })
+    }
+  }
+
+  /// Whether an account sees an item that is in a share, or in none.
+  private func sees(_ account: AccountRow, _ item: ItemRow, _ share: ShareMark?) -> Bool {
+    item.owner == account.id || share.flatMap { shares.active($0.share) }?.member(account.id) != nil
+  }
+}

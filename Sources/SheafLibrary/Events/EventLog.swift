@@ -1,0 +1,248 @@
+import SheafModel
+import SheafStore
+
+/// Events whose meaning is still open, in the order of the deeds (docs/REFERENCE.md, "Events").
+struct EventLog {
+  struct Pending {
+    /// Without its data where those are in the store alone.
+    var row: EventRow
+    /// The program that did it; 0 where none did.
+    let process: Int32
+    /// The inode of the item at the time of the deed.
+    let ino: Int64
+    /// What `row.data` says; nil for what a crash left, and where that is in the store alone.
+    var data: EventData?
+    /// The folder that a deletion was from; 0 for other deeds.
+    var folder: Int64 = 0
+    /// How much else a deletion tells of (``EventData/contentCount``).
+    var contentCount: Int64 = 0
+
+    var isInStore: Bool { row.data.isEmpty }
+  }
+
+  /// Events kept open at most; the oldest are settled early. So many documents of one folder can be deleted at once and be
+  /// told as one thing; those of a folder that went already do not count any more.
+  static let limit = 65_536
+  /// Deletions kept in memory with all that they say; what more say is read from the store.
+  private static let memoryLimit = 1024
+  /// Deletions by one program, none a ``grace`` after the one before, from which on they wait for its end.
+  private static let sweepLength = 1000
+  /// Nanoseconds for which they wait though their program ended: a script may go on with what it made (rule 14 of
+  /// ``Identity``).
+  static let grace: Int64 = 1_000_000_000
+
+  /// Entries that are cleared with each event that comes.
+  private static let clearedByAppend = 16
+
+  private struct Taking {
+    /// That of the folder.
+    let event: Int64
+    /// The number of the last of them.
+    let last: Int64
+    /// Those that are not cleared yet.
+    var numbers: ArraySlice<Int64>
+  }
+
+  private var events: [Int64: Pending] = [:]
+  private var numbersByItem: [Int64: [Int64]] = [:]
+  private var deletions: [FolderDeletions.Key: FolderDeletions] = [:]
+  /// Deletions that one of a folder tells of by now, and whose entries here are not all cleared.
+  private var taken: [FolderDeletions.Key: Taking] = [:]
+  /// Their keys, the one last that is being cleared.
+  private var takingOrder: [FolderDeletions.Key] = []
+  /// How many entries are theirs.
+  private var takenCount = 0
+  /// The deletions that open ones of folders tell of.
+  private var absorptions = Absorptions()
+  /// By program: how many deletions came in a row, and when the last of them was.
+  private var sweeps: [Int32: (count: Int, last: Timestamp)] = [:]
+  /// Numbers in ascending order, with those that are gone among them.
+  private var order: [Int64] = []
+  /// Events whose deed goes on, and which are not settled before its end.
+  private var growing: Set<Int64> = []
+  /// Programs whose deletions are being undone, with how often.
+  private var holding: [Int32: Int] = [:]
+
+  var isEmpty: Bool { count == 0 }
+  var count: Int { events.count - takenCount }
+
+  /// All, oldest first.
+  var pending: some Sequence<Pending> { order.lazy.compactMap(waiting) }
+
+  /// Those with a number past `number`, oldest first.
+  func pending(after number: Int64) -> some Sequence<Pending> {
+    var (low, high) = (0, order.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if order[middle] <= number { low = middle + 1 } else { high = middle }
+    }
+    return order[low...].lazy.compactMap(waiting)
+  }
+
+  private func waiting(_ number: Int64) -> Pending? { events[number].flatMap { isTaken($0) ? nil : $0 } }
+
+  func of(_ item: Int64) -> [Pending] { numbersByItem[item]?.compactMap(waiting) ?? [] }
+
+  func has(_ item: Int64) -> Bool { numbersByItem[item]?.contains { waiting($0) != nil } ?? false }
+
+  func has(_ item: Int64, type: EventType) -> Bool { of(item).contains { $0.row.type == type.rawValue } }
+
+  /// Deletions from a folder by a program; nil where there are none.
+  func deletions(_ key: FolderDeletions.Key) -> FolderDeletions? { key.process == 0 ? nil : deletions[key] }
+
+  /// The oldest of them.
+  func oldest(_ limit: Int, of deletions: FolderDeletions) -> some Sequence<Pending> {
+    deletions.numbers.lazy.compactMap(waiting).prefix(limit)
+  }
+
+  /// Whether the deletion of an item is told by that of a folder, and nobody has heard of it yet.
+  mutating func isAbsorbed(_ item: Int64) -> Bool { absorber(of: item) != nil }
+
+  /// The deletion of a folder that tells of an item's.
+  mutating func absorber(of item: Int64) -> Int64? {
+    var first = absorptions.event(for: item)
+    if !taken.isEmpty {
+      for number in numbersByItem[item] ?? [] {
+        if let event = events[number], isTaken(event), let taking = taken[Self.key(event)] { first = taking.event }
+      }
+    }
+    while let next = first {
+      let root = absorptions.root(of: next)
+      guard let event = events[root] else { return nil }
+      guard isTaken(event) else { return root }
+      first = taken[Self.key(event)]?.event
+    }
+    return nil
+  }
+
+  /// Whether a deletion is one of very many that its program is still at: most likely of one `rm -r`, which its last one
+  /// will tell of.
+  func isOfSweep(_ event: Pending, at time: Timestamp) -> Bool {
+    guard event.folder != 0, let sweep = sweeps[event.process], sweep.count >= Self.sweepLength else { return false }
+    return time.nanoseconds - sweep.last.nanoseconds < Self.grace
+  }
+
+  /// - Parameter absorbed: deletions that wait, and of which this one tells from now on.
+  mutating func append(_ event: Pending, absorbing absorbed: FolderDeletions.Key? = nil) {
+    var event = event
+    if let absorbed { take(absorbed, into: event.row.number) }
+    if event.folder != 0 {
+      deletions[Self.key(event), default: FolderDeletions()].append(
+        event.row.number, contentCount: event.contentCount)
+      noteSweep(event)
+      if events.count >= Self.memoryLimit { (event.row.data, event.data) = ("", nil) }
+    }
+    events[event.row.number] = event
+    numbersByItem[event.row.item, default: []].append(event.row.number)
+    order.append(event.row.number)
+    clear(Self.clearedByAppend)
+  }
+
+  private static func key(_ event: Pending) -> FolderDeletions.Key {
+    .init(folder: event.folder, process: event.process, share: event.row.share?.share)
+  }
+
+  // MARK: - Deletions that a folder's tells of
+
+  /// Has `event` tell of deletions that wait; nobody where it is 0.
+  ///
+  /// However many they are, that costs the same: their entries are cleared some at a time (``clear(_:)``).
+  mutating func take(_ key: FolderDeletions.Key, into event: Int64) {
+    guard let list = deletions.removeValue(forKey: key), let last = list.numbers.last else { return }
+    // The folder is back and went again.
+    if taken[key] != nil { clear(.max) }
+    taken[key] = Taking(event: event, last: last, numbers: list.numbers[...])
+    takingOrder.append(key)
+    takenCount += list.count
+  }
+
+  private func isTaken(_ event: Pending) -> Bool {
+    guard !taken.isEmpty, event.folder != 0, let taking = taken[Self.key(event)] else { return false }
+    return event.row.number <= taking.last
+  }
+
+  /// Clears entries of deletions that wait no longer, `limit` at most; returns whether there may be more.
+  @discardableResult
+  mutating func clear(_ limit: Int) -> Bool {
+    var limit = limit
+    while limit > 0, let key = takingOrder.last, let event = taken[key]?.event {
+      let isHeardOf = events[event] == nil && !absorptions.wasTakenIn(event)
+      while limit > 0, let number = taken[key]?.numbers.popFirst() {
+        guard let deletion = removeEntry(number) else { continue }
+        limit -= 1
+        takenCount -= 1
+        if !isHeardOf { absorptions.take(.init(event: number, item: deletion.row.item), into: event) }
+      }
+      guard taken[key]?.numbers.isEmpty ?? true else { break }
+      taken[key] = nil
+      takingOrder.removeLast()
+    }
+    absorptions.clear(&limit)
+    compactOrder()
+    return !takingOrder.isEmpty || !absorptions.isClear
+  }
+
+  /// Has an event wait for the end of its deed.
+  mutating func beginGrowing(_ number: Int64) { growing.insert(number) }
+
+  mutating func endGrowing(_ numbers: [Int64]) { growing.subtract(numbers) }
+
+  /// Has the deletions by a program wait for being undone.
+  mutating func beginHolding(_ process: Int32) { holding[process, default: 0] += 1 }
+
+  mutating func endHolding(_ process: Int32) {
+    guard let count = holding[process] else { return }
+    holding[process] = count > 1 ? count - 1 : nil
+  }
+
+  /// Whether an event is not settled yet, whatever is asked for.
+  func isHeld(_ event: Pending) -> Bool {
+    growing.contains(event.row.number) || !holding.isEmpty && event.folder != 0 && holding[event.process] != nil
+  }
+
+  /// Puts an event in the place of the one of its number.
+  mutating func replace(_ event: Pending) {
+    guard let former = events[event.row.number], !isTaken(former) else { return }
+    var event = event
+    (event.folder, event.contentCount) = (former.folder, former.contentCount)
+    events[event.row.number] = event
+  }
+
+  private mutating func noteSweep(_ event: Pending) {
+    let time = event.row.time
+    var sweep = sweeps[event.process] ?? (0, time)
+    if time.nanoseconds - sweep.last.nanoseconds >= Self.grace { sweep.count = 0 }
+    sweeps[event.process] = (sweep.count + 1, time)
+    if sweeps.count > Self.memoryLimit {
+      sweeps = sweeps.filter { time.nanoseconds - $0.value.last.nanoseconds < Self.grace }
+    }
+  }
+
+  mutating func remove(_ numbers: some Collection<Int64>) {
+    for number in numbers {
+      absorptions.end(number)
+      guard let event = removeEntry(number) else { continue }
+      if isTaken(event) { takenCount -= 1 } else { removeDeletion(event) }
+    }
+    compactOrder()
+  }
+
+  private mutating func removeEntry(_ number: Int64) -> Pending? {
+    guard let event = events.removeValue(forKey: number) else { return nil }
+    numbersByItem[event.row.item]?.removeAll { $0 == number }
+    if numbersByItem[event.row.item]?.isEmpty ?? false { numbersByItem[event.row.item] = nil }
+    return event
+  }
+
+  private mutating func removeDeletion(_ event: Pending) {
+    guard event.folder != 0 else { return }
+    let key = Self.key(event)
+    deletions[key]?.remove(contentCount: event.contentCount)
+    deletions[key]?.compact { [events] in events[$0] != nil }
+    if deletions[key]?.count ?? 0 == 0 { deletions[key] = nil }
+  }
+
+  private mutating func compactOrder() {
+    if order.count > 2 * events.count + 64 { order.removeAll { events[$0] == nil } }
+  }
+}

@@ -1,0 +1,141 @@
+package import SheafModel
+import SheafStore
+
+/// The event log as readers see it: pages, and who waits for more (``observeEvents(_:)``).
+extension Library {
+  /// Events that one page has at most, and rows of the log that are looked at for it.
+  package static let eventPage = 1000
+
+  /// The events after a sequence number that a reader sees, oldest first.
+  ///
+  /// The page may be empty though more follow: it ends after ``eventPage`` rows, whoever sees them. The log goes on while
+  /// `next` is below `last`.
+  ///
+  /// - Parameters:
+  ///   - position: Nil to begin with the oldest event that is kept.
+  ///   - account: Who reads; nil for the library itself, which sees everything.
+  /// - Throws: `gone` as ``eventStart(after:)``; `notFound` for an unknown account.
+  package func events(
+    after position: Int64?, limit: Int, for account: AccountHandle?, in scope: EventScope = .all
+  ) throws -> EventPage {
+    try events(after: position, limit: limit, as: eventVisibility(account), in: scope)
+  }
+
+  /// As ``events(after:limit:for:in:)``; the page ends where the log did when `visibility` was so.
+  func events(
+    after position: Int64?, limit: Int, as visibility: EventVisibility, in scope: EventScope = .all
+  ) throws -> EventPage {
+    // Read beside the lock: writers do not wait for those who read the log.
+    try store.snapshot { transaction in
+      let start = try Self.eventStart(after: position, transaction).start
+      var page = EventPage(events: [], next: start, last: max(start, visibility.last))
+      for row in try transaction.events(after: start, limit: Self.eventPage) where row.number <= visibility.last {
+        if let event = try visibility.event(row, transaction), scope.includes(event, row) { page.events.append(event) }
+        page.next = row.number
+        if page.events.count == limit { break }
+      }
+      return page
+    }
+  }
+
+  /// The sequence number after which a reader goes on who read up to `position`; for nil that of the newest event that
+  /// is not kept.
+  ///
+  /// - Throws: `gone` where retention dropped events after `position`, and where the log ends before it.
+  package func eventStart(after position: Int64?) throws -> Int64 {
+    try store.snapshot { try Self.eventStart(after: position, $0).start }
+  }
+
+  private static func eventStart(
+    after position: Int64?, _ transaction: StoreTransaction
+  ) throws -> (start: Int64, last: Int64) {
+    let (dropped, last) = try transaction.eventBounds()
+    guard let position else { return (dropped, last) }
+    let advice = "begin anew: leave the position out, and the oldest event that is kept comes first"
+    guard position >= dropped else {
+      throw SheafError(.gone, subject: "events up to \(dropped)", reason: "were dropped after 90 days", advice: advice)
+    }
+    guard position <= last else {
+      throw SheafError(
+        .gone, subject: "event \(position)", reason: "is not in this log, which was perhaps restored from a backup",
+        advice: advice)
+    }
+    return (position, last)
+  }
+
+  /// The latest events that an account sees, oldest first.
+  ///
+  /// - Parameters:
+  ///   - position: Sequence number of the first event that is too new.
+  ///   - start: Sequence number of the last event that is too old.
+  package func latestEvents(
+    before position: Int64 = .max, after start: Int64 = 0, limit: Int, for account: AccountHandle?,
+    in scope: EventScope = .all
+  ) throws -> [Event] {
+    let visibility = try eventVisibility(account)
+    return try store.snapshot { transaction in
+      var events: [Event] = []
+      var border = min(position, visibility.last + 1)
+      while events.count < limit {
+        let rows = try transaction.events(before: border, limit: Self.eventPage).filter { $0.number > start }
+        guard let oldest = rows.last else { break }
+        for row in rows where events.count < limit {
+          if let event = try visibility.event(row, transaction), scope.includes(event, row) { events.append(event) }
+        }
+        border = oldest.number
+      }
+      return events.reversed()
+    }
+  }
+
+  /// Calls `observer` whenever events were numbered or webhooks changed, from now on, with whom that concerns; returns a
+  /// number for ``endObservingEvents(_:)``.
+  ///
+  /// The observer is called without the lock and must return at once; what came it reads with
+  /// ``events(after:limit:for:)``.
+  package func observeEvents(_ observer: @escaping @Sendable (EventNews) -> Void) -> Int {
+    locked { eventObservers.add(observer) }
+  }
+
+  /// Ends the calls of an observer of events.
+  package func endObservingEvents(_ number: Int) { locked { eventObservers.remove(number) } }
+
+  /// The number of the newest event.
+  package var lastEvent: Int64 { locked { numbers.event } }
+
+  /// What `path` means for the log: the item there, or that was deleted from there, with all that is below.
+  ///
+  /// - Throws: `notFound`, `accessDenied`.
+  package func eventScope(_ path: ItemPath) throws -> EventScope {
+    try locked {
+      var inode: Inode
+      do {
+        inode = try resolve(path)
+        try allow(.readHistory, inode, on: path)
+      } catch let error as SheafError where error.kind == .notFound {
+        guard let deleted = try? resolveDeleted(path) else { throw error }
+        inode = try self.inode(deleted.ino)
+      }
+      guard let item = try item(of: inode) else {
+        throw SheafError(.invalid, subject: "\(path)", reason: "is a special file, of which no event speaks")
+      }
+      let place = try place(inode.row.parent, inode.row.name, item: item.id)
+      let (own, share) = (String(decoding: place.path, as: UTF8.self), place.share)
+      let isOwner = try account(path.account).id == inode.row.owner
+      return EventScope(
+        item: item.uuid.text,
+        place: .init(
+          path: isOwner ? own : share?.path(own) ?? own, owner: inode.row.owner, share: isOwner ? nil : share?.share))
+    }
+  }
+
+  func eventVisibility(_ account: AccountHandle?) throws -> EventVisibility {
+    try locked {
+      let accounts = accountTable.all.map { ($0.id, Account(handle: $0.handle, name: $0.name)) }
+      return EventVisibility(
+        viewer: try account.map { try self.account($0) }, accounts: Dictionary(uniqueKeysWithValues: accounts),
+        shares: shares.byItem.merging(shares.gone) { known, _ in known }, library: id,
+        publicAddress: try read { try $0.setting("publicAddress") }, last: numbers.event)
+    }
+  }
+}

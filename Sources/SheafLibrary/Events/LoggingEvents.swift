@@ -1,0 +1,355 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Logging what was done, and settling what it means.
+/// Waiting events looked at in their order, some at a time, for those whose meaning is settled.
+///
+/// The events of an item keep their order: an open one holds back those after it, and the deletion of a folder that tells of
+/// the item.
+struct SettlingScan {
+  /// Events looked at with the lock held at most.
+  static let step = 1024
+
+  /// The last number that is looked at: what is noted meanwhile is left for the next time.
+  let upTo: Int64
+  /// The number that was looked at last.
+  fileprivate var position: Int64 = 0
+  fileprivate(set) var isOver = false
+  fileprivate var held: Set<Int64> = []
+  fileprivate var heldEvents: Set<Int64> = []
+
+  init(upTo: Int64) { self.upTo = upTo }
+}
+
+extension Library {
+  /// Events settled in one transaction at most, so that nobody waits long for it.
+  private static let settleBatch = 128
+
+  func eventData(_ item: ItemRow, parent: Int64, name: [UInt8]) throws -> EventData {
+    let place = try place(parent, name, item: item.id)
+    var data = EventData(
+      item: .init(
+        id: item.uuid.text, kind: item.kind.word, name: String(decoding: name, as: UTF8.self),
+        path: String(decoding: place.path, as: UTF8.self)))
+    data.share = place.share
+    return data
+  }
+
+  /// Notes in `data` where `item` was before.
+  func setPrevious(_ data: inout EventData, _ item: ItemRow, parent: Int64, name: [UInt8]) throws {
+    let place = try place(parent, name, item: item.id)
+    data.previousPath = String(decoding: place.path, as: UTF8.self)
+    data.previousName = String(decoding: name, as: UTF8.self)
+    data.previousShare = place.share
+  }
+
+  /// Logs a deed.
+  ///
+  /// - Parameters:
+  ///   - opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It stays open in
+  ///     any case while an earlier deed on the item is.
+  ///   - folder: that from which the item was deleted, for that folder's own deletion to tell of it; 0 for other deeds.
+  ///   - absorbed: the deletions of which this one tells.
+  ///   - time: that of the deed; nil for now.
+  func logEvent(
+    _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
+    folder: Int64 = 0, absorbed: FolderDeletions.Key? = nil, at time: Timestamp? = nil, _ change: Change
+  ) throws {
+    guard !item.isQuiet else { return }
+    let time = time ?? clock()
+    let process = opens ? Caller.process(of: thread) : 0
+    let row = EventRow(
+      number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor, owner: item.owner,
+      item: item.id, data: data.json, share: data.share, previousShare: data.previousShare, process: Int64(process))
+    if opens || events.has(item.id) {
+      var pending = row
+      pending.number = numbers.nextPending()
+      try change.rows.insertPending(pending)
+      let event = EventLog.Pending(
+        row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0,
+        contentCount: data.contentCount ?? 0)
+      change.whenRecorded { [self] in
+        if !opens, let absorbed { events.take(absorbed, into: 0) }
+        events.append(event, absorbing: opens ? absorbed : nil)
+      }
+    } else {
+      if let absorbed { change.whenRecorded { [self] in events.take(absorbed, into: 0) } }
+      try number(row, change)
+    }
+  }
+
+  /// Gives an event its number; those whom it may concern are told of it.
+  @discardableResult
+  func number(_ row: EventRow, about account: Int64? = nil, _ change: Change) throws -> Int64 {
+    var row = row
+    row.number = numbers.nextEvent()
+    row.process = 0
+    try change.rows.insert(row)
+    eventObservers.note(row, about: account)
+    return row.number
+  }
+
+  /// Logs the end of a session: `edit`, or nothing where `created` will tell of the version.
+  func logSave(_ version: VersionRow, of item: ItemRow, inode: InodeRow, _ change: Change) throws {
+    if version.number == 1, events.has(item.id, type: .created) { return }
+    var data = try eventData(item, parent: inode.parent, name: inode.name)
+    data.version = .init(version)
+    // Someone goes on writing what was deleted before its folder came into the share: its participants never saw it.
+    if inode.nlink == 0, data.share != nil, let share = try share(ofFolder: inode.parent),
+      let deleted = try change.rows.deleted(inode.ino),
+      try deleted.time < entryTime(of: self.inode(inode.parent), in: share)
+    {
+      data.share = nil
+    }
+    // A session may end long after what was saved last: with the next process, where this one is killed.
+    try logEvent(
+      .edit, item, ino: inode.ino, data, actor: version.author, thread: 0, opens: false, at: version.time, change)
+  }
+
+  /// Takes back deeds on an item that turned out not to be what they looked like; returns whether there were any.
+  ///
+  /// - Parameter first: number of the first one to take back.
+  @discardableResult
+  func dropPending(
+    _ item: Int64, types: [EventType]? = nil, since first: Int64 = 0, _ change: Change
+  ) throws -> Bool {
+    let dropped = events.of(item).filter { event in
+      event.row.number >= first && types.map { $0.contains { $0.rawValue == event.row.type } } ?? true
+    }
+    for event in dropped { try change.rows.removePending(event.row.number) }
+    let numbers = Set(dropped.map(\.row.number))
+    if !numbers.isEmpty { change.whenRecorded { [self] in events.remove(numbers) } }
+    return !numbers.isEmpty
+  }
+
+  /// Has the deletion of a folder tell of what the same program deleted from it just before (`rm -r`): one thing that a
+  /// person did. Returns these deletions.
+  func absorbDeletions(
+    from folder: Int64, into data: inout EventData, by process: Int32, _ change: Change
+  ) throws -> FolderDeletions.Key? {
+    let key = FolderDeletions.Key(folder: folder, process: process, share: data.share?.share)
+    guard let deletions = events.deletions(key) else { return nil }
+    data.contents = []
+    data.contentCount = 0
+    // What the event names no more of is not read.
+    for event in events.oldest(EventData.contentLimit, of: deletions) where !data.namesAll {
+      if let deleted = try self.data(of: event, change) { data.include(deleted) }
+    }
+    data.contentCount = deletions.contentCount
+    try change.rows.removePending(deletions.runs)
+    return key
+  }
+
+  /// What a waiting event says; nil for what a crash left.
+  private func data(of event: EventLog.Pending, _ change: Change) throws -> EventData? {
+    guard event.isInStore else { return event.data }
+    return try JSONDecoder().decode(EventData.self, from: Data(stored(event, change).data.utf8))
+  }
+
+  /// The whole row of a waiting event.
+  private func stored(_ event: EventLog.Pending, _ change: Change) throws -> EventRow {
+    guard event.isInStore else { return event.row }
+    guard let row = try change.rows.pendingEvent(event.row.number) else {
+      throw SheafError(.corrupt, subject: "pending event \(event.row.number)", advice: "run sheaf check")
+    }
+    return row
+  }
+
+  /// Numbers the events whose meaning is settled: their program ended, or the window has passed.
+  func settleEvents(all: Bool = false) throws {
+    while try settleSomeEvents(all: all) {}
+  }
+
+  /// As ``settleEvents(all:)``, with the lock free in between: for what is then settled with it held nobody waits long.
+  func settleEventsByAndBy() throws {
+    while try locked({ try settleSomeEvents(all: true) }) {}
+  }
+
+  /// As ``settleEvents(all:)``, of the oldest, not more than a transaction takes; returns whether there were any.
+  func settleSomeEvents(all: Bool = false) throws -> Bool {
+    var scan = SettlingScan(upTo: numbers.pending)
+    repeat {
+      if try settle(settledEvents(all: all, in: &scan)) { return true }
+    } while !scan.isOver
+    return false
+  }
+
+  /// Numbers the events whose meaning is settled, and looks at some at a time, with the lock free in between.
+  func settleEventsInPassing() throws {
+    var scan = locked { SettlingScan(upTo: numbers.pending) }
+    while !scan.isOver {
+      try locked { _ = try settle(settledEvents(all: false, in: &scan)) }
+    }
+    while locked({ events.clear(SettlingScan.step) }) {}
+  }
+
+  /// Numbers what waits of items whose events are about to be settled anyway, with the lock free in between, where they are many.
+  ///
+  /// - Parameter items: looked up with the lock held.
+  func settleEventsByAndBy(of items: () throws -> Set<Int64>) throws {
+    let (items, upTo) = try locked {
+      (events.count > Self.settleBatch ? try items() : [], numbers.pending)
+    }
+    guard items.count > Self.settleBatch else { return }
+    var scan = SettlingScan(upTo: upTo)
+    while !scan.isOver {
+      try locked { _ = try settle(settledEvents(all: true, of: items, in: &scan)) }
+    }
+  }
+
+  /// Numbers what waits of items below a folder that is about to get another place: it was done before. What is still
+  /// being made is told later, with the place that it has then, and so is all in a folder that is part of what its
+  /// program makes.
+  func settleEvents(below folder: Inode, _ caller: Caller, _ time: Timestamp) throws {
+    guard !identity.isOwn(folder.ino, of: caller.process, at: time) else { return }
+    try settleEvents(below: folder)
+  }
+
+  /// Numbers what waits of items below a folder, before that goes or gets another place.
+  func settleEvents(below folder: Inode) throws {
+    let items = try waitingItems(below: folder)
+    guard !items.isEmpty else { return }
+    var scan = SettlingScan(upTo: numbers.pending)
+    while !scan.isOver { _ = try settle(settledEvents(all: true, of: items, in: &scan)) }
+  }
+
+  /// Items below a folder of which events wait.
+  func waitingItems(below folder: Inode) throws -> Set<Int64> {
+    guard folder.isFolder, !events.isEmpty else { return [] }
+    let prefix = String(decoding: try path(folder.row.parent, folder.row.name), as: UTF8.self) + "/"
+    var items: Set<Int64> = []
+    for event in events.pending where event.row.owner == folder.row.owner {
+      guard let path = event.data?.item.path else { continue }
+      // A path without its middle does not tell.
+      if path.hasPrefix(prefix) || ToldPlace.isShortened(path) { items.insert(event.row.item) }
+    }
+    return items
+  }
+
+  /// Numbers events; returns whether there were any.
+  private func settle(_ ready: [EventLog.Pending]) throws -> Bool {
+    guard !ready.isEmpty else { return false }
+    try makeChange(.settle, freesSpace: true) { change in
+      for event in ready { try settle(event, change) }
+      let numbers = Set(ready.map(\.row.number))
+      change.whenRecorded { [self] in events.remove(numbers) }
+    }
+    return true
+  }
+
+  /// Whether a file may yet turn out to be a temporary one, or has no version to tell of.
+  func isBeingMade(_ event: EventLog.Pending) -> Bool {
+    guard event.row.type == EventType.created.rawValue, let inode = inodes[event.ino], inode.isRegular else {
+      return false
+    }
+    return inode.hasSession || !isProved(inode, inode.row.name)
+  }
+
+  /// The next events that are settled, not more than a transaction takes; none may be so far, where the scan is not over.
+  ///
+  /// - Parameter items: Those of which events are wanted; nil for all.
+  private func settledEvents(
+    all: Bool, of items: Set<Int64>? = nil, in scan: inout SettlingScan
+  ) -> [EventLog.Pending] {
+    let time = clock()
+    var alive: [Int32: Bool] = [:]
+    func lives(_ process: Int32) -> Bool {
+      if let known = alive[process] { return known }
+      let lives = Caller.lives(process)
+      alive[process] = lives
+      return lives
+    }
+    func isSettled(_ event: EventLog.Pending) -> Bool {
+      if let items {
+        return items.contains(event.row.item)
+          && (!isBeingMade(event) || isMovedOrDeleted(event.row.item, after: event))
+      }
+      if all { return true }
+      var since = event.row.time
+      let isCreation = event.row.type == EventType.created.rawValue
+      // Most of them, each time: nothing that follows says otherwise of what a program does that goes on.
+      let passed = time.nanoseconds - since.nanoseconds
+      if passed >= 0, passed < Identity.window, event.process != 0, lives(event.process),
+        !isCreation || identity.time(of: event.ino) != nil
+      {
+        return false
+      }
+      if isCreation {
+        // A file that is still being written has no version to tell of, and may be a temporary one.
+        if let inode = inodes[event.ino], inode.hasSession || inode.writerCount > 0 { return false }
+        // Known, it is a document whatever its program does.
+        guard let made = identity.time(of: event.ino) else { return true }
+        since = max(since, made)
+      }
+      if events.isOfSweep(event, at: time) { return false }
+      let age = time.nanoseconds - since.nanoseconds
+      if age < 0 || age >= Identity.window { return true }
+      if event.process == 0 { return true }
+      return age >= EventLog.grace && !lives(event.process)
+    }
+    var excess = items == nil ? events.count - EventLog.limit : 0
+    var ready: [EventLog.Pending] = []
+    var left = SettlingScan.step
+    for event in events.pending(after: scan.position) {
+      guard event.row.number <= scan.upTo else { break }
+      scan.position = event.row.number
+      if !scan.held.contains(event.row.item) {
+        if !scan.heldEvents.contains(event.row.number), !events.isHeld(event), isSettled(event) || excess > 0 {
+          ready.append(event)
+          excess -= 1
+        } else {
+          scan.held.insert(event.row.item)
+          if let absorber = events.absorber(of: event.row.item) { scan.heldEvents.insert(absorber) }
+        }
+      }
+      left -= 1
+      if left == 0 || ready.count >= Self.settleBatch { return ready }
+    }
+    scan.isOver = true
+    return ready
+  }
+
+  func settle(_ event: EventLog.Pending, _ change: Change) throws {
+    var row = try stored(event, change)
+    try change.rows.removePending(row.number)
+    guard var item = try change.rows.item(event.row.item), !item.isQuiet else { return }
+    if row.type == EventType.created.rawValue {
+      var data = try event.data ?? JSONDecoder().decode(EventData.self, from: Data(row.data.utf8))
+      if item.kind != .folder {
+        let isQuiet = try FileRole(Array(data.item.name.utf8)).isQuiet {
+          let parent = try change.rows.inode(item: item.id)?.parent ?? 0
+          return try change.rows.entry(parent, hash: nameHash($0), name: $0) != nil
+        }
+        if isQuiet {
+          item.isQuiet = true
+          try change.rows.update(item)
+          // Its name may be another inode's by now.
+          let ino = try change.rows.inode(item: item.id)?.ino ?? event.ino
+          change.whenRecorded { [self] in inodes[ino]?.item = nil }
+          return
+        }
+      }
+      if !isMovedOrDeleted(item.id, after: event), let inode = try inodeRow(of: event, change), inode.nlink > 0 {
+        // A folder above may have been moved or shared since.
+        let here = try eventData(item, parent: inode.parent, name: inode.name)
+        (data.item, row.share) = (here.item, here.share)
+      }
+      if let version = try change.rows.version(item.id, 1) { data.version = .init(version) }
+      row.data = data.json
+    }
+    try number(row, change)
+  }
+
+  /// Whether another waiting event tells that the item of `event` left the place where that has it.
+  private func isMovedOrDeleted(_ item: Int64, after event: EventLog.Pending) -> Bool {
+    let types = [EventType.renamed, .moved, .deleted].map(\.rawValue)
+    return events.of(item).contains { $0.row.number > event.row.number && types.contains($0.row.type) }
+  }
+
+  /// The row of the inode that an event's item is; nil where it is none any more.
+  private func inodeRow(of event: EventLog.Pending, _ change: Change) throws -> InodeRow? {
+    if let row = inodes[event.ino]?.row, row.item == event.row.item { return row }
+    return try change.rows.inode(item: event.row.item)
+  }
+}

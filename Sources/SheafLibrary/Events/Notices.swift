@@ -1,0 +1,24 @@
+package import SheafModel
+import SheafStore
+
+/// What an account is told of what others did, until it clears it.
+extension Library {
+  /// Events that notices are made of at most; of older ones `activity` tells.
+  private static let noticeEvents = 1000
+
+  /// The notices since the account cleared them last.
+  package func notices(for account: AccountHandle) throws -> NoticeList {
+    let (cleared, last) = try locked { (try read { try $0.noticed(self.account(account).id) }, numbers.event) }
+    let events = try latestEvents(before: last + 1, after: cleared, limit: Self.noticeEvents, for: account)
+    return NoticeList(notices: Notice.notices(of: events, for: account), through: last)
+  }
+
+  /// Clears the account's notices of events up to a sequence number.
+  package func clearNotices(for account: AccountHandle, through sequence: Int64) throws {
+    try locked {
+      let id = try self.account(account).id
+      let border = min(sequence, numbers.event)
+      try makeChange(.accounts) { try $0.rows.setNoticed(id, border) }
+    }
+  }
+}

@@ -1,0 +1,213 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// What was deleted: listing, recovering, and destroying for good.
+extension Library {
+  /// Deleted items that are looked at with the lock held, so that nobody waits for a long list.
+  private static let deletedBatch = 128
+
+  /// What was deleted at or below `path` (all where nil) and can be recovered, latest first.
+  package func deleted(_ handle: AccountHandle, below path: ItemPath?) throws -> [DeletedItem] {
+    var items: [DeletedItem] = []
+    var last: DeletedRow?
+    repeat {
+      last = try locked { try addDeleted(before: last, handle, below: path, to: &items) }
+    } while last != nil
+    return items
+  }
+
+  /// Adds some of what was deleted before `last`; returns the last that was looked at, nil at the end.
+  private func addDeleted(
+    before last: DeletedRow?, _ handle: AccountHandle, below path: ItemPath?, to items: inout [DeletedItem]
+  ) throws -> DeletedRow? {
+    let account = try account(handle)
+    let prefix = path?.bytes
+    let owners = Set([account.id] + shares.joined(by: account.id).map(\.owner))
+    let rows = try read { try $0.deleted(before: last, limit: Self.deletedBatch) }
+    for (row, owner) in rows where owners.contains(owner) {
+      guard let item = try item(of: inode(row.ino)), try isVisible(row, .api(account.id)) else { continue }
+      let whole = Array(try mountPath(row.parent, row.name, for: account.id).utf8)
+      if let prefix, whole != prefix, !whole.starts(with: prefix + [UInt8(ascii: "/")]) { continue }
+      items.append(
+        DeletedItem(
+          id: item.uuid.text, path: String(decoding: whole, as: UTF8.self), time: row.time,
+          actor: try self.handle(row.actor)))
+    }
+    return rows.count < Self.deletedBatch ? nil : rows.last?.row
+  }
+
+  /// Gives a deleted inode a name again; who asks tells of it.
+  func giveBack(
+    _ row: DeletedRow, _ caller: Caller, _ change: Change
+  ) throws -> Recovered {
+    let time = clock()
+    guard var inode = try change.rows.inode(row.ino), var folder = try change.rows.inode(row.parent) else {
+      throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
+    }
+    let name = try freeName(row.name, in: row.parent, change)
+    inode.nlink = inode.mode & S_IFMT == S_IFDIR ? 2 : 1
+    inode.parent = row.parent
+    inode.name = name
+    inode.ctime = time
+    folder.nlink += inode.mode & S_IFMT == S_IFDIR ? 1 : 0
+    folder.mtime = time
+    folder.ctime = time
+    try change.rows.removeDeleted(row.ino)
+    try change.rows.insert(EntryRow(parent: row.parent, hash: nameHash(name), name: name, ino: row.ino))
+    try change.rows.update(inode)
+    try change.rows.touch(folder: folder.ino, time: time, nlink: folder.nlink)
+    var deed: (item: ItemRow, data: EventData)?
+    if let id = inode.item, var item = try change.rows.item(id) {
+      try settleReturn(of: &item, self.inode(row.ino), lostAt: row.time, to: row.parent, change)
+      var data = try eventData(item, parent: row.parent, name: name)
+      if item.version > 0, let version = try change.rows.version(id, item.version) { data.version = .init(version) }
+      (data.contents, data.contentCount) = ([], 0)
+      deed = (item, data)
+    }
+    let (final, finalItem, finalFolder) = (inode, deed?.item, folder)
+    change.whenRecorded { [self] in
+      inodes[final.ino]?.row = final
+      inodes[final.ino]?.item = finalItem
+      inodes[finalFolder.ino]?.row = finalFolder
+      if let item = final.item {
+        identity.settle(item: item)
+        if shares.active(item) != nil { shownEntries.markStale() }
+      }
+      tell(
+        .made(NamedInode(ino: final.ino, mode: final.mode, place: .init(folder: .inode(row.parent), name: name))),
+        from: 0)
+    }
+    // The paths below a folder that is recovered in this transaction are read through its row.
+    for row in [final, finalFolder] where row.mode & S_IFMT == S_IFDIR {
+      guard let cached = inodes[row.ino] else { continue }
+      let before = cached.row
+      change.whenFailed { cached.row = before }
+      cached.row = row
+    }
+    let isShared = final.item.flatMap { shares.active($0) } != nil
+    if final.mode & S_IFMT == S_IFDIR, isShared || final.name != row.name {
+      change.whenFailed { [self] in shares.forgetFolders() }
+      shares.forgetFolders()
+    }
+    let actor = caller.actor(in: inode)
+    return Recovered(
+      path: try mountPath(row.parent, name, for: actor, item: inode.item),
+      part: deed.map { .init(item: $0.item, ino: row.ino, actor: actor, data: $0.data) })
+  }
+
+  /// What has a name again.
+  struct Recovered {
+    let path: String
+    /// Nil for what is no item.
+    let part: TreeDeed.Part?
+  }
+
+  /// `name`, or with ` (2)`, ` (3)` … before its extension where it is taken.
+  func freeName(_ name: [UInt8], in parent: Int64, _ change: Change) throws -> [UInt8] {
+    var candidate = name
+    var number = 2
+    while try change.rows.entry(parent, hash: nameHash(candidate), name: candidate) != nil {
+      candidate = Self.numbered(name, number)
+      number += 1
+    }
+    return candidate
+  }
+
+  // MARK: - Destroying for good
+
+  /// Destroys an item, existing or deleted, with its history; or one version that is not the current one.
+  ///
+  /// - Throws: `notFound`; `busy` for the current version, one whose session goes on, and a file with another name; `corrupt` or
+  ///   `noSpace` where a pack still holds what was purged.
+  package func purge(_ path: ItemPath, version number: Int64?) throws {
+    storeClosed()
+    try settleEventsByAndBy()
+    guard let number else { return try purge(path) }
+    try partChunks(ofVersion: number, of: path)
+    try locked {
+      try settleSessions()
+      // What was done before is told before the item goes: an event that waits would go with it.
+      try settleEvents(all: true)
+      let (inode, item) = try document(path, for: .purge)
+      guard let row = try read({ try $0.version(item.id, number) }) else {
+        throw SheafError(
+          .notFound, subject: "\(path)", reason: "has no version \(number)",
+          advice: "`sheaf versions` shows those it has")
+      }
+      guard number != item.version, !row.isOpen, !inode.drafts.contains(where: { $0.session?.number == number })
+      else {
+        throw SheafError(
+          .busy, subject: "version \(number) of \(path)", reason: "is the current one",
+          advice: "restore another first, or purge the whole document")
+      }
+      try makeChange(.purge, freesSpace: true) { change in
+        try change.rows.deleteVersion(item.id, number)
+        guard item.conflict == number else { return }
+        var settled = item
+        settled.conflict = nil
+        try change.rows.update(settled)
+        change.whenRecorded { [settled] in inode.item = settled }
+      }
+    }
+    try freePurged()
+  }
+
+  /// Destroys an item with all that is below it.
+  private func purge(_ path: ItemPath) throws {
+    var purge: Purge?
+    repeat {
+      try locked {
+        try settleSessions()
+        // What was done before is told before the item goes: an event that waits would go with it.
+        try settleEvents(all: true)
+        purge = try purge.map(resumed) ?? beginPurge(path)
+        if let begun = purge { purge = try eraseSome(begun) }
+      }
+    } while purge != nil
+    try freePurged()
+  }
+
+  /// Frees what was purged, and gives its room back to the disk.
+  private func freePurged() throws {
+    let swept = Result { try sweep(mustMend: true) }
+    try shrink()
+    _ = try swept.get()
+  }
+
+  /// Gives freed space back to the disk, as far as it has room for the work.
+  private func shrink() throws {
+    do {
+      try store.shrink()
+    } catch {
+      guard error.kind == .noSpace else { throw error }
+      // Freed it is all the same: its room in the file is there for what comes next.
+      log.warning("the library could not be shrunk", metadata: ["error": "\(error)"])
+    }
+  }
+
+  /// Erases a deleted inode and all that was deleted from it.
+  func eraseDeleted(_ top: DeletedRow, _ change: Change) throws {
+    var rows: [(row: DeletedRow, inode: Inode)] = []
+    var open = [top]
+    while let row = open.popLast() {
+      let inode = try inode(row.ino)
+      rows.append((row, inode))
+      if inode.isFolder { open += try change.rows.deleted(from: row.ino) }
+    }
+    for (row, inode) in rows.reversed() {
+      try change.rows.removeDeleted(row.ino)
+      try erase(inode, change)
+      letGo(inode, change)
+    }
+  }
+
+  /// Forgets an erased inode that nobody has open, and with it the contents that would hold its chunks.
+  func letGo(_ inode: Inode, _ change: Change) {
+    change.whenRecorded { [self] in
+      guard inode.openCount == 0 else { return }
+      for draft in inode.drafts { draft.working = nil }
+      inodes.remove(inode.ino)
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// A document's versions: listing, reading, restoring, labelling.
+extension Library {
+  /// The document's versions, oldest first.
+  package func versions(_ path: ItemPath) throws -> [Version] {
+    storeClosed()
+    return try locked {
+      try settleSessions()
+      let (inode, item) = try document(path, for: .readHistory)
+      let first = try firstVisibleVersion(of: item.id, inode, .api(account(path.account).id))
+      return try read { try $0.versions(item.id) }.filter { $0.number >= first }
+        .map { try version($0, seenFrom: first) }
+    }
+  }
+
+  /// - Parameter first: Number of the first version that the reader sees.
+  private func version(_ row: VersionRow, seenFrom first: Int64) throws -> Version {
+    Version(
+      number: row.number, time: row.time, author: try handle(row.author), size: row.size, cause: row.cause,
+      label: row.label, base: row.base.flatMap { $0 >= first ? $0 : nil }, open: row.isOpen)
+  }
+
+  private func versionRow(_ item: Int64, _ number: Int64, _ inode: Inode, _ path: ItemPath) throws -> VersionRow {
+    guard let row = try read({ try $0.version(item, number) }),
+      try number >= firstVisibleVersion(of: item, inode, .api(account(path.account).id))
+    else {
+      throw SheafError(
+        .notFound, subject: "\(path)", reason: "has no version \(number)", advice: "`sheaf versions` shows those it has"
+      )
+    }
+    return row
+  }
+
+  /// Opens a version, or the current contents where `number` is nil, for reading.
+  ///
+  /// - Throws: `notFound`, `accessDenied`.
+  package func versionReader(_ path: ItemPath, number: Int64?) throws -> VersionReader {
+    storeClosed()
+    return try locked {
+      let (inode, item) = try document(path, for: .readHistory)
+      try cutOwn(inode, path)
+      // Chunks of an open version must outlast its renewal while they are read.
+      shareChunks(of: inode)
+      let caller = Caller.api(try account(path.account).id)
+      guard let number else { return reader(of: inode.row.content ?? .empty, item.id, .max, inode, caller) }
+      return reader(of: try versionRow(item.id, number, inode, path).content, item.id, number, inode, caller)
+    }
+  }
+
+  /// Has what the path's account wrote be saved: its own unsaved changes are what it reads.
+  private func cutOwn(_ inode: Inode, _ path: ItemPath) throws {
+    let account = try account(path.account).id
+    for draft in inode.drafts where draft.account == account { try cut(inode, draft, cause: .autosave) }
+  }
+
+  /// Makes an earlier version's contents current, as a new version; nil where they are so already.
+  package func restore(_ path: ItemPath, version number: Int64) throws -> Version? {
+    storeClosed()
+    return try locked {
+      let (inode, _) = try document(path, for: .restore)
+      try endSession(inode)
+      guard var item = try item(of: inode) else { throw SheafError(.notFound, subject: "\(path)") }
+      let row = try versionRow(item.id, number, inode, path)
+      // Where the current contents are damaged they are other ones.
+      if (try? Content.areSame(row.content, inode.row.content ?? .empty, from: self)) ?? false { return nil }
+      let author = try account(path.account).id
+      try clearPrivileges(of: inode, changedBy: author, from: 0)
+      let time = clock()
+      let restored = VersionRow(
+        item: item.id, number: item.lastVersion + 1, time: time, author: author, size: row.size,
+        cause: .restore, base: item.version, content: row.content, isOpen: false)
+      try makeChange(.restore) { change in
+        try change.rows.insert(restored)
+        item.version = restored.number
+        item.lastVersion = restored.number
+        item.conflict = nil
+        try change.rows.update(item)
+        var inodeRow = inode.row
+        inodeRow.content = row.content
+        inodeRow.size = row.size
+        inodeRow.mtime = time
+        inodeRow.ctime = time
+        try change.rows.update(inodeRow)
+        try logSave(restored, of: item, inode: inodeRow, change)
+        change.whenRecorded { [self, item, inodeRow] in
+          inode.item = item
+          inode.row = inodeRow
+          for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(row.content) }
+          tell(.saved(inode.ino), from: 0)
+        }
+      }
+      return try version(restored, seenFrom: firstVisibleVersion(of: item.id, inode, .api(author)))
+    }
+  }
+
+  /// Gives a version (the current one where `number` is nil) a label, unique in its document.
+  ///
+  /// - Throws: `invalid` for an empty label, one over 200 characters, or control characters; `exists` where a version has the
+  ///   label that the path's account does not see, and that keeps it.
+  package func label(_ path: ItemPath, name: String, version number: Int64?) throws -> Version {
+    guard !name.isEmpty, name.count <= 200, name.printable == name else {
+      throw SheafError(
+        .invalid, subject: "label \(name.printable)", reason: "is empty, too long or has control characters",
+        advice: "give 1 to 200 printable characters")
+    }
+    storeClosed()
+    return try locked {
+      let (inode, item) = try document(path, for: .label)
+      try cutOwn(inode, path)
+      let row = try versionRow(item.id, number ?? self.item(of: inode)?.version ?? item.version, inode, path)
+      let first = try firstVisibleVersion(of: item.id, inode, .api(account(path.account).id))
+      if let holder = try read({ try $0.version(item.id, label: name) }), holder.number < first {
+        throw SheafError(
+          .exists, subject: "label \(name)", reason: "is that of a version from before \(path) was shared",
+          advice: "give another label")
+      }
+      try makeChange(.label) { change in
+        // What goes on being written is another version than the one that was meant.
+        if row.isOpen {
+          for draft in inode.drafts where draft.session?.number == row.number {
+            try endVersion(of: draft, inode, change)
+          }
+        }
+        try change.rows.setLabel(item.id, row.number, name)
+      }
+      return try version(versionRow(item.id, row.number, inode, path), seenFrom: first)
+    }
+  }
+}

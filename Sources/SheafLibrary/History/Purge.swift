@@ -1,0 +1,169 @@
+import SheafModel
+import SheafStore
+
+/// Destroying a folder with all that is below it, some at a time, so that nobody waits long.
+///
+/// Rules:
+/// 1. What is in a folder goes before it, so that a purge that is cut short leaves a sound tree, and can be repeated.
+/// 2. It is one deed: it is told with the transaction that takes the item itself away.
+/// 3. What comes to lie in the folder meanwhile goes along; where the item itself was moved, the purge ends with an error.
+struct Purge {
+  /// Something that goes for good.
+  enum Doomed {
+    case entry(EntryRow)
+    case deleted(DeletedRow)
+
+    var ino: Int64 {
+      switch self {
+      case .entry(let entry): entry.ino
+      case .deleted(let row): row.ino
+      }
+    }
+  }
+
+  let path: ItemPath
+  let top: Doomed
+  let caller: Caller
+  var deed = TreeDeed()
+  /// The folders that are in the deed, and still there.
+  var noted: Set<Int64> = []
+}
+
+extension Library {
+  /// Names and deleted inodes that one transaction of a purge erases at most.
+  private static let purgeBatch = 128
+
+  /// Looks for what a purge is of.
+  ///
+  /// - Throws: `notFound`, `accessDenied`; `notPermitted` for `Documents`; `busy` for a file with another name.
+  func beginPurge(_ path: ItemPath) throws -> Purge {
+    guard path.components.count > 1 else {
+      throw SheafError(.notPermitted, subject: "\(path)", reason: "is the account's folder itself, which stays")
+    }
+    let existing: Inode?
+    do {
+      existing = try resolve(path)
+    } catch let error as SheafError where error.kind == .notFound {
+      existing = nil
+    }
+    let account = try account(path.account).id
+    guard let inode = existing, let name = path.components.last else {
+      let row = try resolveDeleted(path)
+      try allow(.purge, self.inode(row.ino), on: path)
+      return Purge(path: path, top: .deleted(row), caller: .api(account))
+    }
+    try allow(.purge, inode, on: path)
+    let parent = try resolve(ItemPath(account: path.account, bytes: path.bytes.dropLast(name.count + 1)))
+    guard let entry = try entry(parent.ino, name) else { throw SheafError(.notFound, subject: "\(path)") }
+    if !inode.isFolder, inode.row.nlink > 1 {
+      let other = entry.isExtra ? nil : try read { try $0.extraEntry(inode.ino) }
+      let otherPath = try mountPath(other?.parent ?? inode.row.parent, other?.name ?? inode.row.name, for: account)
+      throw SheafError(
+        .busy, subject: "\(path)", reason: "also has the name \(otherPath.printable)",
+        advice: "remove that name before, or purge a folder with all of its names")
+    }
+    return Purge(path: path, top: .entry(entry), caller: .api(account))
+  }
+
+  /// A purge whose item is still where it was.
+  ///
+  /// - Throws: `notFound` where it was moved, recovered or removed meanwhile (rule 3).
+  func resumed(_ purge: Purge) throws -> Purge {
+    let isThere: Bool =
+      switch purge.top {
+      case .entry(let entry): try self.entry(entry.parent, entry.name)?.ino == entry.ino
+      case .deleted(let row): try read { try $0.deleted(row.ino) } != nil
+      }
+    if isThere { return purge }
+    throw SheafError(
+      .notFound, subject: "\(purge.path)", reason: "was moved or removed while it was being purged",
+      advice: "purge what is left of it where it is now")
+  }
+
+  /// Erases some of a purge, and tells of it with the last; returns what is left, nil for nothing.
+  func eraseSome(_ purge: Purge) throws -> Purge? {
+    let time = clock()
+    let isFolder = try inode(purge.top.ino).isFolder
+    return try makeChange(.purge, freesSpace: true) { change in
+      var purge = purge
+      if try erase(of: &purge, change) { return purge }
+      if case .entry(let entry) = purge.top {
+        try touch(inode(entry.parent), time, links: isFolder ? -1 : 0, change)
+      }
+      try log(.deleted, purge.deed, change)
+      return nil
+    }
+  }
+
+  /// Erases as much as goes into a transaction, what is below something before it (rule 1); returns whether anything is left.
+  private func erase(of purge: inout Purge, _ change: Change) throws -> Bool {
+    var open = [purge.top]
+    var folders: Set<Int64> = []
+    var erased = 0
+    while let next = open.popLast() {
+      if erased >= Self.purgeBatch { return true }
+      let inode = try inode(next.ino)
+      if case .entry(let entry) = next { try note(entry, inode, in: &purge) }
+      if inode.isFolder {
+        let entries = try change.rows.entries(inode.ino, after: 0, limit: Self.purgeBatch)
+        var below = entries.map(Purge.Doomed.entry)
+        if below.isEmpty {
+          below = try change.rows.deleted(from: inode.ino, limit: Self.purgeBatch).map(Purge.Doomed.deleted)
+        }
+        if !below.isEmpty {
+          folders.insert(inode.ino)
+          if let circle = below.first(where: { folders.contains($0.ino) }) {
+            throw SheafError(
+              .corrupt, subject: "\(purge.path)", reason: "has the folder \(circle.ino) in itself",
+              advice: "run sheaf check")
+          }
+          open.append(next)
+          open += below.reversed()
+          continue
+        }
+      }
+      switch next {
+      case .entry(let entry): try erase(entry, inode, purge.caller, change)
+      case .deleted(let row):
+        try change.rows.removeDeleted(row.ino)
+        try erase(inode, change)
+        letGo(inode, change)
+      }
+      folders.remove(inode.ino)
+      purge.noted.remove(inode.ino)
+      erased += 1
+    }
+    return false
+  }
+
+  /// Adds an item to what is told of a purge, once.
+  private func note(_ entry: EntryRow, _ inode: Inode, in purge: inout Purge) throws {
+    guard inode.isFolder || inode.row.nlink == 1, !purge.noted.contains(inode.ino), let item = try item(of: inode)
+    else { return }
+    if inode.isFolder { purge.noted.insert(inode.ino) }
+    purge.deed.add(
+      .init(
+        item: item, ino: inode.ino, actor: purge.caller.actor(in: inode.row),
+        data: try eventData(item, parent: entry.parent, name: entry.name)))
+  }
+
+  /// Erases a name, and its inode with the last one.
+  private func erase(
+    _ entry: EntryRow, _ inode: Inode, _ caller: Caller, _ change: Change
+  ) throws {
+    try change.rows.delete(entry)
+    change.whenRecorded { [self] in tell(.removed(NamedInode(inode, entry.parent, entry.name)), from: 0) }
+    if inode.row.nlink > 1, !inode.isFolder {
+      try removeName(entry, of: inode, caller, clock(), change)
+      // Its other names may lie below, too: the last one takes it along.
+      let before = inode.row
+      change.whenFailed { inode.row = before }
+      if let left = try change.rows.inode(inode.ino) {
+        (inode.row.nlink, inode.row.parent, inode.row.name) = (left.nlink, left.parent, left.name)
+      }
+      return
+    }
+    try erase(inode, change)
+    letGo(inode, change)
+  }
+}

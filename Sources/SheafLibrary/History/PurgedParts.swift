@@ -1,0 +1,97 @@
+import SheafModel
+import SheafStore
+
+/// What would be left of a purged version in chunks of which other versions use a part.
+///
+/// A version that was cut short, or written in place, refers to parts of the chunks of the version before. Chunks go as a whole, so
+/// the rest would stay as long as the part does. Such parts get chunks of their own before the purge: the same bytes in
+/// another form.
+extension Library {
+  /// Versions that are looked at with everybody waiting.
+  private static let partedAtOnce = 256
+
+  /// Has the other versions of a document, and its contents, share no chunk in part with the version `number`.
+  ///
+  /// What is being edited keeps the parts that it has, and so do documents of more than 8 MiB, whose chunks are listed in nodes.
+  ///
+  /// - Throws: as ``purge(_:version:)``; nothing where there is no such version, or it cannot be purged.
+  func partChunks(ofVersion number: Int64, of path: ItemPath) throws {
+    let found = try locked { () -> (item: Int64, chunks: Set<Int64>)? in
+      try settleSessions()
+      let (inode, item) = try document(path, for: .purge)
+      guard number != item.version, case .extents(let extents)? = try read({ try $0.version(item.id, number) })?.content
+      else { return nil }
+      let chunks = Set(extents.lazy.filter { !$0.isHole }.map(\.chunk))
+      try partContents(of: inode, item, chunks)
+      return (item.id, chunks)
+    }
+    guard let found else { return }
+    var next = Int64.max
+    while next > 1 {
+      try locked {
+        let versions = try read { try $0.versions(found.item, below: next, limit: Self.partedAtOnce) }
+        next = versions.last?.number ?? 0
+        let current = try read { try $0.item(found.item)?.version }
+        let others = try versions.filter { version in
+          guard version.number != number, version.number != current, !version.isOpen else { return false }
+          return try !parts(of: version.content, in: found.chunks).isEmpty
+        }
+        guard !others.isEmpty else { return }
+        try makeChange(.purge, freesSpace: true) { change in
+          for version in others {
+            try change.rows.recode(version.item, version.number, to: parted(version.content, found.chunks, change))
+          }
+        }
+      }
+    }
+  }
+
+  /// Does it with what is current, of which the document and its version tell the same.
+  private func partContents(of inode: Inode, _ item: ItemRow, _ chunks: Set<Int64>) throws {
+    guard let content = inode.row.content, inode.drafts.allSatisfy({ $0.session == nil && !$0.isChanged }),
+      try !parts(of: content, in: chunks).isEmpty
+    else { return }
+    try makeChange(.purge, freesSpace: true) { change in
+      var row = inode.row
+      row.content = try parted(content, chunks, change)
+      try change.rows.update(row, keepsItem: true)
+      if try change.rows.version(item.id, item.version)?.content == content, let new = row.content {
+        try change.rows.recode(item.id, item.version, to: new)
+      }
+      change.whenRecorded { [row] in
+        inode.row = row
+        for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(row.content ?? .empty) }
+      }
+    }
+  }
+
+  /// The runs of contents that are part of one of these chunks, and not all of it.
+  private func parts(of content: StoredContent, in chunks: Set<Int64>) throws -> [Extent] {
+    guard case .extents(let extents) = content else { return [] }
+    return try extents.filter { extent in
+      guard !extent.isHole, chunks.contains(extent.chunk) else { return false }
+      return try read { try $0.chunkSize(extent.chunk) } != extent.length
+    }
+  }
+
+  /// The same contents, with chunks of their own for parts of these.
+  private func parted(
+    _ content: StoredContent, _ chunks: Set<Int64>, _ change: Change
+  ) throws -> StoredContent {
+    guard case .extents(var extents) = content else { return content }
+    let parts = Set(try parts(of: content, in: chunks))
+    for (index, extent) in extents.enumerated() where parts.contains(extent) {
+      do {
+        let whole = try chunk(extent.chunk)
+        let (end, isTooLong) = extent.offset.addingReportingOverflow(extent.length)
+        guard extent.offset >= 0, extent.length > 0, !isTooLong, end <= Int64(whole.count) else { continue }
+        let own = try whole[Int(extent.offset)..<Int(end)].withUnsafeBytes { try change.store([$0]) }
+        extents[index] = Extent(chunk: own[0], length: extent.length)
+      } catch let error as SheafError where error.kind == .corrupt {
+        // `check` tells of it; what is damaged stays as it is.
+        log.error("a part of a chunk was not copied", metadata: ["chunk": "\(extent.chunk)", "error": "\(error)"])
+      }
+    }
+    return .extents(extents)
+  }
+}

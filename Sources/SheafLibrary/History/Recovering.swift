@@ -1,0 +1,285 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// Bringing back what was deleted, a folder with all that went with it, some at a time, so that nobody waits long.
+///
+/// Rules:
+/// 1. A folder comes back before what is in it, so that a recovery that is cut short leaves a sound tree and the rest among the
+///    deleted. Recovering the folder again, which is there by then, goes on.
+/// 2. It is one deed. Its event waits until the last of it is back and grows meanwhile, so that at each moment it tells of what
+///    is back. Where the recovery is cut short, the event is settled as it is.
+/// 3. What was recovered, purged or deleted with its folder meanwhile stays as it is.
+struct Recovery {
+  /// What is still to come back, each folder before what is in it.
+  private(set) var rows: ArraySlice<DeletedRow>
+  /// How much there was at the beginning.
+  let total: Int
+  let caller: Caller
+  /// The paths of what is back.
+  private(set) var paths: [String] = []
+  var deed = TreeDeed()
+  /// The numbers of the waiting events that tell of it, in the order of the heads of ``deed``.
+  var events: [Int64] = []
+
+  init(_ rows: [DeletedRow], _ caller: Caller) {
+    self.rows = rows[...]
+    total = rows.count
+    self.caller = caller
+  }
+
+  mutating func next() -> DeletedRow? { rows.popFirst() }
+
+  mutating func note(_ recovered: Library.Recovered) {
+    paths.append(recovered.path)
+    if let part = recovered.part { deed.add(part) }
+  }
+}
+
+extension Library {
+  /// Names that one transaction of a recovery gives back at most.
+  private static let recoveryBatch = 32
+  /// Seconds between two deletions of one `rm -r` at most.
+  private static let sweepGap: Int64 = 10
+
+  /// Brings back what was deleted, a folder with all that went with it; returns the paths, the top one first.
+  ///
+  /// Of a folder that is there, what was deleted from it last comes back, with what went in one go with that.
+  ///
+  /// - Parameter id: the item's UUID, where several of one path were deleted; the latest where nil.
+  /// - Throws: `notFound` that names the path; `noSpace`.
+  package func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String] {
+    // What was deleted is told before that it is back, also where a folder's deletion tells of it.
+    try settleEventsByAndBy()
+    let (caller, found) = try locked { try findDeleted(path, id: id) }
+    switch found {
+    case .deleted(let row): return try recover(row, path, caller, progress: progress)
+    case .folder(let ino):
+      let rows = try lastDeleted(below: ino, caller)
+      guard !rows.isEmpty else {
+        throw SheafError(
+          .notFound, subject: "\(path)", reason: "is there, and nothing of it was deleted lately",
+          advice: "`sheaf deleted` shows what can be recovered")
+      }
+      var paths: [String] = []
+      for (index, row) in rows.enumerated() {
+        do {
+          paths += try recover(row, path, caller) { _ in }
+        } catch let error as SheafError where error.kind == .notFound {
+          // Somebody else was faster (rule 3).
+        }
+        progress(SheafModel.Progress(done: Int64(index + 1), total: Int64(rows.count)))
+      }
+      return paths
+    }
+  }
+
+  /// What a recovery is of.
+  private enum Recoverable {
+    case deleted(DeletedRow)
+    /// A folder that is there.
+    case folder(Int64)
+  }
+
+  /// - Throws: `notFound`, `accessDenied` that name the path.
+  private func findDeleted(_ path: ItemPath, id: String?) throws -> (Caller, Recoverable) {
+    let caller = Caller.api(try account(path.account).id)
+    let row: DeletedRow
+    if let id {
+      guard let uuid = UUID(uuidString: id), let item = try read({ try $0.item(uuid: uuid) }),
+        let inode = try read({ try $0.inode(item: item.id) }), let found = try read({ try $0.deleted(inode.ino) }),
+        try isVisible(found, caller)
+      else {
+        throw SheafError(
+          .notFound, subject: "item \(id.printable)", reason: "is not among the deleted",
+          advice: "`sheaf deleted` shows the ids")
+      }
+      row = found
+    } else {
+      do {
+        row = try resolveDeleted(path)
+      } catch let error as SheafError where error.kind == .notFound {
+        guard let folder = try? resolve(path), folder.isFolder else { throw error }
+        try allow(.recover, folder, on: path)
+        return (caller, .folder(folder.ino))
+      }
+    }
+    try allow(.recover, inode(row.ino), on: path)
+    return (caller, .deleted(row))
+  }
+
+  /// Brings back one deleted item with what went along; returns the paths.
+  ///
+  /// - Parameter path: What the person asked for.
+  /// - Throws: `notFound` where it is not among the deleted any more.
+  private func recover(
+    _ top: DeletedRow, _ path: ItemPath, _ caller: Caller, progress: (SheafModel.Progress) -> Void
+  ) throws -> [String] {
+    let isFolder = try locked { try inode(top.ino).isFolder }
+    var recovery = Recovery(isFolder ? try visible(store.snapshot { try Self.gather(top, $0) }, caller) : [top], caller)
+    let outcome = Result {
+      repeat {
+        try locked { try recoverSome(&recovery, top, path) }
+        progress(SheafModel.Progress(done: Int64(recovery.total - recovery.rows.count), total: Int64(recovery.total)))
+      } while !recovery.rows.isEmpty
+    }
+    if !recovery.events.isEmpty {
+      // However it ended, they tell what is so.
+      locked { events.endGrowing(recovery.events) }
+      try settleEventsInPassing()
+    }
+    try outcome.get()
+    return recovery.paths
+  }
+
+  /// Gives back as much as goes into a transaction, and tells of it.
+  private func recoverSome(_ recovery: inout Recovery, _ top: DeletedRow, _ path: ItemPath) throws {
+    let isFirst = recovery.paths.isEmpty
+    // Who may do it may lose that right on the way.
+    try allow(.recover, inode(top.ino), on: path)
+    if isFirst { try settleEvents(all: true) }
+    let begun = recovery
+    recovery = try makeChange(.recover) { change in
+      var recovery = begun
+      if isFirst {
+        guard try change.rows.deleted(top.ino) == top else {
+          throw SheafError(
+            .notFound, subject: "\(path)", reason: "is not among the deleted any more",
+            advice: "`sheaf activity` tells what became of it")
+        }
+        var above = TreeDeed()
+        try recoverParents(of: top, into: &above, recovery.caller, change)
+        try log(.created, above, change)
+      }
+      for _ in 0..<Self.recoveryBatch {
+        guard let row = recovery.next() else { break }
+        guard try change.rows.deleted(row.ino) == row, try (change.rows.inode(row.parent)?.nlink ?? 0) > 0 else {
+          continue
+        }
+        recovery.note(try giveBack(row, recovery.caller, change))
+      }
+      try tell(of: &recovery, change)
+      return recovery
+    }
+  }
+
+  /// Logs what a recovery brought back so far (rule 2 of ``Recovery``).
+  private func tell(of recovery: inout Recovery, _ change: Change) throws {
+    if recovery.rows.isEmpty, recovery.events.isEmpty {
+      return try log(.created, recovery.deed, change)
+    }
+    for (head, number) in zip(recovery.deed.heads, recovery.events) {
+      guard let event = events.of(head.item.id).first(where: { $0.row.number == number }) else { continue }
+      try rewrite(event, head.data, change)
+    }
+    for head in recovery.deed.heads.dropFirst(recovery.events.count) {
+      try logEvent(
+        .created, head.item, ino: head.ino, head.data, actor: head.actor, thread: 0, opens: true, change)
+      let number = numbers.pending
+      recovery.events.append(number)
+      change.whenRecorded { [self] in events.beginGrowing(number) }
+    }
+  }
+
+  /// Brings back the folders above, empty; the first of them tells of the others.
+  private func recoverParents(
+    of row: DeletedRow, into deed: inout TreeDeed, _ caller: Caller, _ change: Change
+  ) throws {
+    var parents: [DeletedRow] = []
+    try ascend(from: row.parent) { folder in
+      guard folder.row.nlink == 0, let parent = try change.rows.deleted(folder.ino) else { return false }
+      parents.append(parent)
+      return true
+    }
+    for parent in parents.reversed() {
+      if let part = try giveBack(parent, caller, change).part { deed.add(part) }
+    }
+  }
+
+  // MARK: - What comes along
+
+  /// Those of some deletions that `caller` sees.
+  private func visible(_ rows: [DeletedRow], _ caller: Caller) throws -> [DeletedRow] {
+    var seen: [DeletedRow] = []
+    for start in stride(from: 0, to: rows.count, by: Self.recoveryBatch) {
+      let some = rows[start..<min(start + Self.recoveryBatch, rows.count)]
+      seen += try locked { try some.filter { try isVisible($0, caller) } }
+    }
+    return seen
+  }
+
+  /// A deleted folder of which it is looked at what was deleted with it.
+  private struct Gathering {
+    /// What was deleted from it, latest first, and how much of that was looked at.
+    let rows: [DeletedRow]
+    var next = 0
+    let folders: Set<Int64>
+    /// When the first was deleted of what comes along.
+    var earliest: Timestamp
+    var names: Set<[UInt8]> = []
+  }
+
+  /// Gathers a deleted item and what was deleted from it together with it, each folder before what is in it: one
+  /// deletion after the other, up to its own.
+  ///
+  /// Later than the folder can only be what was deleted before the clock was put back: when, nobody can tell, so it comes along.
+  private static func gather(_ top: DeletedRow, _ transaction: StoreTransaction) throws -> [DeletedRow] {
+    func begin(_ folder: DeletedRow) throws -> Gathering {
+      Gathering(
+        rows: try transaction.deleted(from: folder.ino), folders: try transaction.deletedFolders(from: folder.ino),
+        earliest: folder.time)
+    }
+    var rows = [top]
+    var open = [try begin(top)]
+    while var folder = open.popLast() {
+      guard folder.next < folder.rows.count,
+        folder.earliest.seconds - folder.rows[folder.next].time.seconds <= Self.sweepGap
+      else {
+        if let around = open.indices.last { open[around].earliest = min(open[around].earliest, folder.earliest) }
+        continue
+      }
+      let row = folder.rows[folder.next]
+      folder.next += 1
+      // What one of the same name took away before it does not come along.
+      let isLatest = folder.names.insert(row.name).inserted
+      if isLatest { rows.append(row) }
+      if !isLatest || !folder.folders.contains(row.ino) { folder.earliest = min(folder.earliest, row.time) }
+      open.append(folder)
+      if isLatest, folder.folders.contains(row.ino) { open.append(try begin(row)) }
+    }
+    return rows
+  }
+
+  /// What was deleted last from a folder that is there, or from one below it that is, and what went in one go with that,
+  /// latest first.
+  private func lastDeleted(below top: Int64, _ caller: Caller) throws -> [DeletedRow] {
+    let rows = try store.snapshot { transaction in
+      /// Whether a folder is there, and is `top` or lies below it.
+      func isBelow(_ folder: Int64) throws -> Bool {
+        var (ino, passed) = (folder, Set<Int64>())
+        while let row = try transaction.inode(ino), row.nlink > 0, passed.insert(ino).inserted {
+          if ino == top { return true }
+          ino = row.parent
+        }
+        return false
+      }
+      var known: [Int64: Bool] = [:]
+      var names: [Int64: Set<[UInt8]>] = [:]
+      var (rows, earliest, last): ([DeletedRow], Timestamp?, DeletedRow?) = ([], nil, nil)
+      while true {
+        let page = try transaction.deleted(before: last, limit: 1024)
+        for (row, _) in page {
+          if let earliest, earliest.seconds - row.time.seconds > Self.sweepGap { return rows }
+          let isHere = try known[row.parent] ?? isBelow(row.parent)
+          known[row.parent] = isHere
+          guard isHere else { continue }
+          earliest = min(earliest ?? row.time, row.time)
+          if names[row.parent, default: []].insert(row.name).inserted { rows.append(row) }
+        }
+        guard page.count == 1024, let end = page.last?.row else { return rows }
+        last = end
+      }
+    }
+    return try visible(rows, caller)
+  }
+}

@@ -1,0 +1,219 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// What `.versions/` shows: a folder per document of a folder, and per one deleted from it; in each a file per version.
+extension Library {
+  /// A document's folder of versions.
+  package struct VersionFolder: Hashable, Sendable {
+    /// The document's name, with `~deleted~TIME` behind it where the name is in use again.
+    package let name: [UInt8]
+    package let item: Int64
+    package let mtime: Timestamp
+  }
+
+  /// A version as a read-only file.
+  package struct VersionFile: Hashable, Sendable {
+    package let name: [UInt8]
+    package let item: Int64
+    package let number: Int64
+    package let size: Int64
+    package let mtime: Timestamp
+    package let isOpen: Bool
+    /// Whether another account than that which asks owns it.
+    package let isForeign: Bool
+  }
+
+  /// The folders of `.versions/` in the folder `ino`.
+  package func versionFolders(of ino: Int64, _ caller: Caller) throws -> [VersionFolder] {
+    try locked {
+      try allow(.readHistory, inode(ino), caller)
+      var folders: [VersionFolder] = []
+      var used: Set<[UInt8]> = []
+      var cookie: Int64 = 0
+      while true {
+        let entries = try read { try $0.entries(ino, after: cookie, limit: 1000) }
+        guard let last = entries.last else { break }
+        cookie = last.hash
+        for entry in entries {
+          used.insert(entry.name)
+          let inode = try inode(entry.ino)
+          if inode.isRegular, let item = inode.row.item {
+            folders.append(VersionFolder(name: entry.name, item: item, mtime: inode.row.mtime))
+          }
+        }
+      }
+      folders += try deletedFolders(of: ino, caller) { used.contains($0) }
+      return folders
+    }
+  }
+
+  /// The folder of `.versions/` called `name`.
+  ///
+  /// - Throws: `notFound`.
+  package func versionFolder(of ino: Int64, _ name: [UInt8], _ caller: Caller) throws -> VersionFolder {
+    try locked {
+      try allow(.readHistory, inode(ino), caller)
+      if let entry = try entry(ino, name) {
+        let inode = try inode(entry.ino)
+        if inode.isRegular, let item = inode.row.item {
+          return VersionFolder(name: name, item: item, mtime: inode.row.mtime)
+        }
+        throw SheafError(.notFound)
+      }
+      let deleted = try deletedFolders(of: ino, caller) { try self.entry(ino, $0) != nil }
+      guard let folder = deleted.first(where: { $0.name == name }) else { throw SheafError(.notFound) }
+      return folder
+    }
+  }
+
+  /// The folders of the documents deleted from a folder, each with a name of its own.
+  ///
+  /// - Parameter isTaken: whether something in the folder has the name.
+  private func deletedFolders(
+    of ino: Int64, _ caller: Caller, _ isTaken: ([UInt8]) throws -> Bool
+  ) throws -> [VersionFolder] {
+    var folders: [VersionFolder] = []
+    var used: Set<[UInt8]> = []
+    var counts: [[UInt8]: Int] = [:]
+    for row in try read({ try $0.deleted(from: ino) }) where try isVisible(row, caller) {
+      let inode = try inode(row.ino)
+      guard inode.isRegular, let item = inode.row.item else { continue }
+      var name = row.name
+      while try used.contains(name) || isTaken(name) {
+        // Two of one name can go within a second.
+        let time = "~deleted~\(row.time.nameText)"
+        let count = counts[row.name + Array(time.utf8), default: 0] + 1
+        counts[row.name + Array(time.utf8)] = count
+        let suffix = count > 1 ? "\(time) (\(count))" : time
+        name = Array(row.name.prefix(255 - suffix.utf8.count)) + Array(suffix.utf8)
+      }
+      used.insert(name)
+      folders.append(VersionFolder(name: name, item: item, mtime: inode.row.mtime))
+    }
+    return folders
+  }
+
+  /// The files of a document's folder of versions, oldest first.
+  package func versionFiles(of item: Int64, _ caller: Caller) throws -> [VersionFile] {
+    storeClosed()
+    return try locked {
+      try settleSessions()
+      let (inode, first) = try history(of: item, caller)
+      return try read { try $0.versions(item) }.filter { $0.number >= first }
+        .map { try versionFile($0, of: inode, caller) }
+    }
+  }
+
+  /// The inode of a document whose versions someone looks at, and the number of the first that they see.
+  private func history(of item: Int64, _ caller: Caller) throws -> (inode: Inode, first: Int64) {
+    guard let row = try read({ try $0.inode(item: item) }) else { throw SheafError(.notFound) }
+    let inode = try inode(row.ino)
+    try allow(.readHistory, inode, caller)
+    if row.nlink == 0, let deleted = try read({ try $0.deleted(row.ino) }) {
+      guard try isVisible(deleted, caller) else { throw Self.denied }
+    }
+    return (inode, try firstVisibleVersion(of: item, inode, caller))
+  }
+
+  /// The row of a version that someone looks at.
+  private func visibleVersion(of item: Int64, number: Int64, _ caller: Caller) throws -> (inode: Inode, row: VersionRow)
+  {
+    let (inode, first) = try history(of: item, caller)
+    guard number >= first, let row = try read({ try $0.version(item, number) }) else { throw SheafError(.notFound) }
+    return (inode, row)
+  }
+
+  /// One version as a file.
+  package func versionFile(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionFile {
+    storeClosed()
+    return try locked {
+      let (inode, row) = try visibleVersion(of: item, number: number, caller)
+      return try versionFile(row, of: inode, caller)
+    }
+  }
+
+  /// `NUMBER~TIME~AUTHOR.EXT`; an extension too long is dropped.
+  private func versionFile(_ row: VersionRow, of inode: Inode, _ caller: Caller) throws -> VersionFile {
+    let digits = "\(row.number)"
+    let number = String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+    var name = Array("\(number)~\(row.time.nameText)~\(try handle(row.author))".utf8)
+    if let dot = inode.row.name.lastIndex(of: UInt8(ascii: ".")), dot > 0 {
+      let ending = inode.row.name[dot...]
+      if name.count + ending.count <= 255 { name += ending }
+    }
+    return VersionFile(
+      name: Array(name.prefix(255)), item: row.item, number: row.number, size: row.size, mtime: row.time,
+      isOpen: row.isOpen, isForeign: isForeign(inode, caller))
+  }
+
+  /// Whether an account sees a version, of its own document or of one shared with it.
+  package func sees(version number: Int64, of item: Int64, _ account: Int64) -> Bool {
+    locked { (try? history(of: item, .api(account))).map { number >= $0.first } ?? false }
+  }
+
+  /// Who owns a document's versions in the mount: the uid and gid of its file.
+  package func versionOwner(of item: Int64, _ caller: Caller) throws -> (uid: UInt32, gid: UInt32) {
+    try locked {
+      let shown = try attributes(history(of: item, caller).inode, caller)
+      return (shown.uid, shown.gid)
+    }
+  }
+
+  /// The folder that a document lies in, or was deleted from.
+  package func folder(ofItem item: Int64) throws -> Int64 {
+    try locked {
+      guard let inode = try read({ try $0.inode(item: item) }) else { throw SheafError(.notFound) }
+      return inode.parent
+    }
+  }
+
+  /// Opens a version for reading.
+  ///
+  /// - Throws: `notFound`, `accessDenied` (who may not read the document).
+  package func openVersion(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionReader {
+    storeClosed()
+    return try locked {
+      try settleSessions()
+      let (inode, row) = try visibleVersion(of: item, number: number, caller)
+      // Whom the document keeps out, its history does too.
+      try permit(inode, caller, Permission.read)
+      if row.isOpen { shareChunks(of: inode) }
+      return reader(of: row.content, item, number, inode, caller)
+    }
+  }
+
+  /// A reader of contents whose chunks stay for as long as it does, whatever becomes of the version.
+  func reader(
+    of content: StoredContent, _ item: Int64, _ number: Int64, _ inode: Inode, _ caller: Caller
+  ) -> VersionReader {
+    versionReaders.insert(VersionReader(content, access: isForeign(inode, caller) ? (item, number, caller) : nil))
+  }
+
+  /// Reads into `buffer` from `offset` of an open version; returns the number of bytes, 0 at the end.
+  package func read(
+    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+  ) throws -> Int {
+    try locked {
+      try check(reader)
+      return try reader.copy.read(at: offset, into: buffer, from: self)
+    }
+  }
+
+  /// Checks that who reads a version of what another one shares may still do so.
+  private func check(_ reader: VersionReader) throws {
+    guard let access = reader.access else { return }
+    guard try access.number >= history(of: access.item, access.caller).first else { throw Self.denied }
+  }
+
+  /// As ``seek(_:_:hole:)-(UInt64,_,_)``, in an open version.
+  package func seek(_ reader: VersionReader, _ offset: Int64, hole: Bool) throws -> Int64 {
+    try locked {
+      try check(reader)
+      guard offset >= 0, offset < reader.copy.size else { throw SheafError(.noSuchAddress) }
+      if let found = try reader.copy.next(hole: hole, at: offset, from: self) { return found }
+      guard hole else { throw SheafError(.noSuchAddress) }
+      return reader.copy.size
+    }
+  }
+}

@@ -1,0 +1,430 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// A document's identity passing to another inode: the rules of ``Identity``, carried out.
+extension Library {
+  /// A document that can come back to the name that it lost.
+  struct Lost {
+    let inode: Inode
+    let item: ItemRow
+    let memory: Identity.Remembered
+  }
+
+  /// The document that the program of `caller` took the name from, if it still can come back there.
+  func lostDocument(_ parent: Int64, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) throws -> Lost? {
+    guard caller.thread != 0, !identity.isEmpty,
+      let memory = identity.lost(parent, name, process: caller.process, at: time),
+      let inode = try? inode(memory.ino), inode.row.item == memory.item, let item = try item(of: inode),
+      try !wasChangedOutside(inode, item, of: parent, since: memory.time)
+    else { return nil }
+    return Lost(inode: inode, item: item, memory: memory)
+  }
+
+  /// Whether a document that lost its name in a shared folder is outside of that share, and was changed there: who sees the
+  /// folder is not to see that.
+  private func wasChangedOutside(
+    _ inode: Inode, _ item: ItemRow, of folder: Int64, since time: Timestamp
+  ) throws -> Bool {
+    guard let around = try share(ofFolder: folder),
+      try share(ofFolder: inode.row.parent)?.row.item != around.row.item
+    else { return false }
+    if inode.drafts.contains(where: \.isChanged) { return true }
+    return try (read { try $0.version(item.id, item.version) }?.time).map { $0 > time } ?? false
+  }
+
+  func expireIdentity(at time: Timestamp) {
+    identity.expire(at: time) { [self] ino, process in
+      guard let inode = try? inode(ino) else { return .established }
+      if FileRole(inode.row.name) == .scratch, Caller.lives(process) { return .makerRemembered }
+      return isBeingWritten(inode) ? .young : .established
+    }
+    linkedPlaces.expire(at: time)
+  }
+
+  // MARK: - Making a document anew
+
+  /// The mode that a document has after `inode` took its place (rule 4 of ``Identity``).
+  ///
+  /// - Parameter former: the mode that `old` had under the name.
+  private func keptMode(
+    _ mode: UInt32, of old: Inode, former: UInt32, _ caller: Caller, _ time: Timestamp
+  ) -> UInt32 {
+    if identity.isOwn(old.ino, of: caller.process, at: time), !identity.isModeChosen(old.ino) { return mode }
+    // Contents of somebody else get no set-id bits.
+    return mode & S_IFMT | former & (isForeign(old, caller) ? 0o1777 : 0o7777)
+  }
+
+  /// The mode of a document whose file is made anew by open(2) (rule 4 of ``Identity``).
+  private func remadeMode(_ mode: UInt32, of old: Inode, former: UInt32, _ caller: Caller, _ time: Timestamp) -> UInt32
+  {
+    // One that asks for less than everything that the umask leaves has chosen the mode.
+    guard (mode | caller.umask) & 0o666 == 0o666 else { return mode }
+    var kept = keptMode(mode, of: old, former: former, caller, time)
+    if mode & 0o111 == 0 { kept &= ~0o111 } else if kept & 0o111 == 0 { kept |= (kept & 0o444) >> 2 }
+    return caller.uid == old.row.uid ? kept : kept & ~0o6000
+  }
+
+  /// Makes a remembered document's file anew: empty for its writer, while the store keeps the contents it had until
+  /// something is written, so that a crash in between leaves the old contents, not none (rule 5 of ``Identity``).
+  ///
+  /// - Parameters:
+  ///   - memory: How the document lost its name; nil where it loses it now.
+  ///   - also: What else the transaction does, first.
+  func remake(
+    _ old: Inode, _ memory: Identity.Remembered?, _ folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller,
+    _ time: Timestamp, also: (Change) throws -> Void = { _ in }
+  ) throws -> Inode {
+    try endSessionBeforeParting(old)
+    guard var item = try item(of: old) else { throw SheafError(.notFound) }
+    var row = newRow(S_IFREG, in: folder, name, mode: mode, caller, time)
+    row.mode = remadeMode(row.mode, of: old, former: memory?.mode ?? old.row.mode, caller, time)
+    row.item = item.id
+    row.content = old.row.content ?? .empty
+    row.size = old.row.size
+    let inode = Inode(row)
+    let draft = inode.draft(of: caller.account)
+    try makeChange(.create) { change in
+      try also(change)
+      let xattrs = try change.rows.xattrs(old.ino)
+      if memory == nil, let entry = try change.rows.entry(folder.ino, hash: nameHash(name), name: name) {
+        try change.rows.delete(entry)
+        let before = old.row
+        old.row.nlink -= 1
+        defer { old.row = before }
+        try partFromItem(old, item, nil, parent: folder.ino, name, caller, time, change)
+      } else {
+        try partFromItem(old, item, memory, parent: folder.ino, name, caller, time, change)
+        if let memory { try settleReturn(of: &item, old, lostAt: memory.time, to: folder.ino, change) }
+      }
+      try change.rows.insert(row)
+      for xattr in xattrs where Self.isUserAttribute(xattr.name) {
+        try change.rows.setXattr(row.ino, xattr.name, xattr.value)
+      }
+      try change.rows.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
+      try touch(folder, time, change)
+      let final = item
+      change.whenRecorded { [self] in
+        inode.item = final
+        load(inode, draft)
+        inodes.insert(inode)
+        identity.settle(folder.ino, name)
+        tell(.made(NamedInode(inode, folder.ino, name)), from: caller.door)
+      }
+    }
+    try draft.working?.truncate(to: 0, from: self)
+    if inode.row.size > 0 {
+      try beginSession(inode, draft, handle: nil, at: time)
+      draft.session?.base = try base(of: item, inode, savedBy: caller, asksOthers: true)
+    }
+    return inode
+  }
+
+  /// Takes the item from the inode that had it: what is left of that becomes a document of its own, or is gone.
+  ///
+  /// - Parameters:
+  ///   - memory: How the document lost its name; nil where it loses it now.
+  ///   - parent: The folder of the name that the document has from now on.
+  private func partFromItem(
+    _ old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, parent: Int64, _ name: [UInt8], _ caller: Caller,
+    _ time: Timestamp, _ change: Change
+  ) throws {
+    if shares.active(item.id) != nil { change.whenRecorded { [self] in shownEntries.markStale() } }
+    if let memory { try takeBack(memory, old, item, parent: parent, name, caller, change) }
+    guard old.row.nlink > 0 else {
+      if memory != nil { try change.rows.removeDeleted(old.ino) }
+      try detach(old, change)
+      // The kernel let go of it when its name went, and will not say so again.
+      if memory != nil { letGo(old, change) }
+      return
+    }
+    // Renamed away, or another name of the file.
+    let fresh = try insertDocument(
+      holding: old, of: item,
+      isQuiet: item.isQuiet || FileRole.looksPassing(old.row.name) || FileRole.isNamedAfter(old.row.name, name),
+      creator: item.creator, time, change)
+    var row = old.row
+    row.item = fresh.id
+    try change.rows.update(row)
+    try logEvent(
+      .created, fresh, ino: old.ino, try eventData(fresh, parent: row.parent, name: row.name),
+      actor: caller.actor(in: row),
+      thread: caller.thread, opens: true, change)
+    change.whenRecorded { [self] in
+      old.row.item = fresh.id
+      old.item = fresh
+      carrySeen(
+        old.ino, from: SeenVersion(item: item.id, number: item.version),
+        to: SeenVersion(item: fresh.id, number: fresh.version))
+      shareChunks(of: old)
+      // What has no version yet is written by another program, which loses nothing by an unlink of this one.
+      if fresh.version > 0 { identity.born(old.ino, process: caller.process, at: time) }
+      for draft in old.drafts where draft.session == nil && draft.isChanged {
+        // It was just truncated, and who did goes on.
+        draft.session = EditingSession(
+          author: draft.account, base: fresh.version == 0 ? nil : fresh.version,
+          baseContent: old.row.content ?? .empty, began: time,
+          cause: .save)
+        draft.session?.dirtySince = time
+        sessions.insert(old)
+      }
+    }
+  }
+
+  /// Takes back what was logged of a document that lost its name and has it again.
+  private func takeBack(
+    _ memory: Identity.Remembered, _ old: Inode, _ item: ItemRow, parent: Int64, _ name: [UInt8], _ caller: Caller,
+    _ change: Change
+  ) throws {
+    let wasOpen =
+      try memory.event.map {
+        try dropPending(item.id, types: [.deleted, .renamed, .moved], since: $0, change)
+      } ?? true
+    let here = try eventData(item, parent: parent, name: name)
+    if let created = events.of(item.id).first(where: { $0.row.type == EventType.created.rawValue }) {
+      // Renaming an own file had changed the name that it is to be created under.
+      if created.data?.item.path != here.item.path { try rewrite(created, here, change) }
+    } else if !wasOpen {
+      // Settled early, for room: say that it is there again.
+      var data = here
+      let type: EventType = old.row.nlink == 0 ? .created : old.row.parent == parent ? .renamed : .moved
+      if type != .created {
+        try setPrevious(&data, item, parent: old.row.parent, name: old.row.name)
+      }
+      try logEvent(
+        type, item, ino: old.ino, data, actor: caller.actor(in: old.row), thread: caller.thread, opens: false,
+        change)
+    }
+  }
+
+  /// Changes what a waiting event says; its place in the order stays.
+  func rewrite(_ event: EventLog.Pending, _ data: EventData, _ change: Change) throws {
+    var row = event.row
+    row.data = data.json
+    row.share = data.share
+    row.previousShare = data.previousShare
+    try change.rows.removePending(row.number)
+    try change.rows.insertPending(row)
+    let rewritten = row
+    change.whenRecorded { [self] in
+      events.replace(.init(row: rewritten, process: event.process, ino: event.ino, data: data))
+    }
+  }
+
+  // MARK: - Renaming onto a document
+
+  /// Has `inode`, about to take the name of a document, be that document from now on (rule 3 of ``Identity``).
+  ///
+  /// Runs in the transaction of the rename. The old session has ended, and that of `inode` unless `continues`.
+  ///
+  /// - Parameters:
+  ///   - old: The inode that was the document.
+  ///   - memory: How it lost its name; nil where it loses it now.
+  ///   - row: The row of `inode` as it will be, with its new place; the caller stores it.
+  ///   - continues: Whether `inode` is still being written (rule 11 of ``Identity``).
+  func takeOver(
+    _ inode: Inode, identityOf old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, _ row: inout InodeRow,
+    source: EntryRow, continues: Bool, _ caller: Caller, _ time: Timestamp, _ change: Change
+  ) throws {
+    let isYoung = identity.isYoung(inode.ino, at: time)
+    let isQuiet = try self.item(of: inode)?.isQuiet ?? false
+    let dissolves = try (isYoung || isQuiet) && !hasHistory(inode, source.name, caller, time, change)
+    let oldXattrs = old.hasNoXattrs ? [] : try change.rows.xattrs(old.ino)
+    let oldContent = old.row.content ?? .empty
+    var document = item
+    let base = try base(of: document, old, savedBy: caller, asksOthers: true)
+    let isOnTop = document.version == 0 || base == document.version
+    var tombstone: ItemRow?
+    var grave: InodeRow?
+    var (firstEvent, isTold): (Int64?, Bool) = (nil, false)
+    // The item that the new inode was, of which people may have heard.
+    let former = try self.item(of: inode)
+    let wasTold = former.map { !$0.isQuiet && !events.has($0.id, type: .created) } ?? false
+    if let dissolved = row.item {
+      row.item = nil
+      if dissolves {
+        try dropPending(dissolved, change)
+        try removeShare(of: dissolved, change)
+        try change.rows.deleteItem(dissolved)
+      } else {
+        if shares.active(dissolved) != nil { change.whenRecorded { [self] in shownEntries.markStale() } }
+        // What is written from now on is the document's; its own last version ends here.
+        for session in inode.drafts.compactMap(\.session) {
+          if let number = session.number { try change.rows.closeVersion(dissolved, number, cause: session.cause) }
+        }
+        tombstone = try change.rows.item(dissolved)
+        grave = try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, change)
+      }
+    }
+    if let memory {
+      try partFromItem(old, item, memory, parent: row.parent, row.name, caller, time, change)
+      try settleReturn(of: &document, old, lostAt: memory.time, to: row.parent, change)
+    } else {
+      var oldRow = old.row
+      oldRow.nlink -= 1
+      oldRow.ctime = time
+      if oldRow.nlink > 0, var heir = try change.rows.extraEntry(old.ino) {
+        heir.isExtra = false
+        try change.rows.update(heir)
+        oldRow.parent = heir.parent
+        oldRow.name = heir.name
+      }
+      let before = old.row
+      old.row = oldRow
+      defer { old.row = before }
+      try partFromItem(old, item, nil, parent: row.parent, row.name, caller, time, change)
+      let final = oldRow
+      change.whenRecorded {
+        let item = old.row.item
+        old.row = final
+        old.row.item = item
+      }
+    }
+    row.item = document.id
+    if isYoung, !identity.isModeChosen(inode.ino) {
+      row.mode = keptMode(row.mode, of: old, former: memory?.mode ?? old.row.mode, caller, time)
+    }
+    let present = oldXattrs.isEmpty ? [] : Set(try change.rows.xattrs(inode.ino).map(\.name))
+    for xattr in oldXattrs where Self.isUserAttribute(xattr.name) && !present.contains(xattr.name) {
+      try change.rows.setXattr(inode.ino, xattr.name, xattr.value)
+    }
+    let content = row.content ?? .empty
+    let isEmptyYet = continues && content.length == 0
+    if isEmptyYet {
+      // Until something is written, the store keeps what the document held.
+      row.content = oldContent
+      row.size = oldContent.length
+    }
+    let current = try change.rows.version(document.id, document.version)
+    var number: Int64?
+    if !isEmptyYet, current?.content != content {
+      let version = VersionRow(
+        item: document.id, number: document.lastVersion + 1, time: time, author: caller.actor(in: row), size: row.size,
+        cause: .replace, base: base, content: content, isOpen: continues)
+      try change.rows.insert(version)
+      number = version.number
+      // As for a save in place: who saved on top has seen it all.
+      document.conflict = isOnTop ? nil : document.version
+      document.version = version.number
+      document.lastVersion = version.number
+      try change.rows.update(document)
+      if continues {
+        // The end of the session tells.
+      } else if dissolves && !wasTold || source.parent == row.parent && source.name == row.name {
+        try logSave(version, of: document, inode: row, change)
+      } else {
+        var data = try eventData(document, parent: row.parent, name: row.name)
+        data.version = .init(version)
+        try setPrevious(&data, tombstone ?? document, parent: source.parent, name: source.name)
+        isTold = data.previousShare.map { $0.share == data.share?.share } ?? true
+        try logEvent(
+          .edit, document, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, change)
+      }
+    }
+    if let tombstone, !isTold {
+      // No version tells where it went, or not those who saw it there.
+      firstEvent = numbers.pending + 1
+      try logEvent(
+        .deleted, tombstone, ino: inode.ino, eventData(tombstone, parent: source.parent, name: source.name),
+        actor: caller.actor(in: row), thread: caller.thread, opens: caller.thread != 0, change)
+    }
+    if let grave, let item = grave.item, !FileRole.looksPassing(source.name) {
+      // A program that keeps a backup makes the document anew now.
+      change.whenRecorded { [self, firstEvent] in
+        identity.remember(
+          item, ino: grave.ino, lost: source.parent, source.name, process: caller.process, mode: grave.mode,
+          event: firstEvent, at: time)
+      }
+    }
+    let (final, finalDocument) = (row, document)
+    let keepsAttributes = row.mode == inode.row.mode && !isEmptyYet
+    change.whenRecorded { [self] in
+      inode.row = final
+      inode.item = finalDocument
+      inode.hasNoXattrs = inode.hasNoXattrs && oldXattrs.isEmpty
+      if let former {
+        carrySeen(
+          inode.ino, from: SeenVersion(item: former.id, number: former.version),
+          to: SeenVersion(item: finalDocument.id, number: finalDocument.version))
+      }
+      shareChunks(of: inode)
+      identity.forget(inode.ino)
+      if continues {
+        let draft = inode.drafts.first { $0.session != nil } ?? inode.draft(of: caller.account)
+        draft.session = EditingSession(
+          author: draft.account, number: number, base: base, baseContent: oldContent, began: time,
+          cause: .replace, isOnTop: isOnTop,
+          writers: draft.session?.writers ?? [:])
+        if isEmptyYet {
+          draft.working?.replaceAll(with: .empty)
+          draft.session?.dirtySince = time
+        }
+        sessions.insert(inode)
+      }
+      if !keepsAttributes { tell(.appearance(inode.ino), from: 0) }
+    }
+  }
+
+  /// Whether a file that dissolves in a document has contents that nothing else holds (rule 3 of ``Identity``).
+  private func hasHistory(
+    _ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp, _ change: Change
+  ) throws -> Bool {
+    guard let item = try item(of: inode), item.lastVersion > 1 else { return false }
+    if !identity.wasProved(inode.ino), identity.isYoung(inode.ino, at: time) {
+      if isOwnAlone(inode, caller, time) { return false }
+      // A temporary file's earlier contents are nobody's while it is young; a backup's are.
+      if FileRole.looksPassing(name), !identity.wasBackup(inode.ino) {
+        guard case .backup = FileRole(name) else { return false }
+      }
+    }
+    let content = inode.row.content ?? .empty
+    return try change.rows.versions(item.id).contains { $0.size > 0 && $0.content != content }
+  }
+
+  /// Ends the session of an inode that an item parts from; one that has only truncated so far makes no version.
+  func endSessionBeforeParting(_ inode: Inode) throws {
+    for draft in inode.drafts {
+      if let session = draft.session, session.number == nil, !session.hasWrites, draft.working?.size == 0,
+        session.baseContent.length > 0, draft.writerCount > 0
+      {
+        shareChunks(of: draft)
+        draft.session = nil
+      } else {
+        try endSession(inode, draft)
+      }
+    }
+    sessions.removeIfEnded(inode)
+  }
+
+  /// Whether the session of `inode` goes on after it took a document's name; ends it where it does not.
+  func settleBeforeTakeOver(_ inode: Inode, _ time: Timestamp) throws -> Bool {
+    guard identity.isYoung(inode.ino, at: time), isBeingWritten(inode),
+      inode.drafts.count(where: { $0.session != nil }) < 2
+    else {
+      try endSessionBeforeParting(inode)
+      return false
+    }
+    try cutAll(inode)
+    return true
+  }
+
+  /// Keeps among the deleted the history of a document whose inode another one took (rule 6 of docs/ARCHITECTURE.md).
+  private func leaveTombstone(
+    of inode: Inode, item: Int64, at source: EntryRow, _ caller: Caller, _ time: Timestamp,
+    _ change: Change
+  ) throws -> InodeRow {
+    var row = inode.row
+    row.item = nil
+    try change.rows.update(row)
+    row.ino = numbers.nextIno()
+    row.item = item
+    row.nlink = 0
+    row.parent = source.parent
+    row.name = source.name
+    try change.rows.insert(row)
+    for xattr in try change.rows.xattrs(inode.ino) { try change.rows.setXattr(row.ino, xattr.name, xattr.value) }
+    try change.rows.insert(
+      DeletedRow(ino: row.ino, parent: source.parent, name: source.name, time: time, actor: caller.actor(in: row)))
+    return row
+  }
+}

@@ -1,0 +1,47 @@
+import SheafModel
+
+/// What programs delete of what others share, bounded (rule 7 of docs/ARCHITECTURE.md).
+struct Departures {
+  /// A program that deletes something in a share of someone else.
+  struct Program: Hashable {
+    let share: Int64
+    let account: Int64
+    let process: Int32
+  }
+
+  /// Programs remembered at most.
+  private static let limit = 1024
+
+  private var departures: [Program: Departure] = [:]
+
+  /// What a program has deleted without a pause until now; nil where it has deleted nothing, or paused.
+  func departure(of program: Program, at time: Timestamp) -> Departure? {
+    departures[program].flatMap { $0.isOver(at: time) ? nil : $0 }
+  }
+
+  /// Notes that a program deleted an inode that is among the deleted.
+  mutating func note(_ ino: Int64, by program: Program, at time: Timestamp) {
+    change(program, at: time) { $0.note(ino, at: time) }
+  }
+
+  /// Notes that a program took a name away that left no row behind.
+  mutating func note(_ name: Departure.LostName, by program: Program, at time: Timestamp) {
+    change(program, at: time) { $0.note(name, at: time) }
+  }
+
+  mutating func remove(_ program: Program) { departures[program] = nil }
+
+  private mutating func change(_ program: Program, at time: Timestamp, _ body: (inout Departure) -> Void) {
+    // In place: it may have very much in it.
+    if let index = departures.index(forKey: program), !departures.values[index].isOver(at: time) {
+      return body(&departures.values[index])
+    }
+    if departures[program] == nil, departures.count >= Self.limit {
+      departures = departures.filter { !$0.value.isOver(at: time) }
+      if departures.count >= Self.limit { departures = [:] }
+    }
+    var departure = Departure(at: time)
+    body(&departure)
+    departures[program] = departure
+  }
+}

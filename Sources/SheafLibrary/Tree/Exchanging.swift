@@ -1,0 +1,163 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// renameat2(2) with RENAME_EXCHANGE (rule 10 of ``Identity``).
+extension Library {
+  /// The inode of the document, where one of two exchanged files saves the other one (rule 10 of ``Identity``).
+  private func saved(_ inode: Inode, _ source: EntryRow, _ other: Inode, _ target: EntryRow, _ caller: Caller)
+    -> Inode?
+  {
+    guard inode.isRegular, other.isRegular, !source.isExtra, !target.isExtra, inode.row.nlink == 1,
+      other.row.nlink == 1
+    else { return nil }
+    let time = clock()
+    let process = caller.process
+    for isPassing in [
+      { (file: Inode, _: [UInt8]) in self.identity.isYoung(file.ino, at: time) },
+      { (file, _) in self.identity.isOwn(file.ino, of: process, at: time) },
+      { (_, name) in FileRole.looksPassing(name) },
+    ] {
+      let (left, right) = (isPassing(inode, source.name), isPassing(other, target.name))
+      if left != right { return left ? other : inode }
+      // Neither is young: ids go with the entries.
+      if !identity.isYoung(inode.ino, at: time) { return nil }
+    }
+    return nil
+  }
+
+  func exchange(
+    _ source: EntryRow, _ inode: Inode, _ folder: Inode, _ target: EntryRow, _ other: Inode, _ newFolder: Inode,
+    _ caller: Caller
+  ) throws {
+    let time = clock()
+    let document = saved(inode, source, other, target, caller)
+    let swapsContents = document != nil
+    if swapsContents {
+      try endSessionBeforeParting(inode)
+      try endSessionBeforeParting(other)
+    }
+    try settleEvents(below: inode, caller, time)
+    try settleEvents(below: other, caller, time)
+    try makeChange(.rename) { change in
+      var row = inode.row
+      var otherRow = other.row
+      row.ctime = time
+      otherRow.ctime = time
+      if !source.isExtra { (row.parent, row.name) = (target.parent, target.name) }
+      if !target.isExtra { (otherRow.parent, otherRow.name) = (source.parent, source.name) }
+      var newSource = source
+      newSource.ino = other.ino
+      newSource.isExtra = target.isExtra
+      var newTarget = target
+      newTarget.ino = inode.ino
+      newTarget.isExtra = source.isExtra
+      try change.rows.update(newSource)
+      try change.rows.update(newTarget)
+      let links: Int64 = (inode.isFolder ? 1 : 0) - (other.isFolder ? 1 : 0)
+      if folder === newFolder {
+        try touch(folder, time, change)
+      } else {
+        try touch(folder, time, links: -links, change)
+        try touch(newFolder, time, links: links, change)
+      }
+      if document === inode {
+        try swapItems(&otherRow, savedBy: &row, old: inode, caller, time, change)
+      } else if document === other {
+        try swapItems(&row, savedBy: &otherRow, old: other, caller, time, change)
+      } else {
+        try logRename(inode, source, to: newTarget, becomesBackup: false, caller, time, change)
+        try logRename(other, target, to: newSource, becomesBackup: false, caller, time, change)
+      }
+      try noteMove(of: inode, movesItem: !swapsContents, from: folder, to: newFolder, time, change)
+      try noteMove(of: other, movesItem: !swapsContents, from: newFolder, to: folder, time, change)
+      try change.rows.update(row)
+      try change.rows.update(otherRow)
+      let (final, otherFinal) = (row, otherRow)
+      change.whenRecorded { [self] in
+        inode.row = final
+        other.row = otherFinal
+        if swapsContents {
+          (inode.item, other.item) = (nil, nil)
+          (inode.hasNoXattrs, other.hasNoXattrs) = (false, false)
+          identity.swap(inode.ino, other.ino)
+          tell(.appearance(inode.ino), from: 0)
+          tell(.appearance(other.ino), from: 0)
+          if !shares.isEmpty { shownEntries.markStale() }
+        }
+        for ino in [inode.ino, other.ino] { identity.named(ino, by: caller.process) }
+        tell(
+          .renamed(
+            NamedInode(inode, source.parent, source.name),
+            to: .init(folder: .inode(target.parent), name: target.name),
+            replaced: NamedInode(other, target.parent, target.name), exchanged: true),
+          from: caller.door)
+      }
+    }
+  }
+
+  /// Leaves the items on their names while the inodes change places (rule 10 of ``Identity``).
+  ///
+  /// - Parameters:
+  ///   - row: The young inode, which holds what is saved.
+  ///   - other: The inode that was the document.
+  private func swapItems(
+    _ row: inout InodeRow, savedBy other: inout InodeRow, old: Inode, _ caller: Caller, _ time: Timestamp,
+    _ change: Change
+  ) throws {
+    let (passing, document) = (row.item, other.item)
+    row.item = nil
+    try change.rows.update(row)
+    (row.item, other.item) = (document, passing)
+    try change.rows.update(other)
+    if !identity.isModeChosen(row.ino),
+      !identity.isOwn(old.ino, of: caller.process, at: time) || identity.isModeChosen(old.ino)
+    {
+      row.mode = row.mode & S_IFMT | other.mode & (isForeign(old, caller) ? 0o1777 : 0o7777)
+    }
+    // The version of each item that was current before, and the one that is now.
+    var current: [Int64: (former: Int64, latter: Int64)] = [:]
+    for changed in [row, other] {
+      guard let id = changed.item, var item = try change.rows.item(id) else { continue }
+      let former = item.version
+      if id == passing, identity.isOwn(row.ino, of: caller.process, at: time) || FileRole.looksPassing(changed.name) {
+        // What held the new contents now is a backup.
+        try dropPending(id, change)
+        item.isQuiet = true
+      }
+      let base =
+        id == document
+        ? try base(of: item, old, savedBy: caller, asksOthers: true) : item.version == 0 ? nil : item.version
+      let version = VersionRow(
+        item: id, number: item.lastVersion + 1, time: time, author: caller.actor(in: changed), size: changed.size,
+        cause: .replace, base: base, content: changed.content ?? .empty,
+        isOpen: false)
+      if item.version > 0 || version.size > 0,
+        try change.rows.version(id, item.version)?.content != version.content
+      {
+        try change.rows.insert(version)
+        item.conflict = item.version == 0 || base == item.version ? nil : item.version
+        item.version = version.number
+        item.lastVersion = version.number
+        if !item.isQuiet { try logSave(version, of: item, inode: changed, change) }
+      }
+      try change.rows.update(item)
+      current[id] = (former, item.version)
+    }
+    for (changed, former) in [(row, passing), (other, document)] {
+      guard let former, let latter = changed.item, let seen = current[former]?.former,
+        let version = current[latter]?.latter
+      else { continue }
+      let ino = changed.ino
+      change.whenRecorded { [self] in
+        carrySeen(ino, from: SeenVersion(item: former, number: seen), to: SeenVersion(item: latter, number: version))
+      }
+    }
+    let mine = try change.rows.xattrs(row.ino).filter { Self.isUserAttribute($0.name) }
+    let theirs = try change.rows.xattrs(other.ino).filter { Self.isUserAttribute($0.name) }
+    // The document keeps its own and gets those that the new file set.
+    for xattr in theirs where !mine.contains(where: { $0.name == xattr.name }) {
+      try change.rows.setXattr(row.ino, xattr.name, xattr.value)
+    }
+  }
+}

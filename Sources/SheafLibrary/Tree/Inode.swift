@@ -1,0 +1,72 @@
+internal import Foundation
+import SheafModel
+import SheafStore
+
+/// An inode in memory: its row, and what goes on with it.
+///
+/// Belongs to a ``Library`` and is touched only under its lock.
+final class Inode {
+  /// What the store holds, with times that may be newer.
+  var row: InodeRow
+  /// The item's row, loaded when first needed.
+  var item: ItemRow?
+  /// The owner's draft, and those of other accounts that have the file open.
+  let own: Draft
+  var others: [Int64: Draft] = [:]
+  /// Whether the store has no row (any more): it lives on for those who have it open.
+  var isOrphan = false
+  /// The share that it was in when it lost its row.
+  var orphanShare: Int64?
+  /// Whether the access time waits to be stored.
+  var hasNewAccessTime = false
+  /// Extended attributes of one without a row.
+  var orphanXattrs: [[UInt8]: [UInt8]] = [:]
+  /// Whether it is known to have no extended attribute: the kernel asks for one before every write.
+  var hasNoXattrs = false
+  /// The latest version that each program made which had it open together with others.
+  var savers: [Int32: SeenVersion] = [:]
+  var used: UInt64 = 0
+
+  init(_ row: InodeRow) {
+    self.row = row
+    own = Draft(account: row.owner)
+  }
+
+  var ino: Int64 { row.ino }
+  var type: UInt32 { row.mode & S_IFMT }
+  var isFolder: Bool { type == S_IFDIR }
+  var isRegular: Bool { type == S_IFREG }
+  /// Open file descriptions of all accounts, and those of them that can write.
+  var openCount: Int { drafts.reduce(0) { $0 + $1.openCount } }
+  var writerCount: Int { drafts.reduce(0) { $0 + $1.writerCount } }
+
+  /// Whether it must stay in memory.
+  var isPinned: Bool {
+    isOrphan || hasNewAccessTime || drafts.contains { !$0.isIdle }
+  }
+
+  /// What stat(2) tells the owner.
+  var attributes: Attributes { attributes(contents(for: nil)) }
+
+  /// What stat(2) tells who has these contents.
+  func attributes(_ contents: (size: Int64, dataLength: Int64)) -> Attributes {
+    Attributes(
+      ino: row.ino, mode: row.mode, nlink: row.nlink, uid: row.uid, gid: row.gid, rdev: row.rdev, size: contents.size,
+      blocks: (contents.dataLength + 4095) / 4096 * 8, atime: row.atime, mtime: row.mtime, ctime: row.ctime,
+      isForeign: false)
+  }
+}
+
+extension Library {
+  /// `O_NOATIME` of open(2), which <fcntl.h> has for C with `_GNU_SOURCE` alone.
+  package static let noAccessTime: Int32 = 0o1000000
+
+  /// The kernel let go of an inode: one without a name and without users is forgotten.
+  package func forget(_ inos: [Int64]) {
+    locked {
+      for ino in inos {
+        if let inode = inodes[ino], inode.isOrphan, inode.openCount == 0 { inodes.remove(ino) }
+      }
+    }
+  }
+}

@@ -1,0 +1,277 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Names: looking up, making and listing entries.
+extension Library {
+  /// The folder of earlier versions that every folder has without listing it.
+  package static let versionsName = Array(".versions".utf8)
+
+  // MARK: - Looking up
+
+  /// The inode of `name` in the folder `parent`.
+  ///
+  /// - Throws: `notFound`, `notDirectory`, `accessDenied`, `nameTooLong`.
+  package func lookup(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
+    try locked {
+      let folder = try self.folder(parent)
+      try permit(folder, caller, Permission.execute)
+      try Self.checkLength(name)
+      guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
+      return try attributes(inode(entry.ino), caller)
+    }
+  }
+
+  /// What stat(2) tells.
+  ///
+  /// - Throws: `accessDenied` for what the caller's account does not see.
+  package func attributes(_ ino: Int64, _ caller: Caller) throws -> Attributes {
+    try locked { try attributes(inode(ino), caller) }
+  }
+
+  func entry(_ parent: Int64, _ name: [UInt8]) throws -> EntryRow? {
+    try read { try $0.entry(parent, hash: nameHash(name), name: name) }
+  }
+
+  /// - Throws: `notDirectory`; `notFound` for a folder that was removed.
+  func folder(_ ino: Int64) throws -> Inode {
+    let inode = try inode(ino)
+    guard inode.isFolder else { throw SheafError(.notDirectory) }
+    return inode
+  }
+
+  static func checkLength(_ name: [UInt8]) throws {
+    guard name.count <= 255 else { throw SheafError(.nameTooLong) }
+  }
+
+  /// Checks that `caller` may make `name` in `folder`.
+  func permitMaking(_ name: [UInt8], in folder: Inode, _ caller: Caller) throws {
+    try Self.checkLength(name)
+    try permit(folder, caller, Permission.execute)
+    guard name != Self.versionsName, try entry(folder.ino, name) == nil else { throw SheafError(.exists) }
+    guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
+    try permit(folder, caller, Permission.write)
+  }
+
+  /// Checks that `caller` may take `inode`'s name out of `folder`: sticky folders guard their entries (chmod(2)).
+  func permitRemoving(_ inode: Inode, from folder: Inode, _ caller: Caller) throws {
+    try permit(folder, caller, Permission.write | Permission.execute)
+    if isForeign(inode, caller) { return }
+    guard folder.row.mode & 0o1000 != 0, caller.uid != 0 else { return }
+    let owners = [folder, inode].map { shownUser(of: $0, caller).uid }
+    guard owners.contains(caller.uid) else { throw SheafError(.notPermitted) }
+  }
+
+  // MARK: - Making
+
+  /// What to make.
+  package enum NewNode: Sendable {
+    case file, folder
+    case symbolicLink(target: [UInt8])
+    /// A fifo, socket or device node with its type bits.
+    case special(type: UInt32, rdev: UInt64)
+  }
+
+  /// Makes an entry.
+  ///
+  /// - Parameter mode: permission bits, the umask applied.
+  /// - Throws: `exists`, `notFound`, `notDirectory`, `accessDenied`, `nameTooLong`, `noSpace`.
+  package func make(
+    _ node: NewNode, _ parent: Int64, _ name: [UInt8], mode: UInt32, _ caller: Caller
+  ) throws -> Attributes {
+    try locked { try attributes(makeInode(node, parent, name, mode: mode, caller), caller) }
+  }
+
+  func makeInode(
+    _ node: NewNode, _ parent: Int64, _ name: [UInt8], mode: UInt32, _ caller: Caller
+  ) throws -> Inode {
+    let folder = try self.folder(parent)
+    try permitMaking(name, in: folder, caller)
+    if isForeign(folder, caller), case .special(let type, _) = node, type == S_IFBLK || type == S_IFCHR {
+      throw SheafError(.notPermitted)
+    }
+    let time = clock()
+    if case .file = node, let lost = try lostDocument(parent, name, caller, time) {
+      return try remake(lost.inode, lost.memory, folder, name, mode: mode, caller, time)
+    }
+    let (type, kind, step): (UInt32, ItemKind?, DurableStep) =
+      switch node {
+      case .file: (S_IFREG, .document, .create)
+      case .folder: (S_IFDIR, .folder, .mkdir)
+      case .symbolicLink: (S_IFLNK, .symbolicLink, .symlink)
+      case .special(let type, _): (type, nil, .create)
+      }
+    var row = newRow(type, in: folder, name, mode: mode, caller, time)
+    switch node {
+    case .symbolicLink(let target):
+      guard target.count < 4096 else { throw SheafError(.nameTooLong) }
+      row.target = target
+      row.size = Int64(target.count)
+      row.mode = S_IFLNK | 0o777
+    case .special(_, let rdev): row.rdev = rdev
+    case .file: row.content = .empty
+    case .folder: row.nlink = 2
+    }
+    let item = kind.map { newItem($0, owner: row.owner, creator: caller.actor(in: row), time: time) }
+    row.item = item?.id
+    let inode = Inode(row)
+    // A folder is what it is at once, unless a program means it for its temporary files.
+    let isPassing = !inode.isFolder || FileRole.looksPassing(name)
+    try makeChange(step) { change in
+      if let item { try change.rows.insert(item) }
+      try change.rows.insert(row)
+      try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino))
+      try touch(folder, time, links: inode.isFolder ? 1 : 0, change)
+      if let item {
+        let data = try eventData(item, parent: parent, name: name)
+        try logEvent(
+          .created, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: isPassing,
+          change)
+      }
+      change.whenRecorded { [self] in
+        inode.item = item
+        inode.hasNoXattrs = true
+        inodes.insert(inode)
+        identity.settle(parent, name)
+        if isPassing { identity.born(row.ino, process: caller.process, at: time) }
+        tell(.made(NamedInode(inode, parent, name)), from: caller.door)
+      }
+    }
+    return inode
+  }
+
+  /// A row for a new inode in `folder`; set-group-id folders hand down their group (inode(7)).
+  func newRow(
+    _ type: UInt32, in folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller, _ time: Timestamp
+  ) -> InodeRow {
+    let inheritsGroup = folder.row.mode & UInt32(S_ISGID) != 0
+    // What participants make belongs to the user of the folder, and has no set-id bits.
+    let isForeign = isForeign(folder, caller)
+    let bits = mode & (isForeign ? 0o1777 : 0o7777)
+    return InodeRow(
+      ino: numbers.nextIno(), item: nil, owner: folder.row.owner, parent: folder.ino, name: name,
+      mode: type | bits | (inheritsGroup && type == S_IFDIR ? UInt32(S_ISGID) : 0), nlink: 1,
+      uid: isForeign ? folder.row.uid : caller.uid,
+      gid: inheritsGroup || isForeign ? folder.row.gid : caller.gid, time: time)
+  }
+
+  /// Writes a folder's times and link count after its entries changed.
+  func touch(_ folder: Inode, _ time: Timestamp, links: Int64 = 0, _ change: Change) throws {
+    let nlink = folder.row.nlink + links
+    try change.rows.touch(folder: folder.ino, time: time, nlink: nlink)
+    change.whenRecorded {
+      folder.row.mtime = time
+      folder.row.ctime = time
+      folder.row.nlink = nlink
+    }
+  }
+
+  /// Gives `ino` another name; what is told may be a copy (rule 16 of ``Identity``).
+  ///
+  /// - Throws: `notPermitted` for folders, and where the link would cross a share's border; as ``make(_:_:_:mode:_:)``.
+  package func link(_ ino: Int64, _ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
+    try locked {
+      let inode = try inode(ino)
+      let folder = try self.folder(parent)
+      guard !inode.isFolder else { throw SheafError(.notPermitted) }
+      guard inode.row.nlink > 0, !inode.isOrphan else { throw SheafError(.notFound) }
+      guard inode.row.owner == folder.row.owner else { throw SheafError(.crossDevice) }
+      try allow(.write, inode, caller)
+      if let backup = try linkBackup(of: inode, folder, name, caller) { return try attributes(backup, caller) }
+      try checkLink(of: inode, in: folder)
+      guard inode.row.nlink < 65_000 else { throw SheafError(.tooManyLinks) }
+      try permitMaking(name, in: folder, caller)
+      let time = clock()
+      // Rule 5 of identity: the document lives on here once the other name is gone.
+      let mayReturn =
+        try inode.isRegular && inode.row.nlink == 1 && identity.isOwn(ino, of: caller.process, at: time)
+        && lostDocument(parent, name, caller, time) != nil
+      // Another program may take the name before this one removes the first.
+      let isProved = isProved(inode, name)
+      if mayReturn { linkedPlaces.insert(.init(parent: parent, name: name, time: time), for: ino) }
+      try makeChange(.link) { change in
+        try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true))
+        var row = inode.row
+        row.nlink += 1
+        row.ctime = time
+        try change.rows.update(row)
+        try touch(folder, time, change)
+        change.whenRecorded { [self] in
+          inode.row.nlink = row.nlink
+          inode.row.ctime = time
+          identity.named(ino, by: caller.process, isProved: isProved, isLasting: !FileRole.looksPassing(name))
+          if !mayReturn { identity.settle(parent, name) }
+          tell(.made(NamedInode(inode, parent, name)), from: caller.door)
+          tellPlace(of: inode)
+        }
+      }
+      return try attributes(inode, caller)
+    }
+  }
+
+  /// The target of a symbolic link.
+  ///
+  /// - Parameter notesAccess: whether reading is to be noted in the access time.
+  /// - Throws: `invalid` for what is none; `accessDenied` for one that someone else made and that leads out of its share.
+  package func readLink(_ ino: Int64, notesAccess: Bool = true, _ caller: Caller) throws -> [UInt8] {
+    try locked {
+      let inode = try inode(ino)
+      try allow(.read, inode, caller)
+      try checkTarget(of: inode, caller)
+      guard let target = inode.row.target else { throw SheafError(.invalid) }
+      if notesAccess { noteAccess(inode) }
+      return target
+    }
+  }
+
+  // MARK: - Listing
+
+  /// An entry of a folder, as readdirplus gives it.
+  package struct Listed: Sendable {
+    package let name: [UInt8]
+    package let attributes: Attributes
+    /// Where to go on after it.
+    package let cookie: Int64
+  }
+
+  /// The entries of a folder after `cookie` (0 for the first), about `limit` of them; empty at the end.
+  ///
+  /// The order is that of a hash of the names, so an entry that exists throughout is told once, whatever else comes and
+  /// goes. Entries of one cookie come together.
+  ///
+  /// - Parameter notesAccess: whether beginning to read is to be noted in the access time.
+  package func list(
+    _ ino: Int64, after cookie: Int64, limit: Int, notesAccess: Bool = true, _ caller: Caller
+  ) throws -> [Listed] {
+    try locked {
+      let folder = try self.folder(ino)
+      try allow(.read, folder, caller)
+      if cookie == 0, notesAccess { noteAccess(folder) }
+      return try read { try $0.listing(ino, after: cookie, limit: limit) }.map { row in
+        let inode = inodes[row.inode.ino] ?? inodes.insert(Inode(row.inode))
+        return Listed(name: row.name, attributes: try attributes(inode, caller), cookie: row.hash)
+      }
+    }
+  }
+
+  /// Where a folder is in an account's mount.
+  package enum ParentPlace: Sendable {
+    case folder(Int64)
+    /// Beside `Shared`.
+    case mount
+    /// In `Shared/OWNER/`.
+    case shared(owner: Int64)
+  }
+
+  /// The place that a folder is in, as the caller's account sees it.
+  package func parent(of ino: Int64, _ caller: Caller) throws -> ParentPlace {
+    try locked {
+      let folder = try folder(ino)
+      if isForeign(folder, caller) {
+        guard let share = try share(of: folder) else { throw Self.denied }
+        if share.row.item == folder.row.item { return .shared(owner: share.owner) }
+      }
+      return folder.row.parent == 0 ? .mount : .folder(folder.row.parent)
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// Paths of commands and the API, resolved without following symbolic links.
+extension Library {
+  /// The inode at `path`.
+  ///
+  /// - Throws: `notFound`, `notDirectory` that name the path.
+  func resolve(_ path: ItemPath) throws -> Inode {
+    var (inode, rest) = try root(of: path)
+    for component in rest {
+      guard inode.isFolder else { throw SheafError(.notDirectory, subject: "\(path)") }
+      guard let entry = try entry(inode.ino, component) else {
+        throw SheafError(.notFound, subject: "\(path)", advice: "`sheaf deleted` shows what can be recovered")
+      }
+      inode = try self.inode(entry.ino)
+    }
+    return inode
+  }
+
+  /// The document at `path`, with its item.
+  ///
+  /// - Throws: `accessDenied` where the path's account may not do `operation` with it.
+  func document(_ path: ItemPath, for operation: ShareOperation) throws -> (inode: Inode, item: ItemRow) {
+    let inode = try resolve(path)
+    try allow(operation, inode, on: path)
+    // Who named it in a command knows it (rule 1 of identity).
+    identity.becomesKnown(inode.ino)
+    guard inode.isRegular, let item = try item(of: inode) else {
+      throw SheafError(
+        .invalid, subject: "\(path)", reason: "is not a document", advice: "only regular files have versions")
+    }
+    return (inode, item)
+  }
+
+  /// Checks that the path's account may do something with the inode there.
+  ///
+  /// - Throws: `accessDenied` that names the path.
+  func allow(_ operation: ShareOperation, _ inode: Inode, on path: ItemPath) throws {
+    do {
+      try allow(operation, inode, .api(account(path.account).id))
+    } catch let error as SheafError where error.kind == .accessDenied {
+      throw error.about("\(path)")
+    }
+  }
+
+  /// The folder, or the shared item, that a path begins with, and the components behind it.
+  func root(of path: ItemPath) throws -> (inode: Inode, rest: ArraySlice<[UInt8]>) {
+    let account = try account(path.account)
+    let components = path.components
+    switch components.first {
+    case Array("Documents".utf8): return (try inode(account.documents), components.dropFirst())
+    case Array("Shared".utf8) where components.count > 2:
+      guard let owner = accountTable.named(components[1]),
+        let entry = try entries(of: account.id, owner: owner.id).first(where: { $0.name == components[2] })
+      else {
+        throw SheafError(
+          .notFound, subject: "\(path)", reason: "nothing is shared under that name",
+          advice: "an invitation shows there once it is accepted: sheaf accept URL")
+      }
+      return (try inode(entry.ino), components.dropFirst(3))
+    case Array("Shared".utf8):
+      throw SheafError(
+        .invalid, subject: "\(path)", reason: "is a folder that Sheaf makes up", advice: "name an item in it")
+    default:
+      throw SheafError(.notFound, subject: "\(path)", advice: "paths begin with Documents/ or Shared/")
+    }
+  }
+
+  /// The latest deleted inode at `path`, whose folders may be deleted too.
+  func resolveDeleted(_ path: ItemPath) throws -> DeletedRow {
+    let (root, components) = try root(of: path)
+    let caller = Caller.api(try account(path.account).id)
+    var folder = root.ino
+    let missing = SheafError(
+      .notFound, subject: "\(path)", reason: "was not deleted, or not lately",
+      advice: "`sheaf deleted` shows what can be recovered")
+    guard let last = components.last else { throw missing }
+    for component in components.dropLast() {
+      if let entry = try entry(folder, component), try inode(entry.ino).isFolder {
+        folder = entry.ino
+      } else if let row = try read({ try $0.deleted(from: folder, name: component) }).first(where: {
+        try isVisible($0, caller)
+      }) {
+        folder = row.ino
+      } else {
+        throw missing
+      }
+    }
+    guard let row = try read({ try $0.deleted(from: folder, name: last) }).first(where: { try isVisible($0, caller) })
+    else { throw missing }
+    return row
+  }
+}

@@ -1,0 +1,322 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// rename(2), with the flags of renameat2(2).
+extension Library {
+  package enum RenameMode: Sendable {
+    case replace, noReplace, exchange
+  }
+
+  /// Renames `name` in `parent` to `newName` in `newParent`; returns the inode of a folder that it takes the place of.
+  ///
+  /// - Throws: `notFound`, `exists` (with `noReplace`, and for `.versions`), `notDirectory`, `isDirectory`, `notEmpty`,
+  ///   `invalid` (a folder into itself), `crossDevice` (another owner's tree), `accessDenied`, `notPermitted`.
+  @discardableResult
+  package func rename(
+    _ parent: Int64, _ name: [UInt8], to newParent: Int64, _ newName: [UInt8], _ mode: RenameMode, _ caller: Caller
+  ) throws -> Int64? {
+    storeKept(parent, name)
+    storeKept(newParent, newName)
+    try settleEventsByAndBy { try waitingItems(below: parent, name, caller) }
+    if mode == .exchange { try settleEventsByAndBy { try waitingItems(below: newParent, newName, caller) } }
+    return try locked {
+      let folder = try self.folder(parent)
+      let newFolder = try self.folder(newParent)
+      try Self.checkLength(name)
+      try Self.checkLength(newName)
+      guard let source = try entry(parent, name) else { throw SheafError(.notFound) }
+      guard newName != Self.versionsName else { throw SheafError(.exists) }
+      let inode = try inode(source.ino)
+      let target = try entry(newParent, newName)
+      let replaced = try target.map { try self.inode($0.ino) }
+      try permitRemoving(inode, from: folder, caller)
+      if let replaced {
+        if mode == .noReplace { throw SheafError(.exists) }
+        try permitRemoving(replaced, from: newFolder, caller)
+      } else {
+        if mode == .exchange { throw SheafError(.notFound) }
+        try permit(newFolder, caller, Permission.write | Permission.execute)
+        guard newFolder.row.nlink > 0 else { throw SheafError(.notFound) }
+      }
+      guard folder.row.owner == newFolder.row.owner else { throw SheafError(.crossDevice) }
+      try checkNesting(inode, replaced, folder, newFolder, mode, caller)
+      if let replaced, replaced === inode { return nil }
+      try checkMove(of: inode, from: folder, to: newFolder)
+      if mode == .exchange, let replaced { try checkMove(of: replaced, from: newFolder, to: folder) }
+      if mode == .exchange, let target, let replaced {
+        try exchange(source, inode, folder, target, replaced, newFolder, caller)
+        return nil
+      }
+      try move(source, inode, folder, newName, target, replaced, newFolder, caller)
+      return replaced.flatMap { $0.isFolder ? $0.ino : nil }
+    }
+  }
+
+  /// Items of which events wait that are settled before the folder of a name gets another one.
+  private func waitingItems(below parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Set<Int64> {
+    guard let entry = try entry(parent, name) else { return [] }
+    let folder = try inode(entry.ino)
+    return identity.isOwn(folder.ino, of: caller.process, at: clock()) ? [] : try waitingItems(below: folder)
+  }
+
+  private func checkNesting(
+    _ inode: Inode, _ replaced: Inode?, _ folder: Inode, _ newFolder: Inode, _ mode: RenameMode, _ caller: Caller
+  ) throws {
+    if inode.isFolder {
+      try checkOutside(inode, newFolder)
+      if folder !== newFolder { try permit(inode, caller, Permission.write) }
+    }
+    guard let replaced else { return }
+    if mode == .exchange {
+      if replaced.isFolder { try checkOutside(replaced, folder) }
+    } else if inode.isFolder {
+      guard replaced.isFolder else { throw SheafError(.notDirectory) }
+      guard try !read({ try $0.hasEntries(replaced.ino) }) else { throw SheafError(.notEmpty) }
+    } else if replaced.isFolder {
+      throw SheafError(.isDirectory)
+    }
+  }
+
+  /// - Throws: `invalid` where `folder` is `inode` or lies below it.
+  private func checkOutside(_ inode: Inode, _ folder: Inode) throws {
+    if try isBelow(folder.ino, inode.ino) { throw SheafError(.invalid) }
+  }
+
+  private func move(
+    _ source: EntryRow, _ inode: Inode, _ folder: Inode, _ newName: [UInt8], _ target: EntryRow?, _ replaced: Inode?,
+    _ newFolder: Inode, _ caller: Caller
+  ) throws {
+    let time = clock()
+    let heir = try heir(of: target, replaced, inode, source, newFolder, newName, caller, time)
+    if let replaced, linkedPlace(of: replaced, caller, time)?.inode === inode {
+      // The document that could come back to the other name of `replaced` is the one that is renamed: it goes where it is put.
+      linkedPlaces.remove(replaced.ino)
+    }
+    var continues = false
+    if let heir {
+      continues = try settleBeforeTakeOver(inode, time)
+      try endSessionBeforeParting(heir.old)
+    } else if let replaced, let target {
+      try endSessionBeforeRemoval(replaced, target.name, caller, time)
+    }
+    // What a save is to be told of may have to be told with the new name.
+    if inode.own.session?.kept != nil { try finishKept(inode) }
+    try settleSession(of: inode)
+    if let replaced { try settleSession(of: replaced) }
+    try settleEvents(below: inode, caller, time)
+    // Its deletion is told at once, and after that of what was in it.
+    if let replaced { try settleEvents(below: replaced) }
+    let firstEvent = numbers.pending + 1
+    let isProved = isProved(inode, source.name)
+    let isLasting = !FileRole.looksPassing(source.name) || !FileRole.looksPassing(newName)
+    let becomesBackup = try becomesBackup(newFolder.ino, newName, from: source)
+    try makeChange(.rename) { change in
+      var row = inode.row
+      row.ctime = time
+      if !source.isExtra {
+        row.parent = newFolder.ino
+        row.name = newName
+      }
+      let entry = EntryRow(
+        parent: newFolder.ino, hash: nameHash(newName), name: newName, ino: inode.ino, isExtra: source.isExtra)
+      if target == nil {
+        try change.rows.move(source, to: entry)
+      } else {
+        try change.rows.delete(source)
+        try change.rows.update(entry)
+      }
+      // A folder that moves takes the link of its `..` along; one that is replaced takes its own away.
+      let moves: Int64 = inode.isFolder && folder !== newFolder ? 1 : 0
+      let falls: Int64 = inode.isFolder && replaced != nil ? 1 : 0
+      if folder === newFolder {
+        try touch(folder, time, links: -falls, change)
+      } else {
+        try touch(folder, time, links: -moves, change)
+        try touch(newFolder, time, links: moves - falls, change)
+      }
+      if let heir, let item = try item(of: heir.old) {
+        try takeOver(
+          inode, identityOf: heir.old, item, heir.memory, &row, source: source, continues: continues, caller, time,
+          change)
+      } else if let replaced, let target {
+        if replaced.isFolder {
+          // At once: what takes its place is told at once, too.
+          try buryFolder(replaced, target, caller, time, opens: false, change)
+        } else if try isKeptInHistory(replaced, newName, of: inode, source.name, change) {
+          try erase(replaced, change)
+        } else {
+          try removeName(target, of: replaced, caller, time, change)
+        }
+        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, caller, time, change)
+      } else {
+        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, caller, time, change)
+      }
+      try noteMove(of: inode, movesItem: heir == nil, from: folder, to: newFolder, time, change)
+      if heir == nil {
+        try change.rows.setPlace(row.parent, row.name, time: time, ino: row.ino)
+      } else {
+        try change.rows.update(row)
+      }
+      let final = row
+      change.whenRecorded { [self] in
+        inode.row = final
+        identity.named(final.ino, by: caller.process, isProved: isProved, isLasting: isLasting)
+        identity.settle(newFolder.ino, newName)
+        linkedPlaces.remove(final.ino)
+        tell(
+          .renamed(
+            NamedInode(inode, source.parent, source.name), to: .init(folder: .inode(newFolder.ino), name: newName),
+            replaced: replaced.map { NamedInode($0, newFolder.ino, newName) }, exchanged: false), from: caller.door)
+      }
+    }
+    if heir == nil {
+      rememberMoved(
+        inode, source, newName, becomesBackup: becomesBackup, caller, time, firstEvent: firstEvent)
+    }
+  }
+
+  /// The document that `inode` becomes with the name it is about to take, if any (rules 3, 5, 8 and 9 of ``Identity``).
+  private func heir(
+    of target: EntryRow?, _ replaced: Inode?, _ inode: Inode, _ source: EntryRow, _ newFolder: Inode,
+    _ newName: [UInt8], _ caller: Caller, _ time: Timestamp
+  ) throws -> (old: Inode, memory: Identity.Remembered?)? {
+    guard inode.isRegular, inode.row.nlink == 1 else { return nil }
+    if let target, let replaced {
+      guard replaced.isRegular, !target.isExtra, let item = try item(of: replaced), !item.isQuiet,
+        FileRole(newName) != .scratch, !FileRole.isBackup(newName, of: source.name)
+      else { return nil }
+      if isOwnAlone(replaced, caller, time), !isProved(replaced, newName) { return nil }
+      return (replaced, nil)
+    }
+    guard let lost = try lostDocument(newFolder.ino, newName, caller, time), lost.inode !== inode else { return nil }
+    let isQuiet = try item(of: inode)?.isQuiet ?? false
+    let hasBackup = lost.inode.row.nlink > 0 && FileRole.isBackup(lost.inode.row.name, of: newName)
+    guard isQuiet || hasBackup || identity.isYoung(inode.ino, at: time) else { return nil }
+    return (lost.inode, lost.memory)
+  }
+
+  /// Whether `replaced`, the backup `copy` of the document `inode`, holds what the document's latest versions hold too.
+  private func isKeptInHistory(
+    _ replaced: Inode, _ copy: [UInt8], of inode: Inode, _ name: [UInt8], _ change: Change
+  ) throws -> Bool {
+    guard replaced.isRegular, replaced.row.nlink == 1, FileRole.isBackup(copy, of: name),
+      let backup = try item(of: replaced), backup.isQuiet, backup.lastVersion <= Self.versionsLookedAt,
+      let document = try item(of: inode), !document.isQuiet
+    else { return false }
+    let latest = max(0, document.lastVersion - Self.versionsLookedAt)
+    let kept = try stride(from: document.lastVersion, to: latest, by: -1).compactMap {
+      try change.rows.version(document.id, $0)
+    }
+    return try change.rows.versions(backup.id).allSatisfy { version in
+      // The same bytes may be stored in another form by now.
+      version.size == 0
+        || kept.contains {
+          $0.size == version.size && (try? Content.areSame($0.content, version.content, from: self)) ?? false
+        }
+    }
+  }
+
+  /// Versions of a document, and of its backup, that are looked at to tell whether one holds the other's.
+  private static let versionsLookedAt: Int64 = 8
+
+  /// Whether a name is that of a backup of a file beside it, which is not `source`.
+  private func becomesBackup(_ parent: Int64, _ name: [UInt8], from source: EntryRow) throws -> Bool {
+    guard case .backup = FileRole(name) else { return false }
+    return try FileRole(name).isQuiet { original in
+      try original != source.name && entry(parent, original) != nil
+    }
+  }
+
+  /// Logs that an item has another place.
+  ///
+  /// - Parameter becomesBackup: whether its new name is that of a backup of a file beside it.
+  func logRename(
+    _ inode: Inode, _ source: EntryRow, to entry: EntryRow, becomesBackup: Bool, _ caller: Caller, _ time: Timestamp,
+    _ change: Change
+  ) throws {
+    guard var item = try item(of: inode), !source.isExtra else { return }
+    if item.isQuiet {
+      let isQuiet = try FileRole(entry.name).isQuiet {
+        try change.rows.entry(entry.parent, hash: nameHash($0), name: $0) != nil
+      }
+      if isQuiet { return }
+      // Renamed to a name of its own, it proves to be a document.
+      item.isQuiet = false
+      try change.rows.update(item)
+      let proven = item
+      change.whenRecorded { inode.item = proven }
+      try logEvent(
+        .created, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
+        actor: caller.actor(in: inode.row), thread: caller.thread, opens: true, change)
+      return
+    }
+    if let lost = try lostDocument(entry.parent, entry.name, caller, time), lost.inode === inode,
+      let event = lost.memory.event,
+      try dropPending(item.id, types: [.renamed, .moved], since: event, change)
+    {
+      // Back where it was: nothing happened.
+      return
+    }
+    var data = try eventData(item, parent: entry.parent, name: entry.name)
+    if let waiting = making(
+      of: item, inode, source.name, entry.name, becomesBackup: becomesBackup, caller, time)
+    {
+      // What is still being made was never known by its first name (rule 12 of ``Identity``).
+      for event in waiting {
+        guard var told = event.data else { continue }
+        (told.item, told.share) = (data.item, data.share)
+        try rewrite(event, told, change)
+      }
+      return
+    }
+    try setPrevious(&data, item, parent: source.parent, name: source.name)
+    try logEvent(
+      source.parent == entry.parent ? .renamed : .moved, item, ino: inode.ino, data, actor: caller.actor(in: inode.row),
+      thread: caller.thread, opens: inode.isRegular && caller.thread != 0, change)
+  }
+
+  /// The waiting events of an item of whose making a rename is part; nil where the rename is a deed of its own.
+  private func making(
+    of item: ItemRow, _ inode: Inode, _ name: [UInt8], _ newName: [UInt8], becomesBackup: Bool, _ caller: Caller,
+    _ time: Timestamp
+  ) -> [EventLog.Pending]? {
+    let waiting = events.of(item.id)
+    guard waiting.first?.row.type == EventType.created.rawValue,
+      !waiting.contains(where: { [EventType.renamed, .moved].map(\.rawValue).contains($0.row.type) })
+    else { return nil }
+    // Nobody would be told that it was made under such a name.
+    if inode.isRegular, [.temporary, .scratch].contains(FileRole(name)) { return waiting }
+    guard identity.isYoung(inode.ino, at: time) else { return nil }
+    let isOwn = identity.isOwn(inode.ino, of: caller.process, at: time)
+    guard inode.isRegular else { return isOwn ? waiting : nil }
+    if !isProved(inode, name) { return waiting }
+    // A program makes a backup under any name, and then gives it the one that says what it is.
+    if isOwn, becomesBackup { return waiting }
+    // Under the same name elsewhere, a program put in place what it had made; another one moved it.
+    return FileRole.isNamedAfter(name, newName) && (isOwn || name != newName) ? waiting : nil
+  }
+
+  /// Remembers the name that a document lost (rules 5 and 6 of ``Identity``).
+  ///
+  /// - Parameter becomesBackup: whether its new name is that of a backup of a file beside it.
+  private func rememberMoved(
+    _ inode: Inode, _ source: EntryRow, _ newName: [UInt8], becomesBackup: Bool, _ caller: Caller, _ time: Timestamp,
+    firstEvent: Int64
+  ) {
+    guard inode.isRegular, let item = inode.row.item, !source.isExtra else { return }
+    if identity.isOwn(inode.ino, of: caller.process, at: time) {
+      switch FileRole(source.name) {
+      case .scratch, .temporary: return
+      default:
+        let stepsAside =
+          FileRole.isNamedAfter(newName, source.name)
+          || FileRole.looksPassing(newName) && !FileRole.looksPassing(source.name)
+        guard isSaved(inode), stepsAside, !becomesBackup else { return }
+      }
+    }
+    identity.remember(
+      item, ino: inode.ino, lost: source.parent, source.name, process: caller.process, mode: inode.row.mode,
+      event: firstEvent, at: time)
+  }
+}

@@ -1,0 +1,126 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// What the library does by itself: autosave, settling events, making durable, ending what a crash left open.
+extension Library {
+  /// CLOCK_REALTIME.
+  @Sendable package static func systemClock() -> Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
+  }
+
+  /// Ends the sessions that a crash cut off, and takes up what it left to be stored and told.
+  func recoverFromCrash() throws {
+    let open = try read { try $0.openVersions() }
+    for event in try read({ try $0.pendingEvents() }) {
+      let ino = try read { try $0.inode(item: event.item) }?.ino ?? 0
+      events.append(.init(row: event, process: 0, ino: ino, data: nil))
+    }
+    if !open.isEmpty {
+      try makeChange(.endSession, freesSpace: true) { change in
+        for version in open {
+          // Its cause is that of its last renewal: what a close stored is a save, whatever came then.
+          try change.rows.closeVersion(version.item, version.number, cause: version.cause)
+          guard let item = try change.rows.item(version.item), let inode = try change.rows.inode(item: version.item)
+          else { continue }
+          var ended = version
+          ended.isOpen = false
+          try logSave(ended, of: item, inode: inode, change)
+        }
+      }
+    }
+    try recoverWorkingCopies()
+  }
+
+  /// Starts the thread that looks after the library until ``close()``.
+  func startMaintenance() {
+    let thread = Thread { [weak self, maintenance] in
+      while let round = maintenance.wait() {
+        guard let self else { return }
+        if round == .sessions {
+          self.attempt("ending sessions") { try self.locked { try self.settleSessions() } }
+          continue
+        }
+        let busy = self.keepUp()
+        if maintenance.isTimeToSync() {
+          self.attempt("storing access times") { while try self.locked({ try self.storeAccessTimes() }) {} }
+          self.attempt("syncing") {
+            try self.makeDurable()
+            try self.store.checkpoint()
+          }
+          self.store.reserve.establish()
+        }
+        if maintenance.isTimeToTidy() {
+          self.startThread("tidying") { try self.tidy() }
+        } else if maintenance.isTimeToSweep() {
+          self.startThread("sweeping") { _ = try self.sweep() }
+        }
+        maintenance.note(busy: busy || !self.store.isDurable)
+      }
+      maintenance.finished()
+    }
+    if let last = try? store.read({ try $0.numberSetting("thinned") ?? $0.numberSetting("created") }) {
+      maintenance.planTidying(secondsSinceLast: clock().seconds - Timestamp(nanoseconds: last).seconds)
+    }
+    thread.name = "sheaf-upkeep"
+    thread.stackSize = 1 << 20
+    thread.start()
+    startStoring()
+    if locked({ sessions.hasKept }) { storing.wake() }
+  }
+
+  /// Syncs the log, after which what nothing refers to any more in the working file can go.
+  private func makeDurable() throws {
+    let released = store.working.takeReleased()
+    guard !released.isEmpty else { return try store.sync(log: true) }
+    do {
+      // The record may have been synced instead, and holds rows that refer to these places until all is in the log.
+      try store.syncLog()
+      store.working.free(released)
+    } catch {
+      store.working.putBack(released)
+      throw error
+    }
+  }
+
+  /// One round of upkeep: stores what has been unsaved for long, settles what is due, forgets what is old.
+  ///
+  /// - Returns: whether anything is left for a later round.
+  @discardableResult
+  package func keepUp() -> Bool {
+    locked { autosave() }
+    // Some at a time: nobody waits for all that a program made.
+    attempt("settling events") { try settleEventsInPassing() }
+    return locked {
+      expireIdentity(at: clock())
+      return !sessions.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
+    }
+  }
+
+  /// Tidies on a thread of its own, which nobody waits for but ``stopMaintenance()``.
+  private func startThread(_ what: String, _ body: @escaping @Sendable () throws -> Void) {
+    let thread = Thread { [self] in
+      attempt(what, body)
+      maintenance.endTidying()
+    }
+    thread.name = "sheaf-tidy"
+    thread.stackSize = 1 << 20
+    thread.start()
+  }
+
+  /// Ends upkeep, and returns once its threads do nothing any more.
+  func stopMaintenance() {
+    storing.stop()
+    maintenance.stop()
+  }
+
+  private func attempt(_ what: String, _ body: () throws -> Void) {
+    do {
+      try body()
+    } catch {
+      log.error("\(what) failed", metadata: ["error": "\(error)"])
+    }
+  }
+}

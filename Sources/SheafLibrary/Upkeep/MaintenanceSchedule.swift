@@ -1,0 +1,187 @@
+import SheafStore
+
+/// When the upkeep thread runs: every quarter of a second while there is something to do, never while there is not.
+// Sendable: everything that changes is touched only with `condition` locked.
+final class MaintenanceSchedule: @unchecked Sendable {
+  /// What there is to do.
+  enum Round {
+    case everything
+    /// Versions that wait to be ended, whose events others wait for.
+    case sessions
+  }
+
+  private let condition = MonotonicCondition()
+  private var isStopped = false
+  private var isFinished = false
+  private var isBusy = true
+  private var nextRound = Moment.past
+  private var sessionsDue: Moment?
+  private var nextSync = Moment.past
+  private var nextTidying = Moment.now.after(seconds: tidyInterval)
+  /// Whether the thread runs for ``nextTidying`` though there is nothing else to do.
+  private var isTidyingAwaited = false
+  private var isTidying = false
+  /// Whether there is much that nothing refers to any more, and from when on that may be freed.
+  private var isSweepWanted = false
+  private var nextSweep = Moment.past
+
+  /// Seconds between rounds, and between syncs: what was closed survives power loss 5 s later.
+  private static let interval = 0.25
+  private static let syncInterval = 2.0
+  /// Seconds that a version waits for the next transaction to end it; while documents are made one comes sooner.
+  private static let sessionDelay = 0.01
+  /// Seconds between two tidyings.
+  private static let tidyInterval = 4 * 3600.0
+  /// Seconds between two sweeps, which look at all that there is.
+  private static let sweepInterval = 60.0
+  /// Seconds that a library was in use before it is tidied: whoever opens it has something else to do first.
+  private static let tidyDelay = 300.0
+
+  /// Waits for the next round; nil once stopped.
+  func wait() -> Round? {
+    condition.lock()
+    defer { condition.unlock() }
+    while !isStopped {
+      let now = Moment.now
+      if isTidyingAwaited, now >= nextTidying { isBusy = true }
+      if isBusy, now >= nextRound {
+        nextRound = now.after(seconds: Self.interval)
+        sessionsDue = nil
+        // What changes from here on may be too late for this round.
+        isBusy = false
+        return .everything
+      }
+      if let due = sessionsDue, now >= due {
+        sessionsDue = nil
+        return .sessions
+      }
+      if isBusy {
+        _ = condition.wait(until: min(nextRound, sessionsDue ?? nextRound))
+      } else if let due = sessionsDue ?? (isTidyingAwaited ? nextTidying : nil) {
+        _ = condition.wait(until: due)
+      } else {
+        condition.wait()
+      }
+    }
+    return nil
+  }
+
+  /// Has the thread run if it rests: something changed.
+  func wake() {
+    condition.lock()
+    if !isBusy {
+      isBusy = true
+      condition.signal()
+    }
+    condition.unlock()
+  }
+
+  /// Has the thread end versions soon.
+  func endSessionsSoon() {
+    condition.lock()
+    if sessionsDue == nil {
+      sessionsDue = .now.after(seconds: Self.sessionDelay)
+      condition.signal()
+    }
+    condition.unlock()
+  }
+
+  /// Notes whether a round has left anything for another one.
+  func note(busy: Bool) {
+    condition.lock()
+    isBusy = isBusy || busy
+    condition.unlock()
+  }
+
+  /// Whether no round comes before something changes.
+  var isResting: Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    return !isBusy && sessionsDue == nil
+  }
+
+  func isTimeToSync() -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    let now = Moment.now
+    guard now >= nextSync else { return false }
+    nextSync = now.after(seconds: Self.syncInterval)
+    return true
+  }
+
+  /// Has the first tidying come when it is due by the last one, which an earlier process may have done: so a library that is never
+  /// open for long is tidied, too.
+  func planTidying(secondsSinceLast seconds: Int64) {
+    condition.lock()
+    nextTidying = .now.after(seconds: Self.secondsToTidying(afterLast: seconds))
+    isTidyingAwaited = true
+    condition.signal()
+    condition.unlock()
+  }
+
+  /// Seconds until a library that was just opened is to be tidied; at once, nearly, where the clock was put back since.
+  static func secondsToTidying(afterLast seconds: Int64) -> Double {
+    seconds < 0 ? tidyDelay : max(tidyDelay, tidyInterval - Double(seconds))
+  }
+
+  /// Whether to tidy now; it is going on then until ``endTidying()``.
+  func isTimeToTidy() -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    let now = Moment.now
+    guard !isStopped, !isTidying, now >= nextTidying else { return false }
+    nextTidying = now.after(seconds: Self.tidyInterval)
+    isTidyingAwaited = false
+    isTidying = true
+    return true
+  }
+
+  /// Has what nothing refers to any more be freed soon.
+  func sweepSoon() {
+    condition.lock()
+    isSweepWanted = true
+    condition.unlock()
+    wake()
+  }
+
+  /// Whether to sweep now; it is going on then until ``endTidying()``.
+  func isTimeToSweep() -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    let now = Moment.now
+    guard isSweepWanted, !isStopped, !isTidying, now >= nextSweep else { return false }
+    nextSweep = now.after(seconds: Self.sweepInterval)
+    isSweepWanted = false
+    isTidying = true
+    return true
+  }
+
+  func endTidying() {
+    condition.lock()
+    isTidying = false
+    condition.broadcast()
+    condition.unlock()
+  }
+
+  /// Whether the library is being closed, so that long work should end.
+  var isStopping: Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    return isStopped
+  }
+
+  func finished() {
+    condition.lock()
+    isFinished = true
+    condition.broadcast()
+    condition.unlock()
+  }
+
+  func stop() {
+    condition.lock()
+    isStopped = true
+    condition.broadcast()
+    while !isFinished || isTidying { condition.wait() }
+    condition.unlock()
+  }
+}
