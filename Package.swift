@@ -153,7 +153,8 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "SheafCommand", "SheafModel", "SheafLibrary", "SheafStore", .product(name: "Logging", package: "swift-log"),
+        "SheafCommand", "SheafModel", "SheafLibrary", "SheafMount", "SheafStore",
+        .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),
     .target(
@@ -194,11 +195,7 @@ let package = Package(
 if Context.environment["SHEAF_FUZZING"] != nil {
   let parts: [String: (dependencies: [String], sources: [String])] = [
     "SheafClient": (["NIOCore"], ["LineBuffer.swift"]),
-    "SheafCommand": (
-      ["SheafModel"],
-      ["Mounting/MountOptions.swift", "Output/StandardStreams.swift"]
-        + ["MountTable", "SmallFile", "SystemPath"].map { "Paths/\($0).swift" }
-    ),
+    "SheafCommand": (["SheafModel"], ["Mounting/MountOptions.swift", "Output/StandardStreams.swift"]),
     "SheafLibrary": (["SheafModel", "SheafStore"], ["Events/EventData.swift"]),
     "SheafSidecar": (
       ["SheafModel", "Crypto", "TOMLKit"],

@@ -1,16 +1,15 @@
 import CFuse
 import Glibc
 
-/// Tells the kernel that what it remembers of a mount is no longer true.
+/// Tells the kernel that something it remembers of a mount is no longer true.
 ///
-/// May be used on any thread, also after the session's end (then it does nothing). Deadlock rules, as the kernel waits
-/// in its turn:
+/// May be used on any thread, also after the session's end (then it does nothing). Rules against deadlock, since the
+/// kernel waits in its turn:
 /// 1. Hold no lock that a handler may want: a notification waits for the mount's pending READ on the pages, or for its
 ///    pending LOOKUP, CREATE, … in the directory, that it concerns.
-/// 2. In a handler, never notify the mount that asks about the node, parent or name that its request concerns: the
-///    notification would wait for the reply, the reply for the notification. About other nodes, and other mounts,
-///    one may.
-/// 3. Keep threads in reserve: handlers that wait for each other's mounts are answered by further threads.
+/// 2. A handler never notifies its own mount about the node, parent or name of its request: the notification would wait
+///    for the reply, and the reply for the notification. Other nodes and other mounts are safe.
+/// 3. Keep threads in reserve: where handlers wait for each other's mounts, further threads answer those.
 ///
 /// A session's notifier keeps libfuse's session alive but not the ``Session`` nor its file system.
 ///
@@ -24,7 +23,7 @@ package struct Notifier: Sendable {
   ///   - offset: where the range begins; negative to drop the attributes alone.
   ///   - length: how long it is; 0 or less to the end.
   /// - Returns: whether the kernel knew the node.
-  /// - Throws: what the kernel answers, other than ENOENT.
+  /// - Throws: the kernel's answer, other than ENOENT.
   @discardableResult
   package func invalidateInode(_ node: NodeID, offset: Int64 = 0, length: Int64 = 0) throws(Errno) -> Bool {
     try device.notify { fuse_lowlevel_notify_inval_inode($0, node.rawValue, off_t(offset), off_t(length)) }
@@ -35,7 +34,7 @@ package struct Notifier: Sendable {
   /// The directory's cached listing stays: invalidate the inode of the parent too.
   ///
   /// - Returns: whether the kernel knew parent and name.
-  /// - Throws: what the kernel answers, other than ENOENT.
+  /// - Throws: the kernel's answer, other than ENOENT.
   @discardableResult
   package func invalidateEntry(_ name: FileName, in parent: NodeID) throws(Errno) -> Bool {
     try device.notify { session in
@@ -43,11 +42,11 @@ package struct Notifier: Sendable {
     }
   }
 
-  /// Has every cached name be looked up anew before it is used again, those of files in use too.
+  /// Makes the kernel look up every cached name anew before it uses the name again, those of files in use too.
   ///
-  /// Waits for nothing, so that it may be used in any handler (rule 2 does not apply).
+  /// Waits for nothing, so any handler may call it (rule 2 does not apply).
   ///
-  /// - Throws: what the kernel answers: EINVAL before Linux 6.16 (``KernelRelease/expiresNames``).
+  /// - Throws: the kernel's answer: EINVAL before Linux 6.16 (``KernelRelease/expiresNames``).
   package func expireNames() throws(Errno) {
     _ = try device.notify { cfuse_notify_inc_epoch($0) }
   }
@@ -55,8 +54,8 @@ package struct Notifier: Sendable {
   /// Drops a cached name as one that was deleted, which inotify(7) shows to watchers of the file.
   ///
   /// - Returns: whether the kernel knew parent, name and child.
-  /// - Throws: what the kernel answers, other than ENOENT: ENOTEMPTY for a directory that has cached children, EBUSY
-  ///   for a mount point.
+  /// - Throws: the kernel's answer, other than ENOENT: ENOTEMPTY for a directory that has cached children, EBUSY for a
+  ///   mount point.
   @discardableResult
   package func delete(_ child: NodeID, _ name: FileName, in parent: NodeID) throws(Errno) -> Bool {
     try device.notify { session in

@@ -7,8 +7,9 @@ import Synchronization
 /// A thread that calls into a mount of its own process, as any program might.
 ///
 /// Rules:
-/// 1. It has a file table of its own, without the mount's device: else, were the process killed in the midst of a call,
-///    the thread would wait for an answer that only the process could give, and hold open what would end its waiting.
+/// 1. It has a file table of its own, without the mount's device. With the process's table, a thread of a process that
+///    is killed during a call would wait for an answer that only the process could give, and would hold open the device
+///    whose closing ends the wait.
 /// 2. It leaves the mount when a visit is over, and finds it anew by its path and number: it keeps nobody from
 ///    unmounting, and touches nothing that lies elsewhere. It follows no symbolic link.
 /// 3. Nothing but system calls happens on it.
@@ -26,15 +27,15 @@ package final class Visitor: Sendable {
   private let done = DispatchSemaphore(value: 0)
   private let number = Atomic<Int32>(0)
 
-  init?(_ mount: MountTable.Mount) {
+  init?(_ mount: MountTable.Entry) {
     let parts = mount.device.split(separator: ":").compactMap { UInt64($0) }
     guard parts.count == 2 else { return nil }
-    mountpoint = mount.mountpoint
+    mountpoint = mount.path
     // As makedev(3) puts them together.
     device = (parts[0] & 0xFFF) << 8 | (parts[0] & ~0xFFF) << 32 | parts[1] & 0xFF | (parts[1] & ~0xFF) << 12
   }
 
-  /// The thread's id, which requests of its calls bear (``Caller/pid``); 0 while there is none.
+  /// The thread's id, which requests of its calls bear (``RequestContext/pid``); 0 while there is none.
   package var thread: Int32 { number.load(ordering: .acquiring) }
 
   /// Makes a call, and returns when it is made or failed. One at a time.
@@ -88,7 +89,7 @@ package final class Visitor: Sendable {
   private func make(_ visit: Visit, from mountpoint: String) {
     guard let folder = open(visit.place) else { return }
     defer { close(folder) }
-    // Whether it came through shows in the request.
+    // The request shows whether the call came through.
     _ = visit.place.name.withCString { call(visit.call, folder, $0) }
   }
 
@@ -104,7 +105,7 @@ package final class Visitor: Sendable {
       return place.name.withCString { newName in
         exchanges ? cfuse_exchange(folder, name, other, newName) : renameat(folder, name, other, newName)
       }
-    // The modification time alone: that is a change of contents to those who watch.
+    // The modification time alone: to watchers that is a change of contents.
     case .modify: return cfuse_touch(folder, name)
     case .closeAfterWriting:
       return close(openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))
@@ -112,7 +113,7 @@ package final class Visitor: Sendable {
     }
   }
 
-  /// The folder of a place, as a descriptor for paths; nil where it is not what it should be.
+  /// The folder of a place, as a descriptor for paths; nil if another folder is there.
   private func open(_ place: Visit.Place) -> Int32? {
     let flags = cfuse_path_only | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
     var folder = Glibc.open(mountpoint, flags)

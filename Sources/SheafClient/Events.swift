@@ -4,11 +4,12 @@ package import SheafModel
 
 /// The event log of a library, notices and comments.
 extension SheafClient {
-  /// Whose log a reader asks for.
+  /// The view of the log that a reader asks for.
   package enum EventReader: Hashable, Sendable {
-    /// What the account of the address sees (nil: the library's default account), of the item at its path if it has one.
+    /// The view of the address's account (nil: the library's default account), limited to the item at its path if it
+    /// has one.
     case account(ItemAddress)
-    /// What the library itself sees: everything.
+    /// The library's own view: everything.
     case library
 
     fileprivate var resource: String { self == .library ? "/v1/library/events" : "/v1/events" }
@@ -21,7 +22,7 @@ extension SheafClient {
 
   /// The events after a sequence number, oldest first.
   ///
-  /// - Parameter position: Nil to begin with the oldest that is kept.
+  /// - Parameter position: Nil to begin with the oldest event that is kept.
   /// - Throws: ``SheafError``, of kind `gone` where retention dropped events after `position`.
   package func events(_ reader: EventReader, after position: Int64?, limit: Int) async throws -> EventPage {
     let query = reader.query(["limit=\(limit)"] + (position.map { ["after=\($0)"] } ?? []))
@@ -48,7 +49,7 @@ extension SheafClient {
     try await transport.fetch(.get, "/v1/webhooks", query: address.query)
   }
 
-  /// Has what an account sees posted to a URL; the answer alone has the secret.
+  /// Adds a webhook, which posts the account's events to a URL; only this answer has the secret.
   package func addWebhook(_ address: ItemAddress, _ request: WebhookRequest) async throws -> Webhook {
     try await transport.fetch(.post, "/v1/webhooks", query: address.query, body: request)
   }
@@ -94,9 +95,9 @@ extension SheafClient {
   }
 }
 
-/// Events as a library tells them; read by one task.
+/// A library's events in their order; read by one task.
 package struct EventStream {
-  /// What came.
+  /// An element of the stream.
   package enum Element: Sendable {
     /// An event, with the bytes of its JSON as the library wrote them.
     case event(Event, json: ByteBuffer)
@@ -110,12 +111,12 @@ package struct EventStream {
 
   fileprivate init(_ messages: ServerSentEvents) { self.messages = messages }
 
-  /// What comes next; nil where the library ended the stream, as a process does that ends.
+  /// The next element; nil once the library has ended the stream, as an ending process does.
   ///
-  /// - Throws: ``SheafError`` of kind `unavailable` where the connection broke.
+  /// - Throws: ``SheafError`` of kind `unavailable` if the connection broke.
   package mutating func next() async throws -> Element? { try await messages.next().map(element) }
 
-  /// What comes next, if it is here already.
+  /// The next element, if it is here already.
   package mutating func nextReceived() throws -> Element? { try messages.nextReceived().map(element) }
 
   private func element(_ message: ServerSentEvents.Message) throws -> Element {

@@ -4,7 +4,7 @@ import NIOCore
 /// A stream of Server-Sent Events (WHATWG HTML, section 9.2), as far as a library writes them; read by one task.
 struct ServerSentEvents {
   enum Message {
-    /// What stands between two empty lines.
+    /// The lines between two empty lines.
     case message(id: Int64?, data: ByteBuffer?)
     case comment
   }
@@ -20,9 +20,9 @@ struct ServerSentEvents {
     bytes = try await transport.open(resource, query: query).makeAsyncIterator()
   }
 
-  /// The next message; nil where the stream ended.
+  /// The next message; nil once the stream has ended.
   ///
-  /// - Throws: ``SheafError`` of kind `unavailable` where the connection broke.
+  /// - Throws: ``SheafError`` of kind `unavailable` if the connection broke.
   mutating func next() async throws -> Message? {
     while true {
       if let message = nextReceived() { return message }

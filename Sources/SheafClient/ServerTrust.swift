@@ -2,15 +2,15 @@ import Glibc
 import NIOCore
 import SheafModel
 
-/// Whose process is taken for the one that owns a library: in a folder that others can write to, anybody can make a socket
-/// of the name, and would be told what is meant for the library.
+/// Clients verify the server's uid on every connection: in a folder that others can write to, anybody can make a socket
+/// of the name, and would receive requests that are meant for the library.
 struct ServerTrust: Sendable {
   /// The socket's path.
   let socket: String
   /// The library's path.
   let library: String
 
-  /// Checks the user whose process listens at the socket.
+  /// Checks the user of the process that listens at the socket.
   ///
   /// - Throws: ``SheafError`` of kind `accessDenied` for a stranger.
   func verify(_ peer: PeerCredentials) throws(SheafError) {
@@ -27,7 +27,7 @@ struct ServerTrust: Sendable {
       advice: "keep the library in a folder of your own, and remove the socket")
   }
 
-  /// As ``verify(_:)``, of a socket that is connected.
+  /// As ``verify(_:)``, for a connected socket.
   func verify(descriptor: CInt) throws(SheafError) {
     var peer = PeerCredentials()
     var size = socklen_t(MemoryLayout<PeerCredentials>.size)
@@ -37,7 +37,7 @@ struct ServerTrust: Sendable {
     try verify(peer)
   }
 
-  /// As ``verify(_:)``, of a connection that was just made and has sent nothing yet; a stranger's is closed.
+  /// As ``verify(_:)``, for a new connection that has sent nothing yet. It closes a stranger's.
   func verify(_ channel: any Channel) -> EventLoopFuture<Void> {
     guard let provider = channel as? any SocketOptionProvider else {
       return channel.eventLoop.makeFailedFuture(SheafError(.notSupported, subject: socket.printable))

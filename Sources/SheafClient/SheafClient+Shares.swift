@@ -1,8 +1,8 @@
 package import SheafModel
 
-/// Shares and who takes part.
+/// Shares and their participants.
 extension SheafClient {
-  /// The share that an item is in; nil where it is in none.
+  /// The share that an item is in; nil if it is in none.
   package func share(of item: ItemAddress) async throws -> Share? {
     try await transport.fetch(.get, "/v1/items/share", query: item.query)
   }
@@ -57,7 +57,7 @@ extension SheafClient {
     try await transport.perform(.delete, "/v1/items/one-time-links", query: item.query)
   }
 
-  /// Who asks for access to an item; without a path who asks the account for access to anything.
+  /// The requests for access to an item; without a path, all that the account may answer.
   package func accessRequests(_ item: ItemAddress) async throws -> [AccessRequest] {
     try await transport.fetch(.get, item.path == nil ? "/v1/requests" : "/v1/items/requests", query: item.query)
   }
@@ -66,13 +66,13 @@ extension SheafClient {
     try await transport.perform(.post, "/v1/items/requests", query: item.query, body: answer)
   }
 
-  /// - Parameter account: Who asks; nil for the library's default account.
+  /// - Parameter account: The account that asks; nil for the library's default account.
   package func inspect(_ url: String, as account: AccountHandle?) async throws -> ShareOffer {
     let query = ItemAddress(account: account, path: nil).query
     return try await transport.fetch(.post, "/v1/links/inspect", query: query, body: LinkRequest(url: url))
   }
 
-  /// - Parameter account: Who joins; nil for the library's default account.
+  /// - Parameter account: The account that joins; nil for the library's default account.
   package func accept(_ url: String, as account: AccountHandle?) async throws -> AcceptResult {
     let query = ItemAddress(account: account, path: nil).query
     return try await transport.fetch(.post, "/v1/links/accept", query: query, body: LinkRequest(url: url))

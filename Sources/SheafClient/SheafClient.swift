@@ -3,7 +3,7 @@ package import SheafModel
 
 /// A library's API, as its clients see it.
 ///
-/// Every call throws ``SheafError``: what the library said, or `unavailable` where the process that owns the library
+/// Every call throws ``SheafError``: the library's own error, or `unavailable` if the process that owns the library
 /// broke off.
 ///
 /// ```swift
@@ -17,8 +17,8 @@ package final class SheafClient: Sendable {
   /// - Parameters:
   ///   - socket: Path of the socket.
   ///   - library: Path of the library.
-  ///   - keepsConnections: Whether a connection serves several requests; a process that ends waits for those who do.
-  /// - Throws: ``SheafError`` where the path cannot bear a socket.
+  ///   - keepsConnections: Whether a connection serves several requests. An ending process waits for such clients.
+  /// - Throws: ``SheafError`` if the path cannot have a socket.
   package init(socket: String, library: String, keepsConnections: Bool = true) throws(SheafError) {
     transport = try Transport(socket: socket, library: library, keepsConnections: keepsConnections)
   }
@@ -28,9 +28,9 @@ package final class SheafClient: Sendable {
 
   // MARK: The library
 
-  /// Who answers.
+  /// The server that answers.
   ///
-  /// - Throws: ``SheafError`` of kind `unavailable` where nobody does within `limit`.
+  /// - Throws: ``SheafError`` of kind `unavailable` if none answers within `limit`.
   package func info(within limit: TimeAmount) async throws -> ServiceInfo {
     try await transport.fetch(.get, "/v1", within: limit)
   }
@@ -39,7 +39,7 @@ package final class SheafClient: Sendable {
 
   package func settings() async throws -> LibrarySettings { try await transport.fetch(.get, "/v1/library") }
 
-  /// The settings as they are then.
+  /// Changes settings; returns all of them.
   package func change(_ change: SettingsChange) async throws -> LibrarySettings {
     try await transport.fetch(.patch, "/v1/library", body: change)
   }
@@ -73,7 +73,8 @@ package final class SheafClient: Sendable {
     try await transport.fetch(.get, "/v1/items", query: item.query)
   }
 
-  /// Where items are for an account, or were when they were deleted, by their ids; those that it does not see are left out.
+  /// The paths of items for an account, by their ids; of deleted items the paths that they had. Items that the account
+  /// does not see are left out.
   package func paths(of ids: [String], for account: AccountHandle?) async throws -> [String: String] {
     let query = ItemAddress(account: account, path: nil).query
     let answer: ItemPaths = try await transport.fetch(.post, "/v1/paths", query: query, body: PathsRequest(ids: ids))
@@ -84,7 +85,7 @@ package final class SheafClient: Sendable {
     try await transport.fetch(.get, "/v1/items/versions", query: item.query)
   }
 
-  /// Passes the bytes of a version, the current one where `version` is nil, to `sink`.
+  /// Passes the bytes of a version to `sink`; those of the current one if `version` is nil.
   package func content(
     of item: ItemAddress, version: Int64?, into sink: (ByteBuffer) async throws -> Void
   ) async throws {
@@ -92,7 +93,7 @@ package final class SheafClient: Sendable {
     try await transport.stream(.get, "/v1/items/content", query: query, into: sink)
   }
 
-  /// The new version, or nil where the contents are equal already.
+  /// Makes an old version current again; returns the new version, nil if the contents are equal already.
   package func restore(_ item: ItemAddress, version: Int64) async throws -> Version? {
     try await transport.fetch(.post, "/v1/items/restore", query: item.query, body: RestoreRequest(version: version))
   }
@@ -106,13 +107,13 @@ package final class SheafClient: Sendable {
     try await transport.fetch(.get, "/v1/deleted", query: item.query)
   }
 
-  /// As ``deleted(_:)``, a folder with what was in it as one.
+  /// As ``deleted(_:)``, with a folder and its contents as one.
   package func deletedTrees(_ item: ItemAddress, limit: Int) async throws -> DeletedTrees {
     let query = item.query.isEmpty ? "" : item.query + "&"
     return try await transport.fetch(.get, "/v1/deleted/trees", query: query + "limit=\(limit)")
   }
 
-  /// What a purge of the whole item would destroy.
+  /// The extent of a purge of the whole item.
   package func purgeExtent(of item: ItemAddress) async throws -> PurgeExtent {
     try await transport.fetch(.get, "/v1/items/purge", query: item.query)
   }
@@ -143,7 +144,7 @@ package final class SheafClient: Sendable {
     let _: BackupRequest = try await job("/v1/backup", body: BackupRequest(file: file), progress: progress)
   }
 
-  /// Starts a job and follows its lines to the result.
+  /// Starts a job and reads its lines up to the result.
   private func job<Result: Codable & Sendable>(
     _ resource: String, query: String = "", body: (any Encodable & Sendable)? = nil, progress: (Progress) -> Void
   ) async throws -> Result {

@@ -1,15 +1,16 @@
 import Glibc
 package import SheafModel
 
-/// Which socket leads to a library, and whether anybody listens there; asks the kernel alone, and so costs nothing.
+/// Finds the socket that leads to a library, and whether a process listens there. It asks only the kernel, and so costs
+/// nothing.
 package enum SocketProbe {
-  /// The socket by which this user reaches a library: their own where root gave them a mount, else the library's; nil where
-  /// no process listens.
+  /// The socket by which this user reaches a library: their own if root gave them a mount, otherwise the library's; nil
+  /// if no process listens.
   ///
-  /// - Throws: ``SheafError``: `accessDenied` where the socket belongs to another user, or a stranger listens (``ServerTrust``);
-  ///   `unavailable` where the process does not take connections.
+  /// - Throws: ``SheafError``: `accessDenied` if the socket belongs to another user, or a stranger listens
+  ///   (``ServerTrust``); `unavailable` if the process does not take connections.
   package static func served(of library: LibraryLocation) throws(SheafError) -> String? {
-    // A process that was killed leaves its sockets.
+    // A killed process leaves its sockets behind.
     for path in [UserSocket.path(library: library.path, uid: getuid()), library.socketPath] {
       if try isServed(path, ServerTrust(socket: path, library: library.path)) { return path }
     }

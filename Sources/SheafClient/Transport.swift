@@ -29,7 +29,7 @@ final class Transport: Sendable {
     configuration.redirectConfiguration = .disallow
     // A stream has a connection of its own for as long as it is read, and a sidecar one for each sink.
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = Self.maximumConnections
-    // Each connection anew: who listened before may have gone.
+    // Checked for each connection: the process that listened before may be gone.
     let trust = ServerTrust(socket: path, library: library)
     configuration.http1_1ConnectionDebugInitializer = { trust.verify($0) }
     client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
@@ -68,7 +68,7 @@ final class Transport: Sendable {
     try JSONDecoder().decode(Value.self, from: Data(buffer.readableBytesView))
   }
 
-  /// Sends a request whose answer goes on until one of the two ends it, and gives its body.
+  /// Sends a request whose answer goes on until client or server ends it, and returns its body.
   ///
   /// The connection serves nothing else, and is closed in the end.
   func open(_ resource: String, query: String) async throws -> HTTPClientResponse.Body {
@@ -99,7 +99,7 @@ final class Transport: Sendable {
     return response
   }
 
-  /// Runs `body`, turning a failure of the connection into an error that a person can use.
+  /// Runs `body`, and turns a failure of the connection into an error that helps a person.
   func described<Value>(_ body: () async throws -> Value) async throws -> Value {
     do {
       return try await body()

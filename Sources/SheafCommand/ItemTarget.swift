@@ -1,8 +1,9 @@
 import SheafClient
 import SheafLibrary
 import SheafModel
+import SheafMount
 
-/// Where the PATH of a command leads, with the connection to its library.
+/// The item that the PATH of a command means, with the connection to its library.
 struct ItemTarget: Sendable {
   let connection: LibraryConnection
   let address: ItemAddress
@@ -12,8 +13,8 @@ struct ItemTarget: Sendable {
   /// The item's path for people.
   var name: String { (address.path ?? []).readable }
 
-  /// As ``with(_:_:changing:body:)``; without a path all that the acting account has is meant: that of `--as`, else of the mount
-  /// one stands in, else the library's default account.
+  /// As ``with(_:_:changing:body:)``; without a path, everything of the acting account is meant: the one of `--as`,
+  /// otherwise of the mount that the working directory is in, otherwise the library's default account.
   static func with<Value>(
     optional path: PathArgument?, _ options: LibraryOptions, changing: Bool = false,
     body: (ItemTarget) async throws -> Value
@@ -24,8 +25,8 @@ struct ItemTarget: Sendable {
 
   /// Finds the item that `path` means, opens its library and runs `body`.
   ///
-  /// - Parameter changing: Whether the command changes something, which it does through no mount that is read-only.
-  /// - Throws: ``SheafError`` where path, `--library` and `--as` contradict each other; and what `body` throws.
+  /// - Parameter changing: Whether the command changes something, which a read-only mount does not allow.
+  /// - Throws: ``SheafError`` if path, `--library` and `--as` contradict each other; and the error of `body`.
   static func with<Value>(
     _ path: PathArgument, _ options: LibraryOptions, changing: Bool = false, body: (ItemTarget) async throws -> Value
   ) async throws -> Value {
@@ -61,7 +62,7 @@ struct ItemTarget: Sendable {
     }
   }
 
-  /// Runs `body` with the account of `--as`, else with that of the mount one stands in.
+  /// Runs `body` with the account of `--as`, otherwise with that of the mount that the working directory is in.
   private static func whereOneStands<Value>(
     _ path: [UInt8]?, _ options: LibraryOptions, _ changing: Bool, body: (ItemTarget) async throws -> Value
   ) async throws -> Value {

@@ -6,25 +6,25 @@ import SheafLibrary
 import SheafModel
 import SheafService
 
-/// A library to speak to: that of the process which owns it, or of this one where no process does.
+/// A connection to a library: to the process that owns it, or to this process if none does.
 ///
-/// Either way the requests go through the same API: where nobody serves the library, this process opens it and serves
-/// it to itself until ``close()``.
+/// Either way requests go through the same API: if nobody serves the library, this process opens it and serves it to
+/// itself until ``close()``.
 struct LibraryConnection: Sendable {
   let client: SheafClient
   let info: ServiceInfo
   private let own: OwnLibrary?
 
-  /// Whether this process serves the library to itself, so that no other one does.
+  /// Whether this process serves the library to itself, since no other process does.
   var isOwn: Bool { own != nil }
   /// Whether opening it made the library.
   private(set) var isNew = false
 
   /// Opens a connection, runs `body` and closes it.
   ///
-  /// - Parameter creating: Whether a library that does not exist is made.
-  /// - Throws: ``SheafError``: `notFound` where there is no library, `unavailable` where the process that owns it does
-  ///   not answer; and what `body` throws.
+  /// - Parameter creating: Whether to make a library that does not exist.
+  /// - Throws: ``SheafError``: `notFound` if there is no library, `unavailable` if the process that owns it does not
+  ///   answer; and the error of `body`.
   static func with<Value>(
     _ location: LibraryLocation, creating: Bool = false, body: (LibraryConnection) async throws -> Value
   ) async throws -> Value {
@@ -39,7 +39,7 @@ struct LibraryConnection: Sendable {
     }
   }
 
-  /// Opens a connection, waiting for a process that is starting or ending.
+  /// Opens a connection, and waits for a process that is starting or ending.
   static func open(_ location: LibraryLocation, creating: Bool) async throws -> LibraryConnection {
     var patience = OwnerPatience(location)
     while true {
@@ -56,7 +56,7 @@ struct LibraryConnection: Sendable {
     }
   }
 
-  /// The connection to the process that serves a library; nil where none does.
+  /// The connection to the process that serves a library; nil if none does.
   static func join(_ location: LibraryLocation) async throws -> LibraryConnection? {
     var patience = OwnerPatience(location)
     while let socket = try SocketProbe.served(of: location) {
@@ -66,7 +66,7 @@ struct LibraryConnection: Sendable {
         return LibraryConnection(client: client, info: info, own: nil)
       } catch let error as SheafError where error.kind == .unavailable {
         await client.shutdown()
-        // Most likely it ended just now, and the next one is about to answer.
+        // Most likely that process ended just now, and the next one is about to answer.
         try await patience.wait(otherwise: silent(location))
       } catch {
         await client.shutdown()
@@ -76,8 +76,8 @@ struct LibraryConnection: Sendable {
     return nil
   }
 
-  /// Lets go of it. A library of this process stays open until ``closeOwn()``: others may have joined meanwhile, for whom
-  /// nobody is to wait who wants to see what this command did.
+  /// Closes the connection. A library of this process stays open until ``closeOwn()``: other commands may have joined
+  /// meanwhile, and this command's output must not wait for them.
   func close() async {
     await client.shutdown()
     if let own { Self.ownLibraries.withLock { $0.append(own) } }
@@ -85,8 +85,8 @@ struct LibraryConnection: Sendable {
 
   private static let ownLibraries = Mutex<[OwnLibrary]>([])
 
-  /// Closes the libraries that this process opened, once the commands that joined it have finished; the last thing that a
-  /// command does.
+  /// Closes the libraries that this process opened, once the commands that joined it have finished; the last thing that
+  /// a command does.
   static func closeOwn() async throws {
     let libraries = ownLibraries.withLock { libraries in
       defer { libraries = [] }
@@ -127,7 +127,7 @@ private struct OwnLibrary: Sendable {
   /// The library's id.
   var id: String { library.id }
 
-  /// - Throws: ``SheafError``, `busy` where another process owns the library.
+  /// - Throws: ``SheafError``, `busy` if another process owns the library.
   init(_ location: LibraryLocation) async throws {
     library = try Library.open(location)
     do {
@@ -143,7 +143,7 @@ private struct OwnLibrary: Sendable {
   /// Seconds after which a person hears why the command has not ended.
   private static let silence = Duration.seconds(1)
 
-  /// Lets commands finish that have joined meanwhile, then closes the library.
+  /// Waits for commands that have joined meanwhile, then closes the library.
   func close() async throws {
     let notice = Task { [path = library.location.path] in
       try await Task.sleep(for: Self.silence)

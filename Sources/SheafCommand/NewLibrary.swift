@@ -2,7 +2,7 @@ import Glibc
 import SheafLibrary
 import SheafModel
 
-/// A library that a command makes because there is none: who meant another one is to see that.
+/// A library that a command makes because there is none. The command says so, for a person who meant another one.
 enum NewLibrary {
   /// Whether opening a library makes it.
   static func wouldBeMade(at location: LibraryLocation) -> Bool {
@@ -10,15 +10,15 @@ enum NewLibrary {
     return lstat(location.path, &status) != 0 || status.st_size == 0
   }
 
-  /// Says that it was made; beside JSON on standard error.
+  /// Prints that the library was made; with `--json` on standard error.
   static func announce(at location: LibraryLocation, _ output: OutputOptions) throws {
     let line = "Made a new library at \(location.path.escapingControls)."
     try output.json ? StandardError.write(line + "\n") : StandardOutput.line(line)
   }
 
-  /// What a command says that makes none.
+  /// The error of a command that makes no library.
   ///
-  /// - Throws: ``SheafError`` of kind `notFound`, which says so where something of a former library lies there.
+  /// - Throws: ``SheafError`` of kind `notFound`, which names the remains of a former library if there are any.
   static func refuse(at location: LibraryLocation) throws {
     try Library.refuseStranger(at: location)
     throw SheafError(

@@ -1,7 +1,7 @@
 import SheafLibrary
 import SheafModel
 
-/// How long to wait for the process that holds a library's lock: a while for each that has held it since.
+/// Limits the wait for the process that holds a library's lock: each process that has held it since gets the same time.
 struct OwnerPatience {
   /// How long one process may take until it answers, or ends.
   static let limit = Duration.seconds(10)

@@ -1,7 +1,7 @@
-/// Arguments as text from which their bytes can be had back, since names need not be UTF-8.
+/// Arguments as text that can be turned back into their bytes, since names need not be UTF-8.
 ///
-/// A byte that is part of no UTF-8 becomes one of the last 128 code points, U+10FF80 to U+10FFFF. Should an argument
-/// contain these themselves, their bytes are treated the same way, so that every argument comes back as it was.
+/// A byte that is part of no UTF-8 becomes one of the last 128 code points, U+10FF80 to U+10FFFF. If an argument
+/// contains one of these itself, its bytes are treated the same way, so that every argument comes back as it was.
 enum RawArguments {
   private static let first: UInt32 = 0x10FF00
 
@@ -49,10 +49,10 @@ enum RawArguments {
     return result
   }
 
-  /// The text for people: what is no UTF-8 shows as U+FFFD.
+  /// The text for people, with U+FFFD for bytes that are not UTF-8.
   static func readable(_ text: String) -> String { String(decoding: bytes(text), as: UTF8.self) }
 
-  /// The scalar at the front of `bytes` and its length; nil where there is no UTF-8.
+  /// The scalar at the front of `bytes` and its length; nil if there is no UTF-8.
   private static func decode(_ bytes: ArraySlice<UInt8>) -> (Unicode.Scalar, Int)? {
     var iterator = bytes.makeIterator()
     var decoder = UTF8()

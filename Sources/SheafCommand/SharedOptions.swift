@@ -1,7 +1,7 @@
 import ArgumentParser
 import SheafModel
 
-/// What every command takes: the library and who acts.
+/// The options of every command: the library and the acting account.
 struct LibraryOptions: ParsableArguments {
   @Option(
     name: .customLong("library"),
@@ -22,13 +22,13 @@ struct LibraryOptions: ParsableArguments {
   }
 }
 
-/// How a command prints facts.
+/// The form in which a command prints facts.
 struct OutputOptions: ParsableArguments {
   @Flag(help: "Print JSON.")
   var json = false
 }
 
-/// A path as it was given, byte for byte.
+/// A path as given, byte for byte.
 struct PathArgument: ExpressibleByArgument {
   let bytes: [UInt8]
 

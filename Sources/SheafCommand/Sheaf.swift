@@ -4,7 +4,7 @@ import SheafModel
 
 /// The program.
 package enum Program {
-  /// Does what the arguments of the process say, and ends it with the status that this has.
+  /// Runs the command in the process's arguments, and ends the process with its exit status.
   package static func run() async { await Sheaf.main() }
 }
 
@@ -50,8 +50,8 @@ struct Sheaf: AsyncParsableCommand {
         subcommands: [AccountCommand.self, LibraryCommand.self, Check.self, Compact.self, Backup.self]),
     ])
 
-  /// Not the configuration's, which every subcommand would take for its own: `sheaf diff a.txt --version 3` is to be
-  /// refused rather than answered with this.
+  /// Not the configuration's version, since every subcommand would answer to it: `sheaf diff a.txt --version 3` must be
+  /// refused.
   private static let version = "0.1.0"
 
   static func main() async {
@@ -83,13 +83,13 @@ struct Sheaf: AsyncParsableCommand {
     } catch let error where error is CleanExit || error is ValidationError || error is ExitCode {
       exit(withError: error)
     } catch {
-      // ArgumentParser asks for its help and usage texts by errors of its own.
+      // ArgumentParser throws errors of its own to print its help and usage texts.
       if exitCode(for: error) == .success || exitCode(for: error) == .validationFailure { exit(withError: error) }
       fail(SheafError(.inputOutput, reason: "\(error)"), asJSON: false)
     }
   }
 
-  /// Says in one line what failed, and ends with status 1.
+  /// Prints the failure in one line, and ends with status 1.
   private static func fail(_ error: SheafError, asJSON: Bool) -> Never {
     let json = asJSON ? try? JSON.text(ErrorFact(error), [.sortedKeys, .withoutEscapingSlashes]) : nil
     StandardError.write(json.map { $0 + "\n" } ?? ErrorLine.text(error.description))

@@ -2,31 +2,31 @@ import Glibc
 import NIOCore
 import SheafModel
 
-/// Two versions in files without names, which end with this process however it ends, for diff(1) to compare.
+/// Two versions in files without names, for diff(1) to compare. The files go with this process, however it ends.
 struct VersionComparison {
   /// A version in a file.
   struct Side {
     let descriptor: CInt
     /// The version's number, or `nothing`.
     let title: String
-    /// What diff(1) shows for a name.
+    /// The name that diff(1) shows.
     let label: String
     /// Whether it contains a NUL, which no text does.
     let isBinary: Bool
 
-    /// Where other programs of this user find the file.
+    /// The path at which other programs of this user find the file.
     var path: String { "/proc/\(getpid())/fd/\(descriptor)" }
   }
 
   let target: ItemTarget
   let versions: [Version]
 
-  /// Writes a version to a file, which the caller closes; nothing at all for nil.
+  /// Writes a version to a file, which the caller closes; an empty file for nil.
   func take(_ number: Int64?) async throws -> Side {
     let folder = Environment.value("TMPDIR") ?? "/tmp"
     var name = Array((folder + "/sheaf-diff-XXXXXX").utf8CString)
     let descriptor = mkstemp(&name)
-    guard descriptor >= 0 else { throw SheafError(code: errno, subject: folder) }
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: folder) }
     unlink(name)
     guard let number else {
       return Side(descriptor: descriptor, title: "nothing", label: "/dev/null", isBinary: false)

@@ -2,7 +2,7 @@
 ///
 /// A handle matches `[a-z0-9._+-]+@[a-z0-9.-]+` and has at most ``maximumLength`` bytes, so that it can name a folder.
 package struct AccountHandle: Hashable, Sendable, Codable, CustomStringConvertible {
-  /// Longest handle in bytes: a handle names a folder below `Shared/`, and a name has at most 255 bytes.
+  /// The longest handle in bytes: a handle names a folder below `Shared/`, and a name has at most 255 bytes.
   package static let maximumLength = 255
 
   package let description: String

@@ -1,6 +1,6 @@
-/// A durable record of what a person did: a CloudEvents 1.0 event (CONTRACT.md, "Events").
+/// A durable record of a person's deed: a CloudEvents 1.0 event (docs/REFERENCE.md, "Events").
 package struct Event: Hashable, Sendable, Codable {
-  /// Digits of `sequence` in JSON, so that its text is ordered as the number is (CloudEvents, "Sequence" extension).
+  /// Digits of `sequence` in JSON, so that its text has the order of the number (CloudEvents, "Sequence" extension).
   private static let sequenceDigits = 19
 
   /// UUID in lower case, the same wherever and however often the event is told.
@@ -8,9 +8,9 @@ package struct Event: Hashable, Sendable, Codable {
   /// The library, `sheaf://LIBRARY-ID`.
   package let source: String
   package let type: EventType
-  /// Id of the item that it is about.
+  /// Id of the item that the event is about.
   package let subject: String
-  /// When it was done.
+  /// When the deed was done.
   package let time: Timestamp
   /// Its number in the log, from 1, in the order of settlement.
   package let sequence: Int64
@@ -62,7 +62,7 @@ package struct Event: Hashable, Sendable, Codable {
   }
 }
 
-/// An event's `data`: `item`, `actor` and `share` always, the rest by type (and left out where the type does not bear it).
+/// An event's `data`: `item`, `actor` and `share` always, the rest by type, and left out if the type does not have it.
 package struct EventDetails: Hashable, Sendable, Codable {
   /// An item as it was then.
   package struct Item: Hashable, Sendable, Codable {
@@ -111,7 +111,7 @@ package struct EventDetails: Hashable, Sendable, Codable {
     }
   }
 
-  /// Whom a membership event is about, as they stood then.
+  /// The person whom an event is about, as they stood then.
   package struct Participant: Hashable, Sendable, Codable {
     package var handle: String
     package var name: String
@@ -135,13 +135,13 @@ package struct EventDetails: Hashable, Sendable, Codable {
   package var previousPath: String?
   package var previousName: String?
   package var participant: Participant?
-  /// What a folder took along when it was deleted or came back: the first of them.
+  /// The first items that a folder took along when it was deleted or came back.
   package var contents: [Item]?
-  /// How many items a folder took along; 0 of a document where it came back.
+  /// How many items a folder took along; 0 for a document that came back.
   package var contentCount: Int64?
   /// Text of a comment.
   package var comment: String?
-  /// Whom a comment mentions.
+  /// The person whom a comment mentions.
   package var mentioned: Account?
 
   package init(item: Item, actor: Account) {
@@ -150,12 +150,12 @@ package struct EventDetails: Hashable, Sendable, Codable {
   }
 }
 
-/// Some of the log's events in order, and where to go on.
+/// Some of the log's events in order, and the position to go on from.
 package struct EventPage: Hashable, Sendable, Codable {
   package var events: [Event]
-  /// The sequence number after which to ask for more: events that the reader does not see are passed over.
+  /// The sequence number after which to ask for more. It passes over events that the reader does not see.
   package var next: Int64
-  /// The sequence number of the newest event in the log, whoever sees it.
+  /// The sequence number of the newest event in the log, even if the reader does not see it.
   package var last: Int64
 
   package init(events: [Event], next: Int64, last: Int64) {

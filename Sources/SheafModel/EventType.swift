@@ -1,4 +1,4 @@
-/// What an event tells of (CONTRACT.md, "Events").
+/// The types of events (docs/REFERENCE.md, "Events").
 package enum EventType: String, Sendable, Codable, CaseIterable {
   case edit = "sheaf.change.edit"
   case comment = "sheaf.change.comment"

@@ -1,9 +1,9 @@
-/// What commands and the API tell, in the words and JSON keys of CONTRACT.md, "JSON".
+/// The facts that commands and the API tell, with the keys of docs/REFERENCE.md, "JSON".
 
 /// An account of a library.
 package struct Account: Hashable, Sendable, Codable {
   package let handle: AccountHandle
-  /// Display name; the handle where none was given.
+  /// Display name; the handle if none was given.
   package let name: String
 
   package init(handle: AccountHandle, name: String) {
@@ -14,9 +14,9 @@ package struct Account: Hashable, Sendable, Codable {
 
 /// The settings of a library.
 package struct LibrarySettings: Hashable, Sendable, Codable {
-  /// Host to which links point; nil where they are `sheaf://` links.
+  /// Host that links point to; nil for `sheaf://` links.
   @OrNull package var publicAddress: String?
-  /// The account that acts where none is named; nil in a library without accounts.
+  /// The account that acts if none is named; nil in a library without accounts.
   @OrNull package var defaultAccount: AccountHandle?
 
   package init(publicAddress: String?, defaultAccount: AccountHandle?) {
@@ -25,7 +25,7 @@ package struct LibrarySettings: Hashable, Sendable, Codable {
   }
 }
 
-/// Why a version exists.
+/// The reason why a version exists.
 package enum VersionCause: String, Sendable, Codable, CaseIterable {
   case save, autosave, replace, restore, recover, merge
 }
@@ -41,7 +41,7 @@ package struct Version: Hashable, Sendable, Codable {
   @OrNull package var label: String?
   /// Number of the version that this one was made from; nil for the first.
   @OrNull package var base: Int64?
-  /// Whether the editing session that makes it is still going on.
+  /// Whether the editing session that makes it still goes on.
   package let open: Bool
 
   package init(
@@ -63,7 +63,7 @@ package struct Version: Hashable, Sendable, Codable {
 package struct DeletedItem: Hashable, Sendable, Codable {
   /// UUID in lower case.
   package let id: String
-  /// Where it was, relative to the mount point: `Documents/…`.
+  /// Its former path, relative to the mount point: `Documents/…`.
   package let path: String
   package let time: Timestamp
   package let actor: AccountHandle
@@ -79,7 +79,7 @@ package struct DeletedItem: Hashable, Sendable, Codable {
 /// A deleted item with what was deleted in it.
 package struct DeletedTree: Hashable, Sendable, Codable {
   package let item: DeletedItem
-  /// How much lies in the folder, up to ``PurgeExtent/limit``; 0 of what is no folder.
+  /// How many items lie in the folder, up to ``PurgeExtent/limit``; 0 if it is no folder.
   package let items: Int
 
   package init(item: DeletedItem, items: Int) {
@@ -99,14 +99,14 @@ package struct DeletedTrees: Sendable, Codable {
   }
 }
 
-/// What a purge would destroy beside the item itself.
+/// The extent of a purge beside the item itself.
 package struct PurgeExtent: Sendable, Codable {
-  /// Up to how many items are counted.
+  /// The highest count of items.
   package static let limit = 100_000
 
-  /// How much lies in the folder or was deleted from it.
+  /// How many items lie in the folder or were deleted from it.
   package let items: Int
-  /// Those who lose what somebody shares with them.
+  /// The people who lose access to something shared with them.
   package let people: [AccountHandle]
 
   package init(items: Int, people: [AccountHandle]) {
@@ -119,7 +119,7 @@ package struct PurgeExtent: Sendable, Codable {
 package struct MountInfo: Hashable, Sendable, Codable {
   package let mountpoint: String
   package let account: AccountHandle
-  /// Whether nothing can be changed through it, by programs and by commands.
+  /// Whether neither programs nor commands can change anything through it.
   package let readOnly: Bool
 
   package init(mountpoint: String, account: AccountHandle, readOnly: Bool) {
@@ -133,14 +133,14 @@ package struct MountInfo: Hashable, Sendable, Codable {
 package struct LibraryStatus: Sendable, Codable {
   /// Path of the library file.
   package var library: String
-  /// Process that owns it.
+  /// The process that owns it.
   package var pid: Int32
   package var mounts: [MountInfo]
-  /// What there is in it; nil where the socket is one user's, whose matter that is not.
+  /// The counts of its contents; nil at the socket of one user, who does not see these.
   package var counts: LibraryCounts?
-  /// How delivery goes at the sinks of the sidecar; empty where none has told of itself.
+  /// The status of the sidecars' sinks; empty if no sidecar has reported.
   package var sinks: [SinkStatus]
-  /// Events that a sink has still to deal with: of the one that is furthest behind.
+  /// Events that the sink which is furthest behind has yet to deal with.
   package var undelivered: Int64
 
   package init(library: String, pid: Int32, mounts: [MountInfo], counts: LibraryCounts?, sinks: [SinkStatus]) {
@@ -163,7 +163,7 @@ package struct LibraryStatus: Sendable, Codable {
       counts: try? LibraryCounts(from: decoder), sinks: try container.decode([SinkStatus].self, forKey: .sinks))
   }
 
-  /// All in one object.
+  /// Encodes all in one object.
   package func encode(to encoder: any Encoder) throws {
     try counts?.encode(to: encoder)
     var container = encoder.container(keyedBy: CodingKeys.self)
@@ -175,16 +175,16 @@ package struct LibraryStatus: Sendable, Codable {
   }
 }
 
-/// What there is in a library.
+/// The counts of a library's contents.
 package struct LibraryCounts: Sendable, Codable {
   package var accounts: Int
   package var documents: Int
   package var folders: Int
   package var versions: Int
   package var deleted: Int
-  /// Events that are logged.
+  /// Logged events.
   package var events: Int
-  /// Bytes of all current contents together, as `stat` tells them.
+  /// Bytes of all current contents together, by their size in stat(2).
   package var contentBytes: Int64
   /// Bytes that chunks take after deduplication.
   package var storedBytes: Int64
@@ -210,9 +210,9 @@ package struct LibraryCounts: Sendable, Codable {
   }
 }
 
-/// What `sheaf check` found.
+/// The findings of `sheaf check`.
 package struct CheckReport: Sendable, Codable {
-  /// One line each, naming the thing and the rule; empty for a sound library.
+  /// One line for each problem, naming the thing and the rule; empty for a sound library.
   package var problems: [String]
   package var chunks: Int
   package var versions: Int
@@ -226,15 +226,15 @@ package struct CheckReport: Sendable, Codable {
   }
 }
 
-/// What `sheaf compact` did.
+/// The results of `sheaf compact`.
 package struct CompactReport: Sendable, Codable {
   package var versionsThinned: Int
-  /// Versions that are now stored as what differs from their successor.
+  /// Versions that are now stored as their difference from their successor.
   package var versionsPacked: Int
   package var chunksFreed: Int
   /// Bytes by which the library's files shrank.
   package var bytesFreed: Int64
-  /// Whether nothing was removed for its age, since the clock is far ahead of what is in the library.
+  /// Whether nothing was removed for its age, since the clock is far ahead of everything in the library.
   package var isClockDoubted: Bool
 
   package init(
@@ -248,7 +248,7 @@ package struct CompactReport: Sendable, Codable {
   }
 }
 
-/// How far a long job has come, for a progress line.
+/// The progress of a long job, for a progress line.
 package struct Progress: Sendable, Codable {
   package var done: Int64
   package var total: Int64

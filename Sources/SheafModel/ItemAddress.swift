@@ -1,7 +1,7 @@
-/// Which item a request to the API is about: the query parameters `as` and `path`.
+/// The item that a request to the API is about: the query parameters `as` and `path`.
 ///
 /// A path's bytes are percent-encoded, since names need not be UTF-8. Both parameters may be absent: without `as` the
-/// library's default account acts, without `path` the request is about the whole of its documents.
+/// library's default account acts, and without `path` the request is about all its documents.
 package struct ItemAddress: Hashable, Sendable {
   package var account: AccountHandle?
   /// Bytes of `Documents/…` or `Shared/…`.
@@ -12,10 +12,10 @@ package struct ItemAddress: Hashable, Sendable {
     self.path = path
   }
 
-  /// The item's id where the path is `id:UUID`, which names it wherever it is and whatever it is called; nil for a path.
+  /// The item's id if the path is `id:UUID`, which names the item at any place and under any name; nil for a path.
   package var itemID: String? { path.flatMap(Self.itemID) }
 
-  /// The UUID that `id:UUID` names; nil for all else.
+  /// The UUID that `id:UUID` names; nil for anything else.
   package static func itemID(_ path: [UInt8]) -> String? {
     let prefix = Array("id:".utf8)
     let id = path.dropFirst(prefix.count)
@@ -26,9 +26,9 @@ package struct ItemAddress: Hashable, Sendable {
   private static let uuidLength = 36
   private static let uuidBytes = Set("0123456789abcdefABCDEF-".utf8)
 
-  /// Reads the parameters of a query as it stands in the URL, without its `?`; others are ignored.
+  /// Reads the parameters of a URL's query, without its `?`, and ignores others.
   ///
-  /// - Throws: ``SheafError`` of kind `invalid` for what is no handle or no percent-encoding.
+  /// - Throws: ``SheafError`` of kind `invalid` for a wrong handle or percent-encoding.
   package init(query: String) throws(SheafError) {
     let parameters = try QueryParameters(query)
     if let handle = parameters["as"] {
@@ -89,7 +89,7 @@ package enum PercentCoding {
     return String(decoding: result, as: UTF8.self)
   }
 
-  /// Decodes; nil where a `%` is not followed by two hexadecimal digits. A `+` is a plus.
+  /// Decodes; nil if no two hexadecimal digits follow a `%`. A `+` is a plus.
   package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
     var result: [UInt8] = []
     var iterator = text.makeIterator()

@@ -12,16 +12,16 @@ package struct ItemComment: Hashable, Sendable, Codable {
   }
 }
 
-/// Comments on an item.
+/// A request to comment on an item.
 package struct CommentRequest: Hashable, Sendable, Codable {
   package let text: String
 
   package init(text: String) { self.text = text }
 }
 
-/// Whom a text mentions: each `@handle` that stands alone, such as `@bob@example.com`.
+/// The people whom a text mentions: each `@handle` that stands alone, such as `@bob@example.com`.
 package enum Mentions {
-  /// The handles in the order of their first mention, each once; what is not a handle's form mentions nobody.
+  /// The handles in the order of their first mention, each once. Text without the form of a handle mentions nobody.
   package static func handles(in text: String) -> [AccountHandle] {
     var handles: [AccountHandle] = []
     var previous: Character?
@@ -51,7 +51,7 @@ package enum Mentions {
 }
 
 extension String {
-  /// The text without leading and trailing characters that `isOutside` tells.
+  /// The text without leading and trailing characters for which `isOutside` holds.
   package func trimming(_ isOutside: (Character) -> Bool) -> String {
     var rest = self[...]
     while let first = rest.first, isOutside(first) { rest = rest.dropFirst() }

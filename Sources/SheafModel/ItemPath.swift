@@ -1,6 +1,6 @@
-/// Where an item is in an account's mount: `Documents/…` or `Shared/…`, as bytes, since names need not be UTF-8.
+/// The path of an item in an account's mount: `Documents/…` or `Shared/…`, as bytes, since names need not be UTF-8.
 package struct ItemPath: Hashable, Sendable, CustomStringConvertible {
-  /// The account whose mount the path is in, and who acts.
+  /// The account whose mount the path is in, and which acts.
   package let account: AccountHandle
   /// The components' bytes; never empty strings, `.` or `..`.
   package let components: [[UInt8]]

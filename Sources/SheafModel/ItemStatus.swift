@@ -1,4 +1,4 @@
-/// What `sheaf status PATH` tells of one item.
+/// The status of one item, as `sheaf status PATH` prints it.
 package struct ItemStatus: Sendable, Codable {
   package var id: String
   package var path: String
@@ -12,15 +12,15 @@ package struct ItemStatus: Sendable, Codable {
   package var mtime: Timestamp
   /// `saved` or `edited`.
   package var state: String
-  /// Number of the version that the current one was not based on; nil where there is none.
+  /// Number of the version that the current one was not based on; nil if there is no conflict.
   @OrNull package var conflict: Int64?
-  /// The share the item is in; nil where it is in none.
+  /// The share that the item is in; nil if it is in none.
   @OrNull package var share: Share?
-  /// Those who take part, with when they were last seen editing; empty where nothing is shared.
+  /// The participants, each with the time of their latest change; empty if nothing is shared.
   package var people: [Collaborator]
   /// The latest changes, newest first.
   package var changes: [LatestChange]
-  /// What who asks can do with it: ``ShareOperation``'s words.
+  /// The operations that the asking account may do on it, in ``ShareOperation``'s words.
   package var can: [String]
 
   package init(
@@ -50,9 +50,9 @@ package struct Collaborator: Hashable, Sendable, Codable {
   package let role: Role
   package let permission: SharePermission
   package let acceptance: Acceptance
-  /// Since when `acceptance` is what it is.
+  /// When `acceptance` got its present value.
   package let since: Timestamp
-  /// When they changed something last; nil where they did not yet.
+  /// When they last changed something; nil if they have not.
   @OrNull package var lastEdited: Timestamp?
 
   package init(_ participant: Participant, lastEdited: Timestamp?) {
@@ -72,9 +72,9 @@ package struct LatestChange: Hashable, Sendable, Codable {
   package let actor: AccountHandle
   /// An event's type, such as `sheaf.change.edit`.
   package let type: String
-  /// Name of the item that it was.
+  /// Name of the changed item.
   package let name: String
-  /// Whether the item came back, and was not made.
+  /// Whether the item came back rather than being made.
   package let recovered: Bool
 
   package init(time: Timestamp, actor: AccountHandle, type: String, name: String, recovered: Bool) {
@@ -90,13 +90,13 @@ package struct LatestChange: Hashable, Sendable, Codable {
 package struct FolderItem: Hashable, Sendable, Codable {
   /// The name's bytes, percent-encoded.
   package let name: String
-  /// `document`, `folder`, `symlink`, or `other` for what no copy is made of.
+  /// `document`, `folder`, `symlink`, or `other` for an item that is not copied.
   package let kind: String
   /// Permission bits.
   package let mode: UInt32
   package let mtime: Timestamp
-  /// Target of a symbolic link, percent-encoded; nil for all else, and where someone else made it and it leads out of the
-  /// share.
+  /// Target of a symbolic link, percent-encoded; nil for anything else, and for a link that someone else made and that
+  /// leads out of the share.
   package let target: String?
 
   package init(name: String, kind: String, mode: UInt32, mtime: Timestamp, target: String?) {

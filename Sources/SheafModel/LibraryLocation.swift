@@ -1,4 +1,4 @@
-/// Where a library is: its file and what lies beside it.
+/// The place of a library: its file and the files beside it.
 package struct LibraryLocation: Hashable, Sendable {
   /// Absolute path of the SQLite file.
   package let path: String
@@ -11,10 +11,10 @@ package struct LibraryLocation: Hashable, Sendable {
   /// The Unix socket of the HTTP API.
   package var socketPath: String { path + "-socket" }
 
-  /// Where a person's own library is, by the XDG Base Directory Specification.
+  /// The path of a person's own library, by the XDG Base Directory Specification.
   ///
   /// - Parameters:
-  ///   - data: Value of `XDG_DATA_HOME`; ignored where it is relative, as the specification says.
+  ///   - data: Value of `XDG_DATA_HOME`; ignored if it is relative, as the specification says.
   ///   - home: The person's home.
   package static func ownPath(data: String?, home: @autoclosure () throws(SheafError) -> String) throws(SheafError)
     -> String

@@ -1,4 +1,4 @@
-/// What a person is told of what others did: one line for an event, or for a burst of them.
+/// A notice to a person about the deeds of others: one line for an event, or for a burst of events.
 package struct Notice: Hashable, Sendable, Codable {
   /// Id of the first event that it tells of.
   package let id: String
@@ -6,7 +6,7 @@ package struct Notice: Hashable, Sendable, Codable {
   package let actor: Account
   /// The item as it was in the end.
   package private(set) var item: EventDetails.Item
-  /// What was done, as a person says it: `Bob renamed Plan.md to Trip plan.md`.
+  /// The deed as a person says it: `Bob renamed Plan.md to Trip plan.md`.
   package private(set) var text: String
   /// How many events it tells of.
   package private(set) var count: Int
@@ -14,7 +14,7 @@ package struct Notice: Hashable, Sendable, Codable {
   package private(set) var time: Timestamp
   /// Number of the last of them.
   package private(set) var sequence: Int64
-  /// The name before, if that changed.
+  /// The former name, if the name changed.
   private var formerName: String?
 
   private enum CodingKeys: CodingKey { case id, type, actor, item, text, count, time, sequence }
@@ -23,8 +23,8 @@ package struct Notice: Hashable, Sendable, Codable {
   private static let burst: Int64 = 600
 
   /// - Parameters:
-  ///   - account: Who is told.
-  ///   - tellsURL: Whether an invitation tells the link by which one joins, which is a secret.
+  ///   - account: The account that is told.
+  ///   - tellsURL: Whether an invitation contains the link to join by, which is a secret.
   package init(_ event: Event, for account: AccountHandle? = nil, tellsURL: Bool = true) {
     id = event.id
     type = event.type
@@ -37,9 +37,9 @@ package struct Notice: Hashable, Sendable, Codable {
     formerName = event.data.previousName
   }
 
-  /// Takes in a later event on the same item by the same person, if both are one burst.
+  /// Adds a later event on the same item by the same person, if both belong to one burst.
   ///
-  /// - Returns: Whether it did.
+  /// - Returns: Whether it added the event.
   package mutating func absorb(_ event: Event) -> Bool {
     guard event.data.item.id == item.id, event.data.actor.handle == actor.handle,
       (0...Self.burst).contains(event.time.seconds - time.seconds)
@@ -62,8 +62,8 @@ package struct Notice: Hashable, Sendable, Codable {
     return true
   }
 
-  /// What an account is told of events, latest first: bursts as one, a mention instead of the comment that bears it, and
-  /// nothing of its own deeds, but for what it could not save.
+  /// The notices of an account about events, latest first: one for a burst, a mention instead of its comment, and none
+  /// of the account's own deeds except changes that it could not save.
   package static func notices(of events: [Event], for account: AccountHandle) -> [Notice] {
     var notices: [Notice] = []
     var latest: [String: Int] = [:]
@@ -82,11 +82,11 @@ package struct Notice: Hashable, Sendable, Codable {
   }
 }
 
-/// The account's notices, and up to where they reach.
+/// The account's notices, and the position in the log that they reach.
 package struct NoticeList: Sendable, Codable {
   /// Latest first.
   package var notices: [Notice]
-  /// Sequence number up to which they tell of the log: what to clear.
+  /// Sequence number up to which they tell of the log, to clear them with.
   package var through: Int64
 
   package init(notices: [Notice], through: Int64) {
@@ -96,11 +96,11 @@ package struct NoticeList: Sendable, Codable {
 }
 
 extension Event {
-  /// What was done, as a person says it.
+  /// The deed as a person says it.
   ///
   /// - Parameters:
-  ///   - account: Whom it is said to.
-  ///   - tellsURL: As of ``Notice/init(_:for:tellsURL:)``.
+  ///   - account: The account that it is said to.
+  ///   - tellsURL: As in ``Notice/init(_:for:tellsURL:)``.
   package func sentence(for account: AccountHandle? = nil, tellsURL: Bool = true) -> String {
     let who = data.actor.name
     let name = data.item.name
@@ -142,10 +142,10 @@ extension Event {
     }
   }
 
-  /// Whether the item came back, and was not made.
+  /// Whether the item came back rather than being made.
   package var isRecovery: Bool { type == .created && data.contentCount != nil }
 
-  /// Whether it tells of a document that holds what its author could not save any more in the one of `previousName`.
+  /// Whether it tells of a document with changes that its author could no longer save in the one of `previousName`.
   fileprivate var keepsUnsaved: Bool { type == .created && data.previousName != nil }
 
   private var isAboutActor: Bool { data.participant.map { $0.handle == data.actor.handle.description } ?? true }

@@ -1,4 +1,4 @@
-/// A property that is null in JSON where it is nil, rather than left out.
+/// A property that is null in JSON if it is nil, rather than left out.
 @propertyWrapper
 package struct OrNull<Value: Hashable & Sendable & Codable>: Hashable, Sendable, Codable {
   package var wrappedValue: Value?
@@ -17,7 +17,7 @@ package struct OrNull<Value: Hashable & Sendable & Codable>: Hashable, Sendable,
 }
 
 extension KeyedDecodingContainer {
-  /// What is left out is nil, too.
+  /// A key that is left out is nil, too.
   package func decode<Value>(_ type: OrNull<Value>.Type, forKey key: Key) throws -> OrNull<Value> {
     try decodeIfPresent(type, forKey: key) ?? OrNull(wrappedValue: nil)
   }

@@ -1,6 +1,6 @@
 extension Unicode.Scalar {
-  /// Whether it acts on what shows a text instead of being seen in it: controls of terminals (C0 and C1), ends of lines, and
-  /// controls of writing direction (Unicode, Bidi_Control), by which a name shows as another one.
+  /// Whether it controls the display of a text instead of being visible in it: controls of terminals (C0 and C1), ends
+  /// of lines, and controls of writing direction (Unicode, Bidi_Control), with which a name looks like another one.
   package var isControl: Bool {
     switch value {
     case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
@@ -10,7 +10,8 @@ extension Unicode.Scalar {
 }
 
 extension String {
-  /// The text with control characters made visible, so that what others wrote acts on no terminal and shows as it is.
+  /// The text with control characters made visible, so that other people's text controls no terminal and shows as it
+  /// is.
   package var escapingControls: String {
     guard unicodeScalars.contains(where: \.isControl) else { return self }
     var result = String.UnicodeScalarView()

@@ -1,6 +1,7 @@
-/// What clients of the API send, and the answers that are not already among the facts; keys as in CONTRACT.md, "JSON".
+/// The requests of the API's clients, and the answers that are not already among the facts (docs/REFERENCE.md, "The
+/// API").
 
-/// Who serves a library's API.
+/// The server of a library's API.
 package struct ServiceInfo: Hashable, Sendable, Codable {
   /// Version of the API, the `1` of `/v1`.
   package let api: Int
@@ -9,9 +10,9 @@ package struct ServiceInfo: Hashable, Sendable, Codable {
   /// The library's id.
   package let id: String
   package let pid: Int32
-  /// Whether the process stays, and mounts what it is asked to; false for a command that serves only itself.
+  /// Whether the process stays and mounts on request; false for a command that serves only itself.
   package let mounts: Bool
-  /// The one account for which the socket is, where root gave its mount to a user; nil for the library's own socket.
+  /// The one account that the socket is for, if root gave its mount to a user; nil for the library's own socket.
   @OrNull package var account: AccountHandle?
 
   package init(api: Int = 1, library: String, id: String, pid: Int32, mounts: Bool, account: AccountHandle? = nil) {
@@ -75,9 +76,9 @@ package struct AccountRequest: Hashable, Sendable, Codable {
 
 /// Changes the library's settings.
 package struct SettingsChange: Hashable, Sendable, Codable {
-  /// Host to which links point; empty takes it away, nil leaves it as it is.
+  /// Host that links point to; empty removes it, nil leaves it as it is.
   package let publicAddress: String?
-  /// The account that acts where none is named; nil leaves it as it is.
+  /// The account that acts if none is named; nil leaves it as it is.
   package let defaultAccount: AccountHandle?
 
   package init(publicAddress: String? = nil, defaultAccount: AccountHandle? = nil) {
@@ -107,7 +108,7 @@ package struct LabelRequest: Hashable, Sendable, Codable {
 
 /// Brings a deleted item back.
 package struct RecoverRequest: Hashable, Sendable, Codable {
-  /// Which of those deleted from the path; nil for the latest.
+  /// The id of the item among those deleted from the path; nil for the latest.
   package let id: String?
 
   package init(id: String?) { self.id = id }
@@ -123,8 +124,8 @@ package struct PathsRequest: Hashable, Sendable, Codable {
   package init(ids: [String]) { self.ids = ids }
 }
 
-/// Where items are in an account's mount, or were when they were deleted, by their ids; those that the account does not see
-/// are left out.
+/// The paths of items in an account's mount, by their ids; of deleted items the paths that they had. Items that the
+/// account does not see are left out.
 package struct ItemPaths: Sendable, Codable {
   package let paths: [String: String]
 
@@ -146,7 +147,7 @@ package struct BackupRequest: Hashable, Sendable, Codable {
   package init(file: String) { self.file = file }
 }
 
-/// One line of a long job's answer: how far it is, and in the end what came of it.
+/// One line of a long job's answer: its progress, and at the end its result.
 package enum JobLine<Result: Codable & Sendable>: Codable, Sendable {
   case progress(Progress)
   case result(Result)

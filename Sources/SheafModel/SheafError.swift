@@ -1,4 +1,4 @@
-/// What went wrong: the subject, the reason and what to do, with a kind that each door translates by one table.
+/// A failure: its subject, its reason and what to do about it, with a kind that each door translates by one table.
 ///
 /// The mount turns ``Kind`` into an errno, the HTTP service into a status, the command into its exit status.
 package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
@@ -57,11 +57,11 @@ package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConve
   }
 
   package let kind: Kind
-  /// The thing it is about: a path, a handle, a file.
+  /// The thing that failed: a path, a handle, a file.
   package let subject: String
-  /// Why, in words that follow the subject.
+  /// The reason, in words that follow the subject.
   package let reason: String
-  /// What to do about it, or nil where nothing can be said.
+  /// What to do about it; nil if there is no advice.
   package let advice: String?
 
   package init(_ kind: Kind, subject: String = "", reason: String? = nil, advice: String? = nil) {
@@ -78,7 +78,7 @@ package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConve
     return line
   }
 
-  /// The same failure, said of another subject.
+  /// The same failure of another subject.
   package func about(_ subject: String) -> SheafError {
     SheafError(kind, subject: subject, reason: reason, advice: advice)
   }

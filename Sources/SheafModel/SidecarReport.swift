@@ -1,4 +1,4 @@
-/// How delivery goes at one sink of a sidecar.
+/// The status of one sink of a sidecar.
 package struct SinkStatus: Hashable, Sendable, Codable {
   package var name: String
   /// `webhook`, `stdout`, `desktop` or `exec`.
@@ -13,11 +13,11 @@ package struct SinkStatus: Hashable, Sendable, Codable {
   package var failed: Int64
   /// Events that were given up.
   package var deadLetters: Int64
-  /// What the last attempt failed with, until one succeeds.
+  /// The failure of the last attempt, until one succeeds.
   @OrNull package var failure: String? = nil
   /// When the next attempt is due, after a failure.
   @OrNull package var nextAttempt: Timestamp? = nil
-  /// Why no attempts are made until a person resumes the sink.
+  /// The reason why the sink makes no attempts until a person resumes it.
   @OrNull package var disabled: String? = nil
 
   package init(name: String, kind: String) {
@@ -30,7 +30,7 @@ package struct SinkStatus: Hashable, Sendable, Codable {
   }
 }
 
-/// What a sidecar tells the library of its sinks.
+/// The report of a sidecar to the library about its sinks.
 package struct SidecarReport: Hashable, Sendable, Codable {
   package var pid: Int32
   package var sinks: [SinkStatus]
@@ -44,7 +44,8 @@ package struct SidecarReport: Hashable, Sendable, Codable {
     self.sinks = sinks
   }
 
-  /// - Throws: ``SheafError`` of kind `invalid` for what no sidecar says: readers calculate with the numbers.
+  /// - Throws: ``SheafError`` of kind `invalid` for values that no sidecar reports, since readers calculate with the
+  ///   numbers.
   package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     pid = try container.decode(Int32.self, forKey: .pid)

@@ -2,18 +2,18 @@ import Glibc
 
 /// The path of a Unix socket in a form that fits a socket address.
 ///
-/// An address holds 107 bytes. For a longer path the socket's folder is opened, and the socket addressed through
-/// `/proc/self/fd`; that form lasts as long as this object.
+/// An address holds 107 bytes. For a longer path this opens the socket's folder, and addresses the socket through
+/// `/proc/self/fd`. That form lasts as long as this object.
 package final class SocketPath: Sendable {
   /// Bytes that a socket address can hold, without the NUL.
   package static let maximumLength = 107
 
-  /// What `bind` and `connect` take.
+  /// The path to give to `bind` and `connect`.
   package let address: String
   private let folder: CInt?
 
-  /// - Throws: ``SheafError``: `notFound` where the socket's folder does not exist, `nameTooLong` where even the name of
-  ///   the socket is too long for an address.
+  /// - Throws: ``SheafError``: `notFound` if the socket's folder does not exist, `nameTooLong` if even the name of the
+  ///   socket is too long for an address.
   package init(_ path: String) throws(SheafError) {
     guard path.utf8.count > Self.maximumLength else {
       address = path

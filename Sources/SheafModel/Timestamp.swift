@@ -13,7 +13,7 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable, CustomStringC
 
   package var seconds: Int64 { floorSeconds }
   package var subsecondNanoseconds: Int64 {
-    // Not what is left of `floorSeconds`: the first of them began before the first moment there is.
+    // Not the remainder of `floorSeconds`: the first second began before the earliest moment.
     let remainder = nanoseconds % 1_000_000_000
     return remainder < 0 ? remainder + 1_000_000_000 : remainder
   }
@@ -109,7 +109,7 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable, CustomStringC
     let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
     let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
     let days = era * 146_097 + dayOfEra - 719_468
-    // A day that its month does not have falls into the next one.
+    // A day that its month does not have falls into the next month.
     guard Self.civil(daysSinceEpoch: days) == (year, month, day) else { return nil }
     self.init(seconds: days * 86_400 + hour * 3600 + minute * 60 + second, nanoseconds: fraction)
   }

@@ -1,4 +1,4 @@
-/// Where an account has the events posted to that it sees.
+/// A URL to which an account's events are posted.
 package struct Webhook: Hashable, Sendable, Codable {
   /// UUID in lower case.
   package let id: String
@@ -7,7 +7,7 @@ package struct Webhook: Hashable, Sendable, Codable {
   /// Patterns of event types; empty for all.
   package let types: [String]
   package let created: Timestamp
-  /// `whsec_` and base64; told to whom it is made for, and to the sidecar, and else null.
+  /// `whsec_` and base64; only the answer to its making and the sidecar's stream have it, otherwise it is null.
   @OrNull package var secret: String?
 
   package init(

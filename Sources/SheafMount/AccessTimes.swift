@@ -1,14 +1,16 @@
 import Fuse
 import SheafLibrary
 
-/// Which reads a mount notes in access times: FUSE leaves these to the file system, with the options about them.
+/// The reads that a mount notes in access times: FUSE leaves these times, and the options about them, to the file
+/// system.
 struct AccessTimes: Hashable {
   /// Not with `noatime`.
   private let ofFiles: Bool
   /// Not with `nodiratime` or `noatime`.
   private let ofFolders: Bool
 
-  /// The handle of an open folder of the library's whose reading is noted, and of one whose reading is not.
+  /// The handles of an open folder of the library: one for a folder whose reading is noted, one for a folder whose
+  /// reading is not.
   private static let noted = FileHandle(rawValue: 0)
   private static let unnoted = FileHandle(rawValue: 1)
 
@@ -21,10 +23,10 @@ struct AccessTimes: Hashable {
   /// Whether reading a symbolic link is noted.
   var notesLinks: Bool { ofFiles }
 
-  /// What a file is opened with.
+  /// The flags with which a file is opened.
   func flags(_ flags: OpenFlags) -> Int32 { ofFiles ? flags.rawValue : flags.rawValue | Library.noAccessTime }
 
-  /// What a folder of the library's is opened as.
+  /// The handle under which a folder of the library is opened.
   func folderHandle(_ flags: OpenFlags) -> FileHandle {
     ofFolders && flags.rawValue & Library.noAccessTime == 0 ? Self.noted : Self.unnoted
   }

@@ -7,8 +7,8 @@ import Synchronization
 
 /// A library as one account sees it, as a file system: `Documents`, `Shared`, and `.versions` in every folder.
 ///
-/// The kernel caches names, attributes and pages without limit of time: what changes by other doors is invalidated
-/// (``Invalidator``), what changes by this one the kernel knows.
+/// The kernel caches names, attributes and pages without limit of time: changes by other doors are invalidated
+/// (``Invalidator``), and changes by this one the kernel knows.
 final class AccountFileSystem: FileSystem {
   let library: any InodeInterface
   /// Inode of the account's `Documents`.
@@ -18,27 +18,27 @@ final class AccountFileSystem: FileSystem {
   /// This mount's door of the library.
   let door: Int
   let log = Logger(label: "sheaf.mount")
-  /// Who owns what Sheaf makes up and what others share: the user whose the mount is.
-  let user: SheafLibrary.Caller.User
+  /// The user of the mount, who owns in it the entries that Sheaf makes up and those that others share.
+  let user: Caller.User
   private let mounted = Library.systemClock()
   let listings = Listings()
-  /// What of other accounts the kernel knows.
+  /// The nodes of other accounts that the kernel knows.
   let foreignNodes: ForeignNodes
   let restrictedFolders: RestrictedFolders
   /// Whether the kernel may keep the listings of folders.
   let keepsListings: Bool
   let directWrites: DirectWrites
   let accessTimes: AccessTimes
-  /// Whether the attributes that Sheaf computes are among those that are listed.
+  /// Whether listings of attributes name those that Sheaf computes.
   private let listsComputed: Bool
   let generations = Generations()
   let repeater: Repeater
 
-  /// Seconds for which the kernel may keep what only changes by requests or invalidations.
+  /// Seconds for which the kernel may keep anything that changes only by requests or invalidations.
   static let forever = Entry.forever
 
   init(
-    library: any InodeInterface, account: Int64, documents: Int64, door: Int, user: SheafLibrary.Caller.User,
+    library: any InodeInterface, account: Int64, documents: Int64, door: Int, user: Caller.User,
     foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, keepsListings: Bool, directWrites: DirectWrites,
     accessTimes: AccessTimes, listsComputed: Bool, repeater: Repeater
   ) {
@@ -59,12 +59,12 @@ final class AccountFileSystem: FileSystem {
   func initialize(_ connection: ConnectionInfo) -> ConnectionOptions {
     var options = ConnectionOptions()
     options.cacheSymlinks = true
-    // Else the kernel asks for security.capability before every write.
+    // Without it the kernel asks for security.capability before every write.
     options.handleKillprivV2 = true
-    // One person's lock is everyone's.
+    // A lock that one person holds keeps out the others.
     options.locks = true
     options.directIOMappings = true
-    // The kernel forgets the pages below an asynchronous direct write before it alone, not after it as well: those that
+    // The kernel drops the pages below an asynchronous direct write only before it, not after it as well: pages that
     // somebody reads meanwhile would stay as they were (mm/filemap.c, `generic_file_direct_write`).
     options.asyncDirectIO = false
     directWrites.connect(connection)
@@ -79,8 +79,8 @@ final class AccountFileSystem: FileSystem {
     if !inodes.isEmpty { library.forget(inodes) }
   }
 
-  func credentials(_ caller: Fuse.Caller) -> SheafLibrary.Caller {
-    SheafLibrary.Caller(
+  func credentials(_ caller: RequestContext) -> Caller {
+    Caller(
       uid: caller.uid, gid: caller.gid, umask: caller.umask, thread: caller.pid, door: door, account: account,
       user: user
     ) { (try? caller.groups()) ?? [] }
@@ -88,7 +88,7 @@ final class AccountFileSystem: FileSystem {
 
   /// The inode of a node that can be changed.
   ///
-  /// - Throws: EROFS below `.versions`, EPERM for the root of the mount, EACCES for `Shared` and what stands right in it.
+  /// - Throws: EROFS below `.versions`, EPERM for the root of the mount, EACCES for `Shared` and its own entries.
   func changeable(_ node: NodeID) throws(Errno) -> Int64 {
     switch Node(node) {
     case .inode(let ino): return ino
@@ -128,8 +128,8 @@ final class AccountFileSystem: FileSystem {
       accessTime: time, modificationTime: time, changeTime: time)
   }
 
-  /// `Shared/OWNER`: the kernel lets its user take entries away, which leaves their shares. What else is done there, the
-  /// library refuses.
+  /// `Shared/OWNER`: the kernel lets its user remove entries, which leaves their shares. The library refuses everything
+  /// else there.
   func sharedFolderAttributes(_ node: Node) -> FileAttributes { folder(node, mode: 0o755) }
 
   func file(_ version: Library.VersionFile, owner: (uid: UInt32, gid: UInt32)) -> FileAttributes {
@@ -140,8 +140,8 @@ final class AccountFileSystem: FileSystem {
       modificationTime: time, changeTime: time)
   }
 
-  /// What stat(2) tells of a node, and for how many seconds.
-  func attributes(_ node: Node, _ caller: Fuse.Caller) throws -> (FileAttributes, Double) {
+  /// A node's attributes, and for how many seconds the kernel may keep them.
+  func attributes(_ node: Node, _ caller: RequestContext) throws -> (FileAttributes, Double) {
     let credentials = credentials(caller)
     switch node {
     case .root: return (folder(.root, mode: user.ownsAll ? 0o700 : 0o555, links: 4), Self.forever)
@@ -161,17 +161,17 @@ final class AccountFileSystem: FileSystem {
   }
 
   func versionFolder(
-    _ item: Int64, time: Timestamp? = nil, _ caller: SheafLibrary.Caller
+    _ item: Int64, time: Timestamp? = nil, _ caller: Caller
   ) throws -> FileAttributes {
     var attributes = folder(.versionFolder(item: item), time: time)
     (attributes.uid, attributes.gid) = try library.versionOwner(of: item, caller)
     return attributes
   }
 
-  func getattr(_ node: NodeID, handle: FileHandle?, caller: Fuse.Caller, reply: consuming AttributesReply) {
-    let errand = repeater.errand(of: caller)
-    if let errand, node == errand.made.node.id {
-      return reply.succeed(forVisitor(formerAttributes(errand.made, caller).shown), timeout: 0)
+  func getattr(_ node: NodeID, handle: FileHandle?, caller: RequestContext, reply: consuming AttributesReply) {
+    let replay = repeater.replay(of: caller)
+    if let replay, node == replay.made.node.id {
+      return reply.succeed(forVisitor(formerAttributes(replay.made, caller).shown), timeout: 0)
     }
     var found: (attributes: FileAttributes, timeout: Double)
     do throws(Errno) {
@@ -179,14 +179,14 @@ final class AccountFileSystem: FileSystem {
     } catch {
       return reply.fail(error)
     }
-    if errand != nil { found = (forVisitor(found.attributes), 0) }
+    if replay != nil { found = (forVisitor(found.attributes), 0) }
     reply.succeed(found.attributes, timeout: found.timeout)
   }
 
-  func setattr(_ node: NodeID, _ changes: SetAttributes, caller: Fuse.Caller, reply: consuming AttributesReply) {
+  func setattr(_ node: NodeID, _ changes: SetAttributes, caller: RequestContext, reply: consuming AttributesReply) {
     do throws(Errno) {
-      if let errand = try repeater.serve(node, caller) {
-        return reply.succeed(formerAttributes(errand.made, caller).shown, timeout: 0)
+      if let replay = try repeater.serve(node, caller) {
+        return reply.succeed(formerAttributes(replay.made, caller).shown, timeout: 0)
       }
     } catch {
       return reply.fail(error)
@@ -205,15 +205,15 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  func access(_ node: NodeID, _ wanted: AccessMode, caller: Fuse.Caller, reply: consuming EmptyReply) {
+  func access(_ node: NodeID, _ wanted: AccessMode, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
-      // What the visitor's calls need is decided by them.
-      if repeater.errand(of: caller) == nil { try permit(node, wanted, caller) }
+      // The visitor's own calls decide what they need.
+      if repeater.replay(of: caller) == nil { try permit(node, wanted, caller) }
     }
   }
 
   /// Checks permission bits as path_resolution(7) says.
-  func permit(_ node: NodeID, _ wanted: AccessMode, _ caller: Fuse.Caller) throws(Errno) {
+  func permit(_ node: NodeID, _ wanted: AccessMode, _ caller: RequestContext) throws(Errno) {
     try translated {
       if let ino = Node(node).ino { return try library.checkAccess(ino, wanted.rawValue, credentials(caller)) }
       let (shown, _) = try attributes(Node(node), caller)
@@ -222,7 +222,7 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  func statfs(_ node: NodeID, caller: Fuse.Caller, reply: consuming StatFSReply) {
+  func statfs(_ node: NodeID, caller: RequestContext, reply: consuming StatFSReply) {
     let space = library.space()
     let block: UInt64 = 4096
     reply.succeed(
@@ -235,7 +235,7 @@ final class AccountFileSystem: FileSystem {
   // MARK: - Extended attributes
 
   func setxattr(
-    _ node: NodeID, name: FileName, value: UnsafeRawBufferPointer, flags: XattrFlags, caller: Fuse.Caller,
+    _ node: NodeID, name: FileName, value: UnsafeRawBufferPointer, flags: XattrFlags, caller: RequestContext,
     reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
@@ -246,7 +246,7 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  func getxattr(_ node: NodeID, name: FileName, caller: Fuse.Caller, reply: consuming XattrReply) {
+  func getxattr(_ node: NodeID, name: FileName, caller: RequestContext, reply: consuming XattrReply) {
     reply.answer { () throws(Errno) in
       try Self.checkNamespace(name)
       guard let ino = Node(node).ino else { throw .attributeNotFound }
@@ -254,7 +254,7 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  func listxattr(_ node: NodeID, caller: Fuse.Caller, reply: consuming XattrListReply) {
+  func listxattr(_ node: NodeID, caller: RequestContext, reply: consuming XattrListReply) {
     reply.answer { () throws(Errno) in
       guard let ino = Node(node).ino else { return [] }
       return try translated {
@@ -263,7 +263,7 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  func removexattr(_ node: NodeID, name: FileName, caller: Fuse.Caller, reply: consuming EmptyReply) {
+  func removexattr(_ node: NodeID, name: FileName, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
       try Self.checkNamespace(name)
       let ino = try changeable(node)
@@ -271,8 +271,8 @@ final class AccountFileSystem: FileSystem {
     }
   }
 
-  /// Namespaces of xattr(7) that are kept. Access control lists (`system.`) are not: programs that ask (vim, sed,
-  /// install) are told so in the usual way (acl(5)).
+  /// Namespaces of xattr(7) that are stored. Access control lists (`system.`) are not, and programs that ask for them
+  /// (vim, sed, install) get the usual answer (acl(5)).
   private static let namespaces = ["user.", "trusted.", "security."].map { Array($0.utf8) }
 
   private static func checkNamespace(_ name: FileName) throws(Errno) {

@@ -4,24 +4,24 @@ import Synchronization
 
 /// New files that their makers write past the page cache (`FOPEN_DIRECT_IO`).
 ///
-/// Before the first write to a file through its pages the kernel asks for `security.capability`, and what is written is
-/// copied once more and kept twice. Who makes a file and cannot read it by that handle gains nothing by pages. But a
-/// direct write forgets the pages of its range before it is sent (fs/fuse/file.c, `fuse_direct_io`), so that a page read
-/// meanwhile would stay as it was for good. So
-/// 1. only what is new is written like this: nobody can have pages of it;
+/// Before the first write to a file through its pages the kernel asks for `security.capability`, and the bytes are
+/// copied once more and kept twice. A program that makes a file and cannot read it by that handle gains nothing by
+/// pages. But the kernel drops the pages of a direct write's range before it sends the write (fs/fuse/file.c,
+/// `fuse_direct_io`), so a page that somebody reads meanwhile would stay as it was for good. So
+/// 1. only new files are written like this: nobody can have pages of them;
 /// 2. until the last handle that can write is released, every other handle is direct, too (``opens(_:_:_:)``);
-/// 3. pages get there by mappings, sendfile(2) and splice(2) alone, and after each write to a file that somebody else has
-///    opened, the kernel forgets them before write(2) returns (``wrote(_:)``), as kernels since 2026 do by themselves ("fuse:
-///    invalidate the page cache after direct write");
-/// 4. what the kernel does for writes through pages is done with these: `security.capability` goes, and what was opened or
-///    written with `O_DSYNC` is durable before the answer.
+/// 3. pages get there by mappings, sendfile(2) and splice(2) alone, and after each write to a file that somebody else
+///    has opened, the kernel is told to drop them before write(2) returns (``wrote(_:)``), as kernels since 2026 do by
+///    themselves ("fuse: invalidate the page cache after direct write");
+/// 4. the file system does for these writes what the kernel does for writes through pages: it removes
+///    `security.capability`, and makes writes with `O_DSYNC` durable before it answers.
 ///
 /// Source: Linux Documentation/filesystems/fuse/fuse-io.rst.
 final class DirectWrites: Sendable {
   private struct File {
     /// Handles that can write.
     var writers: Set<FileHandle>
-    /// Whether it was opened by others than who made it: they may have it mapped.
+    /// Whether others than its maker opened it, who may have it mapped.
     var isShared = false
   }
 
@@ -33,19 +33,19 @@ final class DirectWrites: Sendable {
     self.invalidator = invalidator
   }
 
-  /// Notes what the kernel offers: where a file that is written directly cannot be mapped shared, none is.
+  /// Notes the kernel's offer: if it cannot map directly written files shared, no file is written directly.
   func connect(_ connection: ConnectionInfo) {
     isOffered.store(connection.capabilities.contains(.directIOMappings), ordering: .releasing)
   }
 
-  /// Whether who made a new file is to write it directly.
+  /// Whether the maker of a new file writes it directly.
   func begins(_ ino: Int64, _ flags: OpenFlags, _ handle: FileHandle) -> Bool {
     guard isOffered.load(ordering: .acquiring), flags.isWritable, !flags.isReadable else { return false }
     files.withLock { $0[ino] = File(writers: [handle]) }
     return true
   }
 
-  /// Whether who opens a file has to use it directly.
+  /// Whether an open file has to be used directly, too.
   func opens(_ ino: Int64, _ flags: OpenFlags, _ handle: FileHandle) -> Bool {
     files.withLock { files in
       guard files[ino] != nil else { return false }
@@ -66,7 +66,7 @@ final class DirectWrites: Sendable {
   /// Whether the file is written directly.
   func contains(_ ino: Int64) -> Bool { files.withLock { $0[ino] != nil } }
 
-  /// Notes that a file was written by write(2), which returns after this.
+  /// Notes a write(2) to a file, before that returns.
   func wrote(_ ino: Int64) {
     if files.withLock({ $0[ino]?.isShared ?? false }) { invalidator.post([.contents(ino)], patience: 20) }
   }

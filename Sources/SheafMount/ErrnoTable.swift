@@ -32,7 +32,7 @@ extension Errno {
   }
 }
 
-/// Runs `body`, whose errors become errnos.
+/// Runs `body`, and turns its errors into errnos.
 func translated<Value>(_ body: () throws -> Value) throws(Errno) -> Value {
   do {
     return try body()
@@ -45,8 +45,9 @@ func translated<Value>(_ body: () throws -> Value) throws(Errno) -> Value {
   }
 }
 
-/// Runs what a path or a handle already led to: a node that is gone makes the kernel look the path up anew, where ENOENT would fail
-/// an open(2) with `O_CREAT` (fs/namei.c, `do_filp_open`; include/linux/namei.h, `retry_estale`).
+/// Runs `body` for a node to which a path or a handle already led. For a node that is gone it answers ESTALE, so that
+/// the kernel looks the path up anew; ENOENT would fail an open(2) with `O_CREAT` (fs/namei.c, `do_filp_open`;
+/// include/linux/namei.h, `retry_estale`).
 func translatedForNode<Value>(_ body: () throws -> Value) throws(Errno) -> Value {
   do throws(Errno) {
     return try translated(body)

@@ -5,10 +5,10 @@ import SheafModel
 
 /// Listing folders.
 extension AccountFileSystem {
-  /// Entries asked for at a time: about what a buffer of readdirplus holds.
+  /// Entries to ask for at a time: about as many as a buffer of readdirplus holds.
   private static let batch = 64
 
-  func opendir(_ node: NodeID, flags: OpenFlags, caller: Fuse.Caller, reply: consuming OpenReply) {
+  func opendir(_ node: NodeID, flags: OpenFlags, caller: RequestContext, reply: consuming OpenReply) {
     _ = reply.answer { () throws(Errno) in
       try permit(node, .read, caller)
       guard let listing = try listing(of: Node(node), caller) else {
@@ -19,8 +19,9 @@ extension AccountFileSystem {
     }
   }
 
-  /// What a folder that Sheaf makes up holds now; nil for one of the library's, which is listed as it is read.
-  private func listing(of node: Node, _ caller: Fuse.Caller) throws(Errno) -> Listings.Listing? {
+  /// The present entries of a folder that Sheaf makes up; nil for a folder of the library, which is listed as it is
+  /// read.
+  private func listing(of node: Node, _ caller: RequestContext) throws(Errno) -> Listings.Listing? {
     try translated {
       switch node {
       case .inode: return nil
@@ -65,19 +66,19 @@ extension AccountFileSystem {
     }
   }
 
-  func releasedir(_ node: NodeID, handle: FileHandle, caller: Fuse.Caller, reply: consuming EmptyReply) {
+  func releasedir(_ node: NodeID, handle: FileHandle, caller: RequestContext, reply: consuming EmptyReply) {
     _ = listings.remove(handle)
     reply.succeed()
   }
 
   func fsyncdir(
-    _ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: Fuse.Caller, reply: consuming EmptyReply
+    _ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: RequestContext, reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in try translated { try library.sync() } }
   }
 
   func readdir(
-    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: Fuse.Caller, reply: consuming DirectoryReply
+    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: RequestContext, reply: consuming DirectoryReply
   ) {
     reply.answer { (buffer) throws(Errno) in
       try list(node, handle, from: cookie, caller) { name, entry, _, next in
@@ -87,12 +88,12 @@ extension AccountFileSystem {
   }
 
   func readdirplus(
-    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: Fuse.Caller, reply: consuming DirectoryPlusReply
+    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: RequestContext, reply: consuming DirectoryPlusReply
   ) {
     _ = reply.answer { (buffer) throws(Errno) in
       try list(node, handle, from: cookie, caller) { name, entry, isForeign, next in
         guard buffer.add(name, entry, next: next) else { return false }
-        // Given with its attributes, the entry is one that the kernel remembers.
+        // The kernel remembers an entry that it gets with attributes.
         if isForeign { foreignNodes.note(entry.node) }
         return true
       }
@@ -101,11 +102,11 @@ extension AccountFileSystem {
 
   /// Passes entries after `cookie` to `add`, with the cookie of the next, until it refuses one.
   private func list(
-    _ node: NodeID, _ handle: FileHandle, from cookie: UInt64, _ caller: Fuse.Caller,
+    _ node: NodeID, _ handle: FileHandle, from cookie: UInt64, _ caller: RequestContext,
     _ add: (FileName, Entry, _ isForeign: Bool, UInt64) -> Bool
   ) throws(Errno) {
     if cookie == 0, listings.beginsAgain(handle), let listing = try listing(of: Node(node), caller) {
-      // rewinddir(3) shows what is there by now.
+      // rewinddir(3) shows the present entries.
       listings.renew(handle, listing)
     }
     if cookie < 1, !add(".", try dotEntry(node, parent: false, caller), false, 1) { return }
@@ -143,7 +144,7 @@ extension AccountFileSystem {
   }
 
   /// `.` or `..`, with no node to remember.
-  private func dotEntry(_ node: NodeID, parent: Bool, _ caller: Fuse.Caller) throws(Errno) -> Entry {
+  private func dotEntry(_ node: NodeID, parent: Bool, _ caller: RequestContext) throws(Errno) -> Entry {
     let shown = parent ? try parentNode(of: node, caller) : node
     return Entry(node: .none, attributes: FileAttributes(node: shown, mode: S_IFDIR))
   }

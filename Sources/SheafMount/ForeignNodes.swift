@@ -1,8 +1,9 @@
 import Fuse
 import Synchronization
 
-/// The inodes of other accounts, and their versions, that a mount's kernel knows, counted as FUSE counts look-ups: what is no
-/// longer shared has to be taken from the kernel, wherever in its cache it is. An account's own inodes need no such table.
+/// The inodes and versions of other accounts that a mount's kernel knows, counted as FUSE counts look-ups. Once
+/// something is no longer shared, the kernel has to forget it, wherever in its cache it is. An account's own inodes
+/// need no such table.
 final class ForeignNodes: Sendable {
   private let lookups = Mutex<[NodeID: UInt64]>([:])
 

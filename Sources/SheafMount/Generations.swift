@@ -1,15 +1,15 @@
 import Synchronization
 
-/// Generations of folders whose names were taken away by rmdir(2) or rename(2) in a mount: its kernel holds such an inode for
-/// dead as long as anyone uses it, as a shell that is in it. A folder that comes back, recovered or shared again, is to be
-/// another inode to it, which the generation says that comes with each entry.
+/// Generations of folders whose names rmdir(2) or rename(2) took away in a mount. Its kernel takes such an inode for
+/// dead as long as anyone uses it, such as a shell that is in it. A folder that comes back, recovered or shared again,
+/// has to be another inode to the kernel; the generation, which comes with each entry, says so.
 final class Generations: Sendable {
-  /// Folders remembered that did not come back.
+  /// Most folders to remember that did not come back.
   private static let limit = 16_384
 
   private struct State {
     var numbers: [Int64: UInt64] = [:]
-    /// Those of them that came back: what the kernel was told of them must stay so.
+    /// Those of them that came back: the kernel was told their generations, which must stay.
     var returned: Set<Int64> = []
   }
 

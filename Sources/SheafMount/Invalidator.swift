@@ -4,15 +4,15 @@ import SheafLibrary
 import SheafModel
 import Synchronization
 
-/// Tells a mount's kernel what changed by other doors, on a thread of its own: no lock is held during an invalidation, and
-/// a request that made the change waits for it a moment at most.
+/// Tells a mount's kernel of changes by other doors, on a thread of its own. No lock is held during an invalidation,
+/// and the request that made the change waits for it a moment at most.
 ///
 /// An invalidation may wait in its turn for a request of this mount, and that one for another mount's invalidation. So
-/// whoever waits gives up after its patience: what it then answers is true, and the other kernels know it a little later.
+/// a waiting request gives up after its patience: its answer is true, and the other kernels know a little later.
 ///
-/// Changes of access do not wait for any others. And where others than the mount's own user get in, names are forgotten all at
-/// once (`FUSE_NOTIFY_INC_EPOCH`), and the kernel keeps no listings: to forget one name it takes the lock of the folder, and
-/// to forget a listing those of its pages, which whoever reads the folder holds for as long as they like.
+/// Changes of access do not wait for any others. If others than the mount's own user get in, the kernel forgets all
+/// names at once (`FUSE_NOTIFY_INC_EPOCH`) and keeps no listings: to forget one name it takes the lock of the folder,
+/// and to forget a listing the locks of its pages, and a reader of the folder can hold these for as long as they like.
 final class Invalidator: Sendable {
   /// Changes that wait for their turn; told once, however often they came.
   private final class Line: Sendable {
@@ -29,7 +29,7 @@ final class Invalidator: Sendable {
   private let restrictedFolders: RestrictedFolders
   private let expiresNames: Bool
 
-  /// - Parameter expiresNames: Whether all names are forgotten where one is.
+  /// - Parameter expiresNames: Whether forgetting one name forgets all of them.
   init(
     library: any InodeInterface, account: Int64, foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders,
     expiresNames: Bool
@@ -45,9 +45,9 @@ final class Invalidator: Sendable {
 
   func disconnect() { kernel.withLock { $0 = nil } }
 
-  /// Has the kernel told, and waits until it knows what has to be known at once.
+  /// Passes changes on to the kernel, and waits for those that it has to know at once.
   ///
-  /// - Parameter patience: for how many milliseconds to wait where that is not for the kind of change to say.
+  /// - Parameter patience: for how many milliseconds to wait, instead of those that the kind of change says.
   func post(_ changes: [LibraryChange], patience: Int? = nil) {
     let deadline = (patience ?? changes.compactMap(\.patience).max()).map { DispatchTime.now() + .milliseconds($0) }
     let parts = [
@@ -74,7 +74,7 @@ final class Invalidator: Sendable {
     for change in changes { tell(change, by: notifier, door) }
   }
 
-  // What the kernel does not know needs no invalidation, and a mount that ends none either.
+  // Nodes that the kernel does not know need no invalidation, and an ending mount needs none either.
   private func tell(_ change: LibraryChange, by notifier: Notifier, _ door: Int) {
     switch change {
     case .contents(let ino), .saved(let ino):
@@ -98,7 +98,7 @@ final class Invalidator: Sendable {
     case .sharedOwner(let owner):
       forget(Array(owner.handle.description.utf8), in: .shared, by: notifier)
     case .access:
-      // The library refuses already; now the kernel forgets, pages and mappings too (rule 5).
+      // The library refuses already; now the kernel forgets, pages and mappings too (rule 5 of docs/ARCHITECTURE.md).
       for node in foreignNodes.nodes {
         let isSeen = isSeen(Node(node))
         if !isSeen { library.locks.revoked(node.rawValue, door: door) }
@@ -107,7 +107,7 @@ final class Invalidator: Sendable {
     }
   }
 
-  /// Whether the mount's account sees what another one owns.
+  /// Whether the mount's account sees a node of another one.
   private func isSeen(_ node: Node) -> Bool {
     switch node {
     case .inode(let ino): library.sees(ino, account)
@@ -135,7 +135,7 @@ final class Invalidator: Sendable {
 }
 
 extension Notifier {
-  /// Has the kernel look a name up anew, or all names: that takes no lock of the folder.
+  /// Makes the kernel look a name up anew, or all names, which takes no lock of the folder.
   func forget(_ name: FileName, in folder: NodeID, withAllOthers: Bool) {
     if withAllOthers {
       try? expireNames()
@@ -146,8 +146,8 @@ extension Notifier {
 }
 
 extension LibraryChange {
-  /// For how many milliseconds who made the change waits at most until the other kernels know; nil for what is being
-  /// written, which comes too often for that. Two who write one page at a time wait for each other.
+  /// For how many milliseconds the request that made the change waits at most until the other kernels know; nil for
+  /// writes, which come too often for that: two programs that write one page at a time would wait for each other.
   fileprivate var patience: Int? {
     switch self {
     case .contents, .attributes, .appearance, .closed: nil

@@ -13,11 +13,11 @@ package final class LibraryMount: Sendable {
   /// How to mount.
   package struct Options: Sendable {
     package var readOnly = false
-    /// Whether other users of the machine than the one who mounts may use it, as the modes of the files allow.
+    /// Whether users of the machine other than the mounting one may use it, as far as the modes of the files allow.
     package var allowOther = false
     /// Further options for mount(8), as `-o` takes them.
     package var extra: [String] = []
-    /// The Linux user to whom root gives the mount: nobody else but root gets in, and all is shown as theirs.
+    /// The Linux user to whom root gives the mount: only they and root get in, and everything shows as theirs.
     package var owner: (uid: UInt32, gid: UInt32)?
 
     package init() {}
@@ -35,15 +35,16 @@ package final class LibraryMount: Sendable {
 
   /// Options that say what Sheaf does; libfuse is not given them.
   private static let ownOptions: Set<String> = ["nodiratime", "default_permissions", namedAttributes]
-  /// Has the attributes that Sheaf computes be there by name alone, so that programs which copy attributes leave them.
+  /// Leaves the attributes that Sheaf computes out of listings, so that programs which copy attributes do not copy
+  /// them.
   private static let namedAttributes = "xattrs=named"
 
-  /// Threads that answer: some may wait for invalidations of other mounts.
+  /// Threads that answer; some of them may wait for invalidations of other mounts.
   private static let threads = 10
 
   /// Prepares a mount.
   ///
-  /// - Throws: `notFound` for an account that the library does not have; `invalid` for options that are none.
+  /// - Throws: `notFound` for an account that the library does not have; `invalid` for unknown options.
   package init(library: any InodeInterface, account: AccountHandle, options: Options) throws {
     self.library = library
     self.account = account
@@ -52,13 +53,13 @@ package final class LibraryMount: Sendable {
     let number = try library.number(of: account)
     let foreignNodes = ForeignNodes()
     let user =
-      options.owner.map { SheafLibrary.Caller.User(uid: $0.uid, gid: $0.gid, ownsAll: true) }
+      options.owner.map { Caller.User(uid: $0.uid, gid: $0.gid, ownsAll: true) }
       ?? .init(uid: getuid(), gid: getgid())
     let allowsOthers = options.allowOther || options.owner != nil
-    // Who may go below the root of a mount that others get into is what the kernel checks.
+    // If others get into the mount, the kernel checks who may go below its root.
     let kernelChecks =
       allowsOthers || !KernelRelease.expiresNames || options.extra.contains("default_permissions")
-    // Nothing that the kernel does for this process waits for a user whom it lets in (``Invalidator``).
+    // Then no call of the kernel for this process waits for a user of the mount (``Invalidator``).
     let expiresNames = allowsOthers && KernelRelease.expiresNames
     let restrictedFolders = RestrictedFolders(library: library, account: number, user: kernelChecks ? nil : user)
     self.restrictedFolders = restrictedFolders
@@ -72,7 +73,7 @@ package final class LibraryMount: Sendable {
       repeater.post(news)
       invalidator.post(news.map(\.change))
     }
-    var mountOptions = MountOptions(source: library.location.path)
+    var mountOptions = SessionOptions(source: library.location.path)
     mountOptions.allowOther = allowsOthers
     mountOptions.defaultPermissions = kernelChecks
     mountOptions.readOnly = options.readOnly
@@ -100,7 +101,7 @@ package final class LibraryMount: Sendable {
 
   /// Mounts, and returns once the mount answers.
   ///
-  /// - Throws: `inputOutput` with what the system or fusermount3 says.
+  /// - Throws: `inputOutput` with the words of the system or fusermount3.
   package func start(on folder: MountFolder) throws {
     let mountpoint = folder.path
     do {
@@ -128,7 +129,7 @@ package final class LibraryMount: Sendable {
     if !isReadOnly { repeater.connect(session.notifier, session.visitor()) }
   }
 
-  /// Unmounts; every document is saved.
+  /// Saves every document and unmounts.
   ///
   /// - Parameter lazily: Whether a mount in use goes too, as soon as its users let go of it.
   /// - Throws: `busy` while something is open there and not `lazily`.
@@ -144,10 +145,10 @@ package final class LibraryMount: Sendable {
 
   /// Takes away the dead mount that a killed process left at an absolute path without symbolic links.
   ///
-  /// - Throws: `busy` with what the system or fusermount3 says.
+  /// - Throws: `busy` with the words of the system or fusermount3.
   package static func clear(at mountpoint: String) throws(SheafError) {
     do {
-      try Fuse.Unmount.detach(at: mountpoint)
+      try Unmounter.detach(at: mountpoint)
     } catch {
       throw SheafError(
         .busy, subject: mountpoint, reason: "the dead mount there cannot be cleared: \(error.reason)",
@@ -164,7 +165,7 @@ package final class LibraryMount: Sendable {
     if isEnded { action() }
   }
 
-  /// Ends the mount at once: who uses it gets ENOTCONN.
+  /// Ends the mount at once; programs that use it get ENOTCONN.
   package func stop() { session.exit() }
 
   private func finish() {

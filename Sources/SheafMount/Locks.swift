@@ -2,10 +2,10 @@ import Fuse
 import SheafLibrary
 import Synchronization
 
-/// Locks, which all mounts of the library have in common (``FileLocks``).
+/// Locks, which hold in all mounts of the library alike (``FileLocks``).
 extension AccountFileSystem {
   func getlk(
-    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, caller: Fuse.Caller,
+    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, caller: RequestContext,
     reply: consuming LockReply
   ) {
     let holder = library.locks.holder(against: wanted(lock, handle, owner), of: node.rawValue)
@@ -15,7 +15,7 @@ extension AccountFileSystem {
   }
 
   func setlk(
-    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, waits: Bool, caller: Fuse.Caller,
+    _ node: NodeID, _ lock: FileLock, handle: FileHandle, owner: LockOwner, waits: Bool, caller: RequestContext,
     reply: consuming EmptyReply
   ) {
     if lock.kind == .unlock {
@@ -26,7 +26,7 @@ extension AccountFileSystem {
   }
 
   func flock(
-    _ node: NodeID, _ kind: FileLock.Kind, handle: FileHandle, owner: LockOwner, waits: Bool, caller: Fuse.Caller,
+    _ node: NodeID, _ kind: FileLock.Kind, handle: FileHandle, owner: LockOwner, waits: Bool, caller: RequestContext,
     reply: consuming EmptyReply
   ) {
     let whole: ClosedRange<Int64> = 0...Int64.max
@@ -61,7 +61,7 @@ extension AccountFileSystem {
   }
 }
 
-/// A reply that someone else gives, at some time.
+/// A reply that another thread gives, at some time.
 private final class LateReply: Sendable {
   private let reply: Mutex<EmptyReply?>
 

@@ -5,7 +5,7 @@ import SheafModel
 
 /// Looking names up, making, renaming and removing them.
 extension AccountFileSystem {
-  func lookup(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EntryReply) {
+  func lookup(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EntryReply) {
     reply.answer { () throws(Errno) in
       if let former = repeater.former(name, in: parent, for: caller) {
         return former.map { formerEntry($0, caller) } ?? .negative(timeout: 0)
@@ -43,10 +43,11 @@ extension AccountFileSystem {
     }
   }
 
-  /// `.` or `..` of any node, which who exports the mount asks for (nfsd(8)), and who opens a handle (open_by_handle_at(2)).
+  /// `.` or `..` of any node, which nfsd(8) asks for to export the mount, and open_by_handle_at(2) to open a handle.
   ///
-  /// - Throws: ESTALE for what has no name any more: a kernel asks for what it does not hold, so nobody has that open.
-  private func relative(_ node: NodeID, isParent: Bool, _ caller: Fuse.Caller) throws(Errno) -> Entry {
+  /// - Throws: ESTALE for a node without a name: the kernel asks only for nodes that it does not hold, so nobody has
+  ///   this one open.
+  private func relative(_ node: NodeID, isParent: Bool, _ caller: RequestContext) throws(Errno) -> Entry {
     let target = isParent ? try parentNode(of: node, caller) : node
     return try translated {
       if let ino = Node(target).ino {
@@ -59,8 +60,8 @@ extension AccountFileSystem {
     }
   }
 
-  /// The folder that a folder is in; the root for what lies in the mount's root.
-  func parentNode(of node: NodeID, _ caller: Fuse.Caller) throws(Errno) -> NodeID {
+  /// The parent of a folder; the root for `Documents` and `Shared`.
+  func parentNode(of node: NodeID, _ caller: RequestContext) throws(Errno) -> NodeID {
     switch Node(node) {
     case .root, .shared: return .root
     case .sharedOwner, .formerOwner: return Node.shared.id
@@ -79,7 +80,7 @@ extension AccountFileSystem {
   static let documentsName = Array("Documents".utf8)
   static let sharedName = Array("Shared".utf8)
 
-  private func lookup(_ name: FileName, inFolder ino: Int64, _ caller: Fuse.Caller) throws(Errno) -> Entry {
+  private func lookup(_ name: FileName, inFolder ino: Int64, _ caller: RequestContext) throws(Errno) -> Entry {
     if name.bytes == Library.versionsName {
       let node = Node.versions(of: ino)
       return Entry(node: node.id, attributes: try translated { try attributes(node, caller).0 })
@@ -98,8 +99,9 @@ extension AccountFileSystem {
       attributeTimeout: Self.forever)
   }
 
-  /// `Shared/OWNER` of a handle: for a program that may come back there also once it is gone (``LeftEntry``).
-  private func sharedFolder(of handle: FileName, _ caller: Fuse.Caller) -> Entry {
+  /// `Shared/OWNER` by the owner's handle; for a program that may undo its leaving (``LeftEntry``), also after it is
+  /// gone.
+  private func sharedFolder(of handle: FileName, _ caller: RequestContext) -> Entry {
     if let owner = library.sharedOwners(account).first(where: { Array($0.handle.description.utf8) == handle.bytes }) {
       return sharedFolder(owner.account)
     }
@@ -110,11 +112,11 @@ extension AccountFileSystem {
     return Entry(node: node.id, attributes: sharedFolderAttributes(node))
   }
 
-  /// The entry that `body` finds, or one that says that there is none.
+  /// The entry that `body` finds, or a negative one.
   ///
   /// - Parameters:
-  ///   - timeout: seconds for which what is found has the name.
-  ///   - absence: seconds for which there is none.
+  ///   - timeout: seconds for which the kernel may remember the name.
+  ///   - absence: seconds for which it may remember the absence.
   private func found(
     for timeout: Double = AccountFileSystem.forever, absentFor absence: Double, _ body: () throws -> Attributes
   ) throws(Errno) -> Entry {
@@ -127,7 +129,7 @@ extension AccountFileSystem {
     }
   }
 
-  private func lookupVersion(_ name: FileName, _ item: Int64, _ caller: Fuse.Caller) throws(Errno) -> Entry {
+  private func lookupVersion(_ name: FileName, _ item: Int64, _ caller: RequestContext) throws(Errno) -> Entry {
     guard let number = Int64(String(decoding: name.bytes.prefix { $0 != UInt8(ascii: "~") }, as: UTF8.self)) else {
       throw .noSuchFileOrDirectory
     }
@@ -145,16 +147,17 @@ extension AccountFileSystem {
   // MARK: - Making
 
   private func make(
-    _ new: Library.NewNode, _ name: FileName, in parent: NodeID, mode: UInt32, _ caller: Fuse.Caller
+    _ new: Library.NewNode, _ name: FileName, in parent: NodeID, mode: UInt32, _ caller: RequestContext
   ) throws(Errno) -> Entry {
-    if let errand = try repeater.serveNames(caller) { return formerEntry(errand.made, caller) }
+    if let replay = try repeater.serveNames(caller) { return formerEntry(replay.made, caller) }
     let ino = try changeable(parent)
     let made = try translated { try library.make(new, ino, name.bytes, mode: mode, credentials(caller)) }
     return entry(made, timeout: restrictedFolders.timeout(in: ino))
   }
 
   func mknod(
-    _ name: FileName, in parent: NodeID, mode: UInt32, device: UInt64, caller: Fuse.Caller, reply: consuming EntryReply
+    _ name: FileName, in parent: NodeID, mode: UInt32, device: UInt64, caller: RequestContext,
+    reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in
       let type = mode & S_IFMT
@@ -164,20 +167,20 @@ extension AccountFileSystem {
   }
 
   func mkdir(
-    _ name: FileName, in parent: NodeID, mode: UInt32, caller: Fuse.Caller, reply: consuming EntryReply
+    _ name: FileName, in parent: NodeID, mode: UInt32, caller: RequestContext, reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in try make(.folder, name, in: parent, mode: mode, caller) }
   }
 
   func symlink(
-    _ name: FileName, in parent: NodeID, target: [UInt8], caller: Fuse.Caller, reply: consuming EntryReply
+    _ name: FileName, in parent: NodeID, target: [UInt8], caller: RequestContext, reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in
       try make(.symbolicLink(target: target), name, in: parent, mode: 0o777, caller)
     }
   }
 
-  func readlink(_ node: NodeID, caller: Fuse.Caller, reply: consuming LinkReply) {
+  func readlink(_ node: NodeID, caller: RequestContext, reply: consuming LinkReply) {
     reply.answer { () throws(Errno) in
       guard let ino = Node(node).ino else { throw .invalidArgument }
       return try translated { try library.readLink(ino, notesAccess: accessTimes.notesLinks, credentials(caller)) }
@@ -185,11 +188,11 @@ extension AccountFileSystem {
   }
 
   func link(
-    _ node: NodeID, as newName: FileName, in newParent: NodeID, caller: Fuse.Caller, reply: consuming EntryReply
+    _ node: NodeID, as newName: FileName, in newParent: NodeID, caller: RequestContext, reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in
       let folder = try changeable(newParent)
-      // A version is no file that could have another name.
+      // A version cannot have another name.
       guard let ino = Node(node).ino else { throw .improperLink }
       let linked = try translated { try library.link(ino, folder, newName.bytes, credentials(caller)) }
       return entry(linked, timeout: restrictedFolders.timeout(in: folder))
@@ -198,8 +201,8 @@ extension AccountFileSystem {
 
   // MARK: - Calls of the visitor
 
-  /// What a name led to before the change that is repeated, kept for no time.
-  func formerEntry(_ former: Errand.Former, _ caller: Fuse.Caller) -> Entry {
+  /// The entry of a name before the repeated change, for the kernel to keep for no time.
+  func formerEntry(_ former: Replay.Former, _ caller: RequestContext) -> Entry {
     let (attributes, present) = formerAttributes(former, caller)
     if let present, present.isForeign { foreignNodes.note(Node.inode(present.ino).id) }
     return Entry(
@@ -207,13 +210,13 @@ extension AccountFileSystem {
       attributes: attributes)
   }
 
-  /// What stat(2) told before the change that is repeated; with what it tells now, of an inode that is still there.
+  /// The attributes before the repeated change, and the present ones of an inode that is still there.
   func formerAttributes(
-    _ former: Errand.Former, _ caller: Fuse.Caller
+    _ former: Replay.Former, _ caller: RequestContext
   ) -> (shown: FileAttributes, present: Attributes?) {
     guard case .inode(let inode, let lostLinks) = former else { return (sharedFolderAttributes(former.node), nil) }
     guard let present = try? library.attributes(inode.ino, credentials(caller)) else {
-      // It is gone, or not seen any more: all that is known of it is what it was.
+      // It is gone, or no longer seen: only its former type is known.
       let mode = inode.mode & S_IFMT | (inode.mode & S_IFMT == S_IFDIR ? 0o700 : 0o600)
       return (FileAttributes(node: former.node.id, mode: mode, uid: getuid(), gid: getgid()), nil)
     }
@@ -222,7 +225,8 @@ extension AccountFileSystem {
     return (attributes, present)
   }
 
-  /// Attributes that have the kernel let the visitor of a process without privileges change what can only be read there.
+  /// Attributes with which the kernel lets the visitor of a process without privileges change files that can only be
+  /// read.
   func forVisitor(_ attributes: FileAttributes) -> FileAttributes {
     var attributes = attributes
     if getuid() != 0 { attributes.mode |= attributes.mode & S_IFMT == S_IFDIR ? 0o700 : 0o600 }
@@ -231,15 +235,15 @@ extension AccountFileSystem {
 
   // MARK: - Removing and renaming
 
-  /// Leaves the share whose entry is removed; returns its inode, nil for what is no entry.
-  private func leave(_ name: FileName, in parent: NodeID, _ caller: Fuse.Caller) throws(Errno) -> Int64? {
+  /// Leaves the share whose entry is removed; returns the entry's inode, nil for anything else.
+  private func leave(_ name: FileName, in parent: NodeID, _ caller: RequestContext) throws(Errno) -> Int64? {
     guard case .sharedOwner(let owner) = Node(parent) else { return nil }
     return try translated {
       try library.removeSharedEntry(account, owner: owner, name.bytes, credentials(caller))
     }
   }
 
-  func unlink(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
+  func unlink(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
       if try repeater.serveNames(caller) != nil { return }
       if try leave(name, in: parent, caller) != nil { return }
@@ -248,10 +252,10 @@ extension AccountFileSystem {
     }
   }
 
-  func rmdir(_ name: FileName, in parent: NodeID, caller: Fuse.Caller, reply: consuming EmptyReply) {
+  func rmdir(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
-      if let errand = try repeater.serveNames(caller) {
-        if let ino = errand.made.node.ino { generations.noteDead(ino) }
+      if let replay = try repeater.serveNames(caller) {
+        if let ino = replay.made.node.ino { generations.noteDead(ino) }
         return
       }
       if let entry = try leave(name, in: parent, caller) { return generations.noteDead(entry) }
@@ -263,11 +267,11 @@ extension AccountFileSystem {
 
   func rename(
     _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID, flags: RenameFlags,
-    caller: Fuse.Caller, reply: consuming EmptyReply
+    caller: RequestContext, reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
-      if let errand = try repeater.serveNames(caller) {
-        let replaced = errand.view[.init(folder: newParent, name: newName)]
+      if let replay = try repeater.serveNames(caller) {
+        let replaced = replay.view[.init(folder: newParent, name: newName)]
         if !flags.contains(.exchange), case .inode(let folder, _)?? = replaced, folder.mode & S_IFMT == S_IFDIR {
           generations.noteDead(folder.ino)
         }
@@ -277,7 +281,7 @@ extension AccountFileSystem {
         throw .invalidArgument
       }
       if case .sharedOwner(let owner) = Node(parent) {
-        // An entry has another name for this account alone, and goes nowhere else.
+        // An entry gets another name for this account alone, and cannot be moved.
         guard parent == newParent, !flags.contains(.exchange) else { throw .notPermitted }
         return try translated {
           try library.renameSharedEntry(account, owner: owner, name.bytes, to: newName.bytes, credentials(caller))

@@ -1,14 +1,15 @@
 import Fuse
 
-/// What a node of a mount is; its number says it, so that no table is kept (rule 7).
+/// The meaning of a node's number, which needs no table (rule 7 of docs/ARCHITECTURE.md).
 enum Node: Hashable {
   /// The mount point itself: `Documents` and `Shared`.
   case root
   /// `Shared`.
   case shared
-  /// `Shared/OWNER` of an account that shares something with this mount's.
+  /// `Shared/OWNER` of an account that shares something with the mount's account.
   case sharedOwner(Int64)
-  /// What a visitor takes for `Shared/OWNER` once that is gone: the folder itself may come back, and must not be dead then.
+  /// The stand-in for `Shared/OWNER`, once that is gone, whose removal a visitor repeats: the folder itself may come
+  /// back, and must not be dead then.
   case formerOwner(Int64)
   /// An inode of the library, under its own number.
   case inode(Int64)
@@ -55,6 +56,6 @@ enum Node: Hashable {
     }
   }
 
-  /// The library's inode; nil for what Sheaf makes up, which nobody can change.
+  /// The library's inode; nil for nodes that Sheaf makes up, which nobody can change.
   var ino: Int64? { if case .inode(let ino) = self { ino } else { nil } }
 }

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Open files: documents by the library's handles, versions by readers of this mount.
 extension AccountFileSystem {
-  func open(_ node: NodeID, flags: OpenFlags, caller: Fuse.Caller, reply: consuming OpenReply) {
+  func open(_ node: NodeID, flags: OpenFlags, caller: RequestContext, reply: consuming OpenReply) {
     var opened: (ino: Int64, handle: FileHandle)?
     let delivered = reply.answer { () throws(Errno) in
       if try repeater.serve(node, caller) != nil {
@@ -23,7 +23,7 @@ extension AccountFileSystem {
       case .versionFile(let item, let number):
         if flags.isWritable { throw .readOnlyFileSystem }
         let reader = try translated { try library.openVersion(of: item, number: number, credentials(caller)) }
-        // An open version's file changes with the next autosave: what is read is what it holds now.
+        // The file of an open version changes with the next autosave: reading shows its present bytes.
         return OpenResult(handle: listings.add(reader), noFlush: true)
       default: throw .isDirectory
       }
@@ -35,7 +35,7 @@ extension AccountFileSystem {
   }
 
   func create(
-    _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: Fuse.Caller,
+    _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: RequestContext,
     reply: consuming CreateReply
   ) {
     var opened: (ino: Int64, handle: FileHandle)?
@@ -56,7 +56,7 @@ extension AccountFileSystem {
             try library.create(ino, name.bytes, mode: mode, flags: accessTimes.flags(flags), credentials(caller))
           }
         } catch {
-          // A folder, a fifo: has the kernel look the name up anew (fs/namei.c, do_filp_open).
+          // For a folder or a fifo: makes the kernel look the name up anew (fs/namei.c, do_filp_open).
           throw error == .fileExists && flags.rawValue & O_EXCL == 0 ? .staleFileHandle : error
         }
       }
@@ -74,7 +74,7 @@ extension AccountFileSystem {
   }
 
   func read(
-    _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: Fuse.Caller, reply: consuming DataReply
+    _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: RequestContext, reply: consuming DataReply
   ) {
     reply.fill(capacity: size) { (buffer) throws(Errno) in
       try translated {
@@ -86,10 +86,10 @@ extension AccountFileSystem {
 
   func write(
     _ node: NodeID, handle: FileHandle, offset: Int64, data: UnsafeRawBufferPointer, origin: WriteOrigin,
-    caller: Fuse.Caller, reply: consuming WriteReply
+    caller: RequestContext, reply: consuming WriteReply
   ) {
     reply.answer { () throws(Errno) in
-      // Pages of a mapping come back to where they were, also by a handle that appends.
+      // Pages of a mapping are written back to their places, even by a handle that appends.
       let direct = Node(node).ino.flatMap { !origin.isWriteBack && directWrites.contains($0) ? $0 : nil }
       try translated {
         try library.write(
@@ -105,7 +105,7 @@ extension AccountFileSystem {
   }
 
   func flush(
-    _ node: NodeID, handle: FileHandle, lockOwner: UInt64, caller: Fuse.Caller, reply: consuming EmptyReply
+    _ node: NodeID, handle: FileHandle, lockOwner: UInt64, caller: RequestContext, reply: consuming EmptyReply
   ) {
     library.locks.closed(node.rawValue, by: .init(door: door, id: lockOwner))
     reply.answer { () throws(Errno) in
@@ -115,7 +115,7 @@ extension AccountFileSystem {
   }
 
   func release(
-    _ node: NodeID, handle: FileHandle, flags: OpenFlags, caller: Fuse.Caller, reply: consuming EmptyReply
+    _ node: NodeID, handle: FileHandle, flags: OpenFlags, caller: RequestContext, reply: consuming EmptyReply
   ) {
     library.locks.released(node.rawValue, door: door, handle: handle.rawValue)
     if listings.remove(handle) { return reply.succeed() }
@@ -123,14 +123,14 @@ extension AccountFileSystem {
     do {
       try library.release(handle.rawValue)
     } catch {
-      // Nobody hears of it: close(2) has told already, and autosave tries again.
+      // No program hears of it: close(2) has reported already, and autosave tries again.
       log.error("a document could not be saved", metadata: ["error": "\(error)"])
     }
     reply.succeed()
   }
 
   func fsync(
-    _ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: Fuse.Caller, reply: consuming EmptyReply
+    _ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: RequestContext, reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
       guard let ino = Node(node).ino else { return }
@@ -139,7 +139,7 @@ extension AccountFileSystem {
   }
 
   func fallocate(
-    _ node: NodeID, handle: FileHandle, mode: FallocateMode, offset: Int64, length: Int64, caller: Fuse.Caller,
+    _ node: NodeID, handle: FileHandle, mode: FallocateMode, offset: Int64, length: Int64, caller: RequestContext,
     reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
@@ -159,7 +159,7 @@ extension AccountFileSystem {
   }
 
   func lseek(
-    _ node: NodeID, handle: FileHandle, offset: Int64, whence: Whence, caller: Fuse.Caller,
+    _ node: NodeID, handle: FileHandle, offset: Int64, whence: Whence, caller: RequestContext,
     reply: consuming LseekReply
   ) {
     reply.answer { () throws(Errno) in
@@ -174,10 +174,10 @@ extension AccountFileSystem {
   }
 
   func copyFileRange(
-    from source: FileRange, to target: FileRange, length: Int, caller: Fuse.Caller, reply: consuming WriteReply
+    from source: FileRange, to target: FileRange, length: Int, caller: RequestContext, reply: consuming WriteReply
   ) {
     reply.answer { () throws(Errno) in
-      // Out of a version the kernel copies by itself.
+      // The kernel itself copies out of a version.
       guard Node(source.node).ino != nil, Node(target.node).ino != nil else { throw .notSupported }
       // The reply counts in 32 bits.
       let count = Int64(min(length, 1 << 30))
@@ -196,7 +196,7 @@ final class Listings: Sendable {
   /// A folder that Sheaf makes up, as it was when it was opened or rewound.
   struct Listing {
     let entries: [(name: FileName, entry: Entry)]
-    /// Whether another account owns what they lead to.
+    /// Whether another account owns the nodes of the entries.
     let areForeign: Bool
     /// Whether somebody has begun to read it.
     fileprivate var isBegun = false
@@ -243,7 +243,7 @@ final class Listings: Sendable {
     return state.withLock { $0.listings[handle] }
   }
 
-  /// Whether a listing that is about to be read from its first entry was so before.
+  /// Whether a listing that is about to be read from its first entry was read before; notes that it is read.
   func beginsAgain(_ handle: FileHandle) -> Bool {
     guard handle.rawValue >> 63 == 1 else { return false }
     return state.withLock { state in
@@ -253,7 +253,7 @@ final class Listings: Sendable {
     }
   }
 
-  /// Has a handle read a folder as it is by now.
+  /// Gives a handle the folder's present entries.
   func renew(_ handle: FileHandle, _ listing: Listing) {
     state.withLock { state in
       guard state.listings[handle] != nil else { return }
@@ -262,7 +262,7 @@ final class Listings: Sendable {
     }
   }
 
-  /// Forgets a handle; false where it is none of these.
+  /// Forgets a handle; false if it is not one of these.
   func remove(_ handle: FileHandle) -> Bool {
     guard handle.rawValue >> 63 == 1 else { return false }
     return state.withLock { state in

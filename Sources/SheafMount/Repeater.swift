@@ -5,29 +5,29 @@ import SheafLibrary
 import SheafModel
 import Synchronization
 
-/// Has a mount's kernel tell those who watch there (inotify(7)) what was done by other doors.
+/// Makes a mount's kernel tell its watchers (inotify(7)) of changes by other doors.
 ///
-/// The kernel tells watchers of the calls that it makes itself. So a thread of this process, a ``Visitor``, makes each call
-/// once more in this mount, where it is known by its id and answered without effect: a call that made a name finds none
-/// yet, one that took a name away finds it still there.
+/// The kernel tells watchers of the calls that it makes itself. So a thread of this process, a ``Visitor``, makes each
+/// call once more in this mount. The mount knows it by its id and answers it without effect: a call that made a name
+/// finds none yet, and a call that took a name away finds it still there.
 ///
 /// Rules:
-/// 1. Nobody waits for it. What waits is limited, equal news of a file come once, and what is too much is dropped.
-/// 2. Only what the kernel knows is worth a call: whoever watches a folder or a file holds its inode there.
-/// 3. For the visitor alone the folder is as it was. It is told so without a time to keep it, so that all others go on
-///    asking, and get the truth.
-/// 4. What it is told of modes, to be let through by the kernel where only reading is allowed, is kept no longer. The
-///    library answers all others as ever.
+/// 1. Nobody waits for it. The queue is limited: equal news of a file wait once, and news past the limit are dropped.
+/// 2. Only inodes that the kernel knows are worth a call: a watcher of a folder or a file holds its inode there.
+/// 3. For the visitor alone the folder is as it was. The kernel may keep none of these answers, so that all others go
+///    on asking and get the truth.
+/// 4. Nor may the kernel keep the modes that it shows the visitor, so that the kernel lets it through where only
+///    reading is allowed. The library answers all others as ever.
 /// 5. It holds the mount while a call lasts, and not while the mount is to be unmounted (``pause()``).
-/// 6. A call is answered only if it is about the inode that the change was of: since then the kernel's name may lead to
-///    another one, which it would take for changed, gone, or of another type. So a call on names counts only where the
-///    visitor was told in it what they lead to; the kernel has their folders to itself from then on until it asks.
+/// 6. A call is answered only if it concerns the inode that changed: the kernel's name may lead to another one by now,
+///    which the kernel would take for changed, gone, or of another type. So a call on names counts only if the visitor
+///    looked these names up in it: from the look-up until the call the kernel keeps their folders locked.
 final class Repeater: Sendable {
-  /// News that wait at most.
+  /// Most news that wait.
   private static let limit = 4096
-  /// How often a call is made that did not get through because someone looked in between.
+  /// How often a call is made that does not get through because another program looked the name up in between.
   private static let attempts = 3
-  /// The handle of what the visitor opens.
+  /// The handle of the visitor's open files.
   static let handle = FileHandle(rawValue: .max)
 
   private struct State {
@@ -35,9 +35,9 @@ final class Repeater: Sendable {
     var isRunning = false
     var isPaused = false
     var kernel: (notifier: Notifier, visitor: Visitor)?
-    var errand: Errand?
-    /// Where the visitor was told what names led to, in the call that it makes.
-    var shown: Set<Errand.Spot> = []
+    var replay: Replay?
+    /// The names that the visitor looked up in its present call.
+    var shown: Set<Replay.Spot> = []
     var wasServed = false
   }
 
@@ -46,7 +46,7 @@ final class Repeater: Sendable {
   private let library: any InodeInterface
   private let account: Int64
   private let expiresNames: Bool
-  /// Whether the visitor is about a call, so that requests may be its own.
+  /// Whether the visitor is making a call, so that requests may be its own.
   private let isBusy = Atomic<Bool>(false)
 
   /// - Parameter expiresNames: Whether all names are forgotten where one is.
@@ -71,11 +71,12 @@ final class Repeater: Sendable {
     visitor?.end()
   }
 
-  /// Seconds that a call is waited for at most. One may last for as long as a user of the mount likes, who reads the folder
-  /// that it is about into memory that does not answer.
+  /// Seconds to wait for a call at most. A user of the mount can make it last as long as they like, by reading its
+  /// folder into memory that does not answer.
   private static let patience = 2
 
-  /// Stays out of the mount, and returns once it is out, or where a call does not end.
+  /// Keeps the visitor out of the mount, and returns once it is out, or after the patience with a call that does not
+  /// end.
   func pause() {
     state.withLock { $0.isPaused = true }
     let isOut = DispatchSemaphore(value: 0)
@@ -88,7 +89,7 @@ final class Repeater: Sendable {
     start()
   }
 
-  /// Has watchers told, sooner or later.
+  /// Queues news for the watchers.
   func post(_ news: [LibraryNews]) {
     state.withLock { state in
       guard state.kernel != nil else { return }
@@ -99,7 +100,7 @@ final class Repeater: Sendable {
     start()
   }
 
-  /// Whether the same is to be told already, with nothing of that file after it.
+  /// Whether the same news wait already, with nothing of that file after them.
   private static func isWaiting(_ news: LibraryNews, in waiting: [LibraryNews]) -> Bool {
     guard let subject = news.subject else { return false }
     let last = waiting.suffix(16).last { $0.named?.ino == subject.ino }
@@ -129,21 +130,21 @@ final class Repeater: Sendable {
     }
   }
 
-  // MARK: - Errands
+  // MARK: - Replaying
 
   private func tell(_ news: LibraryNews, _ notifier: Notifier, _ visitor: Visitor) {
-    guard let (visit, errand) = plan(news) else { return }
-    let spots = Array(errand.view.keys)
-    // Rule 2. That the attributes are dropped has the visitor's own be asked for (rule 4).
+    guard let (visit, replay) = plan(news) else { return }
+    let spots = Array(replay.view.keys)
+    // Rule 2. Dropping the attributes makes the kernel ask for the visitor's own (rule 4).
     let isKnown = spots.map { (try? notifier.invalidateInode($0.folder, offset: -1)) ?? false }
-    let isOpen = (try? notifier.invalidateInode(errand.made.node.id, offset: -1)) ?? false
+    let isOpen = (try? notifier.invalidateInode(replay.made.node.id, offset: -1)) ?? false
     guard isKnown.contains(true) || isOpen else { return }
     for _ in 0..<Self.attempts {
       if news.changesNames {
         for spot in spots { notifier.forget(spot.name, in: spot.folder, withAllOthers: expiresNames) }
       }
       let isOver = state.withLock { state in
-        (state.errand, state.shown, state.wasServed) = (errand, [], false)
+        (state.replay, state.shown, state.wasServed) = (replay, [], false)
         return state.kernel == nil
       }
       if isOver { return }
@@ -151,7 +152,7 @@ final class Repeater: Sendable {
       visitor.make(visit)
       isBusy.store(false, ordering: .releasing)
       let wasServed = state.withLock { state in
-        state.errand = nil
+        state.replay = nil
         return state.wasServed
       }
       if wasServed { return }
@@ -159,31 +160,31 @@ final class Repeater: Sendable {
     }
   }
 
-  /// The call that repeats a change, with what its caller is to find; nil where there is none.
-  private func plan(_ news: LibraryNews) -> (Visit, Errand)? {
+  /// The call that repeats a change, with the answers for it; nil if there is none.
+  private func plan(_ news: LibraryNews) -> (Visit, Replay)? {
     guard let call = news.call else { return nil }
     if case .sharedOwner(let owner) = news.change {
       let name = FileName(Array(owner.handle.description.utf8))
       let place = Visit.Place(folders: [FileName(AccountFileSystem.sharedName)], node: Node.shared.id, name: name)
-      var errand = Errand(made: .owner(owner.account, isGone: !owner.isThere))
-      errand.view[.init(folder: place.node, name: name)] = .some(owner.isThere ? nil : errand.made)
-      return (Visit(call, at: place), errand)
+      var replay = Replay(made: .owner(owner.account, isGone: !owner.isThere))
+      replay.view[.init(folder: place.node, name: name)] = .some(owner.isThere ? nil : replay.made)
+      return (Visit(call, at: place), replay)
     }
     guard let subject = news.named, let place = place(subject.place, subject.ino) else { return nil }
-    var errand = Errand(made: .inode(subject, lostLinks: 0))
-    let spot = Errand.Spot(folder: place.node, name: place.name)
+    var replay = Replay(made: .inode(subject, lostLinks: 0))
+    let spot = Replay.Spot(folder: place.node, name: place.name)
     switch news.change {
-    case .made: errand.view[spot] = .some(nil)
-    case .removed: errand.view[spot] = Errand.Former.inode(subject, lostLinks: 1)
-    default: errand.view[spot] = errand.made
+    case .made: replay.view[spot] = .some(nil)
+    case .removed: replay.view[spot] = Replay.Former.inode(subject, lostLinks: 1)
+    default: replay.view[spot] = replay.made
     }
     guard case .renamed(_, let target, let replaced, let exchanged) = news.change else {
-      return (Visit(call, at: place), errand)
+      return (Visit(call, at: place), replay)
     }
     guard let new = self.place(target, subject.ino) else { return nil }
-    errand.view[.init(folder: new.node, name: new.name)] = .some(
+    replay.view[.init(folder: new.node, name: new.name)] = .some(
       replaced.map { .inode($0, lostLinks: exchanged ? 0 : 1) })
-    return (Visit(.rename(to: new, exchanges: exchanged), at: place), errand)
+    return (Visit(.rename(to: new, exchanges: exchanged), at: place), replay)
   }
 
   private func place(_ place: LibraryPlace, _ ino: Int64) -> Visit.Place? {
@@ -199,56 +200,58 @@ final class Repeater: Sendable {
 
   // MARK: - Answers
 
-  /// What the visitor is about, if it is who asks.
-  func errand(of caller: Fuse.Caller) -> Errand? {
+  /// The change that the visitor repeats, if the visitor makes the request.
+  func replay(of caller: RequestContext) -> Replay? {
     guard isBusy.load(ordering: .acquiring), caller.pid != 0 else { return nil }
-    return state.withLock { $0.kernel?.visitor.thread == caller.pid ? $0.errand : nil }
+    return state.withLock { $0.kernel?.visitor.thread == caller.pid ? $0.replay : nil }
   }
 
-  /// What a name led to before the change that the visitor repeats, if it is who asks and the change was of that name.
-  func former(_ name: FileName, in folder: NodeID, for caller: Fuse.Caller) -> Errand.Former?? {
-    let spot = Errand.Spot(folder: folder, name: name)
-    guard let former = errand(of: caller)?.view[spot] else { return nil }
+  /// The node of a name before the change that the visitor repeats, if the visitor makes the request and the change was
+  /// of that name.
+  func former(_ name: FileName, in folder: NodeID, for caller: RequestContext) -> Replay.Former?? {
+    let spot = Replay.Spot(folder: folder, name: name)
+    guard let former = replay(of: caller)?.view[spot] else { return nil }
     state.withLock { _ = $0.shown.insert(spot) }
     return former
   }
 
-  /// What the visitor repeats, if its call on a node is what this is; the kernel tells of it then.
+  /// The change that the visitor repeats, if this is its call on the node; the kernel tells the watchers then.
   ///
-  /// - Throws: ESTALE where the name that it used leads to another node by now (rule 6), so that the kernel looks it up anew.
-  func serve(_ node: NodeID, _ caller: Fuse.Caller) throws(Errno) -> Errand? {
-    guard let errand = errand(of: caller) else { return nil }
-    guard node == errand.made.node.id else { throw .staleFileHandle }
+  /// - Throws: ESTALE if the name that it used leads to another node by now (rule 6), so that the kernel looks it up
+  ///   anew.
+  func serve(_ node: NodeID, _ caller: RequestContext) throws(Errno) -> Replay? {
+    guard let replay = replay(of: caller) else { return nil }
+    guard node == replay.made.node.id else { throw .staleFileHandle }
     state.withLock { $0.wasServed = true }
-    return errand
+    return replay
   }
 
-  /// What the visitor repeats, if its call on names is what this is; the kernel tells of it then.
+  /// The change that the visitor repeats, if this is its call on names; the kernel tells the watchers then.
   ///
-  /// - Throws: ESTALE where it was not told what they lead to (rule 6).
-  func serveNames(_ caller: Fuse.Caller) throws(Errno) -> Errand? {
-    guard let errand = errand(of: caller) else { return nil }
+  /// - Throws: ESTALE if it did not look the names up in this call (rule 6).
+  func serveNames(_ caller: RequestContext) throws(Errno) -> Replay? {
+    guard let replay = replay(of: caller) else { return nil }
     let wasShown = state.withLock { state in
-      state.wasServed = state.shown.isSuperset(of: errand.view.keys)
+      state.wasServed = state.shown.isSuperset(of: replay.view.keys)
       return state.wasServed
     }
     guard wasShown else { throw .staleFileHandle }
-    return errand
+    return replay
   }
 }
 
-/// What a visitor finds, and gets, on one call.
-struct Errand: Sendable {
+/// A change to repeat: the answers that the visitor gets on its call.
+struct Replay: Sendable {
   struct Spot: Hashable {
     let folder: NodeID
     let name: FileName
   }
 
-  /// What a name led to.
+  /// The former node of a name.
   enum Former {
-    /// An inode as it was, with the names that it lost since.
+    /// An inode as it was, and how many names it lost since.
     case inode(NamedInode, lostLinks: UInt32)
-    /// `Shared/OWNER`; where it is gone, something in its place.
+    /// `Shared/OWNER`, or its stand-in if it is gone.
     case owner(Int64, isGone: Bool)
 
     var node: Node {
@@ -259,14 +262,14 @@ struct Errand: Sendable {
     }
   }
 
-  /// What the call makes.
+  /// The node that the call concerns.
   let made: Former
-  /// What names led to before the change: nil where there was none.
+  /// The nodes of names before the change; nil for a name that did not exist.
   var view: [Spot: Former?] = [:]
 }
 
 extension LibraryNews {
-  /// The inode that it is of, with its place.
+  /// The inode that the news are of, with its place.
   fileprivate var named: NamedInode? {
     switch change {
     case .made(let inode), .removed(let inode), .renamed(let inode, _, _, _): inode
@@ -281,7 +284,7 @@ extension LibraryNews {
     }
   }
 
-  /// The call that has the kernel tell of it; nil where there is none. That of a renaming needs the new place besides.
+  /// The call that makes the kernel tell of it; nil if there is none. The call of a renaming also needs the new place.
   fileprivate var call: Visit.Call? {
     if case .sharedOwner(let owner) = change { return owner.isThere ? .makeFolder : .remove(isFolder: true) }
     guard let inode = named else { return nil }

@@ -2,14 +2,14 @@ import NIOCore
 import SheafModel
 import Synchronization
 
-/// How many clients are connected, and whether new ones are still served.
+/// Counts the connected clients, and knows whether new ones are still served.
 ///
-/// A client greets before it asks for anything (`GET /v1`). Whoever was greeted may finish: the service ends only once
-/// all of them have gone, or after its patience.
+/// A client greets before it asks for anything (`GET /v1`). A greeted client may finish: the service ends once all of
+/// them have gone, or after its patience.
 final class ClientCount: Sendable {
   private struct State {
     var connections = 0
-    /// Those that read a stream, and for whom nobody waits.
+    /// Clients that read a stream, for which the end does not wait.
     var streams = 0
     /// Connections past the limit.
     var excess: Set<ObjectIdentifier> = []
@@ -19,7 +19,7 @@ final class ClientCount: Sendable {
   private let limit: Int
   private let state = Mutex(State())
 
-  /// - Parameter limit: how many are served at once.
+  /// - Parameter limit: how many clients are served at once.
   init(limit: Int) { self.limit = limit }
 
   /// Greets a client.
@@ -31,7 +31,7 @@ final class ClientCount: Sendable {
     }
   }
 
-  /// Why a connection is not served; nil for one that is.
+  /// The reason not to serve a connection; nil for one that is served.
   func refusal(of channel: any Channel) -> SheafError? {
     guard state.withLock({ $0.excess.contains(ObjectIdentifier(channel)) }) else { return nil }
     return SheafError(
@@ -39,7 +39,7 @@ final class ClientCount: Sendable {
       advice: "try again when some have gone")
   }
 
-  /// Waits until nobody is connected, at most for `patience`; from then on nobody is greeted.
+  /// Waits until no client is connected, at most for `patience`, and greets none from then on.
   func close(patience: Duration) async {
     let deadline = ContinuousClock.now + patience
     while !closeIfIdle(), ContinuousClock.now < deadline {
@@ -48,7 +48,7 @@ final class ClientCount: Sendable {
     state.withLock { $0.isClosed = true }
   }
 
-  /// Runs `body` for a client who stays connected without end, and whom ``close(patience:)`` does not wait for.
+  /// Runs `body` for a client that stays connected without end, and for which ``close(patience:)`` does not wait.
   func withoutCounting<Value>(_ body: () async throws -> Value) async rethrows -> Value {
     state.withLock { $0.streams += 1 }
     defer { state.withLock { $0.streams -= 1 } }

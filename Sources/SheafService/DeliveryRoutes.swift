@@ -5,7 +5,7 @@ import SheafModel
 import Synchronization
 
 extension LibraryAPI {
-  /// `PUT /v1/sidecar`: a sidecar tells how delivery goes, to the door at which it reads.
+  /// `PUT /v1/sidecar`: a sidecar reports on its delivery, to the door at which it reads.
   func addReportRoutes(to routes: Routes) {
     routes.put("sidecar") { request, _ in
       sidecars.take(try await request.decoded(as: SidecarReport.self))
@@ -25,7 +25,7 @@ extension LibraryAPI {
     }
   }
 
-  /// How delivery goes, with how far each sink is behind the log's newest event.
+  /// The status of all sinks, with the number of events by which each is behind the log.
   func sinks(at last: Int64) -> [SinkStatus] {
     sidecars.sinks.map { sink in
       var sink = sink
@@ -35,7 +35,7 @@ extension LibraryAPI {
   }
 }
 
-/// What sidecars told of themselves last.
+/// The latest reports of sidecars.
 final class SidecarBoard: Sendable {
   /// Sidecars that are remembered.
   private static let limit = 16
@@ -45,7 +45,7 @@ final class SidecarBoard: Sendable {
   /// Sinks of all sidecars that are still running.
   var sinks: [SinkStatus] {
     reports.withLock { reports in
-      // That of another user is there, though it cannot be signalled to.
+      // Another user's process is there, though this one cannot signal to it.
       reports.removeAll { kill($0.pid, 0) != 0 && access("/proc/\($0.pid)", F_OK) != 0 }
       return reports.flatMap(\.sinks)
     }

@@ -4,21 +4,22 @@ import SheafLibrary
 import SheafModel
 
 extension LibraryAPI {
-  /// Events of a page where the request does not say how many.
+  /// Events of a page if the request does not say how many.
   private static let defaultLimit = 100
 
-  /// `GET /v1/events`: a page of what the acting account sees. `GET /v1/events/stream`: the same as it comes.
+  /// `GET /v1/events`: a page of the events that the acting account sees. `GET /v1/events/stream`: the same events as
+  /// they come.
   ///
   /// Parameters: `after`, a sequence number (without it the oldest event that is kept comes first); for pages `limit`;
-  /// `path`, an item, for what happened to it and below it.
+  /// `path`, an item, for the events of it and of everything below it.
   func addEventRoutes(to routes: Routes) {
     addLog(at: "events", isWhole: false, to: routes)
     routes.get("events/latest") { request, _ in
-      let reader = try await eventReader(request, isWhole: false)
+      let query = try await eventQuery(request, isWhole: false)
       return try Response.json(
         try await call { library in
           try library.latestEvents(
-            before: .max, after: 0, limit: reader.limit, for: reader.account, in: try reader.scope(in: library))
+            before: .max, after: 0, limit: query.limit, for: query.account, in: try query.scope(in: library))
         })
     }
   }
@@ -28,11 +29,11 @@ extension LibraryAPI {
 
   private func addLog(at resource: String, isWhole: Bool, to routes: Routes) {
     routes.get("\(resource)") { request, _ in
-      let reader = try await eventReader(request, isWhole: isWhole)
-      return try Response.json(try await call { try reader.page(of: $0) })
+      let query = try await eventQuery(request, isWhole: isWhole)
+      return try Response.json(try await call { try query.page(of: $0) })
     }
     routes.get("\(resource)/stream") { request, _ in
-      try await eventStream(try await eventReader(request, isWhole: isWhole))
+      try await eventStream(try await eventQuery(request, isWhole: isWhole))
     }
   }
 
@@ -57,27 +58,27 @@ extension LibraryAPI {
     }
   }
 
-  private func eventReader(_ request: Request, isWhole: Bool) async throws -> EventReader {
+  private func eventQuery(_ request: Request, isWhole: Bool) async throws -> EventQuery {
     let address = try request.address()
-    // What was read last counts: a browser's EventSource says so by itself when it connects again.
+    // The event that was read last counts: a browser's EventSource sends it when it connects again.
     let last = try HTTPField.Name("Last-Event-ID").flatMap { request.headers[$0] }.map {
-      try EventReader.position($0, named: "Last-Event-ID")
+      try EventQuery.position($0, named: "Last-Event-ID")
     }
     let position = try last ?? request.number("after")
     let limit = try request.number("limit").map { Int(min($0, Int64(Library.eventPage))) }
     if let limit, limit == 0 { throw SheafError(.invalid, subject: "limit", reason: "is 0") }
     let account = isWhole ? nil : try await account(address.account)
     let path = try account.flatMap { account in try address.path.map { try ItemPath(account: account, bytes: $0) } }
-    return EventReader(account: account, path: path, position: position, limit: limit ?? Self.defaultLimit)
+    return EventQuery(account: account, path: path, position: position, limit: limit ?? Self.defaultLimit)
   }
 }
 
-/// Who reads which part of the log from where on.
-struct EventReader: Sendable {
+/// The account, the item and the position of a request for events.
+struct EventQuery: Sendable {
   /// Nil for the library itself.
   let account: AccountHandle?
   let path: ItemPath?
-  /// Sequence number after which to go on; nil for the oldest event that is kept.
+  /// Sequence number after which to go on; nil to begin with the oldest event that is kept.
   let position: Int64?
   let limit: Int
 
@@ -99,6 +100,6 @@ struct EventReader: Sendable {
 extension Request {
   /// A query parameter that is a number, at least 0; nil where it is absent.
   func number(_ name: String) throws -> Int64? {
-    try parameter(name).map { try EventReader.position($0, named: name) }
+    try parameter(name).map { try EventQuery.position($0, named: name) }
   }
 }

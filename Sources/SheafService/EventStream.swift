@@ -5,21 +5,23 @@ import SheafModel
 import Synchronization
 
 extension LibraryAPI {
-  /// How long a stream is silent at most: a comment tells the reader that it lives.
+  /// The longest silence of a stream: after it a comment tells the reader that the stream lives.
   static let keepAlive = Duration.seconds(15)
-  /// Events of a stream's first page: a reader that comes only for the next one costs little. Each page is larger.
+  /// Events of a stream's first page, few so that a reader that comes for a single event costs little. Each page is
+  /// larger than the one before.
   private static let firstPage = 16
 
-  /// Server-Sent Events (WHATWG HTML, section 9.2): each event's `id` is its sequence number, its `data` the CloudEvent.
+  /// Server-Sent Events (WHATWG HTML, section 9.2): each event's `id` is its sequence number, its `data` the
+  /// CloudEvent.
   ///
-  /// There is no queue per reader. A stream reads pages from its own position and waits for a signal where the log ends, so
-  /// that a slow one costs nothing and loses nothing. An `id` without data tells how far the log has been read where nothing
-  /// was for this reader, so that it never falls behind retention.
-  func eventStream(_ reader: EventReader) async throws -> Response {
+  /// There is no queue for a reader. A stream reads pages from its own position and waits for a signal at the end of
+  /// the log, so a slow one costs nothing and loses nothing. If the log has nothing for this reader, an `id` without
+  /// data tells how far it was read, so that the reader never falls behind retention.
+  func eventStream(_ query: EventQuery) async throws -> Response {
     let slot = try streams.take()
-    let scope = try await call { try reader.scope(in: $0) }
-    let start = try await call { try $0.eventStart(after: reader.position) }
-    let account = try await call { library in try reader.account.map { try library.number(of: $0) } }
+    let scope = try await call { try query.scope(in: $0) }
+    let start = try await call { try $0.eventStart(after: query.position) }
+    let account = try await call { library in try query.account.map { try library.number(of: $0) } }
     let interest = account.map(EventSignals.Interest.account) ?? .log
     let body = ResponseBody { writer in
       defer { withExtendedLifetime(slot) {} }
@@ -31,7 +33,7 @@ extension LibraryAPI {
           var written = false
           while true {
             let page = try await call { [position, limit] library in
-              try library.events(after: position, limit: limit, for: reader.account, in: scope)
+              try library.events(after: position, limit: limit, for: query.account, in: scope)
             }
             if !page.events.isEmpty { try await writer.write(ByteBuffer(events: page.events)) }
             if page.next > page.events.last?.sequence ?? position {
@@ -53,7 +55,7 @@ extension LibraryAPI {
 }
 
 extension ByteBuffer {
-  /// Events as they stand in a stream.
+  /// The text of events in a stream.
   fileprivate init(events: [Event]) throws {
     self.init()
     let encoder = JSONEncoder()
@@ -66,13 +68,13 @@ extension ByteBuffer {
   }
 }
 
-/// Wakes the streams of a library when there is something for them.
+/// Wakes the streams of a library when there is news for them.
 final class EventSignals: Sendable {
-  /// What a stream is about.
+  /// The events that a stream is about.
   enum Interest: Sendable {
     /// All events.
     case log
-    /// What an account sees; one that it may not see wakes nobody.
+    /// The events that an account sees; others do not wake its streams.
     case account(Int64)
     case webhooks
 
@@ -108,8 +110,8 @@ final class EventSignals: Sendable {
   /// How many times news woke a stream.
   var wakeUps: Int64 { state.withLock { $0.wakeUps } }
 
-  /// A wake-up now, one after each change of interest, and at least one in each interval; several at once are one. The
-  /// sequence ends with the service.
+  /// Wakes now, after each change of interest, and at least once in each interval; several wake-ups at once are one.
+  /// The sequence ends with the service.
   func wakeUps(for interest: Interest, every interval: Duration) -> AsyncStream<Void> {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     let number: UInt64? = state.withLock { state in
@@ -135,7 +137,7 @@ final class EventSignals: Sendable {
     return stream
   }
 
-  /// Ends all streams, and takes no more.
+  /// Ends all streams, and accepts no more.
   func finish() {
     if let number = observer.withLock({ $0.take() }) { library.endObservingEvents(number) }
     let streams = state.withLock { state in

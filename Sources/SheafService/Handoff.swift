@@ -4,8 +4,8 @@ import Synchronization
 
 /// Hands values from a thread that makes them to a task that sends them, a few ahead and no more.
 ///
-/// The thread waits in ``Putter/put(_:)`` while the task is behind; the task waits in ``next()`` while there is nothing
-/// yet. A handoff that nobody reads any longer is cancelled, and ends the thread's work with an error.
+/// The thread waits in ``Putter/put(_:)`` while the task is behind; the task waits in ``next()`` while there is no
+/// value yet. Once nobody reads a handoff any longer, it is cancelled, and ends the thread's work with an error.
 final class Handoff<Element: Sendable>: Sendable {
   /// How many values the thread may be ahead.
   private static var ahead: Int { 4 }
@@ -17,13 +17,13 @@ final class Handoff<Element: Sendable>: Sendable {
 
     /// Gives a value, waiting until it may.
     ///
-    /// - Throws: `CancellationError` where nobody reads any longer.
+    /// - Throws: `CancellationError` if nobody reads any longer.
     func put(_ element: Element) throws {
       try state.waitForSlot()
       continuation.yield(element)
     }
 
-    /// Gives a value that may as well be dropped: it is, where the task is behind or gone.
+    /// Gives a value that is dropped if the task is behind or gone.
     func offer(_ element: Element) {
       if state.takeSlot() { continuation.yield(element) }
     }
@@ -64,7 +64,7 @@ final class Handoff<Element: Sendable>: Sendable {
 
   /// The next value, or nil after the last.
   ///
-  /// - Throws: what the work threw; `CancellationError` where the task was cancelled.
+  /// - Throws: the error of the work; `CancellationError` if the task was cancelled.
   func next() async throws -> Element? {
     var iterator = stream.makeAsyncIterator()
     let element = try await iterator.next()
@@ -74,7 +74,7 @@ final class Handoff<Element: Sendable>: Sendable {
   }
 }
 
-/// What the thread and the task of a handoff share.
+/// The state that the thread and the task of a handoff share.
 private final class HandoffState: Sendable {
   private let slots = DispatchSemaphore(value: 0)
   private let cancelled = Atomic(false)

@@ -2,7 +2,7 @@ import Hummingbird
 import SheafModel
 
 extension LibraryAPI {
-  /// `POST /v1/paths`: where items are for the acting account, by their ids.
+  /// `POST /v1/paths`: the paths of items for the acting account, by their ids.
   func addPathRoutes(to routes: Routes) {
     routes.post("paths") { request, _ in
       let account = try await account(try request.address().account)
@@ -23,7 +23,7 @@ extension LibraryAPI {
     }
   }
 
-  /// What one item is and was; every route takes `as=` and `path=` (``ItemAddress``).
+  /// The routes about one item and its history. Every route takes `as=` and `path=` (``ItemAddress``).
   func addItemRoutes(to routes: Routes) {
     routes.get { request, _ in
       let path = try await item(request)

@@ -9,7 +9,7 @@ struct LibraryAPI: Sendable {
 
   let library: any PathInterface
   let mounts: (any MountController)?
-  /// Where the library's synchronous calls run.
+  /// The threads that run the library's synchronous calls.
   let threads: NIOThreadPool
   let clients: ClientCount
   let signals: EventSignals
@@ -33,7 +33,7 @@ struct LibraryAPI: Sendable {
     addLibraryWebhookRoutes(to: routes)
   }
 
-  /// What every door has: `GET /v1`, who answers, and what one account sees and does.
+  /// The routes of every door: `GET /v1`, which says who answers, and all that one account sees and does.
   func addActingRoutes(to routes: Routes) {
     routes.get { _, _ in
       try clients.greet()
@@ -56,7 +56,7 @@ struct LibraryAPI: Sendable {
     try await threads.runIfActive { try body(library) }
   }
 
-  /// The account that acts: the one that is named, else the library's default account.
+  /// The acting account: the named one, otherwise the library's default account.
   func account(_ named: AccountHandle?) async throws -> AccountHandle {
     if let only = info.account {
       guard named == nil || named == only else {

@@ -6,8 +6,8 @@ import Logging
 import NIOPosix
 import ServiceLifecycle
 
-/// Answers requests as Hummingbird's `Application` does, and is asleep while there are none: that one keeps a clock for the
-/// header `Date`, which wakes the process every second.
+/// Answers requests as Hummingbird's `Application` does, and sleeps while there are none. `Application` keeps a clock
+/// for the header `Date`, which wakes the process every second.
 struct LibraryServer: Service {
   let responder: RouterResponder<BasicRequestContext>
   let builder: HTTPServerBuilder
@@ -25,7 +25,7 @@ struct LibraryServer: Service {
           response.headers[.connection] = "close"
           response.headers[.date] = Self.date()
           try await writer.write(response: response.head, body: response.body)
-          // What was written goes first.
+          // Bytes already written go first.
           return channel.close(mode: .output, promise: nil)
         }
         let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
@@ -43,7 +43,7 @@ struct LibraryServer: Service {
     try await server.run()
   }
 
-  /// The time as HTTP tells it (RFC 9110, section 5.6.7): `Sat, 21 Nov 2026 10:32:05 GMT`.
+  /// The time in HTTP's form (RFC 9110, section 5.6.7): `Sat, 21 Nov 2026 10:32:05 GMT`.
   private static func date() -> String {
     var (now, parts) = (time(nil), tm())
     gmtime_r(&now, &parts)

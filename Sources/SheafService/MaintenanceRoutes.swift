@@ -2,11 +2,11 @@ import Hummingbird
 import SheafModel
 
 extension LibraryAPI {
-  /// Deleted items that `GET /v1/deleted/trees` tells of at most.
+  /// The largest `limit` of `GET /v1/deleted/trees`.
   private static let deletedLimit: Int64 = 100_000
 
-  /// `GET /v1/deleted` tells of each item, `GET /v1/deleted/trees` of folders as a whole, with `limit=`; and the return or the
-  /// end of what was deleted.
+  /// `GET /v1/deleted` lists each item, and `GET /v1/deleted/trees`, with `limit=`, folders as a whole. Other routes
+  /// recover or purge them.
   func addDeletionRoutes(to routes: Routes) {
     routes.get("deleted") { request, _ in
       let address = try request.address()
@@ -38,7 +38,7 @@ extension LibraryAPI {
     }
   }
 
-  /// `POST /v1/check`, `/v1/compact` and `/v1/backup`: long jobs, told line by line.
+  /// `POST /v1/check`, `/v1/compact` and `/v1/backup`: long jobs, which report line by line.
   func addMaintenanceRoutes(to routes: Routes) {
     routes.post("check") { _, _ in
       try await job { progress in try library.check(progress: progress) }

@@ -4,15 +4,15 @@ package import SheafModel
 package protocol MountController: Sendable {
   /// Mounts, and returns once the mount answers.
   ///
-  /// - Throws: ``SheafError``: `busy` where the place is taken, `unavailable` where the process is ending.
+  /// - Throws: ``SheafError``: `busy` if the place is taken, `unavailable` if the process is ending.
   func mount(_ request: MountRequest) async throws -> MountInfo
 
-  /// Saves everything and unmounts; what was saved survives power loss when it returns.
+  /// Saves everything and unmounts. When it returns, all saves survive power loss.
   ///
-  /// - Parameter lazy: Whether a mount that is in use goes too, as soon as its users let go of it.
+  /// - Parameter lazy: Whether to unmount a mount in use, too, which goes as soon as its users close their files.
   /// - Returns: How many mounts are left.
-  /// - Throws: ``SheafError``: `notFound` where this process has no such mount, `busy` naming who holds it, `inputOutput`
-  ///   where it is unmounted and not all could be saved.
+  /// - Throws: ``SheafError``: `notFound` if this process has no such mount, `busy` naming the processes that use it,
+  ///   `inputOutput` if it is unmounted and not all could be saved.
   func unmount(mountpoint: String, lazy: Bool) async throws -> Int
 
   /// The mounts that are up.

@@ -26,17 +26,17 @@ extension Request {
   /// Longest body of a request, in bytes.
   private static let maximumBody = 64 * 1024
 
-  /// The item the request is about.
+  /// The item that the request is about.
   func address() throws -> ItemAddress { try ItemAddress(query: uri.query ?? "") }
 
-  /// A query parameter's text; nil where it is absent.
+  /// A query parameter's text; nil if it is absent.
   func parameter(_ name: String) throws -> String? {
     try QueryParameters(uri.query ?? "")[name].map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// The body as a value.
   ///
-  /// - Throws: ``SheafError`` of kind `invalid` for what is no JSON of this type.
+  /// - Throws: ``SheafError`` of kind `invalid` for anything but JSON of this type.
   func decoded<Value: Decodable>(as type: Value.Type = Value.self) async throws -> Value {
     let buffer = try await body.collect(upTo: Self.maximumBody)
     do {
@@ -49,9 +49,9 @@ extension Request {
   }
 }
 
-/// Turns what a route throws into a response of the status table.
+/// Turns a route's error into a response of the status table.
 struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
-  /// What is said of resources that there are not.
+  /// The error for resources that do not exist.
   var missing = SheafError(.notFound, reason: "the API has no such resource")
 
   func handle(

@@ -3,9 +3,11 @@ import NIOCore
 import SheafModel
 import Synchronization
 
-/// What one door serves at once, and for how long it waits: no door's clients hold up those of another.
+/// The limits of one door: how much it serves at once, and for how long it waits. So no door's clients hold up those of
+/// another.
 package struct ServiceLimits: Sendable {
-  /// Connections; those past them are told so, ``spareConnections`` at a time, and further ones wait to be accepted.
+  /// Connections. Those past the limit get an error, ``spareConnections`` at a time, and further ones wait to be
+  /// accepted.
   package var connections: Int
   /// Streams of events and of webhooks.
   package var streams: Int
@@ -13,7 +15,7 @@ package struct ServiceLimits: Sendable {
   package var downloads: Int
   /// Long jobs, each of which has a thread.
   package var jobs: Int
-  /// How long a connection is kept on which there is no request, or one that does not go on.
+  /// How long a connection stays open without a request, or with a request that does not go on.
   package var idleTime = Duration.seconds(120)
   /// How long a client may take no bytes of an answer.
   package var writeTime = Duration.seconds(60)
@@ -40,7 +42,7 @@ package struct ServiceLimits: Sendable {
     return ServiceLimits(connections: connections, streams: connections / 4, downloads: 16, jobs: 4)
   }
 
-  /// As many as wanted, but no more than one in `parts` of the descriptors that the process may have.
+  /// `wanted`, but at most one `parts`-th of the descriptors that the process may have.
   private static func share(_ wanted: Int, of parts: Int) -> Int {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return wanted }
@@ -48,9 +50,9 @@ package struct ServiceLimits: Sendable {
   }
 }
 
-/// Counts how many of a kind are under way at a door.
+/// Counts the requests of one kind that are under way at a door.
 final class Slots: Sendable {
-  /// One that is under way, for as long as somebody has it.
+  /// A request that is under way, for as long as anything refers to the slot.
   final class Slot: Sendable {
     private let slots: Slots
 
@@ -63,13 +65,13 @@ final class Slots: Sendable {
   private let kind: String
   private let taken = Mutex(0)
 
-  /// - Parameter kind: what they are, in the plural.
+  /// - Parameter kind: the word for them, in the plural.
   init(_ limit: Int, _ kind: String) {
     self.limit = limit
     self.kind = kind
   }
 
-  /// - Throws: ``SheafError`` of kind `unavailable` where there are as many as there may be.
+  /// - Throws: ``SheafError`` of kind `unavailable` if the limit is reached.
   func take() throws -> Slot {
     try taken.withLock { count in
       guard count < limit else {
@@ -83,7 +85,7 @@ final class Slots: Sendable {
   }
 }
 
-/// Closes a connection whose client takes nothing of what waits for it.
+/// Closes a connection whose client takes none of the bytes that wait for it.
 final class WriteTimeout: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = NIOAny
 

@@ -2,7 +2,7 @@ import Hummingbird
 import SheafModel
 
 extension LibraryAPI {
-  /// The share of an item and who takes part; every route takes `as=` and `path=` (``ItemAddress``).
+  /// The share of an item and its participants. Every route takes `as=` and `path=` (``ItemAddress``).
   func addShareRoutes(to routes: Routes) {
     routes.get("share") { request, _ in
       let path = try await item(request)
@@ -83,7 +83,7 @@ extension LibraryAPI {
     }
   }
 
-  /// `GET /v1/requests`: who asks the acting account for access, to whatever it is.
+  /// `GET /v1/requests`: all requests for access that the acting account may answer.
   func addRequestRoutes(to routes: Routes) {
     routes.get("requests") { request, _ in
       let account = try await account(try request.address().account)
@@ -91,7 +91,7 @@ extension LibraryAPI {
     }
   }
 
-  /// What a share URL offers, and joining by it. The URL is in the body, so that no log of requests has it.
+  /// Inspecting a share URL, and joining by it. The URL is in the body, so that no log of requests has it.
   func addLinkRoutes(to routes: Routes) {
     routes.post("inspect") { request, _ in
       let account = try await account(try request.address().account)

@@ -11,7 +11,7 @@ import Synchronization
 
 /// A library as an HTTP API on the Unix socket beside it.
 ///
-/// The caller has the library open, and so holds its lock: a socket that is there already belongs to nobody.
+/// The caller has the library open, and so holds its lock: an existing socket belongs to nobody.
 ///
 /// ```swift
 /// let service = try SheafService(library: library, mounts: nil, logger: logger)
@@ -21,7 +21,7 @@ import Synchronization
 /// try library.close()
 /// ```
 package final class SheafService: Sendable {
-  /// How long ``stop(patience:)`` waits for requests that are being answered, after its patience.
+  /// How long ``stop(patience:)`` still waits after its patience for requests that are being answered.
   private static let grace = Duration.seconds(10)
   /// How many calls of the library run at once.
   private static let threadCount = 8
@@ -38,10 +38,10 @@ package final class SheafService: Sendable {
 
   /// - Parameters:
   ///   - library: The library, open; it stays open until after ``stop(patience:)``.
-  ///   - mounts: Who mounts; nil for a process that serves one command and ends.
-  ///   - door: The user for whom alone the service is, on a socket of theirs; nil for the library's own.
-  ///   - limits: What it serves at once; nil for what is usual at such a door.
-  /// - Throws: ``SheafError`` where the library's path cannot bear a socket.
+  ///   - mounts: The controller that mounts; nil for a process that serves one command and ends.
+  ///   - door: The one user whom the service is for, on a socket of theirs; nil for the library's own service.
+  ///   - limits: How much it serves at once; nil for the usual limits of such a door.
+  /// - Throws: ``SheafError`` if the library's path cannot have a socket.
   package init(
     library: any PathInterface, mounts: (any MountController)?, door: UserDoor? = nil, limits: ServiceLimits? = nil,
     logger: Logger
@@ -88,9 +88,9 @@ package final class SheafService: Sendable {
 
   /// Binds the socket, mode 0600 from the first moment, and returns once it answers.
   ///
-  /// The process's umask is narrowed meanwhile.
+  /// It narrows the process's umask meanwhile.
   ///
-  /// - Throws: ``SheafError`` where the socket cannot be bound.
+  /// - Throws: ``SheafError`` if the socket cannot be bound.
   package func start() async throws {
     threads.start()
     PrivateFiles.begin()
@@ -114,7 +114,7 @@ package final class SheafService: Sendable {
     }
   }
 
-  /// Removes the socket, serves those who are connected until they have gone, and ends.
+  /// Removes the socket, serves connected clients until they have gone, and ends.
   ///
   /// - Parameter patience: How long clients may stay connected before they are cut off between two requests.
   package func stop(patience: Duration) async throws {
@@ -128,7 +128,7 @@ package final class SheafService: Sendable {
   }
 }
 
-/// The time in which new files of this process are for its user alone: its umask is narrowed.
+/// Narrows the process's umask for a time, so that new files are for its user alone.
 private enum PrivateFiles {
   private struct State {
     var users = 0
@@ -152,7 +152,7 @@ private enum PrivateFiles {
   }
 }
 
-/// Something that happens once, or fails, and that others wait for.
+/// An event that happens once, or fails, and that others wait for.
 private final class Milestone: Sendable {
   private enum State {
     case pending([CheckedContinuation<Void, any Error>])

@@ -3,7 +3,7 @@ package import SheafModel
 
 /// The one table from kinds of failure to HTTP statuses.
 extension SheafError.Kind {
-  /// Code of the HTTP status that tells of a failure of this kind.
+  /// The HTTP status code of a failure of this kind.
   package var statusCode: Int {
     switch self {
     case .notFound, .noAttribute, .noSuchAddress: 404
@@ -21,7 +21,7 @@ extension SheafError.Kind {
 }
 
 extension SheafError {
-  /// A response that tells of this failure: the table's status, and the error itself as JSON.
+  /// The response for this failure: the table's status, and the error itself as JSON.
   func response() -> Response {
     guard var response = try? Response.json(self, status: .init(code: kind.statusCode)) else {
       return Response(status: .internalServerError)
@@ -31,7 +31,7 @@ extension SheafError {
     return response
   }
 
-  /// Any failure as one of the kinds; what is not Sheaf's own is a failure of input or output.
+  /// Any failure as one of the kinds; an error that is not Sheaf's own counts as `inputOutput`.
   init(any error: any Error) {
     switch error {
     case let error as SheafError: self = error

@@ -7,10 +7,10 @@ extension LibraryAPI {
   /// Bytes of contents that are read at a time.
   private static let pieceLength = 1 << 20
 
-  /// Streams a version's bytes as they are read, no faster than the client takes them: nothing runs for a client who takes
-  /// none.
+  /// Streams a version's bytes as they are read, no faster than the client takes them: nothing runs for a client that
+  /// takes none.
   ///
-  /// What fails before the first byte is thrown; what fails later breaks the connection off, so that no client takes a
+  /// It throws a failure before the first byte. A later failure breaks the connection off, so that no client takes a
   /// part for the whole.
   func content(of path: ItemPath, version: Int64?) async throws -> Response {
     let slot = try downloads.take()
@@ -41,7 +41,7 @@ extension LibraryAPI {
 
   /// Runs a long job and streams its progress, then its result, as lines of JSON (``JobLine``).
   ///
-  /// What fails before the first line is thrown. The job runs to its end even if the client goes away.
+  /// It throws a failure before the first line. The job runs to its end even if the client goes away.
   func job<Result: Codable & Sendable>(
     _ work: @escaping @Sendable ((Progress) -> Void) throws -> Result
   ) async throws -> Response {

@@ -4,8 +4,8 @@ import Hummingbird
 import NIOCore
 package import SheafModel
 
-/// The door of one user of the machine, to whom root gave a mount: it acts for that mount's account and no other, and has
-/// nothing of what concerns the whole library.
+/// The door of one user of the machine, to whom root gave a mount: it acts for that mount's account and no other, and
+/// has no routes that concern the whole library.
 package struct UserDoor: Sendable {
   package let mount: MountInfo
   package let uid: UInt32
@@ -27,7 +27,7 @@ package struct UserDoor: Sendable {
     }
   }
 
-  /// Gives the socket, which nobody else can use, to the user.
+  /// Gives the socket to the user; nobody else can use it.
   func own(_ socket: String) throws {
     try Self.attempt(socket) {
       try FileManager.default.setAttributes(
@@ -43,7 +43,7 @@ package struct UserDoor: Sendable {
     }
   }
 
-  /// A channel handler that closes connections of others than the user and root.
+  /// A channel handler that closes connections of anybody but the user and root.
   func makeHandler() -> any RemovableChannelHandler { PeerCheck(uid: uid) }
 }
 
@@ -69,8 +69,8 @@ private final class PeerCheck: ChannelInboundHandler, RemovableChannelHandler {
 }
 
 extension LibraryAPI {
-  /// What a user's door has: what one account sees and does, the one mount, and how the user's sidecar fares; no accounts, no
-  /// maintenance, no other mounts, and not what others see.
+  /// The routes of a user's door: all that one account sees and does, the one mount, and the reports of the user's
+  /// sidecar. It has no accounts, no maintenance, no other mounts and no other views.
   func addRoutes(to router: Router<BasicRequestContext>, for door: UserDoor) {
     router.add(
       middleware: ErrorMiddleware(
@@ -91,9 +91,9 @@ extension LibraryAPI {
   }
 }
 
-/// Refuses what changes anything, at the door of a user whose mount is read-only.
+/// Refuses all changes at the door of a user whose mount is read-only.
 private struct ReadOnlyDoor<Context: RequestContext>: RouterMiddleware {
-  /// What is asked for by a body, and changes nothing; and what is told of the user's own sidecar.
+  /// Routes that have a body and change nothing, and the reports of the user's own sidecar.
   private static var harmless: Set<String> { ["/v1/links/inspect", "/v1/paths", "/v1/sidecar"] }
 
   let mountpoint: String

@@ -29,7 +29,7 @@ extension LibraryAPI {
     routes.get("library/webhooks/stream") { _, _ in try webhookStream() }
   }
 
-  /// All accounts' webhooks, whole, now and after each change.
+  /// Streams the complete list of all accounts' webhooks, now and after each change.
   private func webhookStream() throws -> Response {
     let slot = try streams.take()
     let body = ResponseBody { writer in

@@ -4,10 +4,10 @@ import ServiceLifecycle
 
 /// Delivers a library's events to all sinks until it is told to stop; the sinks know nothing of each other.
 package struct SidecarService: Service {
-  /// How often the library hears how delivery goes, at most.
+  /// The shortest time between two reports to the library.
   private static let reportInterval = Duration.milliseconds(250)
 
-  /// Seconds between two looks for the webhooks of accounts where they cannot be read, at first and at most.
+  /// Seconds between attempts to read the webhooks of accounts, at first and at most.
   private static let waits = (first: 1.0, longest: 60.0)
 
   private let library: LibraryLink
@@ -23,7 +23,7 @@ package struct SidecarService: Service {
   private let log: Logger
 
   /// - Parameters:
-  ///   - isGuarded: Whether webhooks of accounts reach public addresses alone; tests have no others.
+  ///   - isGuarded: Whether webhooks of accounts reach only public addresses; tests have no public ones.
   ///   - random: From 0 up to 1.
   package init(
     _ configuration: SidecarConfiguration, library: LibraryLocation, state: SidecarState,
@@ -43,12 +43,12 @@ package struct SidecarService: Service {
     poke = Poke()
   }
 
-  /// Has every sink look at its record again: a person resumed it, or wants dead letters sent again.
+  /// Makes every sink read its record again, after a person resumed it or wants dead letters sent again.
   package func poked() { poke.poke() }
 
-  /// Delivers until the service is told to stop, or no sink has a reader left.
+  /// Delivers until the service is told to stop, or the readers of all sinks have gone.
   ///
-  /// Attempts that have begun are waited for; what they came to is stored.
+  /// It waits for attempts that have begun, and stores their outcome.
   package func run() async throws {
     await cancelWhenGracefulShutdown {
       await withTaskGroup(of: Void.self) { group in
@@ -106,7 +106,7 @@ package struct SidecarService: Service {
       } catch is CancellationError {
         break
       } catch {
-        // Whoever has ended is waited for by the next go.
+        // The next go waits for a process that has ended.
         if (error as? SheafError)?.kind == .unavailable, wait == Self.waits.first {
           wait *= 2
           continue

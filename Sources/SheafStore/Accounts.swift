@@ -7,7 +7,7 @@ package struct AccountRow: Hashable, Sendable {
   package var name: String
   /// Inode of its `Documents`.
   package let documents: Int64
-  /// When it was removed, while history still names it; nil for one that people use.
+  /// When it was removed, if history still names it; nil for an account in use.
   package var removed: Timestamp?
 
   package init(id: Int64, handle: AccountHandle, name: String, documents: Int64, removed: Timestamp? = nil) {
@@ -52,7 +52,7 @@ extension StoreTransaction {
     } ?? false
   }
 
-  /// Whether what others own, or the log, names the account.
+  /// Whether other accounts' items or the log name the account.
   package func isNamed(_ account: AccountRow) throws -> Bool {
     try first(
       """

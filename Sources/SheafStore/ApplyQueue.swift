@@ -1,23 +1,25 @@
 internal import Synchronization
 
-/// Recorded statements that SQLite has still to run, in their order.
+/// Recorded statements that SQLite has yet to run, in their order.
 ///
 /// A change is done once it is in the record of changes (``ChangeRecorder``): its caller does not wait for SQLite. The
-/// commit thread runs what is sealed, one statement at a time (``apply(_:)``). Who reads or commits before that runs what is
-/// left (``drain(_:)``) and has SQLite for itself then, until the next change is sealed.
+/// commit thread runs sealed statements, one at a time (``apply(_:until:)``). A thread that reads or commits before
+/// that runs the rest (``drain(_:)``), and then has SQLite to itself until the next change is sealed.
 ///
 /// Rules:
-/// 1. Statements run in the order in which they were recorded, whoever runs them.
-/// 2. Those of a change that is not sealed are run only by its own caller, who has to have the group made again if the change
-///    comes to nothing then (``hasBegun``).
-/// 3. After one that SQLite refused none is run any more: the group is made again from the record.
-/// 4. What sets columns of a row to values need not be run where the same statement sets them again before a commit, and nothing in
-///    between reads them (``Waiting/row``).
-/// 5. A commit is one of them (``appendCommit(_:as:)``): it holds what was recorded before it, and nothing that was after.
+/// 1. Statements run in the order in which they were recorded, on whichever thread.
+/// 2. Only its own caller runs the statements of a change that is not sealed. If such a change then comes to nothing,
+///    the caller has to make the group again (``hasBegun``).
+/// 3. After SQLite has refused a statement, none runs any more: the group is made again from the record.
+/// 4. A statement that sets columns of a row to values need not run if the same statement sets them again before a
+///    commit, and nothing in between reads them (``Waiting/row``).
+/// 5. A commit is one of them (``appendCommit(_:as:)``): it holds everything that was recorded before it, and nothing
+///    from after it.
 ///
-/// What waits is bounded by the record, in which the arguments lie.
-// Sendable: `unsealed`, `hasWaiting` and `hasBegun` are touched only with the writer's lock held, `sealed` and `failure` are
-// mutexes. SQLite's connection is used with `turn` held, or by who holds the writer's lock and has drained the queue.
+/// The record, in which the arguments lie, bounds the queue.
+// Sendable: `unsealed`, `hasWaiting` and `hasBegun` are touched only with the writer's lock held, `sealed` and
+// `failure` are mutexes. SQLite's connection is used with `turn` held, or with the writer's lock held after draining
+// the queue.
 final class ApplyQueue: @unchecked Sendable {
   /// A statement with its arguments, as the record has them.
   // Sendable: of the statement only constants are used; the record's memory stays as it is while this waits.
@@ -32,16 +34,17 @@ final class ApplyQueue: @unchecked Sendable {
   // Sendable: of the statement only constants are used.
   private enum Step: @unchecked Sendable {
     case statement(Waiting)
-    /// The end of a group, whose last change has this number, noted by the statement, and the begin of the next one.
+    /// The end of a group, and the beginning of the next one. The statement notes the number of the group's last
+    /// change.
     case commit(Statement, number: Int64)
   }
 
-  /// What is being run, of which some is done.
+  /// The steps that are being run, some of which are done.
   private struct Batch {
     private var steps: [Step?] = []
     private var next = 0
 
-    /// The next one; what was sealed since is taken over as a whole, so that whoever seals something never waits for SQLite.
+    /// The next step. Steps sealed since are taken over all at once, so that sealing never waits for SQLite.
     mutating func popFirst(takingOver sealed: borrowing Mutex<[Step?]>) -> Step? {
       while true {
         if next == steps.count {
@@ -56,7 +59,7 @@ final class ApplyQueue: @unchecked Sendable {
       }
     }
 
-    /// Leaves out what is set again later (rule 4).
+    /// Leaves out statements whose values are set again later (rule 4).
     private mutating func leaveOutRepeated() {
       struct Target: Hashable {
         let statement: ObjectIdentifier
@@ -83,18 +86,18 @@ final class ApplyQueue: @unchecked Sendable {
   private let lastCommitted = Atomic(Int64.min)
   private let isEndingGroup = Atomic(false)
   private var unsealed: [Waiting] = []
-  /// Whether anything was added since all was run.
+  /// Whether anything was added since the queue was drained.
   private var hasWaiting = false
-  /// Whether statements of the running change were run.
+  /// Whether SQLite has run statements of the running change.
   private(set) var hasBegun = false
 
-  /// Whether a statement was refused.
+  /// Whether SQLite refused a statement.
   var hasFailed: Bool { isRefused.load(ordering: .acquiring) }
 
-  /// Number of the last change that was committed from here; none is the least number.
+  /// Number of the last change that was committed from here; the least number before any.
   var committed: Int64 { lastCommitted.load(ordering: .acquiring) }
 
-  /// Whether a commit is being run: SQLite says already that there is no transaction then.
+  /// Whether a commit is running: SQLite then reports already that there is no transaction.
   var isCommitting: Bool { isEndingGroup.load(ordering: .acquiring) }
 
   // MARK: - Adding
@@ -105,7 +108,7 @@ final class ApplyQueue: @unchecked Sendable {
     hasWaiting = true
   }
 
-  /// Has the running change be run, whatever happens to it.
+  /// Seals the running change: its statements will run.
   func seal() {
     hasBegun = false
     guard !unsealed.isEmpty else { return }
@@ -116,7 +119,7 @@ final class ApplyQueue: @unchecked Sendable {
     unsealed.removeAll(keepingCapacity: true)
   }
 
-  /// Has what was recorded so far be committed in its turn, and the next transaction be begun.
+  /// Queues the commit of everything recorded so far, and the beginning of the next transaction.
   ///
   /// - Parameters:
   ///   - statement: notes its only argument, `number`, as that of the last change.
@@ -133,7 +136,7 @@ final class ApplyQueue: @unchecked Sendable {
     hasBegun = false
   }
 
-  /// Forgets everything, what was refused too: the group is given up, or about to be made again.
+  /// Forgets everything, a refused statement too: the group is given up, or about to be made again.
   func reset() {
     turn.withLock { batch in
       batch = Batch()
@@ -148,9 +151,9 @@ final class ApplyQueue: @unchecked Sendable {
 
   // MARK: - Running
 
-  /// Runs all that waits, the running change's included.
+  /// Runs all statements that wait, those of the running change too.
   ///
-  /// - Throws: what SQLite refused, now or before.
+  /// - Throws: SQLite's refusal, now or before.
   func drain(_ connection: Connection) throws {
     guard hasWaiting else { return }
     try turn.withLock { batch in
@@ -164,17 +167,17 @@ final class ApplyQueue: @unchecked Sendable {
     hasWaiting = false
   }
 
-  /// Runs `body`, with SQLite for itself, before what waits.
+  /// Runs `body`, with SQLite to itself, before the waiting statements.
   func ahead<Value>(_ body: () throws -> Value) rethrows -> Value {
     if !hasWaiting { return try body() }
     return try turn.withLock { _ in try body() }
   }
 
-  /// Runs what is sealed; whoever needs SQLite meanwhile waits for one statement.
+  /// Runs sealed statements; a thread that needs SQLite meanwhile waits for one statement.
   ///
   /// - Parameter number: Nothing is run once the change of this number is committed.
   func apply(_ connection: Connection, until number: Int64 = .max) {
-    // Whose group it is finds out what was refused.
+    // The owner of the group finds out about a refusal.
     while committed < number, (try? turn.withLock { try runNext(of: &$0, connection) }) ?? false {}
   }
 

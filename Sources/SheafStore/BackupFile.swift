@@ -3,18 +3,18 @@ internal import Foundation
 internal import Glibc
 internal import SheafModel
 
-/// The file that a backup becomes: it has another name until it is whole.
+/// The file of a backup, under another name until it is whole.
 struct BackupFile {
   private let destination: String
-  /// Holds the lock that tells others that it is being written.
+  /// Holds the lock that tells other processes that the file is being written.
   private let descriptor: CInt
 
-  /// Where it is until it is whole.
+  /// Its path until it is whole.
   let path: String
 
   /// Makes the file, in place of one that an interrupted backup left.
   ///
-  /// - Throws: ``SheafError``: `exists` where the destination is there; `busy` where another one writes it.
+  /// - Throws: ``SheafError``: `exists` where the destination is there; `busy` if another process writes it.
   init(becoming destination: String) throws(SheafError) {
     self.destination = destination
     path = destination + ".sheaf-part"
@@ -31,7 +31,7 @@ struct BackupFile {
     flock(descriptor, LOCK_EX | LOCK_NB)
   }
 
-  /// Gives it its name, durably; it must be closed by SQLite, whose locks go with this.
+  /// Gives the file its name, durably. SQLite must have closed it: this drops SQLite's locks.
   func finish() throws(SheafError) {
     defer { close(descriptor) }
     var (own, named) = (stat(), stat())
@@ -39,7 +39,7 @@ struct BackupFile {
       throw Self.isBeingWritten(destination)
     }
     if renameat2(AT_FDCWD, path, AT_FDCWD, destination, UInt32(RENAME_NOREPLACE)) != 0 {
-      // Not every file system has that; a link does not replace, either.
+      // Not every file system can do that; link(2) does not replace, either.
       let isMade = errno == EINVAL && link(path, destination) == 0
       let code = errno
       Self.remove(path)

@@ -1,24 +1,25 @@
 internal import Glibc
 internal import SheafModel
 
-/// The record of changes that are committed to nobody but this process yet: what a killed process leaves for the next.
+/// The record of changes that are not committed yet: a killed process leaves it to the next one.
 ///
-/// Transactions of SQLite hold many changes each (``Writer``). Until one is committed, the statements of its changes stand
-/// in this file, which is mapped: what is in it is the kernel's and outlives the process, at the price of a copy in
-/// memory. docs/FORMAT.md, "Changes", has the form. Synced, it is the cheapest way to have changes survive power loss, too:
-/// they need not be in SQLite's log yet, or not on the disk with it. Without that, power loss may leave any part of it.
+/// Transactions of SQLite hold many changes each (``Writer``). Until a transaction is committed, the statements of its
+/// changes stand in this mapped file. Its contents are the kernel's and outlive the process, at the price of a copy in
+/// memory. docs/FORMAT.md, "Changes", has the form. Syncing it is also the cheapest way to make changes survive power
+/// loss: they need not be in SQLite's log yet, nor that log on the disk. Without a sync, power loss may leave any part
+/// of it.
 ///
 /// Rules:
 /// 1. A change is in the record as a whole or not at all: its checksum is written with it, over all its bytes.
-/// 2. Changes are numbered; the library file's setting `change` is the last one that it holds. Only those that follow it
-///    without a gap are done again, and a change that is not recorded has a number too.
-/// 3. Each opening of the library goes on from another random number, so that no record of an earlier time fits.
+/// 2. Changes are numbered, those that are not recorded too. The library file's setting `change` is the last one that
+///    the file holds; only changes that follow it without a gap are done again.
+/// 3. Each opening of the library goes on from another random number, so that no record of an earlier opening fits.
 final class ChangeRecorder {
   enum Kind: UInt8 { case null, integer, text, blob }
 
   /// Bytes of the file: some thousand changes.
   static let capacity = 4 << 20
-  /// Bytes of a change past which it is committed at once, rather than written twice.
+  /// Bytes of a change past which it is committed at once rather than written twice.
   private static let changeLimit = 512 << 10
   /// Bytes that are filled at a time.
   private static let fillBytes = 256 << 10
@@ -31,32 +32,32 @@ final class ChangeRecorder {
   private(set) var number: Int64
   /// Number of the last change before those that the record holds.
   private(set) var first: Int64
-  /// Whether it holds every change since ``first``.
+  /// Whether the record holds every change since ``first``.
   private(set) var isWhole = true
-  /// Up to where every block has been written once.
+  /// Bytes up to which every block has been written once.
   private var filled = 0
-  /// Where the running change begins, and where to write next.
+  /// Offsets at which the running change begins, and at which to write next.
   private var start = 0
   private var position = 0
-  /// Up to where there may be something that was recorded once, be it by an earlier process.
+  /// Bytes up to which there may be a record of an earlier use, by this or another process.
   private var reach = ChangeRecorder.capacity
-  /// Whether the running change is past what is recorded.
+  /// Whether the running change is too large to be recorded.
   private(set) var isTooLarge = false
   private var isRecording = false
   private var group: UInt64 = 1
   private var statementCount: UInt32 = 0
-  /// What is recorded and SQLite has still to run.
+  /// Recorded statements that SQLite has yet to run.
   let queue = ApplyQueue()
 
-  /// Takes the file at `path` for a new time, whatever it holds.
+  /// Takes the file at `path` into use anew, whatever it holds.
   ///
   /// - Parameters:
   ///   - library: the path of the library's file.
   ///   - number: the setting `change`.
-  /// - Returns: nil where there is no room for it.
+  /// - Returns: nil if there is no room for it.
   init?(path: String, of library: String, number: Int64) {
     guard let descriptor = try? LibraryFolder.openFile(at: path, beside: library) else { return nil }
-    // Blocks of its own: a store into the mapping must not find the disk full.
+    // Allocates the blocks: a store into the mapping must not find the disk full.
     guard posix_fallocate(descriptor, 0, off_t(Self.capacity)) == 0,
       let memory = mmap(nil, Self.capacity, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), memory != MAP_FAILED
     else {
@@ -79,8 +80,8 @@ final class ChangeRecorder {
   /// Whether another change may not fit.
   var isAlmostFull: Bool { start > Self.capacity - Self.changeLimit }
 
-  /// Whether so much was recorded since it began that it had better begin anew before long: what is used again and again
-  /// stays in the processor's memory, and is written to the disk once.
+  /// Whether so much was recorded that the record should soon begin anew: pages in steady use stay in the processor's
+  /// caches, and are written to the disk once.
   var isLong: Bool { start > Self.capacity / 2 }
 
   /// Begins a change.
@@ -90,15 +91,15 @@ final class ChangeRecorder {
     isRecording = true
   }
 
-  /// Ends a change that is to be.
+  /// Ends a change that succeeded.
   ///
-  /// - Returns: false where it was too large to be recorded; it is to be committed at once.
+  /// - Returns: false if it was too large to be recorded; then it has to be committed at once.
   func seal() -> Bool {
     isRecording = false
     reach = max(reach, position)
     defer { queue.seal() }
     guard !isTooLarge else {
-      // Texts that it would have brought are not there.
+      // The texts of its statements are not in the record.
       group += 1
       statementCount = 0
       return false
@@ -110,7 +111,7 @@ final class ChangeRecorder {
     return true
   }
 
-  /// Writes the header of a change, whose body stands behind it.
+  /// Writes the header of a change, before its body.
   static func seal(_ change: UnsafeMutableRawBufferPointer, number: Int64) {
     change.storeBytes(of: UInt64(change.count), as: UInt64.self)
     change.storeBytes(of: number, toByteOffset: 8, as: Int64.self)
@@ -119,7 +120,7 @@ final class ChangeRecorder {
     change.storeBytes(of: checksum(body, seed: seed), toByteOffset: 16, as: UInt64.self)
   }
 
-  /// Forgets a change that is not to be.
+  /// Forgets a change that came to nothing.
   func discard() {
     isRecording = false
     reach = max(reach, position)
@@ -127,7 +128,7 @@ final class ChangeRecorder {
     statementCount = 0
   }
 
-  /// Begins anew: what was recorded is committed.
+  /// Begins anew: all recorded changes are committed.
   func reset() {
     start = 0
     first = number
@@ -136,20 +137,21 @@ final class ChangeRecorder {
     statementCount = 0
   }
 
-  /// Overwrites what was recorded, all of which is committed, and begins anew: what is destroyed for good is not left here.
+  /// Overwrites the record, all of which is committed, and begins anew: contents that a purge destroys must not stay
+  /// here.
   func erase() {
     reset()
     memset(memory, 0, reach)
     reach = 0
   }
 
-  /// Numbers a change that is committed without having been recorded.
+  /// Gives a number to a change that is committed and was not recorded.
   func skip() {
     number += 1
     isWhole = false
   }
 
-  /// Writes the blocks that come next and may never have been written: syncing them changes no metadata from then on.
+  /// Writes the next blocks once, if they may never have been written: from then on syncing them changes no metadata.
   func fillAhead() {
     guard filled < min(start + Self.fillBytes / 2, Self.capacity) else { return }
     let end = min(start + Self.fillBytes, Self.capacity)
@@ -158,10 +160,10 @@ final class ChangeRecorder {
     filled = end
   }
 
-  /// Has nobody rely on what is recorded until ``reset()``.
+  /// Marks the record as unreliable until ``reset()``.
   func distrust() { isWhole = false }
 
-  /// Makes what is recorded survive power loss; may run while more is recorded.
+  /// Makes recorded changes survive power loss; may run while more are recorded.
   ///
   /// - Throws: ``SheafError``.
   func sync() throws(SheafError) {
@@ -170,10 +172,10 @@ final class ChangeRecorder {
 
   // MARK: - Recording
 
-  /// Takes down a statement of the running change, whose arguments append themselves next.
+  /// Records a statement of the running change. Its arguments append themselves next.
   ///
-  /// - Parameter count: of the arguments.
-  /// - Returns: Where they will be; nil where they are not to.
+  /// - Parameter count: how many arguments there are.
+  /// - Returns: The address that they will have; nil if they are not recorded.
   func record(_ statement: Statement, count: Int) -> UnsafeRawPointer? {
     guard isRecording, !isTooLarge else { return nil }
     let isKnown = statement.recorded.group == group
@@ -218,7 +220,7 @@ final class ChangeRecorder {
     return !isTooLarge
   }
 
-  /// Four lanes of eight bytes, multiplied and mixed; enough to tell what is whole from what is torn.
+  /// Four lanes of eight bytes, multiplied and mixed; enough to tell whole bytes from torn ones.
   static func checksum(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
     let prime: UInt64 = 0x9E37_79B9_7F4A_7C15
     var lanes = SIMD4<UInt64>(seed, seed ^ 1, seed ^ 2, seed ^ 3)
@@ -244,18 +246,18 @@ final class ChangeRecorder {
     let sql: String
     let arguments: [any Bindable]
 
-    /// What stands for a statement that cannot be read; SQLite refuses it.
+    /// The stand-in for a statement that cannot be read; SQLite refuses it.
     fileprivate static var unreadable: Recorded { Recorded(sql: "", arguments: []) }
   }
 
-  /// The changes of this time that wait to be committed, as ``read(path:after:)`` gives them.
+  /// The changes since this opening that wait to be committed, as ``read(path:after:)`` gives them.
   func pending(after last: Int64) -> [[Recorded]] {
     Self.changes(in: UnsafeRawBufferPointer(start: memory, count: start), after: last)
   }
 
   /// The changes in the file at `path` that follow the one numbered `last` without a gap, each as its statements.
   ///
-  /// - Throws: ``SheafError`` where there is one that cannot be read.
+  /// - Throws: ``SheafError`` if one cannot be read.
   static func read(path: String, after last: Int64) throws(SheafError) -> [[Recorded]] {
     guard let descriptor = try LibraryFolder.openExisting(at: path) else { return [] }
     defer { close(descriptor) }
@@ -281,13 +283,13 @@ final class ChangeRecorder {
     while start + headerBytes <= bytes.count {
       let length = bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)
       let number = bytes.loadUnaligned(fromByteOffset: start + 8, as: Int64.self)
-      // What an earlier use of the file left behind has lower numbers.
+      // Changes of an earlier use of the file have lower numbers.
       guard length >= headerBytes, length <= UInt64(bytes.count - start), number > latest else { break }
       let record = UnsafeRawBufferPointer(rebasing: bytes[start..<(start + Int(length))])
       let seed = checksum(UnsafeRawBufferPointer(rebasing: record[8..<16]), seed: 0)
       let body = UnsafeRawBufferPointer(rebasing: record[headerBytes...])
       guard checksum(body, seed: seed) == record.loadUnaligned(fromByteOffset: 16, as: UInt64.self) else { break }
-      // Texts stand where they come first, be it in a change that the library file holds already.
+      // A statement's text stands where it comes first, even in a change that the library file holds already.
       var reader = RecordReader(bytes: body)
       var statements: [Recorded] = []
       do {
@@ -303,12 +305,12 @@ final class ChangeRecorder {
   }
 }
 
-/// Reads the statements of a record whose checksum is right, which anybody can give a record.
+/// Reads the statements of a record whose checksum is right. Anybody can give a record a right checksum.
 private struct RecordReader {
   let bytes: UnsafeRawBufferPointer
   private var position = 0
 
-  /// Arguments of a statement that are believed (SQLite, "Maximum Number Of Host Parameters").
+  /// Most arguments of a statement that are believed (SQLite, "Maximum Number Of Host Parameters").
   private static let argumentLimit = 32_766
 
   /// The record ends within a statement, or one has no text.

@@ -30,8 +30,8 @@ extension StoreTransaction {
     return counts
   }
 
-  /// Sizes of all documents together, at most `Int64.max`: those of sparse files can add up to more, which SQLite's `sum`
-  /// takes for an error. Halves of the numbers cannot.
+  /// The sizes of all documents together, at most `Int64.max`. Sparse files can add up to more, which SQLite's `sum`
+  /// takes for an error; halves of the numbers cannot.
   private func contentBytes() throws -> Int64 {
     let sum = "SELECT sum(size >> 32), sum(size & 4294967295) FROM inodes WHERE mode & 61440 = 32768 AND nlink > 0"
     let halves = try first(sum) { ((try $0[0] as Int64?) ?? 0, (try $0[1] as Int64?) ?? 0) } ?? (0, 0)
@@ -40,7 +40,7 @@ extension StoreTransaction {
     return overflows || overflowsToo ? .max : total
   }
 
-  /// Problems of one kind past which no more are looked for.
+  /// Problems of one kind after which the check looks for no more.
   private static let problemLimit = 1000
 
   /// Verifies every chunk's hash, every list of extents and every rule of docs/FORMAT.md.
@@ -76,7 +76,7 @@ extension StoreTransaction {
       case .packed:
         if let place = try? PackPlace(encoded: data) {
           packed[id] = place
-          // It counts with its pack.
+          // A packed chunk counts with its pack.
           return problems.count < Self.problemLimit
         }
         problems.append("chunk \(id): it is in no pack")
@@ -86,7 +86,7 @@ extension StoreTransaction {
       return problems.count < Self.problemLimit
     }
     try checkPacks(&packed, &problems, countOne)
-    // Without all chunks, contents would seem to lack some.
+    // Without all chunks, contents would seem to miss some.
     if done == total { try checkContents(sizes, &problems) }
     return CheckReport(
       problems: problems, chunks: Int(total),
@@ -103,9 +103,9 @@ extension StoreTransaction {
     return problems
   }
 
-  /// Makes every packed chunk, of each pack one after the other.
+  /// Makes every packed chunk, one after the other in each pack.
   ///
-  /// - Parameter packed: where each lies; those that are looked at are taken out.
+  /// - Parameter packed: the place of each; the checked ones are taken out.
   private func checkPacks(
     _ packed: inout [Int64: PackPlace], _ problems: inout [String], _ countOne: () -> Void
   ) throws {
@@ -143,7 +143,7 @@ extension StoreTransaction {
     }
   }
 
-  /// The rules that SQL cannot say.
+  /// The rules that SQL cannot express.
   private func checkNames(_ problems: inout [String]) throws {
     for handle in try all("SELECT handle FROM accounts", decode: { try $0[0] as String })
     where (try? AccountHandle(handle)) == nil {

@@ -1,11 +1,12 @@
-/// The consistency rules of docs/FORMAT.md that `sheaf check` verifies by queries, each of which finds what breaks it.
+/// The consistency rules of docs/FORMAT.md that `sheaf check` verifies by queries. Each query finds the rows that break
+/// its rule.
 enum CheckRules {
   static let library = "the library has an id"
   static let hashKey = "the order of names has a key"
   static let entryHash = "an entry lies where its name puts it"
   static let handle = "an account's handle is one"
 
-  /// Every rule by name: those of ``queries``, and those that SQL cannot say.
+  /// Every rule by name: those of ``queries``, and those that SQL cannot express.
   static let names = queries.map(\.rule) + [library, hashKey, entryHash, handle]
 
   static let queries: [(rule: String, sql: String)] =

@@ -1,10 +1,10 @@
 /// Finds content-defined chunk boundaries: a byte inserted at the front moves all later boundaries with it.
 ///
 /// A gear rolling hash with normalised chunking, after Xia et al., "FastCDC: a Fast and Efficient Content-Defined
-/// Chunking Approach for Data Deduplication" (USENIX ATC 2016). The table and the limits are part of the file format only
-/// in so far as other values find fewer duplicates; every file stays readable.
+/// Chunking Approach for Data Deduplication" (USENIX ATC 2016). The table and the limits are no part of the file
+/// format: with other values, files stay readable and fewer duplicates are found.
 package enum Chunker {
-  /// Bytes below which no boundary is looked for: a smaller document is one chunk.
+  /// Bytes of the smallest chunk: no boundary comes before them, and a smaller document is one chunk.
   package static let minimum = 32 * 1024
   /// Bytes at which the looser mask takes over.
   package static let normal = 64 * 1024
@@ -28,13 +28,13 @@ package enum Chunker {
 
   /// Length of the first chunk of `bytes`.
   ///
-  /// - Parameter bytes: at least ``maximum`` bytes, or all that are left of the document.
+  /// - Parameter bytes: at least ``maximum`` bytes, or the rest of the document.
   package static func firstChunkLength(_ bytes: UnsafeRawBufferPointer) -> Int {
     let count = min(bytes.count, maximum)
     guard count > minimum else { return count }
     return gear.withUnsafeBufferPointer { gear in
       var hash: UInt64 = 0
-      // The hash has forgotten all but the last 64 bytes, so it may start that late.
+      // The hash depends on the last 64 bytes alone, so it may start that late.
       var position = minimum - 64
       while position < minimum {
         hash = (hash << 1) &+ gear[Int(bytes[position])]

@@ -15,7 +15,7 @@ package struct ChunkHash: Hashable, Sendable {
 
   fileprivate init(bytes: [UInt8]) { self.bytes = bytes }
 
-  /// Bytes of which it is worth having two processors hash a half each.
+  /// Bytes from which on two processors hash a half each.
   private static let parallelLimit = 256 << 10
 
   /// The hashes of several chunks, in their order.
@@ -42,13 +42,13 @@ package struct ChunkHash: Hashable, Sendable {
   }
 }
 
-/// How a chunk's row holds its bytes: `chunks.encoding`.
+/// The form in which a chunk's row holds its bytes: `chunks.encoding`.
 enum ChunkEncoding: Int64 {
   /// As they are.
   case plain = 0
   /// A frame of ``Zstandard``.
   case compressed = 1
-  /// The row says where in a pack (``PackPlace``).
+  /// In a pack; the row says where (``PackPlace``).
   case packed = 2
 }
 
@@ -58,7 +58,7 @@ extension StoreTransaction {
     try known(connection.known?.chunks, hash, "SELECT id FROM chunks WHERE hash = ?", hash.bytes) { try $0[0] as Int64 }
   }
 
-  /// Bytes of a chunk; nil where it is not there.
+  /// Bytes of a chunk; nil if there is none.
   package func chunkSize(_ id: Int64) throws -> Int64? {
     try first("SELECT size FROM chunks WHERE id = ?", id) { try $0[0] as Int64 }
   }
@@ -76,7 +76,7 @@ extension StoreTransaction {
     connection.known?.chunkHashes.note(id, hash)
   }
 
-  /// Bytes of a chunk that are believed.
+  /// Sizes of a chunk that are believed.
   private static let sizes = 0...Pack.memberLimit
 
   /// The bytes of a compressed chunk; nil where it is damaged.
@@ -107,7 +107,7 @@ extension StoreTransaction {
     return bytes
   }
 
-  /// The chunk's bytes with the hash that they have and it bears: for who stores them in another way.
+  /// The chunk's bytes with their hash, which is the chunk's: for callers that store them in another form.
   ///
   /// - Throws: ``SheafError`` of kind `corrupt`.
   package func verifiedBytes(_ id: Int64) throws -> (bytes: [UInt8], hash: ChunkHash) {
@@ -115,9 +115,9 @@ extension StoreTransaction {
     return (bytes, try verifiedHash(bytes, of: id))
   }
 
-  /// The hash of bytes that are to be a chunk's.
+  /// The hash of bytes that should be a chunk's.
   ///
-  /// - Throws: ``SheafError`` of kind `corrupt` where it is not the chunk's.
+  /// - Throws: ``SheafError`` of kind `corrupt` if it is not the chunk's.
   package func verifiedHash(_ bytes: [UInt8], of id: Int64) throws -> ChunkHash {
     let hash = bytes.withUnsafeBytes { ChunkHash(of: $0) }
     guard try chunk(hash: hash) == id else {
@@ -127,7 +127,7 @@ extension StoreTransaction {
     return hash
   }
 
-  /// Chunks as they were stored, from `first` on, about `limit` bytes of them.
+  /// Chunks that are neither compressed nor packed, from `first` on, about `limit` bytes of them.
   package func plainChunks(from first: Int64, through last: Int64, limit: Int64) throws -> [(id: Int64, size: Int64)] {
     var bytes: Int64 = 0
     var chunks: [(id: Int64, size: Int64)] = []
@@ -139,15 +139,15 @@ extension StoreTransaction {
     return chunks
   }
 
-  /// Stores an existing chunk's bytes in another way: as they are, or as a frame of ``Zstandard``.
+  /// Stores an existing chunk's bytes in another form: as they are, or as a frame of ``Zstandard``.
   ///
-  /// - Parameter hash: of the bytes; a chunk that is another one by now stays as it is.
+  /// - Parameter hash: the hash of the bytes; a chunk with another hash stays as it is.
   package func recode(_ id: Int64, hash: ChunkHash, compressed frame: [UInt8]) throws {
     try run(
       "UPDATE chunks SET encoding = 1, data = ? WHERE id = ? AND hash = ?", frame, id, hash.bytes)
   }
 
-  /// Stores the bytes of a chunk again, where its row does not hold them.
+  /// Stores the bytes of a chunk again, if its row does not hold them.
   package func restoreChunk(_ id: Int64, bytes: UnsafeRawBufferPointer) throws {
     try run("UPDATE chunks SET size = ?, encoding = 0, data = ? WHERE id = ?", bytes.count, bytes, id)
   }
@@ -188,7 +188,7 @@ extension StoreTransaction {
     }
   }
 
-  /// The stored contents of every inode: what is current.
+  /// The stored contents of every inode: the current ones.
   package func currentContents(_ body: (StoredContent) throws -> Void) throws { try contents(of: "inodes", body) }
 
   private func contents(of table: String, _ body: (StoredContent) throws -> Void) throws {

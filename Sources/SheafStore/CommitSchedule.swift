@@ -1,17 +1,19 @@
 internal import Foundation
 
-/// When SQLite runs what is recorded, and a group is committed that nobody asks to be: soon after its first change.
+/// The thread by which SQLite runs recorded statements and commits a group soon after its first change, if nobody asks
+/// for that before.
 // Sendable: everything that changes is touched only with `condition` locked.
 final class CommitSchedule: @unchecked Sendable {
-  /// Seconds for which other programs that read the library file may not see a change, and for which recorded statements are left
-  /// to gather: those of many changes are run faster together, and the commit thread takes less time from whoever makes them.
+  /// Seconds for which other readers of the library file may not see a change, and in which recorded statements gather:
+  /// the statements of many changes run faster together, and the commit thread takes less time from the threads that
+  /// make changes.
   private static let interval = 0.05
 
   private let condition = MonotonicCondition()
   private var isDue = false
   private var isStopped = false
 
-  /// - Parameter commit: runs what is recorded, and commits it.
+  /// - Parameter commit: runs the recorded statements, and commits them.
   func start(commit: @escaping @Sendable () -> Void) {
     let thread = Thread { [self] in
       while let deadline = begin(), pause(until: deadline) { commit() }
@@ -37,7 +39,7 @@ final class CommitSchedule: @unchecked Sendable {
     condition.unlock()
   }
 
-  /// Waits for a group; returns when it is to be committed, nil where none comes any more.
+  /// Waits for a group; returns the moment at which to commit it, nil when none comes any more.
   private func begin() -> Moment? {
     condition.lock()
     defer { condition.unlock() }
@@ -45,7 +47,7 @@ final class CommitSchedule: @unchecked Sendable {
     return isStopped ? nil : .now.after(seconds: Self.interval)
   }
 
-  /// Waits until `deadline`; returns whether the group is to be committed.
+  /// Waits until `deadline`; returns whether to commit the group.
   private func pause(until deadline: Moment) -> Bool {
     condition.lock()
     defer { condition.unlock() }

@@ -3,20 +3,20 @@ internal import SheafModel
 
 /// A connection to the library file through SQLite's C interface, with statements that are prepared once.
 ///
-/// A save is a dozen statements, each of which GRDB makes cost more than SQLite's own work; GRDB serves readers.
-/// Used by one thread at a time: who has it holds a lock.
+/// A save is a dozen statements, and each costs more in GRDB than in SQLite; GRDB serves readers. One thread at a time
+/// uses it, under a lock.
 final class Connection {
   let handle: OpaquePointer
   private let isOwned: Bool
   private var statements: [StatementText: Statement] = [:]
-  /// Takes down what changes the file; nil where nobody wants to do it again.
+  /// Records the statements that change the file; nil if nobody will do them again.
   var recorder: ChangeRecorder?
-  /// What is recorded and has still to be run; nil where all is run at once.
+  /// Recorded statements that wait to be run; nil if all run at once.
   var queue: ApplyQueue?
-  /// Whether statements are run only while a transaction is open. SQLite ends one by itself where the disk fails, and what
-  /// follows must not be committed statement by statement, nor see what was before.
+  /// Whether statements are run only while a transaction is open. SQLite ends a transaction by itself if the disk
+  /// fails. The statements that follow must not be committed one by one, nor see the state before it.
   var needsTransaction = false
-  /// The rows that it remembers; nil for one that only reads what another one may change later.
+  /// The rows that it remembers; nil for a connection that only reads, while another one makes changes.
   var known: KnownRows?
 
   /// Opens the file at `path`, which exists.
@@ -33,7 +33,7 @@ final class Connection {
     isOwned = true
   }
 
-  /// Uses a connection of somebody else, who outlives this.
+  /// Uses a connection that belongs to another owner and outlives this object.
   init(borrowing handle: OpaquePointer) {
     self.handle = handle
     isOwned = false
@@ -52,7 +52,7 @@ final class Connection {
     if isOwned { sqlite3_close_v2(handle) }
   }
 
-  /// From here on statements read and change rows, and nothing else: none makes or opens another file.
+  /// From here on statements can only read and change rows: none makes or opens another file.
   func restrictToRows() {
     sqlite3_set_authorizer(
       handle,
@@ -81,7 +81,7 @@ final class Connection {
     return made
   }
 
-  /// A statement of its own, for who runs others before it is done; the caller finalizes it.
+  /// A statement of its own, for a caller that runs others before it is done, and that finalizes it.
   func prepare(_ sql: String) throws -> Statement {
     try queue?.drain(self)
     var handle: OpaquePointer?
@@ -91,12 +91,12 @@ final class Connection {
     return Statement(handle, sql)
   }
 
-  /// Binds and steps to the end or, where `row` says so, to the row at which it returns false; what is recorded waits for
-  /// that in ``queue``, and everything else for what waits there.
+  /// Binds the arguments and steps to the end, or to the row at which `row` returns false. A recorded statement waits
+  /// in ``queue`` for its run; any other one runs after those that wait there.
   ///
-  /// Arguments are a pack: an array of them would cost more than SQLite's work on most statements.
+  /// Arguments are a parameter pack: an array of them would cost more than SQLite's work on most statements.
   ///
-  /// - Parameter setting: the row of which the statement sets columns that no other statement reads, if that is all it does.
+  /// - Parameter setting: the row, if the statement only sets columns of one row that no other statement reads.
   func run<each Argument: Bindable>(
     _ statement: Statement, setting: Int64? = nil, _ arguments: repeat each Argument,
     row: (Row) throws -> Bool = { _ in true }
@@ -113,7 +113,7 @@ final class Connection {
     try runNow(statement, repeat each arguments, row: row)
   }
 
-  /// Runs a query that nothing which waits can change, before that.
+  /// Runs a query at once, before the waiting statements, none of which changes its result.
   func runAhead<each Argument: Bindable>(
     _ statement: Statement, _ arguments: repeat each Argument, row: (Row) throws -> Bool
   ) throws {
@@ -144,7 +144,7 @@ final class Connection {
     try step(waiting.statement) { _ in true }
   }
 
-  /// Commits, with `number` noted as that of the last change by `statement`; whatever is being recorded meanwhile.
+  /// Commits, after `statement` has noted `number` as that of the last change; more may be recorded meanwhile.
   func commit(_ statement: Statement, _ number: Int64) throws {
     try requireTransaction()
     do {
@@ -229,7 +229,7 @@ final class Statement {
   func finalize() { sqlite3_finalize(handle) }
 }
 
-/// What SQLite says.
+/// An error of SQLite.
 struct SQLiteError: Error, CustomStringConvertible {
   /// The extended result code.
   let code: Int32
@@ -245,7 +245,7 @@ struct SQLiteError: Error, CustomStringConvertible {
     self.description = description
   }
 
-  /// Whether the statement itself is what is wrong, which it would be again on any disk.
+  /// Whether SQLite refuses the statement itself, as it would on any disk.
   var isRefusal: Bool {
     [SQLITE_AUTH, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_ERROR, SQLITE_RANGE, SQLITE_TOOBIG].contains(code & 0xFF)
   }

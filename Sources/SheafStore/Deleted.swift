@@ -31,21 +31,21 @@ package struct DeletedRow: Hashable, Sendable {
 
 extension StoreTransaction {
   private static let columns = "ino, parent, name, time, actor"
-  // Built once: putting a text together costs as much as running it.
+  // Built once: composing a text costs as much as running it.
   private static let deletedInsertion = "INSERT INTO deleted (\(columns)) VALUES (?,?,?,?,?)"
 
   package func deleted(_ ino: Int64) throws -> DeletedRow? {
     try first("SELECT \(Self.columns) FROM deleted WHERE ino = ?", ino, decode: DeletedRow.init)
   }
 
-  /// What was deleted from a folder, latest first.
+  /// The items that were deleted from a folder, latest first.
   package func deleted(from parent: Int64) throws -> [DeletedRow] {
     try all(
       "SELECT \(Self.columns) FROM deleted WHERE parent = ? ORDER BY time DESC, ino DESC", parent,
       decode: DeletedRow.init)
   }
 
-  /// Some of what was deleted from a folder.
+  /// Some of the items that were deleted from a folder.
   package func deleted(from parent: Int64, limit: Int) throws -> [DeletedRow] {
     try all(
       "SELECT \(Self.columns) FROM deleted WHERE parent = ? LIMIT ?", parent, limit, decode: DeletedRow.init)
@@ -60,16 +60,16 @@ extension StoreTransaction {
       ) { try $0[0] as Int64 })
   }
 
-  /// What was deleted from a folder under a name, latest first.
+  /// The items that were deleted from a folder under a name, latest first.
   package func deleted(from parent: Int64, name: [UInt8]) throws -> [DeletedRow] {
     try all(
       "SELECT \(Self.columns) FROM deleted WHERE parent = ? AND name = ? ORDER BY time DESC, ino DESC",
       parent, name, decode: DeletedRow.init)
   }
 
-  /// What was deleted before `last`, latest first, with the accounts in whose trees it was.
+  /// The items that were deleted before `last`, latest first, with the accounts in whose trees they were.
   ///
-  /// - Parameter last: the last row of those that came before; nil for the first ones.
+  /// - Parameter last: the last row of the part before; nil for the first part.
   package func deleted(before last: DeletedRow?, limit: Int) throws -> [(row: DeletedRow, owner: Int64)] {
     try all(
       """
@@ -90,7 +90,8 @@ extension StoreTransaction {
     ) { try $0[0] as Int64 }
   }
 
-  /// Inodes that were deleted before `border` by the clock, but after something that was logged from `border` until `time`.
+  /// Inodes that were deleted before `border` by the clock, but after something that was logged from `border` until
+  /// `time`.
   package func deletedByClockBehind(before border: Timestamp, at time: Timestamp) throws -> Set<Int64> {
     Set(
       try all(
@@ -103,11 +104,11 @@ extension StoreTransaction {
       ) { try $0[0] as Int64 })
   }
 
-  /// How much lies in a folder or was deleted from it, and in or from those in turn; 0 of what is no folder.
+  /// How many items lie in a folder or were deleted from it, and so on below it; 0 if it is no folder.
   ///
   /// - Parameters:
-  ///   - time: Since when what was deleted counts.
-  ///   - limit: Up to which it is counted.
+  ///   - time: Only items deleted since then count.
+  ///   - limit: The highest count.
   package func countBelow(
     _ ino: Int64, deletedSince time: Timestamp = Timestamp(nanoseconds: .min), limit: Int
   ) throws -> Int {

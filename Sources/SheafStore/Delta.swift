@@ -1,15 +1,15 @@
 internal import Glibc
 package import SheafModel
 
-/// How some bytes are made from other, similar ones, the base (docs/FORMAT.md, "Packs").
+/// The steps that make some bytes from other, similar ones, the base (docs/FORMAT.md, "packs").
 ///
-/// A delta is the number of its steps, the steps, and then all literals one after the other. A step says how many literals
-/// come first, by how much the place in the base moves from where the step before ended, and how many bytes are copied
-/// from there.
+/// A delta is the number of its steps, the steps, and then all literals one after the other. A step says how many
+/// literals come first, by how much the place in the base moves from where the step before ended, and how many bytes
+/// are copied from there.
 package enum Delta {
-  /// Bytes that have to be equal for a place to be taken for the same.
+  /// Bytes that have to be equal to count as a match.
   private static let matchLength = 16
-  /// Bytes past a difference in which both are looked at for the place where they go on alike.
+  /// Bytes past a difference within which to look for the place where both go on alike.
   private static let resyncReach = 48
 
   /// The delta that makes `target` from `base`; nil where it would have more than `limit` literals.
@@ -52,18 +52,18 @@ package enum Delta {
 
   static let damaged = SheafError(.corrupt, subject: "a delta", reason: "is damaged", advice: "run sheaf check")
 
-  /// Small numbers of either sign as small ones without.
+  /// Maps small numbers of either sign to small ones without a sign.
   fileprivate static func zigzag(_ value: Int) -> Int64 { (Int64(value) << 1) ^ (Int64(value) >> 63) }
   private static func unzigzag(_ value: Int64) -> Int64 { (value >> 1) ^ -(value & 1) }
 
-  /// Finds what base and target have in common, from front to back.
+  /// Finds the runs that base and target have in common, from front to back.
   private struct DeltaEncoder {
     let base: UnsafeRawBufferPointer
     let target: UnsafeRawBufferPointer
     private var steps: [UInt8] = []
     private var stepCount: Int64 = 0
     private var literals: [UInt8] = []
-    /// Where the copied bytes end in the base.
+    /// The end of the copied bytes in the base.
     private var place = 0
     private lazy var index = BlockIndex(base)
 
@@ -100,7 +100,7 @@ package enum Delta {
       place = copy.upperBound
     }
 
-    /// The next common run: where it starts in the target, and where it lies in the base.
+    /// The next common run: its start in the target, and its place in the base.
     private mutating func match(after position: Int, limit: Int) -> (start: Int, base: Range<Int>)? {
       if let near = resync(position) { return extended(near.target, near.base, from: position) }
       var start = position
@@ -112,7 +112,7 @@ package enum Delta {
       return nil
     }
 
-    /// Where both go on alike a little further on, as they do after a word that was changed.
+    /// The places a little further on from which both go on alike, as they do after a changed word.
     private func resync(_ position: Int) -> (target: Int, base: Int)? {
       let length = Delta.matchLength
       for sum in 0..<Delta.resyncReach {
@@ -156,7 +156,7 @@ package enum Delta {
     }
   }
 
-  /// Where each aligned block of the base lies, by a hash of its bytes.
+  /// The place of each aligned block of the base, by a hash of its bytes.
   private struct BlockIndex {
     private let base: UnsafeRawBufferPointer
     private var slots: [Int32]

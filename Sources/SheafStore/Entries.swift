@@ -48,14 +48,14 @@ package struct NameHash: Sendable {
 
 extension StoreTransaction {
   private static let columns = "parent, hash, name, ino, extra"
-  // Built once: putting a text together costs as much as running it.
+  // Built once: composing a text costs as much as running it.
   private static let entryByName = "SELECT \(columns) FROM entries WHERE parent = ? AND hash = ? AND name = ?"
   private static let entryInsertion = "INSERT INTO entries (\(columns)) VALUES (?,?,?,?,?)"
 
   package func entry(_ parent: Int64, hash: Int64, name: [UInt8]) throws -> EntryRow? {
     let key = EntryKey(parent: parent, hash: hash, name: name)
     if let known = connection.known {
-      // The kernel has looked for it just before, as a rule.
+      // As a rule the kernel has looked it up just before.
       if let row = known.entries[key] { return row }
       if known.isWhole(parent) { return nil }
     }
@@ -63,7 +63,7 @@ extension StoreTransaction {
       connection.known?.entries, key, Self.entryByName, parent, hash, name, decode: EntryRow.init)
   }
 
-  /// The entries after `hash` in the folder's order, about `limit` of them; names of one hash are never parted.
+  /// The entries after `hash` in the folder's order, about `limit` of them; names of one hash always come together.
   package func entries(_ parent: Int64, after hash: Int64, limit: Int) throws -> [EntryRow] {
     var rows = try all(
       "SELECT \(Self.columns) FROM entries WHERE parent = ? AND hash > ? ORDER BY hash, name LIMIT ?",

@@ -1,7 +1,7 @@
 package import Foundation
 package import SheafModel
 
-/// The share that an item is in, and how its path reads there.
+/// The share that an item is in, and the form of its path there.
 package struct ShareMark: Hashable, Sendable {
   /// The shared item.
   package let share: Int64
@@ -38,7 +38,7 @@ package struct EventRow: Hashable, Sendable {
   package var share: ShareMark?
   /// The share that `previousPath` was in, of events that have one.
   package var previousShare: ShareMark?
-  /// Process group leader (tgid) that did it, for pending events; 0 where none did.
+  /// Process (tgid) that did it, for pending events; 0 if none did.
   package var process: Int64
 
   package init(
@@ -62,7 +62,7 @@ package struct EventRow: Hashable, Sendable {
 extension StoreTransaction {
   private static let columns =
     "uuid, type, time, actor, owner, item, data, share, depth, previous_share, previous_depth"
-  // Built once: putting a text together costs as much as running it.
+  // Built once: composing a text costs as much as running it.
   private static let eventInsertion =
     "INSERT INTO events (sequence, \(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
   private static let pendingInsertion =
@@ -84,7 +84,7 @@ extension StoreTransaction {
       event.previousShare?.depth ?? 0)
   }
 
-  /// Records an event whose meaning is still open.
+  /// Stores an event whose meaning is still open.
   package func insertPending(_ event: EventRow) throws {
     try run(
       Self.pendingInsertion, event.number, event.uuid, event.type, event.time.nanoseconds, event.actor, event.owner,
@@ -175,9 +175,9 @@ extension StoreTransaction {
     ) { try Self.event($0, process: 0) }
   }
 
-  /// Drops the events at the log's beginning that retention has passed, keeping the count.
+  /// Drops events at the log's beginning that are older than `time`, and keeps the count.
   package func dropEvents(before time: Timestamp) throws {
-    // As far as the first one that stays: a clock that was wrong for a while must not take the rest along.
+    // Up to the first one that stays: a clock that was wrong for a while must not take the others along.
     let kept = try first("SELECT sequence FROM events WHERE time >= ? ORDER BY sequence LIMIT 1", time.nanoseconds) {
       try $0[0] as Int64
     }
@@ -197,7 +197,7 @@ extension StoreTransaction {
     try first("SELECT noticed FROM accounts WHERE id = ?", account) { try $0[0] } ?? 0
   }
 
-  /// Clears an account's notices up to a sequence number; it never goes back.
+  /// Clears an account's notices up to a sequence number, which never goes back.
   package func setNoticed(_ account: Int64, _ sequence: Int64) throws {
     try run("UPDATE accounts SET noticed = max(noticed, ?) WHERE id = ?", sequence, account)
   }

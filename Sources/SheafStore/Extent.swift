@@ -34,7 +34,7 @@ package struct ExtentNode: Hashable, Sendable {
   package let chunk: Int64
   /// Bytes of the document that it covers.
   package let length: Int64
-  /// Those of them that are not holes.
+  /// Bytes of them that are not holes.
   package let data: Int64
 
   package init(chunk: Int64, length: Int64, data: Int64) {
@@ -54,7 +54,7 @@ package enum StoredContent: Hashable, Sendable {
   /// Bytes of the largest document: 8 EiB less one, as `off_t` has it, less room to round.
   package static let maximumLength = Int64.max - (1 << 20)
 
-  /// Whether it is a short list, as that of a small document is.
+  /// Whether it is a short list, as a small document has it.
   var isShort: Bool {
     switch self {
     case .extents(let extents): extents.count <= 8
@@ -198,7 +198,7 @@ struct VarintReader {
       guard position < bytes.endIndex, shift < 64 else { throw StoredContent.damaged }
       let byte = bytes[position]
       position += 1
-      // Of the tenth byte one bit is left, which would make the number negative.
+      // The tenth byte has one bit left, which would make the number negative.
       guard shift < 63 || byte == 0 else { throw StoredContent.damaged }
       value |= UInt64(byte & 0x7F) << shift
       if byte & 0x80 == 0 { break }

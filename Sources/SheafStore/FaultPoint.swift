@@ -3,14 +3,15 @@ internal import Glibc
 internal import Synchronization
 internal import SheafModel
 
-/// The durable steps of the store: each transaction by name, and what happens outside of transactions.
+/// The durable steps of the store: each transaction by name, and the steps outside of transactions.
 package enum DurableStep: String, CaseIterable, Sendable {
   case accounts, create, mkdir, symlink, link, unlink, rmdir, rename, setAttributes, setXattr, removeXattr
   case spill, save, endSession, settle, label, comment, restore, recover, purge, thin, sweep, pack, compress, times,
     share, workingCopy
 
-  /// Whether the change is answered before SQLite runs it: what programs wait for in the mount, of rows that the library has
-  /// checked. Of anything else SQLite has its say first, so that who asked hears it.
+  /// Whether the change is answered once it is recorded, before SQLite runs it. That goes for changes that programs in
+  /// the mount wait for, whose rows the library has checked. Any other change runs in SQLite first, so that its caller
+  /// hears of a refusal.
   var isAnsweredFirst: Bool {
     switch self {
     case .create, .mkdir, .symlink, .link, .unlink, .rmdir, .rename, .setAttributes, .setXattr, .removeXattr, .times,
@@ -23,8 +24,8 @@ package enum DurableStep: String, CaseIterable, Sendable {
 
 /// A named point at which a test can kill the process or make the step fail (LiteFS, SQLite's test harness).
 ///
-/// `SHEAF_FAULT=NAME:ACTION[:COUNT]` arms one point: at its COUNT-th passage (default 1) the process is killed (`kill`),
-/// the step fails with an I/O error (`fail`), or fails as on a full disk (`full`).
+/// `SHEAF_FAULT=NAME:ACTION[:COUNT]` arms one point: at its COUNT-th passage (default 1) the process is killed
+/// (`kill`), the step fails with an I/O error (`fail`), or fails as on a full disk (`full`).
 package struct FaultPoint: Hashable, Sendable, CaseIterable {
   package let rawValue: String
 
@@ -32,7 +33,7 @@ package struct FaultPoint: Hashable, Sendable, CaseIterable {
   package static func begin(_ step: DurableStep) -> FaultPoint { FaultPoint(rawValue: step.rawValue + ".begin") }
   /// All statements done, not yet committed.
   package static func commit(_ step: DurableStep) -> FaultPoint { FaultPoint(rawValue: step.rawValue + ".commit") }
-  /// Committed, not yet answered.
+  /// Recorded or committed, not yet answered.
   package static func committed(_ step: DurableStep) -> FaultPoint {
     FaultPoint(rawValue: step.rawValue + ".committed")
   }
@@ -81,7 +82,7 @@ enum Faults {
     switch armed.action {
     case .kill:
       kill(getpid(), SIGKILL)
-      // SIGKILL is delivered before this thread runs on; pause() only tells the compiler so.
+      // SIGKILL arrives before this thread runs on; pause() only tells the compiler so.
       while true { pause() }
     case .fail: throw SheafError(.inputOutput, subject: point.rawValue, reason: "failed on purpose")
     case .full: throw SheafError(.noSpace, subject: point.rawValue)

@@ -2,27 +2,27 @@ internal import Foundation
 internal import Glibc
 internal import SheafModel
 
-/// A library that was at a place once, and is not there any more: a new one in its place would look like the loss of
-/// everything. What lies beside a library's file tells of it.
+/// A library that is no longer at its place: a new one there would look like the loss of everything. The files beside a
+/// library's file tell of it.
 enum FormerLibrary {
-  /// Refuses a place without a library's file where something of one lies.
+  /// Refuses a place without a library's file if other files of a library lie there.
   ///
-  /// - Throws: `notFound`, naming what lies there.
+  /// - Throws: `notFound`, naming the files that lie there.
   static func refuse(at path: String, lockPath: String) throws(SheafError) {
-    // Whoever holds the lock is about to make the library.
+    // A process that holds the lock is about to make the library.
     guard !LibraryLock.isHeld(path: lockPath) else { return }
     var found = beside(path).filter { access($0, F_OK) == 0 }
-    // An empty one was made by a process that never had it.
+    // A process that never held the lock left it empty.
     if size(lockPath) > 0 { found.insert(lockPath, at: 0) }
     // It may have been made since the caller looked.
     guard !found.isEmpty, access(path, F_OK) != 0 else { return }
     throw error(path, "is not there any more: only \(names(found)) of it", found)
   }
 
-  /// Refuses an empty file, unless it is one that the making of a library left when it was cut short: that has its lock
-  /// beside it by then, and nothing else yet.
+  /// Refuses an empty file, unless an interrupted making of a library left it: then its lock lies beside it, and
+  /// nothing else yet.
   ///
-  /// - Throws: `notFound`, naming what lies beside it; `corrupt` for a file that Sheaf did not make.
+  /// - Throws: `notFound`, naming the files that lie beside it; `corrupt` for a file that Sheaf did not make.
   static func refuseEmpty(_ path: String, lockPath: String) throws(SheafError) {
     let found = beside(path).filter { size($0) > 0 }
     guard found.isEmpty else { throw error(path, "is empty, beside \(names(found)) of a former library", found) }
@@ -48,7 +48,7 @@ enum FormerLibrary {
     return (last.isEmpty ? names : names.dropLast()).joined(separator: ", ") + last
   }
 
-  /// What was saved last may be in the files.
+  /// These files may hold the latest saves.
   private static func error(_ path: String, _ reason: String, _ found: [String]) -> SheafError {
     SheafError(
       .notFound, subject: path, reason: reason,

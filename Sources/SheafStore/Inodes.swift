@@ -1,7 +1,7 @@
 internal import Foundation
 package import SheafModel
 
-/// A row of `inodes`: what stat(2) tells of a file, its current contents, and the item that it is.
+/// A row of `inodes`: a file's attributes, as stat(2) tells them, its current contents, and its item.
 package struct InodeRow: Hashable, Sendable {
   package var ino: Int64
   /// The item; nil for fifos, sockets and device nodes.
@@ -85,7 +85,7 @@ package struct InodeRow: Hashable, Sendable {
 extension StoreTransaction {
   private static let columns =
     "ino, item, owner, parent, name, mode, nlink, uid, gid, rdev, size, atime, mtime, ctime, content, target"
-  // Built once: putting a text together costs as much as running it.
+  // Built once: composing a text costs as much as running it.
   private static let inodeByNumber = "SELECT \(columns) FROM inodes WHERE ino = ?"
   private static let listed =
     "SELECT \(columns.split(separator: ", ").map { "i.\($0)" }.joined(separator: ", ")), e.hash, e.name"
@@ -102,8 +102,8 @@ extension StoreTransaction {
     try first(Self.inodeByNumber, ino, decode: InodeRow.init)
   }
 
-  /// The entries of a folder after `hash` in its order, about `limit` of them, with their inodes; names of one hash are
-  /// never parted.
+  /// The entries of a folder after `hash` in its order, about `limit` of them, with their inodes; names of one hash
+  /// always come together.
   package func listing(
     _ parent: Int64, after hash: Int64, limit: Int
   ) throws -> [(hash: Int64, name: [UInt8], inode: InodeRow)] {
@@ -123,7 +123,7 @@ extension StoreTransaction {
     try first("SELECT \(Self.columns) FROM inodes WHERE item = ?", item, decode: InodeRow.init)
   }
 
-  /// Adds an inode, of a number that none had before.
+  /// Adds an inode, under a number that none had before.
   package func insert(_ inode: InodeRow) throws {
     try run(
       Self.inodeInsertion,
@@ -136,7 +136,7 @@ extension StoreTransaction {
 
   /// Writes every column but `rdev` and `target`, which never change.
   ///
-  /// - Parameter keepsItem: that the item is the same, which spares its index a change.
+  /// - Parameter keepsItem: whether the item stays the same, which spares its index a change.
   package func update(_ inode: InodeRow, keepsItem: Bool = false) throws {
     func write<each First: Bindable>(_ sql: String, _ first: repeat each First) throws {
       try run(
@@ -154,7 +154,7 @@ extension StoreTransaction {
       time.nanoseconds, time.nanoseconds, nlink, ino)
   }
 
-  /// Writes what a change of a file's names or attributes changes beside them.
+  /// Writes the change time and link count of a file whose names or attributes changed.
   package func setChangeTime(_ time: Timestamp, nlink: Int64, ino: Int64) throws {
     try run("UPDATE inodes SET ctime = ?, nlink = ? WHERE ino = ?", time.nanoseconds, nlink, ino)
   }
@@ -168,7 +168,7 @@ extension StoreTransaction {
     try run("UPDATE inodes SET atime = ? WHERE ino = ?", time.nanoseconds, ino)
   }
 
-  /// Removes the inode and its extended attributes; one that has a working copy loses that before.
+  /// Removes the inode and its extended attributes; a working copy must be removed before.
   package func deleteInode(_ ino: Int64, hasXattrs: Bool) throws {
     if hasXattrs {
       try run("DELETE FROM xattrs WHERE ino = ?", ino)

@@ -3,7 +3,7 @@ internal import Glibc
 internal import Synchronization
 package import SheafModel
 
-/// What an item is.
+/// The kind of an item.
 package enum ItemKind: Int64, Sendable {
   case document = 1
   case folder = 2
@@ -95,7 +95,7 @@ extension UUID {
 
   /// The text of `user.sheaf.id`: lower case.
   package var text: String {
-    // By hand: every file that is made costs one.
+    // Written by hand, since every new file costs one.
     String(unsafeUninitializedCapacity: 36) { buffer in
       var place = 0
       withUnsafeBytes(of: uuid) { bytes in
@@ -115,11 +115,11 @@ extension UUID {
   }
 }
 
-/// Bytes of the system's generator, many fetched at once: getentropy(3) costs more than all else of a UUID.
+/// Bytes of the system's generator, many fetched at once: getentropy(3) costs more than the rest of a UUID.
 private enum RandomBytes {
   private static let stock = Mutex<ArraySlice<UInt8>>([])
 
-  /// 16 bytes that were never given before.
+  /// 16 bytes that were not given before.
   static func next() -> [UInt8] {
     stock.withLock { stock in
       if stock.count < 16 {
@@ -140,7 +140,7 @@ private let nullUUID: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 extension StoreTransaction {
   private static let columns =
     "id, uuid, kind, owner, created, version, last_version, quiet, creator, entered, conflict"
-  // Built once: putting a text together costs as much as running it.
+  // Built once: composing a text costs as much as running it.
   private static let itemByID = "SELECT \(columns) FROM items WHERE id = ?"
   private static let itemInsertion = "INSERT INTO items (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 
@@ -171,7 +171,7 @@ extension StoreTransaction {
     connection.known?.items.noteChange(item.id) { $0 = item }
   }
 
-  /// Removes the item and its versions; its pending events are removed before, by their numbers.
+  /// Removes the item and its versions; its pending events must be removed before, by their numbers.
   package func deleteItem(_ id: Int64) throws {
     try run("DELETE FROM versions WHERE item = ?", id)
     try run("DELETE FROM items WHERE id = ?", id)
@@ -183,7 +183,7 @@ extension StoreTransaction {
       }
       known.items.note(id, nil)
     }
-    // The highest number is not given again: events go on telling of the item that had it.
+    // The highest number is not given again: events still tell of the item that had it.
     try run(
       """
       INSERT INTO settings (key, value) SELECT 'itemsBefore', ?1 WHERE NOT EXISTS (SELECT 1 FROM items WHERE id > ?1)

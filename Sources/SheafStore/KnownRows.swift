@@ -1,11 +1,11 @@
-/// Rows that were looked up or changed last, by their keys: one request asks several times for the same ones, and the next one
-/// for what the last one wrote.
+/// The rows that were looked up or changed last, by their keys: one request asks for the same rows several times, and
+/// the next one for the rows that the last one wrote.
 ///
-/// Exact as long as one connection makes all changes by ``StoreTransaction``, and all is given up when something is rolled
-/// back. Every change notes here what it makes of a row, or has it forgotten: so, while nothing is forgotten, what is not
-/// here is in SQLite as it was before anything that still waits to be run (``ApplyQueue``).
+/// They are exact as long as one connection makes all changes by ``StoreTransaction``, and all are given up when
+/// something is rolled back. Every change notes here the row that it makes, or forgets the row. So, while nothing is
+/// forgotten, no statement that still waits (``ApplyQueue``) concerns a row that is not here.
 final class KnownRows {
-  /// What names lead to.
+  /// Entries by folder and name.
   let entries = RowCache<EntryKey, EntryRow>(limit: 12288)
   let items = RowCache<Int64, ItemRow>(limit: 4096)
   let versions = RowCache<VersionKey, VersionRow>(limit: 2048) { $0.content.isShort }
@@ -18,7 +18,7 @@ final class KnownRows {
   /// Folders of which every entry is in `entries`.
   private var whole: Set<Int64> = []
 
-  /// - Parameter hasForgotten: whether something may wait to be run of which nothing is known.
+  /// - Parameter hasForgotten: whether statements may wait whose rows are not known.
   init(hasForgotten: Bool = false) {
     entries.whenForgotten = { [unowned self] in whole.remove($0.parent) }
     guard hasForgotten else { return }
@@ -30,7 +30,7 @@ final class KnownRows {
     xattrs.forgetAll()
   }
 
-  /// Notes a folder that was made just now: as long as no entry of it is forgotten, a name that is not known there is absent.
+  /// Notes a new folder: as long as none of its entries is forgotten, a name that is not known there is absent.
   func noteEmpty(_ folder: Int64) {
     if whole.count >= 4096 { whole = [] }
     whole.insert(folder)
@@ -59,17 +59,17 @@ struct XattrKey: Hashable {
   let name: [UInt8]
 }
 
-/// Rows by key, with the absence of rows, of some 300 bytes each; of those that are more than the limit, the ones not asked for
-/// lately are forgotten.
+/// Rows, and absences of rows, by key, of some 300 bytes each. Past the limit, rows that nobody asked for lately are
+/// forgotten.
 final class RowCache<Key: Hashable, Row> {
   private let limit: Int
   private let keeps: (Row) -> Bool
-  /// What was asked for since half of the limit was reached, and before.
+  /// Rows asked for since half of the limit was reached last, and before.
   private var known: [Key: Row?] = [:]
   private var older: [Key: Row?] = [:]
-  /// Whether a change was forgotten that SQLite may not know yet.
+  /// Whether a changed row was forgotten that SQLite may not have yet.
   private(set) var hasForgotten = false
-  /// Hears the keys of rows that are forgotten, or may be there now.
+  /// Hears the keys of forgotten rows, which may exist by now.
   var whenForgotten: ((Key) -> Void)?
 
   /// - Parameter keeps: whether a row is short enough to be kept.
@@ -78,7 +78,7 @@ final class RowCache<Key: Hashable, Row> {
     self.keeps = keeps
   }
 
-  /// The row: nil within where it is known to be absent, nil where nothing is known.
+  /// The row: an inner nil if it is known to be absent, nil if nothing is known.
   subscript(key: Key) -> Row?? {
     if let row = known[key] { return row }
     guard let row = older.removeValue(forKey: key) else { return nil }
@@ -86,25 +86,25 @@ final class RowCache<Key: Hashable, Row> {
     return row
   }
 
-  /// Notes what a query found.
+  /// Notes the result of a query.
   func noteFound(_ key: Key, _ row: Row?) {
     if row.map(keeps) ?? true { keep(key, row) }
   }
 
-  /// Notes what a change makes of a row.
+  /// Notes the row that a change makes.
   func note(_ key: Key, _ row: Row?) {
     guard row.map(keeps) ?? true else { return forget(key) }
     keep(key, row)
   }
 
-  /// Notes what a change makes of a row that is there, if it is known to be.
+  /// Applies a change to a row if it is known, and forgets it otherwise.
   func noteChange(_ key: Key, _ change: (inout Row) -> Void) {
     guard case .some(.some(var row)) = self[key] else { return forget(key) }
     change(&row)
     note(key, row)
   }
 
-  /// A change makes something of the row that is not kept.
+  /// Forgets a row that a change makes and that is not kept here.
   func forget(_ key: Key) {
     known[key] = nil
     older[key] = nil
@@ -119,7 +119,7 @@ final class RowCache<Key: Hashable, Row> {
     hasForgotten = true
   }
 
-  /// Nothing waits any more that is not known here.
+  /// No statement waits any more whose row is not known here.
   func catchUp() { hasForgotten = false }
 
   private func keep(_ key: Key, _ row: Row?) {

@@ -2,7 +2,7 @@ internal import Foundation
 internal import Glibc
 internal import SheafModel
 
-/// The folder that holds a library, and what can be told of the file before SQLite opens it.
+/// The folder that holds a library, and the checks of the file before SQLite opens it.
 enum LibraryFolder {
   /// Makes the folder (0700) where it is missing.
   static func make(for path: String) throws(SheafError) {
@@ -18,7 +18,7 @@ enum LibraryFolder {
     }
   }
 
-  /// Refuses a library on a disk that cannot be written: who opens it makes files beside it.
+  /// Refuses a library on a disk that cannot be written: opening it makes files beside it.
   static func refuseReadOnlyDisk(of path: String) throws(SheafError) {
     guard access(path, W_OK) != 0, errno == EROFS else { return }
     throw SheafError(
@@ -26,8 +26,8 @@ enum LibraryFolder {
       advice: "copy the file to another disk, and use the copy")
   }
 
-  /// Opens a library's file, or one beside it: whoever owns the folder leads a process of root's nowhere else by a symbolic
-  /// link, and holds it up with no fifo.
+  /// Opens a library's file, or one beside it. The folder's owner can neither lead a root process elsewhere by a
+  /// symbolic link, nor hold it up by a fifo.
   ///
   /// - Returns: A descriptor, or -1 with errno(3).
   static func open(_ path: String, _ flags: Int32, _ mode: mode_t = 0) -> Int32 {
@@ -39,7 +39,7 @@ enum LibraryFolder {
   /// Removes a library's file, or one beside it.
   static func remove(_ path: String) { OwnerRights.acting(on: path) { _ = unlink(path) } }
 
-  /// Checks that what was opened is a file.
+  /// Checks that the opened thing is a regular file.
   private static func verify(_ descriptor: Int32, _ path: String) throws(SheafError) {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw SheafError(systemError: errno, subject: path) }
@@ -49,7 +49,7 @@ enum LibraryFolder {
     }
   }
 
-  /// Refuses what lies where SQLite keeps its own files beside the library and is no file.
+  /// Refuses anything but regular files where SQLite keeps its own files beside the library.
   static func refuseStrangers(beside path: String) throws(SheafError) {
     for file in ["-journal", "-wal", "-shm"].map({ path + $0 }) {
       var status = stat()
@@ -58,9 +58,10 @@ enum LibraryFolder {
     }
   }
 
-  /// Makes the file (0600) where it is missing, and takes others' rights from it: what is no library must have been refused.
+  /// Makes the file (0600) if it is missing, and takes others' rights from it. A file that is no library must have been
+  /// refused before.
   static func makeFile(at path: String) throws(SheafError) {
-    // An empty file is a valid empty database; made here so that it never exists with other rights.
+    // An empty file is a valid empty database. It is made here so that it never exists with other rights.
     let descriptor = open(path, O_RDWR | O_CREAT, 0o600)
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
     defer { close(descriptor) }
@@ -68,10 +69,11 @@ enum LibraryFolder {
     fchmod(descriptor, 0o600)
   }
 
-  /// Opens a file beside the library for reading and writing, making it (0600) where it is missing; returns its descriptor.
+  /// Opens a file beside the library for reading and writing, making it (0600) where it is missing; returns its
+  /// descriptor.
   ///
-  /// What root makes belongs to whom the library's file does, who may be the next to open the library: so SQLite has it with
-  /// the files that it makes.
+  /// A file that root makes belongs to the owner of the library's file, who may be the next to open the library. SQLite
+  /// treats the files that it makes alike.
   static func openFile(at path: String, beside library: String) throws(SheafError) -> Int32 {
     while true {
       let made = open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
@@ -93,7 +95,7 @@ enum LibraryFolder {
         }
         return found
       }
-      // Else somebody took it away just now.
+      // Otherwise another process removed it just now.
       guard errno == ENOENT else { throw SheafError(systemError: errno, subject: path) }
     }
   }
@@ -128,7 +130,7 @@ enum LibraryFolder {
     return application == 0 ? .unmarked : .library
   }
 
-  /// What a file's header tells: nothing yet, a database that may be anybody's, or a library.
+  /// The file by its header: empty, a database of any program, or a library.
   enum Header { case empty, unmarked, library }
 
   static func notALibrary(_ path: String) -> SheafError {
@@ -137,7 +139,7 @@ enum LibraryFolder {
 
   /// Opens a file beside the library for reading; nil where there is none.
   ///
-  /// - Throws: ``SheafError`` where it cannot be told what is in it: who took that for nothing would lose it.
+  /// - Throws: ``SheafError`` if it cannot be read: to take it for empty would lose its contents.
   static func openExisting(at path: String) throws(SheafError) -> Int32? {
     let descriptor = open(path, O_RDONLY)
     if descriptor >= 0 {
@@ -153,7 +155,7 @@ enum LibraryFolder {
     return nil
   }
 
-  /// What errno(3) says of a file beside the library that holds what was closed last.
+  /// The error for a file beside the library that holds the latest saves, by errno(3).
   static func unreadable(_ path: String) -> SheafError {
     let error = SheafError(systemError: errno, subject: path)
     return SheafError(

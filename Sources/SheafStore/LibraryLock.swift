@@ -8,7 +8,8 @@ package final class LibraryLock: Sendable {
 
   /// Takes the lock without waiting.
   ///
-  /// - Throws: ``SheafError`` of kind `busy` that names the owner's process id; `inputOutput`, `accessDenied`, `noSpace`.
+  /// - Throws: ``SheafError`` of kind `busy` that names the owner's process id; `inputOutput`, `accessDenied`,
+  ///   `noSpace`.
   package init(path: String, library: String) throws(SheafError) {
     let descriptor = try LibraryFolder.openFile(at: path, beside: library)
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
@@ -21,7 +22,7 @@ package final class LibraryLock: Sendable {
     }
     self.descriptor = descriptor
     let text = "\(getpid())\n"
-    // In this order: on a full disk somebody else would take the block that is given back.
+    // Written before it is cut: on a full disk another process could take the block that is given back.
     let written = text.withCString { pwrite(descriptor, $0, strlen($0), 0) }
     ftruncate(descriptor, max(0, written))
   }
@@ -47,22 +48,5 @@ package final class LibraryLock: Sendable {
     let count = read(descriptor, &bytes, bytes.count)
     guard count > 0 else { return nil }
     return Int32(String(decoding: bytes[..<count], as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
-  }
-}
-
-extension SheafError {
-  /// An errno of a call on the library's own files, with the text of strerror(3).
-  package init(systemError code: Int32, subject: String) {
-    let kind: Kind =
-      switch code {
-      case ENOSPC, EDQUOT: .noSpace
-      case EACCES, EPERM: .accessDenied
-      case ENOENT: .notFound
-      case EEXIST: .exists
-      case ENOTDIR: .notDirectory
-      case EROFS: .readOnly
-      default: .inputOutput
-      }
-    self.init(kind, subject: subject, reason: String(cString: strerror(code)))
   }
 }

@@ -6,7 +6,7 @@ internal import SheafModel
 enum Migrator {
   /// Migrates the file that `pool` has open; does nothing for a file of the newest format.
   ///
-  /// - Parameter migrations: ``Schema/migrations``, but for tests of migrating.
+  /// - Parameter migrations: ``Schema/migrations``, except in tests of migrations.
   static func migrate(
     _ pool: DatabasePool, path: String, to version: Int32 = Schema.version,
     migrations: [String] = Schema.migrations
@@ -33,7 +33,7 @@ enum Migrator {
           sql: "PRAGMA application_id = \(Schema.applicationID); PRAGMA user_version = \(version)")
         return .commit
       }
-      // The header must tell the format also to a program that does not read the log.
+      // A program that does not read the log must find the format in the header, too.
       _ = try database.checkpoint(.truncate)
     }
   }

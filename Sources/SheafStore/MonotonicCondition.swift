@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A moment of CLOCK_MONOTONIC, which nobody sets: what is to happen in a while happens though the time of day is put back.
+/// A moment of CLOCK_MONOTONIC, which nobody sets: a wait ends in time even if the time of day is put back.
 package struct Moment: Comparable, Sendable {
   private let nanoseconds: Int64
 
@@ -22,7 +22,7 @@ package struct Moment: Comparable, Sendable {
   }
 }
 
-/// A lock to wait with, as `NSCondition` is, by a clock that nobody sets.
+/// A lock to wait with, like `NSCondition`, by a clock that nobody sets.
 // Sendable: pthread(7)'s functions may be called by every thread; the pointers never change.
 package final class MonotonicCondition: @unchecked Sendable {
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -52,10 +52,10 @@ package final class MonotonicCondition: @unchecked Sendable {
 
   package func broadcast() { pthread_cond_broadcast(condition) }
 
-  /// Waits with the lock let go of until it is signalled, or for no reason.
+  /// Releases the lock and waits until it is signalled, or wakes without a reason.
   package func wait() { pthread_cond_wait(condition, mutex) }
 
-  /// As ``wait()``, until `end` at the latest; false then.
+  /// As ``wait()``, but until `end` at the latest; then it returns false.
   package func wait(until end: Moment) -> Bool {
     var time = end.value
     return pthread_cond_timedwait(condition, mutex, &time) != ETIMEDOUT

@@ -4,8 +4,8 @@ internal import GRDBSQLite
 internal import SheafModel
 
 extension Configuration {
-  /// Makes connections refuse to be to another file than the one named `path`, to which a symbolic link led: SQLite follows
-  /// links, and GRDB does not pass on that it must not (SQLITE_OPEN_NOFOLLOW).
+  /// Makes connections refuse any file but the one named `path`, such as the target of a symbolic link: SQLite follows
+  /// links, and GRDB does not pass on SQLITE_OPEN_NOFOLLOW.
   mutating func refuseLink(at path: String) {
     let path = URL(fileURLWithPath: path)
     let expected = path.deletingLastPathComponent().resolvingSymlinksInPath()

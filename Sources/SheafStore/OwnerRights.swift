@@ -2,15 +2,15 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// The rights with which a process of root's opens, makes and removes the files of a library that belongs to another user:
-/// that user's (setfsuid(2)).
+/// The rights of a library's owner (setfsuid(2)), with which a root process opens, makes and removes that library's
+/// files.
 ///
 /// Rules:
-/// 1. They are those of the file's owner, where the folder belongs to that user, too: somebody who can rename the folder, or put
-///    links in it, leads root to nothing that they cannot reach themselves.
-/// 2. The owner is looked up once, before anything else is done with the files, and holds while a ``Store`` is open. Looked up
-///    anew it would be that of wherever the path leads by then.
-/// 3. An open descriptor keeps its rights: what is read, written and allocated by it is root's to do.
+/// 1. They apply if the file's owner owns the folder, too: a user who can rename the folder, or put links in it, leads
+///    root only to files that they can reach themselves.
+/// 2. The owner is looked up once, before anything else happens to the files, and holds while a ``Store`` is open. A
+///    later look-up would find the owner of whatever the path leads to by then.
+/// 3. An open descriptor keeps its rights: root reads, writes and allocates by it.
 final class OwnerRights: Sendable {
   private struct User: Equatable {
     let user: uid_t
@@ -22,14 +22,15 @@ final class OwnerRights: Sendable {
     var users = 1
   }
 
-  /// By path of a library's file. SQLite opens files by calls that belong to the whole process, and tells them a path alone.
+  /// By the path of a library's file. SQLite opens files by functions that belong to the whole process, and tells them
+  /// only a path.
   private static let registrations = Mutex<[String: Registration]>([:])
 
   private let path: String
 
-  /// Has the files of a library be opened with their owner's rights for as long as this object exists.
+  /// Opens the files of a library with their owner's rights for as long as this object exists.
   ///
-  /// - Parameter path: that of the library's file, which may not be there yet: what root makes is root's.
+  /// - Parameter path: the path of the library's file, which may not exist yet; a file that root makes is root's.
   init(of path: String) {
     self.path = path
     guard geteuid() == 0, let owner = Self.owner(of: path) else { return }
@@ -49,8 +50,8 @@ final class OwnerRights: Sendable {
     }
   }
 
-  /// Runs `body` with the rights of the owner of the library that the file at `path` is a part of (its own file, or one beside it whose
-  /// name begins with that file's).
+  /// Runs `body` with the rights of the owner of the library to which the file at `path` belongs: its own file, or one
+  /// beside it whose name begins with that file's.
   static func acting<Value, Failure: Error>(
     on path: String, _ body: () throws(Failure) -> Value
   ) throws(Failure) -> Value {

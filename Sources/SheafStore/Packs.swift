@@ -1,6 +1,6 @@
 package import SheafModel
 
-/// A row of `packs`: similar chunks, each made from the one before (docs/FORMAT.md, "Packs").
+/// A row of `packs`: similar chunks, each made from the one before (docs/FORMAT.md, "packs").
 package struct Pack: Sendable {
   package let id: Int64
   /// The contents from which the first member is made: extents of chunks that are not packed themselves.
@@ -14,11 +14,11 @@ package struct Pack: Sendable {
   package static let limit = 1024
   /// Bytes of a member at most.
   package static let memberLimit: Int64 = 4 << 20
-  /// Bytes of all members together at most: what reading the last one copies.
+  /// Bytes of all members together at most: reading the last one copies as many.
   package static let copyLimit: Int64 = 1 << 30
-  /// Bytes of all deltas together past which nothing is added.
+  /// Bytes of all deltas together past which no member is added.
   package static let deltaLimit = 1 << 20
-  /// Bytes of the deltas that are not believed.
+  /// Bytes of the deltas past which a row is not believed.
   static let dataLimit = 64 << 20
 
   package init(id: Int64, base: StoredContent, chunks: [Int64], deltas: [ArraySlice<UInt8>]) {
@@ -75,7 +75,7 @@ package struct Pack: Sendable {
   }
 }
 
-/// Where a packed chunk's bytes are.
+/// The place of a packed chunk's bytes.
 package struct PackPlace: Hashable, Sendable {
   package let pack: Int64
   /// Place among the members, from 0.
@@ -145,7 +145,7 @@ extension StoreTransaction {
     get throws { (try first("SELECT max(id) FROM packs") { try ($0[0] as Int64?) ?? 0 } ?? 0) + 1 }
   }
 
-  /// Writes a pack, new or not, of which `data` is ``Pack/encodedDeltas``, and has its members' chunks lead to it.
+  /// Writes a pack, new or not, and makes its members' chunks lead to it. `data` is its ``Pack/encodedDeltas``.
   package func store(_ pack: Pack, data: [UInt8]) throws {
     try run(
       """
@@ -161,7 +161,7 @@ extension StoreTransaction {
 
   package func deletePack(_ id: Int64) throws { try run("DELETE FROM packs WHERE id = ?", id) }
 
-  /// Where a chunk lies in a pack; nil for one that is not packed, or not there.
+  /// The place of a chunk in its pack; nil for a chunk that is not packed, or not there.
   package func packPlace(_ chunk: Int64) throws -> PackPlace? {
     try first("SELECT data FROM chunks WHERE id = ? AND encoding = 2", chunk) { try PackPlace(encoded: $0.bytes(0)) }
   }

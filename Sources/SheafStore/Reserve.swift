@@ -2,7 +2,8 @@ internal import Glibc
 internal import Synchronization
 package import SheafModel
 
-/// Disk space held back, so that deleting, `purge` and `compact` work on a full disk (rule 6).
+/// Disk space held back, so that deleting, `purge` and `compact` work on a full disk (rule 6 of
+/// docs/ARCHITECTURE.md).
 ///
 /// A file of allocated blocks beside the library. ``release()`` gives the blocks to SQLite's log for one operation that
 /// frees space; ``establish()`` takes them back as soon as there is room.
@@ -11,7 +12,7 @@ package final class Reserve: Sendable {
   private let library: String
   private let held = Mutex(false)
 
-  /// - Parameter library: the path of the library's file.
+  /// - Parameter library: path of the library's file.
   init(path: String, of library: String) {
     self.path = path
     self.library = library
@@ -48,7 +49,7 @@ package final class Reserve: Sendable {
   package func release() throws(SheafError) {
     try Faults.pass(.reserveRelease)
     held.withLock { held in
-      // By name alone, a link in its place would have another file cut.
+      // Opened first: truncate(2) by the path would follow a link in its place to another file.
       if let descriptor = try? LibraryFolder.openFile(at: path, beside: library) {
         ftruncate(descriptor, 0)
         close(descriptor)
@@ -57,7 +58,7 @@ package final class Reserve: Sendable {
     }
   }
 
-  /// Bytes of the library's disk: those an ordinary user can still write, those that are free, and all.
+  /// Bytes of the library's disk: those that an ordinary user can still write, all free ones, and all.
   package func space() -> (available: Int64, free: Int64, total: Int64) {
     var status = statvfs()
     guard statvfs(path, &status) == 0 else { return (0, 0, 0) }

@@ -8,7 +8,7 @@ struct Row {
 
   /// The value of a column.
   ///
-  /// - Throws: `corrupt` where the column holds something of another type, as only a damaged or crafted file has it.
+  /// - Throws: `corrupt` if the column holds a value of another type, as only a damaged or crafted file has it.
   subscript<Value: ColumnValue>(index: Int) -> Value {
     get throws(SheafError) { try Value(self, Int32(index)) }
   }
@@ -27,7 +27,7 @@ struct Row {
 
   /// The UUID of a blob column.
   ///
-  /// - Throws: `corrupt` also where it has not 16 bytes.
+  /// - Throws: `corrupt` also if it does not have 16 bytes.
   func uuid(_ index: Int) throws(SheafError) -> UUID {
     let bytes = try bytes(index)
     guard bytes.count == 16 else { throw unexpected(Int32(index)) }
@@ -36,7 +36,7 @@ struct Row {
 
   /// The name of a file.
   ///
-  /// - Throws: `corrupt` also where no file can have it: others take it for one component of a path.
+  /// - Throws: `corrupt` also if no file can have it: callers take it for one component of a path.
   func name(_ index: Int) throws(SheafError) -> [UInt8] {
     let name = try bytes(index)
     guard (1...255).contains(name.count), !name.contains(where: { $0 == 0 || $0 == UInt8(ascii: "/") }),
@@ -49,7 +49,7 @@ struct Row {
     guard sqlite3_column_type(statement, column) == type else { throw unexpected(column) }
   }
 
-  /// The error for a column that holds what it cannot.
+  /// The error for a column with a value that it cannot hold.
   private func unexpected(_ column: Int32) -> SheafError {
     let name = sqlite3_column_name(statement, column).map { String(cString: $0) } ?? "\(column)"
     return SheafError(
@@ -57,7 +57,7 @@ struct Row {
   }
 }
 
-/// What a column can be read as.
+/// A type that a column can be read as.
 protocol ColumnValue {
   init(_ row: Row, _ column: Int32) throws(SheafError)
 }
@@ -95,18 +95,18 @@ extension Optional: ColumnValue where Wrapped: ColumnValue {
   }
 }
 
-/// What a parameter of a statement can be given.
+/// A type that a parameter of a statement can take.
 protocol Bindable {
   /// Binds itself; bytes are copied by SQLite.
   ///
   /// - Returns: SQLite's result code.
   func bind(to statement: OpaquePointer, at index: Int32) -> Int32
 
-  /// Writes itself behind the others of a recorded statement.
+  /// Appends itself to the arguments of a recorded statement.
   func record(in recorder: ChangeRecorder)
 }
 
-/// Has SQLite copy what is bound.
+/// Makes SQLite copy the bound bytes.
 private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
 extension Int64: Bindable {
@@ -176,7 +176,7 @@ extension Optional: Bindable where Wrapped: Bindable {
   }
 }
 
-/// - Parameter destructor: what SQLite does with the bytes.
+/// - Parameter destructor: how SQLite treats the bytes.
 private func bindBlob(
   _ bytes: UnsafeRawBufferPointer, to statement: OpaquePointer, at index: Int32,
   _ destructor: sqlite3_destructor_type? = transient
@@ -187,8 +187,8 @@ private func bindBlob(
 }
 
 extension ChangeRecorder {
-  /// Binds the recorded argument at `position`, which moves behind it; its bytes stay where they are until the statement is
-  /// done.
+  /// Binds the recorded argument at `position`, which moves behind it; its bytes stay where they are until the
+  /// statement is done.
   ///
   /// - Returns: SQLite's result code.
   static func bind(from position: inout UnsafeRawPointer, to statement: OpaquePointer, at index: Int32) -> Int32 {

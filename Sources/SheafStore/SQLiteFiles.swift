@@ -1,15 +1,15 @@
 internal import GRDBSQLite
 internal import Glibc
 
-/// How SQLite opens and removes its files in this process: as ``LibraryFolder`` does, following no link to another file, waiting
-/// for no fifo, and with the rights of the library's owner (``OwnerRights``).
+/// Makes SQLite open and remove its files in this process as ``LibraryFolder`` does: it follows no link to another
+/// file, waits for no fifo, and has the rights of the library's owner (``OwnerRights``).
 ///
-/// SQLite looks for a journal, a log and its index beside the library's file, in a folder that may be another user's. The path
-/// of the file itself it resolves before it opens it (``GRDB/Configuration/refuseLink(at:)`` sees to that).
+/// SQLite looks for a journal, a log and its index beside the library's file, in a folder that may be another user's.
+/// It resolves the path of the file itself before opening it; ``GRDB/Configuration/refuseLink(at:)`` deals with that.
 ///
 /// Source: SQLite, `sqlite3_vfs.xSetSystemCall`.
 enum SQLiteFiles {
-  /// Takes effect for every connection of the process from the first time on that somebody asks for it.
+  /// Takes effect for every connection of the process once it is first read.
   static let areGuarded: Bool = {
     guard let system = sqlite3_vfs_find("unix"), let set = system.pointee.xSetSystemCall else { return false }
     return set(system, "open", unsafeBitCast(guardedOpen, to: sqlite3_syscall_ptr.self)) == SQLITE_OK

@@ -1,4 +1,4 @@
-/// The file format: what docs/FORMAT.md describes, table by table.
+/// The file format, which docs/FORMAT.md describes table by table.
 enum Schema {
   /// `application_id` of a library: "SHEF".
   static let applicationID: Int32 = 0x5348_4546
@@ -152,7 +152,7 @@ enum Schema {
     ) STRICT;
     """
 
-  /// Sharing, events of several people, and webhooks. Nobody could share before, so that there were no shares to keep.
+  /// Sharing, events of several people, and webhooks. Before, nobody could share, so there are no shares to keep.
   private static let versionTwo = """
     CREATE TABLE former AS SELECT * FROM accounts;
     DROP TABLE accounts;

@@ -9,7 +9,7 @@ package struct ShareRow: Hashable, Sendable {
   package var token: ShareToken
   package var title: String
   package var anyone: PublicPermission = .none
-  /// What people are invited to do where nothing else is said.
+  /// The permission of invitations that name none.
   package var permission: SharePermission = .readWrite
   package var allowsInvites = false
   package var allowsRequests = false
@@ -123,7 +123,7 @@ package struct AccessRequestRow: Hashable, Sendable {
   }
 }
 
-/// A word of the model that is stored as its place in a list.
+/// A word of the model, stored as its place in a list.
 private protocol CodedWord: Equatable {
   /// The words, with the code of the first.
   static var codes: (first: Int64, words: [Self]) { get }
@@ -163,7 +163,7 @@ extension StoreTransaction {
   private static let shareColumns =
     "item, uuid, token, title, public_permission, permission, allow_invites, allow_requests, active, created, since"
 
-  /// All shares, those that were stopped too.
+  /// All shares, stopped ones too.
   package func shares() throws -> [ShareRow] {
     try all("SELECT \(Self.shareColumns) FROM shares ORDER BY item", decode: ShareRow.init)
   }
@@ -184,7 +184,7 @@ extension StoreTransaction {
     try run("DELETE FROM shares WHERE item = ?", item)
   }
 
-  /// Removes a share's one-time links and what was asked; whoever was blocked stays so if it is shared again.
+  /// Removes a share's one-time links and requests for access. Blocked people stay blocked if the item is shared again.
   package func endInvitations(of share: Int64) throws {
     try run("DELETE FROM one_time_links WHERE share = ?", share)
     try run("DELETE FROM access_requests WHERE share = ? AND blocked = 0", share)
@@ -255,7 +255,7 @@ extension StoreTransaction {
 
   // MARK: - Those who ask
 
-  /// Who asks for access to a share, first come first.
+  /// The requests for access to a share, oldest first.
   package func accessRequests(_ share: Int64) throws -> [AccessRequestRow] {
     try all(
       "SELECT share, account, time, blocked FROM access_requests WHERE share = ? ORDER BY time, account", share

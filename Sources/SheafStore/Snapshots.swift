@@ -1,9 +1,9 @@
 internal import GRDB
 package import SheafModel
 
-/// Reading one moment's state beside the writer.
+/// Reads the state of one moment beside the writer.
 extension Store {
-  /// Runs `body` on one moment's state while writing goes on; it must only read.
+  /// Runs `body` on the state of one moment while writing goes on. `body` must only read.
   package func snapshot<Value>(_ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value {
     try Self.storeErrors(path) {
       try writer.commit()
@@ -15,13 +15,13 @@ extension Store {
     }
   }
 
-  /// As ``snapshot(_:)``, of the moment in which `start` calls what it is given: for who looks at something else in that
-  /// moment, too, with changes held off.
+  /// As ``snapshot(_:)``, of the moment in which `start` calls its argument: for callers that look at something else in
+  /// the same moment, with changes held off.
   package func snapshot<Value>(
     beginningIn start: (_ begin: () throws -> Void) throws -> Void, _ body: (StoreTransaction) throws -> Value
   ) throws(SheafError) -> Value {
     try Self.storeErrors(path) {
-      // Most of it before anybody has to wait.
+      // Commits most changes before anybody has to wait.
       try writer.commit()
       // `read` would begin before `start` is called.
       return try pool.unsafeRead { database in
@@ -31,7 +31,7 @@ extension Store {
         try start {
           try writer.commit()
           try database.beginTransaction(.deferred)
-          // A transaction's moment is that of its first reading.
+          // A transaction's moment is that of its first read.
           _ = try database.schemaVersion()
         }
         return try body(StoreTransaction(connection))
@@ -39,7 +39,7 @@ extension Store {
     }
   }
 
-  /// What SQLite's `integrity_check` finds; empty for a sound file.
+  /// The problems that SQLite's `integrity_check` finds; empty for a sound file.
   package func integrityProblems() throws(SheafError) -> [String] {
     try Self.storeErrors(path) {
       try writer.commit()

@@ -10,9 +10,10 @@ package import SheafModel
 ///
 /// Rules that never break (docs/ARCHITECTURE.md):
 /// - 1. One change, one transaction: ``write(_:_:)`` commits all rows of a change or none.
-/// - 3. What returned is safe: a change is recorded (``Writer``) or committed, in either case in the kernel, before
-///   ``write(_:_:)`` returns, so it survives the end of the process; ``sync(log:)`` makes it survive power loss. SQLite's
-///   log is checksummed frame by frame, and the record change by change, so what survives is a whole prefix of the changes.
+/// - 3. What returned is safe: before ``write(_:_:)`` returns, a change is recorded (``Writer``) or committed. Either
+///   way it is in the kernel, so it survives the end of the process; ``sync(log:)`` makes it survive power loss.
+///   SQLite's log has a checksum for each frame, and the record one for each change, so a whole prefix of the changes
+///   survives.
 package final class Store: Sendable {
   package let path: String
   package let reserve: Reserve
@@ -21,7 +22,7 @@ package final class Store: Sendable {
   let writer: Writer
   /// Readers of committed states.
   let pool: DatabasePool
-  /// Copies the log into the file without making the writer wait.
+  /// The connection that copies the log into the file without making the writer wait.
   private let checkpointer: DatabaseQueue
   /// Transactions committed, and how many of them are known to be on the disk.
   private let committed = Atomic<Int>(0)
@@ -32,23 +33,23 @@ package final class Store: Sendable {
   /// Transactions that the last checkpoint took in.
   private let checkpointed = Atomic<Int>(0)
 
-  /// What the path of the record of changes ends with.
+  /// The suffix of the record of changes.
   static let recordSuffix = "-changes"
-  /// That of the file of what is not stored yet.
+  /// The suffix of the working file.
   static let workingSuffix = "-working"
-  /// That of the file that holds space back.
+  /// The suffix of the file that holds space back.
   static let reserveSuffix = "-reserve"
 
   /// Seconds to wait for another connection.
   private static let busySeconds = 5
 
-  /// Bytes of the log past which writers should be held off for a moment.
+  /// Bytes of the log past which writers are held off for a moment.
   ///
-  /// What the reserve holds is enough to copy a log of that length into the file.
+  /// The reserve is enough to copy a log of that length into the file.
   package let logLimit: Int64
   /// Bytes of the log past which ``checkpoint()`` has something to do.
   private var checkpointThreshold: Int64 { logLimit / 4 }
-  /// Bytes of the log that are not worth emptying it.
+  /// Bytes of a log that is not worth emptying.
   private static let shortLog: Int64 = 128 << 10
   /// Bytes of the disk that are left alone beside the reserve.
   private static let margin: Int64 = 1 << 20
@@ -63,8 +64,9 @@ package final class Store: Sendable {
     try LibraryFolder.make(for: path)
     try LibraryFolder.refuseReadOnlyDisk(of: path)
     try LibraryFolder.refuseStrangers(beside: path)
-    // A file that is no library is left as it is, and gets no lock beside it. Where there is one somebody may have the file
-    // open, and it is looked at with the lock. What lies where no library is tells of a former one, the lock too.
+    // A file that is no library stays as it is, and gets no lock beside it. If there is a lock, a process may have the
+    // file open, and the file is checked under the lock. Files where no library is, the lock among them, tell of a
+    // former one.
     if access(lockPath, F_OK) != 0 || access(path, F_OK) != 0 { try Self.refuseStranger(at: path, lockPath: lockPath) }
     lock = try LibraryLock(path: lockPath, library: path)
     try Self.refuseStranger(at: path, lockPath: lockPath)
@@ -75,7 +77,7 @@ package final class Store: Sendable {
     do throws(SheafError) {
       (pool, checkpointer, writer) = try Self.connect(to: path, reserve, working)
     } catch  where error.kind == .noSpace {
-      // SQLite makes its log and the index of it anew: the reserve has room for that.
+      // SQLite makes its log and the log's index anew: the reserve has room for that.
       try reserve.release()
       (pool, checkpointer, writer) = try Self.connect(to: path, reserve, working)
     }
@@ -86,12 +88,12 @@ package final class Store: Sendable {
   /// Done before the first connection of the process; SQLite refuses it later.
   private static let preparedSQLite = (csqlite_spare_memory_counts(), SQLiteFiles.areGuarded)
 
-  /// Opens the file, making or migrating it, with connections for readers, for who copies the log, and for the writer.
+  /// Opens the file, making or migrating it, with connections for readers, for copying the log, and for the writer.
   private static func connect(
     to path: String, _ reserve: Reserve, _ working: WorkingFile
   ) throws(SheafError) -> (DatabasePool, DatabaseQueue, Writer) {
     try storeErrors(path) {
-      let recovered = try Recovery.run(
+      let recovered = try CrashRecovery.run(
         path: path, recordPath: path + recordSuffix, workingPath: working.path, busySeconds: busySeconds)
       defer { recovered?.close() }
       let pool = try DatabasePool(path: path, configuration: Self.configuration(for: path))
@@ -110,11 +112,11 @@ package final class Store: Sendable {
     }
   }
 
-  /// Refuses a file that is there and no library, be it a database of another program, which bears no mark as a new
-  /// library's file does, a place where a library was, and a disk that cannot be written; nothing is made or changed.
+  /// Refuses an existing file that is no library (a database of another program bears no mark, like a new library's
+  /// file), a place where a library was, and a disk that cannot be written. Nothing is made or changed.
   ///
-  /// - Throws: `corrupt`, `newerFormat`; `notFound` for what is left of a former library; `readOnly`; what the file cannot be
-  ///   read for.
+  /// - Throws: `corrupt`, `newerFormat`; `notFound` for the remains of a former library; `readOnly`; the error of
+  ///   reading the file.
   package static func refuseStranger(at path: String, lockPath: String) throws(SheafError) {
     guard access(path, F_OK) == 0 else { return try FormerLibrary.refuse(at: path, lockPath: lockPath) }
     try LibraryFolder.refuseReadOnlyDisk(of: path)
@@ -137,8 +139,8 @@ package final class Store: Sendable {
     }
   }
 
-  // NORMAL: the log is synced before a checkpoint and by sync(), not at each commit; rule 3 needs no more.
-  // FAST: freeing a chunk must not write its pages once more, which a full disk has no room for.
+  // NORMAL: the log is synced before a checkpoint and by sync(), not at each commit; rule 3 needs no more. FAST:
+  // freeing a chunk must not write its pages once more, for which a full disk has no room.
   static let pragmas = """
     PRAGMA synchronous = NORMAL;
     PRAGMA wal_autocheckpoint = 0;
@@ -166,8 +168,8 @@ package final class Store: Sendable {
 
   // MARK: - Transactions
 
-  /// Makes one change, named `step`: all of what `body` writes survives the end of the process when this returns, nothing
-  /// is there when it throws.
+  /// Makes one change, named `step`. When this returns, everything that `body` wrote survives the end of the process;
+  /// when it throws, nothing of it is there.
   ///
   /// Calls must not nest. See ``sync(log:)`` for power loss.
   package func write<Value>(_ step: DurableStep, _ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value
@@ -187,32 +189,33 @@ package final class Store: Sendable {
 
   /// Makes every change that returned before the call survive power loss.
   ///
-  /// - Parameter log: whether SQLite's log is to hold them, for who is about to leave or has time; the record of changes is
-  ///   synced faster (``Writer``).
+  /// - Parameter log: whether SQLite's log has to hold them, for callers that are about to end or have time. Syncing
+  ///   the record of changes is faster (``Writer``).
   package func sync(log: Bool = false) throws(SheafError) {
     let target = committed.load(ordering: .acquiring)
     try durable.withLock { (done) throws(SheafError) in
       guard done < target else { return }
-      // What others changed meanwhile goes along, so that waiting threads share one sync.
+      // Changes that others made meanwhile go along, so that waiting threads share one sync.
       let reached = committed.load(ordering: .acquiring)
       try Self.storeErrors(path) { try writer.sync(log: log) }
       done = reached
     }
   }
 
-  /// Has SQLite's log hold every change that returned before the call, and syncs it.
+  /// Brings every change that returned before the call into SQLite's log, and syncs that.
   package func syncLog() throws(SheafError) { try Self.storeErrors(path) { try writer.sync(log: true) } }
 
   /// Whether everything committed survives power loss.
   package var isDurable: Bool { durable.withLock { $0 } >= committed.load(ordering: .acquiring) }
 
-  /// Bytes of the log's file; it is used anew from its start once all of it is copied.
+  /// Bytes of the log's file, which is reused from its start once all of it is copied.
   package var logBytes: Int64 { writer.logBytes }
 
-  /// Copies what the log holds into the file as far as readers allow (SQLite's passive checkpoint), where it is long.
+  /// Copies a long log into the file as far as readers allow (SQLite's passive checkpoint).
   ///
-  /// Writers do not wait, and what they write meanwhile is a rest. Past ``logLimit`` they are held off for a moment, which
-  /// leaves none, so that the log begins anew; before that the rest is made short as long as the disk has room for it.
+  /// Writers do not wait, and their writes meanwhile are left as a rest. Past ``logLimit`` writers are held off for a
+  /// moment, which leaves no rest, so that the log begins anew. Before that the rest is made short, as long as the disk
+  /// has room for it.
   package func checkpoint() throws(SheafError) {
     let target = committed.load(ordering: .acquiring)
     guard logBytes > checkpointThreshold, checkpointed.load(ordering: .relaxed) < target else { return }
@@ -221,7 +224,7 @@ package final class Store: Sendable {
     if hasLongLog {
       let end = ContinuousClock.now + Self.patience
       while rest > Self.shortRest, reserve.space().available > Self.ampleRoom, ContinuousClock.now < end {
-        // A reader may be in the way.
+        // A reader may keep the rest from getting shorter.
         guard let left = try copyLog(), left < rest else { break }
         rest = left
       }
@@ -230,20 +233,20 @@ package final class Store: Sendable {
     checkpointed.store(target, ordering: .relaxed)
   }
 
-  /// Whether the log is so long that who writes much, and has time, had better have it copied before going on.
+  /// Whether the log is so long that a caller that writes much, and has time, should have it copied before it goes on.
   package var hasLongLog: Bool { logBytes > logLimit }
 
   /// Bytes of the log for whose copying writers may wait.
   private static let shortRest: Int64 = 512 << 10
-  /// For how long the rest is made shorter: syncs wait for it, and what was closed is durable within 5 s.
+  /// For how long the rest is made shorter: syncs wait for that, and closed documents are durable within 5 s.
   private static let patience: Duration = .seconds(1)
-  /// Bytes of the disk that allow for a log which grows for a while, and for bytes that are there twice.
+  /// Free bytes of the disk that allow for a log that grows for a while, and for bytes that are stored twice.
   private static let ampleRoom: Int64 = 1 << 30
 
   /// A passive checkpoint.
   ///
-  /// - Returns: bytes of the log that are not copied yet; nil where the disk has no room for them, or another one is
-  ///   running, which does the work.
+  /// - Returns: bytes of the log that are not copied yet; nil if the disk has no room for them, or another checkpoint
+  ///   is running, which does the work.
   @discardableResult
   private func copyLog() throws(SheafError) -> Int64? {
     try Self.storeErrors(path) {
@@ -259,11 +262,12 @@ package final class Store: Sendable {
     }
   }
 
-  /// Makes everything durable, leaves one file without a log, closes the connections and lets go of the lock.
+  /// Makes everything durable, leaves one file without a log, closes the connections and releases the lock.
   package func close() throws(SheafError) {
     try Self.storeErrors(path) {
       try writer.sync(log: true)
-      // The last connection to be closed copies the log, too: what does not fit must not use up the room for the next time.
+      // Closing the last connection copies the log, too: a log that does not fit must not use up the room for the next
+      // time.
       if try !checkpointer.writeWithoutTransaction(logFits) { reserve.establish() }
       try checkpointer.close()
       try writer.alone { try? $0.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
@@ -277,11 +281,11 @@ package final class Store: Sendable {
 
   // MARK: - Whole-file work
 
-  /// Bytes of a file that is written anew as a whole, which takes no longer than a step of ``shrink()`` in a large one and
-  /// leaves no page half empty.
+  /// Bytes up to which a file is written anew as a whole. That takes no longer than a step of ``shrink()`` in a large
+  /// file, and leaves no page half empty.
   private static let rewriteLimit: Int64 = 16 << 20
 
-  /// Gives free pages back to the disk; a small file is packed as closely as it can be.
+  /// Gives free pages back to the disk, and writes a small file anew as closely as possible.
   ///
   /// - Throws: as ``shrink()``.
   package func tighten() throws(SheafError) {
@@ -314,10 +318,11 @@ package final class Store: Sendable {
   private func emptyLog() {
     try? writer.eraseRecord()
     try? writer.alone { _ in
-      // By the connection that copies otherwise: SQLite refuses a second one, and what it copies now is soon done.
+      // By the connection that also copies otherwise: SQLite refuses two checkpoints at once, and a running one is soon
+      // done.
       try checkpointer.writeWithoutTransaction { database in
         guard try logFits(database) else { return }
-        // Only where no reader is in the way: writers would wait for it as long as this does.
+        // Only if no reader is in the way: writers would wait for it as long as this does.
         try database.execute(sql: "PRAGMA busy_timeout = 0")
         defer { try? database.execute(sql: "PRAGMA busy_timeout = \(Self.busySeconds * 1000)") }
         _ = try database.checkpoint(.truncate)
@@ -327,10 +332,10 @@ package final class Store: Sendable {
 
   // MARK: - A disk that fills up
 
-  /// Bytes of the log that one transaction writes at most, a little more than what a document keeps unsaved.
+  /// Bytes of the log that one transaction writes at most, a little more than a document keeps unsaved.
   private static let largestTransaction: Int64 = 16 << 20
 
-  /// Bytes that can be stored yet: what a transaction writes takes room in the log first and then in the file.
+  /// Bytes that can still be stored. The writes of a transaction take room first in the log and then in the file.
   package var availableBytes: Int64 {
     let free = max(0, reserve.space().available - logBytes - Self.margin)
     return free - min(free / 2, Self.largestTransaction)
@@ -338,7 +343,7 @@ package final class Store: Sendable {
 
   /// Whether `bytes` more can be stored, and copied from the log into the file; makes room by emptying the log.
   ///
-  /// What is refused for lack of it is refused before anything is written. So the log can always be copied, and its room
+  /// A change that lacks room is refused before anything is written. So the log can always be copied, and its room can
   /// be had back.
   package func hasRoom(for bytes: Int64) -> Bool {
     // Looked at lately, and far from full.
@@ -360,10 +365,10 @@ package final class Store: Sendable {
     emptyLog()
   }
 
-  /// Whether the disk has room for what the file grows by when the log is copied into it: copying more would fail when it
-  /// has used up the room.
+  /// Whether the disk has room for the growth of the file when the log is copied into it: copying more would use up the
+  /// room and then fail.
   ///
-  /// What ext4 keeps for itself is free, too, and root has no part in it either.
+  /// Blocks that ext4 keeps for itself count as free, too, and even root cannot use them.
   private func logFits(_ database: Database) throws -> Bool {
     let room = reserve.space().available - Self.shortLog
     if room >= logBytes { return true }
@@ -383,10 +388,10 @@ package final class Store: Sendable {
     }
   }
 
-  /// Copies one moment's state to `destination`, an SQLite file that does not exist yet and does not until it is whole, and
+  /// Copies the state of one moment to a new SQLite file at `destination`, which appears only once it is whole, and
   /// makes it durable.
   ///
-  /// - Throws: ``SheafError`` that names the copy where that could not be written.
+  /// - Throws: ``SheafError`` that names the copy if writing that failed.
   package func backup(to destination: String, progress: (SheafModel.Progress) -> Void) throws(SheafError) {
     let file = try BackupFile(becoming: destination)
     do throws(SheafError) {
@@ -400,7 +405,7 @@ package final class Store: Sendable {
             progress(SheafModel.Progress(done: Int64($0.completedPageCount), total: Int64($0.totalPageCount)))
           }
         }
-        // What lies in the working file is not in the copy.
+        // The copy does not have the bytes of the working file.
         try copy.writeWithoutTransaction {
           try $0.execute(sql: "DELETE FROM working_copies; PRAGMA journal_mode = DELETE")
         }

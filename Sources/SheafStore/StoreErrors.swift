@@ -5,7 +5,7 @@ internal import SheafModel
 extension Store {
   /// Turns SQLite's errors into ``SheafError``.
   ///
-  /// - Parameter copy: the file that is written, where `path` is only read.
+  /// - Parameter copy: the file that is written, if `path` is only read.
   static func storeErrors<Value>(
     _ path: String, writing copy: String? = nil, _ body: () throws -> Value
   ) throws(SheafError) -> Value {
@@ -22,7 +22,7 @@ extension Store {
     }
   }
 
-  /// What SQLite says in writing a file that is damaged, or that it cannot read, is said of the file that is read.
+  /// Codes that concern the file that is read, even while another one is written: it is damaged or cannot be read.
   private static let readFailures: Set<Int32> = [
     SQLITE_CORRUPT, SQLITE_NOTADB, ResultCode.SQLITE_IOERR_READ.rawValue, ResultCode.SQLITE_IOERR_SHORT_READ.rawValue,
   ]
@@ -31,7 +31,7 @@ extension Store {
   private static func storeError(_ path: String, _ copy: String?, _ code: Int32, _ message: String?) -> SheafError {
     let kind: SheafError.Kind =
       switch (code & 0xFF, code) {
-      // The index of the log, which every opening makes anew, could not be made larger (SQLite, "Result and Error Codes").
+      // The index of the log, which every opening makes anew, could not grow (SQLite, "Result and Error Codes").
       case (SQLITE_FULL, _), (_, ResultCode.SQLITE_IOERR_SHMSIZE.rawValue): .noSpace
       case (SQLITE_CORRUPT, _), (SQLITE_NOTADB, _): .corrupt
       case (SQLITE_READONLY, _): .readOnly

@@ -25,8 +25,8 @@ package struct StoreTransaction {
     return value
   }
 
-  /// The row of a key from `cache`, in which every change of it is noted; where it is not there, from SQLite, without waiting for
-  /// what is still to be run.
+  /// The row of a key from `cache`, which every change keeps up to date; otherwise from SQLite, without waiting for
+  /// statements that are still to run.
   func known<Key, Value, each Argument: Bindable>(
     _ cache: RowCache<Key, Value>?, _ key: Key, _ sql: String, _ arguments: repeat each Argument,
     decode: (Row) throws -> Value
@@ -107,12 +107,12 @@ extension StoreTransaction {
     }
   }
 
-  /// No library gets as far; a number past it is damage, and counting on from it might go past Int64.
+  /// No library gets this far. A larger number is damage, and counting on from it might go past Int64.
   static let numberLimit: Int64 = 1 << 52
 
-  /// The highest row of each numbered table, from which new numbers are counted on in memory.
+  /// The highest number of each numbered table, from which memory counts on.
   ///
-  /// - Throws: `corrupt` for a number that no library gets to.
+  /// - Throws: `corrupt` for a number that no library reaches.
   package func highestNumbers() throws -> (ino: Int64, item: Int64, chunk: Int64, event: Int64, pending: Int64) {
     func highest(_ column: String, of table: String, or setting: String? = nil) throws -> Int64 {
       let row = try first("SELECT max(\(column)) FROM \(table)") { try ($0[0] as Int64?) ?? 0 } ?? 0

@@ -12,7 +12,7 @@ package struct VersionRow: Hashable, Sendable {
   package var base: Int64?
   package var label: String?
   package var content: StoredContent
-  /// Whether its editing session is still going on.
+  /// Whether its editing session still goes on.
   package var isOpen: Bool
 
   package init(
@@ -56,7 +56,7 @@ package struct VersionRow: Hashable, Sendable {
 }
 
 extension VersionCause {
-  /// The number that stands for the cause in the file: its place in `allCases`, from 1.
+  /// The cause's number in the file: its place in `allCases`, from 1.
   var code: Int64 { Int64(Self.allCases.firstIndex(of: self)! + 1) }
 
   init(code: Int64) throws {
@@ -67,7 +67,7 @@ extension VersionCause {
 
 extension StoreTransaction {
   private static let columns = "item, number, time, author, size, cause, base, label, content, open"
-  // Built once: putting a text together costs as much as running it.
+  // Built once: composing a text costs as much as running it.
   private static let versionByNumber = "SELECT \(columns) FROM versions WHERE item = ? AND number = ?"
   private static let versionInsertion = "INSERT INTO versions (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?)"
 
@@ -89,7 +89,7 @@ extension StoreTransaction {
       item, number, decode: VersionRow.init)
   }
 
-  /// The number of the latest version made by `time`; nil where all are later.
+  /// The number of the latest version made by `time`; nil if all are later.
   package func lastVersion(_ item: Int64, notAfter time: Timestamp) throws -> Int64? {
     try first("SELECT max(number) FROM versions WHERE item = ? AND time <= ?", item, time.nanoseconds) {
       try ($0[0] as Int64?).map { try VersionRow.number($0, of: item) }
@@ -100,7 +100,7 @@ extension StoreTransaction {
     try first("SELECT \(Self.columns) FROM versions WHERE item = ? AND label = ?", item, label, decode: VersionRow.init)
   }
 
-  /// Items with a version whose session did not end: what a crash left behind.
+  /// The versions whose sessions did not end, which a crash left behind.
   package func openVersions() throws -> [VersionRow] {
     try all("SELECT \(Self.columns) FROM versions WHERE open = 1", decode: VersionRow.init)
   }
@@ -113,7 +113,7 @@ extension StoreTransaction {
     connection.known?.versions.note(version.key, version)
   }
 
-  /// Writes what an open version's renewal or end changes.
+  /// Writes the columns that the renewal or end of an open version changes.
   package func update(_ version: VersionRow) throws {
     try run(
       """
@@ -123,7 +123,7 @@ extension StoreTransaction {
       version.time.nanoseconds, version.author, version.size, version.cause.code, version.base,
       version.content.encoded, version.isOpen ? 1 : 0, version.item, version.number)
     connection.known?.versions.noteChange(version.key) { known in
-      // Of another statement.
+      // Another statement sets the label.
       let label = known.label
       known = version
       known.label = label
@@ -151,7 +151,7 @@ extension StoreTransaction {
     connection.known?.versions.note(VersionKey(item: item, number: number), nil)
   }
 
-  /// Removes a version that is neither current nor labelled nor open; says whether it was.
+  /// Removes a version that is neither current nor labelled nor open; returns whether it did.
   package func thinVersion(_ item: Int64, _ number: Int64) throws -> Bool {
     try run(
       """
@@ -162,14 +162,14 @@ extension StoreTransaction {
     return try changes > 0
   }
 
-  /// Moves the versions of `source` behind those of `target`, for a document that took another's place.
+  /// Moves the versions of `source` after those of `target`, for a document that took another one's place.
   package func moveVersions(from source: Int64, to target: Int64, addingToNumbers shift: Int64) throws {
     try run(
       "UPDATE versions SET item = ?, number = number + ?, label = NULL WHERE item = ?", target, shift, source)
     connection.known?.versions.forgetAll()
   }
 
-  /// Writes a version's contents in another form that is the same bytes.
+  /// Writes a version's contents in another form of the same bytes.
   package func recode(_ item: Int64, _ number: Int64, to content: StoredContent) throws {
     try run("UPDATE versions SET content = ? WHERE item = ? AND number = ?", content.encoded, item, number)
     connection.known?.versions.forget(VersionKey(item: item, number: number))

@@ -22,7 +22,7 @@ package struct WebhookRow: Hashable, Sendable {
 }
 
 extension StoreTransaction {
-  /// All webhooks, first made first.
+  /// All webhooks, oldest first.
   package func webhooks() throws -> [WebhookRow] {
     try all("SELECT uuid, account, url, secret, types, created FROM webhooks ORDER BY id") { row in
       try WebhookRow(
@@ -38,7 +38,7 @@ extension StoreTransaction {
       webhook.created.nanoseconds)
   }
 
-  /// Removes a webhook of an account; says whether there was one.
+  /// Removes a webhook of an account; returns whether there was one.
   package func deleteWebhook(_ uuid: UUID, of account: Int64) throws -> Bool {
     try run("DELETE FROM webhooks WHERE uuid = ? AND account = ?", uuid.bytes, account)
     return try changes > 0

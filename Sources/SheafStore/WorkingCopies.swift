@@ -1,12 +1,12 @@
 package import SheafModel
 
-/// A row of `working_copies`: a document's contents that are to become a version, and are not stored yet.
+/// A row of `working_copies`: a document's contents that will become a version, and are not stored yet.
 package struct WorkingCopyRow: Hashable, Sendable {
   package let ino: Int64
   package let author: Int64
   /// When they were kept.
   package let time: Timestamp
-  /// What the version is to say of its cause.
+  /// The cause that the version will have.
   package let cause: VersionCause
   package let writes: WriteLog
 
@@ -23,7 +23,7 @@ extension StoreTransaction {
   static let workingCopyInsertion =
     "INSERT OR REPLACE INTO working_copies (ino, author, time, cause, writes) VALUES (?,?,?,?,?)"
 
-  /// Writes the row of an inode's working copy, in the place of an earlier one.
+  /// Writes the row of an inode's working copy, in place of an earlier one.
   package func set(_ copy: WorkingCopyRow) throws {
     try run(
       Self.workingCopyInsertion, copy.ino, copy.author, copy.time.nanoseconds, copy.cause.code, copy.writes.encoded)
@@ -44,8 +44,8 @@ extension StoreTransaction {
 }
 
 extension ChangeRecorder.Recorded {
-  /// Whether this keeps a working copy of which the working file at `path` does not hold what was written: the disk lost it
-  /// with the power, and so whatever came after it must not be done either.
+  /// Whether this keeps a working copy whose bytes the working file at `path` does not hold: the disk lost them with
+  /// the power, so no later change may be done, either.
   func lacksContents(in path: String) throws(SheafError) -> Bool {
     guard sql == StoreTransaction.workingCopyInsertion, arguments.count == 5, let writes = arguments[4] as? [UInt8],
       let log = try? WriteLog(encoded: writes)

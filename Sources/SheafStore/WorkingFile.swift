@@ -3,29 +3,31 @@ internal import Glibc
 internal import Synchronization
 package import SheafModel
 
-/// A file beside the library for what was written to documents and is not stored yet, where that is more than memory holds.
+/// A file beside the library for bytes that were written to documents and are not stored yet, if they are more than
+/// memory holds.
 ///
-/// What is written goes there as fast as the kernel takes it, and is cut into chunks later, behind the writer's back. Each
-/// working copy has an ``Area`` of it. A row of `working_copies` says what of it somebody was promised.
+/// Writes go there as fast as the kernel takes them, and are cut into chunks later, while programs go on. Each working
+/// copy has an ``Area`` of it. A row of `working_copies` says which of its bytes were promised to a program.
 ///
 /// Rules:
-/// 1. Bytes in an area never change; writing always takes new places.
-/// 2. A row that refers to an area is durable only after the area's bytes: ``sync()`` comes before every commit and every
-///    sync of the changes that hold it (``Writer``).
+/// 1. Bytes in an area never change; every write takes new places.
+/// 2. A row that refers to an area is durable only after the area's bytes: ``sync()`` comes before every commit and
+///    every sync of the changes that hold it (``Writer``).
 /// 3. An area's places are given back to the disk only when it is durable that no row refers to them:
 ///    ``takeReleased()`` before the log is synced, ``free(_:)`` after.
-/// 4. Linux tells once of bytes that it could not write, and takes them for written from then on. So after a sync that failed
-///    none is believed until every area that there was is gone: its bytes are stored as chunks, or nobody's any more.
+/// 4. Linux reports bytes that it could not write once, and takes them for written from then on. So after a failed sync
+///    no sync is believed until every area of that time is gone: its bytes are stored as chunks, or nobody needs them
+///    any more.
 package final class WorkingFile: Sendable {
   private struct State {
     var descriptor: Int32 = -1
-    /// Where to write next.
+    /// Offset of the next write.
     var end: Int64 = 0
-    /// Bytes that areas have, and with those that they had until a moment ago.
+    /// Bytes that areas have, or had until a moment ago.
     var live: Int64 = 0
     var used: Int64 = 0
     var released: [Range<Int64>] = []
-    /// How often a sync failed, and how many areas have got bytes since the last time, and how many before.
+    /// How often a sync failed, how many areas have got bytes since the last failure, and how many before.
     var failures = 0
     var sound = 0
     var doubtful = 0
@@ -34,12 +36,12 @@ package final class WorkingFile: Sendable {
   let path: String
   private let library: String
   private let state = Mutex(State())
-  /// How often somebody was promised bytes, and how many of these promises the disk is known to bear out.
+  /// How often bytes were promised, and how many of these promises the disk is known to keep.
   private let promised = Atomic(0)
   private let synced = Atomic(0)
   private let syncing = Mutex<Void>(())
 
-  /// The file is made when something is first written.
+  /// The first write makes the file.
   ///
   /// - Parameter library: the path of the library's file.
   init(path: String, of library: String) {
@@ -51,11 +53,12 @@ package final class WorkingFile: Sendable {
 
   // MARK: - Areas
 
-  /// Places of the file that belong to one working copy, for as long as it is referred to.
+  /// Places of the file that belong to one working copy, for as long as anything refers to it.
   package final class Area: Sendable {
     private let file: WorkingFile
     private let ranges: Mutex<[Range<Int64>]>
-    /// How often a sync of the file had failed when this got its first bytes; -1 before, -2 where that is all the same.
+    /// How often a sync of the file had failed when this area got its first bytes; -1 before them, -2 once nobody
+    /// depends on them.
     private let failures = Atomic(-1)
 
     fileprivate init(_ file: WorkingFile, _ ranges: [Range<Int64>]) {
@@ -69,20 +72,21 @@ package final class WorkingFile: Sendable {
       file.release(ranges.withLock { $0 })
     }
 
-    /// Has nobody's durability depend on these bytes any more: their file went, and lives on for who has it open.
+    /// Notes that nobody's durability depends on these bytes any more: their document is gone, and lives on for
+    /// programs that have it open.
     package func disclaim() {
       let known = failures.exchange(-2, ordering: .relaxed)
       if known >= 0 { file.forgetArea(since: known) }
     }
 
-    /// Bytes of all that was written.
+    /// Bytes written so far.
     package var count: Int64 { ranges.withLock { $0.reduce(0) { $0 + Int64($1.count) } } }
 
-    /// Writes `bytes` behind all that is there; returns their place.
+    /// Appends `bytes`; returns their place.
     ///
     /// - Throws: ``SheafError``: `noSpace` with nothing written, `inputOutput`.
     package func append(_ bytes: UnsafeRawBufferPointer) throws(SheafError) -> Int64 {
-      // Before they are written: a sync that fails meanwhile may be of them.
+      // Before the write: a sync that fails meanwhile may concern these bytes.
       if failures.load(ordering: .relaxed) == -1 { failures.store(file.noteArea(), ordering: .relaxed) }
       let place = try file.append(bytes)
       let range = place..<(place + Int64(bytes.count))
@@ -107,11 +111,11 @@ package final class WorkingFile: Sendable {
   /// An area without any bytes.
   package func area() -> Area { Area(self, []) }
 
-  /// The area of which a row tells, if it is as the row says.
+  /// The area that a row tells of, if it holds the row's bytes.
   ///
-  /// - Returns: nil where the file does not hold what was written.
+  /// - Returns: nil if the file does not hold these bytes.
   ///
-  /// - Throws: ``SheafError`` where that cannot be told.
+  /// - Throws: ``SheafError`` if the file cannot be read.
   package func area(of log: WriteLog) throws(SheafError) -> Area? {
     guard try Self.holds(log, path: path) else { return nil }
     _ = try opened()
@@ -123,7 +127,7 @@ package final class WorkingFile: Sendable {
     return Area(self, places)
   }
 
-  /// Bytes that are to be stored yet.
+  /// Bytes that wait to be stored.
   package var liveBytes: Int64 { state.withLock { $0.live } }
 
   private static func length(of ranges: [Range<Int64>]) -> Int64 { ranges.reduce(0) { $0 + Int64($1.count) } }
@@ -136,7 +140,7 @@ package final class WorkingFile: Sendable {
     if state.descriptor >= 0 { return state.descriptor }
     let descriptor = try LibraryFolder.openFile(at: path, beside: library)
     var status = stat()
-    // What an earlier process left stays where it is.
+    // Bytes that an earlier process left stay where they are.
     if fstat(descriptor, &status) == 0 { state.end = Int64(status.st_size) }
     state.descriptor = descriptor
     return descriptor
@@ -173,7 +177,7 @@ package final class WorkingFile: Sendable {
     }
   }
 
-  /// Returns false where the file ends before.
+  /// Reads into the buffer; returns false if the file ends before.
   private static func read(
     _ descriptor: Int32, _ path: String, at place: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws(SheafError) -> Bool {
@@ -189,7 +193,7 @@ package final class WorkingFile: Sendable {
 
   // MARK: - Durability
 
-  /// Notes that a row is about to refer to what was written.
+  /// Notes that a row is about to refer to written bytes.
   package func promise() { promised.add(1, ordering: .acquiringAndReleasing) }
 
   /// Whether a sync has anything to do, or to wait for.
@@ -198,7 +202,7 @@ package final class WorkingFile: Sendable {
     return synced.load(ordering: .acquiring) < target
   }
 
-  /// Makes what was promised survive power loss; returns when it does, whoever of several callers does the work.
+  /// Makes promised bytes survive power loss. Returns when they do, whichever of several callers does the work.
   ///
   /// - Throws: ``SheafError`` of kind `inputOutput`.
   package func sync() throws(SheafError) {
@@ -222,7 +226,7 @@ package final class WorkingFile: Sendable {
     }
   }
 
-  /// Has nobody rely on what lies in the areas that there are.
+  /// Marks the bytes of all present areas as unreliable.
   func distrust() {
     state.withLock { state in
       state.failures += 1
@@ -239,7 +243,7 @@ package final class WorkingFile: Sendable {
     }
   }
 
-  /// Counts an area no more.
+  /// Stops counting an area.
   private func forgetArea(since failures: Int) {
     state.withLock { state in
       if failures == state.failures { state.sound -= 1 } else { state.doubtful -= 1 }
@@ -256,7 +260,7 @@ package final class WorkingFile: Sendable {
     }
   }
 
-  /// What was let go of so far; to be given to ``free(_:)`` once the log is synced, or back to ``putBack(_:)``.
+  /// The places released so far, to give to ``free(_:)`` once the log is synced, or back to ``putBack(_:)``.
   package func takeReleased() -> [Range<Int64>] {
     state.withLock { state in
       defer { state.released = [] }
@@ -264,7 +268,7 @@ package final class WorkingFile: Sendable {
     }
   }
 
-  /// Takes back what could not be freed yet.
+  /// Takes back places that could not be freed yet.
   package func putBack(_ ranges: [Range<Int64>]) { state.withLock { $0.released += ranges } }
 
   /// Bytes that are given back at a time.
@@ -275,8 +279,8 @@ package final class WorkingFile: Sendable {
     guard !ranges.isEmpty else { return }
     let descriptor = state.withLock { $0.descriptor }
     guard descriptor >= 0 else { return }
-    // Much of it takes the disk a while. Nobody else has these places any more, so that nobody need wait but, for a
-    // piece at a time, who writes to other places: the kernel locks the file.
+    // Freeing much takes the disk a while. Nobody uses these places any more, so the only ones to wait, a piece at a
+    // time, are writers to other places: the kernel locks the file.
     for range in ranges {
       for start in stride(from: range.lowerBound, to: range.upperBound, by: Self.freedBytes) {
         fallocate(
@@ -292,7 +296,7 @@ package final class WorkingFile: Sendable {
     }
   }
 
-  /// Takes the file away if nobody needs it; for who has synced the log, and has no area any more.
+  /// Removes the file if nobody needs it; for callers that have synced the log and have no area any more.
   package func removeIfUnused() {
     state.withLock { state in
       state.used -= Self.length(of: state.released)
@@ -301,16 +305,16 @@ package final class WorkingFile: Sendable {
     }
   }
 
-  /// Takes away what an earlier process left, to which no row refers.
+  /// Removes the file that an earlier process left, if no row referred to it.
   package func discardLeftover() {
     state.withLock { state in
       if state.descriptor < 0 { LibraryFolder.remove(path) }
     }
   }
 
-  /// Whether the file at `path` holds what `log` says was written.
+  /// Whether the file at `path` holds the bytes of `log`.
   ///
-  /// - Throws: ``SheafError`` where that cannot be told.
+  /// - Throws: ``SheafError`` if the file cannot be read.
   static func holds(_ log: WriteLog, path: String) throws(SheafError) -> Bool {
     guard let descriptor = try LibraryFolder.openExisting(at: path) else { return log.places.isEmpty }
     defer { close(descriptor) }

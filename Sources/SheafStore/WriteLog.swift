@@ -1,6 +1,7 @@
 package import SheafModel
 
-/// What was done to a document's contents since they were stored, in order: what makes them again of the stored ones.
+/// The steps since a document's contents were stored, in order. Applied to the stored contents they make the present
+/// ones.
 ///
 /// The bytes written lie in the ``WorkingFile``. Encoded it is `writes` of `working_copies` (docs/FORMAT.md).
 package struct WriteLog: Hashable, Sendable {
@@ -13,7 +14,7 @@ package struct WriteLog: Hashable, Sendable {
     case hole(Range<Int64>)
   }
 
-  /// Steps past which it is better to store the contents.
+  /// Steps after which storing the contents is better.
   package static let limit = 16_384
 
   package private(set) var steps: [Step] = []
@@ -22,7 +23,7 @@ package struct WriteLog: Hashable, Sendable {
 
   package mutating func append(_ step: Step) { steps.append(step) }
 
-  /// Places in the working file, those that touch joined.
+  /// Places in the working file; adjacent ones are joined.
   package var places: [Range<Int64>] {
     var places: [Range<Int64>] = []
     for case .write(_, let length, let place, _) in steps {
@@ -35,7 +36,7 @@ package struct WriteLog: Hashable, Sendable {
     return places
   }
 
-  /// Of bytes written; not negative.
+  /// The checksum of written bytes; not negative.
   package static func checksum(_ bytes: UnsafeRawBufferPointer) -> Int64 {
     Int64(bitPattern: ChangeRecorder.checksum(bytes, seed: 0) >> 1)
   }

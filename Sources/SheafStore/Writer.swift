@@ -6,8 +6,9 @@ internal import SheafModel
 /// The one connection that changes the library file, and the groups in which it commits.
 ///
 /// A transaction of SQLite costs several times what its statements cost, so many changes share one: a *group*. Each is
-/// recorded (``ChangeRecorder``) before its caller hears of it, so that it outlives this process as a commit does; SQLite runs
-/// its statements after that (``ApplyQueue``). Readers of this connection see it at once; others, after the commit.
+/// recorded (``ChangeRecorder``) before its caller hears of it, so that it outlives this process as a commit does;
+/// SQLite runs its statements after that (``ApplyQueue``). Readers of this connection see a change at once; others see
+/// it after the commit.
 ///
 /// ```
 ///          change(_:_:), read(_:)            50 ms without a change, sync, a long record
@@ -18,21 +19,23 @@ internal import SheafModel
 ///                                    lost: the record alone has it; nothing is read or changed until it is restored
 /// ```
 /// Rules:
-/// 1. A change is in its group as a whole or not at all: if it throws, what SQLite has not run of it is forgotten; has it run
-///    something, the group is made again from the record, which has it not. (A savepoint would cost every change a copy of all
-///    pages that it touches.)
-/// 2. What is recorded is never given up: a group that SQLite loses is made again, too. While that fails, nothing is read or
-///    changed, and everyone hears why; the next opening does what SQLite takes (``Recovery``).
-/// 3. Where the disk is nearly full, or a change is large, it is committed at once instead: then its caller hears what fails.
-/// 4. What is to survive power loss is synced where that costs least: the record, if it holds every change since those that
-///    the synced log holds, and SQLite's log otherwise. What was promised by the record alone stays in it until the log is
-///    synced (``renewRecord()``).
-/// 5. No commit and no sync comes before the working file's: what refers to it is durable only with its bytes, and in the
-///    record alone ``Recovery`` finds out whether they are there.
-/// 6. Every 50 ms, and for each snapshot, what is recorded is committed in its turn, and the next group begun with that
-///    (``commit()``): whoever changes something waits neither for SQLite's statements nor for its commit, unless it asks SQLite for
-///    what is not known.
-// Sendable: everything is touched only with `lock` held, but for constants, and the connection as ``ApplyQueue`` says.
+/// 1. A change is in its group as a whole or not at all. If it throws before SQLite has run any of its statements, they
+///    are forgotten; otherwise the group is made again from the record, which does not have the change. (A savepoint
+///    would cost every change a copy of all pages that it touches.)
+/// 2. Recorded changes are never given up: a group that SQLite loses is made again, too. While that fails, nothing is
+///    read or changed, and every caller hears why; the next opening does the changes that SQLite takes
+///    (``CrashRecovery``).
+/// 3. If the disk is nearly full, or a change is large, the change is committed at once instead: then its caller hears
+///    of a failure.
+/// 4. A sync takes the cheapest way: it syncs the record, if that holds every change since those in the synced log, and
+///    SQLite's log otherwise. Changes that only the record makes durable stay in it until the log is synced
+///    (``renewRecord()``).
+/// 5. The working file is synced before every commit and every sync: a row that refers to it is durable only with its
+///    bytes. For rows that only the record holds, ``CrashRecovery`` finds out whether the bytes are there.
+/// 6. Every 50 ms, and for each snapshot, recorded changes are committed in their turn, and the next group begins with
+///    that (``commit()``): a thread that makes a change waits neither for SQLite's statements nor for its commit,
+///    unless it asks SQLite for a row that is not known.
+// Sendable: everything but constants is touched only with `lock` held, and the connection as ``ApplyQueue`` says.
 final class Writer: @unchecked Sendable {
   private let lock = Mutex<Void>(())
   private let connection: Connection
@@ -44,26 +47,26 @@ final class Writer: @unchecked Sendable {
   private var isLost = false
   /// Whether the changes of the open group are recorded.
   private var records = false
-  /// Whether a group is open that began with that much room.
+  /// Whether a group is open that began with ``roomForGroups`` to spare.
   private let isRoomy = Atomic(false)
-  /// The thread that makes a change, and reads what it has changed so far; 0 for none.
+  /// The thread that makes a change, and reads its changes so far; 0 for none.
   private let changing = Atomic<UInt>(0)
   /// The number of the last change that is committed.
   private(set) var committed: Int64
-  /// That of the last one which the log is known to hold after power loss.
+  /// The number of the last change that the synced log is known to hold.
   private(set) var logged = Int64.min
-  /// That of the last one of which somebody was told that it survives power loss, by the record.
+  /// The number of the last change that was promised to survive power loss in the record.
   private(set) var promised = Int64.min
-  /// Whether the record keeps what is committed, since somebody is likely to ask for durability again soon.
+  /// Whether the record keeps committed changes, since a caller is likely to ask for durability again soon.
   private var keepsRecord = false
-  let log: LogFile
+  let log: WALFile
   private let working: WorkingFile
 
   /// Bytes that the disk must have left for changes to be recorded rather than committed at once: more than a group can
   /// make the log grow by.
   static let roomForGroups: Int64 = 128 << 20
 
-  /// Opens the library file, of which ``Recovery`` has done what was left, and begins a record of its own.
+  /// Opens the library file, after ``CrashRecovery``, and begins a new record.
   init(path: String, recordPath: String, busySeconds: Int, reserve: Reserve, working: WorkingFile) throws {
     self.reserve = reserve
     self.working = working
@@ -74,7 +77,7 @@ final class Writer: @unchecked Sendable {
     committed = Int64.random(in: 1 ... .max / 2)
     try connection.setLastChange(committed)
     connection.needsTransaction = true
-    log = try LogFile(of: path)
+    log = try WALFile(of: path)
     recorder = ChangeRecorder(path: recordPath, of: path, number: committed)
     connection.queue = recorder?.queue
     schedule.start { [weak self] in self?.commitInTime() }
@@ -114,7 +117,7 @@ final class Writer: @unchecked Sendable {
           throw error
         }
       }
-      // Only a kill means something here: what is recorded is done, and is answered as done.
+      // Only a kill has an effect here: a recorded change is done, and is answered as done.
       do { try Faults.pass(.committed(step)) } catch {}
       return value
     }
@@ -149,7 +152,7 @@ final class Writer: @unchecked Sendable {
     return value
   }
 
-  /// Reads what is changed so far, by the change that is being made too, where that asks.
+  /// Reads the state after all changes so far. The thread that makes a change sees this change, too.
   func read<Value>(_ body: (StoreTransaction) throws -> Value) throws -> Value {
     if isChanging { return try body(StoreTransaction(connection)) }
     return try locked {
@@ -158,7 +161,7 @@ final class Writer: @unchecked Sendable {
     }
   }
 
-  /// Runs `body` with everything committed, no transaction open and nobody changing anything meanwhile.
+  /// Runs `body` with everything committed, no transaction open and all changes held off.
   func alone<Value>(_ body: (Connection) throws -> Value) throws -> Value {
     syncContents()
     apply()
@@ -172,9 +175,9 @@ final class Writer: @unchecked Sendable {
 
   // MARK: - Groups
 
-  /// Commits what is changed so far, for those who read by other connections.
+  /// Commits all changes so far, for readers by other connections.
   ///
-  /// SQLite commits in its turn, without the lock: whoever changes something goes on meanwhile, in the next group.
+  /// SQLite commits in its turn, without the lock: changes go on meanwhile, in the next group.
   func commit() throws {
     // Here nobody waits for the disk, nor for SQLite.
     syncContents()
@@ -183,17 +186,17 @@ final class Writer: @unchecked Sendable {
     try locked { try endOrder(of: number) }
   }
 
-  /// Has SQLite run what is recorded, without the lock: whoever changes something goes on meanwhile.
+  /// Makes SQLite run recorded statements, without the lock: changes go on meanwhile.
   private func apply(until number: Int64 = .max) { recorder?.queue.apply(connection, until: number) }
 
   private func commitInTime() {
     do { try commit() } catch { schedule.wake() }
   }
 
-  /// Has the open group be committed in its turn.
+  /// Queues the commit of the open group.
   ///
-  /// - Returns: the number of its last change; nil where all is committed now, with the lock, since nothing was changed, or
-  ///   something has to be put right first.
+  /// - Returns: the number of its last change; nil if all is committed now, under the lock, since nothing was changed
+  ///   or something has to be put right first.
   private func orderCommit() throws -> Int64? {
     guard isOpen, records, let recorder, recorder.number != committed, !isLost, !isRolledBack else {
       try commitGroup()
@@ -204,19 +207,20 @@ final class Writer: @unchecked Sendable {
     return recorder.number
   }
 
-  /// Notes that the changes up to `number` were committed in their turn; the group that was begun with that goes on.
+  /// Notes that the changes up to `number` were committed in their turn; the group that began with that goes on.
   private func endOrder(of number: Int64) throws {
     let isNews = noteOrdered()
-    // What was given up before its turn came is committed here, and who is told hears of what fails.
+    // If the order was given up before its turn, the commit happens here, and the caller hears of a failure.
     guard let recorder, committed >= number, !isLost, !recorder.queue.hasFailed else { return try commitGroup() }
     guard isNews, isOpen else { return }
     if recorder.number == committed, !keepsRecord { recorder.reset() }
-    // Room is looked at once in a group. What came meanwhile is little, and with that the record begins anew.
+    // Each group looks at the room once. Changes that came meanwhile are few, and with them committed the record begins
+    // anew.
     let isLong = recorder.isLong && !keepsRecord
     if !isLong, reserve.space().available > Self.roomForGroups { schedule.wake() } else { try commitGroup() }
   }
 
-  /// Notes what was committed in its turn; returns whether that is news.
+  /// Notes the changes that were committed in their turn; returns whether there are any.
   @discardableResult
   private func noteOrdered() -> Bool {
     guard let number = recorder?.queue.committed, number > committed else { return false }
@@ -224,7 +228,7 @@ final class Writer: @unchecked Sendable {
     return true
   }
 
-  /// Whether SQLite gave up the open group by itself, as it does where the disk fails or memory is short.
+  /// Whether SQLite gave up the open group by itself, as it does if the disk fails or memory is short.
   private var isRolledBack: Bool {
     guard isOpen, !connection.isInTransaction, !(recorder?.queue.isCommitting ?? false) else { return false }
     // A commit may have ended in between.
@@ -234,7 +238,7 @@ final class Writer: @unchecked Sendable {
   private func open() throws {
     if isLost || isRolledBack || recorder?.queue.hasFailed ?? false { try restore() }
     guard !isOpen else { return }
-    // Nobody else writes, so that a reading transaction can always become a writing one.
+    // Nobody else writes, so a reading transaction can always become a writing one.
     try execute("BEGIN")
     isOpen = true
     let isRoomy = reserve.space().available > Self.roomForGroups
@@ -249,7 +253,7 @@ final class Writer: @unchecked Sendable {
       guard isOpen else { return }
       try tryToCommit()
     } catch {
-      // Its callers believe it done: the space held back is for this, too.
+      // The callers were told that the changes are done: the reserve is for this, too.
       try? reserve.release()
       try restore()
       try tryToCommit()
@@ -287,20 +291,20 @@ final class Writer: @unchecked Sendable {
     if !keepsRecord {
       recorder.reset()
     } else if withUnrecorded {
-      // If the log cannot be synced now, the next who wants to have it synced is told.
+      // If the log cannot be synced now, the next caller that wants a sync hears of it.
       try? renewRecord()
     }
   }
 
   /// Forgets a change that came to nothing.
   private func undo(_ recorder: ChangeRecorder) throws {
-    // One that is too large to be recorded is run at once.
+    // A change that is too large to be recorded runs at once.
     let hasBegun = recorder.isTooLarge || recorder.queue.hasBegun
     recorder.discard()
     if hasBegun || recorder.queue.hasFailed || isRolledBack {
       try restore()
     } else {
-      // What SQLite has not run needs no undoing.
+      // Statements that SQLite has not run need no undoing.
       recorder.queue.discard()
       connection.known = KnownRows(hasForgotten: true)
     }
@@ -326,14 +330,14 @@ final class Writer: @unchecked Sendable {
     isRoomy.store(false, ordering: .relaxed)
   }
 
-  /// Whether a group is open that began a moment ago with more room than ``roomForGroups``; asked without the lock.
+  /// Whether a group is open that began a moment ago with more room than ``roomForGroups``; read without the lock.
   var hasRoomForGroup: Bool { isRoomy.load(ordering: .relaxed) }
 
   private func execute(_ sql: String) throws { try connection.execute(sql) }
 
-  /// Has the bytes that changes refer to be on the disk before the changes are.
+  /// Brings the bytes that changes refer to onto the disk, before the changes.
   private func syncContents() {
-    // A disk that does not take them says so to who asks for durability; until then the process has them.
+    // A caller that asks for durability hears if the disk does not take them; until then the process has them.
     try? working.sync()
   }
 
@@ -341,7 +345,7 @@ final class Writer: @unchecked Sendable {
 
   /// Makes every change that returned survive power loss.
   ///
-  /// - Parameter log: whether SQLite's log is to hold them, rather than the record.
+  /// - Parameter log: whether SQLite's log has to hold them, rather than the record.
   func sync(log wantsLog: Bool) throws {
     try working.sync()
     if wantsLog { apply() }
@@ -395,13 +399,13 @@ final class Writer: @unchecked Sendable {
       try Faults.pass(.changesSync)
       try recorder?.sync()
     } catch {
-      // What the disk did not take must not count as there, if it takes what comes next.
+      // Changes that the disk did not take must not count as durable if it takes the next ones.
       locked { recorder?.distrust() }
       throw error
     }
   }
 
-  /// Begins the record anew, with everything committed and nothing in it that was promised to survive power loss.
+  /// Begins the record anew, once everything is committed and nothing in it was promised to survive power loss.
   private func renewRecord() throws {
     try commitGroup()
     if promised > logged {
@@ -413,7 +417,7 @@ final class Writer: @unchecked Sendable {
     recorder?.reset()
   }
 
-  /// Leaves nothing in the record of what was changed so far.
+  /// Leaves nothing of the changes so far in the record.
   func eraseRecord() throws {
     apply()
     try locked {
@@ -428,7 +432,7 @@ final class Writer: @unchecked Sendable {
   /// Bytes of the log's file; it is used anew from its start once all of it is copied.
   var logBytes: Int64 { log.bytes }
 
-  /// Closes the connection; what is not committed stays recorded.
+  /// Closes the connection; uncommitted changes stay recorded.
   func close() {
     schedule.stop()
     locked {

@@ -1,16 +1,17 @@
 internal import CZstd
 package import SheafModel
 
-/// Zstandard frames (RFC 8878), each of which tells the size of what it holds.
+/// Zstandard frames (RFC 8878), each of which tells the size of its contents.
 package enum Zstandard {
-  /// The level for a chunk that may be read any time: all decode equally fast, and this one encodes some 40 MB a second.
+  /// The level for a chunk that may be read at any time: all levels decode equally fast, and this one encodes some 40
+  /// MB a second.
   package static let chunkLevel: Int32 = 9
   /// The level for small things that are kept for long.
   package static let packLevel: Int32 = 19
 
   /// One frame with these bytes.
   ///
-  /// - Throws: ``SheafError`` of kind `inputOutput` where there is no memory for it.
+  /// - Throws: ``SheafError`` of kind `inputOutput` if there is no memory for it.
   package static func compress(_ bytes: [UInt8], level: Int32) throws(SheafError) -> [UInt8] {
     let bound = ZSTD_compressBound(bytes.count)
     var failed = false
@@ -26,7 +27,7 @@ package enum Zstandard {
   /// The bytes of a frame, `limit` of them at most; nil where it is damaged.
   package static func decompress(_ frame: [UInt8], limit: Int) -> [UInt8]? {
     let size = frame.withUnsafeBytes { ZSTD_getFrameContentSize($0.baseAddress, $0.count) }
-    // The two highest values mean that it is no frame, or does not tell.
+    // The two highest values mean that it is no frame, or does not tell its size.
     guard limit >= 0, size <= UInt64(limit) else { return nil }
     var written = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: Int(size)) { buffer, count in

@@ -30,7 +30,7 @@ struct DeadLetters: ParsableCommand {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     var count = 0
-    // One at a time: there may be more of them than memory holds.
+    // One at a time: memory may not hold all of them.
     try store.eachDeadLetter { letter in
       if json {
         print(count == 0 ? "[" : ",", terminator: "\n")

@@ -95,7 +95,7 @@ struct SidecarCommand: AsyncParsableCommand {
     let location = try libraryLocation(configuration)
     let path = try files.state(configuration)
     let log = Logger(label: "sheaf-sidecar") { StreamLogHandler.standardError(label: $0) }
-    // With the lock it is there for `dead-letters` and `resume`, which signal to it.
+    // Once it has the lock, `dead-letters` and `resume` signal to it.
     let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
     let lock = try StateLock(path)
     let store = try SidecarState(path: path)
@@ -127,14 +127,14 @@ struct SidecarCommand: AsyncParsableCommand {
     withExtendedLifetime(lock) {}
   }
 
-  /// What file and flags say together.
+  /// The configuration of file and flags together.
   private func configuration() throws -> SidecarConfiguration {
     var configuration = try files.configuration()
     var secrets = secret
     if secrets.isEmpty, let hidden = Environment.value(Self.secretVariable) {
       secrets = hidden.split(separator: " ").map(String.init)
     }
-    // The commands of --exec have the environment of this process.
+    // The commands of --exec inherit the environment of this process.
     unsetenv(Self.secretVariable)
     let keys = try secrets.map { try WebhookSecret($0) }
     var sinks = webhook.map { SinkConfiguration(webhook: $0, secrets: keys) }
@@ -156,14 +156,14 @@ struct SidecarCommand: AsyncParsableCommand {
     let path =
       try library ?? Environment.value("SHEAF_LIBRARY") ?? configuration.library
       ?? LibraryLocation.ownPath(data: Environment.value("XDG_DATA_HOME"), home: try Environment.home())
-    // The socket lies beside the file itself, not beside a link to it, which need not be there yet.
+    // The socket lies beside the file itself, not beside a link to it. The file may not exist yet.
     guard let resolved = realpath(path, nil) else { return LibraryLocation(path: path) }
     defer { free(resolved) }
     return LibraryLocation(path: String(cString: resolved))
   }
 }
 
-/// The files that tell what a sidecar is to do, and what it has done.
+/// The options for a sidecar's configuration file and its state file.
 struct FileOptions: ParsableArguments {
   @Option(help: ArgumentHelp("A TOML file with sinks; examples/sidecar.toml explains it.", valueName: "file"))
   var config: String?
@@ -173,13 +173,13 @@ struct FileOptions: ParsableArguments {
       "Where positions and dead letters are kept (default: ~/.local/state/sheaf/sidecar.sqlite).", valueName: "file"))
   var state: String?
 
-  /// What the configuration says, be it nothing.
+  /// The configuration of the file; an empty one without a file.
   func configuration() throws -> SidecarConfiguration {
     try config.map { try ConfigurationFile.read($0) } ?? SidecarConfiguration()
   }
 
-  /// The file of positions and dead letters: that of the flag, else of the configuration, else the person's own (XDG Base
-  /// Directory Specification).
+  /// The file of positions and dead letters: that of the flag, otherwise of the configuration, otherwise the person's
+  /// own (XDG Base Directory Specification).
   func state(_ configuration: SidecarConfiguration) throws -> String {
     if let path = state ?? configuration.state { return path }
     if let folder = Environment.value("XDG_STATE_HOME"), folder.hasPrefix("/") {
@@ -189,14 +189,8 @@ struct FileOptions: ParsableArguments {
   }
 }
 
-enum Environment {
-  /// A variable's value; nil where it is absent or empty.
-  static func value(_ name: String) -> String? {
-    guard let value = getenv(name), value.pointee != 0 else { return nil }
-    return String(cString: value)
-  }
-
-  static func home() throws(SheafError) -> String {
+extension Environment {
+  fileprivate static func home() throws(SheafError) -> String {
     guard let home = value("HOME") else {
       throw SheafError(
         .notFound, subject: "HOME", reason: "is not set", advice: "name the files: --library and --state")

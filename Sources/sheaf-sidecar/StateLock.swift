@@ -1,11 +1,11 @@
 import Glibc
 import SheafModel
 
-/// Keeps a second sidecar from the same state, where each would deliver what the other does.
+/// Keeps a second sidecar from using the same state: both would deliver the same events.
 final class StateLock: Sendable {
   private let descriptor: Int32
 
-  /// - Throws: `busy` where another sidecar has it.
+  /// - Throws: `busy` if another sidecar has it.
   init(_ state: String) throws(SheafError) {
     let path = state + "-lock"
     try SidecarProcess.makeFolder(of: path)

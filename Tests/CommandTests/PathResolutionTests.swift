@@ -1,5 +1,6 @@
 import Glibc
 import SheafModel
+import SheafMount
 import Testing
 
 @testable import SheafCommand

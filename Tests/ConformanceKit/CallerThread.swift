@@ -3,11 +3,11 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Runs `body` on a thread of its own, whose umask, and user where one is given, are `caller`'s, and waits for it.
+/// Runs `body` on a thread of its own, with the umask and, if there is one, the user of `caller`, and waits for it.
 ///
 /// Linux keeps both per thread; the thread ends with them.
 func onThread<Result: Sendable>(
-  as caller: Caller, _ body: @escaping @Sendable () throws -> Result
+  as caller: Credentials, _ body: @escaping @Sendable () throws -> Result
 ) throws -> Result {
   let outcome = Mutex<Swift.Result<Result, any Error>?>(nil)
   let done = DispatchSemaphore(value: 0)

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Calls with the arguments that cases mostly leave alone, and a few compound steps.
+/// Calls with defaults for arguments that most cases do not set, and a few compound steps.
 extension FileSystem {
   func open(_ path: Path, _ flags: Int32) throws(Errno) -> any OpenFile { try open(path, flags, mode: 0o644) }
   func mkdir(_ path: Path) throws(Errno) { try mkdir(path, mode: 0o755) }
@@ -68,7 +68,7 @@ extension FileSystem {
     return names
   }
 
-  /// Makes file after file until one bears a change time later than `path`'s, so that a change from now on shows.
+  /// Makes file after file until one has a change time later than `path`'s, so that a change from now on shows.
   func passTime(since path: Path) throws {
     let before = try lstat(path).changed
     let clock = ContinuousClock.now
@@ -93,7 +93,7 @@ extension OpenFile {
     while done < bytes.count { done += try pwrite(Array(bytes[done...]), at: offset + Int64(done)) }
   }
 
-  /// What is left from the handle's position on.
+  /// The bytes from the handle's position on.
   func readAll() throws -> [UInt8] {
     var all: [UInt8] = []
     while true {

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A thread that is waited for, with what its body returned.
+/// A thread to wait for, with the result of its body.
 final class DetachedThread<Value: Sendable>: Sendable {
   private let outcome = Mutex<Result<Value, any Error>?>(nil)
   private let done = DispatchSemaphore(value: 0)
@@ -16,7 +16,7 @@ final class DetachedThread<Value: Sendable>: Sendable {
     thread.start()
   }
 
-  /// Waits for the end, once; throws what the body threw.
+  /// Waits for the end, once; throws the error of the body.
   func wait() throws -> Value {
     done.wait()
     return try outcome.withLock { $0! }.get()

@@ -4,7 +4,7 @@ import Glibc
 /// A system call's failure: the number that it left in `errno`, and the call with its subject.
 public struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
   public let code: Int32
-  /// The call and what it was about, as `open a/b`.
+  /// The call and its subject, such as `open a/b`.
   public let operation: String
 
   public init(_ code: Int32, _ operation: String) {
@@ -18,7 +18,7 @@ public struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     return Errno(code, operation())
   }
 
-  /// The symbolic name, as `ENOENT`.
+  /// The symbolic name, such as `ENOENT`.
   public static func name(_ code: Int32) -> String {
     guard code != 0 else { return "success" }
     guard let name = sheaf_test_errno_name(code) else { return "errno \(code)" }

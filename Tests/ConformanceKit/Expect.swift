@@ -1,6 +1,6 @@
 import Glibc
 
-/// What a case found wrong.
+/// A fault that a case found.
 public struct Deviation: Error, CustomStringConvertible {
   public let description: String
 

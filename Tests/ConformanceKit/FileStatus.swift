@@ -19,7 +19,7 @@ public struct Time: Hashable, Comparable, Sendable, CustomStringConvertible {
   public var description: String { "\(seconds).\(String(nanoseconds + 1_000_000_000).dropFirst())" }
 }
 
-/// What `utimensat` does with one of the two times.
+/// The change of one of the two times by `utimensat`.
 public enum TimeChange: Hashable, Sendable {
   case now, keep
   case set(Time)
@@ -69,11 +69,11 @@ public struct FileStatus: Hashable, Sendable {
   }
 }
 
-/// One entry that reading a folder gave.
+/// One entry of a folder, as reading it gave it.
 public struct FolderEntry: Hashable, Sendable {
   public var name: Path
   public var inode: UInt64
-  /// Nil where the file system does not tell.
+  /// Nil if the file system does not tell.
   public var kind: FileStatus.Kind?
   /// The position after this entry, for `seek`.
   public var position: Int

@@ -1,4 +1,5 @@
-/// What a file system under test, or the process that tests it, can do beyond the plain calls; a case names what it needs.
+/// The abilities of a file system under test, or of the process that tests it, beyond the plain calls. A case names
+/// those that it needs.
 public struct Features: OptionSet, Hashable, Sendable, CustomStringConvertible {
   public let rawValue: UInt32
   public init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -31,8 +32,8 @@ public let pathOnly: Int32 = 0o10_000_000
 /// `O_TMPFILE`, which Swift's Glibc does not have.
 public let unnamedFile: Int32 = 0o20_000_000 | 0o200_000
 
-/// Who makes the calls: a user other than root, or another umask. What is nil stays as it is.
-public struct Caller: Hashable, Sendable {
+/// The user and the umask of calls, other than root's and the process's. A value that is nil stays as it is.
+public struct Credentials: Hashable, Sendable {
   public var user: UInt32?
   public var group: UInt32?
   public var otherGroups: [UInt32]
@@ -70,7 +71,7 @@ public protocol FileSystem: Sendable {
   func mknod(_ path: Path, mode: UInt32, device: UInt64) throws(Errno)
   func truncate(_ path: Path, _ size: Int64) throws(Errno)
   func chmod(_ path: Path, _ mode: UInt32) throws(Errno)
-  /// What is nil stays as it is.
+  /// A value that is nil stays as it is.
   func chown(_ path: Path, user: UInt32?, group: UInt32?, following: Bool) throws(Errno)
   func utimens(_ path: Path, accessed: TimeChange, modified: TimeChange, following: Bool) throws(Errno)
   func getxattr(_ path: Path, _ name: Path, following: Bool) throws(Errno) -> [UInt8]
@@ -82,7 +83,7 @@ public protocol FileSystem: Sendable {
 
   /// Runs `body` with calls made by `caller`; needs ``Features/root`` for another user.
   func acting<Result: Sendable>(
-    as caller: Caller, _ body: @escaping @Sendable (any FileSystem) throws -> Result
+    as caller: Credentials, _ body: @escaping @Sendable (any FileSystem) throws -> Result
   ) throws -> Result
 
   /// A path by which this process reaches the file: for a helper process, a socket's address. Nil without a kernel.

@@ -11,7 +11,7 @@ public final class PlainDirectory: FileSystem {
   let descriptor: Int32
 
   /// - Parameter root: an existing folder.
-  /// - Parameter features: what it has; see ``probe(_:helper:)``.
+  /// - Parameter features: its features; see ``probe(_:helper:)``.
   public init(root: String, features: Features) throws(Errno) {
     self.root = root
     self.features = features
@@ -21,7 +21,7 @@ public final class PlainDirectory: FileSystem {
 
   deinit { Glibc.close(descriptor) }
 
-  /// A `/proc` path to what has no call relative to a descriptor.
+  /// A `/proc` path, for calls that take no descriptor.
   private func reach(_ path: Path) -> Path { Path("/proc/self/fd/\(descriptor)") / (path.bytes.isEmpty ? "." : path) }
 
   public func absolutePath(_ path: Path) -> String? { String(decoding: (Path(root) / path).bytes, as: UTF8.self) }
@@ -172,18 +172,18 @@ public final class PlainDirectory: FileSystem {
   }
 
   public func acting<Result: Sendable>(
-    as caller: Caller, _ body: @escaping @Sendable (any FileSystem) throws -> Result
+    as caller: Credentials, _ body: @escaping @Sendable (any FileSystem) throws -> Result
   ) throws -> Result {
     try onThread(as: caller) { try body(self) }
   }
 }
 
-/// Throws what the last call left in `errno` unless it returned 0.
+/// Throws the `errno` of the last call unless it returned 0.
 func check(_ result: Int32, _ operation: @autoclosure () -> String) throws(Errno) {
   guard result == 0 else { throw .last(operation()) }
 }
 
-/// Asks for an attribute's size, then for its value; again where it grew in between.
+/// Asks for an attribute's size, then for its value; again if it grew in between.
 func readAttribute(
   _ operation: @autoclosure () -> String, _ call: (UnsafeMutableRawPointer?, Int) -> Int
 ) throws(Errno) -> [UInt8] {

@@ -2,7 +2,7 @@ import CTestSystem
 import Glibc
 import Synchronization
 
-/// Runs a program without arguments and gives its exit status, or the negated errno where it could not start.
+/// Runs a program without arguments; returns its exit status, or the negated errno if it could not start.
 func runProgram(_ path: String) -> Int32 {
   var child: pid_t = 0
   var arguments: [UnsafeMutablePointer<CChar>?] = [strdup(path), nil]
@@ -79,7 +79,7 @@ final class LockHelper {
 
 /// The program `test-helper`, which is built beside the tests.
 public enum TestHelper {
-  /// Its path: `SHEAF_TEST_HELPER`, else beside the running program, else nil.
+  /// Its path: `SHEAF_TEST_HELPER`, otherwise beside the running program; nil if it is not there.
   public static let path: String? = {
     if let named = getenv("SHEAF_TEST_HELPER") { return String(cString: named) }
     var buffer = [CChar](repeating: 0, count: 4096)

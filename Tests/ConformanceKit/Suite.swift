@@ -1,7 +1,7 @@
 import CTestSystem
 import Glibc
 
-/// One named thing that a POSIX file system does.
+/// One named behaviour of a POSIX file system.
 public struct Case: Sendable {
   public let name: String
   public let needs: Features
@@ -15,9 +15,9 @@ public struct Case: Sendable {
     self.body = body
   }
 
-  /// Runs the case in an empty folder as `fileSystem`, with umask 022; throws what it found wrong.
+  /// Runs the case in an empty folder as `fileSystem`, with umask 022; throws the fault that it found.
   public func run(on fileSystem: any FileSystem) throws {
-    try fileSystem.acting(as: Caller(umask: 0o022), body)
+    try fileSystem.acting(as: Credentials(umask: 0o022), body)
   }
 
   /// Every case, grouped by what it is about.
@@ -31,7 +31,7 @@ public struct Case: Sendable {
   public static func applicable(to features: Features) -> [Case] { all.filter { features.isSuperset(of: $0.needs) } }
 }
 
-/// What a run of the list came to.
+/// The outcome of one case in a run.
 public struct Outcome: Sendable {
   public let name: String
   /// Nil for a case that passed.
@@ -63,7 +63,7 @@ extension PlainDirectory {
     }
   }
 
-  /// What `folder` and this process can do, found out by trying.
+  /// The features of `folder` and this process, found out by trying.
   public static func probe(_ folder: String, helper: Bool) throws -> Features {
     var features: Features = [.kernel, .descriptors]
     if geteuid() == 0 { features.insert(.root) }

@@ -12,7 +12,7 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
   let library: Library
   /// The folder that paths are relative to.
   let root: Int64
-  var caller = ConformanceKit.Caller()
+  var caller = Credentials()
 
   var features: Features { [.root] }
 
@@ -23,7 +23,7 @@ struct LibraryDirectory: ConformanceKit.FileSystem {
   }
 
   func acting<Result: Sendable>(
-    as caller: ConformanceKit.Caller, _ body: @escaping @Sendable (any ConformanceKit.FileSystem) throws -> Result
+    as caller: Credentials, _ body: @escaping @Sendable (any ConformanceKit.FileSystem) throws -> Result
   ) throws -> Result {
     var other = self
     if let user = caller.user {

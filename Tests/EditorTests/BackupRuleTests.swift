@@ -2,7 +2,7 @@ import Foundation
 import SheafLibrary
 import Testing
 
-/// Rules 5 to 8 of Identity.swift where a program keeps a backup, or empties the document first.
+/// Rules 5 to 8 of ``Identity`` where a program keeps a backup, or empties the document first.
 @Suite(.serialized) struct BackupRuleTests: ProgramTests {
   let desk: Desk
 

@@ -5,7 +5,8 @@ import SheafLibrary
 import SheafModel
 import Testing
 
-/// Two programs save the same documents in all ways at once, and the process is killed in between (rule 6 of DESIGN.md).
+/// Two programs save the same documents in all ways at once, and the process is killed in between (rule 6 of
+/// docs/ARCHITECTURE.md).
 @Suite(.serialized) struct InterleavingTests {
   static let seed = ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap(Int.init) ?? Int.random(in: 0..<1_000_000)
 

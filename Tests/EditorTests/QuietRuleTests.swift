@@ -3,7 +3,7 @@ import SheafLibrary
 import SheafModel
 import Testing
 
-/// Rules 2, 12 and 13 of Identity.swift: what names say of files that are not documents, or not yet.
+/// Rules 2, 12 and 13 of ``Identity``: what names say of files that are not documents, or not yet.
 @Suite(.serialized) struct QuietRuleTests: ProgramTests {
   let desk: Desk
 

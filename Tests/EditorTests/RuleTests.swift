@@ -2,13 +2,13 @@ import Foundation
 import SheafLibrary
 import Testing
 
-/// The rules at the head of Identity.swift, without a mount and with a clock that stands still.
+/// The rules of ``Identity``, without a mount and with a clock that stands still.
 @Suite(.serialized) struct RuleTests: ProgramTests {
   let desk: Desk
 
   init() throws { desk = try Desk() }
 
-  // MARK: - Renaming over (rules 3, 4 and 11)
+  // MARK: - Renaming over (rules 3, 4 and 11 of ``Identity``)
 
   @Test func renamingOverKeepsIdAndMode() throws {
     let id = try establish()
@@ -115,7 +115,7 @@ import Testing
     try desk.library.release(reader)
   }
 
-  // MARK: - Files of two programs (rules 1, 2 and 6)
+  // MARK: - Files of two programs (rules 1, 2 and 6 of ``Identity``)
 
   @Test func aFileThatAnotherProgramMovedIsNobodysOwn() throws {
     try maker.make("doc", "kept")
@@ -192,7 +192,7 @@ import Testing
     #expect(try desk.check() == [])
   }
 
-  // MARK: - Remembered names (rules 5 to 8)
+  // MARK: - Remembered names (rules 5 to 8 of ``Identity``)
 
   @Test func deleteAndCreate() throws {
     let id = try establish()
@@ -301,7 +301,7 @@ import Testing
     #expect(events.filter { $0.contains("edit") }.count == 100)
   }
 
-  // MARK: - Names (rules 9, 10, 12 and 13)
+  // MARK: - Names (rules 9, 10, 12 and 13 of ``Identity``)
 
   @Test func hardLinks() throws {
     let id = try establish()
@@ -342,7 +342,7 @@ import Testing
     #expect(try editor.id("a") == second)
   }
 
-  // MARK: - Bounds and restarts (rule 14)
+  // MARK: - Bounds and restarts (rule 14 of ``Identity``)
 
   @Test func aRestartSettlesInFavourOfHistory() throws {
     let id = try establish()

@@ -42,15 +42,8 @@ struct ValueTests {
     #expect(empty.storage.filled.isEmpty)
   }
 
-  @Test func mountTableIsUnescaped() {
-    let line = Array(#"36 35 0:98 / /mnt/a\040b\134c rw,nosuid - fuse.sheaf x rw"#.utf8)
-    #expect(MountTable.parse(line[...]) == MountTable.Mount(id: "36", device: "0:98", mountpoint: #"/mnt/a b\c"#))
-    #expect(MountTable.parse(Array("36 35".utf8)[...]) == nil)
-    #expect(MountTable.topmost(at: "/proc") != nil)
-  }
-
   @Test func mountOptionsAreEscaped() {
-    var options = MountOptions(source: #"a,b\c"#)
+    var options = SessionOptions(source: #"a,b\c"#)
     options.readOnly = true
     options.extra = ["noatime"]
     #expect(

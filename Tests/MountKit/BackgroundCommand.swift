@@ -13,7 +13,7 @@ public final class BackgroundCommand {
 
   /// Waits for it to end by itself.
   ///
-  /// - Throws: `Command.Failure` where it has not by then, or ended otherwise than with status 0; it is killed.
+  /// - Throws: `Command.Failure` if it did not end in time, when it is killed, or ended with another status than 0.
   public func wait(limit: Duration) throws {
     guard !ended else { return }
     defer { running.closeEnds() }

@@ -10,7 +10,7 @@ public struct Command: Sendable {
   /// Added to this process's environment; nil removes.
   public var environment: [String: String?] = [:]
   public var folder: String?
-  /// Who runs it; nil for whoever runs this process.
+  /// The user who runs it; nil for the user of this process.
   public var user: TestUser?
   public var limit: Duration
 
@@ -25,7 +25,7 @@ public struct Command: Sendable {
     self.limit = limit
   }
 
-  /// A script for `bash`, which ends at its first failure and says on standard error which command that was. As at a
+  /// A script for `bash`, which ends at its first failure and names the failed command on standard error. As at a
   /// prompt, each program in it is a process of its own: `bash -c` would become the last one.
   public static func shell(
     _ script: String, as user: TestUser? = nil, in folder: String? = nil, environment: [String: String?] = [:],
@@ -36,9 +36,9 @@ public struct Command: Sendable {
       as: user, in: folder, environment: environment, limit: limit)
   }
 
-  /// What a program did.
+  /// The result of a program.
   public struct Output: Sendable, CustomStringConvertible {
-    /// The exit status; 128 and the signal's number where a signal ended it.
+    /// The exit status; 128 plus the signal's number if a signal ended it.
     public var status: Int32
     public var output: [UInt8]
     public var errors: [UInt8]
@@ -57,14 +57,14 @@ public struct Command: Sendable {
     }
   }
 
-  /// Why a program gave no output to judge.
+  /// The reason why a program gave no output to judge.
   public struct Failure: Error, CustomStringConvertible {
     public let description: String
   }
 
-  /// Starts the program and waits for its end; what it leaves running in the background is not waited for.
+  /// Starts the program and waits for its end, but not for processes that it leaves in the background.
   ///
-  /// - Throws: `Failure` where it passes its limit (it is killed with its process group); `Errno` where it cannot start.
+  /// - Throws: `Failure` if it passes its limit (it is killed with its process group); `Errno` if it cannot start.
   public func run() throws -> Output {
     let process = try start()
     defer { process.closeEnds() }
@@ -73,7 +73,7 @@ public struct Command: Sendable {
 
   /// Runs the program and expects status 0.
   ///
-  /// - Throws: `Failure` with all that it printed, where it ended otherwise.
+  /// - Throws: `Failure` with everything that it printed, if it ended otherwise.
   @discardableResult
   public func succeed() throws -> Output {
     let output = try run()
@@ -83,7 +83,8 @@ public struct Command: Sendable {
 
   /// Starts the program with pipes for its three streams.
   func start() throws -> RunningCommand {
-    // A user's mount may be closed to whoever starts this: the user's own shell goes there.
+    // A user's mount may be closed to the user who starts this: the mount's user changes to that folder in a shell of
+    // their own.
     let going = user == nil ? nil : folder
     let words =
       (user?.prefix ?? []) + (going.map { ["sh", "-c", "cd \"$0\" && exec \"$@\"", $0] } ?? []) + arguments
@@ -183,7 +184,7 @@ final class RunningCommand {
     return result
   }
 
-  /// Takes what is in a pipe now, and closes it at its end.
+  /// Takes the present bytes of a pipe, and closes it at its end.
   private static func drain(_ number: inout Int32, into bytes: inout [UInt8]) {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     while number >= 0 {

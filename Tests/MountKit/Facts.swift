@@ -1,6 +1,6 @@
 import Foundation
 
-/// A version as `sheaf versions --json` tells it, in CONTRACT.md's words.
+/// A version as `sheaf versions --json` tells it (docs/REFERENCE.md, "JSON").
 public struct VersionFact: Decodable, Hashable, Sendable {
   public let number: Int
   public let time: String
@@ -13,7 +13,7 @@ public struct VersionFact: Decodable, Hashable, Sendable {
 }
 
 extension MountedLibrary {
-  /// Runs a script as the mount's user in a folder, `Documents` unless said, and expects it to succeed.
+  /// Runs a script as the mount's user in a folder, by default `Documents`, and expects it to succeed.
   @discardableResult
   public func shell(
     _ script: String, in folder: String? = nil, environment: [String: String?] = [:], limit: Duration = .seconds(120)

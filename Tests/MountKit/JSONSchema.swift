@@ -1,7 +1,7 @@
 import Foundation
 
-/// A schema of `docs/schema`, as far as those use JSON Schema: `type`, `enum`, `anyOf`, `items`, `properties`, `required` and
-/// `$ref` to definitions of a file beside.
+/// A schema of `docs/schema`, with the part of JSON Schema that those use: `type`, `enum`, `anyOf`, `items`,
+/// `properties`, `required` and `$ref` to definitions of a file beside.
 public struct JSONSchema {
   private let folder: URL
   private let schema: [String: Any]
@@ -12,7 +12,7 @@ public struct JSONSchema {
     schema = try Self.object(at: folder.appendingPathComponent("\(name).json"))
   }
 
-  /// What of the JSON the schema does not describe, with its place; keys that it does not name too.
+  /// The parts of the JSON that the schema does not describe, with their places; keys that it does not name too.
   public func problems(in json: [UInt8]) throws -> [String] {
     let value = try JSONSerialization.jsonObject(with: Data(json), options: .fragmentsAllowed)
     return try problems(value, schema, "$")

@@ -24,10 +24,10 @@ public struct LoopFileSystem: Sendable {
 
   public func unmount() throws { try Command(["umount", mountpoint]).succeed() }
 
-  /// Takes it away for good, whoever still uses it.
+  /// Detaches it for good, even if processes still use it.
   public func detach() { _ = try? Command(["umount", "--lazy", mountpoint]).run() }
 
-  /// Cuts the power: what the disk does not have by now, journal included, is lost.
+  /// Cuts the power: everything that is not on the disk by now, the journal included, is lost.
   ///
   /// Everything fails with EIO until it is unmounted and mounted again.
   public func cutPower() throws {

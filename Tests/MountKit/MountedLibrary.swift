@@ -2,14 +2,14 @@ import ConformanceKit
 import Foundation
 import Glibc
 
-/// A library in a folder of its own with one mount of it, made for a test and taken away after it.
+/// A library in a folder of its own with one mount of it, made for a test and removed after it.
 public struct MountedLibrary: Sendable {
   public let folder: TemporaryFolder
   /// The library file.
   public let library: String
   public let mountpoint: String
   public let handle: String
-  /// Whose the mount is; nil for whoever runs the tests.
+  /// The user whose mount it is; nil for the user who runs the tests.
   public let user: TestUser?
   /// Options of `sheaf mount` beside library and account.
   public let options: [String]
@@ -51,7 +51,7 @@ public struct MountedLibrary: Sendable {
     return output
   }
 
-  /// Mounts; returns what `sheaf mount` answered.
+  /// Mounts; returns the output of `sheaf mount`.
   public func tryMount(environment: [String: String?] = [:]) throws -> Command.Output {
     try SheafProgram.run(
       ["mount", mountpoint, "--library", library, "--as", handle] + options, as: user, environment: environment,
@@ -73,7 +73,7 @@ public struct MountedLibrary: Sendable {
     return mounts.split(separator: "\n").contains { $0.split(separator: " ")[1] == mountpoint }
   }
 
-  /// The process that owns the library, by its lock file; nil where none runs.
+  /// The process that owns the library, by its lock file; nil if none runs.
   public var server: Int32? {
     guard let text = try? String(contentsOfFile: library + "-lock", encoding: .utf8),
       let number = pid_t(text.trimmingCharacters(in: .whitespacesAndNewlines)), Self.runs(number),
@@ -102,7 +102,7 @@ public struct MountedLibrary: Sendable {
     try eventually("the end of the killed process") { !Self.runs(server) }
   }
 
-  /// Runs `sheaf check` and gives what it found.
+  /// Runs `sheaf check` and returns the problems that it found.
   public func check() throws -> [String] {
     struct Report: Decodable { let problems: [String] }
     let output = try sheaf("check", "--library", library, "--json", limit: .seconds(300))
@@ -112,7 +112,7 @@ public struct MountedLibrary: Sendable {
     return report.problems + (output.status == 0 || !report.problems.isEmpty ? [] : ["sheaf check: \(output)"])
   }
 
-  /// Ends mount and process by whatever it takes.
+  /// Ends mount and process by all means.
   public func breakMount() {
     if let server { Glibc.kill(server, SIGKILL) }
     if isMounted { _ = try? Command(["umount", "--lazy", mountpoint], limit: .seconds(20)).run() }
@@ -121,7 +121,7 @@ public struct MountedLibrary: Sendable {
 
   /// Unmounts, forcibly if need be, and removes everything.
   ///
-  /// - Throws: what `sheaf unmount` said where it failed; the rest is done all the same.
+  /// - Throws: the failure of `sheaf unmount`; the rest is done all the same.
   public func tearDown() throws {
     var failure: (any Error)?
     if isMounted {
@@ -133,7 +133,7 @@ public struct MountedLibrary: Sendable {
   }
 }
 
-/// Mounts a new library, runs `body`, and takes all away, also after a failure or when `limit` has passed.
+/// Mounts a new library, runs `body`, and removes everything, also after a failure or when `limit` has passed.
 @discardableResult
 public func withMount<Result>(
   handle: String = "alice@example.com", as user: TestUser? = nil, options: [String] = [], place: String? = nil,

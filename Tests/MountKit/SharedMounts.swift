@@ -10,7 +10,7 @@ public struct SharedMounts: Sendable {
 
   public static func handle(_ name: String) -> String { "\(name)@example.com" }
 
-  /// What a person has in their mount.
+  /// A path in a person's mount.
   public func path(of name: String, _ path: String) -> String { "\(places[name] ?? "/nobody")/\(path)" }
 
   /// Runs a script that ends at its first failure.
@@ -19,7 +19,7 @@ public struct SharedMounts: Sendable {
     try command(script, limit: limit).succeed()
   }
 
-  /// Runs a script, whatever it ends with.
+  /// Runs a script, which may fail.
   public func attempt(_ script: String, limit: Duration = .seconds(120)) throws -> Command.Output {
     try command(script, limit: limit).run()
   }
@@ -30,7 +30,7 @@ public struct SharedMounts: Sendable {
     return .shell(Self.functions + script, as: library.user, in: "/", environment: variables, limit: limit)
   }
 
-  /// What scripts say often: `accept bob URL`, `refused ERRNO-TEXT COMMAND…`, `attribute NAME PATH`.
+  /// Functions for scripts: `accept bob URL`, `refused ERRNO-TEXT COMMAND…`, `attribute NAME PATH`.
   private static let functions = """
     accept() { "$SHEAF" accept "$2" --library "$LIBRARY" --as "$1@example.com"; }
     attribute() { getfattr --absolute-names --only-values -n "user.sheaf.$1" "$2"; }
@@ -46,7 +46,7 @@ public struct SharedMounts: Sendable {
     """
 }
 
-/// Mounts a new library for each of `people` (alice first), runs `body`, and takes all away.
+/// Mounts a new library for each of `people` (alice first), runs `body`, and removes everything.
 public func withSharedMounts(
   _ people: [String] = ["alice", "bob"], as user: TestUser? = nil, limit: Duration = .seconds(300),
   _ body: (SharedMounts) throws -> Void

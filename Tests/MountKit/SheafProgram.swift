@@ -4,9 +4,9 @@ import Glibc
 
 /// The command `sheaf` under test.
 public enum SheafProgram {
-  /// Its path: `SHEAF_BIN`, else beside the running test program.
+  /// Its path: `SHEAF_BIN`, otherwise beside the running test program.
   ///
-  /// - Throws: `Command.Failure` where it has not been built.
+  /// - Throws: `Command.Failure` if it has not been built.
   public static func path() throws -> String {
     if let named = ProcessInfo.processInfo.environment["SHEAF_BIN"] { return named }
     let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")

@@ -6,7 +6,7 @@ import Glibc
 public struct TemporaryFolder: Sendable {
   public let path: String
 
-  /// - Parameter user: whom it belongs to; nil for whoever runs the tests.
+  /// - Parameter user: the user whom it belongs to; nil for the user who runs the tests.
   public init(for user: TestUser? = nil) throws {
     let parent = ProcessInfo.processInfo.environment["SHEAF_TEST_FOLDER"] ?? "/var/tmp"
     var template = Array("\(parent)/sheaf-test-XXXXXX".utf8CString)
@@ -23,7 +23,7 @@ public struct TemporaryFolder: Sendable {
     return "\(path)/\(name)"
   }
 
-  /// Removes it with all that is in it, which must not be mounted upon any more.
+  /// Removes it with everything in it. Nothing may be mounted there any more.
   public func remove() throws { try removeTree(path) }
 }
 

@@ -11,7 +11,7 @@ public struct TestUser: Hashable, Sendable {
   /// Whether this process may act as others.
   public static let isRoot = geteuid() == 0
 
-  /// An ordinary user: made at need where root runs the tests, else the one who runs them.
+  /// An ordinary user: made if need be if root runs the tests, otherwise the user who runs them.
   public static func ordinary() throws -> TestUser {
     guard isRoot else { return try find(named: ProcessInfo.processInfo.userName) }
     if let user = try? find(named: "sheaftest") { return user }

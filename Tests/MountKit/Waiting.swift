@@ -2,7 +2,7 @@ import Foundation
 
 /// Asks `condition` again and again until it holds.
 ///
-/// - Throws: `Command.Failure` naming `what` where it does not hold in time.
+/// - Throws: `Command.Failure` naming `what` if it does not hold in time.
 public func eventually(
   _ what: String, within limit: Duration = .seconds(10), _ condition: () throws -> Bool
 ) throws {
@@ -13,9 +13,9 @@ public func eventually(
   }
 }
 
-/// Runs `body`, and `late` beside it once `limit` has passed, to break what it waits for.
+/// Runs `body`, and once `limit` has passed, beside it `late`, to end its wait.
 ///
-/// - Returns: what `body` returned, and whether it was late.
+/// - Returns: the result of `body`, and whether it was late.
 public func guarded<Result>(
   within limit: Duration, late: @escaping @Sendable () -> Void, _ body: () throws -> Result
 ) rethrows -> (Result, late: Bool) {
@@ -44,7 +44,7 @@ private final class Watch: @unchecked Sendable {
     }.start()
   }
 
-  /// Whether it had acted already.
+  /// Stops it; returns whether it had acted already.
   @discardableResult
   func stop() -> Bool {
     condition.lock()

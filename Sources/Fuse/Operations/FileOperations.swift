@@ -90,7 +90,7 @@ extension Operations {
   }
 }
 
-/// Whether `length` bytes from `offset` on lie in a file: what follows calculates with both.
+/// Whether a file can have `length` bytes from `offset` on. Later calculations rely on that.
 private func isRange(_ offset: off_t, _ length: Int) -> Bool {
   offset >= 0 && length >= 0 && !Int64(offset).addingReportingOverflow(Int64(length)).overflow
 }

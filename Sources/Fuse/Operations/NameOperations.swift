@@ -1,7 +1,7 @@
 import CFuse
 
 extension Operations {
-  /// Lookup and what changes names.
+  /// Lookup, and the operations that change names.
   static func addNames(to table: inout fuse_lowlevel_ops) {
     table.lookup = { request, parent, name in
       let call = IncomingRequest(request!)

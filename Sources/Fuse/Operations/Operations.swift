@@ -2,8 +2,8 @@ import CFuse
 
 /// The bridge from libfuse's callbacks to ``FileSystem``.
 ///
-/// Left unset, so that libfuse answers ENOSYS once and the kernel keeps it to itself: bmap, poll; write_buf (it would turn
-/// splicing on) and destroy (``Session`` calls it at a time of its own).
+/// Some callbacks stay unset: bmap and poll (libfuse answers ENOSYS once, and the kernel asks no more), write_buf (it
+/// would turn splicing on) and destroy (``Session`` calls it at a time of its own).
 enum Operations {
   static func table() -> fuse_lowlevel_ops {
     var table = fuse_lowlevel_ops()
@@ -38,7 +38,7 @@ struct IncomingRequest: ~Copyable {
 
   var fileSystem: any FileSystem { session.handler }
 
-  var caller: Caller { Caller(request) }
+  var caller: RequestContext { RequestContext(request) }
 
   /// The duty to answer; once for each request.
   func pending(_ operation: StaticString) -> PendingRequest {

@@ -16,7 +16,7 @@ package struct AttributesReply: ~Copyable, Sendable {
     request.fail(error)
   }
 
-  /// Answers with what `body` returns or throws.
+  /// Answers with the value that `body` returns, or with the error that it throws.
   package consuming func answer(timeout: Double, _ body: () throws(Errno) -> FileAttributes) {
     let attributes: FileAttributes
     do {
@@ -43,7 +43,7 @@ package struct StatFSReply: ~Copyable, Sendable {
     request.fail(error)
   }
 
-  /// Answers with what `body` returns or throws.
+  /// Answers with the value that `body` returns, or with the error that it throws.
   package consuming func answer(_ body: () throws(Errno) -> StatFS) {
     let status: StatFS
     do {

@@ -63,7 +63,7 @@ package struct LinkReply: ~Copyable, Sendable {
     request.fail(error)
   }
 
-  /// Answers with what `body` returns or throws.
+  /// Answers with the value that `body` returns, or with the error that it throws.
   package consuming func answer(_ body: () throws(Errno) -> [UInt8]) {
     let target: [UInt8]
     do {

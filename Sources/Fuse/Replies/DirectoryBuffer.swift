@@ -12,10 +12,10 @@ package struct DirectoryBuffer: ~Copyable {
   /// Adds an entry, if it fits.
   ///
   /// - Parameters:
-  ///   - node: what `d_ino` shows; it adds nothing to the node's lookup count.
-  ///   - mode: of which only the type bits count.
+  ///   - node: the number that `d_ino` shows; this adds nothing to the node's lookup count.
+  ///   - mode: only its type bits count.
   ///   - next: the cookie from which a later readdir goes on behind this entry: 1 to `Int64.max`.
-  /// - Returns: false where the buffer is full: stop here.
+  /// - Returns: false if the buffer is full: stop here.
   package mutating func add(_ name: FileName, node: NodeID, mode: UInt32, next: UInt64) -> Bool {
     var status = stat()
     status.st_ino = .init(node.rawValue)
@@ -39,11 +39,11 @@ package struct DirectoryPlusBuffer: ~Copyable {
   /// Adds an entry, if it fits.
   ///
   /// - Parameters:
-  ///   - entry: what a lookup of the name would give; it adds one to the node's lookup count. For `.` and `..`, and for
-  ///     names whose attributes are not at hand, give ``NodeID/none`` as the node: the kernel then takes only number
-  ///     and type from the attributes, and nothing is counted.
+  ///   - entry: the entry that a lookup of the name would give; this adds one to the node's lookup count. For `.` and
+  ///     `..`, and for names whose attributes are not at hand, give ``NodeID/none`` as the node: the kernel then takes
+  ///     only number and type from the attributes, and nothing is counted.
   ///   - next: the cookie from which a later readdirplus goes on behind this entry: 1 to `Int64.max`.
-  /// - Returns: false where the buffer is full: stop here, and do not count the entry.
+  /// - Returns: false if the buffer is full: stop here, and do not count the entry.
   package mutating func add(_ name: FileName, _ entry: Entry, next: UInt64) -> Bool {
     var parameters = entry.parameters
     return storage.add(name) { name, space in
@@ -69,7 +69,7 @@ struct DirectoryStorage: ~Copyable {
 
   var filled: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<used]) }
 
-  /// Calls one of libfuse's `fuse_add_direntry…` functions: they return the size that they need, and write if it fits.
+  /// Calls one of libfuse's `fuse_add_direntry…` functions, which return the size that they need and write if it fits.
   mutating func add(
     _ name: FileName, _ write: (UnsafePointer<CChar>, UnsafeMutableRawBufferPointer) -> Int
   ) -> Bool {

@@ -19,7 +19,7 @@ package struct EntryReply: ~Copyable, Sendable {
     request.fail(error)
   }
 
-  /// Answers with what `body` returns or throws.
+  /// Answers with the value that `body` returns, or with the error that it throws.
   @discardableResult
   package consuming func answer(_ body: () throws(Errno) -> Entry) -> Bool {
     let entry: Entry
@@ -53,7 +53,7 @@ package struct CreateReply: ~Copyable, Sendable {
     request.fail(error)
   }
 
-  /// Answers with what `body` returns or throws.
+  /// Answers with the value that `body` returns, or with the error that it throws.
   @discardableResult
   package consuming func answer(_ body: () throws(Errno) -> (Entry, OpenResult)) -> Bool {
     let entry: Entry

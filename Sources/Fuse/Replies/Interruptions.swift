@@ -1,9 +1,9 @@
 import CFuse
 import Synchronization
 
-/// What is to happen when the kernel interrupts a request that waits for its answer: its caller got a signal.
+/// The actions to take when the kernel interrupts a request that waits for its answer, since its caller got a signal.
 ///
-/// Requests are named by numbers of their own: libfuse may call for one that another thread is just answering.
+/// Requests have numbers of their own here: libfuse may interrupt one that another thread is just answering.
 enum Interruptions {
   private struct State {
     var next: UInt = 1
@@ -12,7 +12,7 @@ enum Interruptions {
 
   private static let state = Mutex(State())
 
-  /// Has `action` called when `request` is interrupted, here and now where it was already.
+  /// Calls `action` when the kernel interrupts `request`, and at once if it already has.
   static func expect(_ request: fuse_req_t, _ action: @escaping @Sendable () -> Void) -> UInt {
     let number = state.withLock { state in
       defer { state.next += 1 }

@@ -19,7 +19,7 @@ package struct OpenReply: ~Copyable, Sendable {
     request.fail(error)
   }
 
-  /// Answers with what `body` returns or throws.
+  /// Answers with the value that `body` returns, or with the error that it throws.
   @discardableResult
   package consuming func answer(_ body: () throws(Errno) -> OpenResult) -> Bool {
     let result: OpenResult
@@ -39,7 +39,7 @@ package struct OpenReply: ~Copyable, Sendable {
 package struct EmptyReply: ~Copyable, Sendable {
   var request: PendingRequest
 
-  /// Has `action` called, on any thread, when the caller gets a signal while it waits: it still has to be answered.
+  /// Calls `action`, on any thread, if the caller gets a signal while it waits. The request still needs its answer.
   package mutating func whenInterrupted(_ action: @escaping @Sendable () -> Void) { request.whenInterrupted(action) }
 
   package consuming func succeed() {

@@ -14,7 +14,7 @@ struct PendingRequest: ~Copyable, @unchecked Sendable {
   private let request: fuse_req_t
   private let device: Unmanaged<Device>
   private let operation: StaticString
-  /// The action that waits for an interruption; 0 where none does.
+  /// The number of the action that waits for an interruption; 0 if none does.
   private var interruption: UInt = 0
 
   init(_ request: fuse_req_t, device: Device, operation: StaticString) {
@@ -55,7 +55,7 @@ struct PendingRequest: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// Has `action` called, on any thread, should the kernel interrupt the request: it still has to be answered then.
+  /// Calls `action`, on any thread, if the kernel interrupts the request, which still needs its answer.
   mutating func whenInterrupted(_ action: @escaping @Sendable () -> Void) {
     interruption = Interruptions.expect(request, action)
   }

@@ -16,7 +16,7 @@ package struct WriteReply: ~Copyable, Sendable {
     request.fail(error)
   }
 
-  /// Answers with what `body` returns or throws.
+  /// Answers with the value that `body` returns, or with the error that it throws.
   package consuming func answer(_ body: () throws(Errno) -> Int) {
     let count: Int
     do {
@@ -42,7 +42,7 @@ package struct LseekReply: ~Copyable, Sendable {
     request.fail(error)
   }
 
-  /// Answers with what `body` returns or throws.
+  /// Answers with the value that `body` returns, or with the error that it throws.
   package consuming func answer(_ body: () throws(Errno) -> Int64) {
     let offset: Int64
     do {

@@ -2,11 +2,11 @@ import CFuse
 
 /// The answer to getxattr.
 ///
-/// Valid replies: the value, or its size where that is all that was asked, or ERANGE where it does not fit; an error.
+/// Valid replies: the value, its size if the caller asks only for that, ERANGE if it does not fit, or another error.
 /// ``succeed(_:)`` chooses. Source: `fuse_reply_xattr()`, `fuse_reply_buf()`.
 package struct XattrReply: ~Copyable, Sendable {
   let request: PendingRequest
-  /// How many bytes fit, 0 where only the size is asked.
+  /// How many bytes fit; 0 if the caller asks only for the size.
   package let capacity: Int
 
   package consuming func succeed(_ value: [UInt8]) {
@@ -14,7 +14,7 @@ package struct XattrReply: ~Copyable, Sendable {
     request.answerXattr(value, capacity: capacity)
   }
 
-  /// Gives only the size, where the value need not be made for it; else use ``succeed(_:)``.
+  /// Gives the size alone, for callers that know it without making the value. Otherwise use ``succeed(_:)``.
   package consuming func succeed(size: Int) {
     precondition(capacity == 0, "the caller asked for the value")
     _ = request.answer { fuse_reply_xattr($0, size) }
@@ -24,7 +24,7 @@ package struct XattrReply: ~Copyable, Sendable {
     request.fail(error)
   }
 
-  /// Answers with what `body` returns or throws.
+  /// Answers with the value that `body` returns, or with the error that it throws.
   package consuming func answer(_ body: () throws(Errno) -> [UInt8]) {
     let value: [UInt8]
     do {
@@ -38,11 +38,11 @@ package struct XattrReply: ~Copyable, Sendable {
 
 /// The answer to listxattr.
 ///
-/// Valid replies: the names, or the size of the list where that is all that was asked, or ERANGE where it does not
-/// fit; an error. ``succeed(_:)`` chooses. Source: `fuse_reply_xattr()`, `fuse_reply_buf()`.
+/// Valid replies: the names, the size of the list if the caller asks only for that, ERANGE if it does not fit, or
+/// another error. ``succeed(_:)`` chooses. Source: `fuse_reply_xattr()`, `fuse_reply_buf()`.
 package struct XattrListReply: ~Copyable, Sendable {
   let request: PendingRequest
-  /// How many bytes fit, 0 where only the size is asked.
+  /// How many bytes fit; 0 if the caller asks only for the size.
   package let capacity: Int
 
   package consuming func succeed(_ names: [FileName]) {
@@ -59,7 +59,7 @@ package struct XattrListReply: ~Copyable, Sendable {
     request.fail(error)
   }
 
-  /// Answers with what `body` returns or throws.
+  /// Answers with the value that `body` returns, or with the error that it throws.
   package consuming func answer(_ body: () throws(Errno) -> [FileName]) {
     let names: [FileName]
     do {

@@ -1,13 +1,13 @@
 import CFuse
 
-/// What the kernel offers at the start of a connection.
+/// The kernel's offer at the start of a connection.
 ///
 /// The corresponding C type is `struct fuse_conn_info`.
 package struct ConnectionInfo: Hashable, Sendable {
   package let protocolMajor: UInt32
   package let protocolMinor: UInt32
   package let capabilities: Capabilities
-  /// The largest write, as far as libfuse's buffers reach.
+  /// The largest write that libfuse's buffers can take.
   package let maximumWrite: UInt32
   package let maximumReadahead: UInt32
 }
@@ -25,7 +25,7 @@ extension ConnectionInfo {
   }
 }
 
-/// What a kernel can do, as far as it asks the file system's wish.
+/// The abilities of a kernel that a file system may choose.
 ///
 /// The corresponding C constants are `FUSE_CAP_*`.
 package struct Capabilities: OptionSet, Hashable, Sendable {

@@ -1,10 +1,10 @@
 import CFuse
 
-/// What the file system chooses of what the kernel offers.
+/// The file system's choice among the kernel's offers.
 ///
-/// A wish that the kernel does not know is left out in silence: ``ConnectionInfo/capabilities`` tells.
-/// Not offered are the write-back cache (it makes the kernel's sizes and times authoritative), and splicing (a document's contents are wanted in
-/// memory, to where a pipe is one copy and two system calls more).
+/// A choice that the kernel does not know is dropped in silence; ``ConnectionInfo/capabilities`` tells what it knows.
+/// Two abilities cannot be chosen: the write-back cache, which makes the kernel's sizes and times authoritative, and
+/// splicing, since contents are wanted in memory, and a pipe there costs one more copy and two more system calls.
 package struct ConnectionOptions: Hashable, Sendable {
   /// When a directory is read with attributes.
   package enum Readdirplus: Hashable, Sendable {
@@ -28,7 +28,7 @@ package struct ConnectionOptions: Hashable, Sendable {
   package var exportSupport = true
   /// The kernel keeps the targets of symbolic links (`FUSE_CAP_CACHE_SYMLINKS`).
   package var cacheSymlinks = false
-  /// The umask is not applied by the kernel (`FUSE_CAP_DONT_MASK`); see ``Caller/umask``.
+  /// The kernel does not apply the umask (`FUSE_CAP_DONT_MASK`); see ``RequestContext/umask``.
   package var dontMask = false
   /// Several reads of a file at a time (`FUSE_CAP_ASYNC_READ`).
   package var asyncRead = true
@@ -36,19 +36,19 @@ package struct ConnectionOptions: Hashable, Sendable {
   package var asyncDirectIO = true
   /// The file system clears set-id bits and `security.capability` when a file is written, truncated or given away, and
   /// the kernel asks for that attribute once for a file instead of before each write (`FUSE_HANDLE_KILLPRIV_V2`, set
-  /// past libfuse). SETATTR then comes with nothing to set where only bits are to be cleared.
+  /// past libfuse). A SETATTR that only clears bits then has nothing to set.
   package var handleKillprivV2 = false
-  /// Files opened with ``OpenResult/directIO`` can be mapped shared, too (`FUSE_DIRECT_IO_ALLOW_MMAP`, Linux 6.6, set past
-  /// libfuse).
+  /// Files opened with ``OpenResult/directIO`` can be mapped shared, too (`FUSE_DIRECT_IO_ALLOW_MMAP`, Linux 6.6, set
+  /// past libfuse).
   package var directIOMappings = false
-  /// Locks of flock(2) and fcntl(2) are asked of the file system (`FUSE_CAP_FLOCK_LOCKS`, `FUSE_CAP_POSIX_LOCKS`); else
-  /// the kernel keeps those of each mount by itself.
+  /// The kernel asks the file system for locks of flock(2) and fcntl(2) (`FUSE_CAP_FLOCK_LOCKS`,
+  /// `FUSE_CAP_POSIX_LOCKS`); otherwise it keeps each mount's locks itself.
   package var locks = false
   /// The kernel checks and stores POSIX ACLs (`FUSE_CAP_POSIX_ACL`).
   package var posixACL = false
   /// The largest WRITE in bytes; libfuse's buffers end at 1 MiB.
   package var maximumWrite: UInt32 = 1 << 20
-  /// The largest read-ahead in bytes, if the kernel allows that much; see ``MountOptions/readAheadKilobytes``.
+  /// The largest read-ahead in bytes, if the kernel allows that much; see ``SessionOptions/readAheadKilobytes``.
   package var maximumReadahead: UInt32 = .max
   /// How many background requests (read-ahead, asynchronous direct I/O) may wait, 0 for the kernel's default.
   package var maximumBackground: UInt32 = 0
@@ -57,7 +57,7 @@ package struct ConnectionOptions: Hashable, Sendable {
 }
 
 extension ConnectionOptions {
-  /// Writes the wishes into `connection`, and returns the flags that libfuse does not send by itself.
+  /// Writes the choices into `connection`, and returns the flags that libfuse does not send by itself.
   func apply(to connection: inout fuse_conn_info) -> UInt64 {
     var wanted: Capabilities = .ioctlDirectory
     func want(_ capability: Capabilities, _ isWanted: Bool) {

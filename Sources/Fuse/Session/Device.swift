@@ -3,14 +3,14 @@ import Glibc
 import Logging
 import Synchronization
 
-/// libfuse's session and the file descriptor of `/dev/fuse` that it owns, for as long as anything may use them.
+/// libfuse's session and the file descriptor of `/dev/fuse` that it owns, for as long as anything can use them.
 ///
 /// Rules:
 /// 1. The session is freed after the last reply, notifier and ``Session`` is gone: each holds a reference.
 /// 2. The number of the descriptor stays taken until then. At the end of the connection `/dev/null` takes its place, so
-///    that a late reply or notification never reaches a file that got the number anew; the last device descriptor
-///    closed ends the connection for those who still wait.
-/// 3. The device knows no file system: what holds a device holds nothing up but memory.
+///    that a late reply or notification never reaches a file that got the number anew; closing the last descriptor of
+///    the device ends the connection for callers that still wait.
+/// 3. The device knows no file system: a reference to it keeps nothing but memory alive.
 final class Device: @unchecked Sendable {
   // Sendable: libfuse's replies, notifications, exit and loop may be used from several threads (fuse_lowlevel.h); the
   // context's handler is written by Session.init and Session.deinit, when no loop runs; everything else is constant or
@@ -21,7 +21,7 @@ final class Device: @unchecked Sendable {
   private let state = Mutex(State())
 
   private struct State {
-    var mount: MountTable.Mount?
+    var mount: MountTable.Entry?
     var hasEnded = false
   }
 
@@ -55,10 +55,10 @@ final class Device: @unchecked Sendable {
   }
 
   /// Where it is mounted, empty before.
-  var mountpoint: String { mount?.mountpoint ?? "" }
+  var mountpoint: String { mount?.path ?? "" }
 
   /// The mount, once it is made.
-  var mount: MountTable.Mount? { state.withLock { $0.mount } }
+  var mount: MountTable.Entry? { state.withLock { $0.mount } }
 
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
@@ -75,7 +75,7 @@ final class Device: @unchecked Sendable {
   func mount(on folder: MountFolder) throws(MountError) {
     let path = folder.path
     let (result, messages) = LibfuseLog.collectWithStandardError {
-      // fusermount3(1), by which others than root mount, does so with their rights, and has descriptors of its own.
+      // Users other than root mount by fusermount3(1), which has their rights and descriptors of its own.
       fuse_session_mount(session, geteuid() == 0 ? folder.ownPath : path)
     }
     guard result == 0 else {
@@ -89,13 +89,13 @@ final class Device: @unchecked Sendable {
       throw MountError(mountpoint: path, reason: "mounted, but not in /proc/self/mountinfo")
     }
     state.withLock { $0.mount = mount }
-    guard mount.mountpoint == path else {
-      throw MountError(mountpoint: path, reason: "was moved to \(mount.mountpoint) meanwhile")
+    guard mount.path == path else {
+      throw MountError(mountpoint: path, reason: "was moved to \(mount.path) meanwhile")
     }
   }
 
-  /// What is mounted on a folder, wherever that is by now.
-  private static func mount(on folder: MountFolder) -> MountTable.Mount? {
+  /// The mount on a folder, wherever the folder is by now.
+  private static func mount(on folder: MountFolder) -> MountTable.Entry? {
     // Somebody may rename a folder above it between the looks at it.
     for _ in 1...100 {
       guard let path = folder.currentPath else { return nil }
@@ -121,7 +121,7 @@ final class Device: @unchecked Sendable {
     }
   }
 
-  /// Sends a notification; false where the kernel did not know what it is about.
+  /// Sends a notification; false if the kernel did not know its subject.
   func notify(_ send: (OpaquePointer) -> Int32) throws(Errno) -> Bool {
     if hasEnded { return false }
     switch -send(session) {

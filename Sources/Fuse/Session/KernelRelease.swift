@@ -1,6 +1,6 @@
 import Glibc
 
-/// The running kernel, as uname(2) tells it: for what has to be known before there is a mount that could be asked.
+/// The running kernel, as uname(2) tells it, for decisions that come before there is a mount to ask.
 package enum KernelRelease {
   /// Whether ``Notifier/expireNames()`` works: since Linux 6.16 (`FUSE_NOTIFY_INC_EPOCH`, protocol 7.44).
   package static let expiresNames = isAtLeast(6, 16)

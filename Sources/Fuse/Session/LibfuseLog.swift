@@ -3,7 +3,7 @@ import Glibc
 import Logging
 import Synchronization
 
-/// Where libfuse's own messages go: to the log, or to the caller of a function that fails with them.
+/// Passes libfuse's own messages to the log, or to the caller of the function that fails with them.
 ///
 /// libfuse has one log function for the process; this installs it on first use.
 enum LibfuseLog {
@@ -18,7 +18,7 @@ enum LibfuseLog {
   /// The messages of threads that collect theirs.
   private static let collected = Mutex<[pthread_t: String]>([:])
 
-  /// Calls `body` and returns what libfuse said on this thread meanwhile.
+  /// Calls `body`, and returns its result with the messages of libfuse on this thread.
   static func collect<Result>(_ body: () -> Result) -> (Result, String) {
     _ = logger
     let thread = pthread_self()
@@ -28,9 +28,10 @@ enum LibfuseLog {
     return (result, tidied(messages))
   }
 
-  /// As ``collect(_:)``, with what this process and its children write to standard error: there fusermount3 says why.
+  /// As ``collect(_:)``, together with the reasons that fusermount3 writes to standard error.
   ///
-  /// One at a time in a process. What was caught of others is passed on afterwards.
+  /// It redirects standard error of the whole process, so one call runs at a time. Lines of others are passed on
+  /// afterwards.
   static func collectWithStandardError(_ body: () -> Int32) -> (Int32, String) {
     standardError.withLock { _ in
       let saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)

@@ -1,7 +1,7 @@
 import CFuse
 import Glibc
 
-/// A folder to mount on, held open from the first look at it: what its path leads to may be another one a moment later.
+/// A folder to mount on, held open from the first look at it: a moment later its path may lead to another one.
 package final class MountFolder: Sendable {
   /// Absolute, without symbolic links.
   package let path: String
@@ -33,7 +33,8 @@ package final class MountFolder: Sendable {
 
   deinit { close(descriptor) }
 
-  /// A path of this folder itself, whatever lies at ``path`` by now, for this process and for as long as this object is there.
+  /// A path of this folder itself, whatever lies at ``path`` by now, for this process and for as long as this object is
+  /// there.
   package var ownPath: String { "/proc/self/fd/\(descriptor)" }
 
   /// Where the folder is now; nil where it is in no folder any more.
@@ -50,7 +51,7 @@ package final class MountFolder: Sendable {
   /// - Returns: False where another process has it. A file system that has no such locks lets everybody in.
   package func lock() -> Bool { flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK }
 
-  /// Makes a folder with the rights of a user, to whom it belongs then.
+  /// Makes a folder with a user's rights, so that it belongs to them.
   package static func make(at path: String, user: UInt32, group: UInt32) throws(Errno) {
     var names = path.split(separator: "/").map(String.init)
     guard let name = names.popLast() else { throw .fileExists }
@@ -58,8 +59,8 @@ package final class MountFolder: Sendable {
     guard cfuse_make_folder(parent.descriptor, name, 0o700, user, group) == 0 else { throw .current }
   }
 
-  /// An absolute path with those symbolic links followed that nobody but root can have put there. Others stay in it, and so
-  /// does what is missing.
+  /// Follows those symbolic links in an absolute path that only root can have put there. Other links and missing
+  /// components stay as they are.
   package static func following(rootsLinksIn path: String) -> String {
     var rest = path.split(separator: "/").map(String.init)
     var known: [String] = []
@@ -113,7 +114,7 @@ final class Place {
 
   deinit { close(descriptor) }
 
-  /// Where a symbolic link of this folder leads; nil where there is none, or others than root can have put it there.
+  /// The target of a symbolic link in this folder; nil if there is none, or if others than root can have put it there.
   func rootsLink(named name: String) -> String? {
     guard isHeldByRoot, Self.isRoots(descriptor), let status = Self.status(of: name, in: descriptor),
       status.st_mode & S_IFMT == S_IFLNK, status.st_uid == 0

@@ -4,11 +4,11 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// The threads that answer a mount's requests: one of them at a time, the leader, waits for requests, and answers them itself
-/// as a rule (leader/followers, Schmidt and others 2000).
+/// The threads that answer a mount's requests: one of them at a time, the leader, waits for requests, and answers them
+/// itself as a rule (leader/followers, Schmidt and others 2000).
 ///
-/// Where several threads wait, the kernel wakes the one that has waited longest, so that each request goes to another thread
-/// whose processor knows nothing of it: small operations take about twice as long.
+/// If several threads waited, the kernel would wake the one that has waited longest. Each request would go to another
+/// thread, whose processor knows nothing of it, and small operations would take about twice as long.
 ///
 /// ```
 ///              leads.wait()            request               answered
@@ -18,15 +18,16 @@ import Synchronization
 ///         once answered                                  supervisor, when one takes long
 /// ```
 /// Rules:
-/// 1. There is one leader, or the lead is free (`leads` is 1): whoever passes it on is followed by one.
+/// 1. There is one leader, or the lead is free (`leads` is 1): exactly one thread takes the lead that another one
+///    passes on.
 /// 2. No request waits for another one longer than twice ``patience``, as long as a thread is left.
 /// 3. While no requests come, nothing runs.
-// Sendable: `number` and `watches` are touched by the leader alone, and the lead is handed on by a semaphore; all else is
-// constant, atomic or in a Mutex.
+// Sendable: `number` and `watches` are touched by the leader alone, and the lead is handed on by a semaphore; all else
+// is constant, atomic or in a Mutex.
 final class RequestLoop: @unchecked Sendable {
   private struct Threads {
     var count = 1
-    /// Those that wait for the lead.
+    /// Threads that wait for the lead.
     var followers = 0
     var hasEnded = false
     var error: Int32 = 0
@@ -34,11 +35,11 @@ final class RequestLoop: @unchecked Sendable {
 
   /// For how long a leader may be at one request before another thread takes the lead.
   private static let patience: DispatchTimeInterval = .milliseconds(2)
-  /// Bytes read or written from which on a request is worth a thread of its own where others wait.
+  /// A request for this many bytes or more is worth a thread of its own if others wait.
   private static let largeRequest = 64 << 10
   /// Nanoseconds for which the leader looks for requests rather than sleeping.
   private static let watchTime: UInt64 = 60_000
-  /// Nanoseconds of a sleep of which most was waking up.
+  /// Nanoseconds of a sleep that was mostly waking up.
   private static let costlySleep: Range<UInt64> = 40_000..<200_000
   /// ``answering`` once the supervisor has taken the lead away.
   private static let taken = UInt64.max
@@ -48,9 +49,9 @@ final class RequestLoop: @unchecked Sendable {
   private let threads = Mutex(Threads())
   private let leads = DispatchSemaphore(value: 1)
   private let group = DispatchGroup()
-  /// The request that the leader answers; 0 while it waits for one.
+  /// Number of the request that the leader answers; 0 while it waits for one.
   private let answering = Atomic<UInt64>(0)
-  /// The last request.
+  /// Number of the last request.
   private var number: UInt64 = 0
   /// Whether the leader does not sleep at once.
   private var watches = false
@@ -85,7 +86,7 @@ final class RequestLoop: @unchecked Sendable {
     thread.start()
   }
 
-  /// What a thread does, let go of when it is done: the thread itself lasts a moment longer, and must not hold the device.
+  /// A thread's work, released when it is done: the thread itself lasts a moment longer, and must not hold the device.
   private final class Job: Sendable {
     private let body: Mutex<(@Sendable () -> Void)?>
 
@@ -113,7 +114,7 @@ final class RequestLoop: @unchecked Sendable {
         return threads.hasEnded
       }
       if hasEnded {
-        // The next one is to see it, too.
+        // The next follower has to see it, too.
         leads.signal()
         return
       }
@@ -149,11 +150,12 @@ final class RequestLoop: @unchecked Sendable {
     }
   }
 
-  /// Waits for a request, without sleeping where that would be the larger part of the time.
+  /// Waits for a request, without sleeping if sleeping and waking would take most of the time.
   ///
-  /// Where the one who asks runs on another processor, putting this one to sleep and waking it can take longer than the request
-  /// does, in virtual machines above all. Where both share a processor sleeping costs little, and not to sleep would keep the
-  /// other one from asking. How long the last sleep was tells the one from the other, and both from somebody who is slow.
+  /// If the caller runs on another processor, putting this thread to sleep and waking it can take longer than the
+  /// request, above all in virtual machines. If both share a processor, a sleep costs little, and staying awake would
+  /// keep the caller from asking. The length of the last sleep tells these two cases apart, and both from a slow
+  /// caller.
   private func receive(_ buffer: inout fuse_buf) -> Int32 {
     let start = Self.nanoseconds
     if watches {
@@ -173,7 +175,7 @@ final class RequestLoop: @unchecked Sendable {
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
   }
 
-  /// Whether the answer takes its time, or waits for a disk, while others wait.
+  /// Whether the answer takes long or waits for a disk, while other requests wait.
   ///
   /// Source: struct fuse_in_header and fuse_read_in, <linux/fuse.h>.
   private func isLong(_ buffer: fuse_buf) -> Bool {
@@ -195,7 +197,7 @@ final class RequestLoop: @unchecked Sendable {
     return poll(&descriptor, 1, 0) > 0
   }
 
-  /// Has another thread lead.
+  /// Makes another thread the leader.
   private func passLead() {
     let isShort = threads.withLock { threads in
       guard threads.followers == 0, threads.count < limit else { return false }
@@ -226,7 +228,7 @@ final class RequestLoop: @unchecked Sendable {
     }
   }
 
-  /// Passes the lead of who is at one request for long, until no more requests come.
+  /// Passes the lead on when the leader takes long over one request, until no more requests come.
   private func watch() {
     var last: UInt64 = 0
     var quiet = 0
@@ -245,7 +247,7 @@ final class RequestLoop: @unchecked Sendable {
       last = current
       guard quiet >= 20 else { continue }
       isSupervised.store(false, ordering: .sequentiallyConsistent)
-      // A request that came just before may not have asked for anyone.
+      // The thread of a request that came just before found a supervisor and started none.
       if answering.load(ordering: .sequentiallyConsistent) == 0 { return }
       isSupervised.store(true, ordering: .sequentiallyConsistent)
       quiet = 0

@@ -7,7 +7,7 @@ import Synchronization
 /// A mount that this process serves.
 ///
 /// ```swift
-/// let session = try Session(fileSystem, options: MountOptions(source: "library"))
+/// let session = try Session(fileSystem, options: SessionOptions(source: "library"))
 /// try session.mount(on: MountFolder(at: "/mnt"))
 /// try session.run()          // returns when the mount is gone
 /// ```
@@ -15,7 +15,7 @@ import Synchronization
 /// A session is for one mount: made, mounted, run once.
 package final class Session: Sendable {
   private let fileSystem: any FileSystem
-  private let options: MountOptions
+  private let options: SessionOptions
   private let device: Device
   private let state = Mutex(State())
   /// Signalled once the mount answers, and when it ends.
@@ -28,10 +28,10 @@ package final class Session: Sendable {
 
   /// Makes a session that is not mounted yet.
   ///
-  /// - Parameter logger: gets dropped replies and what goes wrong in the background.
-  /// - Throws: what libfuse says of an option that it does not know.
+  /// - Parameter logger: hears of dropped replies and of failures in the background.
+  /// - Throws: the words of libfuse for an option that it does not know.
   package init(
-    _ fileSystem: any FileSystem, options: MountOptions, logger: Logger = Logger(label: "fuse")
+    _ fileSystem: any FileSystem, options: SessionOptions, logger: Logger = Logger(label: "fuse")
   ) throws(MountError) {
     self.fileSystem = fileSystem
     self.options = options
@@ -40,7 +40,7 @@ package final class Session: Sendable {
   }
 
   deinit {
-    // A mount that was never run would leave everyone who looks at it waiting.
+    // Programs that look at a mount that never ran would wait for ever.
     if !device.hasEnded { finish() }
     device.context.pointee.handler = nil
   }
@@ -54,14 +54,14 @@ package final class Session: Sendable {
   /// Whether the kernel has the mount: from ``mount(on:)`` until somebody unmounts it or ``run(threads:)`` ends.
   package var isMounted: Bool { device.isConnected }
 
-  /// Tells the kernel what changed. Usable from the start; before the mount answers, there is nothing to tell.
+  /// Tells the kernel of changes. Usable from the start; before the mount answers, there is nothing to tell.
   package var notifier: Notifier { Notifier(device: device) }
 
   /// Mounts; the mount answers once ``run(threads:)`` is called.
   ///
   /// Uses mount(2) as root and fusermount3(1) else.
   ///
-  /// - Throws: what the system, libfuse or fusermount3 says.
+  /// - Throws: the words of the system, libfuse or fusermount3.
   package func mount(on folder: MountFolder) throws(MountError) { try device.mount(on: folder) }
 
   /// Answers the kernel's requests until the mount is gone or ``exit()`` is called.
@@ -87,18 +87,18 @@ package final class Session: Sendable {
     return state.withLock { $0.answers }
   }
 
-  /// Ends ``run(threads:)`` from any thread, whether or not files are open; those who use them get ENOTCONN.
+  /// Ends ``run(threads:)`` from any thread, whether or not files are open; programs that use them get ENOTCONN.
   ///
   /// Requests being handled are finished first. The mount is detached. To let users finish, ``unmount(lazily:)``.
   package func exit() {
     fuse_session_exit(device.session)
     guard let mount = device.mount, device.isConnected else { return }
-    // The workers look at the flag when a request wakes them, so this makes one: it fails when the device is closed.
-    // Where the mount is covered or detached there is no way to ask it anything: its connection is cut.
-    if MountTable.topmost(at: mount.mountpoint) == mount {
+    // Workers look at the flag when a request wakes them, so this makes a request, which fails when the device closes.
+    // A covered or detached mount cannot be asked anything: its connection is cut.
+    if MountTable.topmost(at: mount.path) == mount {
       DispatchQueue.global().async {
         var status = statvfs()
-        _ = statvfs(mount.mountpoint, &status)
+        _ = statvfs(mount.path, &status)
       }
     } else if let number = mount.device.split(separator: ":").last {
       do {
@@ -116,17 +116,17 @@ package final class Session: Sendable {
   ///
   /// - Parameter lazily: takes the mount out of the tree at once, and ends it when the last file is closed
   ///   (`MNT_DETACH`); else fails while something is open there.
-  /// - Throws: what umount2(2) or fusermount3(1) says.
+  /// - Throws: the error of umount2(2) or fusermount3(1).
   package func unmount(lazily: Bool = false) throws(MountError) {
     // While it is connected, no other mount can have its number.
     guard let mount = device.mount, device.isConnected else { return }
-    try Unmount.unmount(mount, lazily: lazily)
+    try Unmounter.unmount(mount, lazily: lazily)
   }
 
   /// Sets how far the kernel reads ahead in this mount (`read_ahead_kb` of its bdi). Needs root.
   ///
-  /// READ requests are as large as this at most. The kernel lowers it to its own 128 KiB when the connection begins, so
-  /// that it is to be set after ``waitUntilReady()``; ``MountOptions/readAheadKilobytes`` does so.
+  /// No READ request is larger than this. The kernel lowers it to its own 128 KiB when the connection begins, so it is
+  /// set after ``waitUntilReady()``; ``SessionOptions/readAheadKilobytes`` does so.
   ///
   /// Source: Linux Documentation/ABI/testing/sysfs-class-bdi.
   package func setReadAhead(kilobytes: Int) throws(Errno) {
@@ -155,13 +155,13 @@ package final class Session: Sendable {
 }
 
 extension Session {
-  /// What the operations call.
+  /// The file system that the operations call.
   var handler: any FileSystem { fileSystem }
 
   /// The device that the operations' replies answer to.
   var channel: Device { device }
 
-  /// The kernel's INIT request: asks the file system what it chooses.
+  /// The kernel's INIT request: asks the file system for its choice.
   func begin(_ connection: inout fuse_conn_info) {
     let info = ConnectionInfo(connection, offered: device.context.pointee.offered_init_flags)
     let chosen = fileSystem.initialize(info)

@@ -1,9 +1,9 @@
 import CFuse
 
-/// What a name leads to, and for how long the kernel may remember it.
+/// The node that a name leads to, and for how long the kernel may remember both.
 ///
-/// The corresponding C type is `struct fuse_entry_param`. Each entry given (but a negative one) adds one to the
-/// node's lookup count, which the kernel gives back with forget.
+/// The corresponding C type is `struct fuse_entry_param`. Each entry given (but a negative one) adds one to the node's
+/// lookup count, which the kernel gives back with forget.
 package struct Entry: Hashable, Sendable {
   /// The node, or ``NodeID/none`` for a name known not to exist.
   package var node: NodeID

@@ -1,10 +1,10 @@
 import Glibc
 
-/// What stat(2) tells of a file.
+/// A file's attributes, as stat(2) tells them.
 ///
 /// The corresponding C type is `struct stat`.
 package struct FileAttributes: Hashable, Sendable {
-  /// What `st_ino` shows.
+  /// The number that `st_ino` shows.
   package var node: NodeID
   /// The file's type and permission bits (`st_mode`; inode(7)).
   package var mode: UInt32

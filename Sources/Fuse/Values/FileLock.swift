@@ -8,9 +8,9 @@ package struct FileLock: Hashable, Sendable {
   package enum Kind: Hashable, Sendable { case shared, exclusive, unlock }
 
   package let kind: Kind
-  /// Bytes, up to `Int64.max` where it reaches to the end of whatever the file becomes.
+  /// The locked bytes; up to `Int64.max` if the lock reaches to the end, however large the file becomes.
   package let range: ClosedRange<Int64>
-  /// Who set it.
+  /// The process that set it.
   package let process: Int32
 
   package init(_ kind: Kind, _ range: ClosedRange<Int64>, process: Int32) {
@@ -20,7 +20,7 @@ package struct FileLock: Hashable, Sendable {
   }
 }
 
-/// Whose a lock is, as the kernel tells owners apart: a process or an open file description.
+/// The owner of a lock, as the kernel tells owners apart: a process or an open file description.
 package struct LockOwner: Hashable, Sendable, RawRepresentable {
   package let rawValue: UInt64
 
@@ -38,7 +38,7 @@ extension FileLock {
       default: .unlock
       }
     let start = max(0, Int64(lock.l_start))
-    // A length of 0 reaches to the end of whatever the file becomes.
+    // A length of 0 reaches to the end, however large the file becomes.
     let length = lock.l_len > 0 ? Int64(lock.l_len) : .max
     let (end, overflows) = start.addingReportingOverflow(length - 1)
     self.init(kind, start...(length == .max || overflows ? .max : end), process: lock.l_pid)

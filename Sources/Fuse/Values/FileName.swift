@@ -2,7 +2,7 @@
 package struct FileName: Hashable, Sendable {
   package let bytes: [UInt8]
 
-  /// A name of these bytes; what follows a NUL is cut off.
+  /// A name of these bytes, cut off at the first NUL.
   package init(_ bytes: some Sequence<UInt8>) {
     self.bytes = Array(bytes.prefix { $0 != 0 })
   }
@@ -44,8 +44,8 @@ extension FileName: ExpressibleByStringLiteral {
 }
 
 extension FileName: CustomStringConvertible {
-  /// The name as text; control characters, backslashes and bytes that are not UTF-8 as `\xNN`, so that no two names
-  /// look alike.
+  /// The name as text. Control characters, backslashes and bytes that are not UTF-8 show as `\xNN`, so that no two
+  /// names look alike.
   package var description: String {
     if let string, !string.unicodeScalars.contains(where: { $0.value < 32 || $0.value == 127 || $0 == "\\" }) {
       return string

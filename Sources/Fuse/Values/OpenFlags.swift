@@ -18,12 +18,12 @@ package struct OpenFlags: Hashable, Sendable, RawRepresentable {
   package var truncates: Bool { rawValue & O_TRUNC != 0 }
   /// `O_APPEND`: writes go to the end, where the kernel sees it.
   package var appends: Bool { rawValue & O_APPEND != 0 }
-  /// `O_DSYNC` or `O_SYNC`: each write is durable before it is answered. A WRITE carries it also where only that one is to
-  /// be (`RWF_DSYNC` of pwritev2(2)); past the page cache it is all that the kernel says of it.
+  /// `O_DSYNC` or `O_SYNC`: each write is durable before it is answered. A WRITE carries it also if only that write is
+  /// to be durable (`RWF_DSYNC` of pwritev2(2)); past the page cache the kernel says no more of it.
   package var synchronizes: Bool { rawValue & O_DSYNC != 0 }
 }
 
-/// What the file system answers to open, opendir and create.
+/// The file system's answer to open, opendir and create.
 ///
 /// The corresponding C type is `struct fuse_file_info`. Flags that make no sense for the operation have no effect.
 package struct OpenResult: Hashable, Sendable {

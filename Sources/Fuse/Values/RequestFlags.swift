@@ -16,7 +16,7 @@ package struct RenameFlags: OptionSet, Hashable, Sendable {
   package static let whiteout = RenameFlags(rawValue: 4)
 }
 
-/// What access(2) asks for; nothing (`F_OK`) is whether there is such a file.
+/// The access that access(2) asks for; the empty set (`F_OK`) asks whether there is such a file.
 package struct AccessMode: OptionSet, Hashable, Sendable {
   package let rawValue: Int32
 
@@ -76,7 +76,7 @@ package struct Whence: Hashable, Sendable, RawRepresentable {
   package static let hole = Whence(rawValue: 4)
 }
 
-/// Where a write comes from.
+/// The origin of a write.
 package struct WriteOrigin: Hashable, Sendable {
   /// The kernel writes back a page of a shared mapping: the caller is nobody (pid 0), and the handle is any handle that
   /// is open for writing.

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What statvfs(3) tells of a file system.
+/// The size and limits of a file system, as statvfs(3) tells them.
 ///
 /// The corresponding C type is `struct statvfs`.
 package struct StatFS: Hashable, Sendable {

@@ -61,7 +61,7 @@ struct Activity: AsyncParsableCommand {
     }
   }
 
-  /// Prints events after a position, which it moves on, until the process that owns the library ends.
+  /// Prints events after a position, and moves the position on, until the process that owns the library ends.
   private func print(from position: inout Int64, _ target: ItemTarget) async throws {
     var stream = try await target.client.follow(.account(target.address), after: position)
     while let element = try await stream.next() {
@@ -75,7 +75,7 @@ struct Activity: AsyncParsableCommand {
     }
   }
 
-  /// Seconds between two looks for the next process, at first and at most.
+  /// Seconds between two attempts to find the next process, at first and at most.
   private static let waits = (first: 0.05, longest: 1.0)
 
   private func waitForProcess(_ target: ItemTarget) async throws {
@@ -90,7 +90,7 @@ struct Activity: AsyncParsableCommand {
     }
   }
 
-  /// - Parameter paths: Where the items are, by their ids.
+  /// - Parameter paths: The paths of the items, by their ids.
   private func show(_ events: [Event], _ paths: [String: String]) throws {
     guard !events.isEmpty else { return try StandardOutput.line("Nothing happened yet.") }
     var table = Table([("TIME", .left), ("WHAT", .left), ("PATH", .left)])

@@ -2,7 +2,7 @@ import ArgumentParser
 import SheafClient
 import SheafModel
 
-/// A link, and who asks about it.
+/// A link, and the account that asks about it.
 struct LinkOptions: ParsableArguments {
   @Argument(help: "A share URL.")
   var url: String
@@ -10,7 +10,7 @@ struct LinkOptions: ParsableArguments {
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
 
-  /// What the library answers to a question about the link.
+  /// Sends the link to the library, and returns the answer.
   ///
   /// - Parameter changing: As of ``ItemTarget/with(_:_:changing:body:)``.
   func ask<Answer>(
@@ -157,7 +157,7 @@ struct Requests: AsyncParsableCommand {
     }
   }
 
-  /// Whom an answer is for.
+  /// The person whom an answer is for.
   struct Person: ParsableArguments {
     @Argument(help: "The shared item.")
     var path: PathArgument
@@ -168,7 +168,7 @@ struct Requests: AsyncParsableCommand {
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
-    /// - Parameter said: What is said of it, from handle and path.
+    /// - Parameter said: The line to print, from handle and path.
     func answer(_ answer: RequestAnswer.Answer, _ said: (AccountHandle, String) -> String) async throws {
       let request = RequestAnswer(handle: try AccountHandle(handle), answer: answer)
       try await ItemTarget.with(path, library, changing: true) { target in

@@ -55,7 +55,7 @@ struct Mount: AsyncParsableCommand {
       MountProcess.limitArenas()
       MountProcess.raiseDescriptorLimit()
     }
-    // One in the background keeps no folder busy.
+    // A process in the background keeps no folder busy.
     if readyDescriptor != nil { chdir("/") }
     let ready = readyDescriptor.map(Readiness.init)
     do {
@@ -67,7 +67,7 @@ struct Mount: AsyncParsableCommand {
     }
   }
 
-  /// The request with its defaults, after everything that can be checked has been.
+  /// Checks the request as far as possible, and fills in its defaults.
   private func plan() throws -> MountPlan {
     let given = try MountOptions(parsing: options)
     let userName = forUser ?? given.forUser
@@ -89,7 +89,7 @@ struct Mount: AsyncParsableCommand {
       allowOther: allowOther, forUser: userName, options: given.forwarded)
   }
 
-  /// Mounts, waiting for a process that has the library open only just still, or not quite yet.
+  /// Mounts, and waits for a process that is just closing or opening the library.
   private func mount(_ plan: MountPlan, ready: Readiness?) async throws {
     var patience = OwnerPatience(plan.location)
     while true {
@@ -101,7 +101,7 @@ struct Mount: AsyncParsableCommand {
     }
   }
 
-  /// Joins the process that has the library open; else becomes that process, or starts it.
+  /// Joins the process that has the library open, or becomes that process, or starts it.
   private func attempt(_ plan: MountPlan, ready: Readiness?) async throws {
     let isNew = NewLibrary.wouldBeMade(at: plan.location)
     if let (info, owner) = try await join(plan) {
@@ -126,7 +126,7 @@ struct Mount: AsyncParsableCommand {
     }
   }
 
-  /// Mounts through the process that has the library open; nil where there is none.
+  /// Mounts through the process that has the library open; returns nil if there is none.
   private func join(_ plan: MountPlan) async throws -> (MountInfo, OwnerProcess)? {
     guard let connection = try await LibraryConnection.join(plan.location) else { return nil }
     do {
@@ -146,7 +146,7 @@ struct Mount: AsyncParsableCommand {
     }
   }
 
-  /// Tells that the mount is up: the process that started this one, else the person.
+  /// Reports that the mount is up, to the process that started this one, otherwise to the person.
   private func announce(_ info: MountInfo, _ plan: MountPlan, ready: Readiness?, isNew: Bool) throws {
     if let ready { return ready.succeed(info) }
     if isNew { try NewLibrary.announce(at: plan.location, output) }

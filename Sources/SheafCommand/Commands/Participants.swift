@@ -39,7 +39,7 @@ struct ParticipantCommand: AsyncParsableCommand {
         sheaf participant remove ~/Sheaf/Documents/plans carol@example.com
       """, subcommands: [Add.self, Set.self, Remove.self])
 
-  /// What both `add` and `set` take.
+  /// The arguments of both `add` and `set`.
   struct Change: ParsableArguments {
     @Argument(help: "The shared item.")
     var path: PathArgument
@@ -56,7 +56,7 @@ struct ParticipantCommand: AsyncParsableCommand {
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
-    /// Has the library make the change, and tells what came of it.
+    /// Makes the library change the participant, and prints the outcome.
     func make(
       _ call: (SheafClient, ItemAddress, ParticipantChange) async throws -> Participant
     ) async throws {

@@ -36,7 +36,7 @@ struct Purge: AsyncParsableCommand {
       let what = version.map { "version \($0) of \(target.name)" } ?? target.name
       var extent: PurgeExtent?
       if version == nil {
-        // Who confirmed is not refused for what can only not be counted, as on a full disk.
+        // A confirmed purge goes ahead even if its extent cannot be counted, as on a full disk.
         extent =
           yes
           ? try? await target.client.purgeExtent(of: target.address)

@@ -29,7 +29,7 @@ struct SendCopy: AsyncParsableCommand {
   func run() async throws {
     try await ItemTarget.with(path, library) { target in
       let source = target.address.path ?? []
-      // A link that somebody else put there would lead root's copy elsewhere.
+      // Another user's symbolic link there would lead root's copy elsewhere.
       var place = geteuid() == 0 ? try SystemPath.trusted(SystemPath.absolute(destination.bytes)) : destination.bytes
       var status = stat()
       if stat(Self.cString(place), &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
@@ -54,14 +54,15 @@ struct SendCopy: AsyncParsableCommand {
     }
   }
 
-  /// Something that no copy is made of.
+  /// An item that the copy leaves out.
   private struct LeftOut {
     let path: [UInt8]
-    /// Whether it is a symbolic link, of which the library does not tell where it leads.
+    /// Whether it is a symbolic link whose target the library does not tell.
     let isLink: Bool
   }
 
-  /// Checks that a copy of a folder does not come to lie in it, by whichever mount and account: it would never end.
+  /// Checks that the copy of a folder is not made inside of that folder, by whichever mount and account: it would never
+  /// end.
   private static func checkOutside(_ place: [UInt8], of id: String, _ target: ItemTarget) async throws {
     guard case .success(let parent) = SystemPath.resolve(SystemPath.split(try SystemPath.absolute(place)).parent),
       case .mount(let library, let mountpoints, let inside)? = try? PathResolution.current().place(of: parent),
@@ -71,7 +72,7 @@ struct SendCopy: AsyncParsableCommand {
     var folders = inside.split(separator: SystemPath.slash)
     while !folders.isEmpty {
       let address = ItemAddress(account: mount.account, path: Array(folders.joined(separator: [SystemPath.slash])))
-      // What is no item, as Shared, is in none.
+      // A folder that is no item, such as Shared, lies in none.
       if let folder = try? await target.client.status(of: address), folder.id == id {
         throw SheafError(
           .invalid, subject: place.readable, reason: "is inside of \(target.name), which cannot be copied into itself",
@@ -81,7 +82,7 @@ struct SendCopy: AsyncParsableCommand {
     }
   }
 
-  /// Copies what `item` is to `place`, with all that is in it, and gives what it left out.
+  /// Copies `item`, with everything in it, to `place`; returns the items that it left out.
   private func copy(
     _ client: SheafClient, _ item: ItemAddress, kind: String, _ facts: CopyFacts, to place: CopyPlace
   ) async throws -> [LeftOut] {
@@ -108,7 +109,7 @@ struct SendCopy: AsyncParsableCommand {
     _ client: SheafClient, _ item: ItemAddress, _ facts: CopyFacts, to place: CopyPlace
   ) async throws -> [LeftOut] {
     var leftOut: [LeftOut] = []
-    // The one that is being filled last, and open; those in which it lies before it.
+    // The open folders: the one that is being filled last, and before it the folders that it lies in.
     var folders: [CopiedFolder] = []
     var current: CInt = -1
     defer { if current >= 0 { close(current) } }
@@ -132,7 +133,7 @@ struct SendCopy: AsyncParsableCommand {
 
     try await enter(item, facts, place)
     while !folders.isEmpty {
-      // Before there is a second reference to the list, which would have it copied.
+      // Done before there is a second reference to the list, which would copy the list.
       let next = folders[folders.count - 1].children.popLast()
       let folder = folders[folders.count - 1]
       guard let child = next else {

@@ -63,7 +63,7 @@ struct ShareCommand: AsyncParsableCommand {
     }
   }
 
-  /// Says who loses access once nobody joins by the link any more.
+  /// Prints who loses access once nobody joins by the link any more.
   private func tellWhoGoes(_ target: ItemTarget) async throws {
     guard let share = try await target.client.share(of: target.address) else { return }
     for person in share.participants where person.role == .publicUser {
@@ -72,14 +72,14 @@ struct ShareCommand: AsyncParsableCommand {
   }
 }
 
-/// What an invited person may do, in a command's words.
+/// The permission of an invited person, in a command's words.
 enum Can: String, ExpressibleByArgument, CaseIterable {
   case view, edit
 
   var permission: SharePermission { self == .view ? .readOnly : .readWrite }
 }
 
-/// What anyone with the link may do, in a command's words.
+/// The permission of anyone with the link, in a command's words.
 enum Anyone: String, ExpressibleByArgument, CaseIterable {
   case none, view, edit
 

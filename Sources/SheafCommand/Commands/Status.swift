@@ -1,6 +1,7 @@
 import ArgumentParser
 import SheafLibrary
 import SheafModel
+import SheafMount
 
 struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -33,7 +34,7 @@ struct Status: AsyncParsableCommand {
     try output.json ? JSON.write(report) : StandardOutput.write(report.text)
   }
 
-  /// The library that is mounted at a path; nil where that is no mount point.
+  /// The library that is mounted at a path; nil if that is no mount point of one.
   private static func library(mountedAt path: PathArgument) throws -> LibraryLocation? {
     guard let place = try? Mountpoint(given: path, user: nil),
       let entry = try MountTable.current().entry(at: Array(place.path.utf8)), entry.isSheaf
@@ -85,7 +86,7 @@ struct Status: AsyncParsableCommand {
     return table.text
   }
 
-  /// What was done, in a word for people.
+  /// A change in a word for people.
   private static func deed(_ change: LatestChange) -> String {
     switch EventType(rawValue: change.type) {
     case .edit: "edited"
@@ -117,14 +118,14 @@ struct Status: AsyncParsableCommand {
   }
 }
 
-/// The state of a library with whether a process has it open for longer than this command.
+/// The state of a library, and whether a process has it open for longer than this command.
 struct LibraryReport: Encodable {
   let status: LibraryStatus
   let isRunning: Bool
 
   private enum Keys: String, CodingKey { case pid }
 
-  /// The status, with a pid that is null where no process has the library open.
+  /// The status, with a pid that is null if no process has the library open.
   func encode(to encoder: any Encoder) throws {
     try status.encode(to: encoder)
     var container = encoder.container(keyedBy: Keys.self)

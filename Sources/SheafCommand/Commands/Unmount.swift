@@ -20,13 +20,13 @@ struct Unmount: AsyncParsableCommand {
 
   /// How long the process may take to close the library after its last mount.
   private static let patience = Duration.seconds(60)
-  /// How long it may take from there to its end.
+  /// How long the process may take from then to its end.
   private static let endPatience = Duration.seconds(5)
 
   @Argument(help: "The mount point (default: ~/Sheaf).")
   var mountpoint: PathArgument?
 
-  /// Whose mount of which library it must be.
+  /// The library and the account that the mount must be of.
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
 
@@ -38,7 +38,7 @@ struct Unmount: AsyncParsableCommand {
 
   private func unmount(_ place: Mountpoint) async throws {
     let expected = try library.file.map { try LibraryChoice.location(path: $0) }
-    // So that this process is not one of those that use the mount.
+    // Otherwise this process would itself be using the mount.
     chdir("/")
     guard let entry = try MountTable.current().entry(at: Array(place.path.utf8)) else {
       throw SheafError(
@@ -76,7 +76,7 @@ struct Unmount: AsyncParsableCommand {
     }
   }
 
-  /// What is said where the process that answers takes no mounts away.
+  /// The error for a process that answers and cannot unmount.
   private static func cannot(unmount place: String, _ info: ServiceInfo) -> SheafError {
     guard info.account == nil else {
       return SheafError(
@@ -96,10 +96,10 @@ struct Unmount: AsyncParsableCommand {
       advice: "leave out --as, or name the mount point of \(account)'s")
   }
 
-  /// Waits until the process has closed the library, so that what comes next finds it free, and has ended, so that it does
-  /// not keep the library's disk busy.
+  /// Waits until the process has closed the library, so that the next command finds it free, and has ended, so that it
+  /// does not keep the library's disk busy.
   ///
-  /// - Throws: ``SheafError`` where it goes on having the library.
+  /// - Throws: ``SheafError`` if it keeps the library open.
   private func waitForEnd(of location: LibraryLocation, _ pid: pid_t) async throws {
     guard try await wait(atMost: Self.patience, while: { Self.isLocked(location.lockPath) }) else {
       throw SheafError(
@@ -110,7 +110,7 @@ struct Unmount: AsyncParsableCommand {
     _ = try await wait(atMost: Self.endPatience) { OwnerProcess(pid: pid).isRunning }
   }
 
-  /// Whether it came to an end in time.
+  /// Waits while `isSo` holds; returns whether it ended in time.
   private func wait(atMost limit: Duration, while isSo: () -> Bool) async throws -> Bool {
     let deadline = ContinuousClock.now + limit
     while isSo() {

@@ -5,21 +5,22 @@ import SheafMount
 
 /// Starts the process that owns a library and its mounts.
 enum Background {
-  /// Where the process finds its end of the pipe.
+  /// The descriptor at which the process finds its end of the pipe.
   private static let readyDescriptor: CInt = 3
 
   /// Starts `sheaf mount` in the background and waits until its mount is up.
   ///
-  /// - Throws: ``SheafError``: what the process says, or, where it ends without a word, the last line of its log.
+  /// - Throws: ``SheafError``: the error that the process reports, or, if it ends without a word, the last line of its
+  ///   log.
   static func start(_ plan: MountPlan) throws -> MountInfo {
     try Library.refuseStranger(at: plan.location)
     let log = try LogFile.open(for: plan.location)
     defer { close(log) }
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)
-    guard null >= 0 else { throw SheafError(code: errno, subject: "/dev/null") }
+    guard null >= 0 else { throw SheafError(systemError: errno, subject: "/dev/null") }
     defer { close(null) }
     var ends: [CInt] = [-1, -1]
-    guard pipe(&ends) == 0 else { throw SheafError(code: errno, subject: "pipe") }
+    guard pipe(&ends) == 0 else { throw SheafError(systemError: errno, subject: "pipe") }
     defer { close(ends[0]) }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let child: ChildProcess
@@ -29,7 +30,7 @@ enum Background {
         do {
           try Privileges.limit()
         } catch {
-          throw SheafError(code: error.rawValue, subject: "capabilities")
+          throw SheafError(systemError: error.rawValue, subject: "capabilities")
         }
       }
       child = try ChildProcess(
@@ -39,7 +40,7 @@ enum Background {
     do {
       answer = try Readiness.wait(ends[0])
     } catch {
-      // What it has open keeps the library's disk busy until it has ended.
+      // Until the process has ended, its open files keep the library's disk busy.
       _ = child.wait()
       throw error
     }

@@ -1,17 +1,17 @@
 import Glibc
 import SheafModel
 
-/// A program that is started with the descriptors it is given and no others.
+/// A started program that has the given descriptors and no others.
 struct ChildProcess {
   let pid: pid_t
 
   /// - Parameters:
   ///   - program: Path of the program.
-  ///   - name: What the program is told as its own name; its path where nil.
+  ///   - name: The name that the program gets as its own; nil for its path.
   ///   - arguments: Without the program's name.
-  ///   - descriptors: What the child's descriptors 0, 1, 2, … are; at least three.
+  ///   - descriptors: The child's descriptors 0, 1, 2, …; at least three.
   ///   - newSession: Whether it leaves this process's session and terminal (setsid(2)).
-  /// - Throws: ``SheafError`` where it cannot be started.
+  /// - Throws: ``SheafError`` if it cannot be started.
   init(
     _ program: String, name: String? = nil, _ arguments: [String],
     descriptors: [CInt] = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO], newSession: Bool = false
@@ -23,7 +23,7 @@ struct ChildProcess {
       posix_spawn_file_actions_adddup2(&actions, source, CInt(target))
     }
 
-    // Those that this process inherited itself may lack the flag.
+    // Descriptors that this process inherited itself may lack the flag.
     for descriptor in DirectoryNames.of("/proc/self/fd").compactMap({ CInt($0) }) where descriptor > STDERR_FILENO {
       _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
@@ -35,7 +35,7 @@ struct ChildProcess {
     sigemptyset(&defaults)
     sigaddset(&defaults, SIGPIPE)
     posix_spawnattr_setsigdefault(&attributes, &defaults)
-    // The threads of this process may block signals that the program has to get.
+    // The threads of this process may block signals that the program needs.
     var blocked = sigset_t()
     sigemptyset(&blocked)
     posix_spawnattr_setsigmask(&attributes, &blocked)
@@ -46,7 +46,7 @@ struct ChildProcess {
     defer { for argument in list { free(argument) } }
     var pid = pid_t()
     let code = posix_spawn(&pid, program, &actions, &attributes, &list, environ)
-    guard code == 0 else { throw SheafError(code: code, subject: program) }
+    guard code == 0 else { throw SheafError(systemError: code, subject: program) }
     self.pid = pid
   }
 
@@ -55,7 +55,7 @@ struct ChildProcess {
 
   /// Waits for its end.
   ///
-  /// - Returns: Its exit status; 128 and the signal's number where a signal ended it.
+  /// - Returns: Its exit status; 128 plus the signal's number if a signal ended it.
   func wait() -> CInt {
     var status: CInt = 0
     while waitpid(pid, &status, 0) < 0, errno == EINTR {}
@@ -63,7 +63,7 @@ struct ChildProcess {
     return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
   }
 
-  /// The program of that name in the PATH; nil where there is none.
+  /// The program of that name in the PATH; nil if there is none.
   static func find(_ name: String) -> String? {
     let path = Environment.value("PATH") ?? "/usr/local/bin:/usr/bin:/bin"
     return path.split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }

@@ -1,17 +1,17 @@
 import Glibc
 import SheafModel
 
-/// The account that `sheaf mount` makes in a new library where none is named: `USER@HOST`.
+/// The account that `sheaf mount` makes in a new library if none is named: `USER@HOST`.
 enum DefaultAccount {
-  /// The handle for a user of a machine: lower case, what no handle may contain replaced by `-`.
+  /// The handle for a user of a machine: in lower case, with `-` for characters that no handle may contain.
   static func handle(user: String, host: String) throws(SheafError) -> AccountHandle {
     let local = fit(user, allowing: "abcdefghijklmnopqrstuvwxyz0123456789._+-", otherwise: "user")
     let domain = fit(host, allowing: "abcdefghijklmnopqrstuvwxyz0123456789.-", otherwise: "localhost")
     return try AccountHandle("\(local.prefix(100))@\(domain.prefix(154))")
   }
 
-  /// Which of a library's accounts is that of a user to whom root gives a mount: `USER@HOST`, else the only one with that
-  /// user's name, since a machine may be renamed; nil where that is not clear, for nobody is given another one's documents.
+  /// Finds the account of a user to whom root gives a mount: `USER@HOST`, otherwise the only one with that user's name,
+  /// since a machine may be renamed. It is nil if that is not clear: nobody gets another one's documents.
   static func own(_ handle: AccountHandle, among accounts: [AccountHandle]) -> AccountHandle? {
     if accounts.contains(handle) { return handle }
     let user = handle.description.prefix { $0 != "@" }

@@ -3,7 +3,7 @@ import SheafModel
 
 /// Whether this machine lets this user mount.
 enum FuseAvailability {
-  /// - Throws: ``SheafError`` that says what is missing and how to get it.
+  /// - Throws: ``SheafError`` that names the missing thing and how to get it.
   static func check(allowOther: Bool) throws(SheafError) {
     let descriptor = open("/dev/fuse", O_RDWR | O_CLOEXEC)
     if descriptor >= 0 {
@@ -17,7 +17,7 @@ enum FuseAvailability {
           advice: "load it as root: modprobe fuse; in a container, give it the device /dev/fuse")
       default:
         // fusermount3 opens the device as root.
-        if getuid() == 0 { throw SheafError(code: code, subject: "/dev/fuse") }
+        if getuid() == 0 { throw SheafError(systemError: code, subject: "/dev/fuse") }
       }
     }
     guard getuid() != 0 else { return }

@@ -4,16 +4,16 @@ import SheafModel
 
 /// The log of the process in the background, beside the library.
 enum LogFile {
-  /// A log larger than this is begun anew when the process starts, in bytes.
+  /// Bytes past which the log begins anew when the process starts.
   private static let maximumSize: off_t = 1024 * 1024
 
   static func path(of location: LibraryLocation) -> String { location.path + "-log" }
 
-  /// Opens the log for writing at its end, making its folder at need.
+  /// Opens the log for writing at its end, and makes its folder if need be.
   static func open(for location: LibraryLocation) throws(SheafError) -> CInt {
     let path = path(of: location)
     try makeFolder(SystemPath.split(Array(path.utf8)).parent)
-    // Whoever owns the folder leads a process of root's nowhere else by a symbolic link, and holds it up with no fifo.
+    // The folder's owner can neither lead a root process elsewhere by a symbolic link, nor hold it up by a fifo.
     let flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
     let made = Glibc.open(path, flags | O_CREAT | O_EXCL, 0o600)
     let descriptor = made >= 0 ? made : Glibc.open(path, flags)
@@ -23,7 +23,7 @@ enum LogFile {
       close(descriptor)
       throw unfit(path, code: EEXIST)
     }
-    // Whom the library belongs to may be the next to write it.
+    // The library's owner may be the next to write it.
     if made >= 0, geteuid() == 0, lstat(location.path, &library) == 0, library.st_mode & S_IFMT == S_IFREG {
       fchown(descriptor, library.st_uid, library.st_gid)
     }
@@ -32,10 +32,10 @@ enum LogFile {
   }
 
   private static func unfit(_ path: String, code: CInt) -> SheafError {
-    SheafError(code: code, subject: path, advice: "name a library in a folder of your own: --library")
+    SheafError(systemError: code, subject: path, advice: "name a library in a folder of your own: --library")
   }
 
-  /// The last line that is not empty, fit for an error; nil where there is none.
+  /// The last line that is not empty, fit for an error; nil if there is none.
   static func lastLine(of location: LibraryLocation) -> String? {
     let bytes = (try? SmallFile.read(path(of: location), limit: 16 * 1024, followingLinks: false)) ?? []
     return bytes.split(separator: UInt8(ascii: "\n")).last.map { $0.readable.printable }
@@ -45,6 +45,6 @@ enum LogFile {
     let path = folder.readable
     guard access(path, F_OK) != 0 else { return }
     try makeFolder(SystemPath.split(folder).parent)
-    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SheafError(code: errno, subject: path) }
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SheafError(systemError: errno, subject: path) }
   }
 }

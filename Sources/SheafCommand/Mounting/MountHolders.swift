@@ -3,7 +3,7 @@ import SheafModel
 
 /// The processes that keep a mount busy, as far as this user may look.
 ///
-/// Only links and lists of `/proc` are read: nothing in the mount is touched.
+/// This reads only links and lists of `/proc`, and touches nothing in the mount.
 struct MountHolders {
   /// A process, its name and id.
   struct Holder: Hashable {

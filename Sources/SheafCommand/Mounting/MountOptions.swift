@@ -1,6 +1,6 @@
 import SheafModel
 
-/// What `-o` says, as mount(8) and fstab(5) write it.
+/// The mount options of `-o`, in the form of mount(8) and fstab(5).
 struct MountOptions: Equatable {
   var readOnly = false
   var allowOther = false
@@ -14,13 +14,13 @@ struct MountOptions: Equatable {
     "nosuid", "suid", "nodev", "dev", "noexec", "exec", "noatime", "nodiratime", "sync", "dirsync",
     "default_permissions", "xattrs=named",
   ]
-  /// Options that take one back that came before. Access times are kept as by `relatime` and `lazytime`: nothing is
-  /// stricter where the kernel keeps what was read.
+  /// Options that take back an earlier one. Access times are kept as with `relatime` and `lazytime`: nothing can be
+  /// stricter while the kernel keeps pages that were read.
   private static let retracted = [
     "atime": "noatime", "relatime": "noatime", "strictatime": "noatime", "diratime": "nodiratime",
     "xattrs=all": "xattrs=named",
   ]
-  /// What mount(8) and fstab(5) pass on for their own use.
+  /// Options that mount(8) and fstab(5) pass on for their own use.
   private static let forOthers: Set<String> = [
     "defaults", "rw", "auto", "noauto", "user", "users", "nouser", "owner", "group", "_netdev", "nofail", "async",
     "norelatime", "nostrictatime", "lazytime", "nolazytime", "silent", "loud",

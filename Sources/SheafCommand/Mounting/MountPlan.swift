@@ -2,13 +2,13 @@ import SheafClient
 import SheafLibrary
 import SheafModel
 
-/// What `sheaf mount` was asked to do, with all defaults filled in.
+/// The task of `sheaf mount`, with all defaults filled in.
 struct MountPlan: Sendable {
   let location: LibraryLocation
   let mountpoint: Mountpoint
-  /// The account that was named; nil for the default one.
+  /// The named account; nil for the default one.
   let account: AccountHandle?
-  /// The account that is made in a library without any, and its display name.
+  /// The account to make in a library without any, and its display name.
   let newAccount: AccountHandle
   let name: String?
   let readOnly: Bool
@@ -18,7 +18,7 @@ struct MountPlan: Sendable {
 
   /// Mounts through a process that owns the library.
   ///
-  /// - Throws: ``SheafError``; `unavailable` where that process is ending.
+  /// - Throws: ``SheafError``; `unavailable` if that process is ending.
   func mount(with client: SheafClient) async throws -> MountInfo {
     try await client.mount(
       MountRequest(
@@ -36,16 +36,16 @@ struct MountPlan: Sendable {
         reason: "is mounted, but does not answer within \(Int(MountProbe.patience)) s",
         advice: "see \(LogFile.path(of: location))")
     }
-    // A mount that belongs to another user refuses even root.
-    guard code == 0 || forUser != nil && SheafError(code: code, subject: "").kind == .accessDenied else {
-      throw SheafError(code: code, subject: mountpoint.path, advice: "see \(LogFile.path(of: location))")
+    // A mount of another user refuses even root.
+    guard code == 0 || forUser != nil && SheafError(systemError: code, subject: "").kind == .accessDenied else {
+      throw SheafError(systemError: code, subject: mountpoint.path, advice: "see \(LogFile.path(of: location))")
     }
   }
 
-  /// The account to mount: the one that is named, else the library's default one, for a user to whom root gives the mount
-  /// that user's own. It is made in a library that has none yet.
+  /// The account to mount: the named one, otherwise the library's default account, or the own one of a user to whom
+  /// root gives the mount. A library without accounts gets a new one.
   ///
-  /// - Throws: ``SheafError`` of kind `notFound` that says which accounts there are.
+  /// - Throws: ``SheafError`` of kind `notFound` that names the accounts.
   private func ensuredAccount(_ client: SheafClient) async throws -> AccountHandle {
     let accounts = try await client.accounts().map(\.handle)
     if accounts.isEmpty {
@@ -71,6 +71,6 @@ struct MountPlan: Sendable {
       advice: "name one with --as, or make it with: sheaf account add \(account) --library \(location.path)")
   }
 
-  /// Accounts that an error names at most.
+  /// The most accounts that an error names.
   private static let told = 5
 }

@@ -3,12 +3,12 @@ import Glibc
 import SheafModel
 import Synchronization
 
-/// What can be said of a path that may be in a mount whose process has ended or hangs.
+/// Examines a path that may be in a mount whose process has ended or hangs.
 enum MountProbe {
   /// How long a mount may take to answer.
   static let patience = 10.0
 
-  /// The error number of lstat(2), 0 where it works; nil where it does not answer in time.
+  /// The error number of lstat(2), 0 if it works; nil if it does not return in time.
   static func status(of path: String) -> CInt? {
     withPatience {
       var status = stat()
@@ -18,7 +18,7 @@ enum MountProbe {
 
   /// Whether the process behind a mount has ended.
   ///
-  /// statfs(2) is always asked of the process, unlike lstat(2), which the kernel may answer from its cache.
+  /// statfs(2) always asks the process, unlike lstat(2), which the kernel may answer from its cache.
   static func isDead(_ mountpoint: String) -> Bool {
     let code = withPatience {
       var space = statvfs()

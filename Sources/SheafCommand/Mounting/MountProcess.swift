@@ -12,18 +12,19 @@ enum MountProcess {
   /// The signals that save everything, unmount and end the process.
   private static let endSignals: [UnixSignal] = [.sigterm, .sigint, .sighup]
 
-  /// Keeps malloc(3) to few arenas: with one for each of the threads that answer, no other one uses what one frees.
+  /// Limits malloc(3) to few arenas: with an arena for each answering thread, no thread would reuse the memory that
+  /// another one frees.
   ///
-  /// To be called before there are threads.
+  /// Call it before there are threads.
   static func limitArenas() {
-    // The module Glibc has nothing of <malloc.h>: int mallopt(int param, int value), M_ARENA_MAX.
+    // The module Glibc does not have <malloc.h>: int mallopt(int param, int value), M_ARENA_MAX.
     guard let symbol = dlsym(nil, "mallopt") else { return }
     let mallopt = unsafeBitCast(symbol, to: (@convention(c) (CInt, CInt) -> CInt).self)
     _ = mallopt(-8, 4)
   }
 
-  /// Has the process open as many files as it may: a client's connection takes one, and the usual limit is for programs
-  /// that call select(2).
+  /// Lets the process open as many files as the hard limit allows: each client's connection takes one, and the usual
+  /// limit is for programs that call select(2).
   static func raiseDescriptorLimit() {
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     var limit = rlimit()
@@ -35,7 +36,7 @@ enum MountProcess {
   /// Serves a library and mounts it; closes it when the last mount is gone.
   ///
   /// - Parameters:
-  ///   - library: The plan's library, just opened.
+  ///   - library: The plan's library, newly opened.
   ///   - mounted: Called once the mount answers.
   static func run(
     _ library: Library, _ plan: MountPlan, logger: Logger, mounted: (MountInfo) throws -> Void
@@ -70,9 +71,9 @@ enum MountProcess {
     try library.close()
   }
 
-  /// Stays while another process has the mount up, and takes it down on a signal.
+  /// Stays while another process has the mount up, and unmounts it on a signal.
   ///
-  /// - Throws: ``SheafError`` of kind `unavailable` where that process was killed; what it left of the mount is cleared.
+  /// - Throws: ``SheafError`` of kind `unavailable` if that process was killed; then the dead mount is cleared.
   static func follow(_ mount: MountInfo, of location: LibraryLocation, by owner: OwnerProcess) async throws {
     let signals = await UnixSignalsSequence(trapping: endSignals)
     let signalled = await withTaskGroup(of: Bool.self) { group in
@@ -91,7 +92,7 @@ enum MountProcess {
       return first
     }
     guard owner.isRunning else {
-      // It has unmounted before it ended, unless it was killed.
+      // The process has unmounted before it ended, unless it was killed.
       guard isListed(mount) else { return }
       try LibraryMount.clear(at: mount.mountpoint)
       throw SheafError(

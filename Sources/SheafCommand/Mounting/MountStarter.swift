@@ -7,7 +7,7 @@ import SheafService
 
 /// Mounts a library's account as a FUSE file system: the one place where the commands and SheafMount meet.
 ///
-/// The account has been checked to exist.
+/// The caller has checked that the account exists.
 let startLibraryMount: MountStarter = { library, request, logger in
   var options = LibraryMount.Options()
   options.readOnly = request.readOnly
@@ -30,21 +30,21 @@ let startLibraryMount: MountStarter = { library, request, logger in
   try await BlockingWork.run { [owner] in
     try Mountpoint.alone(at: request.mountpoint, for: owner) { try mount.start(on: $0) }
   }
-  guard let owner = options.owner else { return MountedLibrary(mount: mount, service: nil) }
+  guard let owner = options.owner else { return ServedMount(mount: mount, service: nil) }
   do {
     let info = MountInfo(mountpoint: request.mountpoint, account: request.account, readOnly: request.readOnly)
     let door = UserDoor(mount: info, uid: owner.uid, gid: owner.gid)
     let service = try SheafService(library: library, mounts: nil, door: door, logger: logger)
     try await service.start()
-    return MountedLibrary(mount: mount, service: service)
+    return ServedMount(mount: mount, service: service)
   } catch {
     try await BlockingWork.run { try mount.unmount(lazily: true) }
     throw error
   }
 }
 
-/// A mount of SheafMount, as ``ProcessMounts`` wants it.
-private struct MountedLibrary: LiveMount {
+/// A mount of SheafMount in the form that ``ProcessMounts`` takes, with the service of its user.
+private struct ServedMount: LiveMount {
   let mount: LibraryMount
   /// The socket of the user to whom the mount was given.
   let service: SheafService?

@@ -10,9 +10,9 @@ struct Mountpoint: Equatable {
   /// The name of the folder in a person's home where a library is mounted by default.
   static let defaultName = "Sheaf"
 
-  /// The place that was given, else `~/Sheaf` of `user`, found without entering a mount that is there.
+  /// The given place, otherwise `~/Sheaf` of `user`, found without entering a mount that is there.
   ///
-  /// Root follows no symbolic links but root's own: where others lead, their owner may choose.
+  /// Root follows only root's own symbolic links: the owner of any other one chooses where it leads.
   init(given: PathArgument?, user: LinuxUser?) throws(SheafError) {
     let bytes: [UInt8]
     if let given {
@@ -32,7 +32,7 @@ struct Mountpoint: Equatable {
     let (parent, name) = SystemPath.split(absolute)
     let isPlain = !name.isEmpty && name != Array(".".utf8) && name != Array("..".utf8)
     if geteuid() == 0 {
-      // A mount that is there is not entered.
+      // An existing mount is not entered.
       let place = MountFolder.following(rootsLinksIn: parent.readable) + "/" + name.readable
       let isMount = isPlain && table.entry(at: Array(place.utf8))?.isSheaf == true
       path = isMount ? place : MountFolder.following(rootsLinksIn: absolute.readable)
@@ -54,7 +54,7 @@ struct Mountpoint: Equatable {
     }
   }
 
-  /// Makes the folder, for the default place of a person who has none yet; for `user` with that user's rights.
+  /// Makes the folder at the default place, if there is none yet; for `user` with that user's rights.
   func create(for user: LinuxUser?) throws(SheafError) {
     do {
       try MountFolder.make(at: path, user: user?.uid ?? geteuid(), group: user?.gid ?? getegid())
@@ -64,7 +64,7 @@ struct Mountpoint: Equatable {
     }
   }
 
-  /// Checks that the mount will not hide its own library.
+  /// Checks that the mount would not hide its own library.
   func verify(isOutside location: LibraryLocation) throws(SheafError) {
     guard SystemPath.part(of: Array(location.path.utf8), below: Array(path.utf8)) != nil else { return }
     throw SheafError(
@@ -74,7 +74,7 @@ struct Mountpoint: Equatable {
 
   /// Clears a dead mount, and checks that a mount can be made here.
   ///
-  /// - Throws: ``SheafError`` that says what is in the way.
+  /// - Throws: ``SheafError`` that names the obstacle.
   func prepare(for user: LinuxUser?) throws(SheafError) {
     while let entry = try MountTable.current().entry(at: Array(path.utf8)) {
       guard entry.isSheaf, MountProbe.isDead(path) else { throw Self.taken(path, by: entry) }
@@ -86,14 +86,14 @@ struct Mountpoint: Equatable {
   /// Runs `body`, which mounts on the folder at `path`, with no other process of Sheaf mounting there meanwhile.
   ///
   /// - Parameter user: The user to whom root gives the mount.
-  /// - Throws: ``SheafError``: `busy` where something is mounted there by now, or about to be; what is wrong with the folder.
+  /// - Throws: ``SheafError``: `busy` if something is mounted there by now, or about to be; the fault of the folder.
   static func alone<Value>(at path: String, for user: LinuxUser?, _ body: (MountFolder) throws -> Value) throws -> Value
   {
     func verify() throws(SheafError) {
       if let entry = try MountTable.current().entry(at: Array(path.utf8)) { throw taken(path, by: entry) }
     }
     try verify()
-    // The lock goes with it.
+    // The lock is released with it.
     let folder = try folder(at: path, for: user)
     guard folder.lock() else {
       throw SheafError(
@@ -103,8 +103,8 @@ struct Mountpoint: Equatable {
     return try body(folder)
   }
 
-  /// Opens the folder, and checks what is opened: it is empty, and that user's to whom root gives the mount, or root's own in
-  /// a place that only root can change.
+  /// Opens the folder, and checks the opened one: it is empty, and belongs to the user to whom root gives the mount, or
+  /// to root, in a place that only root can change.
   private static func folder(at path: String, for user: LinuxUser?) throws(SheafError) -> MountFolder {
     let folder: MountFolder
     do {
@@ -123,7 +123,7 @@ struct Mountpoint: Equatable {
     return folder
   }
 
-  /// What is wrong with a mount point that cannot be opened or made.
+  /// The error for a mount point that cannot be opened or made.
   private static func unfit(_ path: String, code: CInt) -> SheafError {
     switch code {
     case ENOENT:
@@ -133,7 +133,7 @@ struct Mountpoint: Equatable {
       SheafError(
         .invalid, subject: path, reason: "is a symbolic link, or lies behind one",
         advice: "name the folder to which it leads")
-    default: SheafError(code: code, subject: path, advice: "name an empty folder of your own")
+    default: SheafError(systemError: code, subject: path, advice: "name an empty folder of your own")
     }
   }
 

@@ -4,7 +4,8 @@ import Glibc
 struct OwnerProcess {
   let pid: pid_t
 
-  /// Whether it has not ended: one that only waits to be reaped has no files any more, once its threads have ended.
+  /// Whether it still runs: a process that only waits to be reaped has no open files any more, once its threads have
+  /// ended.
   var isRunning: Bool {
     guard let bytes = try? SmallFile.read("/proc/\(pid)/stat"), let end = bytes.lastIndex(of: UInt8(ascii: ")")) else {
       return false

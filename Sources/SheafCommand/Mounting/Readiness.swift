@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import SheafModel
 
-/// How a process in the background tells the one that started it whether the mount is up: one line in a pipe.
+/// Reports from a process in the background to the one that started it whether the mount is up: one line in a pipe.
 struct Readiness: Sendable {
   private let descriptor: CInt
 
@@ -24,8 +24,8 @@ struct Readiness: Sendable {
 
   /// Waits for the line.
   ///
-  /// - Returns: The mount; nil where the process ended without a word.
-  /// - Throws: The ``SheafError`` that the process told.
+  /// - Returns: The mount; nil if the process ended without a word.
+  /// - Throws: The ``SheafError`` that the process reported.
   static func wait(_ descriptor: CInt) throws -> MountInfo? {
     var line: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)

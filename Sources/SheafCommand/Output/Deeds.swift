@@ -1,53 +1,53 @@
 import SheafModel
 
-/// What a command did to one item, as JSON.
+/// The deed of a command on one item, as JSON.
 struct ItemDeed: Encodable {
   /// The item's path, as it was given.
   let path: String
 }
 
-/// What `purge` destroyed.
+/// The deed of `purge`.
 struct PurgeDeed: Encodable {
   let path: String
-  /// The version, where it was one alone.
+  /// The version, if only one was purged.
   @OrNull var version: Int64?
-  /// How much lay in the folder; nil where that was not counted.
+  /// How many items lay in the folder; nil if they were not counted.
   @OrNull var items: Int?
 }
 
-/// What `unshare` ended.
+/// The deed of `unshare`.
 struct UnshareDeed: Encodable {
   let path: String
-  /// Those who lost access.
+  /// The people who lost access.
   let participants: [AccountHandle]
 }
 
-/// How someone was answered who asked for access.
+/// The answer to a request for access.
 struct AnswerDeed: Encodable {
   let path: String
   let handle: AccountHandle
   let answer: RequestAnswer.Answer
 }
 
-/// What `send-copy` made.
+/// The deed of `send-copy`.
 struct CopyDeed: Encodable {
   let path: String
   let destination: String
 }
 
-/// What `resolve` dismissed.
+/// The deed of `resolve`.
 struct ResolveDeed: Encodable {
   let path: String
-  /// The version that was passed over; nil where there was no conflict.
+  /// The version that was passed over; nil if there was no conflict.
   @OrNull var conflict: Int64?
 }
 
-/// Which mount `unmount` took away.
+/// The deed of `unmount`.
 struct UnmountDeed: Encodable {
   let mountpoint: String
 }
 
-/// Whom `participant remove` took out.
+/// The deed of `participant remove`.
 struct MemberDeed: Encodable {
   let path: String
   let handle: AccountHandle

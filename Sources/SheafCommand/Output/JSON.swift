@@ -1,7 +1,7 @@
 import FoundationEssentials
 import SheafModel
 
-/// Facts as JSON, in the words of CONTRACT.md.
+/// Facts as JSON (docs/REFERENCE.md, "JSON").
 enum JSON {
   /// Prints a value and a newline.
   static func write(_ value: some Encodable) throws {
@@ -13,12 +13,12 @@ enum JSON {
     try StandardOutput.line(text(value, [.sortedKeys, .withoutEscapingSlashes]))
   }
 
-  /// The value's JSON, in which strings bear no characters that act on a terminal: `\u009b` stands for one.
+  /// The value's JSON, with `\u009b` and the like for characters in strings that act on a terminal.
   static func text(_ value: some Encodable, _ formatting: JSONEncoder.OutputFormatting) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = formatting
     let text = String(decoding: try encoder.encode(value), as: UTF8.self)
-    // Those below U+0020 in strings the encoder has escaped, and others than line feeds it does not write.
+    // The encoder has escaped characters below U+0020 in strings, and writes only line feeds outside of them.
     guard text.unicodeScalars.contains(where: { $0.isControl && $0 != "\n" }) else { return text }
     var result = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {

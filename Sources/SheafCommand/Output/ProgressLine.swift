@@ -1,11 +1,11 @@
 import SheafModel
 
-/// A line that tells how far long work is, on a terminal; nothing in a pipe.
+/// A line on a terminal that shows the progress of long work; nothing in a pipe.
 final class ProgressLine {
   private let title: String
   private let shown = StandardError.isTerminal
 
-  /// - Parameter title: What is being done: `Checking`.
+  /// - Parameter title: The work: `Checking`.
   init(_ title: String) { self.title = title }
 
   func show(_ progress: Progress) {
@@ -16,12 +16,12 @@ final class ProgressLine {
     StandardError.write("\r\u{1B}[K\(title)… \(part)")
   }
 
-  /// Takes the line away.
+  /// Clears the line.
   func clear() {
     if shown { StandardError.write("\r\u{1B}[K") }
   }
 
-  /// Runs `work` with a line that goes when the work is done or fails.
+  /// Runs `work` with a line that is cleared when the work is done or fails.
   static func during<Value>(
     _ title: String, _ work: ((Progress) -> Void) async throws -> Value
   ) async throws -> Value {

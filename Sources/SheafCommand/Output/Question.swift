@@ -1,12 +1,12 @@
 import Glibc
 import SheafModel
 
-/// A question to the person at the terminal, before what cannot be undone or concerns many.
+/// A question to the person at the terminal, before a command that cannot be undone or concerns many people.
 enum Question {
-  /// Whether there is somebody to ask.
+  /// Whether a person can be asked.
   static var canBeAsked: Bool { isatty(STDIN_FILENO) == 1 && StandardError.isTerminal }
 
-  /// Asks, and returns where the answer is yes.
+  /// Asks, and returns if the answer is yes.
   ///
   /// - Throws: ``SheafError`` of kind `notPermitted` for any other answer.
   static func confirm(_ question: String, about subject: String) throws(SheafError) {

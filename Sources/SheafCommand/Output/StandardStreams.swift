@@ -35,12 +35,12 @@ enum StandardOutput {
       }
       switch errno {
       case EINTR: continue
-      // Who made the pipe, or has it as well, may have it not wait.
+      // Another process with the same pipe may have made it non-blocking.
       case EAGAIN:
         var ready = pollfd(fd: descriptor, events: CShort(POLLOUT), revents: 0)
         poll(&ready, 1, -1)
       case EPIPE: throw OutputClosed()
-      default: throw SheafError(code: errno, subject: name)
+      default: throw SheafError(systemError: errno, subject: name)
       }
     }
   }
@@ -51,25 +51,4 @@ enum StandardError {
   static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
   static func write(_ text: String) { try? StandardOutput.write(Array(text.utf8), to: STDERR_FILENO, named: "") }
-}
-
-extension SheafError {
-  /// An error number of the operating system, said of `subject`.
-  init(code: CInt, subject: String, advice: String? = nil) {
-    let kind: Kind =
-      switch code {
-      case ENOENT: .notFound
-      case EEXIST: .exists
-      case ENOTDIR: .notDirectory
-      case EISDIR: .isDirectory
-      case EACCES: .accessDenied
-      case EPERM: .notPermitted
-      case ENOSPC, EDQUOT: .noSpace
-      case ENAMETOOLONG: .nameTooLong
-      case EBUSY: .busy
-      case EROFS: .readOnly
-      default: .inputOutput
-      }
-    self.init(kind, subject: subject, reason: String(cString: strerror(code)), advice: advice)
-  }
 }

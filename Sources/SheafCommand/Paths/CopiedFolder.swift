@@ -1,7 +1,7 @@
 import Glibc
 import SheafModel
 
-/// Where something of a copy is made: a name in an open folder, or a path that the person gave.
+/// The place of a file of a copy: a name in an open folder, or a path that the person gave.
 struct CopyPlace {
   /// `AT_FDCWD` for a path.
   let folder: CInt
@@ -14,7 +14,7 @@ struct CopyPlace {
 
   /// A name that a library gave, in a folder of the copy.
   ///
-  /// - Throws: ``SheafError`` of kind `invalid` for what is not one component of a path.
+  /// - Throws: ``SheafError`` of kind `invalid` for anything but one component of a path.
   init(_ name: [UInt8], in folder: CInt, _ parent: [UInt8]) throws(SheafError) {
     guard ItemPath.isComponent(name) else {
       throw SheafError(
@@ -25,9 +25,10 @@ struct CopyPlace {
     (self.folder, self.name, path) = (folder, name, SystemPath.join(parent, name))
   }
 
-  var failure: SheafError { SheafError(code: errno, subject: path.readable, advice: "name another destination") }
+  var failure: SheafError { SheafError(systemError: errno, subject: path.readable, advice: "name another destination") }
 
-  /// Makes a file, for nobody else until it is whole, and may be for nobody else then; has `body` write it.
+  /// Makes a file and lets `body` write it. Until it is whole, only its owner can read it; then it gets the permissions
+  /// of `facts`.
   func makeFile(_ facts: CopyFacts, _ body: (CInt) async throws -> Void) async throws {
     let file = openat(folder, cName, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw failure }
@@ -38,7 +39,7 @@ struct CopyPlace {
       close(file)
       throw error
     }
-    // Some file systems tell only then that there was no room.
+    // Some file systems report only then that there was no room.
     guard close(file) == 0 else { throw failure }
   }
 
@@ -48,7 +49,7 @@ struct CopyPlace {
     guard utimensat(folder, cName, time.ofBoth, AT_SYMLINK_NOFOLLOW) == 0 else { throw failure }
   }
 
-  /// Makes a folder for nobody else, and opens it.
+  /// Makes a folder that only its owner can enter, and opens it.
   func makeFolder() throws -> CInt {
     guard mkdirat(folder, cName, 0o700) == 0 else { throw failure }
     let made = openat(folder, cName, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -64,7 +65,7 @@ struct CopyFacts {
   let mode: UInt32
   let mtime: Timestamp
 
-  /// Gives them to an open file or folder.
+  /// Applies them to an open file or folder.
   func set(_ descriptor: CInt, _ place: CopyPlace) throws {
     guard fchmod(descriptor, mode & 0o777) == 0, futimens(descriptor, mtime.ofBoth) == 0 else { throw place.failure }
   }
@@ -75,7 +76,7 @@ struct CopiedFolder {
   let place: CopyPlace
   let item: ItemAddress
   let facts: CopyFacts
-  /// What is still to be copied, the next one last.
+  /// The items that are still to be copied, the next one last.
   var children: [FolderItem]
   private let device: dev_t
   private let number: ino_t
@@ -88,9 +89,9 @@ struct CopiedFolder {
     (self.place, self.item, self.facts, self.children) = (place, item, facts, children.reversed())
   }
 
-  /// Opens it anew from a folder in it: of folders that lie in each other one alone is open.
+  /// Opens it anew from a folder in it: of nested folders only one is open at a time.
   ///
-  /// - Throws: ``SheafError`` where somebody has moved the folder meanwhile.
+  /// - Throws: ``SheafError`` if the folder was moved meanwhile.
   func reopen(from inner: CInt) throws -> CInt {
     let descriptor = openat(inner, "..", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
     guard descriptor >= 0 else { throw place.failure }
@@ -110,7 +111,7 @@ extension [UInt8] {
 }
 
 extension Timestamp {
-  /// As utimensat(2) takes it for the times of access and of modification.
+  /// The argument of utimensat(2) that sets both the time of access and the time of modification.
   fileprivate var ofBoth: [timespec] {
     let moment = timespec(tv_sec: Int(seconds), tv_nsec: Int(subsecondNanoseconds))
     return [moment, moment]

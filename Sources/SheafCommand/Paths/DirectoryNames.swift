@@ -2,7 +2,7 @@ import Glibc
 
 /// The names in a folder of text names, such as those of `/proc`.
 enum DirectoryNames {
-  /// All but `.` and `..`; none where the folder cannot be read.
+  /// All names but `.` and `..`; none if the folder cannot be read.
   static func of(_ folder: String) -> [String] {
     guard let stream = opendir(folder) else { return [] }
     defer { closedir(stream) }

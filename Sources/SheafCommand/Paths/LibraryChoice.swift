@@ -1,14 +1,16 @@
 import Glibc
 import SheafLibrary
 import SheafModel
+import SheafMount
 
-/// Which library a command means.
+/// Finds the library that a command means.
 enum LibraryChoice {
-  /// The library of `--library`, else of `SHEAF_LIBRARY`, else of the mount one stands in, else the person's own.
+  /// The library of `--library`, otherwise of `SHEAF_LIBRARY`, otherwise of the mount that the working directory is in,
+  /// otherwise the person's own.
   ///
   /// - Parameter environment: The value of a variable; an empty one counts as absent.
-  /// - Throws: ``SheafError``: `notFound` where a library is named in a folder that is not there. Nobody makes that: it may be
-  ///   on a disk that is not mounted.
+  /// - Throws: ``SheafError``: `notFound` if a library is named in a folder that does not exist. Sheaf does not make
+  ///   the folder: it may be on a disk that is not mounted.
   static func location(
     named file: String?, environment: (String) -> String? = Environment.value
   ) throws(SheafError) -> LibraryLocation {
@@ -39,8 +41,8 @@ enum LibraryChoice {
     return home
   }
 
-  /// The location of a library's file, absolute and without symbolic links, so that one library has one lock. Root follows no
-  /// links of others.
+  /// The location of a library's file, absolute and without symbolic links, so that one library has one lock. Root
+  /// follows no links of others.
   ///
   /// - Throws: `invalid`, `isDirectory`.
   static func location(path: String) throws(SheafError) -> LibraryLocation {
@@ -51,15 +53,6 @@ enum LibraryChoice {
     let absolute = try SystemPath.absolute(given)
     guard !SystemPath.split(absolute).name.isEmpty else { throw SheafError(.isDirectory, subject: path.printable) }
     return LibraryLocation(path: try SystemPath.trusted(absolute).readable)
-  }
-}
-
-/// Variables of the environment.
-enum Environment {
-  /// A variable's value; nil where it is absent or empty.
-  static func value(_ name: String) -> String? {
-    guard let value = getenv(name), value.pointee != 0 else { return nil }
-    return String(cString: value)
   }
 }
 

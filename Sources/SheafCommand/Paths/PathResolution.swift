@@ -1,22 +1,23 @@
 import Glibc
 import SheafLibrary
 import SheafModel
+import SheafMount
 
-/// Where a PATH leads: into a mount, or into the library that was named.
+/// The place that a PATH leads to: in a mount, or in the named library.
 enum ItemPlace: Equatable {
   /// - Parameters:
   ///   - library: Path of the mounted library.
-  ///   - mountpoints: The places where this mount shows; one of them is known to the process that serves it.
+  ///   - mountpoints: The places at which this mount shows; the process that serves it knows one of them.
   ///   - path: `Documents/…` or `Shared/…`.
   case mount(library: String, mountpoints: [String], path: [UInt8])
-  /// No mount is involved; the path is as it was given, `Documents/…`, `Shared/…` or `id:UUID`.
+  /// In no mount; the path is as given, `Documents/…`, `Shared/…` or `id:UUID`.
   case library(path: [UInt8])
 }
 
 /// Finds the item that a PATH means.
 ///
-/// The last component is never followed, and need not exist, nor need the folders above it: what was deleted is named
-/// by the path at which it was.
+/// It never follows the last component, which need not exist, nor need the folders above it: a deleted item is named by
+/// its former path.
 struct PathResolution {
   let table: MountTable
   let workingDirectory: [UInt8]
@@ -31,7 +32,7 @@ struct PathResolution {
     self.resolve = resolve
   }
 
-  /// With the machine's mounts and this process's working directory.
+  /// Resolves with the machine's mounts and this process's working directory.
   static func current() throws(SheafError) -> PathResolution {
     PathResolution(table: try .current(), workingDirectory: try SystemPath.workingDirectory())
   }
@@ -69,7 +70,7 @@ struct PathResolution {
         let (above, last) = SystemPath.split(parent)
         missing = missing.isEmpty ? last : last + [SystemPath.slash] + missing
         parent = above
-      case .failure(let error): throw SheafError(code: error.code, subject: parent.readable)
+      case .failure(let error): throw SheafError(systemError: error.code, subject: parent.readable)
       }
     }
   }

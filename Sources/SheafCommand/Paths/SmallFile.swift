@@ -6,13 +6,13 @@ enum SmallFile {
   /// The file's bytes.
   ///
   /// - Parameters:
-  ///   - limit: At most so many bytes, from the end where the file is larger and can be positioned.
+  ///   - limit: The most bytes to read; of a larger file that can be positioned, the last ones.
   ///   - followingLinks: Whether the path may be a symbolic link.
   static func read(
     _ path: String, limit: Int = 16 * 1024 * 1024, followingLinks: Bool = true
   ) throws(SheafError) -> [UInt8] {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (followingLinks ? 0 : O_NOFOLLOW))
-    guard descriptor >= 0 else { throw SheafError(code: errno, subject: path.printable) }
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path.printable) }
     defer { close(descriptor) }
     let size = lseek(descriptor, 0, SEEK_END)
     lseek(descriptor, max(0, size - off_t(limit)), SEEK_SET)
@@ -21,7 +21,7 @@ enum SmallFile {
     while result.count < limit {
       let count = Glibc.read(descriptor, &buffer, buffer.count)
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw SheafError(code: errno, subject: path.printable) }
+      guard count >= 0 else { throw SheafError(systemError: errno, subject: path.printable) }
       if count == 0 { break }
       result += buffer[..<count]
     }

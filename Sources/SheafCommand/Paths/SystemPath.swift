@@ -5,9 +5,9 @@ import SheafModel
 enum SystemPath {
   static let slash = UInt8(ascii: "/")
 
-  /// The working directory; the kernel tells it without asking the file system it is in.
+  /// The working directory, which the kernel tells without asking the file system that it is in.
   static func workingDirectory() throws(SheafError) -> [UInt8] {
-    guard let path = getcwd(nil, 0) else { throw SheafError(code: errno, subject: "the working directory") }
+    guard let path = getcwd(nil, 0) else { throw SheafError(systemError: errno, subject: "the working directory") }
     defer { free(path) }
     return bytes(path)
   }
@@ -23,7 +23,7 @@ enum SystemPath {
     return .success(bytes(resolved))
   }
 
-  /// An absolute path of which as much is resolved as exists.
+  /// Resolves the part of an absolute path that exists.
   static func resolvingExisting(_ path: [UInt8]) -> [UInt8] {
     var (folder, missing): ([UInt8], [UInt8]) = (path, [])
     while true {
@@ -35,12 +35,12 @@ enum SystemPath {
     }
   }
 
-  /// The path, made absolute by putting the working directory in front where it is not; that may be gone else.
+  /// The path, made absolute. Only a relative path needs the working directory, which may be gone.
   static func absolute(_ path: [UInt8]) throws(SheafError) -> [UInt8] {
     path.first == slash ? path : absolute(path, from: try workingDirectory())
   }
 
-  /// The path, made absolute by putting `directory` in front where it is not.
+  /// The path, made absolute: `directory` goes in front of a relative one.
   static func absolute(_ path: [UInt8], from directory: [UInt8]) -> [UInt8] {
     path.first == slash ? path : directory + [slash] + path
   }
@@ -60,7 +60,7 @@ enum SystemPath {
     return parent == [slash] ? parent + name : parent + [slash] + name
   }
 
-  /// What of `path` is below `folder`: empty for the folder itself, nil for what is elsewhere.
+  /// The part of `path` below `folder`: empty for the folder itself, nil for a path elsewhere.
   static func part(of path: [UInt8], below folder: [UInt8]) -> [UInt8]? {
     if path == folder { return [] }
     let prefix = folder == [slash] ? folder : folder + [slash]

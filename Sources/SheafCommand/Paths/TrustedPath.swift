@@ -3,7 +3,7 @@ import SheafModel
 import SheafMount
 
 extension SystemPath {
-  /// The path, resolved as far as it exists; for root without following symbolic links that others than root may have put there.
+  /// The path, resolved as far as it exists. Root follows no symbolic links that others than root may have put there.
   ///
   /// - Throws: `invalid` that names such a link.
   static func trusted(_ path: [UInt8]) throws(SheafError) -> [UInt8] {

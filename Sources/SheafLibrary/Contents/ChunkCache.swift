@@ -1,4 +1,4 @@
-/// Recently read chunks, bounded in bytes (rule 7); the oldest go first.
+/// Recently read chunks, bounded in bytes (rule 7 of docs/ARCHITECTURE.md); the oldest go first.
 struct ChunkCache {
   private struct Slot {
     let bytes: [UInt8]

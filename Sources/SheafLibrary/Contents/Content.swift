@@ -21,7 +21,7 @@ extension ChunkStorage {
 /// A document's stored contents as a sequence of extents, in groups that large documents' versions share.
 ///
 /// A group is loaded when it is first needed and becomes a node of its own when it is stored, so that a change of one
-/// page touches one group, whatever the document's size (rule 7).
+/// page touches one group, whatever the document's size (rule 7 of docs/ARCHITECTURE.md).
 struct Content {
   private struct Group {
     /// The stored node, nil once the extents differ from it.

@@ -357,7 +357,7 @@ extension Library {
     !(0..<nanoseconds).contains(time.nanoseconds &- start.nanoseconds)
   }
 
-  /// Whether a document was truncated and waits to be written: it is not cut at its empty moment (rule 6 of identity).
+  /// Whether a document was truncated and waits to be written: its empty moment makes no version.
   private static func isEmptied(_ draft: Draft) -> Bool {
     guard let session = draft.session else { return false }
     return !session.hasWrites && draft.working?.size ?? 0 == 0 && session.baseContent.length > 0

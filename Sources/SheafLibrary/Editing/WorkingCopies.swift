@@ -33,7 +33,7 @@ extension Library {
 
   // MARK: - Spilling
 
-  /// Bounds what a draft has in memory (rule 7 of DESIGN.md).
+  /// Bounds what a draft has in memory (rule 7 of docs/ARCHITECTURE.md).
   func spill(_ inode: Inode, _ draft: Draft) throws {
     guard mayKeep(inode, draft) else { return try storeUnsaved(inode, draft) }
     let before = draft.unsavedBytes

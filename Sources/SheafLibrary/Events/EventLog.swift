@@ -1,7 +1,7 @@
 import SheafModel
 import SheafStore
 
-/// Events whose meaning is still open, in the order of the deeds (CONTRACT.md, "Events").
+/// Events whose meaning is still open, in the order of the deeds (docs/REFERENCE.md, "Events").
 struct EventLog {
   struct Pending {
     /// Without its data where those are in the store alone.

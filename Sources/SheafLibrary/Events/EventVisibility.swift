@@ -2,7 +2,7 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// Who sees which event, and as what: the one place (CONTRACT.md, "Events").
+/// Who sees which event, and as what: the one place (docs/REFERENCE.md, "Events").
 ///
 /// - An account sees events of its own documents, with paths relative to its `Documents`.
 /// - A participant sees events of the share from joining to departure, both included, with paths that begin with the shared

@@ -3,8 +3,9 @@ import SheafModel
 
 /// Which entry is which document, whatever dance of temporary files a program saves it by.
 ///
-/// Identity hangs on the entry that people mean, not on the inode that an editor wrote (rule 4 of DESIGN.md). A program
-/// is a process (thread group); its name is no criterion. Names of files decide doubtful cases only (``FileRole``).
+/// Identity hangs on the entry that people mean, not on the inode that an editor wrote (rule 4 of
+/// docs/ARCHITECTURE.md). A program is a process (thread group); its name is no criterion. Names of files decide
+/// doubtful cases only (``FileRole``).
 ///
 /// What a file is:
 /// 1. A file is *young* until 15 s after it was made or closed last, unless it got *known* before: someone read its id, or

@@ -71,7 +71,7 @@ extension Library {
   }
 
   /// Makes a remembered document's file anew: empty for its writer, while the store keeps the contents it had until
-  /// something is written, so that a crash in between leaves the old contents rather than none (rule 5).
+  /// something is written, so that a crash in between leaves the old contents, not none (rule 5 of ``Identity``).
   ///
   /// - Parameters:
   ///   - memory: How the document lost its name; nil where it loses it now.
@@ -226,7 +226,7 @@ extension Library {
   ///   - old: The inode that was the document.
   ///   - memory: How it lost its name; nil where it loses it now.
   ///   - row: The row of `inode` as it will be, with its new place; the caller stores it.
-  ///   - continues: Whether `inode` is still being written (rule 11).
+  ///   - continues: Whether `inode` is still being written (rule 11 of ``Identity``).
   func takeOver(
     _ inode: Inode, identityOf old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, _ row: inout InodeRow,
     source: EntryRow, continues: Bool, _ caller: Caller, _ time: Timestamp, _ change: Change
@@ -370,7 +370,7 @@ extension Library {
     }
   }
 
-  /// Whether a file holds contents in its history that nothing else would, once it dissolves in a document (rule 3).
+  /// Whether a file that dissolves in a document has contents that nothing else holds (rule 3 of ``Identity``).
   private func hasHistory(
     _ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp, _ change: Change
   ) throws -> Bool {
@@ -413,7 +413,7 @@ extension Library {
     return true
   }
 
-  /// Leaves the history of a document whose inode became another's contents among the deleted (rule 6 of DESIGN.md).
+  /// Keeps among the deleted the history of a document whose inode another one took (rule 6 of docs/ARCHITECTURE.md).
   private func leaveTombstone(
     of inode: Inode, item: Int64, at source: EntryRow, _ caller: Caller, _ time: Timestamp,
     _ change: Change

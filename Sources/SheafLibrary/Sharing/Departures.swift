@@ -1,6 +1,6 @@
 import SheafModel
 
-/// What programs delete of what others share, bounded (rule 7).
+/// What programs delete of what others share, bounded (rule 7 of docs/ARCHITECTURE.md).
 struct Departures {
   /// A program that deletes something in a share of someone else.
   struct Program: Hashable {

@@ -343,7 +343,7 @@ extension Library {
     }
   }
 
-  /// The attributes of CONTRACT.md, "Extended attributes", that Sheaf computes for documents and folders.
+  /// The attributes of docs/REFERENCE.md, "Extended attributes", that Sheaf computes for documents and folders.
   private func computedAttributes(
     _ inode: Inode, _ caller: Caller
   ) throws -> [(name: [UInt8], value: [UInt8])] {

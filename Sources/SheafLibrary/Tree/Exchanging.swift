@@ -4,7 +4,7 @@ import SheafStore
 
 /// renameat2(2) with RENAME_EXCHANGE (rule 10 of ``Identity``).
 extension Library {
-  /// Which of two files that are exchanged is the document that the other one saves, if so (rule 10): its inode.
+  /// The inode of the document, where one of two exchanged files saves the other one (rule 10 of ``Identity``).
   private func saved(_ inode: Inode, _ source: EntryRow, _ other: Inode, _ target: EntryRow, _ caller: Caller)
     -> Inode?
   {

@@ -1,4 +1,5 @@
-/// The inodes that are in memory, bounded (rule 7): of those that nobody uses the ones go that were used longest ago.
+/// The inodes that are in memory, bounded (rule 7 of docs/ARCHITECTURE.md): of those that nobody uses the ones go that
+/// were used longest ago.
 struct InodeTable {
   /// Inodes kept in memory that nobody uses.
   static let limit = 16_384

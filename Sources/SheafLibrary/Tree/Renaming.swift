@@ -176,7 +176,7 @@ extension Library {
     }
   }
 
-  /// The document whose identity stays on the name that `inode` is about to take, if one does (rules 3, 5, 8 and 9).
+  /// The document that `inode` becomes with the name it is about to take, if any (rules 3, 5, 8 and 9 of ``Identity``).
   private func heir(
     of target: EntryRow?, _ replaced: Inode?, _ inode: Inode, _ source: EntryRow, _ newFolder: Inode,
     _ newName: [UInt8], _ caller: Caller, _ time: Timestamp
@@ -262,7 +262,7 @@ extension Library {
     if let waiting = making(
       of: item, inode, source.name, entry.name, becomesBackup: becomesBackup, caller, time)
     {
-      // What is still being made was never known by its first name (rule 12).
+      // What is still being made was never known by its first name (rule 12 of ``Identity``).
       for event in waiting {
         guard var told = event.data else { continue }
         (told.item, told.share) = (data.item, data.share)
@@ -297,7 +297,7 @@ extension Library {
     return FileRole.isNamedAfter(name, newName) && (isOwn || name != newName) ? waiting : nil
   }
 
-  /// Remembers the name that a document lost (rules 5 and 6).
+  /// Remembers the name that a document lost (rules 5 and 6 of ``Identity``).
   ///
   /// - Parameter becomesBackup: whether its new name is that of a backup of a file beside it.
   private func rememberMoved(

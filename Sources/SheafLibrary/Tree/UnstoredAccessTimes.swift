@@ -1,4 +1,4 @@
-/// The inodes whose access times wait to be stored, bounded (rule 7).
+/// The inodes whose access times wait to be stored, bounded (rule 7 of docs/ARCHITECTURE.md).
 struct UnstoredAccessTimes {
   private var inodes: [Int64: Inode] = [:]
 

@@ -25,7 +25,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private var isSweepWanted = false
   private var nextSweep = Moment.past
 
-  /// Seconds between rounds, and between syncs: what was closed survives power loss after 5 s (rule 3).
+  /// Seconds between rounds, and between syncs: what was closed survives power loss 5 s later.
   private static let interval = 0.25
   private static let syncInterval = 2.0
   /// Seconds that a version waits for the next transaction to end it; while documents are made one comes sooner.

@@ -10,7 +10,7 @@ extension Library {
   /// Seconds by which a clock may be ahead of what is in the library and be believed.
   private static let doubtSeconds: Int64 = 30 * 86_400
 
-  /// The spans of DESIGN.md: all versions for a day, hourly for a week, daily for a month, weekly for a year.
+  /// All versions for a day, hourly ones for a week, daily ones for a month, weekly ones for a year.
   private static let spans: [(age: Int64, interval: Int64)] = [
     (86_400, 0), (7 * 86_400, 3600), (30 * 86_400, 86_400), (365 * 86_400, 7 * 86_400),
   ]

@@ -1,13 +1,14 @@
-/// Titles, names and handles that can be taken for others: what people are warned of before they trust a link.
+/// Titles, names and handles that can be taken for others. People are warned of them before they trust a link.
 ///
-/// The rules are those of Unicode Technical Standard 39, as far as they need no tables but one short one:
+/// The rules are those of Unicode Technical Standard 39 that need only one short table:
 /// - Letters of several scripts in one text are suspicious, but for those that belong together (section 5.2, "Highly
-///   Restrictive"): Latin with Han and the Japanese syllabaries, with Han and Bopomofo, or with Han and Hangul. The script
-///   of a letter is the first word of its name.
-/// - So are texts of Greek or Cyrillic letters all of which look like Latin ones (section 4.1, whole-script confusables).
-/// - Handles are plain ASCII; two of them are alike if they differ only in what looks the same there.
+///   Restrictive"): Latin with Han and the Japanese syllabaries, with Han and Bopomofo, or with Han and Hangul. The
+///   script of a letter is the first word of its name.
+/// - So are texts of Greek or Cyrillic letters all of which look like Latin ones (section 4.1, whole-script
+///   confusables).
+/// - Handles are plain ASCII; two of them are alike if they differ only in characters that look the same.
 package enum Lookalikes {
-  /// Why a text can be taken for another one; nil where it cannot.
+  /// The reason why a text can be taken for another one; nil if it cannot.
   package static func warning(of text: String, called what: String) -> String? {
     var scripts: Set<Substring> = []
     var lookLatin = true
@@ -48,13 +49,13 @@ package enum Lookalikes {
     return shown
   }
 
-  /// The script of a letter; nil for what is none, or belongs to all scripts.
+  /// The script of a letter; nil for a character that is no letter, or belongs to all scripts.
   private static func script(of scalar: Unicode.Scalar) -> Substring? {
     switch scalar.properties.generalCategory {
     case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .otherLetter: break
     default: return nil
     }
-    // The indicators and the sign for a millionth.
+    // The ordinal indicators and the micro sign.
     if [0xAA, 0xB5, 0xBA].contains(scalar.value) { return nil }
     guard let name = scalar.properties.name else { return "UNKNOWN" }
     return name.prefix { $0 != " " && $0 != "-" }

@@ -6,7 +6,7 @@ package struct Participant: Hashable, Sendable, Codable {
   package let role: Role
   package let permission: SharePermission
   package let acceptance: Acceptance
-  /// Since when `acceptance` is what it is.
+  /// When `acceptance` got its present value.
   package let since: Timestamp
 
   package init(
@@ -32,10 +32,10 @@ package struct Share: Hashable, Sendable, Codable {
   package let url: String
   package let title: String
   package let owner: AccountHandle
-  /// Where the shared item is for who asks: `Documents/…` or `Shared/…`.
+  /// The shared item's path for the asking account: `Documents/…` or `Shared/…`.
   package let path: String
   package let `public`: PublicPermission
-  /// What people are invited to do where nothing else is said.
+  /// The permission of invitations that name none.
   package let permission: SharePermission
   package let allowInvites: Bool
   package let allowRequests: Bool
@@ -43,7 +43,7 @@ package struct Share: Hashable, Sendable, Codable {
   package let summary: String
   /// The owner first.
   package let participants: [Participant]
-  /// Why title or handles may be taken for others.
+  /// Reasons why title or handles may be taken for others.
   package let warnings: [String]
 
   package init(
@@ -66,22 +66,22 @@ package struct Share: Hashable, Sendable, Codable {
   }
 }
 
-/// What a share URL offers to who asks, before they join.
+/// The offer of a share URL to an account, before it joins.
 package struct ShareOffer: Hashable, Sendable, Codable {
   package let title: String
   package let owner: AccountHandle
   package let ownerName: String
   /// `document` or `folder`.
   package let kind: String
-  /// What who asks may do once they have joined.
+  /// The permission that the account would get by joining.
   package let permission: SharePermission
-  /// Where they stand now; nil for someone who was not invited and can join all the same.
+  /// The account's present acceptance; nil for one that was not invited and can join all the same.
   @OrNull package var acceptance: Acceptance?
-  /// Where it is for them already; nil before they joined.
+  /// The item's path for the account; nil before it joined.
   @OrNull package var path: String?
-  /// Whether joining asks the owner first, since who asks has no right to.
+  /// Whether joining only asks the owner for access, since the account has no right to join.
   package let asksFirst: Bool
-  /// Why title or handle may be taken for others.
+  /// Reasons why title or handle may be taken for others.
   package let warnings: [String]
 
   package init(
@@ -100,16 +100,16 @@ package struct ShareOffer: Hashable, Sendable, Codable {
   }
 }
 
-/// What came of accepting a share URL.
+/// The outcome of accepting a share URL.
 package struct AcceptResult: Hashable, Sendable, Codable {
-  /// `Shared/OWNER/NAME`; nil where access was only asked for.
+  /// `Shared/OWNER/NAME`; nil if access was only asked for.
   @OrNull package var path: String?
   @OrNull package var title: String?
   @OrNull package var owner: AccountHandle?
   @OrNull package var permission: SharePermission?
   /// Whether a request was filed that the owner has to answer.
   package let requested: Bool
-  /// Why title or handle may be taken for others.
+  /// Reasons why title or handle may be taken for others.
   package let warnings: [String]
 
   package init(
@@ -129,7 +129,7 @@ package struct AcceptResult: Hashable, Sendable, Codable {
 package struct OneTimeLink: Hashable, Sendable, Codable {
   package let url: String
   package let permission: SharePermission
-  /// When it dies unclaimed.
+  /// When it expires unclaimed.
   package let expires: Timestamp
 
   package init(url: String, permission: SharePermission, expires: Timestamp) {
@@ -139,14 +139,14 @@ package struct OneTimeLink: Hashable, Sendable, Codable {
   }
 }
 
-/// Someone who asks for access.
+/// A person who asks for access.
 package struct AccessRequest: Hashable, Sendable, Codable {
   package let handle: AccountHandle
   package let name: String
   package let time: Timestamp
   /// Whether they were blocked, so that they cannot ask again.
   package let blocked: Bool
-  /// Where the shared item is for who is asked: `Documents/…` or `Shared/…`.
+  /// The shared item's path for the account that is asked: `Documents/…` or `Shared/…`.
   package let path: String
 
   package init(handle: AccountHandle, name: String, time: Timestamp, blocked: Bool, path: String) {

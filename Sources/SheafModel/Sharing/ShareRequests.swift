@@ -1,10 +1,10 @@
-/// What clients send to the API's resources of shares; what is nil stays as it is.
+/// The requests to the API's resources of shares. A value that is nil stays as it is.
 
 /// Shares an item, or changes the share that is there.
 package struct ShareChange: Hashable, Sendable, Codable {
   /// People to invite.
   package var with: [AccountHandle] = []
-  /// What those people may do; without any, what people are invited to do from now on.
+  /// The permission of those people; without any people, the permission of later invitations that name none.
   package var permission: SharePermission?
   package var anyone: PublicPermission?
   package var title: String?

@@ -1,6 +1,6 @@
-/// What can be done with a share and with what is in it, as far as a participant's standing decides.
+/// The operations on a share, and on the items in it, that depend on a participant's standing.
 ///
-/// Each names what all doors do under many names: `write` is write(2), truncate(2), chmod(2), setxattr(2) and so on.
+/// Each stands for many operations of the doors: `write` is write(2), truncate(2), chmod(2), setxattr(2) and so on.
 package enum ShareOperation: String, Sendable, CaseIterable {
   /// Names, attributes and contents.
   case read
@@ -13,7 +13,7 @@ package enum ShareOperation: String, Sendable, CaseIterable {
   case rename
   /// Below the shared item.
   case delete
-  /// What was deleted from the share.
+  /// Items that were deleted from the share.
   case recover
   /// An earlier version.
   case restore
@@ -22,13 +22,13 @@ package enum ShareOperation: String, Sendable, CaseIterable {
   case comment
   /// Dismissing a conflict.
   case resolve
-  /// Who takes part.
+  /// The participants.
   case listPeople
-  /// Those of a public user are the owner and themselves.
+  /// All of them: a public user sees only the owner and themselves.
   case listEveryone
   /// Adding, changing and removing people, also by one-time links.
   case managePeople
-  /// Approving, denying and blocking those who ask.
+  /// Approving, denying and blocking people who ask.
   case answerRequests
   /// The public permission, title, options and token.
   case changeShare
@@ -41,10 +41,10 @@ package enum ShareOperation: String, Sendable, CaseIterable {
   case accept
 }
 
-/// The one table of who may do what.
+/// The one table of permissions.
 ///
-/// Two things it leaves to options of the share: participants may invite where the share allows it (never with more than
-/// they have themselves), and anyone may accept where the public permission or a one-time link says so.
+/// It leaves two things to options of the share: participants may invite if the share allows it, with no more than they
+/// may do themselves, and anyone may accept if the public permission or a one-time link says so.
 package enum ShareRules {
   /// Whether someone of this standing may do `operation`; permission counts for private and public users alone.
   package static func allows(

@@ -1,10 +1,10 @@
-/// The secret of a share URL: whoever has it can ask what the link offers.
+/// The secret of a share URL: with it one can ask what the link offers.
 ///
-/// It stands in URLs and in the store, and in no log or error: its description hides it.
+/// It stands only in URLs and in the store, never in a log or error: its description hides it.
 package struct ShareToken: Hashable, Sendable, CustomStringConvertible, CustomReflectable {
   /// 24 characters of base64url (RFC 4648, section 5) without padding: 143 random bits.
   package static let length = 24
-  /// Characters of a token at most, in what people give.
+  /// Most characters of a token that people give.
   private static let maximumLength = 64
 
   /// The characters themselves.
@@ -14,8 +14,8 @@ package struct ShareToken: Hashable, Sendable, CustomStringConvertible, CustomRe
 
   /// A new token from the system's generator.
   ///
-  /// It begins and ends with a letter or a digit: commands take what begins with `-` for an option, and programs that
-  /// find links in texts leave out a sign at their end.
+  /// It begins and ends with a letter or a digit: commands take an argument that begins with `-` for an option, and
+  /// programs that find links in texts leave out a sign at their end.
   package static func random() -> ShareToken {
     let plain = alphabet.dropLast(2)
     let characters = (0..<length).compactMap { index in

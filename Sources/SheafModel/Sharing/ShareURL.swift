@@ -1,19 +1,20 @@
-/// A share URL as people give it: `https://ADDRESS/s/TOKEN`, `sheaf://LIBRARY-ID/s/TOKEN`, `/s/TOKEN`, or the token alone.
+/// A share URL as people give it: `https://ADDRESS/s/TOKEN`, `sheaf://LIBRARY-ID/s/TOKEN`, `/s/TOKEN`, or the token
+/// alone.
 package struct ShareURL: Hashable, Sendable {
-  /// What a URL names before its token.
+  /// The part of a URL before its token.
   package enum Place: Hashable, Sendable {
     /// A library, by its id.
     case library(String)
     /// A library's public address, in lower case and without the port of https.
     case address(String)
-    /// Whichever library is asked.
+    /// Any library: the one that is asked.
     case any
   }
 
   package let place: Place
   package let token: ShareToken
 
-  /// - Throws: ``SheafError`` of kind `invalid` that does not repeat what was given.
+  /// - Throws: ``SheafError`` of kind `invalid`, which does not repeat the given text.
   package init(_ url: String) throws(SheafError) {
     guard url.utf8.count <= 4096 else { throw Self.malformed }
     var bytes = Array(url.utf8)
@@ -33,7 +34,7 @@ package struct ShareURL: Hashable, Sendable {
     self.token = token
   }
 
-  /// A host as it is compared: in lower case, without the port of https.
+  /// A host in the form for comparing: in lower case, without the port of https.
   package static func plain(_ host: String) -> String {
     let host = host.lowercased()
     return host.hasSuffix(":443") ? String(host.dropLast(4)) : host

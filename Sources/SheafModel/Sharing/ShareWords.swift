@@ -1,6 +1,6 @@
-/// What a participant is in a share.
+/// The role of a participant in a share.
 package enum Role: String, Sendable, Codable, CaseIterable {
-  /// Whose item it is.
+  /// Owns the item.
   case owner
   /// Adds and removes people, and changes their permissions.
   case administrator
@@ -10,21 +10,21 @@ package enum Role: String, Sendable, Codable, CaseIterable {
   case publicUser
 }
 
-/// What a participant may do with what is shared.
+/// The permission of a participant for the shared items.
 package enum SharePermission: String, Sendable, Codable, CaseIterable {
   case readOnly, readWrite
 }
 
-/// Where a participant stands between invitation and departure.
+/// The standing of a participant between invitation and departure.
 package enum Acceptance: String, Sendable, Codable, CaseIterable {
   case pending, accepted, removed
 }
 
-/// What anyone who has the share URL may do.
+/// The permission of anyone who has the share URL.
 package enum PublicPermission: String, Sendable, Codable, CaseIterable {
   case none, readOnly, readWrite
 
-  /// What one who joins through it may do; nil where nobody can.
+  /// The permission of a person who joins through it; nil if nobody can.
   package var permission: SharePermission? {
     switch self {
     case .none: nil
@@ -34,12 +34,12 @@ package enum PublicPermission: String, Sendable, Codable, CaseIterable {
   }
 }
 
-/// Who may do what with a share, in one phrase that a person understands.
+/// The permissions of a share in one phrase that a person understands.
 package enum ShareSummary {
   /// - Parameters:
   ///   - anyone: The public permission.
   ///   - invited: The permissions of those who were invited and are pending or accepted, the owner not among them.
-  ///   - otherwise: What people will be invited to do, where nobody is yet.
+  ///   - otherwise: The permission of later invitations, for a share in which nobody is invited yet.
   package static func text(
     anyone: PublicPermission, invited: [SharePermission], otherwise: SharePermission
   ) -> String {

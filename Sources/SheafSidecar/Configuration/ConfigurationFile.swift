@@ -10,7 +10,7 @@ package enum ConfigurationFile {
     return try parse(text, named: path, folder: URL(fileURLWithPath: path).deletingLastPathComponent())
   }
 
-  /// A file's text; the error says whether it is missing, whose it is, or what it holds.
+  /// A file's text. The error tells whether the file is missing, cannot be read, or is no text.
   private static func text(
     of path: String, subject: String, reason: (String) -> String = { $0 }, advice: String? = nil
   ) throws(SheafError) -> String {
@@ -32,9 +32,9 @@ package enum ConfigurationFile {
     return text
   }
 
-  /// - Parameter folder: To which the paths in the file are relative.
+  /// - Parameter folder: The folder that paths in the file are relative to.
   static func parse(_ text: String, named name: String, folder: URL) throws(SheafError) -> SidecarConfiguration {
-    // TOML 1.0 has none of these anywhere, and the parser ends the process on some.
+    // TOML 1.0 allows none of these anywhere, and the parser ends the process on some.
     var line = 1
     for byte in text.utf8 {
       if byte == UInt8(ascii: "\n") { line += 1 }
@@ -45,7 +45,7 @@ package enum ConfigurationFile {
     }
     let table: [String: Value]
     do {
-      // As JSON it is a value like others: the parser's own tables hang on each other by unguarded pointers.
+      // As JSON it is a plain value: the parser's own tables refer to each other by unguarded pointers.
       let json = try TOMLTable(string: text).convert(to: .json)
       table = try JSONDecoder().decode([String: Value].self, from: Data(json.utf8))
     } catch let error as TOMLParseError {
@@ -160,7 +160,7 @@ private enum Value: Decodable {
   var text: String? { if case .text(let value) = self { value } else { nil } }
   var table: [String: Value]? { if case .table(let value) = self { value } else { nil } }
 
-  /// The list's elements, all of which are what `read` takes.
+  /// The list's elements, if `read` takes all of them.
   func list<Element>(_ read: (Value) -> Element?) -> [Element]? {
     guard case .list(let values) = self else { return nil }
     let elements = values.compactMap(read)
@@ -174,11 +174,11 @@ private struct Section {
   let place: Place
   let folder: URL
 
-  /// Where it stands, for people.
+  /// The place of a table, for messages.
   struct Place {
     let file: String
     let keys: KeyLines
-    /// The sink's name or number, and its number; nil for what stands above all sinks.
+    /// The sink's name, or its number where it has none, and its number; nil for keys above all sinks.
     var sink: (name: String, number: Int)?
 
     /// `FILE line 7: sink team: batch`.
@@ -217,7 +217,7 @@ private struct Section {
     }
   }
 
-  /// - Throws: `invalid` that names a key which means nothing here, most likely by a slip of the pen.
+  /// - Throws: `invalid` that names an unknown key, most likely a typing mistake.
   func refuseOthers(_ known: [String]) throws(SheafError) {
     guard let other = table.keys.sorted().first(where: { !known.contains($0) }) else { return }
     throw SheafError(
@@ -225,7 +225,7 @@ private struct Section {
       advice: "known are " + known.joined(separator: ", "))
   }
 
-  /// What `read` makes of a key's value; its error names the key.
+  /// The value of a key, read by `read`; an error names the key.
   func named<Result>(_ key: String, _ read: () throws(SheafError) -> Result) throws(SheafError) -> Result {
     do {
       return try read()

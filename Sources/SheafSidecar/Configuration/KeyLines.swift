@@ -1,6 +1,6 @@
-/// On which lines of a TOML file its keys stand, for messages: the parser tells that of errors of its own alone.
+/// The lines of a TOML file on which its keys stand, for messages: the parser tells lines only for its own errors.
 struct KeyLines {
-  /// A table, by its number among the `[[sink]]`; nil for what stands above them.
+  /// A table, by its number among the `[[sink]]`; nil for the keys above them.
   private struct Key: Hashable {
     let sink: Int?
     /// Nil for the table's head.
@@ -24,7 +24,7 @@ struct KeyLines {
     }
   }
 
-  /// The line of a key, else of the table that it belongs to.
+  /// The line of a key, otherwise of its table.
   func line(of key: String?, inSink sink: Int?) -> Int? {
     lines[Key(sink: sink, name: key)] ?? lines[Key(sink: sink, name: nil)]
   }

@@ -4,7 +4,7 @@ package import SheafModel
 
 /// One sink as a person configured it.
 package struct SinkConfiguration: Sendable, Equatable {
-  /// What to do with events.
+  /// The target of events.
   package enum Target: Sendable, Equatable {
     case webhook(url: String, secrets: [WebhookSecret])
     case output
@@ -22,19 +22,19 @@ package struct SinkConfiguration: Sendable, Equatable {
     }
   }
 
-  /// Unique in a configuration: position and retries hang on it.
+  /// Unique in a configuration: position and retries are stored under it.
   package var name: String
-  /// What it was called when names had whole URLs in them; nil for all else.
+  /// Its former name, for a webhook that was named by its whole URL; nil for all others.
   package var formerName: String?
   package var target: Target
   package var filter = EventFilter()
-  /// Whose view of the library the sink has; nil for the library's own.
+  /// The account whose view of the library the sink has; nil for the library's own.
   package var account: AccountHandle?
-  /// Events in one request at most.
+  /// The most events in one request.
   package var batch = 1
-  /// Of a request or a command, in seconds.
+  /// The time limit of a request or a command, in seconds.
   package var timeout: Double
-  /// Whether to begin with the next event rather than with the oldest that is kept.
+  /// Whether to begin with the next event rather than the oldest that is kept.
   package var beginsNow: Bool
   package var schedule = RetrySchedule()
 
@@ -51,10 +51,10 @@ package struct SinkConfiguration: Sendable, Equatable {
     }
   }
 
-  /// A webhook that has no name but its URL.
+  /// A webhook without a name other than its URL.
   ///
-  /// Names stand in logs, metrics and `status`, and anything after a URL's host may be a secret: of that, and of a user in front
-  /// of the host, the name has only a hash, which tells it from others.
+  /// Names stand in logs, metrics and `status`, and anything after a URL's host may be a secret. So the name has only a
+  /// hash of that, and of a user in front of the host, which tells webhooks apart.
   package init(webhook url: String, secrets: [WebhookSecret]) {
     let digest = SHA256.hash(data: Data(url.utf8)).prefix(4)
     let hash = digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
@@ -67,19 +67,19 @@ package struct SinkConfiguration: Sendable, Equatable {
   }
 }
 
-/// What a sidecar does.
+/// The configuration of a sidecar.
 package struct SidecarConfiguration: Sendable, Equatable {
   /// Path of the library; nil for the person's own.
   package var library: String?
   /// Path of the file that holds positions; nil for the person's own.
   package var state: String?
   package var sinks: [SinkConfiguration] = []
-  /// Whether to serve the webhooks that accounts registered through the API, at public addresses alone.
+  /// Whether to serve the webhooks that accounts registered through the API, at public addresses only.
   package var servesAccounts = false
 
   package init() {}
 
-  /// - Throws: ``SheafError`` of kind `invalid` where it makes no sense.
+  /// - Throws: ``SheafError`` of kind `invalid` if it makes no sense.
   package func check() throws(SheafError) {
     guard !sinks.isEmpty || servesAccounts else {
       throw SheafError(
@@ -97,21 +97,21 @@ package struct SidecarConfiguration: Sendable, Equatable {
     }
   }
 
-  /// The error for a second sink of one name.
+  /// The error for a second sink with the same name.
   static func twice(_ subject: String) -> SheafError {
     SheafError(.invalid, subject: subject, reason: "is there twice", advice: "give each sink its own name")
   }
 }
 
 extension SinkConfiguration {
-  /// What makes no sense in it, by the key of the configuration file.
+  /// A problem of the sink, by the key of the configuration file.
   struct Problem {
     let key: String
     let reason: String
     var advice: String?
   }
 
-  /// The first thing that makes no sense; nil where all does.
+  /// The first problem; nil if there is none.
   var problem: Problem? {
     if name.isEmpty { return Problem(key: "name", reason: "is empty") }
     switch target {

@@ -4,14 +4,14 @@ import NIOCore
 import SheafModel
 import Synchronization
 
-/// The sink is to make no attempts until a person resumes it.
+/// The sink makes no attempts until a person resumes it.
 struct SinkDisabled: Error {
   let reason: String
 }
 
-/// Sends again, once each, what a sink gave up and a person wants sent after all.
+/// Sends dead letters again, once each, that a person wants sent after all.
 ///
-/// Letters take turns with the events. Their failures are their own: they have the next letter wait, and no event.
+/// Letters take turns with the events. Their failures are counted apart: they delay the next letter, and no event.
 final class DeadLetterRetry: Sendable {
   private let name: String
   private let schedule: RetrySchedule
@@ -21,7 +21,7 @@ final class DeadLetterRetry: Sendable {
   private let clock: any SidecarClock
   private let random: @Sendable () -> Double
   private let log: Logger
-  /// How many failed in a row, and when the next one is due.
+  /// How many attempts failed in a row, and when the next one is due.
   private let failing = Mutex<(count: Int, until: Timestamp?)>((0, nil))
 
   init(
@@ -38,9 +38,9 @@ final class DeadLetterRetry: Sendable {
     self.log = log
   }
 
-  /// Makes an attempt at each letter; returns when none is left to be sent.
+  /// Makes an attempt at each letter; returns when none is left to send.
   ///
-  /// - Throws: ``SinkDisabled`` and ``ReaderGone``; what was not sent then waits.
+  /// - Throws: ``SinkDisabled`` and ``ReaderGone``; the remaining letters then wait.
   func run(_ key: SinkKey) async throws {
     while let letter = try state.nextToRetry(of: key) {
       if let due = failing.withLock({ $0.until }) { try await clock.sleep(until: due) }

@@ -1,7 +1,7 @@
 import Foundation
 package import SheafModel
 
-/// Which events a sink wants; what is left out wants all.
+/// The events that a sink wants; an empty list wants all.
 package struct EventFilter: Sendable, Equatable {
   /// Patterns of types, in which `*` stands for any text.
   package var types: [String]
@@ -18,7 +18,7 @@ package struct EventFilter: Sendable, Equatable {
       return false
     }
     guard !documents.isEmpty else { return true }
-    // What a folder took along is in it.
+    // A folder's event also concerns the items that the folder took along.
     let items = [event.data.item] + (event.data.contents ?? [])
     let paths = items.map(\.path) + (event.data.previousPath.map { [$0] } ?? [])
     return documents.contains { pattern in
@@ -34,10 +34,10 @@ package struct EventFilter: Sendable, Equatable {
 
   /// Whether `text` is one that `pattern` describes: `*` stands for anything but the separator, `**` for anything.
   ///
-  /// Takes time in proportion to both lengths: others choose the names that a person's patterns meet.
+  /// It takes time in proportion to both lengths, since other people choose the names that a pattern meets.
   static func matches(_ pattern: String, _ text: String, separator: Character?) -> Bool {
     let text = Array(text)
-    // Whether the pattern as far as it was looked at describes the first so many characters.
+    // For each count of characters, whether the part of the pattern seen so far describes that many.
     var reached = [Bool](repeating: false, count: text.count + 1)
     reached[0] = true
     var rest = pattern[...]

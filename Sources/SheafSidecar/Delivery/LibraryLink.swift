@@ -3,7 +3,7 @@ import Logging
 import SheafClient
 import SheafModel
 
-/// The way to a library's process, which comes and goes.
+/// The connection to a library's process, which comes and goes.
 actor LibraryLink {
   /// Seconds between attempts to reach a process that is not there, at first and at most.
   private static let waits = (first: 0.05, longest: 1.0)
@@ -11,20 +11,20 @@ actor LibraryLink {
   private let location: LibraryLocation
   private let log: Logger
   private var known: (client: SheafClient, socket: String)?
-  /// Whether it answered last.
+  /// Whether the process answered the last time.
   private var isThere = false
-  /// Whether it was said that it does not.
+  /// Whether the log says already that it does not answer.
   private var isMissing = false
   private let whenThere: @Sendable () -> Void
 
-  /// - Parameter whenThere: Called when a process answers, which was perhaps not told yet how delivery goes.
+  /// - Parameter whenThere: Called when a process answers that may not have a report of the delivery yet.
   init(_ location: LibraryLocation, log: Logger, whenThere: @escaping @Sendable () -> Void) {
     self.location = location
     self.log = log
     self.whenThere = whenThere
   }
 
-  /// The client and who answers, once a process does.
+  /// The client, and the process that answers, once one does.
   ///
   /// - Throws: `CancellationError`.
   func connect() async throws -> (client: SheafClient, info: ServiceInfo) {
@@ -56,7 +56,7 @@ actor LibraryLink {
     }
   }
 
-  /// Tells the library how delivery goes, if it is there.
+  /// Sends a report of the delivery to the library, if it is there.
   func report(_ report: SidecarReport) async {
     guard isThere, let known else { return }
     try? await known.client.report(report)
@@ -70,7 +70,7 @@ actor LibraryLink {
   private func client(at socket: String) async throws -> SheafClient {
     if let known, known.socket == socket { return known.client }
     let former = known
-    // No process waits for its clients' idle connections.
+    // An ending process would wait for idle connections of its clients.
     let client = try SheafClient(socket: socket, library: location.path, keepsConnections: false)
     known = (client, socket)
     await former?.client.shutdown()

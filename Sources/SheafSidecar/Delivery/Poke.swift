@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Wakes tasks that wait, which may be cancelled and come again.
+/// Wakes waiting tasks, which may be cancelled and come again.
 final class Poke: Sendable {
   private struct State {
     var count: UInt64 = 0
@@ -10,7 +10,7 @@ final class Poke: Sendable {
 
   private let state = Mutex(State())
 
-  /// How often it was used.
+  /// The number of pokes so far.
   var count: UInt64 { state.withLock { $0.count } }
 
   func poke() {
@@ -22,7 +22,7 @@ final class Poke: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
-  /// Returns once it was used more often than `count`, or the task is cancelled.
+  /// Returns once there were more pokes than `count`, or the task is cancelled.
   func wait(past count: UInt64) async {
     let number = state.withLock { state in
       state.next += 1

@@ -2,8 +2,8 @@ package import SheafModel
 
 /// When another attempt is due: exponential backoff with full jitter, for three days.
 ///
-/// The wait before attempt n + 1 is a random part of `base` × 2ⁿ, at most `cap`: endpoints that came back are not met
-/// by all who waited at once ("Exponential Backoff And Jitter", AWS Architecture Blog).
+/// The wait before attempt n + 1 is a random part of `base` × 2ⁿ, at most `cap`: not all waiting clients come at once
+/// when an endpoint is back ("Exponential Backoff And Jitter", AWS Architecture Blog).
 package struct RetrySchedule: Sendable, Equatable {
   /// Seconds.
   package var base: Double
@@ -28,11 +28,11 @@ package struct RetrySchedule: Sendable, Equatable {
     return Double.maximum(longest * random, asked ?? 0)
   }
 
-  /// Whether to give up an event: it has waited for long enough at an endpoint that has failed for as long.
+  /// Whether to give up an event: it has waited long enough, and the endpoint has failed for as long.
   ///
   /// - Parameters:
   ///   - event: When it happened.
-  ///   - failing: When the endpoint failed first of its failures in a row.
+  ///   - failing: When the first of the endpoint's failures in a row was.
   package func gives(up event: Timestamp, failingSince failing: Timestamp, at now: Timestamp) -> Bool {
     (Double(now.nanoseconds) - Double(max(event, failing).nanoseconds)) / 1e9 >= patience
   }

@@ -9,7 +9,7 @@ package protocol SidecarClock: Sendable {
   func sleep(until time: Timestamp) async throws
 }
 
-/// CLOCK_REALTIME: what waits goes on waiting through a restart.
+/// CLOCK_REALTIME: a wait goes on through a restart.
 package struct RealClock: SidecarClock {
   package init() {}
 

@@ -3,13 +3,13 @@ import NIOCore
 import SheafClient
 import SheafModel
 
-/// Delivers a library's events to one sink: in order, each at least once, whatever ends in between.
+/// Delivers a library's events to one sink: in order, each at least once, whichever process ends in between.
 ///
 /// Rules that never break:
-/// - The position moves past an event when the sink took it or gave it up, in one transaction with what came of it.
-/// - Nothing is queued: what is not delivered is read from the library's log again. So a sink that has failed for a day
-///   costs no more than one that has not, and no sink waits for another.
-/// - An attempt that has begun is waited for, also when the sidecar is told to stop: then for ``SinkTurns/patience`` at most.
+/// - The position moves past an event when the sink took it or gave it up, in one transaction with the outcome.
+/// - Nothing is queued: an event that is not delivered is read from the library's log again. So a sink that has failed
+///   for a day costs no more than any other, and no sink waits for another.
+/// - An attempt that has begun is finished, even when the sidecar is told to stop: then within ``SinkTurns/patience``.
 /// - Dead letters that a person wants sent again go between the events (``DeadLetterRetry``), and hold up none.
 ///
 /// ```
@@ -27,9 +27,9 @@ struct SinkRunner: Sendable {
   let sink: any Sink
   let filter: EventFilter
   let schedule: RetrySchedule
-  /// Whether a sink of which nothing is stored begins with the next event rather than with the oldest one that is kept.
+  /// Whether a new sink begins with the next event rather than the oldest one that is kept.
   let beginsNow: Bool
-  /// Whether what is given up can be sent again.
+  /// Whether events that are given up become dead letters, which can be sent again.
   let keepsDeadLetters: Bool
   let library: LibraryLink
   let state: SidecarState
@@ -39,22 +39,22 @@ struct SinkRunner: Sendable {
   let random: @Sendable () -> Double
   let log: Logger
 
-  /// The end of a go: what comes next begins anew, with the record as it is stored.
+  /// Ends a go: the next one begins anew, with the stored record.
   private struct Pause: Error {}
 
-  /// The library ended a stream, of which nothing had come.
+  /// The library ended a stream from which nothing had come.
   private struct Fruitless: Error {
     let reason: String
   }
 
-  /// How a go ended.
+  /// The outcome of a go.
   private enum Outcome {
     case again
-    /// The library's process answered, and broke off: it ended just then, or it cannot tell of events.
+    /// The library's process answered and broke off: it was just ending, or it cannot read its events.
     case fruitless(String)
-    /// There will be no other.
+    /// The last go.
     case ended
-    /// Something is wrong that is no matter of the endpoint: the state file, the configured account.
+    /// A failure that is not the endpoint's: of the state file, or the configured account.
     case failed(String)
   }
 
@@ -63,7 +63,7 @@ struct SinkRunner: Sendable {
 
   /// Delivers until the task is cancelled or the sink's reader has gone.
   ///
-  /// - Parameter poke: Has the sink look at its record again: a person changed it.
+  /// - Parameter poke: Makes the sink read its record again, after a person changed it.
   func run(poke: Poke) async {
     var wait = Self.waits.first
     var told: String?
@@ -72,11 +72,12 @@ struct SinkRunner: Sendable {
     let letters = DeadLetterRetry(
       name: name, schedule: schedule, turns: turns, state: state, board: board, clock: clock, random: random, log: log)
     while !Task.isCancelled {
-      // Cancelled by a poke, a go ends where it may and is followed by another one.
+      // A go that a poke cancels ends at its next chance, and another one follows.
       let pokes = poke.count
       var outcome = await untilPoked(poke, past: pokes) { await go(turns, letters) }
       if case .fruitless(let reason) = outcome {
-        // Whoever ended just then is waited for by the next go; who breaks off again would be asked all the time.
+        // The next go waits for a process that was just ending. A process that breaks off again would be asked all the
+        // time.
         outcome = isFruitless ? .failed(reason) : .again
         isFruitless = true
       } else if case .again = outcome {
@@ -100,7 +101,7 @@ struct SinkRunner: Sendable {
     await sink.close()
   }
 
-  /// What `body` comes to, which is cancelled by a poke.
+  /// Runs `body`, which a poke cancels, and returns its outcome.
   private func untilPoked(_ poke: Poke, past pokes: UInt64, _ body: @escaping @Sendable () async -> Outcome) async
     -> Outcome
   {
@@ -112,7 +113,7 @@ struct SinkRunner: Sendable {
       }
       let first = await group.next() ?? nil
       group.cancelAll()
-      // A go that was cancelled says itself how it ended.
+      // A cancelled go itself says how it ended.
       return if let first { first } else { await group.next().flatMap { $0 } ?? .again }
     }
   }
@@ -142,7 +143,7 @@ struct SinkRunner: Sendable {
       return
     }
     if let next = record.nextAttempt {
-      // A clock that was put back has nobody wait for longer than was meant.
+      // If the clock was put back, the wait does not become longer than it was meant to be.
       if record.failedLast.map({ $0 <= clock.now }) ?? true { try await clock.sleep(until: next) }
       record.nextAttempt = nil
     }
@@ -169,7 +170,7 @@ struct SinkRunner: Sendable {
     }
   }
 
-  /// Reads the log from where the sink is, and delivers what comes.
+  /// Reads the log from the sink's position on, and delivers its events.
   private func read(
     _ client: SheafClient, _ info: ServiceInfo, _ start: SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns
   ) async throws {
@@ -177,7 +178,7 @@ struct SinkRunner: Sendable {
     var hasHeard = false
     do {
       let reader = try await sink.reader(client, info)
-      // What a sink missed that had a place is not to be skipped as well.
+      // Only a new sink skips events: one with a position must not miss any.
       if record.isNew, beginsNow {
         record.position = try await client.events(reader, after: nil, limit: 1).last
         try state.save(record, of: key)
@@ -195,10 +196,11 @@ struct SinkRunner: Sendable {
     }
   }
 
-  /// Events that nobody wanted after which the position is stored though nothing was delivered; it also is when all is quiet.
+  /// Unwanted events after which the position is stored although nothing was delivered. It is also stored when the
+  /// stream is quiet.
   private static let unsavedLimit = 256
 
-  /// - Parameter heard: Called for what the library tells of the log.
+  /// - Parameter heard: Called when the library has sent anything of the log.
   private func follow(
     _ stream: inout EventStream, _ record: inout SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns,
     heard: () -> Void
@@ -237,12 +239,12 @@ struct SinkRunner: Sendable {
     }
   }
 
-  /// Seconds of waiting for which the stream is kept.
+  /// The longest wait, in seconds, for which the stream stays open.
   private static let shortWait = 2.0
 
-  /// Makes attempts until one succeeds or the event is given up, or until there is long to wait.
+  /// Makes attempts until one succeeds, the event is given up, or the next wait is long.
   ///
-  /// - Throws: `Pause` and `ReaderGone` where the position stays.
+  /// - Throws: `Pause` and `ReaderGone`, with which the position stays.
   private func deliver(
     _ deliveries: [Delivery], upTo position: Int64, _ record: inout SidecarState.Record, _ key: SinkKey,
     _ turns: SinkTurns
@@ -256,7 +258,7 @@ struct SinkRunner: Sendable {
     record.delivered += Int64(deliveries.count)
   }
 
-  /// Stores that an attempt failed, and waits until the next one is due; true where there will be none.
+  /// Stores that an attempt failed, and waits until the next one is due; returns true if there will be none.
   private func hasGivenUp(
     _ deliveries: [Delivery], _ failure: DeliveryFailure, upTo position: Int64, _ record: inout SidecarState.Record,
     _ key: SinkKey
@@ -326,6 +328,6 @@ extension SidecarState.Record {
 }
 
 extension Timestamp {
-  /// The moment so many seconds later.
+  /// The moment that many seconds later.
   func adding(_ seconds: Double) -> Timestamp { Timestamp(nanoseconds: nanoseconds + Int64(seconds * 1e9)) }
 }

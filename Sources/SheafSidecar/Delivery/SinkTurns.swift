@@ -1,9 +1,10 @@
 /// The sink's reader has gone.
 struct ReaderGone: Error {}
 
-/// Attempts at a sink, one at a time: those who want to make one take turns.
+/// Attempts at a sink, one at a time: events and dead letters take turns.
 actor SinkTurns {
-  /// For how long an attempt goes on after the sidecar was told to stop: a pipe may be stuck. The systemd unit waits longer.
+  /// How long an attempt may go on after the sidecar was told to stop: a pipe may be stuck. The systemd unit waits
+  /// longer.
   static let patience = Duration.seconds(75)
 
   private let sink: any Sink
@@ -12,9 +13,9 @@ actor SinkTurns {
 
   init(_ sink: any Sink) { self.sink = sink }
 
-  /// Makes one attempt, which goes on where the task is cancelled meanwhile; nil where it succeeded.
+  /// Makes one attempt, which goes on if the task is cancelled meanwhile; returns nil if it succeeded.
   ///
-  /// - Throws: `CancellationError` where the task was cancelled before its turn.
+  /// - Throws: `CancellationError` if the task was cancelled before its turn.
   func attempt(_ deliveries: [Delivery]) async throws -> DeliveryFailure? {
     await take()
     defer { pass() }

@@ -2,7 +2,7 @@ import Glibc
 import SheafModel
 import Synchronization
 
-/// How delivery goes at each sink, for whoever asks the library.
+/// The status of each sink, as the library shows it.
 final class StatusBoard: Sendable {
   private struct State {
     var sinks: [String: SinkStatus] = [:]
@@ -18,21 +18,21 @@ final class StatusBoard: Sendable {
     }
   }
 
-  /// Notes that a sink does not get as far as an attempt.
+  /// Notes that a sink failed before it could make an attempt.
   func fail(_ name: String, kind: String, _ reason: String) {
     var status = state.withLock { $0.sinks[name] } ?? SinkStatus(name: name, kind: kind)
     status.failure = reason
     update(status)
   }
 
-  /// Notes how many events are given up by now.
+  /// Notes the number of dead letters.
   func update(_ name: String, deadLetters: Int64) {
     guard var status = state.withLock({ $0.sinks[name] }) else { return }
     status.deadLetters = deadLetters
     update(status)
   }
 
-  /// Has all of it told again, as to a process that has heard nothing yet.
+  /// Makes the sidecar send a full report again, as for a process that has none yet.
   func tell() { state.withLock { _ = $0.changes?.yield() } }
 
   func remove(_ name: String) {

@@ -1,15 +1,15 @@
 import Dispatch
 import Glibc
 
-/// Keeps webhooks that accounts registered away from what is not theirs to reach: this machine and its networks
-/// (OWASP, "Server-Side Request Forgery Prevention").
+/// Keeps webhooks that accounts registered away from this machine and its networks (OWASP, "Server-Side Request Forgery
+/// Prevention").
 ///
-/// A host is resolved here, all its addresses are checked, and the connection goes to the one that was checked: what the
-/// name resolves to a moment later does not matter.
+/// It resolves a host and checks all its addresses, and the connection goes to a checked one: it does not matter if the
+/// name resolves to another address a moment later.
 package enum AddressGuard {
   /// The address to connect to for a host.
   ///
-  /// - Throws: ``DeliveryFailure`` where the host has no address, or one that is not public.
+  /// - Throws: ``DeliveryFailure`` if the host has no address, or one that is not public.
   package static func resolve(_ host: String) async throws -> String {
     let addresses = try await lookUp(host)
     for address in addresses where !isPublic(address) {
@@ -19,11 +19,12 @@ package enum AddressGuard {
     return text(first)
   }
 
-  /// Whether an address, 4 or 16 bytes in network order, is one of the public Internet (IANA's special-purpose registries).
+  /// Whether an address, 4 or 16 bytes in network order, is one of the public Internet (IANA's special-purpose
+  /// registries).
   package static func isPublic(_ address: [UInt8]) -> Bool {
     if address.count == 4 { return isPublicV4(address) }
     guard address.count == 16 else { return false }
-    // IPv4 in other clothes: mapped, translated (RFC 6052), 6to4.
+    // IPv4 addresses within IPv6: mapped, translated (RFC 6052), 6to4.
     if address.prefix(10).allSatisfy({ $0 == 0 }), address[10] == 0xFF, address[11] == 0xFF {
       return isPublicV4(Array(address.suffix(4)))
     }

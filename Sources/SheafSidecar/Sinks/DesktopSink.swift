@@ -4,16 +4,16 @@ package import SheafModel
 import Subprocess
 import Synchronization
 
-/// Shows an account what others did, by the Desktop Notifications Specification of freedesktop.org.
+/// Shows an account the deeds of others, by the Desktop Notifications Specification of freedesktop.org.
 ///
-/// One notification tells of one item: what happens to it next replaces it. D-Bus is spoken by gdbus(1), which every
-/// desktop has.
+/// One notification tells of one item: the item's next event replaces it. gdbus(1), which every desktop has, speaks
+/// D-Bus.
 package final class DesktopSink: Sink {
   /// Items whose notifications are remembered.
   private static let memory = 64
   private static let timeout = Duration.seconds(10)
 
-  /// A notification that is perhaps still shown.
+  /// A notification that may still be shown.
   private struct Shown {
     let item: String
     let id: UInt32
@@ -21,7 +21,7 @@ package final class DesktopSink: Sink {
   }
 
   package let account: AccountHandle?
-  /// Whose notices are shown.
+  /// The account whose notices are shown.
   private let person = Mutex<AccountHandle?>(nil)
   private let shown = Mutex<[Shown]>([])
 
@@ -39,7 +39,7 @@ package final class DesktopSink: Sink {
     for event in deliveries.map(\.event) where concerns(event) {
       let before = shown.withLock { $0.first { $0.item == event.subject } }
       let account = person.withLock { $0 }
-      // What gdbus is told, everyone on the machine can read (`/proc/PID/cmdline`).
+      // Everyone on the machine can read the arguments of gdbus (`/proc/PID/cmdline`).
       func telling(_ event: Event) -> Notice { Notice(event, for: account, tellsURL: false) }
       var notice = before?.notice ?? telling(event)
       if before != nil, !notice.absorb(event) { notice = telling(event) }
@@ -52,7 +52,7 @@ package final class DesktopSink: Sink {
     }
   }
 
-  /// Whether the account is told of an event: not of its own deeds, and of a comment that mentions it once.
+  /// Whether the account is told of an event: not of its own deeds, and only once of a comment that mentions it.
   private func concerns(_ event: Event) -> Bool {
     guard let person = person.withLock({ $0 }), event.data.actor.handle != person else { return false }
     return event.type != .comment || !Mentions.handles(in: event.data.comment ?? "").contains(person)

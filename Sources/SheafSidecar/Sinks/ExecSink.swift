@@ -5,7 +5,7 @@ package import SheafModel
 import Subprocess
 import SystemPackage
 
-/// Runs a command for each event, with the event's JSON on its standard input; exit status 0 says that it arrived.
+/// Runs a command for each event, with the event's JSON on its standard input; exit status 0 means that it arrived.
 package struct ExecSink: Sink {
   package let account: AccountHandle?
   private let command: String
@@ -25,11 +25,11 @@ package struct ExecSink: Sink {
         let input = try Self.file(of: delivery.json)
         status = try await withTimeout(timeout) { [command] in
           var options = PlatformOptions()
-          // What the command starts ends with it.
+          // All processes that the command starts end with it.
           options.processGroupID = 0
           options.teardownSequence = [.gracefulShutDown(toProcessGroup: true, allowedDurationToNextStep: .seconds(2))]
           var group: pid_t?
-          // The teardown ends with the command, whether all that it started has ended or not.
+          // The teardown ends with the command, even if processes that it started have not ended.
           defer { if Task.isCancelled, let group { kill(-group, SIGKILL) } }
           return try await run(
             .path("/bin/sh"), arguments: ["-c", command],
@@ -49,8 +49,8 @@ package struct ExecSink: Sink {
     }
   }
 
-  /// A file in memory, without a name, that holds the event and a newline: unlike a pipe it does not mind a command that
-  /// reads none, and unlike one on a disk no disk that is full.
+  /// A file in memory, without a name, that holds the event and a newline. Unlike a pipe it allows a command that reads
+  /// nothing, and unlike a file on a disk it needs no free space.
   private static func file(of json: ByteBuffer) throws -> SystemPackage.FileDescriptor {
     let name = "/sheaf-event-\(UUID().uuidString)"
     let number = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)

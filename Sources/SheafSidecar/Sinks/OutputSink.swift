@@ -4,14 +4,14 @@ import NIOCore
 package import SheafModel
 import Synchronization
 
-/// Writes each event as a line of JSON to a descriptor, standard output for one.
+/// Writes each event as a line of JSON to a descriptor, such as standard output.
 package final class OutputSink: Sink {
   package let account: AccountHandle?
   package var batch: Int { 1000 }
   private let descriptor: Int32
   /// A pipe that nobody empties holds up this queue and nothing else.
   private let queue = DispatchQueue(label: "sheaf.output")
-  /// Whether the last thing written is a part of a line.
+  /// Whether the last write left a part of a line.
   private let isTorn = Atomic(false)
 
   package init(descriptor: Int32 = STDOUT_FILENO, account: AccountHandle?) {
@@ -35,19 +35,19 @@ package final class OutputSink: Sink {
     }
   }
 
-  /// Whether the writing is to end though it is not done.
+  /// Tells the writing to end before it is done.
   private final class Stop: Sendable {
     let isAsked = Atomic(false)
   }
 
   /// Bytes that a pipe takes without waiting once poll(2) says that there is room: `PIPE_BUF`.
   private static let portion = 4096
-  /// Milliseconds between two looks at whether to stop.
+  /// Milliseconds between two checks whether to stop.
   private static let lookInterval: Int32 = 250
 
   private func write(_ lines: ByteBuffer, _ stop: Stop) throws {
     var lines = lines
-    // What broke off stays a line of its own.
+    // A broken-off part stays a line of its own.
     if isTorn.load(ordering: .relaxed) { lines = ByteBuffer(string: "\n" + String(buffer: lines)) }
     try lines.withUnsafeReadableBytes { bytes in
       var rest = bytes[...]

@@ -3,10 +3,10 @@ package import SheafModel
 
 /// The header `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date.
 package enum RetryAfter {
-  /// Longest wait that an endpoint is granted, in seconds.
+  /// The longest wait that an endpoint can ask for, in seconds.
   private static let limit = 86_400.0
 
-  /// Seconds to wait from `now` on; nil for what makes no sense.
+  /// Seconds to wait from `now` on; nil for a value that makes no sense.
   package static func seconds(_ text: String, at now: Timestamp) -> Double? {
     let trimmed = text.trimmingCharacters(in: .whitespaces)
     if let seconds = UInt32(trimmed) { return min(Double(seconds), limit) }

@@ -13,25 +13,25 @@ package struct Delivery: Sendable {
   }
 }
 
-/// A place that events are delivered to.
+/// A target of events.
 ///
-/// A sink gets one delivery at a time, and the next one only when it took this one: that keeps the order.
+/// A sink gets one delivery at a time, and the next one only after it took this one, which keeps the order.
 package protocol Sink: Sendable {
-  /// Whose events it gets: what one account sees, or for nil what the library itself sees. A mount that root gave to a user
-  /// of the machine shows that user's account in place of the library.
+  /// The account whose view of the events it gets; nil for the library's own view. A mount that root gave to a user of
+  /// the machine shows that user's account in place of the library.
   var account: AccountHandle? { get }
   /// How many events may be delivered as one.
   var batch: Int { get }
 
-  /// Whose log to read, now that the library answers.
+  /// The view of the log to read, now that the library answers.
   func reader(_ client: SheafClient, _ info: ServiceInfo) async throws -> SheafClient.EventReader
 
   /// Delivers events, at least one; returning means that they arrived.
   ///
-  /// - Throws: ``DeliveryFailure``; any other error counts as one that is worth another attempt.
+  /// - Throws: ``DeliveryFailure``; after any other error another attempt follows.
   func deliver(_ deliveries: [Delivery]) async throws
 
-  /// Lets go of what it holds; nothing is delivered afterwards.
+  /// Releases its resources; nothing is delivered afterwards.
   func close() async
 }
 
@@ -43,14 +43,14 @@ extension Sink {
   }
 }
 
-/// Why events did not arrive.
+/// The reason why events did not arrive.
 package struct DeliveryFailure: Error, Sendable, CustomStringConvertible {
   package enum Consequence: Sendable, Equatable {
-    /// Another attempt, not before so many seconds.
+    /// Another attempt, after that many seconds at the earliest.
     case retry(after: Double?)
     /// No further attempts until a person resumes the sink.
     case disable
-    /// The reader of the sink has gone for good, as that of a pipe.
+    /// The reader of the sink, such as that of a pipe, has gone for good.
     case end
   }
 

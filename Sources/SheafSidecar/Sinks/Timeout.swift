@@ -1,4 +1,4 @@
-/// What ``withTimeout(_:_:)`` throws where the time is over.
+/// The error of ``withTimeout(_:_:)`` when the time is over.
 struct TimedOut: Error {}
 
 /// Runs `body`, and cancels it when it takes longer than `limit`.

@@ -9,7 +9,7 @@ package import SheafModel
 ///
 /// One event is a CloudEvent in structured JSON; a batch is an array of them.
 package final class WebhookSink: Sink {
-  /// Bytes of a response that are read; what an endpoint says beyond is dropped with the connection.
+  /// Most bytes of a response that are read; the rest is dropped with the connection.
   private static let maximumResponse = 64 * 1024
   package let account: AccountHandle?
   package let batch: Int
@@ -21,9 +21,9 @@ package final class WebhookSink: Sink {
 
   /// - Parameters:
   ///   - url: `http:` or `https:`.
-  ///   - secrets: One, or two while the receiver changes from one to the other: then each request bears both signatures.
+  ///   - secrets: One, or two while the receiver changes from one to the other: then each request has both signatures.
   ///   - timeout: For a request with its whole response.
-  ///   - isGuarded: Whether only public addresses are connected to (``AddressGuard``).
+  ///   - isGuarded: Whether it connects only to public addresses (``AddressGuard``).
   package init(
     url: String, secrets: [WebhookSecret], account: AccountHandle?, batch: Int, timeout: Duration,
     isGuarded: Bool = false, clock: any SidecarClock
@@ -46,7 +46,7 @@ package final class WebhookSink: Sink {
     do {
       status = try await withTimeout(timeout) { [clients] in
         let response = try await clients.current().execute(request, deadline: .distantFuture)
-        // All of it, within bounds: a response that breaks off is none.
+        // All of it, within bounds: a response that breaks off does not count.
         var count = 0
         for try await bytes in response.body {
           count += bytes.readableBytes
@@ -107,7 +107,7 @@ package final class WebhookSink: Sink {
     return request
   }
 
-  /// One id for these events in this order, whenever they are sent again; another one for any others.
+  /// The id of these events in this order, the same whenever they are sent again, and different for any others.
   private static func batchID(_ deliveries: [Delivery]) -> String {
     if deliveries.count == 1 { return deliveries[0].event.id }
     var hash = SHA256()
@@ -116,7 +116,7 @@ package final class WebhookSink: Sink {
   }
 }
 
-/// The HTTP client of a webhook: one for good, or one for each address that a guarded host is found at.
+/// The HTTP client of a webhook: a single one, or one for each address that a guarded host resolves to.
 private actor WebhookClients {
   /// Seconds for connecting.
   private static let connectSeconds: Int64 = 5
@@ -130,7 +130,7 @@ private actor WebhookClients {
 
   /// The client for the next request.
   ///
-  /// - Throws: ``DeliveryFailure`` where the host has an address that is not public.
+  /// - Throws: ``DeliveryFailure`` if the host has an address that is not public.
   func current() async throws -> HTTPClient {
     var found: String?
     if let host { found = try await AddressGuard.resolve(host) }
@@ -141,7 +141,7 @@ private actor WebhookClients {
     configuration.timeout.connect = .seconds(Self.connectSeconds)
     configuration.connectionPool.idleTimeout = .seconds(20)
     configuration.connectionPool.retryConnectionEstablishment = false
-    // What was checked is what is connected to; certificates are still those of the host.
+    // The connection goes to the checked address; the certificate is still verified for the host.
     if let host, let found { configuration.dnsOverride = [host: found] }
     let made = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     (client, address) = (made, found)

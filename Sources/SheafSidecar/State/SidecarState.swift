@@ -3,14 +3,14 @@ import GRDB
 import Glibc
 package import SheafModel
 
-/// What the sidecar remembers between runs: each sink's position and retries, and dead letters. One SQLite file.
+/// The sidecar's memory between runs: each sink's position and retries, and dead letters. One SQLite file.
 ///
-/// A position and what came of the event there are one transaction. It survives the end of the process when it returns;
-/// after power loss events that were delivered lately are delivered again.
+/// A position and the outcome of the event there are one transaction, which survives the end of the process when it
+/// returns. After power loss, events that were delivered lately are delivered again.
 package final class SidecarState: Sendable {
-  /// How far a sink is in the log of one library.
+  /// The position of a sink in the log of one library, and its failures.
   package struct Record: Sendable, Equatable {
-    /// Sequence number of the last event that it is done with; nil before the first.
+    /// Sequence number of the last event that the sink is done with; nil before the first.
     package var position: Int64?
     /// Attempts that failed in a row.
     package var failures = 0
@@ -18,16 +18,16 @@ package final class SidecarState: Sendable {
     package var failingSince: Timestamp?
     /// When the last of them was.
     package var failedLast: Timestamp?
-    /// Why it failed.
+    /// The reason of the last failure.
     package var failure: String?
     /// When the next attempt is due.
     package var nextAttempt: Timestamp?
-    /// Why no attempts are made until a person resumes the sink.
+    /// The reason why the sink makes no attempts until a person resumes it.
     package var disabled: String?
     package var delivered: Int64 = 0
     /// Attempts that failed, in all.
     package var failed: Int64 = 0
-    /// Whether nothing was ever stored of the sink.
+    /// Whether nothing of the sink was ever stored.
     package var isNew = true
 
     package init() {}
@@ -35,7 +35,7 @@ package final class SidecarState: Sendable {
 
   private let database: DatabaseQueue
 
-  /// Opens the file at `path`, making it, with the folders above, where there is none.
+  /// Opens the file at `path`; makes it, with the folders above, if there is none.
   ///
   /// - Throws: ``SheafError``.
   package init(path: String) throws {
@@ -65,20 +65,22 @@ package final class SidecarState: Sendable {
     }
   }
 
-  /// Has the file be for this user alone, and with it those that SQLite makes beside it: events tell what documents are called.
+  /// Makes the file private to this user, and with it the files that SQLite makes beside it: events contain the names
+  /// of documents.
   ///
-  /// What fails shows when SQLite opens the file, which must not be opened here: closing it would drop the locks of others in
-  /// this process (fcntl_locking(2)).
+  /// A failure shows when SQLite opens the file. It must not be opened here: closing it would drop the locks of other
+  /// connections of this process (fcntl_locking(2)).
   private static func makePrivate(_ path: String) {
     let new = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     if new >= 0 { Glibc.close(new) }
     for file in [path, path + "-wal", path + "-shm"] { chmod(file, 0o600) }
   }
 
-  /// Seconds for which another one may have the file for itself.
+  /// Seconds to wait for another connection that has locked the file.
   private static let busySeconds = 5.0
 
-  /// Has SQLite keep a log (WAL). Of who else finds a new file at the same moment SQLite does not wait here.
+  /// Makes SQLite keep a log (WAL). SQLite does not wait here for another process that finds a new file at the same
+  /// moment.
   private static func keepLog(_ database: Database) throws {
     let deadline = ContinuousClock.now + .seconds(busySeconds)
     while true {
@@ -90,7 +92,7 @@ package final class SidecarState: Sendable {
     }
   }
 
-  /// Brings the file to what this program writes: format 1. Before it had a number, it lacked columns.
+  /// Brings the file to the format that this program writes, 1. Before formats had numbers, columns were missing.
   private static func migrate(_ database: Database) throws {
     guard try Int.fetchOne(database, sql: "PRAGMA user_version") == 0 else { return }
     if try !database.tableExists("sinks") {
@@ -129,7 +131,7 @@ package final class SidecarState: Sendable {
     ) STRICT;
     """
 
-  /// Closes the file; nothing may be asked of it any more.
+  /// Closes the file; it must not be used any more.
   package func close() throws { try database.close() }
 
   // MARK: - Sinks
@@ -155,7 +157,7 @@ package final class SidecarState: Sendable {
     }
   }
 
-  /// Stores a sink's record, with letters that died with its last change.
+  /// Stores a sink's record, with the dead letters of its last change.
   package func save(_ record: Record, of sink: SinkKey, dead: [DeadLetter] = []) throws {
     try database.write { database in
       try database.execute(
@@ -175,7 +177,7 @@ package final class SidecarState: Sendable {
     }
   }
 
-  /// Gives a sink of all libraries another name, unless one has it.
+  /// Gives a sink another name in all libraries, unless another sink has it.
   package func rename(_ former: String, to name: String) throws {
     try database.write { database in
       try database.execute(sql: "UPDATE OR IGNORE sinks SET name = ? WHERE name = ?", arguments: [name, former])
@@ -184,7 +186,7 @@ package final class SidecarState: Sendable {
     }
   }
 
-  /// Has disabled sinks begin again; returns their names.
+  /// Resumes disabled sinks; returns their names.
   package func resume() throws -> [String] {
     try database.write { database in
       let names = try String.fetchAll(database, sql: "SELECT name FROM sinks WHERE disabled IS NOT NULL ORDER BY name")
@@ -199,7 +201,7 @@ package final class SidecarState: Sendable {
 
   // MARK: - Dead letters
 
-  /// Passes on the dead letters of all sinks, one by one, in the order in which they died.
+  /// Passes the dead letters of all sinks to `body`, one by one, in the order in which they were given up.
   package func eachDeadLetter(_ body: (DeadLetter) throws -> Void) throws {
     try database.read { database in
       let rows = try Row.fetchCursor(database, sql: "SELECT * FROM dead_letters ORDER BY id")
@@ -207,7 +209,7 @@ package final class SidecarState: Sendable {
     }
   }
 
-  /// The dead letter of a sink that is to be sent again next.
+  /// The dead letter of a sink to send again next.
   func nextToRetry(of sink: SinkKey) throws -> DeadLetter? {
     try database.read { database in
       try Row.fetchOne(
@@ -226,7 +228,7 @@ package final class SidecarState: Sendable {
     }
   }
 
-  /// Has all dead letters sent once more by the sinks that they are of; returns how many.
+  /// Marks all dead letters to be sent once more by their sinks; returns how many.
   package func retryDeadLetters() throws -> Int {
     try database.write { database in
       try database.execute(sql: "UPDATE dead_letters SET retry = 1")
@@ -266,7 +268,7 @@ package struct DeadLetter: Sendable, Codable {
   package let sequence: Int64
   /// The event's JSON.
   package let event: String
-  /// What the last attempt failed with.
+  /// The failure of the last attempt.
   package let reason: String
   /// When it was given up.
   package let time: Timestamp

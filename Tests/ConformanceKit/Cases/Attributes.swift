@@ -120,7 +120,7 @@ extension Case {
       try fs.chmod("file", 0o666)
       try fs.setxattr("file", "trusted.a", [1])
       try expect(fs.getxattr("file", "trusted.a"), is: [1], "value")
-      try fs.acting(as: Caller(user: 65_534)) { fs in
+      try fs.acting(as: Credentials(user: 65_534)) { fs in
         try expect(EPERM) { try fs.setxattr("file", "trusted.a", [2]) }
         try expect(ENODATA) { try fs.getxattr("file", "trusted.a") }
       }
@@ -135,13 +135,13 @@ extension Case {
     Case("attributes need permission to read and write", needs: .root) { fs in
       try fs.put("file", mode: 0o604)
       try fs.setxattr("file", "user.a", [1])
-      try fs.acting(as: Caller(user: 65_534)) { fs in
+      try fs.acting(as: Credentials(user: 65_534)) { fs in
         try expect(fs.getxattr("file", "user.a"), is: [1], "value")
         try expect(EACCES) { try fs.setxattr("file", "user.a", [2]) }
         try expect(EACCES) { try fs.removexattr("file", "user.a") }
       }
       try fs.chmod("file", 0o602)
-      try fs.acting(as: Caller(user: 65_534)) { fs in
+      try fs.acting(as: Credentials(user: 65_534)) { fs in
         try expect(EACCES) { try fs.getxattr("file", "user.a") }
         try fs.setxattr("file", "user.a", [3])
       }

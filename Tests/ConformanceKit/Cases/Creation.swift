@@ -3,7 +3,7 @@ import Glibc
 extension Case {
   static let creation: [Case] = [
     Case("a created file is empty, regular, singly linked, with the mode asked for less the umask") { fs in
-      try fs.acting(as: Caller(umask: 0o027)) { fs in
+      try fs.acting(as: Credentials(umask: 0o027)) { fs in
         try fs.put("file", mode: 0o666)
         let file = try fs.lstat("file")
         try expect(file.kind, is: .file, "kind")

@@ -10,15 +10,15 @@ extension Case {
       try fs.chown("file", user: alice, group: 1000)
       for (mode, reads, writes) in [(0o400, true, false), (0o200, false, true), (0o077, false, false)] {
         try fs.chmod("file", UInt32(mode))
-        try attempt(fs, Caller(user: alice, otherGroups: [1000]), "file", reads: reads, writes: writes)
+        try attempt(fs, Credentials(user: alice, otherGroups: [1000]), "file", reads: reads, writes: writes)
       }
       for (mode, reads, writes) in [(0o040, true, false), (0o020, false, true), (0o707, false, false)] {
         try fs.chmod("file", UInt32(mode))
-        try attempt(fs, Caller(user: bob, otherGroups: [1000]), "file", reads: reads, writes: writes)
+        try attempt(fs, Credentials(user: bob, otherGroups: [1000]), "file", reads: reads, writes: writes)
       }
       for (mode, reads, writes) in [(0o004, true, false), (0o002, false, true), (0o770, false, false)] {
         try fs.chmod("file", UInt32(mode))
-        try attempt(fs, Caller(user: bob), "file", reads: reads, writes: writes)
+        try attempt(fs, Credentials(user: bob), "file", reads: reads, writes: writes)
       }
     },
     Case("who may not write truncates nothing, by opening for reading either", needs: .root) { fs in
@@ -26,7 +26,7 @@ extension Case {
       try fs.chown("file", user: alice, group: alice)
       for (mode, user) in [(0o444, alice), (0o644, bob)] as [(UInt32, UInt32)] {
         try fs.chmod("file", mode)
-        try fs.acting(as: Caller(user: user)) { fs in
+        try fs.acting(as: Credentials(user: user)) { fs in
           for flags in [O_RDONLY | O_TRUNC, O_WRONLY | O_TRUNC, O_RDONLY | O_CREAT | O_TRUNC] {
             try expect(EACCES) { try fs.open("file", flags) }
           }
@@ -34,20 +34,20 @@ extension Case {
         try expect(fs.text("file"), is: "text", "contents")
       }
       try fs.chmod("file", 0o600)
-      try fs.acting(as: Caller(user: alice)) { fs in try fs.open("file", O_RDONLY | O_TRUNC).close() }
+      try fs.acting(as: Credentials(user: alice)) { fs in try fs.open("file", O_RDONLY | O_TRUNC).close() }
       try expect(fs.text("file"), is: "", "contents")
     },
     Case("folders need search to pass, write to change, read to list", needs: .root) { fs in
       try fs.mkdir("folder")
       try fs.put("folder/file", "text")
       try fs.chmod("folder", 0o700)
-      try fs.acting(as: Caller(user: bob)) { fs in
+      try fs.acting(as: Credentials(user: bob)) { fs in
         try expect(EACCES) { try fs.open("folder/file", O_RDONLY) }
         try expect(EACCES) { try fs.lstat("folder/file") }
         try expect(EACCES) { try fs.openFolder("folder") }
       }
       try fs.chmod("folder", 0o701)
-      try fs.acting(as: Caller(user: bob)) { fs in
+      try fs.acting(as: Credentials(user: bob)) { fs in
         try expect(fs.text("folder/file"), is: "text", "contents")
         try expect(EACCES) { try fs.openFolder("folder") }
         try expect(EACCES) { try fs.unlink("folder/file") }
@@ -57,7 +57,7 @@ extension Case {
         try expect(EACCES) { try fs.symlink("t", at: "folder/link") }
       }
       try fs.chmod("folder", 0o704)
-      try fs.acting(as: Caller(user: bob)) { fs in
+      try fs.acting(as: Credentials(user: bob)) { fs in
         try expect(fs.names("folder"), is: ["file"], "the listing")
         try expect(EACCES) { try fs.lstat("folder/file") }
       }
@@ -65,7 +65,7 @@ extension Case {
     Case("only the owner may change mode, ownership and times at will", needs: .root) { fs in
       try fs.put("file")
       try fs.chmod("file", 0o666)
-      try fs.acting(as: Caller(user: bob)) { fs in
+      try fs.acting(as: Credentials(user: bob)) { fs in
         try expect(EPERM) { try fs.chmod("file", 0o600) }
         try expect(EPERM) { try fs.chown("file", user: bob, group: nil) }
         try expect(EPERM) { try fs.chown("file", user: nil, group: bob) }
@@ -73,7 +73,7 @@ extension Case {
         try fs.utimens("file", accessed: .now, modified: .now)
       }
       try fs.chmod("file", 0o644)
-      try fs.acting(as: Caller(user: bob)) { fs in
+      try fs.acting(as: Credentials(user: bob)) { fs in
         try expect(EACCES) { try fs.utimens("file", accessed: .now, modified: .now) }
         try expect(EACCES) { try fs.truncate("file", 0) }
       }
@@ -81,7 +81,7 @@ extension Case {
     Case("an owner changes the group to one of their own, and gives nothing away", needs: .root) { fs in
       try fs.put("file")
       try fs.chown("file", user: alice, group: alice)
-      try fs.acting(as: Caller(user: alice, otherGroups: [2000])) { fs in
+      try fs.acting(as: Credentials(user: alice, otherGroups: [2000])) { fs in
         try fs.chown("file", user: nil, group: 2000)
         try expect(EPERM) { try fs.chown("file", user: nil, group: 2001) }
         try expect(EPERM) { try fs.chown("file", user: bob, group: nil) }
@@ -93,7 +93,7 @@ extension Case {
     Case("what another user makes is theirs", needs: .root) { fs in
       try fs.mkdir("folder")
       try fs.chmod("folder", 0o777)
-      try fs.acting(as: Caller(user: bob, group: 3000)) { fs in
+      try fs.acting(as: Credentials(user: bob, group: 3000)) { fs in
         try fs.put("folder/file")
         try fs.mkdir("folder/child")
         try fs.symlink("t", at: "folder/link")
@@ -107,11 +107,11 @@ extension Case {
     Case("in a sticky folder only owners remove and rename", needs: .root) { fs in
       try fs.mkdir("sticky")
       try fs.chmod("sticky", 0o1777)
-      try fs.acting(as: Caller(user: alice)) { fs in
+      try fs.acting(as: Credentials(user: alice)) { fs in
         try fs.put("sticky/file", mode: 0o666)
         try fs.mkdir("sticky/folder", mode: 0o777)
       }
-      try fs.acting(as: Caller(user: bob)) { fs in
+      try fs.acting(as: Credentials(user: bob)) { fs in
         try fs.put("sticky/mine")
         try expect(EPERM) { try fs.unlink("sticky/file") }
         try expect(EPERM) { try fs.rename("sticky/file", "sticky/other") }
@@ -121,7 +121,7 @@ extension Case {
         try fs.rename("sticky/mine", "sticky/still mine")
         try fs.unlink("sticky/still mine")
       }
-      try fs.acting(as: Caller(user: alice)) { fs in
+      try fs.acting(as: Credentials(user: alice)) { fs in
         try fs.rename("sticky/file", "sticky/other")
         try fs.unlink("sticky/other")
         try fs.rmdir("sticky/folder")
@@ -131,8 +131,8 @@ extension Case {
       try fs.mkdir("sticky")
       try fs.chown("sticky", user: alice, group: alice)
       try fs.chmod("sticky", 0o1777)
-      try fs.acting(as: Caller(user: bob)) { fs in try fs.put("sticky/file") }
-      try fs.acting(as: Caller(user: alice)) { fs in try fs.unlink("sticky/file") }
+      try fs.acting(as: Credentials(user: bob)) { fs in try fs.put("sticky/file") }
+      try fs.acting(as: Credentials(user: alice)) { fs in try fs.unlink("sticky/file") }
     },
     Case("moving a folder to another parent needs write permission on the folder itself", needs: .root) { fs in
       try fs.mkdir("one")
@@ -140,7 +140,7 @@ extension Case {
       try fs.chmod("one", 0o777)
       try fs.chmod("two", 0o777)
       try fs.mkdir("one/child")
-      try fs.acting(as: Caller(user: bob)) { fs in
+      try fs.acting(as: Credentials(user: bob)) { fs in
         try expect(EACCES) { try fs.rename("one/child", "two/child") }
         try fs.rename("one/child", "one/renamed")
       }
@@ -148,7 +148,7 @@ extension Case {
     Case("a handle keeps what it was opened for when the mode is taken away", needs: .root) { fs in
       try fs.put("file", "text")
       try fs.chmod("file", 0o666)
-      try fs.acting(as: Caller(user: bob)) { fs in
+      try fs.acting(as: Credentials(user: bob)) { fs in
         let file = try fs.open("file", O_RDWR)
         try file.pwriteAll(Array("T".utf8), at: 0)
         try file.close()
@@ -156,7 +156,7 @@ extension Case {
       let handle = try fs.open("file", O_RDWR)
       try fs.chmod("file", 0)
       try expect(handle.pread(4, at: 0), is: Array("Text".utf8), "contents")
-      try fs.acting(as: Caller(user: bob)) { _ in
+      try fs.acting(as: Credentials(user: bob)) { _ in
         try handle.pwriteAll(Array("t".utf8), at: 0)
       }
       try expect(handle.pread(4, at: 0), is: Array("text".utf8), "contents written by the handle")
@@ -203,7 +203,7 @@ extension Case {
           try expect(EACCES) { try fs.unlink("folder/file") }
           try expect(EACCES) { try fs.rename("folder/file", "folder/other") }
           try expect(EACCES) { try fs.access("folder", X_OK) }
-          // What it lists cannot be looked at either.
+          // Its entries cannot be looked at, either.
           try expect(Set(fs.names("folder")), is: ["child", "file"], "the listing")
           try expect(EACCES) { try fs.lstat("folder/file") }
           try expect(open.pread(4, at: 0), is: Array("text".utf8), "contents by a handle")
@@ -244,7 +244,7 @@ extension Case {
       for (mode, left): (UInt32, UInt32) in [(0o6777, 0o777), (0o4666, 0o666), (0o2776, 0o776)] {
         try fs.put("file", "text")
         try fs.chmod("file", mode)
-        try fs.acting(as: Caller(user: bob)) { fs in
+        try fs.acting(as: Credentials(user: bob)) { fs in
           let file = try fs.open("file", O_WRONLY)
           try file.pwriteAll(Array("T".utf8), at: 0)
           try file.close()
@@ -255,7 +255,7 @@ extension Case {
     Case("a truncation by another user clears set-id bits", needs: .root) { fs in
       try fs.put("file", "text")
       try fs.chmod("file", 0o6777)
-      try fs.acting(as: Caller(user: bob)) { fs in try fs.truncate("file", 1) }
+      try fs.acting(as: Credentials(user: bob)) { fs in try fs.truncate("file", 1) }
       try expect(fs.lstat("file").mode, is: 0o777, "mode")
     },
     Case("a change by who is not in the group clears a set-group bit without execute", needs: .root) { fs in
@@ -264,7 +264,7 @@ extension Case {
         try fs.chown("file", user: nil, group: 2000)
         for (groups, left): ([gid_t], UInt32) in [([2000], 0o2666), ([], 0o666)] {
           try fs.chmod("file", 0o2666)
-          try fs.acting(as: Caller(user: bob, otherGroups: groups)) { fs in
+          try fs.acting(as: Credentials(user: bob, otherGroups: groups)) { fs in
             if change == "truncate" { return try fs.truncate("file", 1) }
             let file = try fs.open("file", O_RDWR | (change == "append" ? O_APPEND : 0))
             switch change {
@@ -284,7 +284,7 @@ extension Case {
       try fs.put("program")
       try fs.chown("program", user: alice, group: alice)
       try fs.chmod("program", 0o6755)
-      try fs.acting(as: Caller(user: alice, otherGroups: [2000])) { fs in
+      try fs.acting(as: Credentials(user: alice, otherGroups: [2000])) { fs in
         try fs.chown("program", user: nil, group: 2000)
       }
       try expect(fs.lstat("program").mode, is: 0o755, "mode")
@@ -296,16 +296,16 @@ extension Case {
     Case("chmod by an owner outside the group drops the set-group bit", needs: .root) { fs in
       try fs.put("file")
       try fs.chown("file", user: alice, group: 2000)
-      try fs.acting(as: Caller(user: alice)) { fs in try fs.chmod("file", 0o2755) }
+      try fs.acting(as: Credentials(user: alice)) { fs in try fs.chmod("file", 0o2755) }
       try expect(fs.lstat("file").mode, is: 0o755, "mode")
-      try fs.acting(as: Caller(user: alice, otherGroups: [2000])) { fs in try fs.chmod("file", 0o2755) }
+      try fs.acting(as: Credentials(user: alice, otherGroups: [2000])) { fs in try fs.chmod("file", 0o2755) }
       try expect(fs.lstat("file").mode, is: 0o2755, "mode by a member")
     },
     Case("a set-group folder gives its group to what is made in it, and the bit to folders", needs: .root) { fs in
       try fs.mkdir("folder")
       try fs.chown("folder", user: nil, group: 2000)
       try fs.chmod("folder", 0o2777)
-      try fs.acting(as: Caller(user: bob)) { fs in
+      try fs.acting(as: Credentials(user: bob)) { fs in
         try fs.put("folder/file")
         try fs.mkdir("folder/child")
         try fs.symlink("t", at: "folder/link")
@@ -325,7 +325,7 @@ extension Case {
       try expect(fs.lstat("file").mode, is: 0o4755, "mode after root's write")
       try fs.chown("file", user: alice, group: alice)
       try fs.chmod("file", 0o4755)
-      try fs.acting(as: Caller(user: alice)) { fs in
+      try fs.acting(as: Credentials(user: alice)) { fs in
         let file = try fs.open("file", O_WRONLY)
         try file.pwriteAll([2], at: 0)
         try file.close()
@@ -336,7 +336,7 @@ extension Case {
 }
 
 private func attempt(
-  _ fs: any FileSystem, _ caller: Caller, _ path: Path, reads: Bool, writes: Bool, line: UInt = #line
+  _ fs: any FileSystem, _ caller: Credentials, _ path: Path, reads: Bool, writes: Bool, line: UInt = #line
 ) throws {
   try fs.acting(as: caller) { fs in
     for (flags, allowed) in [(O_RDONLY, reads), (O_WRONLY, writes), (O_RDWR, reads && writes)] {
@@ -349,11 +349,11 @@ private func attempt(
   }
 }
 
-/// Runs `body` as the owner of a file: as another user than root, who may do everything.
+/// Runs `body` as the owner of a file, a user other than root, who may do everything.
 private func asOwner(
   of path: Path, _ fs: any FileSystem, _ body: @escaping @Sendable (any FileSystem) throws -> Void
 ) throws {
   guard fs.features.contains(.root) else { return try body(fs) }
   try fs.chown(path, user: alice, group: alice)
-  try fs.acting(as: Caller(user: alice), body)
+  try fs.acting(as: Credentials(user: alice), body)
 }

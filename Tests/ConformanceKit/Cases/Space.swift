@@ -225,7 +225,7 @@ extension Case {
   ]
 }
 
-/// Copies in as many calls as it takes; how many bytes it came to.
+/// Copies in as many calls as it takes; returns the number of bytes.
 private func copy(
   _ source: any OpenFile, _ offset: Int64, _ target: any OpenFile, _ targetOffset: Int64, _ count: Int
 ) throws -> Int {

@@ -61,7 +61,7 @@ extension Case {
       try expect(fs.lstat("disk").device, is: 0x7_00_42, "device of the block device")
       try fs.rename("null", "void")
       try expect(fs.lstat("void").device, is: 0x103, "device after a rename")
-      try fs.acting(as: Caller(user: 65_534)) { fs in
+      try fs.acting(as: Credentials(user: 65_534)) { fs in
         try expect(EPERM, EACCES) { try fs.mknod("mine", mode: S_IFCHR | 0o666, device: 0x103) }
       }
     },

@@ -5,7 +5,7 @@ extension Case {
     Case("files from the year 1601 and the like are kept, with as much of the time as can be") { fs in
       for name: Path in ["file", "folder"] {
         if name == "file" { try fs.put(name, "text") } else { try fs.mkdir(name) }
-        // What NTFS counts from; the first and the last moments of 64 bits of nanoseconds; nonsense.
+        // The beginning of NTFS's count; the first and the last moments of 64 bits of nanoseconds; nonsense.
         for seconds: Int in [-11_644_473_600, -9_223_372_037, -9_223_372_036, 9_223_372_037, .min / 4, .max / 4] {
           try fs.utimens(name, accessed: .set(Time(seconds, 5)), modified: .set(Time(seconds, 999_999_999)))
           try expect(fs.lstat(name).modified.seconds < 0, is: seconds < 0, "the side of 1970 of \(seconds)")

@@ -2,8 +2,8 @@ import Glibc
 
 /// The only ways in which a mount may differ from a local file system, each asked for by name.
 ///
-/// All come from "a document keeps its identity through every way in which editors save": what happens to user
-/// attributes and modes when a document is replaced or made anew. Contents never deviate.
+/// All come from "a document keeps its identity through every way in which editors save". They concern user attributes
+/// and modes when a document is replaced or made anew. Contents never deviate.
 public enum AllowedDeviation: String, CaseIterable, Sendable {
   /// A file renamed over a document: the document keeps its mode, unless the program set the file's.
   case replacementKeepsMode
@@ -13,7 +13,7 @@ public enum AllowedDeviation: String, CaseIterable, Sendable {
   case recreationKeepsAttributes
   /// A document made again under its name has its mode again; made by open(2), with the execute bits asked for there.
   case recreationKeepsMode
-  /// Two documents of which one is young are exchanged: contents swap, mode and user attributes stay on the names.
+  /// Two documents, one of which is young, are exchanged: contents swap, mode and user attributes stay on the names.
   case exchangeSwapsContents
 }
 
@@ -28,14 +28,14 @@ struct Marks: Hashable, CustomStringConvertible {
   func over(_ other: Marks) -> [String: [UInt8]] { attributes.merging(other.attributes) { own, _ in own } }
 }
 
-/// What a name is, whichever path led to it: the parent's inode and the last component.
+/// The place of a name, by whichever path: the parent's inode and the last component.
 struct Place: Hashable {
   let parent: UInt64
   let name: Path
 }
 
 extension World {
-  /// The marks of a regular file; nil for what is none.
+  /// The marks of a regular file; nil for anything else.
   func marks(_ path: Path) throws -> Marks? {
     do {
       let status = try system.lstat(path)
@@ -46,7 +46,7 @@ extension World {
     }
   }
 
-  /// Where a path leads through symbolic links in its last component, be there something or not.
+  /// The path that symbolic links in the last component of a path lead to, whether it exists or not.
   func resolved(_ path: Path, depth: Int = 0) -> Path {
     guard depth < 40, let status = try? system.lstat(path), status.kind == .symlink,
       let target = try? system.readlink(path)

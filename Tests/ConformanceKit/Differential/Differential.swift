@@ -1,11 +1,11 @@
 import Glibc
 
-/// Where two file systems behaved differently.
+/// A difference in the behaviour of two file systems.
 public struct Difference: Error, CustomStringConvertible {
   public let description: String
 }
 
-/// Applies one random sequence to a file system under test and to an oracle, and compares all that they tell.
+/// Applies one random sequence to a file system under test and to an oracle, and compares all their answers.
 ///
 /// The same seed draws the same sequence. Both folders must be empty at first.
 public final class Differential {
@@ -16,9 +16,10 @@ public final class Differential {
   private var step = 0
   /// Marks that documents had when their names went, by place in the oracle.
   private var departed: [Place: [Marks]] = [:]
-  /// Files that departed and live on under another name, by inode in the oracle: where from, and with which mode.
+  /// Files that departed and live on under another name, by inode in the oracle: their former places and modes.
   private var movedAway: [UInt64: [(place: Place, mode: UInt32)]] = [:]
-  /// Names that files were linked to, by inode in the oracle: once the first name is gone they can be a departed document.
+  /// Names that files were linked to, by inode in the oracle: once the first name is gone they can be a departed
+  /// document.
   private var linked: [UInt64: Path] = [:]
   /// How often each allowed deviation was seen.
   public private(set) var seen: [AllowedDeviation: Int] = [:]
@@ -120,7 +121,7 @@ public final class Differential {
     }
   }
 
-  /// Makes up for an allowed deviation: where the mount's marks are allowed ones, the oracle takes them over.
+  /// Makes up for an allowed deviation: if the mount's marks are allowed, the oracle adopts them.
   private func settle(_ operation: Operation, _ before: Before) throws {
     switch operation {
     case .unlink:
@@ -174,7 +175,7 @@ public final class Differential {
       if let inode = try? oracle.system.lstat(path).inode { linked[inode] = path }
       try settleLink(path)
     case .setxattr(let path, _, _, _, _), .removexattr(let path, _):
-      // What is set on a document that moved away comes back with it.
+      // Marks set on a document that moved away come back with it.
       guard let inode = try? oracle.system.stat(path).inode, let places = movedAway[inode] else { return }
       let attributes = try oracle.attributes(path)
       for (place, mode) in places { depart(place, Marks(mode: mode, attributes: attributes)) }
@@ -236,7 +237,7 @@ extension Differential {
     return (0..<steps).map { _ in Operation.random(using: &random) }
   }
 
-  /// Leaves out steps as long as what is left still shows a difference.
+  /// Leaves out steps as long as the others still show a difference.
   ///
   /// - Parameter attempt: runs a list in two new folders and tells whether it shows one.
   public static func shrink(_ operations: [Operation], _ attempt: ([Operation]) -> Bool) -> [Operation] {
@@ -255,7 +256,8 @@ extension Differential {
 }
 
 extension Differential {
-  /// Makes the folder to work in, far below `place`: links up lead out of it, and must lead to the same in both worlds.
+  /// Makes the folder to work in, far below `place`: links upwards lead out of it, and must lead to the same in both
+  /// worlds.
   public static func makeRoot(in place: String) throws -> String {
     var path = place
     for _ in 0..<8 {

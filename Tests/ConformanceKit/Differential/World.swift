@@ -12,7 +12,7 @@ final class World {
     handles = [:]
   }
 
-  /// Takes a step; what it returned, or its errno's name.
+  /// Takes a step; returns its result, or its errno's name.
   func apply(_ operation: Operation) throws -> String {
     do {
       return try perform(operation)
@@ -84,7 +84,7 @@ final class World {
     return "ok"
   }
 
-  /// Stores into a mapping, where the file reaches that far: past its end is SIGBUS.
+  /// Stores into a mapping, if the file reaches that far: past its end a store gets SIGBUS.
   private func store(_ handle: any OpenFile, _ offset: Int, _ bytes: [UInt8]) throws -> String {
     let status = try handle.status()
     guard status.kind == .file, let descriptor = handle.descriptor, Int(status.size) >= offset + bytes.count else {
@@ -108,7 +108,7 @@ final class World {
     return names.sorted().joined(separator: " ")
   }
 
-  /// The whole tree, a text per path.
+  /// The whole tree, with a text for each path.
   func tree() throws -> [Path: String] {
     var tree: [Path: String] = [:]
     try collect("", into: &tree)
@@ -140,7 +140,7 @@ final class World {
     return all
   }
 
-  /// What two file systems must agree on. Times count where they were set: then they lie before 2001.
+  /// The facts that two file systems must agree on. Times count if they were set: then they lie before 2001.
   static func describe(_ status: FileStatus) -> String {
     let size = status.kind == .folder ? "" : " \(status.size) bytes"
     // The kernel keeps the times of a fifo that is written to, and does so for its own file systems alone.
@@ -150,7 +150,7 @@ final class World {
     return "\(status.kind) \(mode) \(status.links) links \(status.owner):\(status.group)\(size)\(time)"
   }
 
-  /// The names with their values in short, sorted.
+  /// The names with shortened values, sorted.
   static func describe(_ attributes: [String: [UInt8]]) -> String {
     let sorted = attributes.sorted { $0.key < $1.key }
     return "[" + sorted.map { "\($0.key)=\(brief($0.value))" }.joined(separator: ", ") + "]"

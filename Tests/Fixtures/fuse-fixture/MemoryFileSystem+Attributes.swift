@@ -2,13 +2,13 @@ import Fuse
 import Glibc
 
 extension MemoryFileSystem {
-  func getattr(_ node: NodeID, handle: FileHandle?, caller: Caller, reply: consuming AttributesReply) {
+  func getattr(_ node: NodeID, handle: FileHandle?, caller: RequestContext, reply: consuming AttributesReply) {
     reply.answer(timeout: Entry.forever) { () throws(Errno) in
       try perform("getattr") { (state) throws(Errno) in try state.node(node).attributes }
     }
   }
 
-  func setattr(_ node: NodeID, _ changes: SetAttributes, caller: Caller, reply: consuming AttributesReply) {
+  func setattr(_ node: NodeID, _ changes: SetAttributes, caller: RequestContext, reply: consuming AttributesReply) {
     if changes.handle != nil { count("setattr with a handle") }
     if changes.modificationTime == .now { count("setattr to now") }
     reply.answer(timeout: Entry.forever) { () throws(Errno) in
@@ -34,14 +34,14 @@ extension MemoryFileSystem {
     }
   }
 
-  func statfs(_ node: NodeID, caller: Caller, reply: consuming StatFSReply) {
+  func statfs(_ node: NodeID, caller: RequestContext, reply: consuming StatFSReply) {
     count("statfs")
     reply.succeed(
       StatFS(blocks: 1 << 34, freeBlocks: 1 << 33, availableBlocks: 12_345, files: 1000, freeFiles: 999))
   }
 
   func setxattr(
-    _ node: NodeID, name: FileName, value: UnsafeRawBufferPointer, flags: XattrFlags, caller: Caller,
+    _ node: NodeID, name: FileName, value: UnsafeRawBufferPointer, flags: XattrFlags, caller: RequestContext,
     reply: consuming EmptyReply
   ) {
     let value = [UInt8](value)
@@ -55,7 +55,7 @@ extension MemoryFileSystem {
     }
   }
 
-  func getxattr(_ node: NodeID, name: FileName, caller: Caller, reply: consuming XattrReply) {
+  func getxattr(_ node: NodeID, name: FileName, caller: RequestContext, reply: consuming XattrReply) {
     reply.answer { () throws(Errno) in
       try perform("getxattr") { (state) throws(Errno) in
         guard let value = try state.node(node).attributesExtended[name] else { throw .attributeNotFound }
@@ -64,7 +64,7 @@ extension MemoryFileSystem {
     }
   }
 
-  func listxattr(_ node: NodeID, caller: Caller, reply: consuming XattrListReply) {
+  func listxattr(_ node: NodeID, caller: RequestContext, reply: consuming XattrListReply) {
     reply.answer { () throws(Errno) in
       try perform("listxattr") { (state) throws(Errno) in
         try state.node(node).attributesExtended.keys.sorted { $0.description < $1.description }
@@ -72,7 +72,7 @@ extension MemoryFileSystem {
     }
   }
 
-  func removexattr(_ node: NodeID, name: FileName, caller: Caller, reply: consuming EmptyReply) {
+  func removexattr(_ node: NodeID, name: FileName, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
       try perform("removexattr") { (state) throws(Errno) in
         guard try state.node(node).attributesExtended[name] != nil else { throw .attributeNotFound }

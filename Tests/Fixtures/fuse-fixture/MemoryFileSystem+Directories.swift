@@ -2,14 +2,14 @@ import Fuse
 import Glibc
 
 extension MemoryFileSystem {
-  func opendir(_ node: NodeID, flags: OpenFlags, caller: Caller, reply: consuming OpenReply) {
+  func opendir(_ node: NodeID, flags: OpenFlags, caller: RequestContext, reply: consuming OpenReply) {
     reply.answer { () throws(Errno) in
       try perform("opendir") { (state) throws(Errno) in OpenResult(handle: state.newHandle()) }
     }
   }
 
   func readdir(
-    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: Caller, reply: consuming DirectoryReply
+    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: RequestContext, reply: consuming DirectoryReply
   ) {
     reply.answer { (buffer) throws(Errno) in
       for child in try children(of: node, after: cookie, "readdir") {
@@ -19,7 +19,7 @@ extension MemoryFileSystem {
   }
 
   func readdirplus(
-    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: Caller, reply: consuming DirectoryPlusReply
+    _ node: NodeID, handle: FileHandle, cookie: UInt64, caller: RequestContext, reply: consuming DirectoryPlusReply
   ) {
     reply.answer { (buffer) throws(Errno) in
       for child in try children(of: node, after: cookie, "readdirplus") {
@@ -32,13 +32,14 @@ extension MemoryFileSystem {
     }
   }
 
-  func releasedir(_ node: NodeID, handle: FileHandle, caller: Caller, reply: consuming EmptyReply) {
+  func releasedir(_ node: NodeID, handle: FileHandle, caller: RequestContext, reply: consuming EmptyReply) {
     count("releasedir")
     _ = state.withLock { $0.openHandles.remove(handle) }
     reply.succeed()
   }
 
-  func fsyncdir(_ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: Caller, reply: consuming EmptyReply) {
+  func fsyncdir(_ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: RequestContext, reply: consuming EmptyReply)
+  {
     count("fsyncdir")
     reply.succeed()
   }

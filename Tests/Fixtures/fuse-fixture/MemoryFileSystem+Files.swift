@@ -2,7 +2,7 @@ import Fuse
 import Glibc
 
 extension MemoryFileSystem {
-  func open(_ node: NodeID, flags: OpenFlags, caller: Caller, reply: consuming OpenReply) {
+  func open(_ node: NodeID, flags: OpenFlags, caller: RequestContext, reply: consuming OpenReply) {
     reply.answer { () throws(Errno) in
       try perform("open") { (state) throws(Errno) in
         if flags.truncates { state.truncate(node, to: 0) }
@@ -13,7 +13,8 @@ extension MemoryFileSystem {
   }
 
   func create(
-    _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: Caller, reply: consuming CreateReply
+    _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: RequestContext,
+    reply: consuming CreateReply
   ) {
     reply.answer { () throws(Errno) in
       try perform("create") { (state) throws(Errno) in
@@ -24,7 +25,7 @@ extension MemoryFileSystem {
   }
 
   func read(
-    _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: Caller, reply: consuming DataReply
+    _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: RequestContext, reply: consuming DataReply
   ) {
     count("read")
     reply.fill(capacity: size) { (buffer) throws(Errno) in
@@ -39,7 +40,7 @@ extension MemoryFileSystem {
 
   func write(
     _ node: NodeID, handle: FileHandle, offset: Int64, data: UnsafeRawBufferPointer, origin: WriteOrigin,
-    caller: Caller, reply: consuming WriteReply
+    caller: RequestContext, reply: consuming WriteReply
   ) {
     if origin.isWriteBack { count("write-back") }
     let data = [UInt8](data)
@@ -52,24 +53,27 @@ extension MemoryFileSystem {
     }
   }
 
-  func flush(_ node: NodeID, handle: FileHandle, lockOwner: UInt64, caller: Caller, reply: consuming EmptyReply) {
+  func flush(_ node: NodeID, handle: FileHandle, lockOwner: UInt64, caller: RequestContext, reply: consuming EmptyReply)
+  {
     count("flush")
     reply.succeed()
   }
 
-  func release(_ node: NodeID, handle: FileHandle, flags: OpenFlags, caller: Caller, reply: consuming EmptyReply) {
+  func release(
+    _ node: NodeID, handle: FileHandle, flags: OpenFlags, caller: RequestContext, reply: consuming EmptyReply
+  ) {
     count("release")
     _ = state.withLock { $0.openHandles.remove(handle) }
     reply.succeed()
   }
 
-  func fsync(_ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: Caller, reply: consuming EmptyReply) {
+  func fsync(_ node: NodeID, handle: FileHandle, dataOnly: Bool, caller: RequestContext, reply: consuming EmptyReply) {
     count(dataOnly ? "fdatasync" : "fsync")
     reply.succeed()
   }
 
   func fallocate(
-    _ node: NodeID, handle: FileHandle, mode: FallocateMode, offset: Int64, length: Int64, caller: Caller,
+    _ node: NodeID, handle: FileHandle, mode: FallocateMode, offset: Int64, length: Int64, caller: RequestContext,
     reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
@@ -84,7 +88,8 @@ extension MemoryFileSystem {
   }
 
   func lseek(
-    _ node: NodeID, handle: FileHandle, offset: Int64, whence: Whence, caller: Caller, reply: consuming LseekReply
+    _ node: NodeID, handle: FileHandle, offset: Int64, whence: Whence, caller: RequestContext,
+    reply: consuming LseekReply
   ) {
     reply.answer { () throws(Errno) in
       try perform("lseek") { (state) throws(Errno) in
@@ -103,7 +108,7 @@ extension MemoryFileSystem {
   }
 
   func copyFileRange(
-    from source: FileRange, to target: FileRange, length: Int, caller: Caller, reply: consuming WriteReply
+    from source: FileRange, to target: FileRange, length: Int, caller: RequestContext, reply: consuming WriteReply
   ) {
     reply.answer { () throws(Errno) in
       try perform("copy_file_range") { (state) throws(Errno) in
@@ -115,7 +120,7 @@ extension MemoryFileSystem {
   }
 
   func ioctl(
-    _ node: NodeID, handle: FileHandle, command: UInt32, flags: IoctlFlags, caller: Caller,
+    _ node: NodeID, handle: FileHandle, command: UInt32, flags: IoctlFlags, caller: RequestContext,
     reply: consuming IoctlReply
   ) {
     count("ioctl")

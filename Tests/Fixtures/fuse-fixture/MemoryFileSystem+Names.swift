@@ -2,7 +2,7 @@ import Fuse
 import Glibc
 
 extension MemoryFileSystem {
-  func lookup(_ name: FileName, in parent: NodeID, caller: Caller, reply: consuming EntryReply) {
+  func lookup(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EntryReply) {
     reply.answer { () throws(Errno) in
       try perform("lookup") { (state) throws(Errno) in
         do throws(Errno) {
@@ -23,7 +23,8 @@ extension MemoryFileSystem {
   }
 
   func mknod(
-    _ name: FileName, in parent: NodeID, mode: UInt32, device: UInt64, caller: Caller, reply: consuming EntryReply
+    _ name: FileName, in parent: NodeID, mode: UInt32, device: UInt64, caller: RequestContext,
+    reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in
       try perform("mknod") { (state) throws(Errno) in
@@ -32,7 +33,7 @@ extension MemoryFileSystem {
     }
   }
 
-  func mkdir(_ name: FileName, in parent: NodeID, mode: UInt32, caller: Caller, reply: consuming EntryReply) {
+  func mkdir(_ name: FileName, in parent: NodeID, mode: UInt32, caller: RequestContext, reply: consuming EntryReply) {
     reply.answer { () throws(Errno) in
       try perform("mkdir") { (state) throws(Errno) in
         try state.entry(try state.make(name, in: parent, mode: S_IFDIR | mode, caller: caller))
@@ -41,7 +42,7 @@ extension MemoryFileSystem {
   }
 
   func symlink(
-    _ name: FileName, in parent: NodeID, target: [UInt8], caller: Caller, reply: consuming EntryReply
+    _ name: FileName, in parent: NodeID, target: [UInt8], caller: RequestContext, reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in
       try perform("symlink") { (state) throws(Errno) in
@@ -53,14 +54,14 @@ extension MemoryFileSystem {
     }
   }
 
-  func readlink(_ node: NodeID, caller: Caller, reply: consuming LinkReply) {
+  func readlink(_ node: NodeID, caller: RequestContext, reply: consuming LinkReply) {
     reply.answer { () throws(Errno) in
       try perform("readlink") { (state) throws(Errno) in try state.node(node).target }
     }
   }
 
   func link(
-    _ node: NodeID, as newName: FileName, in newParent: NodeID, caller: Caller, reply: consuming EntryReply
+    _ node: NodeID, as newName: FileName, in newParent: NodeID, caller: RequestContext, reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in
       try perform("link") { (state) throws(Errno) in
@@ -72,7 +73,7 @@ extension MemoryFileSystem {
     }
   }
 
-  func unlink(_ name: FileName, in parent: NodeID, caller: Caller, reply: consuming EmptyReply) {
+  func unlink(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
       try perform("unlink") { (state) throws(Errno) in
         let id = try state.child(name, in: parent)
@@ -82,7 +83,7 @@ extension MemoryFileSystem {
     }
   }
 
-  func rmdir(_ name: FileName, in parent: NodeID, caller: Caller, reply: consuming EmptyReply) {
+  func rmdir(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
       try perform("rmdir") { (state) throws(Errno) in
         let id = try state.child(name, in: parent)
@@ -94,7 +95,7 @@ extension MemoryFileSystem {
 
   func rename(
     _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID, flags: RenameFlags,
-    caller: Caller, reply: consuming EmptyReply
+    caller: RequestContext, reply: consuming EmptyReply
   ) {
     reply.answer { () throws(Errno) in
       try perform("rename") { (state) throws(Errno) in

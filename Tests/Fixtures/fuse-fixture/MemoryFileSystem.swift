@@ -100,7 +100,7 @@ extension MemoryFileSystem.State {
   }
 
   mutating func make(
-    _ name: FileName, in parent: NodeID, mode: UInt32, device: UInt64 = 0, caller: Caller
+    _ name: FileName, in parent: NodeID, mode: UInt32, device: UInt64 = 0, caller: RequestContext
   ) throws(Errno) -> NodeID {
     guard try node(parent).positions[name] == nil else { throw .fileExists }
     lastNode += 1

@@ -8,7 +8,7 @@ extension Scenarios {
     let contents = (0..<8 * megabyte).map { UInt8(truncatingIfNeeded: $0 ^ $0 >> 8) }
     let node = try fileSystem.state.withLock { (state) throws(Errno) in
       let node = try state.make(
-        "stored", in: .root, mode: S_IFREG | 0o644, caller: Caller(uid: 0, gid: 0, pid: 0))
+        "stored", in: .root, mode: S_IFREG | 0o644, caller: RequestContext(uid: 0, gid: 0, pid: 0))
       state.store(contents, in: node, offset: 0)
       return node
     }

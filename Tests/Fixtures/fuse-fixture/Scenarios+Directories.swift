@@ -62,7 +62,7 @@ extension Scenarios {
   }
 
   private static func fill(_ fileSystem: MemoryFileSystem, _ names: [String]) throws(Errno) {
-    let caller = Caller(uid: 0, gid: 0, pid: 0)
+    let caller = RequestContext(uid: 0, gid: 0, pid: 0)
     try fileSystem.state.withLock { (state) throws(Errno) in
       for name in names { _ = try state.make(FileName(name), in: .root, mode: S_IFREG | 0o644, caller: caller) }
     }

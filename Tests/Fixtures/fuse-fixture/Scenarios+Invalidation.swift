@@ -42,7 +42,7 @@ extension Scenarios {
     // Names, those that do not exist too.
     expectError(.noSuchFileOrDirectory, access("\(mount.path)/new", F_OK))
     let new = try fileSystem.state.withLock { (state) throws(Errno) in
-      try state.make("new", in: .root, mode: S_IFREG | 0o644, caller: Caller(uid: 0, gid: 0, pid: 0))
+      try state.make("new", in: .root, mode: S_IFREG | 0o644, caller: RequestContext(uid: 0, gid: 0, pid: 0))
     }
     expectError(.noSuchFileOrDirectory, access("\(mount.path)/new", F_OK))
     expect(try notifier.invalidateEntry("new", in: .root), "a known name")

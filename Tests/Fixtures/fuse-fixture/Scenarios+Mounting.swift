@@ -19,7 +19,7 @@ extension Scenarios {
   }
 
   static func refused() throws {
-    let session = try Session(MemoryFileSystem(), options: MountOptions(source: "refused"))
+    let session = try Session(MemoryFileSystem(), options: SessionOptions(source: "refused"))
     do {
       try session.run()
       expect(false, "run to be refused before a mount")
@@ -33,7 +33,7 @@ extension Scenarios {
       expectEqual(error.description, "\(scenarioDirectory)/none: No such file or directory")
     }
     expect(!session.isMounted, "no mount")
-    var options = MountOptions(source: "refused")
+    var options = SessionOptions(source: "refused")
     options.extra = ["nonsense"]
     do {
       _ = try Session(MemoryFileSystem(), options: options)
@@ -54,7 +54,7 @@ extension Scenarios {
     expectDone(setgroups(0, nil))
     expectDone(setgid(65_534))
     expectDone(setuid(65_534))
-    let session = try Session(MemoryFileSystem(), options: MountOptions(source: "unprivileged"))
+    let session = try Session(MemoryFileSystem(), options: SessionOptions(source: "unprivileged"))
     do {
       try session.mount(at: refused)
       expect(false, "no mount where one may not write")

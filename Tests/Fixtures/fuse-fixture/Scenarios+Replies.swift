@@ -6,13 +6,13 @@ import Synchronization
 
 /// A root directory in which lookups are answered by a closure, and nothing else.
 struct LookupFileSystem: FileSystem {
-  let answer: @Sendable (FileName, Caller, consuming EntryReply) -> Void
+  let answer: @Sendable (FileName, RequestContext, consuming EntryReply) -> Void
 
-  func getattr(_ node: NodeID, handle: FileHandle?, caller: Caller, reply: consuming AttributesReply) {
+  func getattr(_ node: NodeID, handle: FileHandle?, caller: RequestContext, reply: consuming AttributesReply) {
     reply.succeed(Self.attributes(node), timeout: 0)
   }
 
-  func lookup(_ name: FileName, in parent: NodeID, caller: Caller, reply: consuming EntryReply) {
+  func lookup(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EntryReply) {
     answer(name, caller, reply)
   }
 
@@ -116,7 +116,7 @@ extension Scenarios {
   }
 
   static func caller() throws {
-    let callers = Mutex<[Caller]>([])
+    let callers = Mutex<[RequestContext]>([])
     let groups = Mutex<[UInt32]>([])
     let fileSystem = LookupFileSystem { name, caller, reply in
       callers.withLock { $0.append(caller) }
@@ -135,7 +135,7 @@ extension Scenarios {
     expectEqual(callers.withLock { $0.first?.pid }, getpid())
     expectEqual(callers.withLock { $0.first?.uid }, getuid())
     do {
-      _ = try Caller(uid: 0, gid: 0, pid: 0).groups()
+      _ = try RequestContext(uid: 0, gid: 0, pid: 0).groups()
       expect(false, "no groups of nobody")
     } catch {
       expectEqual(error, .noSuchFileOrDirectory)

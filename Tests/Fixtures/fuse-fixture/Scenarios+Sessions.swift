@@ -77,7 +77,7 @@ extension Scenarios {
     expectError(.noSuchFileOrDirectory, access("\(mount.path)/f", F_OK))
     expect(fileSystem.state.withLock { $0.wasDestroyed }, "destroy")
     // Before the loop has begun, too.
-    let session = try Session(MemoryFileSystem(), options: MountOptions(source: "early"))
+    let session = try Session(MemoryFileSystem(), options: SessionOptions(source: "early"))
     try session.mount(at: mount.path)
     session.exit()
     try session.run()
@@ -122,14 +122,14 @@ extension Scenarios {
       do {
         let fileSystem = MemoryFileSystem()
         remembered = fileSystem
-        _ = try Session(fileSystem, options: MountOptions(source: "never mounted"))
+        _ = try Session(fileSystem, options: SessionOptions(source: "never mounted"))
         do {
-          let session = try Session(fileSystem, options: MountOptions(source: "never run"))
+          let session = try Session(fileSystem, options: SessionOptions(source: "never run"))
           try session.mount(at: directory)
           expect(session.isMounted, "the mount")
         }
         expect(!mountTable().contains(directory), "the mount that was never run to be gone")
-        let session = try Session(fileSystem, options: MountOptions(source: "run"))
+        let session = try Session(fileSystem, options: SessionOptions(source: "run"))
         try session.mount(at: directory)
         try session.unmount()
         try session.run()

@@ -13,11 +13,11 @@ final class TestMount: Sendable {
 
   init(
     _ fileSystem: any FileSystem, _ name: String = "mount", threads: Int = 10, logger: Logger = Logger(label: "test"),
-    configure: (inout MountOptions) -> Void = { _ in }
+    configure: (inout SessionOptions) -> Void = { _ in }
   ) throws {
     path = "\(scenarioDirectory)/\(name)"
     mkdir(path, 0o755)
-    var options = MountOptions(source: name, subtype: "fixture")
+    var options = SessionOptions(source: name, subtype: "fixture")
     configure(&options)
     session = try Session(fileSystem, options: options, logger: logger)
     try session.mount(at: path)

@@ -56,11 +56,11 @@ extension ProgramRun {
     }
     promises.tookName(source.parent, source.name, of: ino, isLast: false, process, at: time)
     promises.named(ino, by: process)
-    // Rule 9 of identity: what has other names is a document of its own from now on, which this program made.
+    // Rule 9 of ``Identity``: what has other names is a document of its own from now on, which this program made.
     if let other, let document, otherNames?.count ?? 1 > 1, let left = try item(of: other), left != document.row.id {
       promises.parted(other, by: process, holding: currentText(of: other), at: time)
     }
-    // Rule 3 of identity. What its own program had set aside under a passing name may be another document.
+    // Rule 3 of ``Identity``. What its own program had set aside under a passing name may be another document.
     guard let file, file.row.kind == .document, let document, document.row.kind == .document, !document.row.isQuiet,
       names?.count == 1, otherNames.map({ $0.oldest == target }) ?? false,
       !FileRole.isBackup(target.name, of: source.name), FileRole(target.name) != .scratch,

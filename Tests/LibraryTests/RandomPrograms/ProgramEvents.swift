@@ -55,8 +55,8 @@ private struct FollowedLog {
   /// Ids in the order in which they got their places, the latest last.
   private var order: [String] = []
   private var created: Set<String> = []
-  /// Where documents were that gave their contents to others (rule 3 of identity): whether such a one is gone, or its program
-  /// makes it anew, no event tells.
+  /// Where documents were that gave their contents to others (rule 3 of ``Identity``). No event tells whether such a
+  /// one is gone, or its program makes it anew.
   private(set) var givers: Set<String> = []
   private var lines: [String] = []
 

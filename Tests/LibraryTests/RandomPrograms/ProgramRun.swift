@@ -15,7 +15,7 @@ final class ProgramRun {
   private(set) var before: ProgramSnapshot
   /// Items that had several names at a time.
   private(set) var linked: Set<String> = []
-  /// Items that left no trace when their own program took them away (rule 6 of identity), told of or not.
+  /// Items that left no trace when their own program took them away (rule 6 of ``Identity``), told of or not.
   var vanished: Set<String> = []
   /// Steps that did something, by verb.
   private(set) var done: [ProgramStep.Verb: Int] = [:]
@@ -232,7 +232,7 @@ final class ProgramRun {
     let slot = try world.open(path, flags, actor)
     if existed == nil {
       promises.made(slot.ino, by: process, at: time)
-      // Rule 5 of identity: what is left of a document that is made again is one of its own, which this program made.
+      // Rule 5 of ``Identity``: the rest of a document that is made again is one of its own, which this program made.
       let (parent, name) = try world.place(path)
       if let former = promises.remembered(parent, name, process, at: time), former != slot.ino,
         let document = before.item(of: former), let left = try item(of: former), left != document.row.id

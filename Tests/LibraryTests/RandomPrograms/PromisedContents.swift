@@ -9,8 +9,9 @@ import SheafModel
 /// - a purge of what held it;
 /// - the removal of a file that nobody could mean (rule 6 of ``Identity``): its own program takes its last name away before
 ///   it was ever closed with contents under a name that is no temporary file's;
-/// - a file that dissolves in the document whose name it takes (rule 3): its last contents are that document's, and what
-///   was closed in it before under a temporary file's name, and never under that of a backup, goes.
+/// - a file that dissolves in the document whose name it takes (rule 3 of ``Identity``): its last contents are that
+///   document's, and what was closed in it before under a temporary file's name, and never under that of a backup,
+///   goes.
 struct PromisedContents {
   struct Promise {
     var kept: Set<String>
@@ -121,7 +122,8 @@ struct PromisedContents {
     if let life = lives[ino], life.maker != process { lives[ino]?.maker = 0 }
   }
 
-  /// Notes that two files changed places and left their items, with their histories and ages, on their names (rule 10).
+  /// Notes that two files changed places and left their items, with their histories and ages, on their names
+  /// (rule 10 of ``Identity``).
   mutating func leftItems(_ left: Int64, _ right: Int64) {
     (lives[left], lives[right]) = (lives[right], lives[left])
     (byInode[left], byInode[right]) = (byInode[right], byInode[left])

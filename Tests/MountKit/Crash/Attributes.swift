@@ -20,7 +20,7 @@ public enum Attributes {
     return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
   }
 
-  /// Nil where there is none.
+  /// `user.mark` of a file; nil if there is none.
   static func get(_ path: String) -> String? {
     var buffer = [UInt8](repeating: 0, count: 256)
     let count = getxattr(path, "user.mark", &buffer, buffer.count)

@@ -15,7 +15,7 @@ public struct Contents: Hashable, Codable, Sendable {
   public var bytes: [UInt8] { pattern(count, seed: seed) }
 }
 
-/// What a program does to documents in one go; names are relative to the folder it works in.
+/// A deed of a program on documents; names are relative to the folder that it works in.
 public enum Deed: Hashable, Codable, Sendable {
   /// Creates or truncates, writes, closes.
   case save(String, Contents)
@@ -42,11 +42,11 @@ public enum Deed: Hashable, Codable, Sendable {
   case scatter(String, Int)
   /// Reads all of it.
   case read(String)
-  /// Has a program of its own remove it.
+  /// Removes it by a program of its own.
   case removeElsewhere(String)
-  /// Does nothing for so many seconds, while the library looks after itself.
+  /// Does nothing for that many seconds, while the library does its upkeep.
   case pause(Double)
-  /// Runs `sheaf` with arguments, in which `%` stands for the folder; changes nothing in the tree.
+  /// Runs `sheaf` with arguments, in which `%` stands for the folder. It changes nothing in the tree.
   case command([String])
   /// Runs `sheaf`, after which the document holds the contents of an earlier save.
   case revive([String], String, Contents)
@@ -54,7 +54,7 @@ public enum Deed: Hashable, Codable, Sendable {
   /// The bytes of one write request.
   static let piece = 65_536
 
-  /// Draws a deed; families of names keep apart what would make the outcome depend on a document's identity.
+  /// Draws a deed. Families of names keep deeds apart whose outcome would depend on a document's identity.
   public static func random(using random: inout SeededRandom) -> Deed {
     let number = Int.random(in: 0..<5, using: &random)
     let contents = Contents(

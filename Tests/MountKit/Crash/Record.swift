@@ -2,11 +2,11 @@ import ConformanceKit
 import Foundation
 import Glibc
 
-/// A line of the record that is kept outside of the mount: what was begun, and what came back.
+/// A line of the record that is kept outside of the mount: a deed that began, or the result of one.
 public struct RecordLine: Codable, Sendable {
-  /// Set where the line tells the beginning.
+  /// Set if the line tells the beginning.
   public var begun: Deed?
-  /// The errno that the deed which began last came back with; 0 for success.
+  /// The errno of the deed that began last; 0 for success.
   public var returned: Int32?
   /// Seconds since 1970.
   public var time: Double
@@ -16,7 +16,7 @@ public struct RecordLine: Codable, Sendable {
 public struct RecordedDeed: Sendable, CustomStringConvertible {
   public var deed: Deed
   public var begun: Double
-  /// Nil where it had not come back when the record ended.
+  /// Nil if it had not returned when the record ended.
   public var returned: Int32?
   public var ended: Double?
 
@@ -26,7 +26,7 @@ public struct RecordedDeed: Sendable, CustomStringConvertible {
   }
 }
 
-/// Errnos by which a mount whose process is gone, or whose disk is, answers.
+/// Errnos of a mount whose process or disk is gone.
 public let deadMount: Set<Int32> = [ENOTCONN, ECONNABORTED, ECONNREFUSED, ENODEV, ESHUTDOWN]
 
 /// Does deeds one after the other and records each, before and after, until they are done or the mount is dead.

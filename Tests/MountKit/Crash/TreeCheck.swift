@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 
 extension TreeModel {
-  /// What is wrong with a folder, a line each; empty where it holds just this.
+  /// The faults of a folder, one on each line; empty if it holds exactly this.
   public func differences(from found: FoundTree) -> [String] {
     var lines: [String] = []
     for name in Set(nodes.keys).union(found.nodes.keys).sorted() {
@@ -29,7 +29,7 @@ extension TreeModel {
   }
 }
 
-/// What a folder holds.
+/// The contents of a folder.
 public struct FoundTree: Sendable {
   struct Node: Hashable, Sendable {
     var text: String
@@ -76,14 +76,15 @@ public struct FoundTree: Sendable {
 
 private func octal(_ mode: UInt32) -> String { String(mode, radix: 8) }
 
-/// Judges a folder by the record of what was done in it.
+/// Judges a folder by the record of the deeds in it.
 public struct Judgement {
   /// The trees that the record allows.
   public private(set) var candidates: [TreeModel]
 
   public init(_ start: TreeModel) { candidates = [start] }
 
-  /// Follows the record: what came back is done, what failed or had not come back may be done, undone or between.
+  /// Follows the record: deeds that returned are done; deeds that failed or had not returned may be done, undone or in
+  /// between.
   ///
   /// - Parameter killed: the program that kept the record was killed.
   /// - Returns: a line for each answer that no allowed tree explains.

@@ -2,10 +2,10 @@ import ConformanceKit
 import Foundation
 import Glibc
 
-/// What a folder should hold, as the deeds tell it, or does hold.
+/// The contents that a folder should have after the deeds, or does have.
 public struct TreeModel: Hashable, Sendable {
   public enum Node: Hashable, Sendable {
-    /// A document: which file its name is one of, for hard links.
+    /// A document: the number of its file, which hard links share.
     case file(Int)
     case folder(mode: UInt32, mark: String?)
     case symlink(String)
@@ -33,18 +33,18 @@ public struct TreeModel: Hashable, Sendable {
     }
     var mode: UInt32 = 0o644
     var mark: String?
-    /// Set times alone.
+    /// The modification time, only if it was set.
     var time: Int?
   }
 
   var nodes: [String: Node] = [:]
   var files: [Int: File] = [:]
   private var next = 0
-  /// What documents held when their names went, the latest last. A document that its program makes anew holds that until
-  /// something is written: a crash in between leaves the old contents rather than none. An earlier document comes back to
-  /// the name where the latest is not remembered (rules 5 and 6 of Identity).
+  /// The contents of documents when their names went, the latest last. A document that its program makes anew has them
+  /// until something is written: a crash in between leaves the old contents rather than none. An earlier document comes
+  /// back to the name where the latest is not remembered (rules 5 and 6 of ``Identity``).
   private var departed: [String: [Bytes]] = [:]
-  /// Documents that were renamed away: what is written to them under their new names comes back, too.
+  /// Documents that were renamed away: contents written under their new names come back, too.
   private var renamed: [String: [Int]] = [:]
 
   public init() {}
@@ -74,7 +74,7 @@ public struct TreeModel: Hashable, Sendable {
     departed[name] = ((departed[name] ?? []) + [contents]).suffix(4)
   }
 
-  /// What a document that is made anew may hold until something is written.
+  /// The contents that a document made anew may have until something is written.
   private func formerContents(_ name: String) -> [Bytes] {
     guard nodes[name] == nil else { return [] }
     return (departed[name] ?? []) + (renamed[name] ?? []).compactMap { files[$0]?.contents }
@@ -89,7 +89,7 @@ public struct TreeModel: Hashable, Sendable {
     if case .file(let number) = node, !nodes.values.contains(node) { files[number] = nil }
   }
 
-  /// The errno that a deed must come back with here: 0 for success.
+  /// The errno that a deed must return here: 0 for success.
   func answer(to deed: Deed) -> Int32 {
     switch deed {
     case .save(let name, _), .append(let name, _), .replace(let name, _), .revive(_, let name, _),
@@ -215,7 +215,7 @@ public struct TreeModel: Hashable, Sendable {
       let bytes = contents.bytes
       add(name, { patched(name, offset, Array(bytes[..<$0])) }, bytes.count, at: offset)
     case .scatter(let name, let count):
-      // Nothing, or what there was when the working copy spilled.
+      // Nothing, or the bytes that were there when the working copy spilled.
       for end in [0, min(4095, count), min(4096, count)] { add(name, { _ in Deed.scattered(end) }, 0) }
     default: break
     }

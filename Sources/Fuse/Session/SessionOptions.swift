@@ -1,13 +1,14 @@
-/// How a mount is made.
-package struct MountOptions: Hashable, Sendable {
-  /// What `/proc/mounts` shows as the source (`fsname=`).
+/// The options of a session and of its mount.
+package struct SessionOptions: Hashable, Sendable {
+  /// The source that `/proc/mounts` shows (`fsname=`).
   package var source: String
   /// The part of the type after `fuse.` (`subtype=`).
   package var subtype: String
   /// Others than the mounting user may use the mount (`allow_other`).
   package var allowOther = false
-  /// The kernel checks modes and ownership itself (`default_permissions`). Else the file system does, in every operation; and
-  /// through a directory whose names the kernel remembers anybody passes who gets into the mount, without a request.
+  /// The kernel checks modes and ownership itself (`default_permissions`). Otherwise the file system does, in every
+  /// operation. Everybody in the mount can then pass, without a request, through a directory whose names the kernel
+  /// remembers.
   package var defaultPermissions = true
   package var readOnly = false
   /// Set-id bits have an effect on execve(2). libfuse's default is `nosuid`.
@@ -27,7 +28,7 @@ package struct MountOptions: Hashable, Sendable {
   }
 }
 
-extension MountOptions {
+extension SessionOptions {
   /// The arguments of `fuse_session_new()`.
   var arguments: [String] {
     var options = ["fsname=" + Self.escaped(source), "subtype=" + Self.escaped(subtype)]
@@ -40,7 +41,7 @@ extension MountOptions {
     return [subtype] + (options + extra).flatMap { ["-o", $0] }
   }
 
-  /// Commas part options, so that within one they and backslashes are escaped (fuse_opt.h).
+  /// Escapes commas, which separate options, and backslashes (fuse_opt.h).
   private static func escaped(_ value: String) -> String {
     value.reduce(into: "") { text, character in
       if character == "," || character == "\\" { text.append("\\") }
@@ -52,7 +53,7 @@ extension MountOptions {
 /// A mount that could not be made or ended.
 package struct MountError: Error, Hashable, Sendable, CustomStringConvertible {
   package let mountpoint: String
-  /// What the system, libfuse or fusermount3 said.
+  /// The words of the system, libfuse or fusermount3.
   package let reason: String
 
   package init(mountpoint: String, reason: String) {

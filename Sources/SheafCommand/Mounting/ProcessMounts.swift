@@ -7,17 +7,17 @@ import SheafService
 protocol LiveMount: Sendable {
   /// Saves everything and unmounts; with `lazy` also a mount in use.
   ///
-  /// - Throws: ``SheafError`` of kind `busy` where the mount is in use.
+  /// - Throws: ``SheafError`` of kind `busy` if the mount is in use.
   func unmount(lazy: Bool) async throws
 
-  /// Returns once the mount is gone, whoever unmounted it.
+  /// Returns once the mount is gone, even if another process unmounted it.
   func waitUntilGone() async
 }
 
 /// Mounts, and returns once the mount answers.
 typealias MountStarter = @Sendable (Library, MountRequest, Logger) async throws -> any LiveMount
 
-/// The mounts of this process; when the last one goes, so does the process.
+/// The mounts of this process, which ends with the last one.
 actor ProcessMounts: MountController {
   /// How long a mount may go on in other mount namespaces after it was unmounted here.
   private static let patienceElsewhere = Duration.seconds(5)
@@ -26,17 +26,17 @@ actor ProcessMounts: MountController {
   private let logger: Logger
   private let start: MountStarter
   private var live: [String: (info: MountInfo, mount: any LiveMount, owner: UInt32?, number: Int)] = [:]
-  /// The number of the mount that was made last.
+  /// The number of the latest mount.
   private var lastNumber = 0
   private var starting: [String: UInt32?] = [:]
-  /// How many mounts are being unmounted for somebody who waits until all of them is safe.
+  /// How many mounts are being unmounted by callers that wait until everything in them is safe.
   private var saving = 0
   private var hasMounted = false
-  /// Whether no more mounts are taken.
+  /// Whether it accepts no more mounts.
   private var ending = false
-  /// Whether ``end()`` has done what it could with the mounts that were up.
+  /// Whether ``end()`` has unmounted as many mounts as it could.
   private var hasEnded = false
-  /// Whether nothing is up, and nothing will be.
+  /// Whether no mount is up, and none will be.
   private var isOver = false
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
@@ -81,7 +81,7 @@ actor ProcessMounts: MountController {
       .unavailable, subject: library.location.path, reason: "the process that owns it is ending", advice: "try again")
   }
 
-  /// Checks that a user to whom a mount is to be given has none yet: their socket speaks for one account at one place.
+  /// Checks that a user who is to get a mount has none yet: their socket speaks for one account at one place.
   private func checkFirst(for owner: UInt32?, _ request: MountRequest) throws {
     guard let owner, let user = request.forUser else { return }
     let places = live.filter { $0.value.owner == owner }.map(\.key) + starting.filter { $0.value == owner }.map(\.key)
@@ -105,7 +105,8 @@ actor ProcessMounts: MountController {
     } catch let error as SheafError where error.kind == .busy {
       throw MountHolders(of: mountpoint).error
     }
-    // What the kernel writes and closes at last is there once it is gone; of one in use nobody knows when that is.
+    // The kernel's last writes and closes have come once the mount is gone. For a mount in use nobody knows when that
+    // will be.
     if !lazy { await waitUntilGone(mountpoint, number) }
     forget(mountpoint, number)
     do {
@@ -118,8 +119,8 @@ actor ProcessMounts: MountController {
     return live.count + starting.count
   }
 
-  /// Waits for the end of a mount that was unmounted here. It may go on in another mount namespace, as containers and services
-  /// with a view of their own have, for as long as those do and this process.
+  /// Waits for the end of a mount that was unmounted here. It may go on in another mount namespace, such as that of a
+  /// container or a service, for as long as that one and this process last.
   private func waitUntilGone(_ mountpoint: String, _ number: Int) async {
     let deadline = ContinuousClock.now + Self.patienceElsewhere
     while live[mountpoint]?.number == number, ContinuousClock.now < deadline {
@@ -132,13 +133,13 @@ actor ProcessMounts: MountController {
 
   func mounts() async -> [MountInfo] { live.values.map(\.info).sorted { $0.mountpoint < $1.mountpoint } }
 
-  /// Returns once the last mount is gone, or ``end()`` has done what it could.
+  /// Returns once the last mount is gone, or ``end()`` is done.
   func waitUntilEmpty() async {
     if isOver { return }
     await withCheckedContinuation { waiting.append($0) }
   }
 
-  /// Takes no more mounts and unmounts all, those in use lazily; one that is just being made is waited for.
+  /// Accepts no more mounts and unmounts all, those in use lazily. It waits for a mount that is just being made.
   func end() async {
     ending = true
     for (mountpoint, entry) in live {

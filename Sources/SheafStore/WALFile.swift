@@ -2,16 +2,16 @@ internal import Glibc
 internal import SheafModel
 internal import Synchronization
 
-/// SQLite's log (WAL), which is synced beside SQLite: its own `synchronous` would have every commit wait.
+/// SQLite's log (WAL), synced by Sheaf itself: with SQLite's own `synchronous` every commit would wait.
 ///
-/// Linux tells once of pages that it could not write, and takes them for written from then on. So after a sync that failed
-/// none is believed until all of the log has been written again (``rewrite()``).
-struct LogFile: ~Copyable {
+/// Linux reports pages that it could not write once, and takes them for written from then on. So after a failed sync no
+/// sync is believed until all of the log has been written again (``rewrite()``).
+struct WALFile: ~Copyable {
   private let path: String
   private let descriptor: Int32
   private let doubt = Mutex(false)
 
-  /// The log of the library file at `library`, which exists as long as a connection that used it is open.
+  /// The log of the library file at `library`. It exists as long as a connection that used it is open.
   ///
   /// - Throws: ``SheafError``.
   init(of library: String) throws(SheafError) {
@@ -24,7 +24,7 @@ struct LogFile: ~Copyable {
 
   static func path(of library: String) -> String { library + "-wal" }
 
-  /// Makes everything that is committed survive power loss.
+  /// Makes everything committed survive power loss.
   func sync() throws(SheafError) {
     try doubt.withLock { (isDoubtful) throws(SheafError) in
       guard !isDoubtful else {
@@ -37,16 +37,16 @@ struct LogFile: ~Copyable {
     }
   }
 
-  /// Whether a sync failed, so that the disk may not have what the kernel takes for written.
+  /// Whether a sync failed, so that the disk may miss pages that the kernel takes for written.
   var isDoubtful: Bool { doubt.withLock { $0 } }
 
-  /// Has nobody rely on what was written until ``rewrite()``.
+  /// Marks the log as unreliable until ``rewrite()``.
   func distrust() { doubt.withLock { $0 = true } }
 
   /// Bytes that are written at a time.
   private static let pieceBytes = 1 << 20
 
-  /// Writes what the kernel has of the log once more, and syncs it; for who keeps SQLite from writing to it meanwhile.
+  /// Writes the kernel's copy of the log once more, and syncs it. The caller keeps SQLite from writing to it meanwhile.
   func rewrite() throws(SheafError) {
     try doubt.withLock { (isDoubtful) throws(SheafError) in
       var piece = [UInt8](repeating: 0, count: Self.pieceBytes)
@@ -64,13 +64,13 @@ struct LogFile: ~Copyable {
     }
   }
 
-  /// Makes all that an earlier process left survive power loss: that may have been told of what the disk did not take, and
-  /// nobody is told twice.
+  /// Makes all that an earlier process left survive power loss. That process may have heard of pages that the disk did
+  /// not take, and Linux does not report them again.
   func secure() throws(SheafError) {
     do {
       try rewrite()
     } catch {
-      // A disk that has no room to write anew what is there is believed.
+      // A disk without room to write the log again is believed.
       guard error.kind == .noSpace else { throw error }
       try sync()
     }

@@ -1,14 +1,15 @@
 import CFuse
 import Glibc
 
-/// Who asks.
+/// The process that makes a request.
 ///
 /// The corresponding C type is `struct fuse_ctx`.
-package struct Caller: Hashable, Sendable {
+package struct RequestContext: Hashable, Sendable {
   /// The file system user id (fsuid).
   package let uid: UInt32
   package let gid: UInt32
-  /// The thread id, 0 where the kernel itself asks (write-back of a mapping, a caller outside of the pid namespace).
+  /// The thread id; 0 if the kernel itself asks (write-back of a mapping) or the caller is outside of the pid
+  /// namespace.
   package let pid: Int32
   /// The umask; only create, mkdir, mknod and symlink carry it.
   package let umask: UInt32
@@ -22,10 +23,11 @@ package struct Caller: Hashable, Sendable {
 
   /// Reads the caller's supplementary groups.
   ///
-  /// Read when asked, from `/proc/PID/task/PID/status` as `fuse_req_getgroups()` does: a system call or three, so not
-  /// for every request. Ask before answering: afterwards the thread may have ended.
+  /// This reads `/proc/PID/task/PID/status`, as `fuse_req_getgroups()` does: several system calls, too many for every
+  /// request. Call it before answering: afterwards the thread may have ended.
   ///
-  /// - Throws: ``Errno/noSuchFileOrDirectory`` where the thread is gone or is none, else what open(2) and read(2) say.
+  /// - Throws: ``Errno/noSuchFileOrDirectory`` if the thread is gone or is none; otherwise the error of open(2) or
+  ///   read(2).
   package func groups() throws(Errno) -> [UInt32] {
     guard pid != 0 else { throw .noSuchFileOrDirectory }
     let status = try readFile("/proc/\(pid)/task/\(pid)/status")
@@ -37,7 +39,7 @@ package struct Caller: Hashable, Sendable {
   }
 }
 
-extension Caller {
+extension RequestContext {
   init(_ request: fuse_req_t) {
     let context = fuse_req_ctx(request).pointee
     self.init(uid: context.uid, gid: context.gid, pid: context.pid, umask: context.umask)

@@ -1,18 +1,18 @@
 import CFuse
 import Glibc
 
-/// Ending a mount, and no other that may have taken its place.
-package enum Unmount {
-  /// Takes away, lazily, what is mounted at an absolute path without symbolic links.
+/// Ends a mount, and no other one that may have taken its place.
+package enum Unmounter {
+  /// Takes away, lazily, the mount at an absolute path without symbolic links.
   package static func detach(at path: String) throws(MountError) {
     if let mount = MountTable.topmost(at: path) { try unmount(mount, lazily: true) }
   }
 
   /// Unmounts, unless it is gone already.
-  static func unmount(_ mount: MountTable.Mount, lazily: Bool) throws(MountError) {
+  static func unmount(_ mount: MountTable.Entry, lazily: Bool) throws(MountError) {
     // By its number: a folder above it may have another name by now.
-    guard let place = current(mount)?.mountpoint else { return }
-    // umount2 and fusermount3 take a path, and whatever is on top there.
+    guard let place = current(mount)?.path else { return }
+    // umount2 and fusermount3 take a path, and unmount the topmost mount there.
     guard MountTable.topmost(at: place)?.id == mount.id else {
       throw MountError(mountpoint: place, reason: "something else is mounted over it")
     }
@@ -28,12 +28,13 @@ package enum Unmount {
   }
 
   /// The mount as the table has it now; nil where it is gone.
-  private static func current(_ mount: MountTable.Mount) -> MountTable.Mount? {
-    MountTable.mounts().first { $0.id == mount.id && $0.device == mount.device }
+  private static func current(_ mount: MountTable.Entry) -> MountTable.Entry? {
+    (try? MountTable.read())?.entries.first { $0.id == mount.id && $0.device == mount.device }
   }
 
-  /// Calls umount2(2), following no symbolic link on the way: whoever owns a folder above the mount could put one there.
-  private static func call(_ mount: MountTable.Mount, at path: String, lazily: Bool) throws(Errno) {
+  /// Calls umount2(2), following no symbolic link on the way: the owner of a folder above the mount could put one
+  /// there.
+  private static func call(_ mount: MountTable.Entry, at path: String, lazily: Bool) throws(Errno) {
     var names = path.split(separator: "/").map(String.init)
     guard let name = names.popLast() else { throw .resourceBusy }
     let parent = try Place(names)

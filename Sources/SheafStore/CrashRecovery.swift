@@ -3,15 +3,15 @@ internal import GRDBSQLite
 internal import Glibc
 internal import SheafModel
 
-/// Doing again what the record of changes holds of a process that was killed, or of a machine that lost power.
-enum Recovery {
-  /// Does the changes in the record at `recordPath` that the library file at `path` does not hold, and makes all that it
-  /// holds survive power loss, so that the record can be used anew.
+/// Does again the changes that the record holds after a process was killed, or a machine lost power.
+enum CrashRecovery {
+  /// Does the changes in the record at `recordPath` that the library file at `path` does not hold, and makes everything
+  /// in the file survive power loss, so that the record can be used anew.
   ///
   /// Before the file is migrated: the statements are those of its format.
   ///
-  /// - Returns: A connection to close once others are open: the last one to be closed takes SQLite's log away, and on a full
-  ///   disk there may be no room to make it anew. Nil where there was nothing to do.
+  /// - Returns: A connection to close once others are open: closing the last one removes SQLite's log, and on a full
+  ///   disk there may be no room to make it anew. Nil if there was nothing to do.
   static func run(
     path: String, recordPath: String, workingPath: String, busySeconds: Int
   ) throws -> Connection? {
@@ -21,7 +21,7 @@ enum Recovery {
     try connection.execute(Store.pragmas)
     guard let last = try connection.lastChange() else { return connection }
     connection.restrictToRows()
-    // What the disk lost of what was written ends the prefix of changes that is left.
+    // Bytes that the disk lost end the prefix of changes that is left.
     let changes = try ChangeRecorder.read(path: recordPath, after: last)
       .prefix { change in try !change.contains { try $0.lacksContents(in: workingPath) } }
     if !changes.isEmpty {
@@ -31,13 +31,13 @@ enum Recovery {
       try connection.setLastChange(last + Int64(done))
       try connection.execute("COMMIT")
     }
-    // The last process may have written what the disk has not.
+    // The last process may have written bytes that the disk does not have.
     try sync(workingPath)
-    if access(LogFile.path(of: path), F_OK) == 0 { try LogFile(of: path).secure() }
+    if access(WALFile.path(of: path), F_OK) == 0 { try WALFile(of: path).secure() }
     return connection
   }
 
-  /// Where a record is kept of which SQLite refused a change.
+  /// The path under which a record is kept if SQLite refused one of its changes.
   static func refusedPath(of recordPath: String) -> String { recordPath + "-refused" }
 
   /// Keeps a copy of the record, which is about to be used anew; an earlier one stays.
@@ -60,10 +60,10 @@ enum Recovery {
 }
 
 extension Store {
-  /// The file with changes that were answered as done and that SQLite refused when they were to be stored, which no mistake
-  /// but Sheaf's own can have; nil where there is none.
+  /// The file with changes that were answered as done and that SQLite then refused to store, which only a mistake of
+  /// Sheaf's can cause; nil if there is none.
   package var refusedChanges: String? {
-    let kept = Recovery.refusedPath(of: path + Self.recordSuffix)
+    let kept = CrashRecovery.refusedPath(of: path + Self.recordSuffix)
     return access(kept, F_OK) == 0 ? kept : nil
   }
 }
@@ -85,10 +85,10 @@ extension Connection {
     return number
   }
 
-  /// Notes the number of the last change that the file holds, in the transaction that brings it there.
+  /// Notes the number of the last change that the file holds, in that change's transaction.
   func setLastChange(_ number: Int64) throws { try run(lastChangeStatement, number) { _ in true } }
 
-  /// Sets the number of the last change that the file holds, its only argument.
+  /// The statement that sets the number of the last change that the file holds, its only argument.
   var lastChangeStatement: Statement {
     get throws {
       try statement(
@@ -101,11 +101,11 @@ extension Connection {
     for statement in changes.joined() { try run(statement) }
   }
 
-  /// Does recorded changes in the open transaction, up to one that SQLite refuses for what it is: who made it was answered
-  /// before SQLite had seen it, so that a mistake of Sheaf's must not keep the library from being opened.
+  /// Does recorded changes in the open transaction, up to one whose statement SQLite refuses. Its caller was answered
+  /// before SQLite saw it, and such a mistake of Sheaf's must not keep the library from opening.
   ///
   /// - Returns: how many are done.
-  /// - Throws: what is wrong with the disk or the file.
+  /// - Throws: the error of the disk or the file.
   fileprivate func runAccepted(_ changes: some Sequence<[ChangeRecorder.Recorded]>) throws -> Int {
     var done = 0
     for change in changes {
