@@ -1,3 +1,4 @@
+import SheafModel
 import SheafStore
 
 /// One change of a library, handed along to whatever takes part in it: the rows that it writes, the chunks that it stores, and
@@ -10,6 +11,10 @@ import SheafStore
 ///   another value: whoever makes it changes nothing but what this one holds.
 final class Change {
   let library: Library
+  /// Who makes it: the library itself where nobody asked for it.
+  let caller: Caller
+  /// When it is made.
+  let time: Timestamp
   /// The rows of the library as they are in this change, to be read and written.
   let rows: StoreTransaction
   /// Chunks that it stored.
@@ -19,8 +24,10 @@ final class Change {
   private var actions: [() -> Void] = []
   private var restorations: [() -> Void] = []
 
-  init(_ library: Library, _ rows: StoreTransaction) {
+  init(_ library: Library, by caller: Caller, at time: Timestamp, _ rows: StoreTransaction) {
     self.library = library
+    self.caller = caller
+    self.time = time
     self.rows = rows
     numbers = library.numbers
     library.inodes.beginChange()

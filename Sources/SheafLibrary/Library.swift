@@ -150,17 +150,22 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
 
   /// Makes one change in one transaction; what ``Change/whenRecorded(_:)`` was given happens if that succeeds.
   ///
-  /// - Parameter freesSpace: whether the operation may use the reserve when the disk is full, and `body` may run twice: it
-  ///   changes nothing but what its change holds. Every other one is refused while the reserve cannot be held.
+  /// - Parameters:
+  ///   - freesSpace: whether the operation may use the reserve when the disk is full, and `body` may run twice: it changes
+  ///     nothing but what its change holds. Every other one is refused while the reserve cannot be held.
+  ///   - caller: who asked for it; the library itself where nobody did.
+  ///   - time: that of the change; now where nil.
   func makeChange<Value>(
-    _ step: DurableStep, freesSpace: Bool = false, _ body: (Change) throws -> Value
+    _ step: DurableStep, freesSpace: Bool = false, by caller: Caller = .library, at time: Timestamp? = nil,
+    _ body: (Change) throws -> Value
   ) throws -> Value {
     if !freesSpace { try requireRoom(for: 0) }
+    let time = time ?? clock()
     do {
-      return try attempt(step, body)
+      return try attempt(step, caller, time, body)
     } catch let error as SheafError where error.kind == .noSpace && freesSpace {
       try store.releaseRoom()
-      return try attempt(step, body)
+      return try attempt(step, caller, time, body)
     }
   }
 
@@ -172,11 +177,13 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     }
   }
 
-  private func attempt<Value>(_ step: DurableStep, _ body: (Change) throws -> Value) throws -> Value {
+  private func attempt<Value>(
+    _ step: DurableStep, _ caller: Caller, _ time: Timestamp, _ body: (Change) throws -> Value
+  ) throws -> Value {
     var change: Change?
     do {
       let value = try store.write(step) { rows in
-        let begun = Change(self, rows)
+        let begun = Change(self, by: caller, at: time, rows)
         change = begun
         try endNotedSessions(begun)
         return try body(begun)

@@ -135,4 +135,17 @@ import Testing
       }
     }
   }
+
+  /// Mounts know a library by inode and the API by path: neither knows it as a whole.
+  @Test func eachDoorHasItsInterface() throws {
+    for (module, other) in [("SheafMount", "PathInterface"), ("SheafService", "InodeInterface")] {
+      let form = try Regex(#"\b\#(other)\b|[:(] ?Library\b(?!\.)"#)
+      for (path, lines) in try ArchitectureTests.files("Sources/\(module)") {
+        for (number, line) in SourceFile(path: path, lines: lines).code.enumerated()
+        where line.firstMatch(of: form) != nil {
+          Issue.record("\(path):\(number + 1): \(line)")
+        }
+      }
+    }
+  }
 }

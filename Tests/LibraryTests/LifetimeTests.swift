@@ -155,7 +155,7 @@ struct LifetimeTests {
         try fixture.library.makeChange(.recover) { change in
           let rows = try change.rows.deleted(before: nil, limit: 10).map(\.row)
           let folder = try #require(rows.first { $0.name == Array("t".utf8) })
-          _ = try fixture.library.giveBack(folder, .library, change)
+          _ = try fixture.library.giveBack(folder, change)
           throw Stop()
         }
       }

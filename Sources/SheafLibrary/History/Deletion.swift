@@ -38,9 +38,7 @@ extension Library {
   }
 
   /// Gives a deleted inode a name again; who asks tells of it.
-  func giveBack(
-    _ row: DeletedRow, _ caller: Caller, _ change: Change
-  ) throws -> Recovered {
+  func giveBack(_ row: DeletedRow, _ change: Change) throws -> Recovered {
     let time = clock()
     guard var inode = try change.rows.inode(row.ino), var folder = try change.rows.inode(row.parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
@@ -90,7 +88,7 @@ extension Library {
       change.whenFailed { [self] in shares.forgetFolders() }
       shares.forgetFolders()
     }
-    let actor = caller.actor(in: inode)
+    let actor = change.caller.actor(in: inode)
     return Recovered(
       path: try mountPath(row.parent, name, for: actor, item: inode.item),
       part: deed.map { .init(item: $0.item, ino: row.ino, actor: actor, data: $0.data) })

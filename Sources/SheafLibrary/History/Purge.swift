@@ -84,7 +84,7 @@ extension Library {
   func eraseSome(_ purge: Purge) throws -> Purge? {
     let time = clock()
     let isFolder = try inode(purge.top.ino).isFolder
-    return try makeChange(.purge, freesSpace: true) { change in
+    return try makeChange(.purge, freesSpace: true, by: purge.caller, at: time) { change in
       var purge = purge
       if try erase(of: &purge, change) { return purge }
       if case .entry(let entry) = purge.top {
@@ -123,7 +123,7 @@ extension Library {
         }
       }
       switch next {
-      case .entry(let entry): try erase(entry, inode, purge.caller, change)
+      case .entry(let entry): try erase(entry, inode, change)
       case .deleted(let row):
         try change.rows.removeDeleted(row.ino)
         try erase(inode, change)
@@ -149,12 +149,12 @@ extension Library {
 
   /// Erases a name, and its inode with the last one.
   private func erase(
-    _ entry: EntryRow, _ inode: Inode, _ caller: Caller, _ change: Change
+    _ entry: EntryRow, _ inode: Inode, _ change: Change
   ) throws {
     try change.rows.delete(entry)
     change.whenRecorded { [self] in tell(.removed(NamedInode(inode, entry.parent, entry.name)), from: 0) }
     if inode.row.nlink > 1, !inode.isFolder {
-      try removeName(entry, of: inode, caller, clock(), change)
+      try removeName(entry, of: inode, change)
       // Its other names may lie below, too: the last one takes it along.
       let before = inode.row
       change.whenFailed { inode.row = before }

@@ -139,7 +139,7 @@ extension Library {
     try allow(.recover, inode(top.ino), on: path)
     if isFirst { try settleEvents(all: true) }
     let begun = recovery
-    recovery = try makeChange(.recover) { change in
+    recovery = try makeChange(.recover, by: recovery.caller) { change in
       var recovery = begun
       if isFirst {
         guard try change.rows.deleted(top.ino) == top else {
@@ -148,7 +148,7 @@ extension Library {
             advice: "`sheaf activity` tells what became of it")
         }
         var above = TreeDeed()
-        try recoverParents(of: top, into: &above, recovery.caller, change)
+        try recoverParents(of: top, into: &above, change)
         try log(.created, above, change)
       }
       for _ in 0..<Self.recoveryBatch {
@@ -156,7 +156,7 @@ extension Library {
         guard try change.rows.deleted(row.ino) == row, try (change.rows.inode(row.parent)?.nlink ?? 0) > 0 else {
           continue
         }
-        recovery.note(try giveBack(row, recovery.caller, change))
+        recovery.note(try giveBack(row, change))
       }
       try tell(of: &recovery, change)
       return recovery
@@ -183,7 +183,7 @@ extension Library {
 
   /// Brings back the folders above, empty; the first of them tells of the others.
   private func recoverParents(
-    of row: DeletedRow, into deed: inout TreeDeed, _ caller: Caller, _ change: Change
+    of row: DeletedRow, into deed: inout TreeDeed, _ change: Change
   ) throws {
     var parents: [DeletedRow] = []
     try ascend(from: row.parent) { folder in
@@ -192,7 +192,7 @@ extension Library {
       return true
     }
     for parent in parents.reversed() {
-      if let part = try giveBack(parent, caller, change).part { deed.add(part) }
+      if let part = try giveBack(parent, change).part { deed.add(part) }
     }
   }
 

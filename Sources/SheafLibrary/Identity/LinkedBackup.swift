@@ -21,7 +21,7 @@ extension Library {
     row.name = name
     row.ctime = time
     if caller.uid != 0, caller.uid != row.uid { row.mode = modeWithoutSetID(inode, changedBy: caller) }
-    return try makeChange(.link) { change in
+    return try makeChange(.link, by: caller, at: time) { change in
       let fresh = try insertDocument(
         holding: inode, of: item, isQuiet: true, creator: caller.actor(in: row), time, change)
       row.item = fresh.id

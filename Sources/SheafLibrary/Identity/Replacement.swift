@@ -89,7 +89,7 @@ extension Library {
     row.size = old.row.size
     let inode = Inode(row)
     let draft = inode.draft(of: caller.account)
-    try makeChange(.create) { change in
+    try makeChange(.create, by: caller, at: time) { change in
       try also(change)
       let xattrs = try change.rows.xattrs(old.ino)
       if memory == nil, let entry = try change.rows.entry(folder.ino, hash: nameHash(name), name: name) {
@@ -97,9 +97,9 @@ extension Library {
         let before = old.row
         old.row.nlink -= 1
         defer { old.row = before }
-        try partFromItem(old, item, nil, parent: folder.ino, name, caller, time, change)
+        try partFromItem(old, item, nil, parent: folder.ino, name, change)
       } else {
-        try partFromItem(old, item, memory, parent: folder.ino, name, caller, time, change)
+        try partFromItem(old, item, memory, parent: folder.ino, name, change)
         if let memory { try settleReturn(of: &item, old, lostAt: memory.time, to: folder.ino, change) }
       }
       try change.rows.insert(row)
@@ -131,11 +131,12 @@ extension Library {
   ///   - memory: How the document lost its name; nil where it loses it now.
   ///   - parent: The folder of the name that the document has from now on.
   private func partFromItem(
-    _ old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, parent: Int64, _ name: [UInt8], _ caller: Caller,
-    _ time: Timestamp, _ change: Change
+    _ old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, parent: Int64, _ name: [UInt8],
+    _ change: Change
   ) throws {
+    let (caller, time) = (change.caller, change.time)
     if shares.active(item.id) != nil { change.whenRecorded { [self] in shownEntries.markStale() } }
-    if let memory { try takeBack(memory, old, item, parent: parent, name, caller, change) }
+    if let memory { try takeBack(memory, old, item, parent: parent, name, change) }
     guard old.row.nlink > 0 else {
       if memory != nil { try change.rows.removeDeleted(old.ino) }
       try detach(old, change)
@@ -178,9 +179,10 @@ extension Library {
 
   /// Takes back what was logged of a document that lost its name and has it again.
   private func takeBack(
-    _ memory: Identity.Remembered, _ old: Inode, _ item: ItemRow, parent: Int64, _ name: [UInt8], _ caller: Caller,
+    _ memory: Identity.Remembered, _ old: Inode, _ item: ItemRow, parent: Int64, _ name: [UInt8],
     _ change: Change
   ) throws {
+    let caller = change.caller
     let wasOpen =
       try memory.event.map {
         try dropPending(item.id, types: [.deleted, .renamed, .moved], since: $0, change)
@@ -229,11 +231,12 @@ extension Library {
   ///   - continues: Whether `inode` is still being written (rule 11 of ``Identity``).
   func takeOver(
     _ inode: Inode, identityOf old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, _ row: inout InodeRow,
-    source: EntryRow, continues: Bool, _ caller: Caller, _ time: Timestamp, _ change: Change
+    source: EntryRow, continues: Bool, _ change: Change
   ) throws {
+    let (caller, time) = (change.caller, change.time)
     let isYoung = identity.isYoung(inode.ino, at: time)
     let isQuiet = try self.item(of: inode)?.isQuiet ?? false
-    let dissolves = try (isYoung || isQuiet) && !hasHistory(inode, source.name, caller, time, change)
+    let dissolves = try (isYoung || isQuiet) && !hasHistory(inode, source.name, change)
     let oldXattrs = old.hasNoXattrs ? [] : try change.rows.xattrs(old.ino)
     let oldContent = old.row.content ?? .empty
     var document = item
@@ -258,11 +261,11 @@ extension Library {
           if let number = session.number { try change.rows.closeVersion(dissolved, number, cause: session.cause) }
         }
         tombstone = try change.rows.item(dissolved)
-        grave = try leaveTombstone(of: inode, item: dissolved, at: source, caller, time, change)
+        grave = try leaveTombstone(of: inode, item: dissolved, at: source, change)
       }
     }
     if let memory {
-      try partFromItem(old, item, memory, parent: row.parent, row.name, caller, time, change)
+      try partFromItem(old, item, memory, parent: row.parent, row.name, change)
       try settleReturn(of: &document, old, lostAt: memory.time, to: row.parent, change)
     } else {
       var oldRow = old.row
@@ -277,7 +280,7 @@ extension Library {
       let before = old.row
       old.row = oldRow
       defer { old.row = before }
-      try partFromItem(old, item, nil, parent: row.parent, row.name, caller, time, change)
+      try partFromItem(old, item, nil, parent: row.parent, row.name, change)
       let final = oldRow
       change.whenRecorded {
         let item = old.row.item
@@ -372,8 +375,9 @@ extension Library {
 
   /// Whether a file that dissolves in a document has contents that nothing else holds (rule 3 of ``Identity``).
   private func hasHistory(
-    _ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp, _ change: Change
+    _ inode: Inode, _ name: [UInt8], _ change: Change
   ) throws -> Bool {
+    let (caller, time) = (change.caller, change.time)
     guard let item = try item(of: inode), item.lastVersion > 1 else { return false }
     if !identity.wasProved(inode.ino), identity.isYoung(inode.ino, at: time) {
       if isOwnAlone(inode, caller, time) { return false }
@@ -415,9 +419,9 @@ extension Library {
 
   /// Keeps among the deleted the history of a document whose inode another one took (rule 6 of docs/ARCHITECTURE.md).
   private func leaveTombstone(
-    of inode: Inode, item: Int64, at source: EntryRow, _ caller: Caller, _ time: Timestamp,
-    _ change: Change
+    of inode: Inode, item: Int64, at source: EntryRow, _ change: Change
   ) throws -> InodeRow {
+    let (caller, time) = (change.caller, change.time)
     var row = inode.row
     row.item = nil
     try change.rows.update(row)

@@ -14,15 +14,14 @@ extension Library {
   /// Has `inode`, whose first name goes now, be the remembered document whose name it was linked to; false where there
   /// is none.
   func takeLinkedPlace(
-    _ inode: Inode, _ row: inout InodeRow, from source: EntryRow, _ caller: Caller, _ time: Timestamp,
-    _ change: Change
+    _ inode: Inode, _ row: inout InodeRow, from source: EntryRow, _ change: Change
   ) throws -> Bool {
+    let (caller, time) = (change.caller, change.time)
     guard let place = linkedPlaces[inode.ino], place.parent == row.parent, place.name == row.name,
       let lost = linkedPlace(of: inode, caller, time)
     else { return false }
     try takeOver(
-      inode, identityOf: lost.inode, lost.item, lost.memory, &row, source: source, continues: false, caller, time,
-      change)
+      inode, identityOf: lost.inode, lost.item, lost.memory, &row, source: source, continues: false, change)
     change.whenRecorded { [self] in
       linkedPlaces.remove(inode.ino)
       identity.settle(place.parent, place.name)

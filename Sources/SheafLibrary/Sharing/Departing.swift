@@ -9,8 +9,9 @@ import SheafStore
 extension Library {
   /// Remembers what a program takes away in a share of someone else.
   func noteDeparture(
-    _ entry: EntryRow, of inode: Inode, _ caller: Caller, _ time: Timestamp, _ change: Change
+    _ entry: EntryRow, of inode: Inode, _ change: Change
   ) throws {
+    let (caller, time) = (change.caller, change.time)
     guard isForeign(inode, caller), let account = caller.account, caller.process != 0,
       let share = try share(ofFolder: entry.parent)
     else { return }

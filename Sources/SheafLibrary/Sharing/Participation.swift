@@ -117,7 +117,7 @@ extension Library {
     if caller.process != 0, let inode, let departure = departures.departure(of: program, at: clock()) {
       back = Return(share: share.row.item, account: account, folder: inode.ino, departure, caller)
     }
-    try makeChange(.share, freesSpace: true) { [back] change in
+    try makeChange(.share, freesSpace: true, by: caller) { [back] change in
       if let back { try change.rows.setSetting(back.setting, back.departure.since.nanoseconds) }
       let links = entry == nil ? [] : try change.rows.oneTimeLinks(of: share.row.item, by: account)
       try change.rows.deleteOneTimeLinks(of: share.row.item, by: account)

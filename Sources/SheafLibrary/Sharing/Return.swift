@@ -109,7 +109,7 @@ extension Library {
 
   private func bringSomeBack(_ back: inout Return) throws {
     let begun = back
-    back = try makeChange(.share, freesSpace: true) { change in
+    back = try makeChange(.share, freesSpace: true, by: begun.caller) { change in
       var back = begun
       for _ in 0..<Self.returnBatch {
         if let row = back.rows.popFirst() {
@@ -130,7 +130,7 @@ extension Library {
 
   /// Takes a deletion back (rule 2 of ``Return``).
   private func undo(_ row: DeletedRow, _ back: inout Return, _ change: Change) throws {
-    guard let part = try giveBack(row, back.caller, change).part else { return }
+    guard let part = try giveBack(row, change).part else { return }
     let id = part.item.id
     if let deletion = events.of(id).first(where: { $0.row.type == EventType.deleted.rawValue }) {
       if back.isResumed, part.item.kind == .folder { back.untold.insert(row.ino) }

@@ -39,7 +39,7 @@ extension Library {
     }
     try settleEvents(below: inode, caller, time)
     try settleEvents(below: other, caller, time)
-    try makeChange(.rename) { change in
+    try makeChange(.rename, by: caller, at: time) { change in
       var row = inode.row
       var otherRow = other.row
       row.ctime = time
@@ -62,12 +62,12 @@ extension Library {
         try touch(newFolder, time, links: links, change)
       }
       if document === inode {
-        try swapItems(&otherRow, savedBy: &row, old: inode, caller, time, change)
+        try swapItems(&otherRow, savedBy: &row, old: inode, change)
       } else if document === other {
-        try swapItems(&row, savedBy: &otherRow, old: other, caller, time, change)
+        try swapItems(&row, savedBy: &otherRow, old: other, change)
       } else {
-        try logRename(inode, source, to: newTarget, becomesBackup: false, caller, time, change)
-        try logRename(other, target, to: newSource, becomesBackup: false, caller, time, change)
+        try logRename(inode, source, to: newTarget, becomesBackup: false, change)
+        try logRename(other, target, to: newSource, becomesBackup: false, change)
       }
       try noteMove(of: inode, movesItem: !swapsContents, from: folder, to: newFolder, time, change)
       try noteMove(of: other, movesItem: !swapsContents, from: newFolder, to: folder, time, change)
@@ -102,9 +102,9 @@ extension Library {
   ///   - row: The young inode, which holds what is saved.
   ///   - other: The inode that was the document.
   private func swapItems(
-    _ row: inout InodeRow, savedBy other: inout InodeRow, old: Inode, _ caller: Caller, _ time: Timestamp,
-    _ change: Change
+    _ row: inout InodeRow, savedBy other: inout InodeRow, old: Inode, _ change: Change
   ) throws {
+    let (caller, time) = (change.caller, change.time)
     let (passing, document) = (row.item, other.item)
     row.item = nil
     try change.rows.update(row)

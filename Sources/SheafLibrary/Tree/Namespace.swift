@@ -117,7 +117,7 @@ extension Library {
     let inode = Inode(row)
     // A folder is what it is at once, unless a program means it for its temporary files.
     let isPassing = !inode.isFolder || FileRole.looksPassing(name)
-    try makeChange(step) { change in
+    try makeChange(step, by: caller, at: time) { change in
       if let item { try change.rows.insert(item) }
       try change.rows.insert(row)
       try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino))
@@ -189,7 +189,7 @@ extension Library {
       // Another program may take the name before this one removes the first.
       let isProved = isProved(inode, name)
       if mayReturn { linkedPlaces.insert(.init(parent: parent, name: name, time: time), for: ino) }
-      try makeChange(.link) { change in
+      try makeChange(.link, by: caller, at: time) { change in
         try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true))
         var row = inode.row
         row.nlink += 1

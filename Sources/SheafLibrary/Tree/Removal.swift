@@ -22,11 +22,11 @@ extension Library {
       }
       try endSessionBeforeRemoval(inode, name, caller, time)
       try settleSession(of: inode)
-      try makeChange(.unlink, freesSpace: true) { change in
+      try makeChange(.unlink, freesSpace: true, by: caller, at: time) { change in
         try change.rows.delete(entry)
         try touch(folder, time, change)
-        try noteDeparture(entry, of: inode, caller, time, change)
-        try removeName(entry, of: inode, caller, time, change)
+        try noteDeparture(entry, of: inode, change)
+        try removeName(entry, of: inode, change)
         change.whenRecorded { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }
     }
@@ -46,11 +46,11 @@ extension Library {
       guard inode.isFolder else { throw SheafError(.notDirectory) }
       guard try !read({ try $0.hasEntries(inode.ino) }) else { throw SheafError(.notEmpty) }
       let time = clock()
-      try makeChange(.rmdir, freesSpace: true) { change in
+      try makeChange(.rmdir, freesSpace: true, by: caller, at: time) { change in
         try change.rows.delete(entry)
         try touch(folder, time, links: -1, change)
-        try noteDeparture(entry, of: inode, caller, time, change)
-        try buryFolder(inode, entry, caller, time, opens: caller.thread != 0, change)
+        try noteDeparture(entry, of: inode, change)
+        try buryFolder(inode, entry, opens: caller.thread != 0, change)
         change.whenRecorded { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }
       return inode.ino
@@ -79,8 +79,9 @@ extension Library {
 
   /// Takes `entry` from `inode`; the entry's row itself is the caller's to delete or change.
   func removeName(
-    _ entry: EntryRow, of inode: Inode, _ caller: Caller, _ time: Timestamp, _ change: Change
+    _ entry: EntryRow, of inode: Inode, _ change: Change
   ) throws {
+    let (caller, time) = (change.caller, change.time)
     var row = inode.row
     row.nlink -= 1
     row.ctime = time
@@ -93,12 +94,12 @@ extension Library {
         row.name = heir.name
         let isProved = isProved(inode, entry.name)
         change.whenRecorded { [self] in identity.named(inode.ino, by: caller.process, isProved: isProved) }
-        if row.nlink == 1, try takeLinkedPlace(inode, &row, from: entry, caller, time, change) {
+        if row.nlink == 1, try takeLinkedPlace(inode, &row, from: entry, change) {
           return try change.rows.update(row)
         }
         try carryEntry(of: inode, to: heir.parent, change)
         try tellWithOtherName(inode, heir, change)
-        rememberParted(inode, entry, caller, time, change)
+        rememberParted(inode, entry, change)
       }
       try change.rows.update(row)
       let final = row
@@ -153,8 +154,9 @@ extension Library {
 
   /// Remembers a document's oldest name, which goes while another one stays (rule 5 of ``Identity``).
   private func rememberParted(
-    _ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp, _ change: Change
+    _ inode: Inode, _ entry: EntryRow, _ change: Change
   ) {
+    let (caller, time) = (change.caller, change.time)
     guard inode.isRegular, let item = inode.row.item, !FileRole.looksPassing(entry.name) else { return }
     if identity.isOwn(inode.ino, of: caller.process, at: time), !isProved(inode, entry.name) { return }
     let mode = inode.row.mode
@@ -213,9 +215,9 @@ extension Library {
   ///
   /// - Parameter opens: whether the deletion of the folder around it may yet tell of it.
   func buryFolder(
-    _ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp, opens: Bool,
-    _ change: Change
+    _ inode: Inode, _ entry: EntryRow, opens: Bool, _ change: Change
   ) throws {
+    let (caller, time) = (change.caller, change.time)
     guard let item = try item(of: inode) else { return try erase(inode, change) }
     // Nobody was told of it yet, and nothing of it is to come back.
     if events.has(item.id, type: .created), shares[item.id] == nil, try change.rows.deleted(from: inode.ino).isEmpty {

@@ -111,7 +111,7 @@ extension Library {
     let isProved = isProved(inode, source.name)
     let isLasting = !FileRole.looksPassing(source.name) || !FileRole.looksPassing(newName)
     let becomesBackup = try becomesBackup(newFolder.ino, newName, from: source)
-    try makeChange(.rename) { change in
+    try makeChange(.rename, by: caller, at: time) { change in
       var row = inode.row
       row.ctime = time
       if !source.isExtra {
@@ -137,20 +137,19 @@ extension Library {
       }
       if let heir, let item = try item(of: heir.old) {
         try takeOver(
-          inode, identityOf: heir.old, item, heir.memory, &row, source: source, continues: continues, caller, time,
-          change)
+          inode, identityOf: heir.old, item, heir.memory, &row, source: source, continues: continues, change)
       } else if let replaced, let target {
         if replaced.isFolder {
           // At once: what takes its place is told at once, too.
-          try buryFolder(replaced, target, caller, time, opens: false, change)
+          try buryFolder(replaced, target, opens: false, change)
         } else if try isKeptInHistory(replaced, newName, of: inode, source.name, change) {
           try erase(replaced, change)
         } else {
-          try removeName(target, of: replaced, caller, time, change)
+          try removeName(target, of: replaced, change)
         }
-        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, caller, time, change)
+        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, change)
       } else {
-        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, caller, time, change)
+        try logRename(inode, source, to: entry, becomesBackup: becomesBackup, change)
       }
       try noteMove(of: inode, movesItem: heir == nil, from: folder, to: newFolder, time, change)
       if heir == nil {
@@ -232,9 +231,9 @@ extension Library {
   ///
   /// - Parameter becomesBackup: whether its new name is that of a backup of a file beside it.
   func logRename(
-    _ inode: Inode, _ source: EntryRow, to entry: EntryRow, becomesBackup: Bool, _ caller: Caller, _ time: Timestamp,
-    _ change: Change
+    _ inode: Inode, _ source: EntryRow, to entry: EntryRow, becomesBackup: Bool, _ change: Change
   ) throws {
+    let (caller, time) = (change.caller, change.time)
     guard var item = try item(of: inode), !source.isExtra else { return }
     if item.isQuiet {
       let isQuiet = try FileRole(entry.name).isQuiet {
