@@ -43,7 +43,14 @@ struct EventLog {
     var numbers: ArraySlice<Int64>
   }
 
-  private var events: [Int64: Pending] = [:]
+  /// An event behind a reference: a table of so large values would take long whenever it grows.
+  private final class Entry {
+    let event: Pending
+
+    init(_ event: Pending) { self.event = event }
+  }
+
+  private var events: [Int64: Entry] = [:]
   private var numbersByItem: [Int64: [Int64]] = [:]
   private var deletions: [FolderDeletions.Key: FolderDeletions] = [:]
   /// Deletions that one of a folder tells of by now, and whose entries here are not all cleared.
@@ -79,7 +86,7 @@ struct EventLog {
     return order[low...].lazy.compactMap(waiting)
   }
 
-  private func waiting(_ number: Int64) -> Pending? { events[number].flatMap { isTaken($0) ? nil : $0 } }
+  private func waiting(_ number: Int64) -> Pending? { events[number].flatMap { isTaken($0.event) ? nil : $0.event } }
 
   func of(_ item: Int64) -> [Pending] { numbersByItem[item]?.compactMap(waiting) ?? [] }
 
@@ -103,12 +110,14 @@ struct EventLog {
     var first = absorptions.event(for: item)
     if !taken.isEmpty {
       for number in numbersByItem[item] ?? [] {
-        if let event = events[number], isTaken(event), let taking = taken[Self.key(event)] { first = taking.event }
+        if let event = events[number]?.event, isTaken(event), let taking = taken[Self.key(event)] {
+          first = taking.event
+        }
       }
     }
     while let next = first {
       let root = absorptions.root(of: next)
-      guard let event = events[root] else { return nil }
+      guard let event = events[root]?.event else { return nil }
       guard isTaken(event) else { return root }
       first = taken[Self.key(event)]?.event
     }
@@ -132,7 +141,7 @@ struct EventLog {
       noteSweep(event)
       if events.count >= Self.memoryLimit { (event.row.data, event.data) = ("", nil) }
     }
-    events[event.row.number] = event
+    events[event.row.number] = Entry(event)
     numbersByItem[event.row.item, default: []].append(event.row.number)
     order.append(event.row.number)
     clear(Self.clearedByAppend)
@@ -202,10 +211,10 @@ struct EventLog {
 
   /// Puts an event in the place of the one of its number.
   mutating func replace(_ event: Pending) {
-    guard let former = events[event.row.number], !isTaken(former) else { return }
+    guard let former = events[event.row.number]?.event, !isTaken(former) else { return }
     var event = event
     (event.folder, event.contentCount) = (former.folder, former.contentCount)
-    events[event.row.number] = event
+    events[event.row.number] = Entry(event)
   }
 
   private mutating func noteSweep(_ event: Pending) {
@@ -228,7 +237,7 @@ struct EventLog {
   }
 
   private mutating func removeEntry(_ number: Int64) -> Pending? {
-    guard let event = events.removeValue(forKey: number) else { return nil }
+    guard let event = events.removeValue(forKey: number)?.event else { return nil }
     numbersByItem[event.row.item]?.removeAll { $0 == number }
     if numbersByItem[event.row.item]?.isEmpty ?? false { numbersByItem[event.row.item] = nil }
     return event

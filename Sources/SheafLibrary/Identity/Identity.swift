@@ -273,14 +273,21 @@ struct Identity {
     }
   }
 
-  /// Forgets what is older than the window.
-  ///
-  /// - Parameter aging: what becomes of a file, given the program that made it.
-  mutating func expire(at time: Timestamp, aging: (_ ino: Int64, _ process: Int32) -> Aging) {
-    for ino in young.keys { expire(ino, at: time, aging: aging) }
-    if !remembered.isEmpty {
-      for (name, memory) in remembered where time.nanoseconds - memory.time.nanoseconds >= Self.window { forget(name) }
-    }
+  /// Files that are older than the window.
+  func files(expiredAt time: Timestamp) -> [Int64] {
+    young.lazy.filter { time.nanoseconds - $0.value.time.nanoseconds >= Self.window }.map(\.key)
+  }
+
+  /// Forgets names that are older than the window, `limit` at most; returns whether there may be more.
+  mutating func expireNames(at time: Timestamp, limit: Int) -> Bool {
+    let expired = remembered.lazy.filter { time.nanoseconds - $0.value.time.nanoseconds >= Self.window }.map(\.key)
+    let names = Array(expired.prefix(limit))
+    for name in names { forget(name) }
+    return names.count == limit
+  }
+
+  /// Drops from the orders of age what is forgotten.
+  mutating func compact() {
     youngOrder.compact(keeping: young.count) { young[$0] != nil }
     rememberedOrder.compact(keeping: remembered.count) { remembered[$0] != nil }
   }

@@ -17,9 +17,11 @@ extension Library {
 
   /// Notes that what was written through an open file was closed (rules 2 and 6 of ``Identity``).
   func noteProof(of file: OpenFile) {
-    guard file.hasUnflushed || file.truncates, !identity.isEmpty else { return }
+    guard !identity.isEmpty else { return }
     let size = file.draft.working?.size ?? file.inode.row.size
-    noteProof(file.inode, size: size, by: Caller.process(of: file.thread))
+    // The close of one that changed nothing saves what was written through others.
+    let isWriter = file.hasUnflushed || file.truncates
+    noteProof(file.inode, size: size, by: isWriter ? Caller.process(of: file.thread) : nil)
   }
 
   /// Notes that contents of `size` bytes were closed, or synced where `process` is nil.

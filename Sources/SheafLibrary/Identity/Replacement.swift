@@ -33,12 +33,25 @@ extension Library {
     return try (read { try $0.version(item.id, item.version) }?.time).map { $0 > time } ?? false
   }
 
-  func expireIdentity(at time: Timestamp) {
-    identity.expire(at: time, aging: aging)
-    linkedPlaces.expire(at: time)
+  /// Files and names that are looked at with the lock held at most.
+  private static let expiryStep = 1024
+
+  /// Forgets what is older than the window of ``Identity``, some at a time, with the lock free in between.
+  func expireIdentity() {
+    let expired = locked { identity.isEmpty ? [] : identity.files(expiredAt: clock()) }
+    for start in stride(from: 0, to: expired.count, by: Self.expiryStep) {
+      locked {
+        for ino in expired[start..<min(start + Self.expiryStep, expired.count)] { expireIdentity(of: ino) }
+      }
+    }
+    while locked({ identity.expireNames(at: clock(), limit: Self.expiryStep) }) {}
+    locked {
+      identity.compact()
+      linkedPlaces.expire(at: clock())
+    }
   }
 
-  /// As ``expireIdentity(at:)`` for a file that is about to be written, which would seem to have been all the time.
+  /// Forgets a file that is older than the window: one that is about to be written would seem to have been all the time.
   func expireIdentity(of ino: Int64) { identity.expire(ino, at: clock(), aging: aging) }
 
   private func aging(_ ino: Int64, _ process: Int32) -> Identity.Aging {

@@ -9,6 +9,10 @@ struct InodeTable {
   /// Inodes in memory at which those that nobody uses are let go: never less than twice of what stayed last time, so
   /// that many inodes in use do not have every look-up go through them all.
   private var evictionLimit = InodeTable.limit
+  /// Inodes to let go, with each that comes some of them, unless they were used after `oldest`.
+  private var evicted: [Int64] = []
+  private var oldest: UInt64 = 0
+  private static let evictedAtOnce = 32
   /// What was read while a change is made, and is not so if that fails: inodes, and inodes whose items were read.
   private var readNow: (inodes: [Int64], items: [Inode]) = ([], [])
   private var isChanging = false
@@ -31,12 +35,22 @@ struct InodeTable {
   mutating func insert(_ inode: Inode) -> Inode {
     inode.used = useCount
     inodes[inode.ino] = inode
-    if inodes.count > evictionLimit {
-      let oldest = useCount - min(useCount, UInt64(Self.limit / 2))
-      inodes = inodes.filter { $0.value.isPinned || $0.value.used > oldest }
-      evictionLimit = max(Self.limit, inodes.count * 2)
+    if !evicted.isEmpty {
+      evictSome()
+    } else if inodes.count > evictionLimit {
+      oldest = useCount - min(useCount, UInt64(Self.limit / 2))
+      evicted = inodes.values.lazy.filter { [oldest] in !$0.isPinned && $0.used <= oldest }.map(\.ino)
+      evictionLimit = max(Self.limit, (inodes.count - evicted.count) * 2)
     }
     return inode
+  }
+
+  /// Lets go of some of those that are chosen, unless somebody used them since: to free all at once takes long.
+  private mutating func evictSome() {
+    for ino in evicted.suffix(Self.evictedAtOnce) {
+      if let inode = inodes[ino], !inode.isPinned, inode.used <= oldest { inodes[ino] = nil }
+    }
+    evicted.removeLast(min(evicted.count, Self.evictedAtOnce))
   }
 
   /// Adds an inode whose row was read.

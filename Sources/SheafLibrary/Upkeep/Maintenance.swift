@@ -93,9 +93,9 @@ extension Library {
     locked { autosave() }
     // Some at a time: nobody waits for all that a program made.
     attempt("settling events") { try settleEventsInPassing() }
+    expireIdentity()
     return locked {
-      expireIdentity(at: clock())
-      return !sessions.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
+      !sessions.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
     }
   }
 

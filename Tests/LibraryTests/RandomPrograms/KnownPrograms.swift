@@ -298,5 +298,39 @@ enum KnownPrograms {
       bob.2 close 0
       """
     ),
+    (
+      "a version that the close of another handle saved, while its writer goes on",
+      """
+      alice.0 open 0 doc trunc
+      alice.0 open 1 doc creat
+      alice.1 write 0
+      alice.0 close 1
+      alice.0 unlink doc
+      """
+    ),
+    (
+      "what was linked to a name that its program makes again",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      bob.2 open 1 team/doc trunc
+      alice.0 link team/doc team/u
+      alice.0 close 1
+      alice.0 unlink team/doc
+      alice.0 save team/doc
+      bob.0 unlink team/u
+      """
+    ),
+    (
+      "what is written to a shared document while its program makes it again",
+      """
+      alice.1 save u
+      alice.0 open 0 u rw
+      alice.1 invite u bob view
+      alice.0 unlink u
+      alice.3 writeKnown 0
+      alice.0 save u
+      """
+    ),
   ]
 }

@@ -254,10 +254,8 @@ struct ParticipationTests {
       }
       try people.as(.bob) { try $0.save("Shared/alice@example.com/plans/deep/a.md", "a") }
       people.clock.advance(20)
-      try people.library.locked {
-        try people.library.settleEvents()
-        people.library.expireIdentity(at: people.clock.now)
-      }
+      try people.library.locked { try people.library.settleEvents() }
+      people.library.expireIdentity()
       try people.as(.alice) { try $0.rename("Documents/work/plans/deep/a.md", "Documents/a.md") }
       try people.library.locked { try people.library.settleEvents(all: true) }
       let events = try people.library.store.read { try $0.events(after: 0, limit: 100) }
