@@ -342,7 +342,7 @@ extension Library {
   }
 
   /// Whether another waiting event tells that the item of `event` left the place where that has it.
-  private func isMovedOrDeleted(_ item: Int64, after event: EventLog.Pending) -> Bool {
+  func isMovedOrDeleted(_ item: Int64, after event: EventLog.Pending) -> Bool {
     let types = [EventType.renamed, .moved, .deleted].map(\.rawValue)
     return events.of(item).contains { $0.row.number > event.row.number && types.contains($0.row.type) }
   }

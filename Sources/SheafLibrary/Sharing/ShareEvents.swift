@@ -52,7 +52,9 @@ extension Library {
       let waits =
         events.isHeld(event)
         || event.row.type == EventType.created.rawValue
-          && (event.row.item == share ? hasNoVersionYet(event.ino) : isBeingMade(event))
+          && (event.row.item == share
+            ? hasNoVersionYet(event.ino)
+            : isBeingMade(event) && !isMovedOrDeleted(event.row.item, after: event))
       guard !waits, !held.contains(event.row.item), !heldEvents.contains(event.row.number) else {
         held.insert(event.row.item)
         if let absorber = events.absorber(of: event.row.item) { heldEvents.insert(absorber) }

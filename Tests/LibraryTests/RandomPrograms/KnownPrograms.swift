@@ -332,5 +332,19 @@ enum KnownPrograms {
       alice.0 save u
       """
     ),
+    (
+      "what is written to a deleted document is told before somebody joins",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      bob.2 unlink team/doc
+      alice.0 write 0
+      alice.0 unshare team
+      alice.1 invite team carol edit
+      alice.3 recover team/t
+      """
+    ),
   ]
 }

@@ -58,7 +58,8 @@ extension ProgramRun {
     promises.named(ino, by: process)
     // Rule 9 of ``Identity``: what has other names is a document of its own from now on, which this program made.
     if let other, let document, otherNames?.count ?? 1 > 1, let left = try item(of: other), left != document.row.id {
-      promises.parted(other, by: process, holding: currentText(of: other), at: time)
+      promises.parted(
+        other, world.names(of: other)?.oldest.name, by: process, holding: currentText(of: other), at: time)
     }
     // Rule 3 of ``Identity``. What its own program had set aside under a passing name may be another document.
     guard let file, file.row.kind == .document, let document, document.row.kind == .document, !document.row.isQuiet,

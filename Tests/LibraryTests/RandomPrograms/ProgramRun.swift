@@ -237,7 +237,8 @@ final class ProgramRun {
       if let former = promises.remembered(parent, name, process, at: time), former != slot.ino,
         let document = before.item(of: former), let left = try item(of: former), left != document.row.id
       {
-        promises.parted(former, by: process, holding: currentText(of: former), at: time)
+        promises.parted(
+          former, world.names(of: former)?.oldest.name, by: process, holding: currentText(of: former), at: time)
       }
     }
     if flags & O_TRUNC != 0 {

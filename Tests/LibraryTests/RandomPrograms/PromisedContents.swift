@@ -163,8 +163,9 @@ struct PromisedContents {
   }
 
   /// Notes that a file became a document of its own by what a program did to one of its names.
-  mutating func parted(_ ino: Int64, by process: Int32, holding text: String?, at time: Timestamp) {
-    lives[ino] = Life(maker: process, time: time, isProved: !(text ?? "").isEmpty)
+  mutating func parted(_ ino: Int64, _ name: [UInt8]?, by process: Int32, holding text: String?, at time: Timestamp) {
+    let isLasting = name.map { !FileRole.looksPassing($0) } ?? false
+    lives[ino] = Life(maker: process, time: time, isProved: isLasting && !(text ?? "").isEmpty)
   }
 
   /// Notes that a file dissolved in a document, holding `text`.
