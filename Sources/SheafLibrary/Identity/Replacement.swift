@@ -177,7 +177,13 @@ extension Library {
         to: SeenVersion(item: fresh.id, number: fresh.version))
       shareChunks(of: old)
       // What has no version yet is written by another program, which loses nothing by an unlink of this one.
-      if fresh.version > 0 { identity.born(old.ino, process: caller.process, at: time) }
+      if fresh.version > 0 {
+        identity.born(old.ino, process: caller.process, at: time)
+        // What it holds was closed (rule 2 of ``Identity``).
+        if !fresh.isQuiet, old.row.size > 0, !FileRole.looksPassing(old.row.name) {
+          identity.saved(old.ino, by: nil, under: old.row.name)
+        }
+      }
       for draft in old.drafts where draft.session == nil && draft.isChanged {
         // It was just truncated, and who did goes on.
         draft.session = EditingSession(

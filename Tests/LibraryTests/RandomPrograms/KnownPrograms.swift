@@ -346,5 +346,17 @@ enum KnownPrograms {
       alice.3 recover team/t
       """
     ),
+    (
+      "a rename over another name that a replaced document was left with",
+      """
+      alice.0 save .doc.tmp
+      alice.0 save doc
+      alice.0 link doc t
+      alice.0 rename .doc.tmp doc
+      alice.0 open 0 t rw
+      alice.1 writeKnown 0
+      alice.0 rename doc t
+      """
+    ),
   ]
 }
