@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import SheafModel
 internal import Synchronization
 
 /// The rights of a library's owner (setfsuid(2)), with which a root process opens, makes and removes that library's
@@ -9,7 +10,8 @@ internal import Synchronization
 /// 1. They apply if the file's owner owns the folder, too: a user who can rename the folder, or put links in it, leads
 ///    root only to files that they can reach themselves.
 /// 2. The owner is looked up once, before anything else happens to the files, and holds while a ``Store`` is open. A
-///    later look-up would find the owner of whatever the path leads to by then.
+///    later look-up would find the owner of whatever the path leads to by then. The look-up follows no symbolic link:
+///    where one leads at that moment is for whoever made it to choose.
 /// 3. An open descriptor keeps its rights: root reads, writes and allocates by it.
 final class OwnerRights: Sendable {
   private struct User: Equatable {
@@ -27,13 +29,17 @@ final class OwnerRights: Sendable {
   private static let registrations = Mutex<[String: Registration]>([:])
 
   private let path: String
+  private let isRegistered: Bool
 
   /// Opens the files of a library with their owner's rights for as long as this object exists.
   ///
   /// - Parameter path: the path of the library's file, which may not exist yet; a file that root makes is root's.
-  init(of path: String) {
+  /// - Throws: ``SheafError``: `invalid` where a symbolic link leads to the library; what keeps its folder from being opened.
+  init(of path: String) throws(SheafError) {
+    let owner = geteuid() == 0 ? try Self.owner(of: path) : nil
     self.path = path
-    guard geteuid() == 0, let owner = Self.owner(of: path) else { return }
+    isRegistered = owner != nil
+    guard let owner else { return }
     Self.registrations.withLock { registrations in
       if registrations[path] == nil {
         registrations[path] = Registration(owner: owner)
@@ -44,6 +50,7 @@ final class OwnerRights: Sendable {
   }
 
   deinit {
+    guard isRegistered else { return }
     Self.registrations.withLock { registrations in
       guard let users = registrations[path]?.users else { return }
       if users > 1 { registrations[path]?.users = users - 1 } else { registrations[path] = nil }
@@ -73,12 +80,32 @@ final class OwnerRights: Sendable {
     }
   }
 
-  private static func owner(of path: String) -> User? {
-    let end = path.lastIndex(of: "/") ?? path.startIndex
-    let folder = end == path.startIndex ? (path.first == "/" ? "/" : ".") : String(path[..<end])
+  /// - Throws: `invalid` that names a symbolic link: where it leads is for whoever made it to say, and may change.
+  private static func owner(of path: String) throws(SheafError) -> User? {
+    var names = path.split(separator: "/", omittingEmptySubsequences: true).map(String.init)
+    guard let name = names.popLast() else { return nil }
+    var place = path.hasPrefix("/") ? "/" : "."
+    var folder = Glibc.open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { if folder >= 0 { close(folder) } }
+    for component in names {
+      place = place == "/" ? "/" + component : place + "/" + component
+      let next = openat(folder, component, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      let code = errno
+      close(folder)
+      folder = next
+      guard folder < 0 else { continue }
+      // What is not there is made.
+      if code == ENOENT { return nil }
+      var status = stat()
+      guard lstat(place, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else {
+        throw SheafError(systemError: code, subject: place)
+      }
+      throw SheafError(
+        .invalid, subject: place, reason: "is a symbolic link", advice: "name the place to which it leads")
+    }
     var (file, around) = (stat(), stat())
-    guard lstat(path, &file) == 0, file.st_mode & S_IFMT == S_IFREG, stat(folder, &around) == 0,
-      file.st_uid == around.st_uid, file.st_uid != 0
+    guard fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0, file.st_mode & S_IFMT == S_IFREG,
+      fstat(folder, &around) == 0, file.st_uid == around.st_uid, file.st_uid != 0
     else { return nil }
     return User(user: file.st_uid, group: file.st_gid)
   }

@@ -60,7 +60,7 @@ package final class Store: Sendable {
   package init(path: String, lockPath: String) throws(SheafError) {
     self.path = path
     _ = Self.preparedSQLite
-    rights = OwnerRights(of: path)
+    rights = try OwnerRights(of: path)
     try LibraryFolder.make(for: path)
     try LibraryFolder.refuseReadOnlyDisk(of: path)
     try LibraryFolder.refuseStrangers(beside: path)

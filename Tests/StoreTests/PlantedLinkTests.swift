@@ -126,6 +126,11 @@ import Testing
         #expect(try String(contentsOfFile: secret + "/library.sqlite" + suffix, encoding: .utf8) == "secret")
       }
       #expect(try FileManager.default.contentsOfDirectory(atPath: secret).count == 4)
+      // Nor by whoever opens the library at such a moment.
+      #expect(throws: SheafError.self) { try Store(path: path, lockPath: path + "-lock") }
+      for suffix in ["", "-reserve", "-wal", "-lock"] {
+        #expect(try String(contentsOfFile: secret + "/library.sqlite" + suffix, encoding: .utf8) == "secret")
+      }
       #expect(unlink(home) == 0 && rename(folder + "/aside", home) == 0)
       try store.close()
     }

@@ -258,6 +258,9 @@ extension Library {
     let before = draft.unsavedBytes
     if draft.working?.size != size {
       try beginSession(inode, draft, handle: handle, at: time)
+      // What the session stored is not counted any more, and may have no use soon: a sweep finds out.
+      let own = Int64(draft.session?.ownChunks.count ?? 0)
+      if chunks.noteDiscarded(own * Int64(Chunker.normal)) { sweepDiscarded() }
       shareChunks(of: draft)
       try draft.working?.truncate(to: size, from: self)
       sessions.addUnsaved(draft.unsavedBytes - before)

@@ -1,4 +1,5 @@
 import SheafModel
+import SheafStore
 
 /// What programs delete of what others share, bounded (rule 7 of docs/ARCHITECTURE.md).
 struct Departures {
@@ -12,7 +13,13 @@ struct Departures {
   /// Programs remembered at most.
   private static let limit = 1024
 
+  /// Deletions that wait for their folder at most.
+  private static let waitingLimit = 65_536
+
   private var departures: [Program: Departure] = [:]
+  /// Deletions by people who left, from folders that somebody else has deleted: by folder.
+  private var waiting: [Int64: [DeletedRow]] = [:]
+  private var waitingCount = 0
 
   /// What a program has deleted without a pause until now; nil where it has deleted nothing, or paused.
   func departure(of program: Program, at time: Timestamp) -> Departure? {
@@ -30,6 +37,20 @@ struct Departures {
   }
 
   mutating func remove(_ program: Program) { departures[program] = nil }
+
+  /// Keeps a deletion that cannot be undone before its folder is back.
+  mutating func keepWaiting(_ row: DeletedRow) {
+    if waitingCount >= Self.waitingLimit { (waiting, waitingCount) = ([:], 0) }
+    waiting[row.parent, default: []].append(row)
+    waitingCount += 1
+  }
+
+  /// Deletions that wait for a folder.
+  func waiting(for folder: Int64) -> [DeletedRow] { waiting[folder] ?? [] }
+
+  mutating func removeWaiting(for folder: Int64) {
+    waitingCount -= waiting.removeValue(forKey: folder)?.count ?? 0
+  }
 
   private mutating func change(_ program: Program, at time: Timestamp, _ body: (inout Departure) -> Void) {
     // In place: it may have very much in it.

@@ -9,7 +9,8 @@ import SheafStore
 ///    names that left no row behind are gone.
 /// 2. Nobody is told of these deletions while their events wait, which is until they are back, whoever joins meanwhile. Of what was told
 ///    before, it is told that it is there again. The deletion of a folder tells of what was in it, and so it waits until all is back.
-/// 3. What was recovered, purged or deleted with its folder meanwhile stays as it is.
+/// 3. What was recovered or purged meanwhile stays as it is. What lies in a folder that somebody else has deleted waits for that
+///    folder: two who leave at once bring back what both deleted.
 struct Return {
   let share: Int64
   /// Who left.
@@ -100,8 +101,8 @@ extension Library {
       let deleted = try transaction.deleted(from: next)
         .filter { $0.actor == back.account && back.departure.includes($0) }
       rows += deleted
-      let gone = try transaction.deletedFolders(from: next)
-      let below = try transaction.folders(in: next) + deleted.map(\.ino).filter(gone.contains)
+      // Another may have deleted the folder around what this one has.
+      let below = try transaction.folders(in: next) + transaction.deletedFolders(from: next)
       folders += below.filter { seen.insert($0).inserted }
     }
     return rows
@@ -113,10 +114,17 @@ extension Library {
       var back = begun
       for _ in 0..<Self.returnBatch {
         if let row = back.rows.popFirst() {
-          guard try change.rows.deleted(row.ino) == row, try (change.rows.inode(row.parent)?.nlink ?? 0) > 0 else {
+          guard try change.rows.deleted(row.ino) == row else { continue }
+          guard try (change.rows.inode(row.parent)?.nlink ?? 0) > 0 else {
+            change.whenRecorded { [self] in departures.keepWaiting(row) }
             continue
           }
           try undo(row, &back, change)
+          let waiting = departures.waiting(for: row.ino)
+          if !waiting.isEmpty {
+            back.rows += waiting
+            change.whenRecorded { [self] in departures.removeWaiting(for: row.ino) }
+          }
         } else if let lost = back.lost.popFirst() {
           switch lost {
           case .link(let entry): try undoUnlink(entry, change)

@@ -114,6 +114,37 @@ struct DepartureStoryTests {
     }
   }
 
+  /// One has deleted what is in a folder, and the other the folder: both come back, whoever leaves first.
+  @Test func twoWhoLeaveAtOnceDeleteNothing() throws {
+    try People.story { people in
+      let plans = "Shared/alice@example.com/plans"
+      try people.as(.alice) { alice in
+        for folder in ["plans", "plans/x", "plans/x/y"] { try alice.mkdir("Documents/\(folder)") }
+        for file in ["f", "g", "y/h"] { try alice.save("Documents/plans/x/\(file)", file) }
+      }
+      try people.share("Documents/plans", with: [(.bob, .readWrite), (.carol, .readWrite)])
+      people.clock.advance(60)
+      try people.library.settleEventsByAndBy()
+      let before = people.library.lastEvent
+      try people.as(.bob, process: getpid()) { bob in
+        for file in ["f", "y/h"] { try bob.unlink("\(plans)/x/\(file)") }
+      }
+      try people.as(.carol, process: getppid()) { carol in
+        try carol.unlink("\(plans)/x/g")
+        for folder in ["x/y", "x"] { try carol.rmdir("\(plans)/\(folder)") }
+      }
+      try people.as(.bob, process: getpid()) { try $0.removeEntry(.alice, "plans") }
+      try people.as(.carol, process: getppid()) { try $0.removeEntry(.alice, "plans") }
+      try people.as(.alice) { (alice) throws in
+        for file in ["f", "g", "y/h"] { #expect(try alice.read("Documents/plans/x/\(file)") == file) }
+        #expect(try alice.library.deleted(alice.name.handle, below: nil).isEmpty)
+      }
+      try people.library.settleEventsByAndBy()
+      let events = try people.library.store.read { try $0.events(after: before, limit: 100) }
+      #expect(events.map(\.type) == ["sheaf.membership.removed", "sheaf.membership.removed"])
+    }
+  }
+
   @Test func leavingThatIsKilledGoesOn() throws {
     try People.story { people in
       let folder = people.fixture.folder + "/killed"
