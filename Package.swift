@@ -27,6 +27,7 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+    .package(url: "https://github.com/apple/swift-collections", from: "1.2.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.16.0"),
@@ -63,7 +64,7 @@ let package = Package(
     .target(
       name: "SheafLibrary",
       dependencies: [
-        "SheafModel", "SheafStore",
+        "SheafModel", "SheafStore", .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: testable),
     .testTarget(
@@ -90,8 +91,10 @@ let package = Package(
       ], swiftSettings: settings),
     .target(
       name: "SheafMount",
-      dependencies: ["Fuse", "SheafModel", "SheafLibrary", .product(name: "Logging", package: "swift-log")],
-      swiftSettings: testable),
+      dependencies: [
+        "Fuse", "SheafModel", "SheafLibrary", .product(name: "DequeModule", package: "swift-collections"),
+        .product(name: "Logging", package: "swift-log"),
+      ], swiftSettings: testable),
     .target(
       name: "SheafService",
       dependencies: [
@@ -127,7 +130,9 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-        .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "Subprocess", package: "swift-subprocess"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "OrderedCollections", package: "swift-collections"),
+        .product(name: "Subprocess", package: "swift-subprocess"),
         .product(name: "SystemPackage", package: "swift-system"), .product(name: "TOMLKit", package: "TOMLKit"),
       ], swiftSettings: testable),
     .executableTarget(

@@ -1,3 +1,4 @@
+import DequeModule
 import Dispatch
 import Fuse
 import Glibc
@@ -31,7 +32,7 @@ final class Repeater: Sendable {
   static let handle = FileHandle(rawValue: .max)
 
   private struct State {
-    var waiting: [LibraryNews] = []
+    var waiting: Deque<LibraryNews> = []
     var isRunning = false
     var isPaused = false
     var kernel: (notifier: Notifier, visitor: Visitor)?
@@ -101,7 +102,7 @@ final class Repeater: Sendable {
   }
 
   /// Whether the same news wait already, with nothing of that file after them.
-  private static func isWaiting(_ news: LibraryNews, in waiting: [LibraryNews]) -> Bool {
+  private static func isWaiting(_ news: LibraryNews, in waiting: Deque<LibraryNews>) -> Bool {
     guard let subject = news.subject else { return false }
     let last = waiting.suffix(16).last { $0.named?.ino == subject.ino }
     return last == news
@@ -119,11 +120,11 @@ final class Repeater: Sendable {
   private func drain() {
     while true {
       let next = state.withLock { state -> (LibraryNews, Notifier, Visitor)? in
-        guard !state.isPaused, let kernel = state.kernel, !state.waiting.isEmpty else {
+        guard !state.isPaused, let kernel = state.kernel, let news = state.waiting.popFirst() else {
           state.isRunning = false
           return nil
         }
-        return (state.waiting.removeFirst(), kernel.notifier, kernel.visitor)
+        return (news, kernel.notifier, kernel.visitor)
       }
       guard let (news, notifier, visitor) = next else { return }
       tell(news, notifier, visitor)

@@ -9,8 +9,8 @@ import Testing
     "Fuse": ["CFuse", "Logging"],
     "SheafModel": [],
     "SheafStore": ["CLinux", "CSQLite", "CZstd", "SheafModel", "GRDB", "GRDBSQLite", "Crypto"],
-    "SheafLibrary": ["SheafModel", "SheafStore", "Crypto", "Logging"],
-    "SheafMount": ["Fuse", "SheafModel", "SheafLibrary", "Logging"],
+    "SheafLibrary": ["SheafModel", "SheafStore", "Crypto", "DequeModule", "Logging"],
+    "SheafMount": ["Fuse", "SheafModel", "SheafLibrary", "DequeModule", "Logging"],
     "SheafService": [
       "SheafModel", "SheafLibrary", "Hummingbird", "HummingbirdCore", "HTTPTypes", "Logging", "NIOCore", "NIOPosix",
       "ServiceLifecycle",
@@ -23,7 +23,7 @@ import Testing
     "sheaf": ["SheafCommand"],
     "SheafSidecar": [
       "SheafModel", "SheafClient", "AsyncHTTPClient", "Crypto", "GRDB", "Logging", "NIOCore",
-      "NIOHTTP1", "ServiceLifecycle", "Subprocess", "SystemPackage", "TOMLKit",
+      "NIOHTTP1", "OrderedCollections", "ServiceLifecycle", "Subprocess", "SystemPackage", "TOMLKit",
     ],
     "sheaf-sidecar": ["SheafModel", "SheafSidecar", "ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"],
   ]

@@ -2,6 +2,9 @@ import Glibc
 import SheafModel
 
 /// A started program that has the given descriptors and no others.
+///
+/// swift-subprocess cannot start the process of ``Background``: it passes on no descriptor but 0, 1 and 2, and returns
+/// only after the program has ended.
 struct ChildProcess {
   let pid: pid_t
 

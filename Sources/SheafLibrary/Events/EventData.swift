@@ -47,7 +47,8 @@ struct EventData: Decodable {
     contents = named
   }
 
-  /// The JSON, written by hand: every file that is made costs one.
+  /// The JSON, written by hand: every file that is made costs one, and JSONEncoder takes six times as long
+  /// (docs/EXPERIMENTS.md, "Work in the daemon").
   var json: String {
     var text = #"{"item":"#
     // Room for most of them at once.

@@ -1,3 +1,4 @@
+import DequeModule
 import Foundation
 import SheafModel
 
@@ -295,27 +296,17 @@ struct Identity {
 
 /// Keys in the order in which they came, oldest first; those that are gone are dropped late.
 struct AgeQueue<Key: Hashable> {
-  private var keys: [Key] = []
-  private var head = 0
+  private var keys: Deque<Key> = []
 
   mutating func append(_ key: Key) { keys.append(key) }
 
-  mutating func popFirst() -> Key? {
-    guard head < keys.count else { return nil }
-    defer { head += 1 }
-    if head > 4096, head * 2 > keys.count {
-      keys.removeFirst(head)
-      head = 0
-    }
-    return keys[head]
-  }
+  mutating func popFirst() -> Key? { keys.popFirst() }
 
   /// Drops keys that are gone, if they are most.
   mutating func compact(keeping count: Int, where isPresent: (Key) -> Bool) {
-    guard keys.count - head > 2 * count + 64 else { return }
+    guard keys.count > 2 * count + 64 else { return }
     var seen: Set<Key> = []
     // Of a key that came several times the latest counts.
-    keys = keys[head...].reversed().filter { isPresent($0) && seen.insert($0).inserted }.reversed()
-    head = 0
+    keys = Deque(keys.reversed().filter { isPresent($0) && seen.insert($0).inserted }.reversed())
   }
 }

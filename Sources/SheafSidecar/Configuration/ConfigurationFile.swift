@@ -3,6 +3,9 @@ package import SheafModel
 import TOMLKit
 
 /// The configuration as a TOML file; `examples/sidecar.toml` explains it.
+///
+/// Parse errors are TOMLKit's own. Its `TOMLDecoder` is not used: it reports a value of the wrong type as a missing
+/// key, accepts no whole number for a `Double`, and names no line.
 package enum ConfigurationFile {
   /// - Throws: ``SheafError`` that names file, line, sink and key.
   package static func read(_ path: String) throws(SheafError) -> SidecarConfiguration {

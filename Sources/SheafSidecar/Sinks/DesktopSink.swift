@@ -1,4 +1,5 @@
 import Foundation
+import OrderedCollections
 package import SheafClient
 package import SheafModel
 import Subprocess
@@ -15,7 +16,6 @@ package final class DesktopSink: Sink {
 
   /// A notification that may still be shown.
   private struct Shown {
-    let item: String
     let id: UInt32
     let notice: Notice
   }
@@ -23,7 +23,8 @@ package final class DesktopSink: Sink {
   package let account: AccountHandle?
   /// The account whose notices are shown.
   private let person = Mutex<AccountHandle?>(nil)
-  private let shown = Mutex<[Shown]>([])
+  /// By item, the one shown last at the end.
+  private let shown = Mutex<OrderedDictionary<String, Shown>>([:])
 
   /// - Parameter account: Nil for the library's default account.
   package init(account: AccountHandle?) { self.account = account }
@@ -37,7 +38,7 @@ package final class DesktopSink: Sink {
 
   package func deliver(_ deliveries: [Delivery]) async throws {
     for event in deliveries.map(\.event) where concerns(event) {
-      let before = shown.withLock { $0.first { $0.item == event.subject } }
+      let before = shown.withLock { $0[event.subject] }
       let account = person.withLock { $0 }
       // Everyone on the machine can read the arguments of gdbus (`/proc/PID/cmdline`).
       func telling(_ event: Event) -> Notice { Notice(event, for: account, tellsURL: false) }
@@ -45,8 +46,8 @@ package final class DesktopSink: Sink {
       if before != nil, !notice.absorb(event) { notice = telling(event) }
       let id = try await notify(notice, replacing: before?.id ?? 0)
       shown.withLock { shown in
-        shown.removeAll { $0.item == event.subject }
-        shown.append(Shown(item: event.subject, id: id, notice: notice))
+        shown[event.subject] = nil
+        shown[event.subject] = Shown(id: id, notice: notice)
         if shown.count > Self.memory { shown.removeFirst() }
       }
     }
