@@ -152,7 +152,7 @@ extension StoreTransaction {
     try run("UPDATE chunks SET size = ?, encoding = 0, data = ? WHERE id = ?", bytes.count, bytes, id)
   }
 
-  /// Stores a new chunk that ``store(_:data:)`` puts into a pack in the same transaction.
+  /// Stores a new chunk that ``set(_:data:)`` puts into a pack in the same transaction.
   package func insertPackedChunk(_ id: Int64, hash: ChunkHash, size: Int64) throws {
     try run("INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,2,x'')", id, hash.bytes, size)
     note(id, hash)

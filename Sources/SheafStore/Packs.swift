@@ -146,7 +146,7 @@ extension StoreTransaction {
   }
 
   /// Writes a pack, new or not, and makes its members' chunks lead to it. `data` is its ``Pack/encodedDeltas``.
-  package func store(_ pack: Pack, data: [UInt8]) throws {
+  package func set(_ pack: Pack, data: [UInt8]) throws {
     try run(
       """
       INSERT INTO packs (id, base, chunks, data) VALUES (?,?,?,?)

@@ -119,7 +119,7 @@ extension Library {
   /// - Throws: `notFound`; `busy` for the current version, one whose session goes on, and a file with another name; `corrupt` or
   ///   `noSpace` where a pack still holds what was purged.
   package func purge(_ path: ItemPath, version number: Int64?) throws {
-    storeClosed()
+    completeSaves()
     try settleEventsByAndBy()
     guard let number else { return try purge(path) }
     try partChunks(ofVersion: number, of: path)

@@ -96,7 +96,7 @@ extension Library {
 
   /// The files of a document's folder of versions, oldest first.
   package func versionFiles(of item: Int64, _ caller: Caller) throws -> [VersionFile] {
-    storeClosed()
+    completeSaves()
     return try locked {
       try settleSessions()
       let (inode, first) = try history(of: item, caller)
@@ -126,7 +126,7 @@ extension Library {
 
   /// One version as a file.
   package func versionFile(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionFile {
-    storeClosed()
+    completeSaves()
     return try locked {
       let (inode, row) = try visibleVersion(of: item, number: number, caller)
       return try versionFile(row, of: inode, caller)
@@ -172,7 +172,7 @@ extension Library {
   ///
   /// - Throws: `notFound`, `accessDenied` (who may not read the document).
   package func openVersion(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionReader {
-    storeClosed()
+    completeSaves()
     return try locked {
       try settleSessions()
       let (inode, row) = try visibleVersion(of: item, number: number, caller)

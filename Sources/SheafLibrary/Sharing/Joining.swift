@@ -98,7 +98,7 @@ extension Library {
     joining.joined = try logShareEvent(
       .memberAdded, share, inode, participant: joining, actor: actor, change)
     share.participants[joining.account] = joining
-    try store(share, change)
+    try update(share, change)
   }
 
   /// The share of a URL, and how an account may join it.
@@ -303,7 +303,7 @@ extension Library {
             invited.acceptance = .removed
             invited.since = time
             share.participants[target.id] = invited
-            try store(share, change)
+            try update(share, change)
           }
         case .approve:
           try change.rows.deleteAccessRequest(share.row.item, target.id)

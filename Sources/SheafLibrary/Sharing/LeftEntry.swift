@@ -112,7 +112,7 @@ extension Library {
   ) throws {
     guard var share = shares.active(left.share.item) else { throw Self.denied }
     share.participants[name.account] = left.participant
-    try store(share, change)
+    try update(share, change)
     for link in left.links where Self.counts(link, in: share) { try change.rows.insert(link) }
     if let event = events.of(left.share.item).first(where: { $0.row.number == left.event }) {
       try change.rows.removePending(left.event)

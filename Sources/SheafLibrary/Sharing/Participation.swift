@@ -75,7 +75,7 @@ extension Library {
         }
         participant.role = .privateUser
         share.participants[target.id] = participant
-        try store(share, change)
+        try update(share, change)
         change.whenRecorded { [self] in forgetLeft(target.id, share) }
       }
     }
@@ -140,7 +140,7 @@ extension Library {
       gone.ended = numbers.event
       var changed = share
       changed.participants[account] = gone
-      try store(changed, change)
+      try update(changed, change)
       change.whenRecorded { [self] in
         departures.remove(program)
         if let back { events.beginHolding(back.caller.process) }
@@ -163,7 +163,7 @@ extension Library {
       if share.participants != before.participants {
         try makeChange(.share) { change in
           try logChanges(of: &share, since: before, [], inode, actor: account.id, change)
-          try store(share, change)
+          try update(share, change)
         }
       }
       let target = try self.account(handle).id

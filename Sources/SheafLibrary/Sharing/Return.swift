@@ -22,7 +22,7 @@ struct Return {
   /// Each folder before what is in it.
   fileprivate(set) var rows: ArraySlice<DeletedRow> = []
   /// The last name that went comes back first, so that the oldest becomes the oldest again.
-  fileprivate var lost: ArraySlice<Departure.LostName>
+  fileprivate var removedNames: ArraySlice<Departure.RemovedName>
   /// Deletions of folders that are back, and that tell of what was in them.
   fileprivate var events: [Int64] = []
   /// Where an earlier process began it: folders of whose deletion nobody was told, nor of that of what was in them.
@@ -31,10 +31,10 @@ struct Return {
   init(share: Int64, account: Int64, folder: Int64, _ departure: Departure, _ caller: Caller) {
     (self.share, self.account, self.folder) = (share, account, folder)
     (self.departure, self.caller) = (departure, caller)
-    lost = departure.lost.reversed()[...]
+    removedNames = departure.removedNames.reversed()[...]
   }
 
-  var isDone: Bool { rows.isEmpty && lost.isEmpty }
+  var isDone: Bool { rows.isEmpty && removedNames.isEmpty }
   var setting: String { "\(Self.settingPrefix)\(share).\(account)" }
 
   /// Of the settings that tell of what is to come back: share and account follow.
@@ -117,8 +117,8 @@ extension Library {
             continue
           }
           try undo(row, &back, change)
-        } else if let lost = back.lost.popFirst() {
-          switch lost {
+        } else if let name = back.removedNames.popFirst() {
+          switch name {
           case .link(let entry): try undoUnlink(entry, change)
           case .special(let row): try undoUnlink(special: row, change)
           }

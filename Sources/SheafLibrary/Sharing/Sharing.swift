@@ -9,7 +9,7 @@ extension Library {
   /// - Throws: `notPermitted` where it would lie in another share or around one, or has a name outside, naming that;
   ///   `accessDenied` for who may not; `invalid` for titles with control characters and the like; `notFound`.
   package func share(_ path: ItemPath, _ change: ShareChange) throws -> Share {
-    storeKept()
+    drainWorkingFile()
     return try locked {
       let account = try account(path.account)
       var (inode, item) = try shareable(path)
@@ -46,7 +46,7 @@ extension Library {
           }
           try logChanges(of: &share, since: before, departed, inode, actor: account.id, change)
           if item.isQuiet || before == nil { try settleNew(inode, item, change) }
-          try store(share, change)
+          try update(share, change)
         }
       }
       return try facts(share, for: account.id)
@@ -213,11 +213,11 @@ extension Library {
       share.participants[account] = participant
     }
     try change.rows.endInvitations(of: share.row.item)
-    try store(share, change)
+    try update(share, change)
   }
 
-  /// Stores a share; memory, and what others see, follow once it is recorded.
-  func store(_ share: ShareBook.Entry, _ change: Change) throws {
+  /// Writes what changed of a share; memory, and what others see, follow once it is recorded.
+  func update(_ share: ShareBook.Entry, _ change: Change) throws {
     let before = shares[share.row.item]
     if share.row != before?.row { try change.rows.save(share.row) }
     for (account, participant) in share.participants where participant != before?.participants[account] {

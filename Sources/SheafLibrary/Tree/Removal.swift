@@ -8,7 +8,7 @@ extension Library {
   ///
   /// - Throws: `notFound`, `isDirectory`, `accessDenied`, `notPermitted` (sticky folder).
   package func unlink(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
-    if let kept = try locked({ try keptInode(parent, name, caller) }) { storeClosed(kept) }
+    if let kept = try locked({ try keptInode(parent, name, caller) }) { completeSaves(of: kept) }
     try locked {
       let folder = try self.folder(parent)
       try Self.checkLength(name)
@@ -86,19 +86,19 @@ extension Library {
     row.nlink -= 1
     row.ctime = time
     if row.nlink > 0 {
-      if !entry.isExtra, var heir = try change.rows.extraEntry(row.ino) {
+      if !entry.isExtra, var remaining = try change.rows.extraEntry(row.ino) {
         // The oldest name that is left takes its place.
-        heir.isExtra = false
-        try change.rows.update(heir)
-        row.parent = heir.parent
-        row.name = heir.name
+        remaining.isExtra = false
+        try change.rows.update(remaining)
+        row.parent = remaining.parent
+        row.name = remaining.name
         let isProved = isProved(inode, entry.name)
         change.whenRecorded { [self] in identity.named(inode.ino, by: caller.process, isProved: isProved) }
         if row.nlink == 1, try takeLinkedPlace(inode, &row, from: entry, change) {
           return try change.rows.update(row)
         }
-        try carryEntry(of: inode, to: heir.parent, change)
-        try tellWithOtherName(inode, heir, change)
+        try carryEntry(of: inode, to: remaining.parent, change)
+        try tellWithOtherName(inode, remaining, change)
         rememberParted(inode, entry, change)
       }
       try change.rows.update(row)
@@ -132,7 +132,7 @@ extension Library {
       inode.row = final
       if inode.isRegular {
         identity.remember(
-          item.id, ino: final.ino, lost: entry.parent, entry.name, process: caller.process, mode: final.mode,
+          item.id, ino: final.ino, from: entry.parent, entry.name, process: caller.process, mode: final.mode,
           event: firstEvent, at: time)
       }
     }
@@ -162,7 +162,7 @@ extension Library {
     let mode = inode.row.mode
     change.whenRecorded { [self] in
       identity.remember(
-        item, ino: inode.ino, lost: entry.parent, entry.name, process: caller.process, mode: mode, event: nil, at: time)
+        item, ino: inode.ino, from: entry.parent, entry.name, process: caller.process, mode: mode, event: nil, at: time)
     }
   }
 

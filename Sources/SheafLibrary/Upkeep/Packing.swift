@@ -373,7 +373,7 @@ extension Library {
       return chunk
     }
     if !members.isEmpty {
-      try change.rows.store(
+      try change.rows.set(
         Pack(id: change.rows.nextPack, base: run.base, chunks: members, deltas: deltas), data: data)
     }
     for old in run.merged { try change.rows.deletePack(old) }
