@@ -153,9 +153,10 @@ extension StoreTransaction {
       ON CONFLICT DO UPDATE SET base = excluded.base, chunks = excluded.chunks, data = excluded.data
       """, pack.id, pack.base.encoded, pack.encodedChunks, data)
     for (index, chunk) in pack.chunks.enumerated() {
-      try run(
-        "UPDATE chunks SET encoding = 2, data = ? WHERE id = ?",
-        PackPlace(pack: pack.id, index: index).encoded, chunk)
+      // Id and hash, which are remembered, stay.
+      try change(
+        "UPDATE chunks SET encoding = 2, data = ? WHERE id = ?", PackPlace(pack: pack.id, index: index).encoded, chunk
+      ) { _ in }
     }
   }
 
