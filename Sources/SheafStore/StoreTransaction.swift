@@ -8,7 +8,8 @@ package struct StoreTransaction {
 
   init(_ connection: Connection) { self.connection = connection }
 
-  /// Runs a statement, prepared once per connection. Statements that change remembered rows go by ``change(_:_:noting:)``.
+  /// Runs a statement, prepared once per connection. Statements that change remembered rows go by
+  /// ``change(_:_:noting:)``.
   func run<each Argument: Bindable>(_ sql: String, _ arguments: repeat each Argument) throws {
     let statement = try connection.statement(sql)
     assert(!statement.changesKnownRows, "\(sql) changes rows that are remembered, and notes nothing of it")

@@ -13,7 +13,7 @@ struct WorkingCopy {
   private(set) var log: WriteLog? = WriteLog()
   /// Where the working file has what was written since then.
   private(set) var area: WorkingFile.Area?
-  /// Whether anything differs from what was cut last, be it only the length.
+  /// Whether anything differs from what was cut last, even if only the length.
   private(set) var isChanged = false
 
   static let maximumSize = StoredContent.maximumLength
@@ -185,8 +185,9 @@ struct WorkingCopy {
 
   /// The contents with everything written stored as chunks; `self` stays as it is until ``adopt(_:)``.
   ///
-  /// Splits only what changed into chunks: from the boundary before each written run up to the first boundary after it that the new
-  /// contents share with the old. A short run in the midst of a chunk is laid over it as a chunk of its own.
+  /// Splits only what changed into chunks: from the boundary before each written run up to the first boundary after it
+  /// that the new contents share with the old. A short run in the midst of a chunk is laid over it as a chunk of its
+  /// own.
   func stored(in storage: any ChunkStorage) throws -> Content {
     var result = content
     var index = 0

@@ -236,7 +236,7 @@ extension Library {
     }
   }
 
-  /// Has the drafts of other accounts show what was saved; whoever is editing goes on with what they have.
+  /// Makes the drafts of other accounts show what was saved; people who are editing go on with what they have.
   private func adoptSaved(in inode: Inode, by draft: Draft) {
     for other in inode.drafts where other !== draft {
       if other.session != nil {

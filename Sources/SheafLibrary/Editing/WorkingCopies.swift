@@ -15,8 +15,8 @@ import SheafStore
 ///    as safe as a version: a process that opens the library after a crash completes it (``recoverWorkingCopies()``).
 /// 2. The row goes in the transaction that makes the version, or takes the inode away.
 /// 3. Nobody sees the difference: a caller that asks for versions, or for what Sheaf tells of the document, waits until
-///    the save is complete (``completeSaves(of:)``), without the lock. A document in a share, which others see, is never
-///    kept: its saves are cut at once.
+///    the save is complete (``completeSaves(of:)``), without the lock. A document in a share, which others see, is
+///    never kept: its saves are cut at once.
 /// 4. Storing goes in steps, so that others wait for one at most.
 extension Library {
   /// Bytes in memory of one document past which they are spilled; `SHEAF_SPILL_LIMIT` lowers it for tests, and what

@@ -37,7 +37,7 @@ extension Library {
     return rows.count < Self.deletedBatch ? nil : rows.last?.row
   }
 
-  /// Gives a deleted inode a name again; who asks tells of it.
+  /// Gives a deleted inode a name again; the caller tells of it.
   func giveBack(_ row: DeletedRow, _ change: Change) throws -> Recovered {
     let time = clock()
     guard var inode = try change.rows.inode(row.ino), var folder = try change.rows.inode(row.parent) else {

@@ -170,7 +170,7 @@ extension Library {
 
   /// Opens a version for reading.
   ///
-  /// - Throws: `notFound`, `accessDenied` (who may not read the document).
+  /// - Throws: `notFound`, `accessDenied` where the caller may not read the document.
   package func openVersion(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionReader {
     completeSaves()
     return try locked {
@@ -200,7 +200,7 @@ extension Library {
     }
   }
 
-  /// Checks that who reads a version of what another one shares may still do so.
+  /// Checks that the reader of a version that another account shares may still read it.
   private func check(_ reader: VersionReader) throws {
     guard let access = reader.access else { return }
     guard try access.number >= history(of: access.item, access.caller).first else { throw Self.denied }

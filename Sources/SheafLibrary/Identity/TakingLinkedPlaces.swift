@@ -11,8 +11,8 @@ extension Library {
     return former
   }
 
-  /// Gives `inode`, whose first name goes now, the identity of the remembered document to whose name it was linked; false
-  /// where there is none.
+  /// Gives `inode`, whose first name goes now, the identity of the remembered document to whose name it was linked;
+  /// false where there is none.
   func takeLinkedPlace(
     _ inode: Inode, _ row: inout InodeRow, from source: EntryRow, _ change: Change
   ) throws -> Bool {

@@ -1,18 +1,19 @@
 import SheafModel
 import SheafStore
 
-/// What somebody who left a share had deleted in it on the way coming back, some at a time, so that nobody waits long.
+/// The return of what a person who left a share had deleted in it: some at a time, so that nobody waits long.
 ///
 /// Rules:
 /// 1. That they left is committed first, with a setting that tells what is to come back. Where the process is killed, the library
 ///    brings back the rest when it is opened next; all that the account deleted since counts as its program's then, and
 ///    names that left no row behind are gone.
-/// 2. Nobody is told of these deletions while their events wait, which is until they are back, whoever joins meanwhile. Of what was told
-///    before, it is told that it is there again. The deletion of a folder tells of what was in it, and so it waits until all is back.
+/// 2. Nobody is told of these deletions while their events wait, which is until they are back, not even people who join
+///    meanwhile. Of what was told before, it is told that it is there again. The deletion of a folder tells of what was
+///    in it, and so it waits until all is back.
 /// 3. What was recovered, purged or deleted with its folder meanwhile stays as it is.
 struct Return {
   let share: Int64
-  /// Who left.
+  /// The account that left.
   let account: Int64
   let folder: Int64
   let departure: Departure
@@ -47,7 +48,7 @@ extension Library {
   /// Events that one transaction takes back at most.
   private static let returnEventBatch = 128
 
-  /// Brings back what somebody deleted who left, which is committed.
+  /// Brings back what a person deleted who has left; that they left is committed.
   ///
   /// - Throws: what keeps the rest from coming back, which does when the library is opened next.
   func bringBack(_ begun: Return) throws {

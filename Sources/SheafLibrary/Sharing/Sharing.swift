@@ -7,7 +7,7 @@ extension Library {
   /// Shares an item, or changes the share that is there.
   ///
   /// - Throws: `notPermitted` where it would lie in another share or around one, or has a name outside, naming that;
-  ///   `accessDenied` for who may not; `invalid` for titles with control characters and the like; `notFound`.
+  ///   `accessDenied` where the account may not; `invalid` for titles with control characters and the like; `notFound`.
   package func share(_ path: ItemPath, _ change: ShareChange) throws -> Share {
     drainWorkingFile()
     return try locked {
@@ -132,7 +132,7 @@ extension Library {
     try logEvent(.created, item, ino: inode.ino, data, actor: actor, thread: 0, opens: false, change)
   }
 
-  /// Has a file that was just made be a document: who shares it means it.
+  /// Makes a document of a file that was just made: a person who shares it means it.
   private func settleNew(_ inode: Inode, _ item: ItemRow, _ change: Change) throws {
     var item = item
     item.isQuiet = false
@@ -222,7 +222,7 @@ extension Library {
     if share.row != before?.row { try change.rows.save(share.row) }
     for (account, participant) in share.participants where participant != before?.participants[account] {
       try change.rows.save(participant)
-      // Whoever is in, or invited, asks no more and is no longer blocked.
+      // People who are in, or invited, ask no more and are no longer blocked.
       let wasOut = before?.participants[account].map { $0.acceptance == .removed } ?? true
       if wasOut, participant.acceptance != .removed { try change.rows.deleteAccessRequest(share.row.item, account) }
     }

@@ -59,7 +59,7 @@ extension Library {
         if draft.writerCount == 0 {
           try endAfterClose(inode, draft)
         } else if handle == nil {
-          // What returned is safe, be it that the kernel has only to tell of the last close yet.
+          // What returned is safe, even if the kernel has yet to tell of the last close.
           try cut(inode, draft, cause: .save)
         }
       }

@@ -138,8 +138,8 @@ extension Library {
     }
   }
 
-  /// Has what is yet to be told of a file's making be told with the name that is left, as where it is renamed (rule 12 of
-  /// ``Identity``).
+  /// Gives the event of a file's making, where that is yet to be told, the name that is left, as a rename does (rule 12
+  /// of ``Identity``).
   private func tellWithOtherName(_ inode: Inode, _ entry: EntryRow, _ change: Change) throws {
     guard let item = try item(of: inode), events.of(item.id).first?.row.type == EventType.created.rawValue else {
       return
@@ -166,7 +166,7 @@ extension Library {
     }
   }
 
-  /// Removes every row of an inode that has no name left; who has it open goes on with it in memory.
+  /// Removes every row of an inode that has no name left; programs that have it open go on with it in memory.
   func erase(_ inode: Inode, _ change: Change) throws {
     if let item = inode.row.item {
       try dropPending(item, change)
@@ -213,7 +213,7 @@ extension Library {
 
   /// Takes its name from an empty folder, as ``removeName(_:of:_:_:_:)`` does from a file.
   ///
-  /// - Parameter opens: whether the deletion of the folder around it may yet tell of it.
+  /// - Parameter opens: whether the deletion of the folder around it can still tell of it.
   func buryFolder(
     _ inode: Inode, _ entry: EntryRow, opens: Bool, _ change: Change
   ) throws {

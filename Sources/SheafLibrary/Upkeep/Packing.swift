@@ -62,7 +62,7 @@ extension Library {
           if clock().seconds > end { break }
         }
       }
-      // Whoever waits for the lock goes first.
+      // Threads that wait for the lock go first.
       if items?.isEmpty == false { usleep(1000) }
     }
     if !outcome.isRefused, !maintenance.isStopping {

@@ -2,9 +2,9 @@
 /// the next one for the rows that the last one wrote.
 ///
 /// They are exact as long as one connection makes all changes by ``StoreTransaction``, and all are given up when
-/// something is rolled back. Every change notes here the row that it makes, or forgets the row, in the call that runs its
-/// statement (``StoreTransaction/change(_:_:noting:)``). So, while nothing is forgotten, no statement that still waits
-/// (``ApplyQueue``) concerns a row that is not here.
+/// something is rolled back. Every change notes here the row that it makes, or forgets the row, in the call that runs
+/// its statement (``StoreTransaction/change(_:_:noting:)``). So, while nothing is forgotten, no statement that still
+/// waits (``ApplyQueue``) concerns a row that is not here.
 final class KnownRows {
   /// The tables of which rows are remembered.
   private static let tables = ["entries", "items", "versions", "chunks", "xattrs"]
