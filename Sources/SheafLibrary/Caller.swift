@@ -3,7 +3,7 @@ import SheafModel
 import SheafStore
 import Synchronization
 
-/// Who asks: the credentials that the kernel gives with a request.
+/// The user and process behind a request: the credentials that the kernel gives with it.
 package struct Caller: Sendable {
   package let uid: UInt32
   package let gid: UInt32

@@ -70,7 +70,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     }
     try library.locked { try library.recoverFromCrash() }
     try library.resumeReturns()
-    library.storeClosed()
+    library.completeSaves()
     try library.locked { try library.settleEvents(all: true) }
     library.startMaintenance()
     return library
@@ -113,7 +113,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     let saved = Result {
       try locked {
         let ended = Result { try endAllSessions() }
-        while try storeAccessTimes() {}
+        while try updateAccessTimes() {}
         try settleEvents(all: true)
         try ended.get()
       }

@@ -65,15 +65,9 @@ extension StoreTransaction {
 
   /// Stores a chunk; `bytes` are copied by SQLite.
   package func insertChunk(_ id: Int64, hash: ChunkHash, bytes: UnsafeRawBufferPointer) throws {
-    try run(
-      "INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,0,?)",
-      id, hash.bytes, bytes.count, bytes)
-    note(id, hash)
-  }
-
-  private func note(_ id: Int64, _ hash: ChunkHash) {
-    connection.known?.chunks.note(hash, id)
-    connection.known?.chunkHashes.note(id, hash)
+    try change(
+      "INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,0,?)", id, hash.bytes, bytes.count, bytes
+    ) { $0.noteChunk(id, hash) }
   }
 
   /// Sizes of a chunk that are believed.
@@ -143,29 +137,31 @@ extension StoreTransaction {
   ///
   /// - Parameter hash: the hash of the bytes; a chunk with another hash stays as it is.
   package func recode(_ id: Int64, hash: ChunkHash, compressed frame: [UInt8]) throws {
-    try run(
-      "UPDATE chunks SET encoding = 1, data = ? WHERE id = ? AND hash = ?", frame, id, hash.bytes)
+    // Id and hash, which are remembered, stay.
+    try change("UPDATE chunks SET encoding = 1, data = ? WHERE id = ? AND hash = ?", frame, id, hash.bytes) { _ in }
   }
 
   /// Stores the bytes of a chunk again, if its row does not hold them.
   package func restoreChunk(_ id: Int64, bytes: UnsafeRawBufferPointer) throws {
-    try run("UPDATE chunks SET size = ?, encoding = 0, data = ? WHERE id = ?", bytes.count, bytes, id)
+    // Id and hash, which are remembered, stay.
+    try change("UPDATE chunks SET size = ?, encoding = 0, data = ? WHERE id = ?", bytes.count, bytes, id) { _ in }
   }
 
-  /// Stores a new chunk that ``store(_:data:)`` puts into a pack in the same transaction.
+  /// Stores a new chunk that ``set(_:data:)`` puts into a pack in the same transaction.
   package func insertPackedChunk(_ id: Int64, hash: ChunkHash, size: Int64) throws {
-    try run("INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,2,x'')", id, hash.bytes, size)
-    note(id, hash)
+    try change("INSERT INTO chunks (id, hash, size, encoding, data) VALUES (?,?,?,2,x'')", id, hash.bytes, size) {
+      $0.noteChunk(id, hash)
+    }
   }
 
   package func deleteChunk(_ id: Int64) throws {
-    try run("DELETE FROM chunks WHERE id = ?", id)
-    guard let known = connection.known else { return }
-    if case .some(.some(let hash)) = known.chunkHashes[id] {
-      known.chunks.note(hash, nil)
-      known.chunkHashes.note(id, nil)
-    } else {
-      known.chunks.forgetAll()
+    try change("DELETE FROM chunks WHERE id = ?", id) { known in
+      if case .some(.some(let hash)) = known.chunkHashes[id] {
+        known.chunks.note(hash, nil)
+        known.chunkHashes.note(id, nil)
+      } else {
+        known.chunks.forgetAll()
+      }
     }
   }
 

@@ -217,6 +217,8 @@ final class Statement {
   let handle: OpaquePointer
   let sql: String
   let isReadOnly: Bool
+  /// Whether it changes rows that ``KnownRows`` remembers.
+  let changesKnownRows: Bool
   /// The group of changes in whose record its text stands, and its number there.
   var recorded: (group: UInt64, number: UInt32) = (0, 0)
 
@@ -224,6 +226,7 @@ final class Statement {
     self.handle = handle
     self.sql = sql
     isReadOnly = sqlite3_stmt_readonly(handle) != 0
+    changesKnownRows = !isReadOnly && KnownRows.areChanged(by: sql)
   }
 
   func finalize() { sqlite3_finalize(handle) }

@@ -100,35 +100,36 @@ extension StoreTransaction {
   }
 
   package func insert(_ entry: EntryRow) throws {
-    try run(
-      Self.entryInsertion,
-      entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0)
-    connection.known?.entries.note(entry.key, entry)
+    try change(
+      Self.entryInsertion, entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0
+    ) { $0.entries.note(entry.key, entry) }
   }
 
   package func update(_ entry: EntryRow) throws {
-    try run(
+    try change(
       "UPDATE entries SET ino = ?, extra = ? WHERE parent = ? AND hash = ? AND name = ?",
-      entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, entry.name)
-    connection.known?.entries.noteChange(entry.key) { $0 = entry }
+      entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, entry.name
+    ) { known in known.entries.noteChange(entry.key) { $0 = entry } }
   }
 
   /// Gives the entry `old` another folder or name.
   package func move(_ old: EntryRow, to new: EntryRow) throws {
-    try run(
+    try change(
       "UPDATE entries SET parent = ?, hash = ?, name = ? WHERE parent = ? AND hash = ? AND name = ?",
-      new.parent, new.hash, new.name, old.parent, old.hash, old.name)
-    if case .some(.some) = connection.known?.entries[old.key] {
-      connection.known?.entries.note(new.key, new)
-    } else {
-      connection.known?.entries.forget(new.key)
+      new.parent, new.hash, new.name, old.parent, old.hash, old.name
+    ) { known in
+      if case .some(.some) = known.entries[old.key] {
+        known.entries.note(new.key, new)
+      } else {
+        known.entries.forget(new.key)
+      }
+      known.entries.note(old.key, nil)
     }
-    connection.known?.entries.note(old.key, nil)
   }
 
   package func delete(_ entry: EntryRow) throws {
-    try run(
-      "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", entry.parent, entry.hash, entry.name)
-    connection.known?.entries.note(entry.key, nil)
+    try change(
+      "DELETE FROM entries WHERE parent = ? AND hash = ? AND name = ?", entry.parent, entry.hash, entry.name
+    ) { $0.entries.note(entry.key, nil) }
   }
 }

@@ -125,13 +125,13 @@ extension StoreTransaction {
 
   /// Adds an inode, under a number that none had before.
   package func insert(_ inode: InodeRow) throws {
-    try run(
+    try change(
       Self.inodeInsertion,
       inode.ino, inode.item, inode.owner, inode.parent, inode.name, Int64(inode.mode), inode.nlink,
       Int64(inode.uid), Int64(inode.gid), Int64(bitPattern: inode.rdev), inode.size, inode.atime.nanoseconds,
       inode.mtime.nanoseconds, inode.ctime.nanoseconds, inode.content.map(\.encoded),
-      inode.target)
-    if inode.mode & S_IFMT == S_IFDIR { connection.known?.noteEmpty(inode.ino) }
+      inode.target
+    ) { if inode.mode & S_IFMT == S_IFDIR { $0.noteEmpty(inode.ino) } }
   }
 
   /// Writes every column but `rdev` and `target`, which never change.
@@ -171,8 +171,7 @@ extension StoreTransaction {
   /// Removes the inode and its extended attributes; a working copy must be removed before.
   package func deleteInode(_ ino: Int64, hasXattrs: Bool) throws {
     if hasXattrs {
-      try run("DELETE FROM xattrs WHERE ino = ?", ino)
-      connection.known?.xattrs.forgetAll()
+      try change("DELETE FROM xattrs WHERE ino = ?", ino) { $0.xattrs.forgetAll() }
     }
     try run("DELETE FROM inodes WHERE ino = ?", ino)
   }
@@ -196,14 +195,15 @@ extension StoreTransaction {
   }
 
   package func setXattr(_ ino: Int64, _ name: [UInt8], _ value: [UInt8]) throws {
-    try run(
+    try change(
       "INSERT INTO xattrs (ino, name, value) VALUES (?,?,?) ON CONFLICT DO UPDATE SET value = excluded.value",
-      ino, name, value)
-    connection.known?.xattrs.note(XattrKey(ino: ino, name: name), value)
+      ino, name, value
+    ) { $0.xattrs.note(XattrKey(ino: ino, name: name), value) }
   }
 
   package func removeXattr(_ ino: Int64, _ name: [UInt8]) throws {
-    try run("DELETE FROM xattrs WHERE ino = ? AND name = ?", ino, name)
-    connection.known?.xattrs.note(XattrKey(ino: ino, name: name), nil)
+    try change("DELETE FROM xattrs WHERE ino = ? AND name = ?", ino, name) {
+      $0.xattrs.note(XattrKey(ino: ino, name: name), nil)
+    }
   }
 }

@@ -154,35 +154,33 @@ extension StoreTransaction {
   }
 
   package func insert(_ item: ItemRow) throws {
-    try run(
+    try change(
       Self.itemInsertion,
       item.id, item.uuid, item.kind.rawValue, item.owner, item.created.nanoseconds, item.version,
-      item.lastVersion, item.isQuiet ? 1 : 0, item.creator, item.entered?.nanoseconds, item.conflict)
-    connection.known?.items.note(item.id, item)
+      item.lastVersion, item.isQuiet ? 1 : 0, item.creator, item.entered?.nanoseconds, item.conflict
+    ) { $0.items.note(item.id, item) }
   }
 
   package func update(_ item: ItemRow) throws {
-    try run(
+    try change(
       """
       UPDATE items SET owner = ?, version = ?, last_version = ?, quiet = ?, entered = ?, conflict = ? WHERE id = ?
       """,
       item.owner, item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.entered?.nanoseconds, item.conflict,
-      item.id)
-    connection.known?.items.noteChange(item.id) { $0 = item }
+      item.id
+    ) { known in known.items.noteChange(item.id) { $0 = item } }
   }
 
   /// Removes the item and its versions; its pending events must be removed before, by their numbers.
   package func deleteItem(_ id: Int64) throws {
-    try run("DELETE FROM versions WHERE item = ?", id)
-    try run("DELETE FROM items WHERE id = ?", id)
-    if let known = connection.known {
+    try change("DELETE FROM versions WHERE item = ?", id) { known in
       if case .some(.some(let item)) = known.items[id], item.lastVersion <= 16 {
         for number in 0...item.lastVersion { known.versions.note(VersionKey(item: id, number: number), nil) }
       } else {
         known.versions.forgetAll()
       }
-      known.items.note(id, nil)
     }
+    try change("DELETE FROM items WHERE id = ?", id) { $0.items.note(id, nil) }
     // The highest number is not given again: events still tell of the item that had it.
     try run(
       """

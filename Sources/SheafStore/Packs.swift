@@ -146,16 +146,17 @@ extension StoreTransaction {
   }
 
   /// Writes a pack, new or not, and makes its members' chunks lead to it. `data` is its ``Pack/encodedDeltas``.
-  package func store(_ pack: Pack, data: [UInt8]) throws {
+  package func set(_ pack: Pack, data: [UInt8]) throws {
     try run(
       """
       INSERT INTO packs (id, base, chunks, data) VALUES (?,?,?,?)
       ON CONFLICT DO UPDATE SET base = excluded.base, chunks = excluded.chunks, data = excluded.data
       """, pack.id, pack.base.encoded, pack.encodedChunks, data)
     for (index, chunk) in pack.chunks.enumerated() {
-      try run(
-        "UPDATE chunks SET encoding = 2, data = ? WHERE id = ?",
-        PackPlace(pack: pack.id, index: index).encoded, chunk)
+      // Id and hash, which are remembered, stay.
+      try change(
+        "UPDATE chunks SET encoding = 2, data = ? WHERE id = ?", PackPlace(pack: pack.id, index: index).encoded, chunk
+      ) { _ in }
     }
   }
 

@@ -8,9 +8,22 @@ package struct StoreTransaction {
 
   init(_ connection: Connection) { self.connection = connection }
 
-  /// Runs a statement, prepared once per connection.
+  /// Runs a statement, prepared once per connection. Statements that change remembered rows go by
+  /// ``change(_:_:noting:)``.
   func run<each Argument: Bindable>(_ sql: String, _ arguments: repeat each Argument) throws {
+    let statement = try connection.statement(sql)
+    assert(!statement.changesKnownRows, "\(sql) changes rows that are remembered, and notes nothing of it")
+    try connection.run(statement, repeat each arguments)
+  }
+
+  /// Runs a statement that changes rows which are remembered, and notes what becomes of them.
+  ///
+  /// - Parameter note: notes, or forgets, every row that the statement changes.
+  func change<each Argument: Bindable>(
+    _ sql: String, _ arguments: repeat each Argument, noting note: (KnownRows) -> Void
+  ) throws {
     try connection.run(connection.statement(sql), repeat each arguments)
+    if let known = connection.known { note(known) }
   }
 
   /// The first row, decoded while SQLite still holds it.

@@ -106,73 +106,79 @@ extension StoreTransaction {
   }
 
   package func insert(_ version: VersionRow) throws {
-    try run(
+    try change(
       Self.versionInsertion,
       version.item, version.number, version.time.nanoseconds, version.author, version.size, version.cause.code,
-      version.base, version.label, version.content.encoded, version.isOpen ? 1 : 0)
-    connection.known?.versions.note(version.key, version)
+      version.base, version.label, version.content.encoded, version.isOpen ? 1 : 0
+    ) { $0.versions.note(version.key, version) }
   }
 
   /// Writes the columns that the renewal or end of an open version changes.
   package func update(_ version: VersionRow) throws {
-    try run(
+    try change(
       """
       UPDATE versions SET time = ?, author = ?, size = ?, cause = ?, base = ?, content = ?, open = ?
       WHERE item = ? AND number = ?
       """,
       version.time.nanoseconds, version.author, version.size, version.cause.code, version.base,
-      version.content.encoded, version.isOpen ? 1 : 0, version.item, version.number)
-    connection.known?.versions.noteChange(version.key) { known in
-      // Another statement sets the label.
-      let label = known.label
-      known = version
-      known.label = label
+      version.content.encoded, version.isOpen ? 1 : 0, version.item, version.number
+    ) {
+      $0.versions.noteChange(version.key) { known in
+        // Another statement sets the label.
+        let label = known.label
+        known = version
+        known.label = label
+      }
     }
   }
 
   /// Ends an open version: from here on it is immutable.
   package func closeVersion(_ item: Int64, _ number: Int64, cause: VersionCause) throws {
-    try run("UPDATE versions SET open = 0, cause = ? WHERE item = ? AND number = ?", cause.code, item, number)
-    connection.known?.versions.noteChange(VersionKey(item: item, number: number)) { version in
-      version.isOpen = false
-      version.cause = cause
+    try change("UPDATE versions SET open = 0, cause = ? WHERE item = ? AND number = ?", cause.code, item, number) {
+      $0.versions.noteChange(VersionKey(item: item, number: number)) { version in
+        version.isOpen = false
+        version.cause = cause
+      }
     }
   }
 
   /// Gives `label` to the version, taking it from the one that has it.
   package func setLabel(_ item: Int64, _ number: Int64, _ label: String) throws {
-    try run("UPDATE versions SET label = NULL WHERE item = ? AND label = ?", item, label)
-    try run("UPDATE versions SET label = ? WHERE item = ? AND number = ?", label, item, number)
-    connection.known?.versions.forgetAll()
+    try change("UPDATE versions SET label = NULL WHERE item = ? AND label = ?", item, label) { $0.versions.forgetAll() }
+    try change("UPDATE versions SET label = ? WHERE item = ? AND number = ?", label, item, number) {
+      $0.versions.forget(VersionKey(item: item, number: number))
+    }
   }
 
   package func deleteVersion(_ item: Int64, _ number: Int64) throws {
-    try run("DELETE FROM versions WHERE item = ? AND number = ?", item, number)
-    connection.known?.versions.note(VersionKey(item: item, number: number), nil)
+    try change("DELETE FROM versions WHERE item = ? AND number = ?", item, number) {
+      $0.versions.note(VersionKey(item: item, number: number), nil)
+    }
   }
 
   /// Removes a version that is neither current nor labelled nor open; returns whether it did.
   package func thinVersion(_ item: Int64, _ number: Int64) throws -> Bool {
-    try run(
+    try change(
       """
       DELETE FROM versions WHERE item = ?1 AND number = ?2 AND label IS NULL AND open = 0
         AND number <> (SELECT version FROM items WHERE id = ?1)
-      """, item, number)
-    connection.known?.versions.forget(VersionKey(item: item, number: number))
+      """, item, number
+    ) { $0.versions.forget(VersionKey(item: item, number: number)) }
     return try changes > 0
   }
 
   /// Moves the versions of `source` after those of `target`, for a document that took another one's place.
   package func moveVersions(from source: Int64, to target: Int64, addingToNumbers shift: Int64) throws {
-    try run(
-      "UPDATE versions SET item = ?, number = number + ?, label = NULL WHERE item = ?", target, shift, source)
-    connection.known?.versions.forgetAll()
+    try change(
+      "UPDATE versions SET item = ?, number = number + ?, label = NULL WHERE item = ?", target, shift, source
+    ) { $0.versions.forgetAll() }
   }
 
   /// Writes a version's contents in another form of the same bytes.
   package func recode(_ item: Int64, _ number: Int64, to content: StoredContent) throws {
-    try run("UPDATE versions SET content = ? WHERE item = ? AND number = ?", content.encoded, item, number)
-    connection.known?.versions.forget(VersionKey(item: item, number: number))
+    try change("UPDATE versions SET content = ? WHERE item = ? AND number = ?", content.encoded, item, number) {
+      $0.versions.forget(VersionKey(item: item, number: number))
+    }
   }
 
   /// An item's versions below `number`, the latest first, `limit` of them.

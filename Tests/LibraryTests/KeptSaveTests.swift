@@ -288,7 +288,7 @@ struct KeptSaveTests {
     try fixture.close(handle)
     for name in ["one", "two", "three"] { try fixture.save(name, random.bytes(Self.large)) }
     #expect(try kept(fixture).count == 4)
-    fixture.library.storeClosed()
+    fixture.library.completeSaves()
     #expect(try kept(fixture).map(\.ino) == [try fixture.ino("damaged")])
     for name in ["one", "two", "three"] { #expect(try fixture.versions(name).count == 1) }
     // It says what it could not do, and lets go of the library.

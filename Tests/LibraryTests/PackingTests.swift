@@ -289,7 +289,7 @@ struct PackingTests {
       let pack = Pack(
         id: try transaction.nextPack, base: .extents([Extent(chunk: current, length: 2000)]), chunks: [base],
         deltas: [try #require(Delta.encode(first[1], from: other))[...]])
-      try transaction.store(pack, data: pack.encodedDeltas)
+      try transaction.set(pack, data: pack.encodedDeltas)
     }
     #expect(try fixture.library.check { _ in }.problems != [])
     _ = try fixture.library.compact { _ in }

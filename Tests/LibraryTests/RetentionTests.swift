@@ -238,7 +238,7 @@ struct RetentionTests {
       let before = try library.locked { () -> Int in
         let file = try #require(library.files[handle])
         // In chunks to which only memory refers.
-        try library.storeUnsaved(file.inode, file.draft)
+        try library.storeChunks(of: file.inode, file.draft)
         return library.waiting.load(ordering: .relaxed)
       }
       try library.locked {

@@ -44,7 +44,7 @@ struct WorkingCopyTests {
     }
 
     func flush(_ copy: inout WorkingCopy) throws -> StoredContent {
-      var flushed = try copy.flushed(into: self)
+      var flushed = try copy.stored(in: self)
       let stored = try flushed.stored(in: self)
       copy.adopt(flushed)
       return stored
@@ -132,7 +132,7 @@ struct WorkingCopyTests {
           switch Int.random(in: 0..<3, using: &random) {
           case 0: try copy.spill(to: file, from: storage)
           case 1:
-            let (content, part) = try copy.flushed(first: extent / 10, into: storage)
+            let (content, part) = try copy.stored(first: extent / 10, in: storage)
             copy.adopt(content, of: part)
           default:
             // Stored, and gone on with.

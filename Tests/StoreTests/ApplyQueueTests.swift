@@ -8,6 +8,23 @@ import Testing
 
 /// SQLite runs what is recorded after it was answered: nobody may see that.
 struct ApplyQueueTests {
+  /// Debug builds stop at a statement that changes remembered rows and notes nothing of it: they know it by its text.
+  @Test(arguments: [
+    ("INSERT INTO entries (parent) VALUES (?)", true),
+    ("INSERT OR IGNORE INTO items(id) VALUES (?)", true),
+    ("UPDATE chunks SET data = ? WHERE id = ?", true),
+    ("UPDATE OR REPLACE versions SET label = NULL", true),
+    ("DELETE FROM versions\nWHERE item = ?", true),
+    ("REPLACE INTO xattrs VALUES (?,?,?)", true),
+    ("SELECT id FROM chunks WHERE hash = ?", false),
+    ("INSERT INTO settings (key, value) SELECT 'x', id FROM items", false),
+    ("UPDATE inodes SET nlink = ?", false),
+    ("DELETE FROM events", false),
+  ])
+  func changesOfRememberedRowsAreToldByTheirText(_ sql: String, _ isChange: Bool) {
+    #expect(KnownRows.areChanged(by: sql) == isChange)
+  }
+
   /// Rows that are looked up by their keys ahead of what waits are those that the changes made, whatever is remembered,
   /// forgotten, undone or run in between.
   @Test func whatIsLookedUpIsWhatWasDone() throws {

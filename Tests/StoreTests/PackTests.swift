@@ -176,7 +176,7 @@ struct PackTests {
       let pack = Pack(
         id: try transaction.nextPack, base: .extents([Extent(chunk: 1, length: 3000)]), chunks: [2, 3, 4, 5],
         deltas: deltas)
-      try transaction.store(pack, data: pack.encodedDeltas)
+      try transaction.set(pack, data: pack.encodedDeltas)
     }
     return texts
   }

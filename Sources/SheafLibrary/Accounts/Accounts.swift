@@ -97,7 +97,7 @@ extension Library {
         var share = share
         share.participants[account.id] = nil
         try change.rows.deleteOneTimeLinks(of: share.row.item, by: account.id)
-        try store(share, change)
+        try update(share, change)
       }
       change.whenRecorded { [self] in
         eventObservers.noteWebhooks()

@@ -60,7 +60,7 @@ extension Library {
 }
 
 extension StoreTransaction {
-  /// Has an account that goes be the default no longer.
+  /// Forgets which account is the default where that one goes.
   func forgetDefault(_ account: AccountRow) throws {
     guard try setting(Library.defaultKey) == account.handle.description else { return }
     try setSetting(Library.defaultKey, nil as String?)

@@ -3,8 +3,8 @@ import SheafStore
 
 /// Contents get their chunks from the library.
 extension Library: ChunkSource {
-  /// Bytes of a chunk up to which it is kept in memory when it is stored: who appends to a document has the last one read
-  /// back each time.
+  /// Bytes of a chunk up to which it is kept in memory when it is stored: each write that appends to a
+  /// document reads its last chunk back.
   private static let shortChunk = 16 << 10
 
   func chunk(_ id: Int64) throws -> [UInt8] {
@@ -22,7 +22,7 @@ extension Library: ChunkSource {
   private func store(_ bytes: UnsafeRawBufferPointer, hash: ChunkHash, _ change: Change) throws -> Int64 {
     if let id = try change.rows.chunk(hash: hash) {
       try verify(id, bytes, change)
-      // Referred to twice now, be it by the same document.
+      // Referred to twice now, perhaps by one document.
       chunks.noteFound(id)
       change.noteFound(id)
       return id
@@ -38,7 +38,7 @@ extension Library: ChunkSource {
     return id
   }
 
-  /// Has a chunk that was there before hold the bytes of its hash: whoever saves them again brings back what was damaged.
+  /// Makes sure that a chunk that was there before holds the bytes of its hash: saving them again mends damage.
   private func verify(_ id: Int64, _ bytes: UnsafeRawBufferPointer, _ change: Change) throws {
     guard !chunks.isSound(id) else { return }
     let present: [UInt8]?

@@ -3,7 +3,7 @@ import SheafStore
 
 /// The contents of a file as its readers and writers see them: stored extents with what was written since laid over.
 ///
-/// What is written lies in memory or in the working file (``dirty``) until it is cut: ``flushed(into:)`` chunks just the
+/// What is written lies in memory or in the working file (``dirty``) until it is cut: ``stored(in:)`` chunks just the
 /// written neighbourhoods and gives the contents that a version can hold.
 struct WorkingCopy {
   /// Stored extents; exactly `size` bytes, holes where only `dirty` has data.
@@ -13,7 +13,7 @@ struct WorkingCopy {
   private(set) var log: WriteLog? = WriteLog()
   /// Where the working file has what was written since then.
   private(set) var area: WorkingFile.Area?
-  /// Whether anything differs from what was cut last, be it only the length.
+  /// Whether anything differs from what was cut last, even if only the length.
   private(set) var isChanged = false
 
   static let maximumSize = StoredContent.maximumLength
@@ -132,7 +132,7 @@ struct WorkingCopy {
     isChanged = true
   }
 
-  /// The extents of `range`; everything written must have been flushed.
+  /// The extents of `range`; everything written must be stored.
   mutating func extents(of range: Range<Int64>, from storage: any ChunkSource) throws -> [Extent] {
     try content.extents(touching: range, from: storage).map { start, extent in
       let lower = max(start, range.lowerBound)
@@ -181,13 +181,14 @@ struct WorkingCopy {
   /// Bytes that are data rather than holes; what is written into holes counts in full.
   var dataLength: Int64 { min(size, content.dataLength + Int64(dirty.count)) }
 
-  // MARK: - Cutting
+  // MARK: - Storing
 
   /// The contents with everything written stored as chunks; `self` stays as it is until ``adopt(_:)``.
   ///
-  /// Cuts only what changed: from the boundary before each written run up to the first boundary after it that the new
-  /// contents share with the old. A short run in the midst of a chunk is laid over it as a chunk of its own.
-  func flushed(into storage: any ChunkStorage) throws -> Content {
+  /// Splits only what changed into chunks: from the boundary before each written run up to the first boundary after it
+  /// that the new contents share with the old. A short run in the midst of a chunk is laid over it as a chunk of its
+  /// own.
+  func stored(in storage: any ChunkStorage) throws -> Content {
     var result = content
     var index = 0
     while index < dirty.runs.count {
@@ -252,9 +253,9 @@ struct WorkingCopy {
     return result
   }
 
-  /// Takes what ``flushed(into:)`` gave, once it is recorded.
-  mutating func adopt(_ flushed: Content) {
-    content = flushed
+  /// Takes what ``stored(in:)`` gave, once it is recorded.
+  mutating func adopt(_ stored: Content) {
+    content = stored
     content.forgetReferences()
     // Chunks that no version refers to are not what a log can begin from.
     if dirty.memoryCount > 0 { log = nil }
@@ -263,16 +264,16 @@ struct WorkingCopy {
 
   /// The first `limit` bytes of what was written, stored as chunks, and what of ``dirty`` it was; to be given to
   /// ``adopt(_:of:)``.
-  func flushed(first limit: Int, into storage: any ChunkStorage) throws -> (content: Content, part: DirtyRuns) {
+  func stored(first limit: Int, in storage: any ChunkStorage) throws -> (content: Content, part: DirtyRuns) {
     var part = self
     part.dirty = dirty.prefix(limit)
-    return (try part.flushed(into: storage), part.dirty)
+    return (try part.stored(in: storage), part.dirty)
   }
 
-  /// Takes what ``flushed(first:into:)`` gave, once it is recorded.
-  mutating func adopt(_ flushed: Content, of part: DirtyRuns) {
+  /// Takes what ``stored(first:in:)`` gave, once it is recorded.
+  mutating func adopt(_ stored: Content, of part: DirtyRuns) {
     // What it put out of use is freed with the cut, when nothing stored refers to it any more.
-    content = flushed
+    content = stored
     if part.memoryCount > 0 { log = nil }
     for run in part.runs { dirty.remove(run.start..<run.end) }
   }

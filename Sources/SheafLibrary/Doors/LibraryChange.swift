@@ -4,7 +4,7 @@ package import SheafModel
 package enum LibraryChange: Hashable, Sendable {
   /// Data and attributes of an inode.
   case contents(Int64)
-  /// As `contents`, by another account, which has saved: who reads now reads that.
+  /// As `contents`, by another account, which has saved: readers get that from now on.
   case saved(Int64)
   /// Bytes of an inode are about to change: what other kernels have of them, changed by mappings, is to come before.
   case overwriting(Int64, Range<Int64>)

@@ -44,7 +44,7 @@ extension Library {
     guard case .renamed(let inode, let place, _, _) = change, inode.place.folder != place.folder,
       let left = audience(of: inode.place), let reached = audience(of: place)
     else { return doors.notify(news(change), audience(of: change), from: door) }
-    // Who sees one of the two folders is told of that half.
+    // People who see one of the two folders are told of that half.
     for (audience, half) in [
       (left.intersection(reached), change), (left.subtracting(reached), .removed(inode)),
       (reached.subtracting(left), .made(NamedInode(ino: inode.ino, mode: inode.mode, place: place))),
@@ -70,12 +70,13 @@ extension Library {
     if !audience.isEmpty { doors.notify(news(.saved(inode.ino)), audience, from: 0) }
   }
 
-  /// Has every door of an account told of a change, but the one by which it came.
+  /// Tells every door of an account of a change, except the one by which it came.
   func tell(_ change: LibraryChange, to account: Int64, from door: Int = 0) {
     if !doors.isEmpty { doors.notify(news(change), [account], from: door) }
   }
 
-  /// Has what an account may do be looked at anew: by its doors, and in what it is writing.
+  /// Notes that an account may do more or less now: its doors look at that anew, and the end of the operation looks at
+  /// what the account is writing.
   func tellAccess(of account: Int64) {
     doors.noteAccessChange(of: account)
     tell(.access, to: account)

@@ -39,7 +39,7 @@ struct SeenVersion {
   let number: Int64
 }
 
-/// A session whose version is stored and has only to be ended.
+/// A session whose version is stored and only waits to be ended.
 struct EndedSession {
   let version: VersionRow
   let item: ItemRow

@@ -4,7 +4,7 @@ struct EditingSessions {
   private var active: [Int64: Inode] = [:]
   /// Those whose contents wait in the working file for being stored.
   private var kept: [Int64: Inode] = [:]
-  /// The sessions whose version is stored and has only to be ended, oldest first.
+  /// The sessions whose version is stored and only waits to be ended, oldest first.
   private(set) var ended: [EndedSession] = []
   /// Bytes in memory that are not stored, of all drafts.
   private(set) var unsavedBytes = 0

@@ -248,7 +248,7 @@ package final class FileLocks: Sendable {
     !(state.files[file]?.held[family]?.contains { lock.conflicts(with: $0) } ?? false)
   }
 
-  /// Whether one of those whom `lock` would wait for waits for its owner, be it through others.
+  /// Whether one of those whom `lock` would wait for waits for its owner, directly or through others.
   private static func isWaitedFor(_ state: State, by lock: Lock, of file: UInt64) -> Bool {
     var wanted: [Owner: [(file: UInt64, lock: Lock)]] = [:]
     for (number, file) in state.files {
@@ -366,7 +366,7 @@ package final class FileLocks: Sendable {
 }
 
 extension Library {
-  /// Checks that an open file may be locked: by whoever may read it.
+  /// Checks that an open file may be locked: everyone who may read it may lock it.
   ///
   /// - Throws: `accessDenied`.
   package func permitLock(_ handle: UInt64) throws {

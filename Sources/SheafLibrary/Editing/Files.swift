@@ -44,7 +44,7 @@ extension Library {
   /// - Throws: `notFound`, `accessDenied`, `isDirectory`, `noSpace`.
   package func open(_ ino: Int64, flags: Int32, _ caller: Caller) throws -> UInt64 {
     // Another save begins when the one before is stored.
-    if flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0 { storeClosed(ino) }
+    if flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0 { completeSaves(of: ino) }
     if flags & O_TRUNC != 0 { collectMapped(0, of: ino, caller) }
     return try locked {
       let inode = try inode(ino)
@@ -64,7 +64,7 @@ extension Library {
         }
         file.hasOnlyTruncated = !wasEmpty
         // Nothing will be cut that would store the times along.
-        if wasEmpty { try storeAttributes(inode.row, of: inode) }
+        if wasEmpty { try updateAttributes(inode.row, of: inode) }
       }
       noteReading(file, opens: true)
       try noteSeen(file)
@@ -148,10 +148,10 @@ extension Library {
       if start != offset { tell(.contents(inode.ino), back: file.door) }
       return draft.working?.area?.count ?? 0 > Self.areaLimit ? inode.ino : nil
     }
-    // Who writes faster than can be stored waits here, where nobody else has to.
+    // A program that writes faster than can be stored waits here, where nobody else has to.
     if let full {
       do {
-        try storeWritten(full)
+        try cutInSteps(full)
       } catch {
         // The next write finds out what is wrong; this one is safe.
         noteFailure(error)
@@ -176,7 +176,7 @@ extension Library {
       guard file.mayChange else { return }
       if file.hasLostChanges { throw Self.denied }
       if file.draft.session?.dirtySince != nil { try allow(.write, file) }
-      if try !keepSave(of: file.inode, file.draft) { try save(file.inode, file.draft) }
+      if try !keepClosed(of: file.inode, file.draft) { try save(file.inode, file.draft) }
       identity.closed(file.inode.ino, at: clock())
       noteProof(of: file)
       if file.draft.session?.writers[handle] != nil { file.draft.session?.writers[handle] = true }
@@ -188,7 +188,7 @@ extension Library {
     }
   }
 
-  /// Has a version hold the document's contents now; a document that was only made gets an empty first one.
+  /// Cuts a version of the document's contents now; a document that was only made gets an empty first one.
   private func save(_ inode: Inode, _ draft: Draft) throws {
     if try item(of: inode)?.version == 0 || draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
     try cut(inode, draft, cause: .save)
@@ -204,7 +204,7 @@ extension Library {
 
   /// fsync(2): what was written survives power loss.
   package func fsync(_ ino: Int64) throws {
-    try storeWritten(ino)
+    try cutInSteps(ino)
     try locked {
       let inode = try inode(ino)
       try cutAll(inode)
@@ -229,7 +229,7 @@ extension Library {
         if draft.writerCount == 0 {
           if draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
           noteProof(of: file)
-          if try !keepSave(of: inode, draft) { try endAfterClose(inode, draft) }
+          if try !keepClosed(of: inode, draft) { try endAfterClose(inode, draft) }
         }
       }
       if inode.openCount == 0 { inode.savers = [:] }
@@ -331,7 +331,7 @@ extension Library {
       inode.row.mtime = time
       inode.row.ctime = time
       // Room alone, or zeros where there were none to change.
-      if !draft.isChanged { try storeAttributes(inode.row, of: inode) }
+      if !draft.isChanged { try updateAttributes(inode.row, of: inode) }
       tell(.contents(inode.ino), of: draft, from: file.door)
     }
   }
@@ -369,7 +369,7 @@ extension Library {
       let range = offset..<(offset + length)
       let targetRange = targetOffset..<(targetOffset + length)
       guard source !== draft || !range.overlaps(targetRange) else { throw SheafError(.invalid) }
-      try storeUnsaved(from.inode, source)
+      try storeChunks(of: from.inode, source)
       shareChunks(of: from.inode)
       shareChunks(of: draft)
       let extents = try source.working?.extents(of: range, from: self) ?? []

@@ -5,7 +5,7 @@ final class OpenFile {
   let inode: Inode
   let canRead: Bool
   let canWrite: Bool
-  /// Whether opening it takes its contents away, be it for reading alone.
+  /// Whether opening it takes its contents away, even if only for reading.
   let truncates: Bool
   /// Whether the kernel opens it to run it, which needs the right to execute alone.
   private let executes: Bool
@@ -23,7 +23,7 @@ final class OpenFile {
   var hasLostChanges = false
   /// The version that its reader has read through it, as far as that is remembered; 0 before any.
   var readVersion: Int64 = 0
-  /// The version that who reads and writes it has seen through it; nil where that is not known.
+  /// The version that its reader and writer has seen through it; nil where that is not known.
   var seen: SeenVersion?
   /// Whether opening it took its contents away, and nothing was written through it since.
   var hasOnlyTruncated = false

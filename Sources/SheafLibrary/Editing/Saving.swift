@@ -14,7 +14,7 @@ import SheafStore
 extension Library {
   /// Seconds after which unsaved writes are cut.
   static let autosaveSeconds: Int64 = 1
-  /// For how long a document that was only emptied is waited for.
+  /// How long the session of a document that was only emptied waits for its next writer.
   private static let emptyNanoseconds: Int64 = 2_000_000_000
   /// Seconds after which a session's version ends though the document stays open.
   static let sessionSeconds: Int64 = 600
@@ -80,12 +80,12 @@ extension Library {
     return session.baseContent.length > 0 || session.base == nil && FileRole.looksPassing(inode.row.name)
   }
 
-  /// Stores what was written to every draft of `inode`.
+  /// Cuts what was written to every draft of `inode`.
   func cutAll(_ inode: Inode) throws {
     for draft in inode.drafts where draft.session != nil { try cut(inode, draft, cause: .autosave) }
   }
 
-  /// Stores what was written to `draft` and has its session's version hold it.
+  /// Stores what was written to `draft` and makes or renews its session's version of it.
   ///
   /// - Parameter ends: whether the session ends with it.
   func cut(_ inode: Inode, _ draft: Draft, cause: VersionCause, ends: Bool = false) throws {
@@ -107,7 +107,7 @@ extension Library {
       return
     }
     try makeChange(.save) { change in
-      var content = try working.flushed(into: change)
+      var content = try working.stored(in: change)
       let references = content.references
       var stored = try content.stored(in: change)
       if session.number == nil, !isFirst, stored != session.baseContent, isSame(stored, session.baseContent) {
@@ -236,7 +236,7 @@ extension Library {
     }
   }
 
-  /// Has the drafts of other accounts show what was saved; whoever is editing goes on with what they have.
+  /// Makes the drafts of other accounts show what was saved; people who are editing go on with what they have.
   private func adoptSaved(in inode: Inode, by draft: Draft) {
     for other in inode.drafts where other !== draft {
       if other.session != nil {
@@ -315,11 +315,11 @@ extension Library {
     inode.dropIdleDrafts()
   }
 
-  /// Stores written bytes as chunks without a version.
-  func storeUnsaved(_ inode: Inode, _ draft: Draft) throws {
+  /// Stores what was written to `draft` as chunks, without a version.
+  func storeChunks(of inode: Inode, _ draft: Draft) throws {
     guard let working = draft.working, !working.dirty.isEmpty else { return }
     try makeChange(.spill) { change in
-      let content = try working.flushed(into: change)
+      let content = try working.stored(in: change)
       change.whenRecorded { [self, storedNow = change.storedChunks] in
         sessions.addUnsaved(-draft.unsavedBytes)
         // What it refers to less often is referred to by what is stored until the next cut, which does not know of it.
@@ -395,7 +395,7 @@ extension Library {
   /// Ends every session, as the end of the process does.
   func endAllSessions() throws { try endSessions { _ in true } }
 
-  /// Ends the sessions of some drafts; one that cannot be stored keeps no other from it.
+  /// Ends the sessions of some drafts; a failed one keeps no other from ending.
   private func endSessions(where isMeant: (Draft) -> Bool) throws {
     var failure: (any Error)?
     for inode in Array(sessions.inodes) {

@@ -6,7 +6,8 @@ import SheafModel
 /// another mount meanwhile. So before bytes are changed by one door, the kernels of the others are asked for what they have of
 /// them; after the change they forget the pages, as always.
 extension Library {
-  /// Has other mounts of the account write back what may be mapped of bytes that are about to be changed by an open file.
+  /// Makes other mounts of the account write back what may be mapped of bytes that are about to be changed by an open
+  /// file.
   ///
   /// - Parameters:
   ///   - start: the first byte.

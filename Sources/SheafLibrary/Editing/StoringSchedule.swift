@@ -1,7 +1,7 @@
 import Foundation
 import SheafStore
 
-/// When the thread runs that stores what waits in the working file: when there is something, and again after a failure.
+/// When the thread runs that completes kept saves: when there are some, and again after a failure.
 // Sendable: everything that changes is touched only with `condition` locked.
 final class StoringSchedule: @unchecked Sendable {
   /// Seconds after which what failed is tried again.
@@ -12,14 +12,14 @@ final class StoringSchedule: @unchecked Sendable {
   private var isStopped = false
   private var isRunning = false
 
-  /// - Parameter store: stores what there is; returns false where something is left that failed.
-  func start(_ store: @escaping @Sendable () -> Bool) {
+  /// - Parameter complete: completes what is kept; returns false where something is left that failed.
+  func start(_ complete: @escaping @Sendable () -> Bool) {
     condition.lock()
     isRunning = true
     condition.unlock()
     let thread = Thread { [self] in
       while wait() {
-        if !store() { tryAgain() }
+        if !complete() { tryAgain() }
       }
       condition.lock()
       isRunning = false

@@ -2,19 +2,21 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// Contents that wait in the working file: a large save is promised first, and stored behind the writer's back.
+/// Contents that wait in the working file: a large save is kept first, and completed behind the writer's back.
 ///
 /// ```
-///            8 MiB or 4096 runs           close, 1 s            all of it in chunks
-///   memory ─────────────────────► area ──────────────► kept ──────────────────────────► a version
-///             spill(_:_:)                keep(_:_:cause:)      storeSome(of:_:), cut
+///            8 MiB or 4096 runs           close, 1 s              a thread, in steps
+///   memory ─────────────────────► area ─────────────────► kept ─────────────────────────► a version
+///             spill(_:_:)               keep(_:_:cause:)       completeSave(of:givesWay:):
+///                                                              storeStep(of:_:), then cut(_:_:cause:)
 /// ```
 /// Rules:
 /// 1. What is kept has a row (`working_copies`) that says how to make the contents again of those that are stored, and is
-///    as safe as a version: who opens the library after a crash stores it first (``recoverWorkingCopies()``).
+///    as safe as a version: a process that opens the library after a crash completes it (``recoverWorkingCopies()``).
 /// 2. The row goes in the transaction that makes the version, or takes the inode away.
-/// 3. Nobody sees the difference: whoever asks for versions, or for what Sheaf tells of the document, waits until it is
-///    stored (``storeClosed(_:)``), without the lock. What is in a share, so that others see it, is stored at once.
+/// 3. Nobody sees the difference: a caller that asks for versions, or for what Sheaf tells of the document, waits until
+///    the save is complete (``completeSaves(of:)``), without the lock. A document in a share, which others see, is
+///    never kept: its saves are cut at once.
 /// 4. Storing goes in steps, so that others wait for one at most.
 extension Library {
   /// Bytes in memory of one document past which they are spilled; `SHEAF_SPILL_LIMIT` lowers it for tests, and what
@@ -35,7 +37,7 @@ extension Library {
 
   /// Bounds what a draft has in memory (rule 7 of docs/ARCHITECTURE.md).
   func spill(_ inode: Inode, _ draft: Draft) throws {
-    guard mayKeep(inode, draft) else { return try storeUnsaved(inode, draft) }
+    guard mayKeep(inode, draft) else { return try storeChunks(of: inode, draft) }
     let before = draft.unsavedBytes
     defer { sessions.addUnsaved(draft.unsavedBytes - before) }
     try draft.working?.spill(to: store.working, from: self)
@@ -80,28 +82,28 @@ extension Library {
     return true
   }
 
-  /// What close(2) does for a document of which much is in the working file; false where it is to be stored at once.
-  func keepSave(of inode: Inode, _ draft: Draft) throws -> Bool {
+  /// Keeps what close(2) saves of a document of which much is in the working file; false where it is to be cut at once.
+  func keepClosed(of inode: Inode, _ draft: Draft) throws -> Bool {
     guard draft.working?.dirty.hasSpilled ?? false || draft.session?.isKept ?? false else { return false }
     try resumeSession(inode, draft)
     if draft.session?.isKept ?? false, !(draft.working?.dirty.hasSpilled ?? false) {
-      // All of it is stored but for the version, which the other thread is about to make.
+      // All of it is stored; the other thread is about to cut the version.
       draft.session?.cause = .save
       return true
     }
     return try keep(inode, draft, cause: .save)
   }
 
-  // MARK: - Storing
+  // MARK: - Completing
 
-  /// Starts the thread that stores what is kept.
+  /// Starts the thread that completes kept saves.
   func startStoring() {
     storing.start { [weak self] in
       guard let self else { return true }
       var failed: Set<Int64> = []
       while let ino = self.locked({ self.sessions.keptInodes.lazy.map(\.ino).filter { !failed.contains($0) }.min() }) {
         do {
-          try self.store(kept: ino, givesWay: true)
+          try self.completeSave(of: ino, givesWay: true)
         } catch {
           // The others need not wait for it.
           failed.insert(ino)
@@ -112,24 +114,24 @@ extension Library {
     }
   }
 
-  /// Has what was closed, but waits in the working file, be a version, and returns when it is.
+  /// Makes versions of the saves that were closed but wait in the working file, and returns when it has.
   ///
-  /// Where that fails, on a full disk, it goes on waiting.
+  /// A save that fails, as on a full disk, goes on waiting.
   ///
   /// - Parameter ino: the document's; nil for all of them.
-  package func storeClosed(_ ino: Int64? = nil) {
-    do { try tryToStoreClosed(ino) } catch { noteFailure(error) }
+  package func completeSaves(of ino: Int64? = nil) {
+    do { try tryToCompleteSaves(of: ino) } catch { noteFailure(error) }
   }
 
-  /// As ``storeClosed(_:)``, for who cannot do without.
+  /// As ``completeSaves(of:)``, for callers that cannot go on without.
   ///
   /// - Throws: `noSpace`, `inputOutput`, where some of it goes on waiting.
-  func tryToStoreClosed(_ ino: Int64? = nil) throws {
+  func tryToCompleteSaves(of ino: Int64? = nil) throws {
     var failed: Set<Int64> = []
     var failure: (any Error)?
     while let next = locked({ closedInode(ino, but: failed) }) {
       do {
-        try store(kept: next)
+        try completeSave(of: next)
       } catch {
         failed.insert(next)
         failure = failure ?? error
@@ -145,26 +147,28 @@ extension Library {
     }?.ino
   }
 
-  /// Has what is kept of the file or below the folder of a name be stored, before that goes elsewhere.
-  func storeKept(_ parent: Int64, _ name: [UInt8]) {
+  /// Drains the working file of what the file of a name, or the files below the folder of that name, have there, before
+  /// the name goes elsewhere.
+  func drainWorkingFile(of parent: Int64, _ name: [UInt8]) {
     let found: Int64?? = locked {
       guard sessions.hasKept, let entry = try? entry(parent, name) else { return nil }
       return .some(inodes[entry.ino]?.isFolder ?? false ? nil : entry.ino)
     }
-    if let found { storeKept(found) }
+    if let found { drainWorkingFile(of: found) }
   }
 
-  /// As ``storeClosed(_:)``, with what is still being written: what is left to be stored with the lock held is little then.
-  func storeKept(_ ino: Int64? = nil) {
-    storeClosed(ino)
+  /// Completes the saves that were closed, and stores what is spilled of documents that are still being written: little
+  /// is left to be stored with the lock held then.
+  func drainWorkingFile(of ino: Int64? = nil) {
+    completeSaves(of: ino)
     for open in locked({ sessions.keptInodes.map(\.ino).filter { ino == nil || $0 == ino } }) { storeSpilled(open) }
   }
 
-  /// Has what a document has in the working file be stored, but for its version.
+  /// Stores what a document has in the working file, in steps, without a version.
   func storeSpilled(_ ino: Int64) {
     guard locked({ inodes[ino]?.own.working?.dirty.hasSpilled ?? false }) else { return }
     do {
-      try inSteps { try inodes[ino].map { try storeSome(of: $0, $0.own) } ?? false }
+      try inSteps { try inodes[ino].map { try storeStep(of: $0, $0.own) } ?? false }
     } catch {
       noteFailure(error)
     }
@@ -176,24 +180,26 @@ extension Library {
       metadata: ["error": "\(error)"])
   }
 
-  /// - Parameter givesWay: whether nobody waits for it, so that who has other work goes first.
-  private func store(kept ino: Int64, givesWay: Bool = false) throws {
+  /// Makes a version of a kept save: stores its bytes in steps, then cuts.
+  ///
+  /// - Parameter givesWay: whether nobody waits for it, so that callers with other work go first.
+  private func completeSave(of ino: Int64, givesWay: Bool = false) throws {
     // First, so that no transaction has to wait for the disk. Where that fails, storing is what helps.
     try? store.working.sync()
     try inSteps(givesWay: givesWay) {
       guard let inode = sessions.keptInode(ino) else { return false }
-      if try storeSome(of: inode, inode.own) { return true }
-      try finishKept(inode)
+      if try storeStep(of: inode, inode.own) { return true }
+      try cutKept(inode)
       return false
     }
   }
 
-  /// Has what is written to a document so far be stored, as an autosave does.
-  func storeWritten(_ ino: Int64) throws {
+  /// Stores in steps what is spilled of a document, then cuts, as an autosave does.
+  func cutInSteps(_ ino: Int64) throws {
     guard locked({ inodes[ino]?.own.working?.dirty.hasSpilled ?? false }) else { return }
     try inSteps {
       guard let inode = inodes[ino] else { return false }
-      if try storeSome(of: inode, inode.own) { return true }
+      if try storeStep(of: inode, inode.own) { return true }
       try cut(inode, inode.own, cause: inode.own.session?.cause ?? .autosave)
       return false
     }
@@ -211,13 +217,13 @@ extension Library {
       }
       let took = clock.now - begun
       guard goesOn else { return }
-      // What goes wrong with that is told by who does it regularly.
+      // Upkeep copies the log regularly, and tells what goes wrong with that.
       if store.hasLongLog { try? store.checkpoint() }
       guard waiting.load(ordering: .relaxed) > 0 else { continue }
       if givesWay {
         Thread.sleep(forTimeInterval: took / .seconds(1))
       } else {
-        // Whoever lets go of the lock and takes it again would have it first.
+        // A thread that frees the lock and takes it again would have it first.
         let end = clock.now + .milliseconds(1)
         while waiting.load(ordering: .relaxed) > 0, clock.now < end { sched_yield() }
       }
@@ -225,10 +231,10 @@ extension Library {
   }
 
   /// Stores a piece of what is in the working file; says whether there was one.
-  private func storeSome(of inode: Inode, _ draft: Draft) throws -> Bool {
+  private func storeStep(of inode: Inode, _ draft: Draft) throws -> Bool {
     guard let working = draft.working, working.dirty.hasSpilled, !inode.isOrphan else { return false }
     try makeChange(.spill) { change in
-      let (content, part) = try working.flushed(first: Self.stepLength, into: change)
+      let (content, part) = try working.stored(first: Self.stepLength, in: change)
       change.whenRecorded { [self, storedNow = change.storedChunks] in
         let before = draft.unsavedBytes
         draft.working?.adopt(content, of: part)
@@ -239,8 +245,8 @@ extension Library {
     return true
   }
 
-  /// Makes the version of what is stored, and ends the session if its last writer is gone.
-  func finishKept(_ inode: Inode) throws {
+  /// Cuts a kept save whose bytes are stored, and ends the session if its last writer is gone.
+  func cutKept(_ inode: Inode) throws {
     let draft = inode.own
     if let session = draft.session, session.kept != nil {
       try cut(inode, draft, cause: session.cause)
@@ -251,7 +257,7 @@ extension Library {
 
   // MARK: - After a crash
 
-  /// Takes up what an earlier process kept, to be stored.
+  /// Takes up the saves that an earlier process kept, to be completed.
   func recoverWorkingCopies() throws {
     let rows = try read { try $0.workingCopies() }
     if rows.isEmpty { return store.working.discardLeftover() }

@@ -33,7 +33,7 @@ extension Library {
         item, parent: inode.row.parent, name: inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name)
       let mentioned = try Mentions.handles(in: trimmed).map { handle in
         guard let account = accountTable.named(handle), sees(account, item, data.share) else {
-          // The same for who is no account and for who cannot see it.
+          // The same for a handle of no account and for an account that cannot see it.
           throw SheafError(
             .accessDenied, subject: "@\(handle)", reason: "cannot see \(path)",
             advice: "share it with them first, or write the handle without @")

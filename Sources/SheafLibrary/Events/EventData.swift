@@ -116,7 +116,7 @@ struct EventData: Decodable {
     text += "\""
   }
 
-  /// Whether nothing in `value` has to be escaped.
+  /// Whether `value` needs no escapes.
   private static func isPlain(_ value: String) -> Bool {
     value.utf8.withContiguousStorageIfAvailable { bytes in
       for byte in bytes where byte < 0x20 || byte == 0x22 || byte == 0x5C { return false }

@@ -1,19 +1,19 @@
 package import SheafModel
 import SheafStore
 
-/// The event log as readers see it: pages, and who waits for more (``observeEvents(_:)``).
+/// The event log as readers see it: pages, and signals for readers that wait for more (``observeEvents(_:)``).
 extension Library {
   /// Events that one page has at most, and rows of the log that are looked at for it.
   package static let eventPage = 1000
 
   /// The events after a sequence number that a reader sees, oldest first.
   ///
-  /// The page may be empty though more follow: it ends after ``eventPage`` rows, whoever sees them. The log goes on while
-  /// `next` is below `last`.
+  /// The page may be empty though more follow: it ends after ``eventPage`` rows, no matter who sees them. The log goes
+  /// on while `next` is below `last`.
   ///
   /// - Parameters:
   ///   - position: Nil to begin with the oldest event that is kept.
-  ///   - account: Who reads; nil for the library itself, which sees everything.
+  ///   - account: the reader; nil for the library itself, which sees everything.
   /// - Throws: `gone` as ``eventStart(after:)``; `notFound` for an unknown account.
   package func events(
     after position: Int64?, limit: Int, for account: AccountHandle?, in scope: EventScope = .all

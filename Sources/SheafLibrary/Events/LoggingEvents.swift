@@ -238,7 +238,7 @@ extension Library {
     return true
   }
 
-  /// Whether a file may yet turn out to be a temporary one, or has no version to tell of.
+  /// Whether a file can still prove to be a temporary one, or has no version to tell of.
   func isBeingMade(_ event: EventLog.Pending) -> Bool {
     guard event.row.type == EventType.created.rawValue, let inode = inodes[event.ino], inode.isRegular else {
       return false

@@ -2,7 +2,7 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// Webhooks of accounts. Who may be reached by them is for the sidecar to check, when it connects.
+/// Webhooks of accounts. The sidecar checks which addresses they may reach, when it connects.
 extension Library {
   /// Webhooks of one account, patterns of one webhook, and bytes of a URL or a pattern, at most.
   private static let webhookLimit = 16

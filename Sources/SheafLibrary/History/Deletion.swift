@@ -37,7 +37,7 @@ extension Library {
     return rows.count < Self.deletedBatch ? nil : rows.last?.row
   }
 
-  /// Gives a deleted inode a name again; who asks tells of it.
+  /// Gives a deleted inode a name again; the caller tells of it.
   func giveBack(_ row: DeletedRow, _ change: Change) throws -> Recovered {
     let time = clock()
     guard var inode = try change.rows.inode(row.ino), var folder = try change.rows.inode(row.parent) else {
@@ -119,7 +119,7 @@ extension Library {
   /// - Throws: `notFound`; `busy` for the current version, one whose session goes on, and a file with another name; `corrupt` or
   ///   `noSpace` where a pack still holds what was purged.
   package func purge(_ path: ItemPath, version number: Int64?) throws {
-    storeClosed()
+    completeSaves()
     try settleEventsByAndBy()
     guard let number else { return try purge(path) }
     try partChunks(ofVersion: number, of: path)

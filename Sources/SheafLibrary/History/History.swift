@@ -6,7 +6,7 @@ import SheafStore
 extension Library {
   /// The document's versions, oldest first.
   package func versions(_ path: ItemPath) throws -> [Version] {
-    storeClosed()
+    completeSaves()
     return try locked {
       try settleSessions()
       let (inode, item) = try document(path, for: .readHistory)
@@ -38,7 +38,7 @@ extension Library {
   ///
   /// - Throws: `notFound`, `accessDenied`.
   package func versionReader(_ path: ItemPath, number: Int64?) throws -> VersionReader {
-    storeClosed()
+    completeSaves()
     return try locked {
       let (inode, item) = try document(path, for: .readHistory)
       try cutOwn(inode, path)
@@ -58,7 +58,7 @@ extension Library {
 
   /// Makes an earlier version's contents current, as a new version; nil where they are so already.
   package func restore(_ path: ItemPath, version number: Int64) throws -> Version? {
-    storeClosed()
+    completeSaves()
     return try locked {
       let (inode, _) = try document(path, for: .restore)
       try endSession(inode)
@@ -106,7 +106,7 @@ extension Library {
         .invalid, subject: "label \(name.printable)", reason: "is empty, too long or has control characters",
         advice: "give 1 to 200 printable characters")
     }
-    storeClosed()
+    completeSaves()
     return try locked {
       let (inode, item) = try document(path, for: .label)
       try cutOwn(inode, path)

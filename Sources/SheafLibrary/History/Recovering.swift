@@ -135,7 +135,7 @@ extension Library {
   /// Gives back as much as goes into a transaction, and tells of it.
   private func recoverSome(_ recovery: inout Recovery, _ top: DeletedRow, _ path: ItemPath) throws {
     let isFirst = recovery.paths.isEmpty
-    // Who may do it may lose that right on the way.
+    // A person may lose the right to do it on the way.
     try allow(.recover, inode(top.ino), on: path)
     if isFirst { try settleEvents(all: true) }
     let begun = recovery

@@ -96,7 +96,7 @@ extension Library {
 
   /// The files of a document's folder of versions, oldest first.
   package func versionFiles(of item: Int64, _ caller: Caller) throws -> [VersionFile] {
-    storeClosed()
+    completeSaves()
     return try locked {
       try settleSessions()
       let (inode, first) = try history(of: item, caller)
@@ -126,7 +126,7 @@ extension Library {
 
   /// One version as a file.
   package func versionFile(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionFile {
-    storeClosed()
+    completeSaves()
     return try locked {
       let (inode, row) = try visibleVersion(of: item, number: number, caller)
       return try versionFile(row, of: inode, caller)
@@ -170,9 +170,9 @@ extension Library {
 
   /// Opens a version for reading.
   ///
-  /// - Throws: `notFound`, `accessDenied` (who may not read the document).
+  /// - Throws: `notFound`, `accessDenied` where the caller may not read the document.
   package func openVersion(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionReader {
-    storeClosed()
+    completeSaves()
     return try locked {
       try settleSessions()
       let (inode, row) = try visibleVersion(of: item, number: number, caller)
@@ -200,7 +200,7 @@ extension Library {
     }
   }
 
-  /// Checks that who reads a version of what another one shares may still do so.
+  /// Checks that the reader of a version that another account shares may still read it.
   private func check(_ reader: VersionReader) throws {
     guard let access = reader.access else { return }
     guard try access.number >= history(of: access.item, access.caller).first else { throw Self.denied }

@@ -23,7 +23,7 @@ struct VersionReaders {
 // Sendable: `copy` is touched only by functions of `Library` that hold the lock, and by the initialiser.
 package final class VersionReader: @unchecked Sendable {
   var copy: WorkingCopy
-  /// The document, the version and who reads, where another account owns it.
+  /// The document, the version and the account that reads, where another account owns it.
   let access: (item: Int64, number: Int64, caller: Caller)?
 
   init(_ content: StoredContent, access: (item: Int64, number: Int64, caller: Caller)?) {

@@ -219,7 +219,7 @@ struct Identity {
   // MARK: - Names
 
   mutating func remember(
-    _ item: Int64, ino: Int64, lost parent: Int64, _ name: [UInt8], process: Int32, mode: UInt32, event: Int64?,
+    _ item: Int64, ino: Int64, from parent: Int64, _ name: [UInt8], process: Int32, mode: UInt32, event: Int64?,
     at time: Timestamp
   ) {
     guard process != 0 else { return }
@@ -238,7 +238,7 @@ struct Identity {
   }
 
   /// The document that had the name, if `process` took it away within the window.
-  func lost(_ parent: Int64, _ name: [UInt8], process: Int32, at time: Timestamp) -> Remembered? {
+  func former(_ parent: Int64, _ name: [UInt8], process: Int32, at time: Timestamp) -> Remembered? {
     guard process != 0, let memory = remembered[Name(parent: parent, name: name)],
       time.nanoseconds - memory.time.nanoseconds < Self.window, memory.process == process
     else { return nil }

@@ -5,20 +5,20 @@ import SheafStore
 /// A document's identity passing to another inode: the rules of ``Identity``, carried out.
 extension Library {
   /// A document that can come back to the name that it lost.
-  struct Lost {
+  struct FormerDocument {
     let inode: Inode
     let item: ItemRow
     let memory: Identity.Remembered
   }
 
   /// The document that the program of `caller` took the name from, if it still can come back there.
-  func lostDocument(_ parent: Int64, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) throws -> Lost? {
+  func formerDocument(_ parent: Int64, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) throws -> FormerDocument? {
     guard caller.thread != 0, !identity.isEmpty,
-      let memory = identity.lost(parent, name, process: caller.process, at: time),
+      let memory = identity.former(parent, name, process: caller.process, at: time),
       let inode = try? inode(memory.ino), inode.row.item == memory.item, let item = try item(of: inode),
       try !wasChangedOutside(inode, item, of: parent, since: memory.time)
     else { return nil }
-    return Lost(inode: inode, item: item, memory: memory)
+    return FormerDocument(inode: inode, item: item, memory: memory)
   }
 
   /// Whether a document that lost its name in a shared folder is outside of that share, and was changed there: who sees the
@@ -261,8 +261,8 @@ extension Library {
     var document = item
     let base = try base(of: document, old, savedBy: caller, asksOthers: true)
     let isOnTop = document.version == 0 || base == document.version
-    var tombstone: ItemRow?
-    var grave: InodeRow?
+    var deletedItem: ItemRow?
+    var tombstone: InodeRow?
     var (firstEvent, isTold): (Int64?, Bool) = (nil, false)
     // The item that the new inode was, of which people may have heard.
     let former = try self.item(of: inode)
@@ -279,8 +279,8 @@ extension Library {
         for session in inode.drafts.compactMap(\.session) {
           if let number = session.number { try change.rows.closeVersion(dissolved, number, cause: session.cause) }
         }
-        tombstone = try change.rows.item(dissolved)
-        grave = try leaveTombstone(of: inode, item: dissolved, at: source, change)
+        deletedItem = try change.rows.item(dissolved)
+        tombstone = try leaveTombstone(of: inode, item: dissolved, at: source, change)
       }
     }
     if let memory {
@@ -290,11 +290,11 @@ extension Library {
       var oldRow = old.row
       oldRow.nlink -= 1
       oldRow.ctime = time
-      if oldRow.nlink > 0, var heir = try change.rows.extraEntry(old.ino) {
-        heir.isExtra = false
-        try change.rows.update(heir)
-        oldRow.parent = heir.parent
-        oldRow.name = heir.name
+      if oldRow.nlink > 0, var remaining = try change.rows.extraEntry(old.ino) {
+        remaining.isExtra = false
+        try change.rows.update(remaining)
+        oldRow.parent = remaining.parent
+        oldRow.name = remaining.name
       }
       let before = old.row
       old.row = oldRow
@@ -342,24 +342,24 @@ extension Library {
       } else {
         var data = try eventData(document, parent: row.parent, name: row.name)
         data.version = .init(version)
-        try setPrevious(&data, tombstone ?? document, parent: source.parent, name: source.name)
+        try setPrevious(&data, deletedItem ?? document, parent: source.parent, name: source.name)
         isTold = data.previousShare.map { $0.share == data.share?.share } ?? true
         try logEvent(
           .edit, document, ino: row.ino, data, actor: caller.actor(in: row), thread: 0, opens: false, change)
       }
     }
-    if let tombstone, !isTold {
+    if let deletedItem, !isTold {
       // No version tells where it went, or not those who saw it there.
       firstEvent = numbers.pending + 1
       try logEvent(
-        .deleted, tombstone, ino: inode.ino, eventData(tombstone, parent: source.parent, name: source.name),
+        .deleted, deletedItem, ino: inode.ino, eventData(deletedItem, parent: source.parent, name: source.name),
         actor: caller.actor(in: row), thread: caller.thread, opens: caller.thread != 0, change)
     }
-    if let grave, let item = grave.item, !FileRole.looksPassing(source.name) {
+    if let tombstone, let item = tombstone.item, !FileRole.looksPassing(source.name) {
       // A program that keeps a backup makes the document anew now.
       change.whenRecorded { [self, firstEvent] in
         identity.remember(
-          item, ino: grave.ino, lost: source.parent, source.name, process: caller.process, mode: grave.mode,
+          item, ino: tombstone.ino, from: source.parent, source.name, process: caller.process, mode: tombstone.mode,
           event: firstEvent, at: time)
       }
     }

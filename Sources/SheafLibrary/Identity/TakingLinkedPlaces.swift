@@ -4,24 +4,24 @@ import SheafStore
 /// Files that programs link to a document's name before they remove the first one (rule 5 of ``Identity``).
 extension Library {
   /// The remembered document to whose name an own file was linked.
-  func linkedPlace(of inode: Inode, _ caller: Caller, _ time: Timestamp) -> Lost? {
+  func linkedPlace(of inode: Inode, _ caller: Caller, _ time: Timestamp) -> FormerDocument? {
     guard let place = linkedPlaces[inode.ino], identity.isOwn(inode.ino, of: caller.process, at: time),
-      let lost = try? lostDocument(place.parent, place.name, caller, time), lost.inode !== inode
+      let former = try? formerDocument(place.parent, place.name, caller, time), former.inode !== inode
     else { return nil }
-    return lost
+    return former
   }
 
-  /// Has `inode`, whose first name goes now, be the remembered document whose name it was linked to; false where there
-  /// is none.
+  /// Gives `inode`, whose first name goes now, the identity of the remembered document to whose name it was linked;
+  /// false where there is none.
   func takeLinkedPlace(
     _ inode: Inode, _ row: inout InodeRow, from source: EntryRow, _ change: Change
   ) throws -> Bool {
     let (caller, time) = (change.caller, change.time)
     guard let place = linkedPlaces[inode.ino], place.parent == row.parent, place.name == row.name,
-      let lost = linkedPlace(of: inode, caller, time)
+      let former = linkedPlace(of: inode, caller, time)
     else { return false }
     try takeOver(
-      inode, identityOf: lost.inode, lost.item, lost.memory, &row, source: source, continues: false, change)
+      inode, identityOf: former.inode, former.item, former.memory, &row, source: source, continues: false, change)
     change.whenRecorded { [self] in
       linkedPlaces.remove(inode.ino)
       identity.settle(place.parent, place.name)

@@ -2,7 +2,7 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// Who may do what, checked where it is done (rule 5 of docs/ARCHITECTURE.md), by the one table of ``ShareRules``.
+/// Permissions, checked when they are used (rule 5 of docs/ARCHITECTURE.md), by the one table of ``ShareRules``.
 ///
 /// Owners pass without a question; nobody else looks at an inode but through the share that it is in.
 extension Library {

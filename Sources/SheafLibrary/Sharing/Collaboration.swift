@@ -7,9 +7,9 @@ extension Library {
   /// Latest changes that ``itemStatus(_:)`` tells.
   private static let changeCount = 10
 
-  /// What `sheaf status PATH` tells: the item, the people, what they changed last, and what who asks can do.
+  /// What `sheaf status PATH` tells: the item, the people, what they changed last, and what the acting account can do.
   package func itemStatus(_ path: ItemPath) throws -> ItemStatus {
-    storeClosed()
+    completeSaves()
     let (status, log) = try locked {
       try settleSessions()
       let account = try account(path.account)

@@ -34,9 +34,9 @@ extension Library {
       row.nlink > 0
     else { return }
     row.nlink += 1
-    if !entry.isExtra, var heir = try change.rows.entry(row.parent, hash: nameHash(row.name), name: row.name) {
-      heir.isExtra = true
-      try change.rows.update(heir)
+    if !entry.isExtra, var first = try change.rows.entry(row.parent, hash: nameHash(row.name), name: row.name) {
+      first.isExtra = true
+      try change.rows.update(first)
       try carryEntry(of: inode(row.ino), to: entry.parent, change)
       (row.parent, row.name) = (entry.parent, entry.name)
     }
@@ -51,9 +51,9 @@ extension Library {
   }
 
   /// Gives a fifo or socket its name again.
-  func undoUnlink(special lost: InodeRow, _ change: Change) throws {
-    guard try canReturn(to: lost.parent, lost.name, change) else { return }
-    var row = lost
+  func undoUnlink(special removed: InodeRow, _ change: Change) throws {
+    guard try canReturn(to: removed.parent, removed.name, change) else { return }
+    var row = removed
     row.ino = numbers.nextIno()
     row.nlink = 1
     try change.rows.insert(row)

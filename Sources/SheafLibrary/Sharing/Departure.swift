@@ -15,7 +15,7 @@ struct Departure {
   /// When it deleted the first that was too much to remember: what its account has deleted since counts as its own.
   private var overflow: Timestamp?
   /// What is not among the deleted, in the order in which it went: fifos and sockets, and names of files that have others.
-  private(set) var lost: [LostName] = []
+  private(set) var removedNames: [RemovedName] = []
 
   init(at time: Timestamp) { (since, last) = (time, time) }
 
@@ -23,7 +23,7 @@ struct Departure {
   init(ofAllSince time: Timestamp) { (since, last, overflow) = (time, time, time) }
 
   /// A name that was taken away and left no row behind.
-  enum LostName {
+  enum RemovedName {
     /// One of several names of a file.
     case link(EntryRow)
     /// A fifo or socket.
@@ -38,9 +38,9 @@ struct Departure {
     if deleted.count < Self.limit { deleted.insert(ino) } else if overflow == nil { overflow = time }
   }
 
-  mutating func note(_ name: LostName, at time: Timestamp) {
+  mutating func note(_ name: RemovedName, at time: Timestamp) {
     last = time
-    if lost.count < Self.limit { lost.append(name) }
+    if removedNames.count < Self.limit { removedNames.append(name) }
   }
 
   /// Whether something that its account deleted was deleted by it.

@@ -32,7 +32,7 @@ struct Departures {
   }
 
   /// Notes that a program took a name away that left no row behind.
-  mutating func note(_ name: Departure.LostName, by program: Program, at time: Timestamp) {
+  mutating func note(_ name: Departure.RemovedName, by program: Program, at time: Timestamp) {
     change(program, at: time) { $0.note(name, at: time) }
   }
 

@@ -73,7 +73,7 @@ extension Library {
     }
   }
 
-  /// Who asks for access, as what they would be.
+  /// A person who asks for access, as the participant that they would be.
   private func asking(_ account: Int64, _ share: ShareBook.Entry) -> ParticipantRow {
     ParticipantRow(
       share: share.row.item, account: account, role: .privateUser, permission: share.row.permission,
@@ -98,7 +98,7 @@ extension Library {
     joining.joined = try logShareEvent(
       .memberAdded, share, inode, participant: joining, actor: actor, change)
     share.participants[joining.account] = joining
-    try store(share, change)
+    try update(share, change)
   }
 
   /// The share of a URL, and how an account may join it.
@@ -163,7 +163,7 @@ extension Library {
   /// A link for one person, for seven days.
   ///
   /// - Parameter permission: what they may do; what people are invited to do where nil.
-  /// - Throws: `accessDenied` for who may not invite; `tooLarge` past 100 links that nobody claimed.
+  /// - Throws: `accessDenied` for an account that may not invite; `tooLarge` past 100 links that nobody claimed.
   package func inviteOnce(_ path: ItemPath, permission: SharePermission?) throws -> OneTimeLink {
     try locked {
       let account = try account(path.account)
@@ -234,7 +234,7 @@ extension Library {
 
   // MARK: - Those who ask
 
-  /// Who asks for access, first come first; those who were blocked too.
+  /// The people who ask for access, first come first, with those who were blocked.
   package func accessRequests(_ path: ItemPath) throws -> [AccessRequest] {
     try locked {
       let account = try account(path.account)
@@ -244,7 +244,8 @@ extension Library {
     }
   }
 
-  /// Who asks an account for access to anything, and those whom it blocked, by the shared item and first come first.
+  /// The people who ask an account for access to anything, and those whom it blocked, by the shared item and first come
+  /// first.
   package func accessRequests(for handle: AccountHandle) throws -> [AccessRequest] {
     try locked {
       let account = try account(handle)
@@ -295,7 +296,7 @@ extension Library {
           try change.rows.deleteAccessRequest(share.row.item, target.id)
           try tellDeclined(target.id, share, inode, actor: account.id, change)
         case .block:
-          // To who is blocked it is the same answer.
+          // A person who is blocked gets the same answer.
           if request?.isBlocked == false { try tellDeclined(target.id, share, inode, actor: account.id, change) }
           try change.rows.save(
             AccessRequestRow(share: share.row.item, account: target.id, time: request?.time ?? time, isBlocked: true))
@@ -303,7 +304,7 @@ extension Library {
             invited.acceptance = .removed
             invited.since = time
             share.participants[target.id] = invited
-            try store(share, change)
+            try update(share, change)
           }
         case .approve:
           try change.rows.deleteAccessRequest(share.row.item, target.id)

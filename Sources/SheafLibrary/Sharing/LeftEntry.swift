@@ -12,7 +12,8 @@ import SheafStore
 ///    told that they joined again.) Who came by the link may do what it lets anyone do by now, and what has been taken from
 ///    those who take part does not come back.
 /// 3. Who may write makes the shared document anew by that, as rule 5 of ``Identity`` does below a shared folder: id, history
-///    and share stay, and what is written is its next version. Who may only read gets EACCES, with the entry back.
+///    and share stay, and what is written is its next version. An account that may only read gets EACCES, with the
+///    entry back.
 /// 4. Another program that makes the name is refused, as everyone is in `Shared/OWNER`. So is the same one where the share was
 ///    stopped, even if it is there anew, where it is full by now, where the account was blocked, where the document was deleted or has another name, where
 ///    the account was invited again, which is for it to accept, where it was removed meanwhile, or someone tried to change what
@@ -63,7 +64,7 @@ extension Library {
     share.participants[account].map { $0.acceptance == .removed && $0.role == .publicUser } ?? true
   }
 
-  /// What an account that left a share may yet undo; nil where it is in the share, or too late.
+  /// What an account that left a share can still undo; nil where it is in the share, or too late.
   func left(_ account: Int64, _ share: ShareBook.Entry) -> LeftEntry? {
     guard isAway(account, share) else { return nil }
     return leftEntries.first(of: account, share.row.item, at: clock())
@@ -86,7 +87,8 @@ extension Library {
 
   /// Makes a document again whose entry of `Shared/OWNER` the same program took away, and opens it.
   ///
-  /// - Throws: `accessDenied` for every other name, and for who may not write; `exists` where there is an entry.
+  /// - Throws: `accessDenied` for every other name, and for an account that may not write; `exists` where there is an
+  ///   entry.
   package func createShared(
     _ account: Int64, owner: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64) {
@@ -112,7 +114,7 @@ extension Library {
   ) throws {
     guard var share = shares.active(left.share.item) else { throw Self.denied }
     share.participants[name.account] = left.participant
-    try store(share, change)
+    try update(share, change)
     for link in left.links where Self.counts(link, in: share) { try change.rows.insert(link) }
     if let event = events.of(left.share.item).first(where: { $0.row.number == left.event }) {
       try change.rows.removePending(left.event)

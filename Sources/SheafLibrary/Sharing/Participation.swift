@@ -50,7 +50,7 @@ extension Library {
       // Nobody learns here which accounts there are, or who takes part.
       if handle != path.account { try require(.managePeople, in: share, actor.id, path) }
       let target = try account(handle)
-      // Who has just left, and may be about to undo that, is removed as who is there.
+      // A person who has just left, and may be about to undo that, is removed like one who is there.
       let left = left(target.id, share)
       guard var participant = left?.participant ?? share.participants[target.id], participant.acceptance != .removed
       else { throw Self.notThere(handle, path) }
@@ -75,7 +75,7 @@ extension Library {
         }
         participant.role = .privateUser
         share.participants[target.id] = participant
-        try store(share, change)
+        try update(share, change)
         change.whenRecorded { [self] in forgetLeft(target.id, share) }
       }
     }
@@ -140,7 +140,7 @@ extension Library {
       gone.ended = numbers.event
       var changed = share
       changed.participants[account] = gone
-      try store(changed, change)
+      try update(changed, change)
       change.whenRecorded { [self] in
         departures.remove(program)
         if let back { events.beginHolding(back.caller.process) }
@@ -163,7 +163,7 @@ extension Library {
       if share.participants != before.participants {
         try makeChange(.share) { change in
           try logChanges(of: &share, since: before, [], inode, actor: account.id, change)
-          try store(share, change)
+          try update(share, change)
         }
       }
       let target = try self.account(handle).id
@@ -172,7 +172,7 @@ extension Library {
     }
   }
 
-  /// Invites someone, or gives who is there what was asked, and nothing else.
+  /// Invites someone, or gives a participant what was asked, and nothing else.
   func invite(
     _ handle: AccountHandle, permission: SharePermission?, role: Role?, to share: inout ShareBook.Entry,
     by actor: Int64,
@@ -180,7 +180,7 @@ extension Library {
   ) throws {
     guard let inviter = share.member(actor) else { throw Self.denied.about("\(path)") }
     let manages = Self.allows(.managePeople, inviter)
-    // Whoever may not invite learns nothing of who has an account, or takes part.
+    // An account that may not invite learns nothing of who has an account, or takes part.
     guard manages || share.row.allowsInvites else {
       throw SheafError(
         .accessDenied, subject: "\(path)", reason: "only its owner and administrators invite people",

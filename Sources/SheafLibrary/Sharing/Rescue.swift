@@ -39,7 +39,7 @@ extension Library {
     item.version = 1
     item.lastVersion = 1
     try makeChange(.save) { change in
-      var content = try working.flushed(into: change)
+      var content = try working.stored(in: change)
       let stored = try content.stored(in: change)
       let name = try freeName(Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, change)
       var row = InodeRow(

@@ -1,19 +1,20 @@
 import SheafModel
 import SheafStore
 
-/// What somebody who left a share had deleted in it on the way coming back, some at a time, so that nobody waits long.
+/// The return of what a person who left a share had deleted in it: some at a time, so that nobody waits long.
 ///
 /// Rules:
 /// 1. That they left is committed first, with a setting that tells what is to come back. Where the process is killed, the library
 ///    brings back the rest when it is opened next; all that the account deleted since counts as its program's then, and
 ///    names that left no row behind are gone.
-/// 2. Nobody is told of these deletions while their events wait, which is until they are back, whoever joins meanwhile. Of what was told
-///    before, it is told that it is there again. The deletion of a folder tells of what was in it, and so it waits until all is back.
-/// 3. What was recovered or purged meanwhile stays as it is. What lies in a folder that somebody else has deleted waits for that
-///    folder: two who leave at once bring back what both deleted.
+/// 2. Nobody is told of these deletions while their events wait, which is until they are back, not even people who join
+///    meanwhile. Of what was told before, it is told that it is there again. The deletion of a folder tells of what was
+///    in it, and so it waits until all is back.
+/// 3. What was recovered or purged meanwhile stays as it is. What lies in a folder that somebody else has deleted waits
+///    for that folder: two who leave at once bring back what both deleted.
 struct Return {
   let share: Int64
-  /// Who left.
+  /// The account that left.
   let account: Int64
   let folder: Int64
   let departure: Departure
@@ -23,7 +24,7 @@ struct Return {
   /// Each folder before what is in it.
   fileprivate(set) var rows: ArraySlice<DeletedRow> = []
   /// The last name that went comes back first, so that the oldest becomes the oldest again.
-  fileprivate var lost: ArraySlice<Departure.LostName>
+  fileprivate var removedNames: ArraySlice<Departure.RemovedName>
   /// Deletions of folders that are back, and that tell of what was in them.
   fileprivate var events: [Int64] = []
   /// Where an earlier process began it: folders of whose deletion nobody was told, nor of that of what was in them.
@@ -32,10 +33,10 @@ struct Return {
   init(share: Int64, account: Int64, folder: Int64, _ departure: Departure, _ caller: Caller) {
     (self.share, self.account, self.folder) = (share, account, folder)
     (self.departure, self.caller) = (departure, caller)
-    lost = departure.lost.reversed()[...]
+    removedNames = departure.removedNames.reversed()[...]
   }
 
-  var isDone: Bool { rows.isEmpty && lost.isEmpty }
+  var isDone: Bool { rows.isEmpty && removedNames.isEmpty }
   var setting: String { "\(Self.settingPrefix)\(share).\(account)" }
 
   /// Of the settings that tell of what is to come back: share and account follow.
@@ -48,7 +49,7 @@ extension Library {
   /// Events that one transaction takes back at most.
   private static let returnEventBatch = 128
 
-  /// Brings back what somebody deleted who left, which is committed.
+  /// Brings back what a person deleted who has left; that they left is committed.
   ///
   /// - Throws: what keeps the rest from coming back, which does when the library is opened next.
   func bringBack(_ begun: Return) throws {
@@ -125,8 +126,8 @@ extension Library {
             back.rows += waiting
             change.whenRecorded { [self] in departures.removeWaiting(for: row.ino) }
           }
-        } else if let lost = back.lost.popFirst() {
-          switch lost {
+        } else if let name = back.removedNames.popFirst() {
+          switch name {
           case .link(let entry): try undoUnlink(entry, change)
           case .special(let row): try undoUnlink(special: row, change)
           }

@@ -11,7 +11,7 @@ extension Library {
     _ type: EventType, _ share: ShareBook.Entry, _ inode: Inode, participant: ParticipantRow? = nil, actor: Int64,
     _ change: Change
   ) throws -> Int64 {
-    // Who joins hears of nothing that was done before.
+    // People who join hear of nothing that was done before.
     try settleEvents(before: share.row.item, ofAll: type == .memberAdded, change)
     let (item, data) = try shareEventData(share, inode, participant)
     let time = clock()

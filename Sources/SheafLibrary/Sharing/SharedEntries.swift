@@ -153,7 +153,7 @@ extension Library {
       let item = try sharedInode(entry.share)?.row.name
       share.participants[account]?.name = newName == item ? nil : newName
       shownEntries.begin(.init(account: account, door: caller.door, names: [name, newName]))
-      try makeChange(.share) { try store(share, $0) }
+      try makeChange(.share) { try update(share, $0) }
     }
   }
 

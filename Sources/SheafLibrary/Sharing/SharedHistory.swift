@@ -93,7 +93,7 @@ extension Library {
       try inode.hasSession && (inode === top || top.isFolder && isBelow(inode.row.parent, top.ino))
     }
     // What others are about to see waits in the working file no longer, and is a version, too.
-    for inode in entering { try finishKept(inode) }
+    for inode in entering { try cutKept(inode) }
     let open = entering.filter { $0.drafts.contains { $0.session?.number != nil } }
     guard !open.isEmpty else { return }
     try makeChange(.endSession, freesSpace: true) { change in

@@ -7,9 +7,9 @@ extension Library {
   /// Shares an item, or changes the share that is there.
   ///
   /// - Throws: `notPermitted` where it would lie in another share or around one, or has a name outside, naming that;
-  ///   `accessDenied` for who may not; `invalid` for titles with control characters and the like; `notFound`.
+  ///   `accessDenied` where the account may not; `invalid` for titles with control characters and the like; `notFound`.
   package func share(_ path: ItemPath, _ change: ShareChange) throws -> Share {
-    storeKept()
+    drainWorkingFile()
     return try locked {
       let account = try account(path.account)
       var (inode, item) = try shareable(path)
@@ -46,7 +46,7 @@ extension Library {
           }
           try logChanges(of: &share, since: before, departed, inode, actor: account.id, change)
           if item.isQuiet || before == nil { try settleNew(inode, item, change) }
-          try store(share, change)
+          try update(share, change)
         }
       }
       return try facts(share, for: account.id)
@@ -132,7 +132,7 @@ extension Library {
     try logEvent(.created, item, ino: inode.ino, data, actor: actor, thread: 0, opens: false, change)
   }
 
-  /// Has a file that was just made be a document: who shares it means it.
+  /// Makes a document of a file that was just made: a person who shares it means it.
   private func settleNew(_ inode: Inode, _ item: ItemRow, _ change: Change) throws {
     var item = item
     item.isQuiet = false
@@ -213,16 +213,16 @@ extension Library {
       share.participants[account] = participant
     }
     try change.rows.endInvitations(of: share.row.item)
-    try store(share, change)
+    try update(share, change)
   }
 
-  /// Stores a share; memory, and what others see, follow once it is recorded.
-  func store(_ share: ShareBook.Entry, _ change: Change) throws {
+  /// Writes what changed of a share; memory, and what others see, follow once it is recorded.
+  func update(_ share: ShareBook.Entry, _ change: Change) throws {
     let before = shares[share.row.item]
     if share.row != before?.row { try change.rows.save(share.row) }
     for (account, participant) in share.participants where participant != before?.participants[account] {
       try change.rows.save(participant)
-      // Whoever is in, or invited, asks no more and is no longer blocked.
+      // People who are in, or invited, ask no more and are no longer blocked.
       let wasOut = before?.participants[account].map { $0.acceptance == .removed } ?? true
       if wasOut, participant.acceptance != .removed { try change.rows.deleteAccessRequest(share.row.item, account) }
     }

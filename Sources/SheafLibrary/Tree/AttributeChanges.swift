@@ -59,7 +59,7 @@ extension Library {
         if draft.writerCount == 0 {
           try endAfterClose(inode, draft)
         } else if handle == nil {
-          // What returned is safe, be it that the kernel has only to tell of the last close yet.
+          // What returned is safe, even if the kernel has yet to tell of the last close.
           try cut(inode, draft, cause: .save)
         }
       }
@@ -81,7 +81,7 @@ extension Library {
       if let atime = change.atime { row.atime = atime.timestamp(time) }
       if let mtime = change.mtime { row.mtime = mtime.timestamp(time) }
       row.ctime = time
-      try storeAttributes(row, of: inode)
+      try updateAttributes(row, of: inode)
       if change.mode != nil { identity.choseMode(ino) }
       if !inode.isOrphan { inode.hasNewAccessTime = false }
       // A truncation is told as a change of contents.
@@ -111,7 +111,7 @@ extension Library {
   }
 
   /// Stores a row that no cut would store, since its contents are as they were.
-  func storeAttributes(_ row: InodeRow, of inode: Inode) throws {
+  func updateAttributes(_ row: InodeRow, of inode: Inode) throws {
     if !inode.isOrphan { try makeChange(.setAttributes) { try $0.rows.update(row, keepsItem: true) } }
     inode.row = row
   }
@@ -153,7 +153,7 @@ extension Library {
   private static let accessBatch = 1000
 
   /// Stores access times that reads left in memory, some of them; returns whether there are more.
-  func storeAccessTimes() throws -> Bool {
+  func updateAccessTimes() throws -> Bool {
     let batch = accessTimes.prefix(Self.accessBatch)
     guard !batch.isEmpty else { return false }
     try makeChange(.times, freesSpace: true) { change in
@@ -205,7 +205,7 @@ extension Library {
   ///
   /// - Throws: `noAttribute`, `accessDenied`.
   package func xattr(_ ino: Int64, _ name: [UInt8], _ caller: Caller) throws -> [UInt8] {
-    if Self.isComputed(name) { storeClosed(ino) }
+    if Self.isComputed(name) { completeSaves(of: ino) }
     return try locked {
       let inode = try inode(ino)
       try permitXattr(name, of: inode, caller, writes: false)

@@ -48,7 +48,7 @@ final class Inode {
   /// What stat(2) tells the owner.
   var attributes: Attributes { attributes(contents(for: nil)) }
 
-  /// What stat(2) tells who has these contents.
+  /// What stat(2) tells a program that has these contents.
   func attributes(_ contents: (size: Int64, dataLength: Int64)) -> Attributes {
     Attributes(
       ino: row.ino, mode: row.mode, nlink: row.nlink, uid: row.uid, gid: row.gid, rdev: row.rdev, size: contents.size,

@@ -91,8 +91,8 @@ extension Library {
       throw SheafError(.notPermitted)
     }
     let time = clock()
-    if case .file = node, let lost = try lostDocument(parent, name, caller, time) {
-      return try remake(lost.inode, lost.memory, folder, name, mode: mode, caller, time)
+    if case .file = node, let former = try formerDocument(parent, name, caller, time) {
+      return try remake(former.inode, former.memory, folder, name, mode: mode, caller, time)
     }
     let (type, kind, step): (UInt32, ItemKind?, DurableStep) =
       switch node {
@@ -185,7 +185,7 @@ extension Library {
       // Rule 5 of identity: the document lives on here once the other name is gone.
       let mayReturn =
         try inode.isRegular && inode.row.nlink == 1 && identity.isOwn(ino, of: caller.process, at: time)
-        && lostDocument(parent, name, caller, time) != nil
+        && formerDocument(parent, name, caller, time) != nil
       // Another program may take the name before this one removes the first.
       let isProved = isProved(inode, name)
       if mayReturn { linkedPlaces.insert(.init(parent: parent, name: name, time: time), for: ino) }

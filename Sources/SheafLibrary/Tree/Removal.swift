@@ -8,7 +8,7 @@ extension Library {
   ///
   /// - Throws: `notFound`, `isDirectory`, `accessDenied`, `notPermitted` (sticky folder).
   package func unlink(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
-    if let kept = try locked({ try keptInode(parent, name, caller) }) { storeClosed(kept) }
+    if let kept = try locked({ try keptInode(parent, name, caller) }) { completeSaves(of: kept) }
     try locked {
       let folder = try self.folder(parent)
       try Self.checkLength(name)
@@ -86,19 +86,19 @@ extension Library {
     row.nlink -= 1
     row.ctime = time
     if row.nlink > 0 {
-      if !entry.isExtra, var heir = try change.rows.extraEntry(row.ino) {
+      if !entry.isExtra, var remaining = try change.rows.extraEntry(row.ino) {
         // The oldest name that is left takes its place.
-        heir.isExtra = false
-        try change.rows.update(heir)
-        row.parent = heir.parent
-        row.name = heir.name
+        remaining.isExtra = false
+        try change.rows.update(remaining)
+        row.parent = remaining.parent
+        row.name = remaining.name
         let isProved = isProved(inode, entry.name)
         change.whenRecorded { [self] in identity.named(inode.ino, by: caller.process, isProved: isProved) }
         if row.nlink == 1, try takeLinkedPlace(inode, &row, from: entry, change) {
           return try change.rows.update(row)
         }
-        try carryEntry(of: inode, to: heir.parent, change)
-        try tellWithOtherName(inode, heir, change)
+        try carryEntry(of: inode, to: remaining.parent, change)
+        try tellWithOtherName(inode, remaining, change)
         rememberParted(inode, entry, change)
       }
       try change.rows.update(row)
@@ -132,14 +132,14 @@ extension Library {
       inode.row = final
       if inode.isRegular {
         identity.remember(
-          item.id, ino: final.ino, lost: entry.parent, entry.name, process: caller.process, mode: final.mode,
+          item.id, ino: final.ino, from: entry.parent, entry.name, process: caller.process, mode: final.mode,
           event: firstEvent, at: time)
       }
     }
   }
 
-  /// Has what is yet to be told of a file's making be told with the name that is left, as where it is renamed (rule 12 of
-  /// ``Identity``).
+  /// Gives the event of a file's making, where that is yet to be told, the name that is left, as a rename does (rule 12
+  /// of ``Identity``).
   private func tellWithOtherName(_ inode: Inode, _ entry: EntryRow, _ change: Change) throws {
     guard let item = try item(of: inode), events.of(item.id).first?.row.type == EventType.created.rawValue else {
       return
@@ -162,11 +162,11 @@ extension Library {
     let mode = inode.row.mode
     change.whenRecorded { [self] in
       identity.remember(
-        item, ino: inode.ino, lost: entry.parent, entry.name, process: caller.process, mode: mode, event: nil, at: time)
+        item, ino: inode.ino, from: entry.parent, entry.name, process: caller.process, mode: mode, event: nil, at: time)
     }
   }
 
-  /// Removes every row of an inode that has no name left; who has it open goes on with it in memory.
+  /// Removes every row of an inode that has no name left; programs that have it open go on with it in memory.
   func erase(_ inode: Inode, _ change: Change) throws {
     if let item = inode.row.item {
       try dropPending(item, change)
@@ -213,7 +213,7 @@ extension Library {
 
   /// Takes its name from an empty folder, as ``removeName(_:of:_:_:_:)`` does from a file.
   ///
-  /// - Parameter opens: whether the deletion of the folder around it may yet tell of it.
+  /// - Parameter opens: whether the deletion of the folder around it can still tell of it.
   func buryFolder(
     _ inode: Inode, _ entry: EntryRow, opens: Bool, _ change: Change
   ) throws {

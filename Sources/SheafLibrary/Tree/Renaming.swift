@@ -16,8 +16,8 @@ extension Library {
   package func rename(
     _ parent: Int64, _ name: [UInt8], to newParent: Int64, _ newName: [UInt8], _ mode: RenameMode, _ caller: Caller
   ) throws -> Int64? {
-    storeKept(parent, name)
-    storeKept(newParent, newName)
+    drainWorkingFile(of: parent, name)
+    drainWorkingFile(of: newParent, newName)
     try settleEventsByAndBy { try waitingItems(below: parent, name, caller) }
     if mode == .exchange { try settleEventsByAndBy { try waitingItems(below: newParent, newName, caller) } }
     return try locked {
@@ -88,20 +88,20 @@ extension Library {
     _ newFolder: Inode, _ caller: Caller
   ) throws {
     let time = clock()
-    let heir = try heir(of: target, replaced, inode, source, newFolder, newName, caller, time)
+    let predecessor = try predecessor(of: target, replaced, inode, source, newFolder, newName, caller, time)
     if let replaced, linkedPlace(of: replaced, caller, time)?.inode === inode {
       // The document that could come back to the other name of `replaced` is the one that is renamed: it goes where it is put.
       linkedPlaces.remove(replaced.ino)
     }
     var continues = false
-    if let heir {
+    if let predecessor {
       continues = try settleBeforeTakeOver(inode, time)
-      try endSessionBeforeParting(heir.old)
+      try endSessionBeforeParting(predecessor.inode)
     } else if let replaced, let target {
       try endSessionBeforeRemoval(replaced, target.name, caller, time)
     }
     // What a save is to be told of may have to be told with the new name.
-    if inode.own.session?.kept != nil { try finishKept(inode) }
+    if inode.own.session?.kept != nil { try cutKept(inode) }
     try settleSession(of: inode)
     if let replaced { try settleSession(of: replaced) }
     try settleEvents(below: inode, caller, time)
@@ -135,9 +135,10 @@ extension Library {
         try touch(folder, time, links: -moves, change)
         try touch(newFolder, time, links: moves - falls, change)
       }
-      if let heir, let item = try item(of: heir.old) {
+      if let predecessor, let item = try item(of: predecessor.inode) {
         try takeOver(
-          inode, identityOf: heir.old, item, heir.memory, &row, source: source, continues: continues, change)
+          inode, identityOf: predecessor.inode, item, predecessor.memory, &row, source: source, continues: continues,
+          change)
       } else if let replaced, let target {
         if replaced.isFolder {
           // At once: what takes its place is told at once, too.
@@ -151,8 +152,8 @@ extension Library {
       } else {
         try logRename(inode, source, to: entry, becomesBackup: becomesBackup, change)
       }
-      try noteMove(of: inode, movesItem: heir == nil, from: folder, to: newFolder, time, change)
-      if heir == nil {
+      try noteMove(of: inode, movesItem: predecessor == nil, from: folder, to: newFolder, time, change)
+      if predecessor == nil {
         try change.rows.setPlace(row.parent, row.name, time: time, ino: row.ino)
       } else {
         try change.rows.update(row)
@@ -169,17 +170,17 @@ extension Library {
             replaced: replaced.map { NamedInode($0, newFolder.ino, newName) }, exchanged: false), from: caller.door)
       }
     }
-    if heir == nil {
+    if predecessor == nil {
       rememberMoved(
         inode, source, newName, becomesBackup: becomesBackup, caller, time, firstEvent: firstEvent)
     }
   }
 
-  /// The document that `inode` becomes with the name it is about to take, if any (rules 3, 5, 8 and 9 of ``Identity``).
-  private func heir(
+  /// The document whose identity `inode` takes over with its new name, if any (rules 3, 5, 8 and 9 of ``Identity``).
+  private func predecessor(
     of target: EntryRow?, _ replaced: Inode?, _ inode: Inode, _ source: EntryRow, _ newFolder: Inode,
     _ newName: [UInt8], _ caller: Caller, _ time: Timestamp
-  ) throws -> (old: Inode, memory: Identity.Remembered?)? {
+  ) throws -> (inode: Inode, memory: Identity.Remembered?)? {
     guard inode.isRegular, inode.row.nlink == 1 else { return nil }
     if let target, let replaced {
       guard replaced.isRegular, !target.isExtra, let item = try item(of: replaced), !item.isQuiet,
@@ -188,11 +189,12 @@ extension Library {
       if isOwnAlone(replaced, caller, time), !isProved(replaced, newName) { return nil }
       return (replaced, nil)
     }
-    guard let lost = try lostDocument(newFolder.ino, newName, caller, time), lost.inode !== inode else { return nil }
+    guard let former = try formerDocument(newFolder.ino, newName, caller, time), former.inode !== inode
+    else { return nil }
     let isQuiet = try item(of: inode)?.isQuiet ?? false
-    let hasBackup = lost.inode.row.nlink > 0 && FileRole.isBackup(lost.inode.row.name, of: newName)
+    let hasBackup = former.inode.row.nlink > 0 && FileRole.isBackup(former.inode.row.name, of: newName)
     guard isQuiet || hasBackup || identity.isYoung(inode.ino, at: time) else { return nil }
-    return (lost.inode, lost.memory)
+    return (former.inode, former.memory)
   }
 
   /// Whether `replaced`, the backup `copy` of the document `inode`, holds what the document's latest versions hold too.
@@ -250,8 +252,8 @@ extension Library {
         actor: caller.actor(in: inode.row), thread: caller.thread, opens: true, change)
       return
     }
-    if let lost = try lostDocument(entry.parent, entry.name, caller, time), lost.inode === inode,
-      let event = lost.memory.event,
+    if let former = try formerDocument(entry.parent, entry.name, caller, time), former.inode === inode,
+      let event = former.memory.event,
       try dropPending(item.id, types: [.renamed, .moved], since: event, change)
     {
       // Back where it was: nothing happened.
@@ -315,7 +317,7 @@ extension Library {
       }
     }
     identity.remember(
-      item, ino: inode.ino, lost: source.parent, source.name, process: caller.process, mode: inode.row.mode,
+      item, ino: inode.ino, from: source.parent, source.name, process: caller.process, mode: inode.row.mode,
       event: firstEvent, at: time)
   }
 }

@@ -45,7 +45,7 @@ extension Library {
         }
         let busy = self.keepUp()
         if maintenance.isTimeToSync() {
-          self.attempt("storing access times") { while try self.locked({ try self.storeAccessTimes() }) {} }
+          self.attempt("updating access times") { while try self.locked({ try self.updateAccessTimes() }) {} }
           self.attempt("syncing") {
             try self.makeDurable()
             try self.store.checkpoint()

@@ -34,7 +34,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private static let tidyInterval = 4 * 3600.0
   /// Seconds between two sweeps, which look at all that there is.
   private static let sweepInterval = 60.0
-  /// Seconds that a library was in use before it is tidied: whoever opens it has something else to do first.
+  /// Seconds that a library was in use before it is tidied: people who open it have something else to do first.
   private static let tidyDelay = 300.0
 
   /// Waits for the next round; nil once stopped.
@@ -136,7 +136,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
     return true
   }
 
-  /// Has what nothing refers to any more be freed soon.
+  /// Asks for a sweep soon, of what nothing refers to any more.
   func sweepSoon() {
     condition.lock()
     isSweepWanted = true

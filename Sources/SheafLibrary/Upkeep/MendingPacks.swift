@@ -72,7 +72,7 @@ extension Library {
         if mended.chunks.isEmpty {
           try change.rows.deletePack(id)
         } else {
-          try change.rows.store(mended, data: data)
+          try change.rows.set(mended, data: data)
         }
       }
     }

@@ -62,7 +62,7 @@ extension Library {
           if clock().seconds > end { break }
         }
       }
-      // Whoever waits for the lock goes first.
+      // Threads that wait for the lock go first.
       if items?.isEmpty == false { usleep(1000) }
     }
     if !outcome.isRefused, !maintenance.isStopping {
@@ -373,7 +373,7 @@ extension Library {
       return chunk
     }
     if !members.isEmpty {
-      try change.rows.store(
+      try change.rows.set(
         Pack(id: change.rows.nextPack, base: run.base, chunks: members, deltas: deltas), data: data)
     }
     for old in run.merged { try change.rows.deletePack(old) }

@@ -132,8 +132,9 @@ extension Library {
 
   /// Whether what is old by the clock can go: a clock that is far ahead would have nearly all history go at once.
   ///
-  /// It is doubted where nothing of the month before is in the library, be it but that it was thinned then; what was made on the
-  /// last day says nothing, since it bears the time of the same clock. After a day with that time it is believed.
+  /// It is doubted where nothing of the month before is in the library, not even a sign that it was thinned then; what
+  /// was made on the last day says nothing, since it bears the time of the same clock. After a day with that time it is
+  /// believed.
   private func believesClock(_ time: Timestamp) throws -> Bool {
     func isRecent(_ other: Timestamp?) -> Bool { other.map { time.seconds - $0.seconds <= Self.doubtSeconds } ?? false }
     let dayBefore = Timestamp(seconds: time.seconds - 86_400)

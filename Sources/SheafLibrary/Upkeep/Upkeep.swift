@@ -5,7 +5,7 @@ import SheafStore
 /// Looking a library over: counts, check, backup.
 extension Library {
   package func counts() throws -> LibraryCounts {
-    storeClosed()
+    completeSaves()
     try locked { try settleSessions() }
     let counts = try store.snapshot { try $0.counts() }
     return LibraryCounts(
@@ -16,7 +16,7 @@ extension Library {
 
   /// Verifies SQLite's integrity, every hash and every rule of docs/FORMAT.md, while work goes on.
   package func check(progress: (SheafModel.Progress) -> Void) throws -> CheckReport {
-    storeClosed()
+    completeSaves()
     let problems = try store.integrityProblems()
     var report = try store.snapshot { try $0.check(progress: progress) }
     report.problems = problems + report.problems
@@ -27,7 +27,7 @@ extension Library {
   ///
   /// - Throws: `noSpace` also where the library's own disk has no room for what was closed, which the copy would not have.
   package func backup(to file: String, progress: (SheafModel.Progress) -> Void) throws {
-    try tryToStoreClosed()
+    try tryToCompleteSaves()
     try store.backup(to: file, progress: progress)
   }
 

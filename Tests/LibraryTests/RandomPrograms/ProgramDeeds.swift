@@ -122,7 +122,7 @@ extension ProgramRun {
   private func purge(_ path: ItemPath) throws {
     var texts = ProgramSnapshot.Texts()
     // What waits to be stored is part of what goes.
-    world.library.storeClosed()
+    world.library.completeSaves()
     let former = try ProgramSnapshot(world.library, &texts)
     let result = Result { try world.library.purge(path, version: nil) }
     let left = try ProgramSnapshot(world.library, &texts)

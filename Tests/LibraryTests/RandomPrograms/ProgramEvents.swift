@@ -7,7 +7,7 @@ extension ProgramRun {
   /// The log tells each deed once: whoever follows it has the tree that is there.
   func checkEvents() throws {
     let library = world.library
-    library.storeClosed()
+    library.completeSaves()
     try library.locked {
       try library.settleSessions()
       try library.settleEvents(all: true)

@@ -2,9 +2,22 @@
 /// the next one for the rows that the last one wrote.
 ///
 /// They are exact as long as one connection makes all changes by ``StoreTransaction``, and all are given up when
-/// something is rolled back. Every change notes here the row that it makes, or forgets the row. So, while nothing is
-/// forgotten, no statement that still waits (``ApplyQueue``) concerns a row that is not here.
+/// something is rolled back. Every change notes here the row that it makes, or forgets the row, in the call that runs
+/// its statement (``StoreTransaction/change(_:_:noting:)``). So, while nothing is forgotten, no statement that still
+/// waits (``ApplyQueue``) concerns a row that is not here.
 final class KnownRows {
+  /// The tables of which rows are remembered.
+  private static let tables = ["entries", "items", "versions", "chunks", "xattrs"]
+
+  /// Whether a statement changes rows of these tables, by its first words.
+  static func areChanged(by sql: String) -> Bool {
+    let words = sql.split(maxSplits: 7) { $0.isWhitespace || $0 == "(" }
+    guard let verb = words.first, ["INSERT", "REPLACE", "UPDATE", "DELETE"].contains(verb.uppercased())
+    else { return false }
+    let modifiers = ["INTO", "FROM", "OR", "ROLLBACK", "ABORT", "FAIL", "IGNORE", "REPLACE"]
+    return words.dropFirst().first { !modifiers.contains($0.uppercased()) }.map { tables.contains(String($0)) } ?? false
+  }
+
   /// Entries by folder and name.
   let entries = RowCache<EntryKey, EntryRow>(limit: 12288)
   let items = RowCache<Int64, ItemRow>(limit: 4096)
@@ -28,6 +41,12 @@ final class KnownRows {
     chunks.forgetAll()
     chunkHashes.forgetAll()
     xattrs.forgetAll()
+  }
+
+  /// Notes a new chunk, by its hash and by its id.
+  func noteChunk(_ id: Int64, _ hash: ChunkHash) {
+    chunks.note(hash, id)
+    chunkHashes.note(id, hash)
   }
 
   /// Notes a new folder: as long as none of its entries is forgotten, a name that is not known there is absent.
