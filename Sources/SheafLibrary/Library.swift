@@ -69,7 +69,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
         metadata: ["file": "\(file)"])
     }
     try library.locked { try library.recoverFromCrash() }
-    try library.resumeReturns()
+    library.resumeReturns()
     library.completeSaves()
     try library.locked { try library.settleEvents(all: true) }
     library.startMaintenance()

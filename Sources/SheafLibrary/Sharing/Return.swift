@@ -54,43 +54,63 @@ extension Library {
   /// - Throws: what keeps the rest from coming back, which does when the library is opened next.
   func bringBack(_ begun: Return) throws {
     var back = begun
-    back.rows = try store.snapshot { try Self.gather(back, $0) }[...]
     let outcome = Result {
+      back.rows = try store.snapshot { try Self.gather(back, $0) }[...]
       while !back.isDone { try locked { try bringSomeBack(&back) } }
     }
-    while !back.events.isEmpty { try locked { try takeBackEvents(&back) } }
+    // However it ended, what is back was not deleted.
+    let untold = Result {
+      while !back.events.isEmpty { try locked { try takeBackEvents(&back) } }
+    }
     try locked {
       events.endHolding(back.caller.process)
-      if case .success = outcome {
-        try makeChange(.share, freesSpace: true) { try $0.rows.setSetting(back.setting, nil) }
+      if case .success = outcome, case .success = untold {
+        try makeChange(.share, freesSpace: true) { change in
+          // The account may have joined and left again meanwhile, which has a return of its own.
+          guard try change.rows.numberSetting(back.setting) == back.departure.since.nanoseconds else { return }
+          try change.rows.setSetting(back.setting, nil)
+        }
       }
     }
     try outcome.get()
+    try untold.get()
   }
 
-  /// Brings back what an earlier process began to.
-  func resumeReturns() throws {
-    for (key, since) in try store.read({ try $0.numberSettings(after: Return.settingPrefix) }) {
-      let numbers = key.split(separator: ".").compactMap { Int64($0) }
-      guard numbers.count == 2, let folder = try locked({ try sharedInode(numbers[0])?.ino }) else {
-        try locked {
-          try makeChange(.share, freesSpace: true) { try $0.rows.setSetting(Return.settingPrefix + key, nil) }
-        }
-        continue
+  /// Brings back what an earlier process began to. What cannot come back now keeps nobody from the library: it does the
+  /// next time.
+  func resumeReturns() {
+    do {
+      for (key, since) in try store.read({ try $0.numberSettings(after: Return.settingPrefix) }) {
+        try resumeReturn(key, since: Timestamp(nanoseconds: since))
       }
-      var back = Return(
-        share: numbers[0], account: numbers[1], folder: folder,
-        Departure(ofAllSince: Timestamp(nanoseconds: since)), .api(numbers[1]))
-      back.isResumed = true
-      for event in events.pending where event.row.type == EventType.deleted.rawValue && event.row.actor == back.account
-      {
-        guard try locked({ try store.read { try $0.inode(item: event.row.item)?.nlink ?? 0 } }) > 0 else { continue }
+    } catch {
+      log.error(
+        "what was deleted on the way out of a share is not all back; it comes back when the library is opened next",
+        metadata: ["error": "\(error)"])
+    }
+  }
+
+  /// - Parameter key: what follows ``Return/settingPrefix``.
+  private func resumeReturn(_ key: String, since: Timestamp) throws {
+    let numbers = key.split(separator: ".").compactMap { Int64($0) }
+    guard numbers.count == 2, let folder = try locked({ try sharedInode(numbers[0])?.ino }) else {
+      return try locked {
+        try makeChange(.share, freesSpace: true) { try $0.rows.setSetting(Return.settingPrefix + key, nil) }
+      }
+    }
+    var back = Return(
+      share: numbers[0], account: numbers[1], folder: folder, Departure(ofAllSince: since), .api(numbers[1]))
+    back.isResumed = true
+    try locked {
+      for event in events.pending
+      where event.row.type == EventType.deleted.rawValue && event.row.actor == back.account {
+        guard try (read { try $0.inode(item: event.row.item) }?.nlink ?? 0) > 0 else { continue }
         // Its folder is back already, and what was in that may not be.
         back.events.append(event.row.number)
         back.untold.insert(event.ino)
       }
-      try bringBack(back)
     }
+    try bringBack(back)
   }
 
   /// What was deleted and is to come back, each folder before what is in it.
