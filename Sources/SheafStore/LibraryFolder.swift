@@ -13,7 +13,7 @@ enum LibraryFolder {
       made.append(missing)
       missing = (missing as NSString).deletingLastPathComponent
     }
-    for each in made.reversed() where mkdir(each, 0o700) != 0 && errno != EEXIST {
+    for each in made.reversed() where OwnerRights.acting(on: path, { mkdir(each, 0o700) }) != 0 && errno != EEXIST {
       throw SheafError(systemError: errno, subject: each)
     }
   }

@@ -8,7 +8,8 @@ internal import Synchronization
 ///
 /// Rules:
 /// 1. They apply if the file's owner owns the folder, too: a user who can rename the folder, or put links in it, leads
-///    root only to files that they can reach themselves.
+///    root only to files that they can reach themselves. They apply as well if the file, or its folder, is missing where
+///    that user may make it: what root makes there is theirs.
 /// 2. The owner is looked up once, before anything else happens to the files, and holds while a ``Store`` is open. A
 ///    later look-up would find the owner of whatever the path leads to by then. The look-up follows no symbolic link:
 ///    where one leads at that moment is for whoever made it to choose.
@@ -33,7 +34,7 @@ final class OwnerRights: Sendable {
 
   /// Opens the files of a library with their owner's rights for as long as this object exists.
   ///
-  /// - Parameter path: the path of the library's file, which may not exist yet; a file that root makes is root's.
+  /// - Parameter path: the path of the library's file, which may not exist yet.
   /// - Throws: ``SheafError``: `invalid` where a symbolic link leads to the library; what keeps its folder from being opened.
   init(of path: String) throws(SheafError) {
     let owner = geteuid() == 0 ? try Self.owner(of: path) : nil
@@ -72,6 +73,11 @@ final class OwnerRights: Sendable {
     return try result.get()
   }
 
+  /// Whether a library that is opened with its owner's rights is the file at `path`, or lies below it.
+  static func areRegistered(below path: String) -> Bool {
+    registrations.withLock { $0.keys.contains { $0 == path || $0.hasPrefix(path + "/") } }
+  }
+
   private static func registered(_ path: String) -> User? {
     registrations.withLock { registrations in
       if registrations.isEmpty { return nil }
@@ -87,26 +93,37 @@ final class OwnerRights: Sendable {
     var place = path.hasPrefix("/") ? "/" : "."
     var folder = Glibc.open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     defer { if folder >= 0 { close(folder) } }
+    var isThere = true
     for component in names {
       place = place == "/" ? "/" + component : place + "/" + component
       let next = openat(folder, component, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
       let code = errno
+      if next < 0, code == ENOENT {
+        isThere = false
+        break
+      }
+      guard next >= 0 else {
+        var status = stat()
+        guard lstat(place, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else {
+          throw SheafError(systemError: code, subject: place)
+        }
+        throw SheafError(
+          .invalid, subject: place, reason: "is a symbolic link", advice: "name the place to which it leads")
+      }
       close(folder)
       folder = next
-      guard folder < 0 else { continue }
-      // What is not there is made.
-      if code == ENOENT { return nil }
-      var status = stat()
-      guard lstat(place, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else {
-        throw SheafError(systemError: code, subject: place)
-      }
-      throw SheafError(
-        .invalid, subject: place, reason: "is a symbolic link", advice: "name the place to which it leads")
     }
     var (file, around) = (stat(), stat())
-    guard fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0, file.st_mode & S_IFMT == S_IFREG,
-      fstat(folder, &around) == 0, file.st_uid == around.st_uid, file.st_uid != 0
-    else { return nil }
+    guard fstat(folder, &around) == 0 else { throw SheafError(systemError: errno, subject: place) }
+    if around.st_uid == 0 {
+      // Whoever may make it there may make a link.
+      guard isThere || around.st_mode & 0o022 == 0 else { throw SheafError(systemError: ENOENT, subject: place) }
+      return nil
+    }
+    guard isThere, fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0 else {
+      return User(user: around.st_uid, group: around.st_gid)
+    }
+    guard file.st_uid == around.st_uid else { return nil }
     return User(user: file.st_uid, group: file.st_gid)
   }
 }

@@ -14,6 +14,7 @@ enum SQLiteFiles {
     guard let system = sqlite3_vfs_find("unix"), let set = system.pointee.xSetSystemCall else { return false }
     return set(system, "open", unsafeBitCast(guardedOpen, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
       && set(system, "unlink", unsafeBitCast(guardedUnlink, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
+      && set(system, "readlink", unsafeBitCast(guardedReadlink, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
   }()
 
   private static let guardedOpen: @convention(c) (UnsafePointer<CChar>, CInt, mode_t) -> CInt = { path, flags, mode in
@@ -28,6 +29,16 @@ enum SQLiteFiles {
       return -1
     }
     return descriptor
+  }
+
+  /// SQLite resolves a path before it opens it: a link that was put on the way would lead it past ``OwnerRights``.
+  private static let guardedReadlink: @convention(c) (UnsafePointer<CChar>, UnsafeMutablePointer<CChar>, Int) -> Int = {
+    path, buffer, size in
+    guard !OwnerRights.areRegistered(below: String(cString: path)) else {
+      errno = EACCES
+      return -1
+    }
+    return readlink(path, buffer, size)
   }
 
   private static let guardedUnlink: @convention(c) (UnsafePointer<CChar>) -> CInt = { path in

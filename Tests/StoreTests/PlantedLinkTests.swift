@@ -102,6 +102,9 @@ import Testing
       let (home, secret) = (folder + "/home", folder + "/secret")
       let path = home + "/library.sqlite"
       #expect(mkdir(home, 0o755) == 0 && mkdir(secret, 0o700) == 0)
+      // A library of root's of the same name.
+      let roots = URL(fileURLWithPath: secret + "/library.sqlite")
+      try Store(path: roots.path, lockPath: roots.path + "-lock").close()
       try Store(path: path, lockPath: path + "-lock").close()
       for name in try FileManager.default.contentsOfDirectory(atPath: home) {
         #expect(chown(home + "/" + name, Self.stranger, Self.stranger) == 0)
@@ -112,25 +115,31 @@ import Testing
       var status = stat()
       #expect(lstat(path + "-wal", &status) == 0 && status.st_uid == Self.stranger)
       #expect(rename(home, folder + "/aside") == 0 && symlink(secret, home) == 0)
-      for suffix in ["", "-reserve", "-wal", "-lock"] {
+      for suffix in ["-reserve", "-wal", "-lock"] {
         #expect(
           FileManager.default.createFile(atPath: secret + "/library.sqlite" + suffix, contents: Data("secret".utf8)))
       }
+      let (names, bytes) = (try FileManager.default.contentsOfDirectory(atPath: secret), try Data(contentsOf: roots))
       try store.reserve.release()
       store.reserve.establish()
       #expect(throws: (any Error).self) { try [UInt8(1)].withUnsafeBytes { try store.working.area().append($0) } }
       #expect(throws: (any Error).self) { try Connection(path: path) }
       LibraryFolder.remove(path + "-lock")
       #expect(LibraryLock.owner(path: path + "-lock") == nil)
-      for suffix in ["", "-reserve", "-wal", "-lock"] {
+      for suffix in ["-reserve", "-wal", "-lock"] {
         #expect(try String(contentsOfFile: secret + "/library.sqlite" + suffix, encoding: .utf8) == "secret")
       }
-      #expect(try FileManager.default.contentsOfDirectory(atPath: secret).count == 4)
+      // SQLite does not resolve the link either.
+      #expect(throws: (any Error).self) {
+        try DatabaseQueue(path: path).read { try $0.execute(sql: "SELECT 1 FROM items") }
+      }
+      #expect(try FileManager.default.contentsOfDirectory(atPath: secret) == names)
       // Nor by whoever opens the library at such a moment.
       #expect(throws: SheafError.self) { try Store(path: path, lockPath: path + "-lock") }
-      for suffix in ["", "-reserve", "-wal", "-lock"] {
+      for suffix in ["-reserve", "-wal", "-lock"] {
         #expect(try String(contentsOfFile: secret + "/library.sqlite" + suffix, encoding: .utf8) == "secret")
       }
+      #expect(try Data(contentsOf: roots) == bytes)
       #expect(unlink(home) == 0 && rename(folder + "/aside", home) == 0)
       try store.close()
     }
