@@ -86,6 +86,13 @@ final class OwnerRights: Sendable {
     }
   }
 
+  /// Whether a folder is root's, and others may make names in it (`/tmp`): a folder that is missing there is made at once,
+  /// before somebody puts a link in its place.
+  private static func isOpenToAll(_ folder: Int32) -> Bool {
+    var status = stat()
+    return fstat(folder, &status) == 0 && status.st_uid == 0 && status.st_mode & 0o022 != 0
+  }
+
   /// - Throws: `invalid` that names a symbolic link: where it leads is for whoever made it to say, and may change.
   private static func owner(of path: String) throws(SheafError) -> User? {
     var names = path.split(separator: "/", omittingEmptySubsequences: true).map(String.init)
@@ -96,8 +103,13 @@ final class OwnerRights: Sendable {
     var isThere = true
     for component in names {
       place = place == "/" ? "/" + component : place + "/" + component
-      let next = openat(folder, component, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-      let code = errno
+      let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+      var next = openat(folder, component, flags)
+      var code = errno
+      if next < 0, code == ENOENT, isOpenToAll(folder), mkdirat(folder, component, 0o700) == 0 || errno == EEXIST {
+        next = openat(folder, component, flags)
+        code = errno
+      }
       if next < 0, code == ENOENT {
         isThere = false
         break
@@ -115,11 +127,7 @@ final class OwnerRights: Sendable {
     }
     var (file, around) = (stat(), stat())
     guard fstat(folder, &around) == 0 else { throw SheafError(systemError: errno, subject: place) }
-    if around.st_uid == 0 {
-      // Whoever may make it there may make a link.
-      guard isThere || around.st_mode & 0o022 == 0 else { throw SheafError(systemError: ENOENT, subject: place) }
-      return nil
-    }
+    if around.st_uid == 0 { return nil }
     guard isThere, fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0 else {
       return User(user: around.st_uid, group: around.st_gid)
     }
