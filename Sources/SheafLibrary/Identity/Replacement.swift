@@ -34,7 +34,7 @@ extension Library {
   }
 
   /// Files and names that are looked at with the lock held at most.
-  private static let expiryStep = 1024
+  private static let expiryStep = 256
 
   /// Forgets what is older than the window of ``Identity``, some at a time, with the lock free in between.
   func expireIdentity() {
