@@ -120,6 +120,31 @@ struct LockHoldTests {
     try fixture.finish()
   }
 
+  /// What waits below a folder is looked for in steps, and its move does not look at that again.
+  @Test func whatWaitsBelowAFolderIsLookedForInSteps() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    try fixture.mkdir("t")
+    let folder = try fixture.ino("t")
+    try library.settleEventsByAndBy()
+    for number in 0..<(2 * SettlingScan.step + 100) {
+      _ = try library.make(.file, folder, Array("f\(number)".utf8), mode: 0o644, Self.program)
+    }
+    var steps = 0
+    let seen = try library.settleEventsByAndBy { scan in
+      steps += 1
+      return try library.waitingItems(below: library.inode(folder), in: &scan)
+    }
+    #expect(steps == 3)
+    try library.locked {
+      var scan = SettlingScan(after: seen, upTo: library.numbers.pending)
+      let items = try library.waitingItems(below: library.inode(folder), in: &scan)
+      // They are still being made, so that they wait.
+      #expect(items.isEmpty && scan.isOver && library.events.count == 2 * SettlingScan.step + 100)
+    }
+    try fixture.finish()
+  }
+
   /// Others have the library in between, and hear of each step; it is one deed all the same.
   @Test func aRecoveryLeavesTheLibraryToOthersInBetween() throws {
     let fixture = try LibraryFixture()
