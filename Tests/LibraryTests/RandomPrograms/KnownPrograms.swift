@@ -411,5 +411,21 @@ enum KnownPrograms {
       alice.1 write 1
       """
     ),
+    (
+      "a file that dissolved is closed by a program that wrote nothing",
+      """
+      alice.0 mkdir team
+      alice.0 mkdir draft
+      alice.0 invite team bob edit
+      alice.0 rename draft team/draft
+      alice.0 open 0 team/.doc.tmp creat
+      alice.0 save team/draft/doc
+      alice.0 rename team/draft/doc .doc.tmp
+      alice.1 save team/.doc.tmp
+      bob.2 save team/.doc.tmp
+      alice.0 rename .doc.tmp team/doc
+      alice.0 rename team/.doc.tmp team/doc
+      """
+    ),
   ]
 }

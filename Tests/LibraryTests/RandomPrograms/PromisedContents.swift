@@ -78,7 +78,8 @@ struct PromisedContents {
   /// - Parameter handle: The one that was flushed; nil for fsync(2), which goes for all.
   mutating func saved(_ ino: Int64, _ account: Int64, _ handle: UInt64?, _ name: [UInt8], _ deed: String) {
     let key = Key(ino: ino, account: account)
-    guard let text = sessions[key]?.text else { return }
+    // What all who wrote have closed is promised already, or was given up since.
+    guard let text = sessions[key]?.text, sessions[key]?.writers.values.contains(false) ?? false else { return }
     if let handle, sessions[key]?.writers[handle] != nil { sessions[key]?.writers[handle] = true }
     if let former = sessions[key]?.promise { promises[former] = nil }
     sessions[key]?.promise = nil
