@@ -75,6 +75,7 @@ final class Change {
     let restorations = restorations
     (actions, self.restorations) = ([], [])
     for action in restorations.reversed() { action() }
+    library.shares.forgetListings()
     library.inodes.endChange(isRecorded: false)
     library.numbers.takeBackEvents(since: numbers)
   }

@@ -19,8 +19,8 @@ extension AccountFileSystem {
     reply: consuming EmptyReply
   ) {
     if lock.kind == .unlock {
-      library.locks.unlock(lock.range, .record, of: node.rawValue, by: self.owner(owner))
-      return reply.succeed()
+      let isDone = library.locks.unlock(lock.range, .record, of: node.rawValue, by: self.owner(owner))
+      return isDone ? reply.succeed() : reply.fail(.noLocks)
     }
     set(wanted(lock, handle, owner), .record, node, waits: waits, reply)
   }

@@ -101,6 +101,42 @@ extension StoreTransaction {
     ) { try $0[0] }
   }
 
+  /// Names of files that have several, about `limit` of them: for each but the oldest its folder, with the oldest one's
+  /// folder and name.
+  package func extraNames(
+    limit: Int
+  ) throws -> [(folder: Int64, name: [UInt8], oldestFolder: Int64, oldestName: [UInt8])] {
+    try all(
+      """
+      SELECT e.parent, e.name, i.parent, i.name FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.extra = 1 LIMIT ?
+      """, limit
+    ) { try ($0[0], try $0.bytes(1), $0[2], try $0.bytes(3)) }
+  }
+
+  /// All names of a file, the oldest one last.
+  package func names(of ino: Int64) throws -> [(folder: Int64, name: [UInt8])] {
+    try all(
+      """
+      SELECT parent, name FROM entries WHERE ino = ? AND extra = 1
+      UNION ALL SELECT parent, name FROM inodes WHERE ino = ? AND nlink > 0
+      """, ino, ino
+    ) { try ($0[0], try $0.bytes(1)) }
+  }
+
+  /// The entries of a folder that come after one in its order, `limit` of them at most, each with whether it is a
+  /// folder and the number of its links.
+  package func linkCounts(
+    in parent: Int64, after last: EntryRow?, limit: Int
+  ) throws -> [(entry: EntryRow, isFolder: Bool, count: Int64)] {
+    try all(
+      """
+      SELECT e.parent, e.hash, e.name, e.ino, e.extra, i.mode & 61440 = 16384, i.nlink
+      FROM entries e JOIN inodes i ON i.ino = e.ino
+      WHERE e.parent = ? AND (e.hash, e.name) > (?, ?) ORDER BY e.hash, e.name LIMIT ?
+      """, parent, last?.hash ?? 0, last?.name ?? [], limit
+    ) { try (EntryRow($0), $0[5] as Int64 != 0, $0[6]) }
+  }
+
   package func insert(_ entry: EntryRow) throws {
     try change(
       Self.entryInsertion, entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0

@@ -181,6 +181,9 @@ extension StoreTransaction {
     try run("DELETE FROM participants WHERE share = ?", item)
     try endInvitations(of: item)
     try run("DELETE FROM access_requests WHERE share = ?", item)
+    let declined = Self.declinedPrefix + "\(item)"
+    // Their keys go on with a dot, which is followed by a slash.
+    try run("DELETE FROM settings WHERE key > ? AND key < ?", declined + ".", declined + "/")
     try run("DELETE FROM shares WHERE item = ?", item)
   }
 
@@ -265,22 +268,43 @@ extension StoreTransaction {
     }
   }
 
+  /// Whether somebody was blocked.
+  package func isBlocked(_ share: Int64, _ account: Int64) throws -> Bool {
+    try first(
+      "SELECT blocked FROM access_requests WHERE share = ? AND account = ?", share, account
+    ) { try $0[0] as Int64 != 0 } ?? false
+  }
+
   package func save(_ request: AccessRequestRow) throws {
     try run(
       "INSERT OR REPLACE INTO access_requests (share, account, time, blocked) VALUES (?,?,?,?)",
       request.share, request.account, request.time.nanoseconds, request.isBlocked ? 1 : 0)
   }
 
+  /// Removes what is known of somebody's asking, for someone who was let in.
   package func deleteAccessRequest(_ share: Int64, _ account: Int64) throws {
     try run("DELETE FROM access_requests WHERE share = ? AND account = ?", share, account)
+    try setSetting(Self.declined(share, account), nil)
   }
 
-  // MARK: - Borders
+  private static let declinedPrefix = "declined."
 
-  /// The names of files that have several: for each but the oldest its folder, with the oldest one's folder and name.
-  package func extraNames() throws -> [(folder: Int64, name: [UInt8], oldestFolder: Int64, oldestName: [UInt8])] {
-    try all(
-      "SELECT e.parent, e.name, i.parent, i.name FROM entries e JOIN inodes i ON i.ino = e.ino WHERE e.extra = 1"
-    ) { try ($0[0], try $0.bytes(1), $0[2], try $0.bytes(3)) }
+  private static func declined(_ share: Int64, _ account: Int64) -> String { "\(declinedPrefix)\(share).\(account)" }
+
+  /// When a request for access was turned down, unless that was forgotten since.
+  package func declined(_ share: Int64, _ account: Int64) throws -> Timestamp? {
+    try numberSetting(Self.declined(share, account)).map { Timestamp(nanoseconds: $0) }
+  }
+
+  /// Turns a request down, and forgets which ones were before `forgotten`.
+  package func declineAccessRequest(
+    _ share: Int64, _ account: Int64, at time: Timestamp, forgetting forgotten: Timestamp
+  ) throws {
+    try deleteAccessRequest(share, account)
+    let prefix = Self.declinedPrefix
+    try run(
+      "DELETE FROM settings WHERE key > ? AND key < ? AND value < ?", prefix, prefix.dropLast() + "/",
+      forgotten.nanoseconds)
+    try setSetting(Self.declined(share, account), time.nanoseconds)
   }
 }

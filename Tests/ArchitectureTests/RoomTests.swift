@@ -32,7 +32,7 @@ import Testing
     "readings": ["Sharing"],
     "sessions": ["Editing", "Identity", "Sharing", "Tree", "Upkeep"],
     "shares": ["Accounts", "Doors", "Editing", "Events", "History", "Identity", "Sharing", "Tree"],
-    "shownEntries": ["Doors", "History", "Identity", "Sharing", "Tree"],
+    "shownEntries": ["Doors", "Sharing"],
     "versionReaders": ["History", "Upkeep"],
   ]
 

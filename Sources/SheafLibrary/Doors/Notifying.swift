@@ -86,24 +86,23 @@ extension Library {
   /// find in their `Shared`.
   func settleAccess() {
     for account in doors.takeAccessChanges() { rescueDrafts(of: account) }
-    if shownEntries.takeStale() { tellSharedEntries() }
+    tellSharedEntries()
     shownEntries.endChange()
   }
 
   /// Notes that an entry of somebody's `Shared` may have changed, where a name changed that a shared item had.
   private func noteSharedEntry(_ change: LibraryChange) {
-    if shares.isEmpty || shownEntries.areStale { return }
+    if shares.isEmpty { return }
     let places: [LibraryPlace]
     switch change {
     case .made(let inode), .removed(let inode): places = [inode.place]
     case .renamed(let inode, let place, _, _): places = [inode.place, place]
     default: return
     }
-    let isShared = places.contains { place in
-      guard case .inode(let parent) = place.folder else { return false }
-      return shares.isRoot(.init(parent: parent, name: place.name))
+    for place in places {
+      guard case .inode(let parent) = place.folder else { continue }
+      for item in shares.roots(at: .init(parent: parent, name: place.name)) { shares.forgetListings(of: item) }
     }
-    if isShared { shownEntries.markStale() }
   }
 
   // MARK: - News and audience

@@ -4,9 +4,9 @@ import Synchronization
 /// Locks of files, common to all mounts of a library: those of flock(2), and those of fcntl(2), be they of a process or of
 /// an open file description.
 ///
-/// They are advisory, and outlive neither who holds them nor the process that serves the mounts. Nothing here waits: who
-/// has to is answered later, by who lets go, is interrupted, or ends. The table has a lock of its own, under which nothing
-/// else is called, so that it can be asked with or without the library's.
+/// They are advisory, and outlive neither who holds them nor the process that serves the mounts. Nothing here waits:
+/// who has to is answered later, by who lets go, is interrupted, or ends. The tables have a lock of their own, under
+/// which nothing else is called, so that they can be asked with or without the library's.
 ///
 /// The kernel tells of the last close of a file after close(2) has returned. So who would not wait is refused only after a
 /// moment in which a holder may be found to have closed.
@@ -46,7 +46,7 @@ package final class FileLocks: Sendable {
       self.range = range
     }
 
-    fileprivate func conflicts(with other: Lock) -> Bool {
+    func conflicts(with other: Lock) -> Bool {
       owner != other.owner && (isExclusive || other.isExclusive) && range.overlaps(other.range)
     }
   }
@@ -68,26 +68,47 @@ package final class FileLocks: Sendable {
 
   package typealias Answer = @Sendable (Outcome) -> Void
 
-  private struct Waiter {
-    let number: UInt64
+  /// One of the two tables of a file.
+  fileprivate struct Place: Hashable {
+    let file: UInt64
     let family: Family
+  }
+
+  fileprivate final class Waiter {
+    let number: UInt64
+    let place: Place
     let lock: Lock
     /// Whether it waits for as long as it takes: another one is refused in a moment, and nobody waits for it.
     let waits: Bool
     let answer: Answer
+    /// One of those who hold a lock that is in its way. Until that one lets go, nobody looks at the waiter.
+    var blocker: Owner
+
+    init(number: UInt64, place: Place, lock: Lock, waits: Bool, blocker: Owner, answer: @escaping Answer) {
+      self.number = number
+      self.place = place
+      self.lock = lock
+      self.waits = waits
+      self.blocker = blocker
+      self.answer = answer
+    }
   }
 
-  private struct File {
-    var held: [Family: [Lock]] = [:]
-    /// In the order in which they came.
-    var waiting: [Waiter] = []
-
-    var isUnused: Bool { waiting.isEmpty && held.values.allSatisfy(\.isEmpty) }
+  /// What is held and wanted at one place.
+  fileprivate final class Table {
+    var held = HeldLocks()
+    /// Those who wait behind each holder, by the number of their request.
+    var waiting: [Owner: [UInt64: Waiter]] = [:]
   }
 
-  private struct State {
-    /// By number of the node.
-    var files: [UInt64: File] = [:]
+  fileprivate typealias Answers = [(Answer, Outcome)]
+
+  fileprivate struct State {
+    var tables: [Place: Table] = [:]
+    /// All who wait, by the number of their request.
+    var waiters: [UInt64: Waiter] = [:]
+    /// The records that each owner waits for as long as it takes.
+    var wanted: [Owner: [UInt64: Waiter]] = [:]
     /// Locks that are held by each door.
     var held: [Int: Int] = [:]
     /// Requests that wait at each door.
@@ -95,26 +116,35 @@ package final class FileLocks: Sendable {
     /// Requests that are on their way here, and whether they were interrupted already.
     var coming: [UInt64: Bool] = [:]
     var next: UInt64 = 1
+    var comparisons = 0
   }
 
   /// Locks held by one door at most (rule 7 of docs/ARCHITECTURE.md): whoever takes all that they can leaves others theirs.
   static let limit = 32_768
   /// Requests that wait at one door at most.
   static let waitingLimit = 4096
+  /// Waiters that are followed to find a ring, at most.
+  static let ringLimit = 64
   /// How long a request that does not wait is thought over.
   private static let patience = DispatchTimeInterval.milliseconds(2)
 
   private let state = Mutex(State())
-  private let filesInUse = Atomic<Int>(0)
+  private let tablesInUse = Atomic<Int>(0)
 
   package init() {}
 
   /// Whether nobody holds or wants any lock.
-  package var isEmpty: Bool { filesInUse.load(ordering: .acquiring) == 0 }
+  package var isEmpty: Bool { tablesInUse.load(ordering: .acquiring) == 0 }
+
+  /// How many locks and waiters were looked at so far, which is what the table's work is measured by.
+  var comparisons: Int { state.withLock { $0.comparisons } }
 
   /// Whether somebody holds a lock of a file.
   package func isLocked(_ file: UInt64) -> Bool {
-    !isEmpty && state.withLock { state in state.files[file]?.held.values.contains { !$0.isEmpty } ?? false }
+    !isEmpty
+      && state.withLock { state in
+        [Family.flock, .record].contains { !(state.tables[Place(file: file, family: $0)]?.held.isEmpty ?? true) }
+      }
   }
 
   // MARK: - Asking
@@ -132,7 +162,7 @@ package final class FileLocks: Sendable {
   package func interrupt(_ request: UInt64) {
     change { state in
       if state.coming[request] != nil { state.coming[request] = true }
-      return Self.takeWaiters(&state) { _, waiter in waiter.number == request }.map { ($0.answer, .interrupted) }
+      return state.endWaiting(request, .interrupted)
     }
   }
 
@@ -140,28 +170,28 @@ package final class FileLocks: Sendable {
   package func set(
     _ lock: Lock, _ family: Family, of file: UInt64, waits: Bool, request: UInt64, _ answer: @escaping Answer
   ) {
+    let place = Place(file: file, family: family)
     var isWaiting = false
     change { state in
       let isInterrupted = state.coming.removeValue(forKey: request) ?? false
       if isInterrupted { return [(answer, .interrupted)] }
-      var answers: [(Answer, Outcome)] = []
-      if family == .flock, let own = state.files[file]?.held[.flock]?.first(where: { $0.owner == lock.owner }) {
+      var answers: Answers = []
+      if family == .flock, let own = state.tables[place]?.held.locks(of: lock.owner).first {
         if own.isExclusive == lock.isExclusive { return [(answer, .granted)] }
         // Changing from one to the other lets go in between (flock(2)).
-        answers += Self.drop(&state, file, of: lock.owner.door) { $0 == .flock && $1.owner == lock.owner }
+        answers += state.letGo(at: place, of: [lock.owner])
       }
-      if Self.isFree(state, lock, family, of: file) {
-        guard state.held[lock.owner.door] ?? 0 < Self.limit else { return answers + [(answer, .tooMany)] }
-        Self.put(&state, lock, family, in: file)
-        return answers + [(answer, .granted)] + Self.wake(&state, file)
+      guard let blocker = state.blocker(of: lock, at: place) else {
+        var freed: [(Owner, ClosedRange<Int64>)] = []
+        answers.append((answer, state.grant(lock, at: place, &freed)))
+        return answers + state.wake(at: place, behind: freed)
       }
-      if waits, family == .record, Self.isWaitedFor(state, by: lock, of: file) {
+      if waits, family == .record, state.closesRing(lock.owner, behind: blocker) {
         return answers + [(answer, .deadlock)]
       }
       guard state.waiting[lock.owner.door] ?? 0 < Self.waitingLimit else { return answers + [(answer, .tooMany)] }
-      Self.add(1, for: lock.owner.door, to: &state.waiting)
-      state.files[file, default: File()].waiting.append(
-        Waiter(number: request, family: family, lock: lock, waits: waits, answer: answer))
+      state.add(
+        Waiter(number: request, place: place, lock: lock, waits: waits, blocker: blocker, answer: answer))
       isWaiting = true
       return answers
     }
@@ -170,27 +200,28 @@ package final class FileLocks: Sendable {
     }
   }
 
-  private func refuse(_ request: UInt64) {
-    change { state in
-      Self.takeWaiters(&state) { _, waiter in waiter.number == request }.map { ($0.answer, .refused) }
-    }
-  }
+  private func refuse(_ request: UInt64) { change { $0.endWaiting(request, .refused) } }
 
-  /// Lets go of what `owner` holds of a range.
-  package func unlock(_ range: ClosedRange<Int64>, _ family: Family, of file: UInt64, by owner: Owner) {
-    if isEmpty { return }
+  /// Lets go of what `owner` holds of a range; says whether it did. It does not where a lock would become two and the
+  /// door has as many as it can have (ENOLCK, as fcntl(2) has it).
+  @discardableResult
+  package func unlock(_ range: ClosedRange<Int64>, _ family: Family, of file: UInt64, by owner: Owner) -> Bool {
+    if isEmpty { return true }
+    let place = Place(file: file, family: family)
+    var isDone = true
     change { state in
-      guard state.files[file] != nil else { return [] }
-      Self.cut(&state, range, family, of: file, by: owner)
-      return Self.wake(&state, file)
+      guard let table = state.tables[place] else { return [] }
+      let replacement = table.held.replacement(of: range, by: owner)
+      if replacement.gone.isEmpty { return [] }
+      isDone = state.make(replacement, at: place, for: owner.door)
+      return isDone ? state.wake(at: place, behind: [(owner, range)]) : []
     }
+    return isDone
   }
 
   /// A lock that would keep `lock` from being set; nil where there is none.
   package func holder(against lock: Lock, of file: UInt64) -> Lock? {
-    state.withLock { state in
-      Self.holders(state, lock, .record, of: file).min { $0.range.lowerBound < $1.range.lowerBound }
-    }
+    state.withLock { $0.first(against: lock, at: Place(file: file, family: .record)) }
   }
 
   // MARK: - Ending
@@ -202,7 +233,10 @@ package final class FileLocks: Sendable {
   package func released(_ file: UInt64, door: Int, handle: UInt64) {
     if isEmpty { return }
     change { state in
-      Self.drop(&state, file, of: door) { _, lock in lock.handle == handle }
+      Self.places(of: file).flatMap { place in
+        let owners = state.tables[place]?.held.owners(through: handle).filter { $0.door == door } ?? []
+        return state.letGo(at: place, of: owners, through: handle)
+      }
     }
   }
 
@@ -210,8 +244,10 @@ package final class FileLocks: Sendable {
   package func revoked(_ file: UInt64, door: Int) {
     if isEmpty { return }
     change { state in
-      let waiters = Self.takeWaiters(&state) { number, waiter in number == file && waiter.lock.owner.door == door }
-      return waiters.map { ($0.answer, .denied) } + Self.drop(&state, file, of: door) { _, _ in true }
+      let places = Self.places(of: file)
+      var answers = state.endWaiting(.denied) { places.contains($0.place) && $0.lock.owner.door == door }
+      for place in places { answers += state.letGo(at: place, of: state.holders(at: place, door)) }
+      return answers
     }
   }
 
@@ -219,103 +255,94 @@ package final class FileLocks: Sendable {
   package func ended(_ door: Int) {
     if isEmpty { return }
     change { state in
-      var answers: [(Answer, Outcome)] = Self.takeWaiters(&state) { _, waiter in waiter.lock.owner.door == door }
-        .map { ($0.answer, .interrupted) }
-      for file in Array(state.files.keys) {
-        answers += Self.drop(&state, file, of: door) { _, _ in true }
-      }
+      var answers = state.endWaiting(.interrupted) { $0.lock.owner.door == door }
+      for place in Array(state.tables.keys) { answers += state.letGo(at: place, of: state.holders(at: place, door)) }
       return answers
     }
   }
 
-  // MARK: - The table
+  private static func places(of file: UInt64) -> [Place] {
+    [Place(file: file, family: .flock), Place(file: file, family: .record)]
+  }
 
-  /// Changes the table, and gives the answers that come of it with the table free.
-  private func change(_ body: (inout State) -> [(Answer, Outcome)]) {
+  /// Changes the tables, and gives the answers that come of it with the tables free.
+  private func change(_ body: (inout State) -> Answers) {
     let answers = state.withLock { state in
       let answers = body(&state)
-      filesInUse.store(state.files.count, ordering: .releasing)
+      tablesInUse.store(state.tables.count, ordering: .releasing)
       return answers
     }
     for (answer, outcome) in answers { answer(outcome) }
   }
+}
 
-  private static func holders(_ state: State, _ lock: Lock, _ family: Family, of file: UInt64) -> [Lock] {
-    (state.files[file]?.held[family] ?? []).filter { lock.conflicts(with: $0) }
+/// The tables. Rules:
+/// 1. Whoever waits does so behind one holder of a lock that is in the way, and is looked at when that one lets go of
+///    something in the waiter's range. Then another holder is in the way, or the lock is granted: nobody who could go
+///    on waits, and nobody is looked at for what others let go of.
+/// 2. As each waits behind one holder, a ring of owners is found when the last of its waiters comes to wait behind the
+///    next.
+extension FileLocks.State {
+  fileprivate typealias Owner = FileLocks.Owner
+  fileprivate typealias Range = ClosedRange<Int64>
+
+  fileprivate mutating func first(against lock: FileLocks.Lock, at place: FileLocks.Place) -> FileLocks.Lock? {
+    tables[place]?.held.first(against: lock, &comparisons)
   }
 
-  private static func isFree(_ state: State, _ lock: Lock, _ family: Family, of file: UInt64) -> Bool {
-    !(state.files[file]?.held[family]?.contains { lock.conflicts(with: $0) } ?? false)
+  /// Somebody who holds a lock that is in the way of `lock`; nil where it is free.
+  fileprivate mutating func blocker(of lock: FileLocks.Lock, at place: FileLocks.Place) -> Owner? {
+    first(against: lock, at: place)?.owner
   }
 
-  /// Whether one of those whom `lock` would wait for waits for its owner, directly or through others.
-  private static func isWaitedFor(_ state: State, by lock: Lock, of file: UInt64) -> Bool {
-    var wanted: [Owner: [(file: UInt64, lock: Lock)]] = [:]
-    for (number, file) in state.files {
-      for waiter in file.waiting where waiter.waits && waiter.family == .record {
-        wanted[waiter.lock.owner, default: []].append((number, waiter.lock))
-      }
+  /// Those who hold locks at a place by a door.
+  fileprivate func holders(at place: FileLocks.Place, _ door: Int) -> [Owner] {
+    tables[place]?.held.owners.filter { $0.door == door } ?? []
+  }
+
+  // MARK: - Holding
+
+  /// Grants a lock that is free, if the door may have more, and notes what its owner let go of by that.
+  fileprivate mutating func grant(
+    _ lock: FileLocks.Lock, at place: FileLocks.Place, _ freed: inout [(Owner, Range)]
+  ) -> FileLocks.Outcome {
+    let table = tables[place] ?? FileLocks.Table()
+    let replacement = table.held.replacement(of: lock.range, by: lock.owner, with: lock)
+    tables[place] = table
+    guard make(replacement, at: place, for: lock.owner.door) else {
+      forgetUnused(place)
+      return .tooMany
     }
-    var seen: Set<Owner> = []
-    var open = holders(state, lock, .record, of: file).map(\.owner)
-    while let owner = open.popLast() {
-      if owner == lock.owner { return true }
-      guard seen.insert(owner).inserted else { continue }
-      for (file, lock) in wanted[owner] ?? [] { open += holders(state, lock, .record, of: file).map(\.owner) }
-    }
-    return false
+    if !replacement.gone.isEmpty { freed.append((lock.owner, lock.range)) }
+    return .granted
   }
 
-  private static func put(_ state: inout State, _ lock: Lock, _ family: Family, in file: UInt64) {
-    cut(&state, lock.range, family, of: file, by: lock.owner)
-    var lock = lock
-    var held = state.files[file]?.held[family] ?? []
-    // Neighbours of one kind are one lock.
-    held.removeAll { other in
-      guard other.owner == lock.owner, other.isExclusive == lock.isExclusive, other.handle == lock.handle,
-        other.range.upperBound.addingReportingOverflow(1).partialValue == lock.range.lowerBound
-          || lock.range.upperBound.addingReportingOverflow(1).partialValue == other.range.lowerBound
-      else { return false }
-      lock.range =
-        min(lock.range.lowerBound, other.range.lowerBound)...max(lock.range.upperBound, other.range.upperBound)
-      return true
-    }
-    held.append(lock)
-    replace(&state, held, family, of: file, by: lock.owner.door)
+  /// Makes a replacement if it leaves the door with no more locks than it may have; says whether it did.
+  fileprivate mutating func make(
+    _ replacement: HeldLocks.Replacement, at place: FileLocks.Place, for door: Int
+  ) -> Bool {
+    let count = (held[door] ?? 0) + replacement.growth
+    guard replacement.growth <= 0 || count <= FileLocks.limit else { return false }
+    tables[place]?.held.make(replacement)
+    Self.add(replacement.growth, for: door, to: &held)
+    forgetUnused(place)
+    return true
   }
 
-  /// Takes a range from what an owner holds.
-  private static func cut(
-    _ state: inout State, _ range: ClosedRange<Int64>, _ family: Family, of file: UInt64, by owner: Owner
-  ) {
-    guard let held = state.files[file]?.held[family],
-      held.contains(where: { $0.owner == owner && $0.range.overlaps(range) })
-    else { return }
-    let left = held.flatMap { lock -> [Lock] in
-      guard lock.owner == owner, lock.range.overlaps(range) else { return [lock] }
-      var parts: [Lock] = []
-      if lock.range.lowerBound < range.lowerBound {
-        var part = lock
-        part.range = lock.range.lowerBound...(range.lowerBound - 1)
-        parts.append(part)
-      }
-      if lock.range.upperBound > range.upperBound {
-        var part = lock
-        part.range = (range.upperBound + 1)...lock.range.upperBound
-        parts.append(part)
-      }
-      return parts
+  /// Lets go of what some owners hold at a place, or of what they set through one handle, and wakes those who waited.
+  fileprivate mutating func letGo(
+    at place: FileLocks.Place, of owners: [Owner], through handle: UInt64? = nil
+  ) -> FileLocks.Answers {
+    for owner in owners {
+      let count = tables[place]?.held.removeAll(of: owner, through: handle) ?? 0
+      Self.add(-count, for: owner.door, to: &held)
     }
-    replace(&state, left, family, of: file, by: owner.door)
+    forgetUnused(place)
+    return wake(at: place, behind: owners.map { ($0, 0...Int64.max) })
   }
 
-  /// Notes what is held of a file now, after a change of one door's locks.
-  private static func replace(
-    _ state: inout State, _ held: [Lock], _ family: Family, of file: UInt64, by door: Int
-  ) {
-    add(held.count - (state.files[file]?.held[family]?.count ?? 0), for: door, to: &state.held)
-    state.files[file, default: File()].held[family] = held
-    if state.files[file]?.isUnused ?? false { state.files[file] = nil }
+  private mutating func forgetUnused(_ place: FileLocks.Place) {
+    if let table = tables[place], table.held.isEmpty, table.waiting.isEmpty { tables[place] = nil }
   }
 
   /// Counts for a door; one that has none has no entry.
@@ -324,44 +351,99 @@ package final class FileLocks: Sendable {
     counts[door] = sum == 0 ? nil : sum
   }
 
-  /// Drops locks that a door holds of a file, and grants what waited for them.
-  private static func drop(
-    _ state: inout State, _ file: UInt64, of door: Int, where isDropped: (Family, Lock) -> Bool
-  ) -> [(Answer, Outcome)] {
-    var isChanged = false
-    for (family, held) in state.files[file]?.held ?? [:] {
-      let left = held.filter { $0.owner.door != door || !isDropped(family, $0) }
-      if left.count == held.count { continue }
-      isChanged = true
-      replace(&state, left, family, of: file, by: door)
-    }
-    return isChanged ? wake(&state, file) : []
+  // MARK: - Waiting
+
+  fileprivate mutating func add(_ waiter: FileLocks.Waiter) {
+    waiters[waiter.number] = waiter
+    Self.add(1, for: waiter.lock.owner.door, to: &waiting)
+    if waiter.waits, waiter.place.family == .record { wanted[waiter.lock.owner, default: [:]][waiter.number] = waiter }
+    tables[waiter.place]?.waiting[waiter.blocker, default: [:]][waiter.number] = waiter
   }
 
-  /// Grants what can be granted now, in the order in which it was asked for.
-  private static func wake(_ state: inout State, _ file: UInt64) -> [(Answer, Outcome)] {
-    var answers: [(Answer, Outcome)] = []
-    for waiter in state.files[file]?.waiting ?? []
-    where isFree(state, waiter.lock, waiter.family, of: file) {
-      put(&state, waiter.lock, waiter.family, in: file)
-      add(-1, for: waiter.lock.owner.door, to: &state.waiting)
-      state.files[file]?.waiting.removeAll { $0.number == waiter.number }
-      answers.append((waiter.answer, .granted))
+  private mutating func remove(_ waiter: FileLocks.Waiter) {
+    let owner = waiter.lock.owner
+    waiters[waiter.number] = nil
+    Self.add(-1, for: owner.door, to: &waiting)
+    wanted[owner]?[waiter.number] = nil
+    if wanted[owner]?.isEmpty ?? false { wanted[owner] = nil }
+    stopWaiting(waiter)
+    forgetUnused(waiter.place)
+  }
+
+  /// Takes a waiter from behind the holder in its way.
+  private func stopWaiting(_ waiter: FileLocks.Waiter) {
+    guard let table = tables[waiter.place] else { return }
+    table.waiting[waiter.blocker]?[waiter.number] = nil
+    if table.waiting[waiter.blocker]?.isEmpty ?? false { table.waiting[waiter.blocker] = nil }
+  }
+
+  /// Ends the waiting of a request, if it waits.
+  fileprivate mutating func endWaiting(_ request: UInt64, _ outcome: FileLocks.Outcome) -> FileLocks.Answers {
+    guard let waiter = waiters[request] else { return [] }
+    remove(waiter)
+    return [(waiter.answer, outcome)]
+  }
+
+  fileprivate mutating func endWaiting(
+    _ outcome: FileLocks.Outcome, where isMeant: (FileLocks.Waiter) -> Bool
+  ) -> FileLocks.Answers {
+    let ended = waiters.values.filter(isMeant)
+    for waiter in ended { remove(waiter) }
+    return ended.map { ($0.answer, outcome) }
+  }
+
+  /// Looks at those who wait behind owners that let go of ranges (rule 1): grants what can be granted now, in the order
+  /// in which it was asked for, and has the others wait behind someone else.
+  fileprivate mutating func wake(
+    at place: FileLocks.Place, behind owners: [(Owner, Range)]
+  ) -> FileLocks.Answers {
+    var answers: FileLocks.Answers = []
+    var freed = owners
+    while let (owner, range) = freed.popLast() {
+      guard let waiting = tables[place]?.waiting[owner] else { continue }
+      comparisons += waiting.count
+      let meant = waiting.values.filter { $0.lock.range.overlaps(range) }.sorted { $0.number < $1.number }
+      var granted: FileLocks.Lock?
+      for waiter in meant {
+        // As a rule what was granted just now is in the way of those after it.
+        let blocker =
+          granted.flatMap { waiter.lock.conflicts(with: $0) ? $0.owner : nil } ?? blocker(of: waiter.lock, at: place)
+        comparisons += 1
+        guard let blocker else {
+          remove(waiter)
+          let outcome = grant(waiter.lock, at: place, &freed)
+          if outcome == .granted { granted = waiter.lock }
+          answers.append((waiter.answer, outcome))
+          continue
+        }
+        if blocker == waiter.blocker { continue }
+        if waiter.waits, place.family == .record, closesRing(waiter.lock.owner, behind: blocker) {
+          remove(waiter)
+          answers.append((waiter.answer, .deadlock))
+          continue
+        }
+        stopWaiting(waiter)
+        waiter.blocker = blocker
+        tables[place]?.waiting[blocker, default: [:]][waiter.number] = waiter
+      }
     }
     return answers
   }
 
-  private static func takeWaiters(_ state: inout State, where isTaken: (UInt64, Waiter) -> Bool) -> [Waiter] {
-    var taken: [Waiter] = []
-    for (number, file) in state.files where !file.waiting.isEmpty {
-      let found = file.waiting.filter { isTaken(number, $0) }
-      if found.isEmpty { continue }
-      taken += found
-      for waiter in found { add(-1, for: waiter.lock.owner.door, to: &state.waiting) }
-      state.files[number]?.waiting.removeAll { isTaken(number, $0) }
-      if state.files[number]?.isUnused ?? false { state.files[number] = nil }
+  /// Whether `blocker` waits for `owner`, directly or behind others (rule 2).
+  fileprivate mutating func closesRing(_ owner: Owner, behind blocker: Owner) -> Bool {
+    var seen: Set<Owner> = []
+    var open = [blocker]
+    var left = FileLocks.ringLimit
+    while let next = open.popLast() {
+      if next == owner { return true }
+      guard seen.insert(next).inserted else { continue }
+      let waiters = (wanted[next] ?? [:]).values.prefix(left)
+      left -= waiters.count
+      comparisons += waiters.count
+      open += waiters.map(\.blocker)
     }
-    return taken
+    return false
   }
 }
 

@@ -134,7 +134,7 @@ extension Library {
       let accounts = accountTable.all.map { ($0.id, Account(handle: $0.handle, name: $0.name)) }
       return EventVisibility(
         viewer: try account.map { try self.account($0) }, accounts: Dictionary(uniqueKeysWithValues: accounts),
-        shares: shares.byItem.merging(shares.gone) { known, _ in known }, library: id,
+        shares: shares.byItem, gone: shares.gone, library: id,
         publicAddress: try read { try $0.setting("publicAddress") }, last: numbers.event)
     }
   }

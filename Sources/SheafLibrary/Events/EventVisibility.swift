@@ -19,8 +19,9 @@ struct EventVisibility: Sendable {
   /// The account that looks; nil for the library itself.
   let viewer: AccountRow?
   let accounts: [Int64: Account]
-  /// By shared item.
+  /// By shared item; those of items that are no more stand apart.
   let shares: [Int64: ShareBook.Entry]
+  let gone: [Int64: ShareBook.Entry]
   let library: String
   let publicAddress: String?
   /// The number of the newest event when all this was so: of later ones it says nothing.
@@ -56,18 +57,20 @@ struct EventVisibility: Sendable {
 
   // MARK: - Participants
 
+  private func entry(_ share: Int64) -> ShareBook.Entry? { shares[share] ?? gone[share] }
+
   /// Whether the viewer takes or took part, or was asked to.
   private func takesPart(_ viewer: AccountRow, _ mark: ShareMark) -> Bool {
-    shares[mark.share]?.participants[viewer.id] != nil
+    entry(mark.share)?.participants[viewer.id] != nil
   }
 
   private func isAdministrator(_ viewer: AccountRow, _ mark: ShareMark?) -> Bool {
-    mark.flatMap { shares[$0.share]?.member(viewer.id) }?.role == .administrator
+    mark.flatMap { entry($0.share)?.member(viewer.id) }?.role == .administrator
   }
 
   /// The answer to someone who asked for access, and was not let in.
   private func askersView(_ event: Event, _ row: EventRow) -> Event {
-    let title = row.share.flatMap { shares[$0.share]?.row.title } ?? event.data.item.name
+    let title = row.share.flatMap { entry($0.share)?.row.title } ?? event.data.item.name
     var told = event
     told.data.item.name = title
     told.data.item.path = title
@@ -77,7 +80,7 @@ struct EventVisibility: Sendable {
 
   /// Whether the viewer was a member of a share when an event was logged.
   private func isMember(_ viewer: AccountRow, _ mark: ShareMark?, _ row: EventRow) -> Bool {
-    guard let mark, let participant = shares[mark.share]?.participants[viewer.id], let joined = participant.joined,
+    guard let mark, let participant = entry(mark.share)?.participants[viewer.id], let joined = participant.joined,
       row.number >= joined
     else { return false }
     return participant.ended.map { row.number <= $0 } ?? true
@@ -88,7 +91,7 @@ struct EventVisibility: Sendable {
     _ viewer: AccountRow, news participant: EventDetails.Participant, _ row: EventRow, _ log: StoreTransaction
   ) throws -> Bool {
     if participant.handle == viewer.handle.description { return true }
-    guard let mark = row.share, let share = shares[mark.share], let own = share.participants[viewer.id] else {
+    guard let mark = row.share, let share = entry(mark.share), let own = share.participants[viewer.id] else {
       return false
     }
     if own.acceptance == .accepted { return own.role != .publicUser }
@@ -167,7 +170,7 @@ struct EventVisibility: Sendable {
   }
 
   private func share(_ mark: ShareMark) -> EventDetails.Share? {
-    guard let share = shares[mark.share] else { return nil }
+    guard let share = entry(mark.share) else { return nil }
     // People who are out have no business with a link that may have been made since.
     if let viewer, share.participants[viewer.id]?.acceptance == .removed { return nil }
     let row = share.row

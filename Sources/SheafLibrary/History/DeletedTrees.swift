@@ -21,7 +21,7 @@ extension Library {
     repeat {
       last = try locked {
         let account = try account(handle)
-        let owners = Set([account.id] + shares.joined(by: account.id).map(\.owner))
+        let owners = Set([account.id] + shares.owners(sharingWith: account.id))
         let rows = try read { try $0.deleted(before: last, limit: Self.treeBatch) }
         for (row, owner) in rows where owners.contains(owner) {
           // What lies in a deleted folder comes back with it, or is looked at by that folder's path.

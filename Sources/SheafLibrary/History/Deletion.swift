@@ -23,7 +23,7 @@ extension Library {
   ) throws -> DeletedRow? {
     let account = try account(handle)
     let prefix = path?.bytes
-    let owners = Set([account.id] + shares.joined(by: account.id).map(\.owner))
+    let owners = Set([account.id] + shares.owners(sharingWith: account.id))
     let rows = try read { try $0.deleted(before: last, limit: Self.deletedBatch) }
     for (row, owner) in rows where owners.contains(owner) {
       guard let item = try item(of: inode(row.ino)), try isVisible(row, .api(account.id)) else { continue }
@@ -70,7 +70,7 @@ extension Library {
       inodes[finalFolder.ino]?.row = finalFolder
       if let item = final.item {
         identity.settle(item: item)
-        if shares.active(item) != nil { shownEntries.markStale() }
+        shares.forgetListings(of: item)
       }
       tell(
         .made(NamedInode(ino: final.ino, mode: final.mode, place: .init(folder: .inode(row.parent), name: name))),

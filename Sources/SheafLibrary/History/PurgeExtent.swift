@@ -18,7 +18,7 @@ extension Library {
   /// Who takes part in the shares that an inode is in or that lie below it.
   private func affected(by ino: Int64, besides account: Int64) throws -> [AccountHandle] {
     var accounts: Set<Int64> = []
-    for share in shares.all where share.row.isActive {
+    for share in shares.owned(by: try inode(ino).row.owner) {
       guard let inode = try sharedInode(share.row.item) else { continue }
       var lies = inode.ino == ino
       try ascend(from: inode.row.parent) { folder in

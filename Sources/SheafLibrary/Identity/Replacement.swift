@@ -148,7 +148,7 @@ extension Library {
     _ change: Change
   ) throws {
     let (caller, time) = (change.caller, change.time)
-    if shares.active(item.id) != nil { change.whenRecorded { [self] in shownEntries.markStale() } }
+    change.whenRecorded { [self] in shares.forgetListings(of: item.id) }
     if let memory { try takeBack(memory, old, item, parent: parent, name, change) }
     guard old.row.nlink > 0 else {
       if memory != nil { try change.rows.removeDeleted(old.ino) }
@@ -273,7 +273,7 @@ extension Library {
         try removeShare(of: dissolved, change)
         try change.rows.deleteItem(dissolved)
       } else {
-        if shares.active(dissolved) != nil { change.whenRecorded { [self] in shownEntries.markStale() } }
+        change.whenRecorded { [self] in shares.forgetListings(of: dissolved) }
         // What is written from now on is the document's; its own last version ends here.
         for session in inode.drafts.compactMap(\.session) {
           if let number = session.number { try change.rows.closeVersion(dissolved, number, cause: session.cause) }

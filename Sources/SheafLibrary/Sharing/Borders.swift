@@ -32,9 +32,19 @@ extension Library {
   /// A share whose item lies below `folder`; nil where none does.
   private func sharedBelow(_ folder: Inode) throws -> ShareBook.Entry? {
     guard folder.isFolder else { return nil }
-    for item in shares.activeItems where item != folder.row.item {
-      guard let root = try sharedInode(item), root.row.nlink > 0, root.row.owner == folder.row.owner else { continue }
-      if try isBelow(root.row.parent, folder.ino) { return shares.active(item) }
+    var outside: Set<Int64> = []
+    for share in shares.owned(by: folder.row.owner) where share.row.item != folder.row.item {
+      guard let root = try sharedInode(share.row.item), root.row.nlink > 0 else { continue }
+      var passed: [Int64] = []
+      var isBelow = false
+      try ascend(from: root.row.parent) { inode in
+        isBelow = inode.ino == folder.ino
+        if isBelow || outside.contains(inode.ino) { return false }
+        passed.append(inode.ino)
+        return true
+      }
+      if isBelow { return share }
+      outside.formUnion(passed)
     }
     return nil
   }
@@ -49,20 +59,15 @@ extension Library {
     return isBelow
   }
 
-  /// A name outside of `top` of a file that has one inside too; nil where there is none.
-  private func nameAcross(_ top: Inode) throws -> (folder: Int64, name: [UInt8])? {
+  /// A name on the other side of `top`'s border of what has one on this side: of a file that is `top` itself, another
+  /// one.
+  private func nameAcross(_ top: Inode) throws -> LinkSearch.Name? {
     if top.isRegular {
       guard top.row.nlink > 1, let extra = try read({ try $0.extraEntry(top.ino) }) else { return nil }
-      return (extra.parent, extra.name)
+      return .init(folder: extra.parent, name: extra.name)
     }
-    for names in try read({ try $0.extraNames() }) {
-      let (isExtraInside, isOldestInside) = (
-        try isBelow(names.folder, top.ino), try isBelow(names.oldestFolder, top.ino)
-      )
-      if isExtraInside, !isOldestInside { return (names.oldestFolder, names.oldestName) }
-      if isOldestInside, !isExtraInside { return (names.folder, names.name) }
-    }
-    return nil
+    var search = LinkSearch(below: top.ino)
+    return try nameAcross(&search)
   }
 
   // MARK: - Moving
@@ -75,7 +80,8 @@ extension Library {
     if shares.isEmpty || folder === newFolder { return }
     let (here, there) = (try share(ofFolder: folder.ino), try share(ofFolder: newFolder.ino))
     guard here?.row.item != there?.row.item else { return }
-    if there != nil {
+    // What comes from a share has none in it.
+    if there != nil, here == nil {
       if let item = inode.row.item, shares.active(item) != nil { throw Self.wouldNest }
       if try sharedBelow(inode) != nil { throw Self.wouldNest }
     }

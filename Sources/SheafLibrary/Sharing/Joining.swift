@@ -4,6 +4,9 @@ import SheafStore
 
 /// Share URLs: what they offer, joining by them, one-time links, and asking for access.
 extension Library {
+  /// Seconds for which somebody whose request for access was turned down does not ask again.
+  private static let declinedSeconds: Int64 = 86_400
+
   /// How an account may join by a URL.
   private enum Way {
     /// It takes part already.
@@ -16,7 +19,8 @@ extension Library {
 
   /// What a share URL offers to an account.
   ///
-  /// - Throws: `notFound`, in the same words for a link that does not exist and for one that is of no use to the account.
+  /// - Throws: `notFound`, in the same words for a link that does not exist and for one that is of no use to the
+  ///   account; `accessDenied` for an account that may ask again later.
   package func inspect(_ url: String, as handle: AccountHandle) throws -> ShareOffer {
     try locked {
       let account = try account(handle)
@@ -39,10 +43,18 @@ extension Library {
 
   /// Joins a share by its URL, or asks for access where the share lets strangers ask.
   ///
-  /// - Throws: as ``inspect(_:as:)``; `tooLarge` where the share has as many participants as it can have.
+  /// - Throws: as ``inspect(_:as:)``; `tooLarge` where the share has as many participants as it can have, or the
+  ///   account takes part in as many shares as it can.
   package func accept(_ url: String, as handle: AccountHandle) throws -> AcceptResult {
     // What was done in the share before is told before anybody joins.
-    try settleEventsByAndBy { try waitingItems(in: offer(url, account(handle).id).share.row.item, &$0) }
+    try settleEventsByAndBy { scan in
+      let (share, way, _) = try offer(url, account(handle).id)
+      guard case .join = way else {
+        scan.isOver = true
+        return []
+      }
+      return try waitingItems(in: share.row.item, &scan)
+    }
     return try locked {
       let account = try account(handle)
       var (share, way, link) = try offer(url, account.id)
@@ -92,6 +104,12 @@ extension Library {
         .tooLarge, subject: share.row.title, reason: "has \(Self.participantLimit) participants, which is the most",
         advice: "ask its owner")
     }
+    guard shares.countJoined(by: joining.account) < Self.shareLimit else {
+      throw SheafError(
+        .tooLarge, subject: "\(try handle(joining.account))",
+        reason: "takes part in \(Self.shareLimit) shares, which is the most",
+        advice: "leave one first with: sheaf leave")
+    }
     joining.acceptance = .accepted
     joining.since = clock()
     joining.ended = nil
@@ -131,14 +149,19 @@ extension Library {
       joining.name = there?.name
       return (share, .join(joining), link)
     }
-    if share.row.allowsRequests, link == nil { return (share, .ask, nil) }
-    throw Self.noLink
+    guard share.row.allowsRequests, link == nil else { throw Self.noLink }
+    if let declined = try read({ try $0.declined(share.row.item, account) }),
+      (0..<Self.declinedSeconds).contains(time.seconds - declined.seconds)
+    {
+      throw Self.declined
+    }
+    return (share, .ask, nil)
   }
 
   /// Whether someone was blocked: no link lets them in, and they cannot ask, until the owner or an administrator invites or
   /// approves them.
   func isBlocked(_ account: Int64, in share: ShareBook.Entry) throws -> Bool {
-    try read { try $0.accessRequests(share.row.item) }.contains { $0.account == account && $0.isBlocked }
+    try read { try $0.isBlocked(share.row.item, account) }
   }
 
   /// Whether a URL names this library: by its id, or by a public address that it has or had.
@@ -157,6 +180,10 @@ extension Library {
   private static let noLink = SheafError(
     .notFound, subject: "the link", reason: "there is no such share, or it is not for this account",
     advice: "ask whoever gave it to you for an invitation")
+
+  private static let declined = SheafError(
+    .accessDenied, subject: "the link", reason: "your request for access was turned down less than a day ago",
+    advice: "ask again when a day has passed, or have its owner invite you")
 
   // MARK: - One-time links
 
@@ -250,7 +277,7 @@ extension Library {
     try locked {
       let account = try account(handle)
       var requests: [AccessRequest] = []
-      for share in shares.all where share.row.isActive {
+      for share in shares.owned(by: account.id) + shares.joined(by: account.id) {
         guard let member = share.member(account.id), Self.allows(.answerRequests, member),
           let inode = try sharedInode(share.row.item)
         else { continue }
@@ -293,7 +320,9 @@ extension Library {
         case .deny:
           // Nobody is let ask again by being turned down once more.
           guard request?.isBlocked == false else { return }
-          try change.rows.deleteAccessRequest(share.row.item, target.id)
+          try change.rows.declineAccessRequest(
+            share.row.item, target.id, at: time,
+            forgetting: Timestamp(seconds: time.seconds - Self.declinedSeconds))
           try tellDeclined(target.id, share, inode, actor: account.id, change)
         case .block:
           // A person who is blocked gets the same answer.

@@ -93,7 +93,7 @@ extension Library {
     _ account: Int64, owner: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64) {
     try locked {
-      if try entries(of: account, owner: owner).contains(where: { $0.name == name }) { throw SheafError(.exists) }
+      if try listing(of: account, owner: owner)[name] != nil { throw SheafError(.exists) }
       let key = LeftEntry.Name(account: account, owner: owner, name: name)
       guard let (left, old) = try undoable(key, caller) else { throw Self.denied }
       shownEntries.begin(.init(account: account, door: caller.door, names: [name]))

@@ -22,7 +22,6 @@ extension Library {
     try changeParticipants(path) { share, account, time in
       try invite(
         change.handle, permission: change.permission, role: change.role, to: &share, by: account, path, at: time)
-      return change.handle
     }
   }
 
@@ -36,9 +35,8 @@ extension Library {
         forgetLeft(target.id, share)
         throw Self.notThere(change.handle, path)
       }
-      try alter(
+      return try alter(
         there, permission: change.permission, role: change.role, in: &share, by: account, path)
-      return change.handle
     }
   }
 
@@ -153,33 +151,37 @@ extension Library {
 
   // MARK: - Changing
 
-  /// Runs a change of participants, stores what came of it and tells of the one it names.
+  /// Runs a change of participants, stores what came of it and tells what it says of the one whom it is about.
   private func changeParticipants(
-    _ path: ItemPath, _ body: (inout ShareBook.Entry, Int64, Timestamp) throws -> AccountHandle
+    _ path: ItemPath, _ body: (inout ShareBook.Entry, Int64, Timestamp) throws -> ParticipantRow
   ) throws -> Participant {
     try locked {
       let account = try account(path.account)
       let (before, inode) = try sharedItem(path)
       var share = before
-      let handle = try body(&share, account.id, clock())
+      let participant = try body(&share, account.id, clock())
       if share.participants != before.participants {
         try makeChange(.share) { change in
           try logChanges(of: &share, since: before, [], inode, actor: account.id, change)
           try update(share, change)
         }
       }
-      let target = try self.account(handle).id
-      guard let row = share.participants[target] else { throw Self.notThere(handle, path) }
-      return try fact(row)
+      return try fact(participant)
     }
   }
 
   /// Invites someone, or gives a participant what was asked, and nothing else.
+  ///
+  /// Who does not see the other participants does not learn either whether someone takes part: the answer is always
+  /// that of an invitation, though it invites nobody who is there or was blocked.
+  ///
+  /// - Returns: The participant, as the one who invites is to see them.
+  @discardableResult
   func invite(
     _ handle: AccountHandle, permission: SharePermission?, role: Role?, to share: inout ShareBook.Entry,
     by actor: Int64,
     _ path: ItemPath, at time: Timestamp
-  ) throws {
+  ) throws -> ParticipantRow {
     guard let inviter = share.member(actor) else { throw Self.denied.about("\(path)") }
     let manages = Self.allows(.managePeople, inviter)
     // An account that may not invite learns nothing of who has an account, or takes part.
@@ -196,15 +198,18 @@ extension Library {
         .notFound, subject: "\(handle)", reason: "has no account in this library",
         advice: "make one with: sheaf account add \(handle); or give them a link with: sheaf invite PATH --one-time")
     }
-    if let there = share.participants[target.id], there.acceptance != .removed {
-      guard there.role == .publicUser || permission != nil || role != nil else { return }
+    let seesOthers = Self.allows(.listEveryone, inviter)
+    let there = share.participants[target.id].flatMap { $0.acceptance == .removed ? nil : $0 }
+    if let there, seesOthers {
+      guard there.role == .publicUser || permission != nil || role != nil else { return there }
       return try alter(
         there, permission: permission, role: role ?? (there.role == .publicUser ? .privateUser : nil),
         in: &share, by: actor, path)
     }
     let wanted = permission ?? share.row.permission
+    let isBlocked = try !manages && isBlocked(target.id, in: share)
     if !manages {
-      guard role == nil || role == .privateUser, try !isBlocked(target.id, in: share) else {
+      guard role == nil || role == .privateUser, !isBlocked || !seesOthers else {
         throw SheafError(
           .accessDenied, subject: "\(path)", reason: "only its owner and administrators may do that",
           advice: "ask \(try self.handle(share.owner))")
@@ -224,18 +229,20 @@ extension Library {
     var participant = ParticipantRow(
       share: share.row.item, account: target.id, role: role ?? .privateUser,
       permission: role == .administrator ? .readWrite : wanted, acceptance: .pending, since: time)
+    if there != nil || isBlocked { return participant }
     if let former = share.participants[target.id] {
       // What they saw they go on seeing, whether they come back or not.
       (participant.name, participant.joined, participant.ended) = (former.name, former.joined, former.ended)
     }
     share.participants[target.id] = participant
+    return participant
   }
 
   /// Changes role and permission of someone who is there.
   private func alter(
     _ participant: ParticipantRow, permission: SharePermission?, role: Role?, in share: inout ShareBook.Entry,
     by actor: Int64, _ path: ItemPath
-  ) throws {
+  ) throws -> ParticipantRow {
     try require(.managePeople, in: share, actor, path)
     try checkTarget(participant, in: share, by: actor, path)
     try checkRole(role, in: share, by: actor, path)
@@ -251,6 +258,7 @@ extension Library {
       participant.permission = .readWrite
     }
     share.participants[participant.account] = participant
+    return participant
   }
 
   /// Checks that `actor` may change or remove `participant`: nobody themselves or the owner, administrators no other one.

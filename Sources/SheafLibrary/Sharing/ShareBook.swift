@@ -30,7 +30,14 @@ struct ShareBook {
   /// By shared item; stopped ones too.
   private var shares: [Int64: Entry] = [:]
   private var tokens: [ShareToken: Int64] = [:]
-  private var joined: [Int64: Set<Int64>] = [:]
+  /// The active shares that accounts joined, by account and owner.
+  private var joined: [Int64: [Int64: Set<Int64>]] = [:]
+  /// The active shares of each owner.
+  private var owned: [Int64: Set<Int64>] = [:]
+  /// What stands in `Shared/OWNER/`, as far as somebody looked since it changed.
+  private var listings: [SharedFolder: SharedListing] = [:]
+  /// The folders in which something changed since that was taken.
+  private var changedFolders: Set<SharedFolder> = []
   /// Shares of items that are no more, for as long as the process lives: their people are yet to hear of it.
   private(set) var gone: [Int64: Entry] = [:]
   private var activeCount = 0
@@ -40,7 +47,7 @@ struct ShareBook {
   private var toldPlaces: [Int64: ToldPlace] = [:]
   /// The inode that a shared item was last, with its place.
   private var roots: [Int64: Root] = [:]
-  private var places: Set<Place> = []
+  private var places: [Place: Set<Int64>] = [:]
 
   struct Place: Hashable {
     let parent: Int64
@@ -72,43 +79,100 @@ struct ShareBook {
   /// All shares, stopped ones too.
   var all: [Entry] { Array(shares.values) }
 
-  /// The items of the active shares.
-  var activeItems: [Int64] { shares.values.filter(\.row.isActive).map(\.row.item) }
+  /// The active shares of an owner.
+  func owned(by account: Int64) -> [Entry] { (owned[account] ?? []).compactMap { active($0) } }
 
-  /// The shares that an account joined, the owner's not among them.
+  /// How many active shares an owner has.
+  func countOwned(by account: Int64) -> Int { owned[account]?.count ?? 0 }
+
+  /// The shares that an account joined, its own not among them.
   func joined(by account: Int64) -> [Entry] {
-    (joined[account] ?? []).compactMap { active($0) }
+    owners(sharingWith: account).flatMap { joined(by: account, owner: $0) }
   }
+
+  /// Those of them that one owner has.
+  func joined(by account: Int64, owner: Int64) -> [Entry] {
+    (joined[account]?[owner] ?? []).compactMap { active($0) }
+  }
+
+  /// How many shares an account joined.
+  func countJoined(by account: Int64) -> Int { (joined[account] ?? [:]).values.reduce(0) { $0 + $1.count } }
+
+  /// The owners of the shares that an account joined.
+  func owners(sharingWith account: Int64) -> [Int64] { joined[account].map { Array($0.keys) } ?? [] }
 
   // MARK: - Changes
 
   mutating func set(_ entry: Entry) {
-    remove(entry.row.item)
-    shares[entry.row.item] = entry
-    tokens[entry.row.token] = entry.row.item
-    if entry.row.isActive { activeCount += 1 }
+    let item = entry.row.item
+    // Who takes part says nothing of where folders are.
+    if shares[item]?.row.isActive ?? false != entry.row.isActive { forgetFolders() }
+    remove(item)
+    shares[item] = entry
+    tokens[entry.row.token] = item
+    guard entry.row.isActive else { return }
+    activeCount += 1
+    let owner = entry.owner
+    owned[owner, default: []].insert(item)
     for member in entry.members where member.role != .owner {
-      joined[member.account, default: []].insert(entry.row.item)
+      joined[member.account, default: [:]][owner, default: []].insert(item)
     }
+    forgetListings(of: item)
   }
 
-  mutating func remove(_ item: Int64) {
-    forgetFolders()
-    guard let old = shares.removeValue(forKey: item) else { return }
+  private mutating func remove(_ item: Int64) {
+    guard let old = shares[item] else { return }
+    forgetListings(of: item)
+    shares[item] = nil
     tokens[old.row.token] = nil
-    if old.row.isActive { activeCount -= 1 }
-    for account in old.participants.keys { joined[account]?.remove(item) }
+    guard old.row.isActive else { return }
+    activeCount -= 1
+    let owner = old.owner
+    owned[owner]?.remove(item)
+    for member in old.members where member.role != .owner {
+      joined[member.account]?[owner]?.remove(item)
+      if joined[member.account]?[owner]?.isEmpty ?? false { joined[member.account]?[owner] = nil }
+    }
   }
 
   /// Removes a share whose item is no more.
   mutating func bury(_ item: Int64) {
     gone[item] = shares[item]
+    forgetFolders()
     remove(item)
   }
 
   /// Forgets that an account took part in what is no more.
   mutating func forgetGone(by account: Int64) {
     for item in gone.keys { gone[item]?.participants[account] = nil }
+  }
+
+  // MARK: - What stands in `Shared`
+
+  /// What stands in `Shared/OWNER/`, where somebody looked since it changed.
+  func listing(_ folder: SharedFolder) -> SharedListing? { listings[folder] }
+
+  mutating func note(_ listing: SharedListing, of folder: SharedFolder) { listings[folder] = listing }
+
+  /// Forgets the listings in which a share stands: it, its people, or the name or the inode of its item changed.
+  mutating func forgetListings(of item: Int64) {
+    guard let share = active(item) else { return }
+    let owner = share.owner
+    for member in share.members where member.role != .owner {
+      let folder = SharedFolder(account: member.account, owner: owner)
+      listings[folder] = nil
+      changedFolders.insert(folder)
+    }
+  }
+
+  /// Forgets all listings: what they were made of is not so.
+  mutating func forgetListings() { listings = [:] }
+
+  /// Takes the folders in which something changed.
+  mutating func takeChangedFolders() -> Set<SharedFolder> {
+    if changedFolders.isEmpty { return [] }
+    defer { changedFolders = [] }
+    return changedFolders
   }
 
   // MARK: - What is remembered
@@ -141,11 +205,14 @@ struct ShareBook {
   func root(_ item: Int64) -> Int64? { roots[item]?.ino }
 
   mutating func noteRoot(_ item: Int64, ino: Int64, _ place: Place) {
-    if let old = roots[item], old.place != place { places.remove(old.place) }
+    if let old = roots[item]?.place, old != place {
+      places[old]?.remove(item)
+      if places[old]?.isEmpty ?? false { places[old] = nil }
+    }
     roots[item] = Root(ino: ino, place: place)
-    places.insert(place)
+    places[place, default: []].insert(item)
   }
 
-  /// Whether a shared item was last seen at a place.
-  func isRoot(_ place: Place) -> Bool { places.contains(place) }
+  /// The shared items that were last seen at a place.
+  func roots(at place: Place) -> Set<Int64> { places[place] ?? [] }
 }

@@ -10,7 +10,8 @@ extension Library {
     return Share(
       id: share.row.uuid.text, url: try url(share.row.token), title: share.row.title, owner: try handle(share.owner),
       path: try mountPath(inode, for: account), public: share.row.anyone, permission: share.row.permission,
-      allowInvites: share.row.allowsInvites, allowRequests: share.row.allowsRequests, summary: summary(of: share),
+      allowInvites: share.row.allowsInvites, allowRequests: share.row.allowsRequests,
+      summary: summary(of: share, for: account),
       participants: try people(of: share, for: account), warnings: try warnings(of: share))
   }
 
@@ -27,12 +28,16 @@ extension Library {
 
   /// The participants that an account may know of: the owner first, then by handle.
   func people(of share: ShareBook.Entry, for account: Int64) throws -> [Participant] {
-    let seesAll = share.member(account).map { Self.allows(.listEveryone, $0) } ?? false
+    let seesAll = seesAll(of: share, account)
     return try share.participants.values.filter {
       $0.acceptance != .removed && (seesAll || $0.role == .owner || $0.account == account)
     }.map { try fact($0) }.sorted {
       ($0.role == .owner ? 0 : 1, $0.handle.description) < ($1.role == .owner ? 0 : 1, $1.handle.description)
     }
+  }
+
+  private func seesAll(of share: ShareBook.Entry, _ account: Int64) -> Bool {
+    share.member(account).map { Self.allows(.listEveryone, $0) } ?? false
   }
 
   func fact(_ participant: ParticipantRow) throws -> Participant {
@@ -41,9 +46,11 @@ extension Library {
       permission: participant.permission, acceptance: participant.acceptance, since: participant.since)
   }
 
-  func summary(of share: ShareBook.Entry) -> String {
+  /// The permissions of a share in a phrase, in which only those count whom an account may know of.
+  func summary(of share: ShareBook.Entry, for account: Int64) -> String {
     let invited = share.participants.values.filter {
       $0.acceptance != .removed && ($0.role == .administrator || $0.role == .privateUser)
+        && (seesAll(of: share, account) || $0.account == account)
     }
     return ShareSummary.text(
       anyone: share.row.anyone, invited: invited.map(\.permission), otherwise: share.row.permission)
@@ -70,7 +77,7 @@ extension Library {
       ("share.url", try url(share.row.token)), ("share.title", share.row.title),
       ("share.owner", try handle(share.owner).description), ("share.role", participant.role.rawValue),
       ("share.permission", participant.permission.rawValue), ("share.public", share.row.anyone.rawValue),
-      ("share.summary", summary(of: share)),
+      ("share.summary", summary(of: share, for: account)),
       ("share.participants", try people(of: share, for: account).map(\.line).joined(separator: "\n")),
       ("share.root", depth == 0 ? "." : Array(repeating: "..", count: depth).joined(separator: "/")),
     ]
@@ -88,7 +95,7 @@ extension Library {
     let place = try place(parent, name, item: item)
     var (names, rest) = ([Array("Documents".utf8)], place.path)
     if let mark = place.share, let share = shares.active(mark.share), share.owner != account {
-      let entry = try entries(of: account, owner: share.owner).first { $0.share == mark.share }
+      let entry = try listing(of: account, owner: share.owner)[share: mark.share]
       names = [Array("Shared".utf8), Array(try handle(share.owner).description.utf8)]
       names.append(try entry?.name ?? sharedInode(mark.share)?.row.name ?? [])
       rest = place.pathInShare
@@ -105,7 +112,7 @@ extension Library {
     /// Adds a name; returns whether another one comes before it.
     func add(_ name: [UInt8], _ item: Int64?, isTop: Bool) throws -> Bool {
       if let item, let share = shares.active(item), share.owner != account {
-        let entry = try entries(of: account, owner: share.owner).first { $0.share == item }
+        let entry = try listing(of: account, owner: share.owner)[share: item]
         components.append(entry?.name ?? name)
         components.append(Array(try handle(share.owner).description.utf8))
         components.append(Array("Shared".utf8))
@@ -142,7 +149,7 @@ extension Library {
     case .inode(0):
       let owner = try inode(ino).row.owner
       if owner == account { return ([], LibraryPlace(folder: .inode(0), name: Array("Documents".utf8))) }
-      return try entries(of: account, owner: owner).first { $0.ino == ino }.map { try shared(owner, $0.name) }
+      return try entry(of: ino, for: account, owner: owner).map { try shared(owner, $0.name) }
     case .inode(let parent):
       let folder = try folder(parent)
       if try folder.row.owner == account || participant(account, in: folder) != nil {
@@ -151,8 +158,12 @@ extension Library {
         return (try mountComponents(row.parent, row.name, for: account, item: row.item), place)
       }
       let owner = folder.row.owner
-      let entry = try entries(of: account, owner: owner).first { $0.ino == ino }
-      return try entry.map { try shared(owner, $0.name) }
+      return try entry(of: ino, for: account, owner: owner).map { try shared(owner, $0.name) }
     }
+  }
+  /// The entry in `Shared/OWNER` that a shared inode is for an account.
+  private func entry(of ino: Int64, for account: Int64, owner: Int64) throws -> SharedEntry? {
+    guard let item = try inode(ino).row.item else { return nil }
+    return try listing(of: account, owner: owner)[share: item].flatMap { $0.ino == ino ? $0 : nil }
   }
 }

@@ -11,20 +11,70 @@ package struct SharedEntry: Hashable, Sendable {
   package let ino: Int64
 }
 
+/// `Shared/OWNER/` of an account.
+struct SharedFolder: Hashable {
+  let account: Int64
+  let owner: Int64
+}
+
+/// What stands in a ``SharedFolder``.
+struct SharedListing {
+  let entries: [SharedEntry]
+  private let names: [[UInt8]: Int]
+  private let shares: [Int64: Int]
+
+  init(_ entries: [SharedEntry]) {
+    self.entries = entries
+    names = Dictionary(uniqueKeysWithValues: entries.enumerated().map { ($1.name, $0) })
+    shares = Dictionary(uniqueKeysWithValues: entries.enumerated().map { ($1.share, $0) })
+  }
+
+  subscript(name: [UInt8]) -> SharedEntry? { names[name].map { entries[$0] } }
+
+  subscript(share item: Int64) -> SharedEntry? { shares[item].map { entries[$0] } }
+}
+
+/// The names that are taken in a ``SharedFolder``, and those that the others get.
+struct SharedNames {
+  private var taken: Set<[UInt8]> = []
+  /// The next number to be tried for a name.
+  private var next: [[UInt8]: Int] = [:]
+  /// Names that were tried.
+  private(set) var tried = 0
+
+  /// The name of another entry that would have `name`: as it is, or else with the first number that makes it free.
+  mutating func take(_ name: [UInt8]) -> [UInt8] {
+    tried += 1
+    if taken.insert(name).inserted { return name }
+    // Lower numbers were taken when the last one was given, and nothing becomes free.
+    var number = next[name] ?? 2
+    while true {
+      tried += 1
+      let numbered = Library.numbered(name, number)
+      number += 1
+      guard taken.insert(numbered).inserted else { continue }
+      next[name] = number
+      return numbered
+    }
+  }
+}
+
 /// What stands in an account's `Shared/OWNER/`: one entry per share that it joined.
 extension Library {
   /// Those who share something with an account: the names of the folders in its `Shared`.
   package func sharedOwners(_ account: Int64) -> [(account: Int64, handle: AccountHandle)] {
     locked {
       let owners = Set(
-        shares.joined(by: account).filter { (try? sharedInode($0.row.item))?.row.nlink ?? 0 > 0 }.map(\.owner))
+        shares.owners(sharingWith: account).filter { owner in
+          (try? listing(of: account, owner: owner))?.entries.isEmpty == false
+        })
       return accountTable.all.filter { owners.contains($0.id) }.map { ($0.id, $0.handle) }
     }
   }
 
   /// The entries of `Shared/OWNER/`.
   package func sharedEntries(_ account: Int64, owner: Int64) throws -> [SharedEntry] {
-    try locked { try entries(of: account, owner: owner) }
+    try locked { try listing(of: account, owner: owner).entries }
   }
 
   /// The entry of a name in `Shared/OWNER/`.
@@ -32,9 +82,7 @@ extension Library {
   /// - Throws: `notFound`.
   package func sharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
     try locked {
-      guard let entry = try entries(of: account, owner: owner).first(where: { $0.name == name }) else {
-        throw SheafError(.notFound)
-      }
+      guard let entry = try listing(of: account, owner: owner)[name] else { throw SheafError(.notFound) }
       return try attributes(inode(entry.ino), caller)
     }
   }
@@ -52,11 +100,21 @@ extension Library {
     return inode
   }
 
-  /// Own names come first, then the items' names in the order of joining; one that is taken gets ` (2)`.
-  func entries(of account: Int64, owner: Int64) throws -> [SharedEntry] {
+  /// What stands in `Shared/OWNER/`. Own names come first, then the items' names in the order of joining; one that is
+  /// taken gets ` (2)`.
+  func listing(of account: Int64, owner: Int64) throws -> SharedListing {
+    let folder = SharedFolder(account: account, owner: owner)
+    if let known = shares.listing(folder) { return known }
+    let listing = SharedListing(try entries(in: folder))
+    shares.note(listing, of: folder)
+    return listing
+  }
+
+  private func entries(in folder: SharedFolder) throws -> [SharedEntry] {
+    let account = folder.account
     var found: [SharedEntry] = []
-    var taken: Set<[UInt8]> = []
-    let joined = shares.joined(by: account).filter { $0.owner == owner }.compactMap { share in
+    var names = SharedNames()
+    let joined = shares.joined(by: account, owner: folder.owner).compactMap { share in
       share.participants[account].map { (share: share, participant: $0) }
     }.sorted {
       let left = ($0.participant.name == nil ? 1 : 0, $0.participant.since, $0.share.row.item)
@@ -65,12 +123,7 @@ extension Library {
     for (share, participant) in joined {
       guard let inode = try sharedInode(share.row.item), inode.row.nlink > 0 else { continue }
       let own = inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name
-      var name = participant.name ?? own
-      var number = 2
-      while !taken.insert(name).inserted {
-        name = Self.numbered(participant.name ?? own, number)
-        number += 1
-      }
+      let name = names.take(participant.name ?? own)
       found.append(SharedEntry(name: name, share: share.row.item, ino: inode.ino))
     }
     return found
@@ -79,55 +132,57 @@ extension Library {
   /// `name` with ` (2)`, ` (3)` … before its extension.
   static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] { marked(name, " (\(number))") }
 
-  /// Tells the doors of every account which entries of `Shared` came, went or mean another inode.
+  /// Tells the doors of the accounts whose folders changed which entries came, went or mean another inode.
   func tellSharedEntries() {
-    let joined = Set(doors.accounts).flatMap { account in
-      shares.joined(by: account).map { ShownEntries.Pair(account: account, owner: $0.owner) }
-    }
-    for pair in shownEntries.pairs.union(joined) {
-      let before = shownEntries[pair] ?? []
-      let after = (try? entries(of: pair.account, owner: pair.owner)) ?? []
+    let changed = shares.takeChangedFolders()
+    if changed.isEmpty { return }
+    let accounts = Set(doors.accounts)
+    for folder in changed {
+      guard accounts.contains(folder.account) || shownEntries[folder] != nil else { continue }
+      let before = shownEntries[folder] ?? []
+      let after = (try? listing(of: folder.account, owner: folder.owner).entries) ?? []
       guard before != after else { continue }
-      shownEntries[pair] = after
-      tellEntries(of: pair, before, after)
+      shownEntries[folder] = after
+      tellEntries(of: folder, before, after)
       // What is gone is gone from the kernel too, wherever in it.
-      if !Set(before.map(\.share)).subtracting(after.map(\.share)).isEmpty { tellAccess(of: pair.account) }
-      if before.isEmpty != after.isEmpty, let handle = try? handle(pair.owner) {
-        tell(.sharedOwner(.init(account: pair.owner, handle: handle, isThere: !after.isEmpty)), to: pair.account)
+      if !Set(before.map(\.share)).subtracting(after.map(\.share)).isEmpty { tellAccess(of: folder.account) }
+      if before.isEmpty != after.isEmpty, let handle = try? handle(folder.owner) {
+        tell(.sharedOwner(.init(account: folder.owner, handle: handle, isThere: !after.isEmpty)), to: folder.account)
       }
     }
   }
 
   /// Notes what a door finds in its account's `Shared`, so that it is told what changes there.
   func noteSharedEntries(of account: Int64) {
-    for owner in Set(shares.joined(by: account).map(\.owner)) {
-      shownEntries[.init(account: account, owner: owner)] = try? entries(of: account, owner: owner)
+    for owner in shares.owners(sharingWith: account) {
+      shownEntries[.init(account: account, owner: owner)] = try? listing(of: account, owner: owner).entries
     }
   }
 
-  private func tellEntries(of pair: ShownEntries.Pair, _ before: [SharedEntry], _ after: [SharedEntry]) {
+  private func tellEntries(of folder: SharedFolder, _ before: [SharedEntry], _ after: [SharedEntry]) {
     func named(_ entry: SharedEntry) -> NamedInode {
       let mode = (try? inode(entry.ino))?.row.mode ?? S_IFREG
       return NamedInode(
-        ino: entry.ino, mode: mode, place: .init(folder: .shared(owner: pair.owner), name: entry.name))
+        ino: entry.ino, mode: mode, place: .init(folder: .shared(owner: folder.owner), name: entry.name))
     }
     func tell(_ change: LibraryChange, _ names: [[UInt8]]) {
-      self.tell(change, to: pair.account, from: shownEntries.door(of: pair.account, changing: names))
+      self.tell(change, to: folder.account, from: shownEntries.door(of: folder.account, changing: names))
     }
-    var made = after.filter { !before.contains($0) }
-    for entry in before where !after.contains(entry) {
-      let index = made.firstIndex { new in
-        new.ino == entry.ino && !before.contains { $0.name == new.name } && !after.contains { $0.name == entry.name }
-      }
-      guard let index else {
+    let kept = Set(before).intersection(after)
+    let (formerNames, names) = (Set(before.map(\.name)), Set(after.map(\.name)))
+    let made = after.filter { !kept.contains($0) }
+    let madeByInode = Dictionary(made.map { ($0.ino, $0) }) { first, _ in first }
+    var renamed: Set<Int64> = []
+    for entry in before where !kept.contains(entry) {
+      guard let new = madeByInode[entry.ino], !formerNames.contains(new.name), !names.contains(entry.name) else {
         tell(.removed(named(entry)), [entry.name])
         continue
       }
-      let new = made.remove(at: index)
-      let place = LibraryPlace(folder: .shared(owner: pair.owner), name: new.name)
+      renamed.insert(entry.ino)
+      let place = LibraryPlace(folder: .shared(owner: folder.owner), name: new.name)
       tell(.renamed(named(entry), to: place, replaced: nil, exchanged: false), [entry.name, new.name])
     }
-    for entry in made { tell(.made(named(entry)), [entry.name]) }
+    for entry in made where !renamed.contains(entry.ino) { tell(.made(named(entry)), [entry.name]) }
   }
 
   // MARK: - Changing entries
@@ -139,15 +194,15 @@ extension Library {
     _ account: Int64, owner: Int64, _ name: [UInt8], to newName: [UInt8], _ caller: Caller
   ) throws {
     try locked {
-      let entries = try entries(of: account, owner: owner)
-      guard let entry = entries.first(where: { $0.name == name }), var share = shares[entry.share] else {
+      let listing = try listing(of: account, owner: owner)
+      guard let entry = listing[name], var share = shares[entry.share] else {
         throw SheafError(.notFound)
       }
       try Self.checkLength(newName)
       if newName == name { return }
       // An editor that sets a backup aside could not make the name again here; refused, it writes in place.
       guard FileRole(newName) == .document else { throw SheafError(.accessDenied) }
-      guard !entries.contains(where: { $0.name == newName }), newName != Self.versionsName else {
+      guard listing[newName] == nil, newName != Self.versionsName else {
         throw SheafError(.exists)
       }
       let item = try sharedInode(entry.share)?.row.name
@@ -161,8 +216,7 @@ extension Library {
   @discardableResult
   package func removeSharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64 {
     let (ino, back) = try locked {
-      guard let entry = try entries(of: account, owner: owner).first(where: { $0.name == name }),
-        let share = shares.active(entry.share)
+      guard let entry = try listing(of: account, owner: owner)[name], let share = shares.active(entry.share)
       else { throw SheafError(.notFound) }
       shownEntries.begin(.init(account: account, door: caller.door, names: [name]))
       let isDocument = try inode(entry.ino).isRegular

@@ -4,8 +4,9 @@ import SheafStore
 /// How far back participants see: the version that was current when something entered its share, and what came later.
 ///
 /// Rules:
-/// 1. When it entered is a time, and a version's time is that of its last renewal. So what enters a share has its open
-///    versions ended before: none that was current then is renewed later.
+/// 1. When it entered is a time, and a version's time is that of its last renewal. So what enters a share is cut, and
+///    has its open versions ended before: none that was current then is renewed later, and none is of what was written
+///    over.
 /// 2. Thinning leaves the version that was current then, and the next one, for as long as the share goes on.
 /// 3. The latest version by that time is taken for the one that was current only if the one after it is there, or it is the
 ///    last one. Otherwise what came between was purged, or thinned by a program without rule 2, and it may be older.
@@ -92,8 +93,7 @@ extension Library {
     let entering = try sessions.inodes.filter { inode in
       try inode.hasSession && (inode === top || top.isFolder && isBelow(inode.row.parent, top.ino))
     }
-    // What others are about to see waits in the working file no longer, and is a version, too.
-    for inode in entering { try cutKept(inode) }
+    for inode in entering { try cutBeforeEntry(inode) }
     let open = entering.filter { $0.drafts.contains { $0.session?.number != nil } }
     guard !open.isEmpty else { return }
     try makeChange(.endSession, freesSpace: true) { change in
@@ -105,5 +105,21 @@ extension Library {
         try endSession(inode, draft)
       }
     }
+  }
+
+  /// Cuts what is written to a document that is about to enter a share: what waits in the working file, what its owner
+  /// wrote, and what others wrote whose version is the current one (rule 1). What else others wrote is no part of it
+  /// yet.
+  private func cutBeforeEntry(_ inode: Inode) throws {
+    try cutKept(inode)
+    for draft in inode.drafts where draft === inode.own || draft.session?.number != nil {
+      try cut(inode, draft, cause: .autosave)
+    }
+  }
+
+  /// Cuts what is written to documents that lost their names, and may come back to a folder that is shared by now.
+  func cutBeforeReturn() throws {
+    if shares.isEmpty { return }
+    for inode in Array(sessions.inodes) where inode.row.nlink == 0 { try cutBeforeEntry(inode) }
   }
 }

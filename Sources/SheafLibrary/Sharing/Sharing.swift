@@ -4,10 +4,14 @@ import SheafStore
 
 /// Sharing an item, changing what is shared, and stopping it.
 extension Library {
+  /// Shares of one owner at most, and shares that one account joined.
+  static let shareLimit = 1000
+
   /// Shares an item, or changes the share that is there.
   ///
   /// - Throws: `notPermitted` where it would lie in another share or around one, or has a name outside, naming that;
-  ///   `accessDenied` where the account may not; `invalid` for titles with control characters and the like; `notFound`.
+  ///   `accessDenied` where the account may not; `invalid` for titles with control characters and the like; `notFound`;
+  ///   `tooLarge` past 1,000 shares of one owner.
   package func share(_ path: ItemPath, _ change: ShareChange) throws -> Share {
     drainWorkingFile()
     return try locked {
@@ -97,6 +101,11 @@ extension Library {
       throw SheafError(
         .accessDenied, subject: "\(path)", reason: "is shared as part of \(try handle(item.owner))'s folder",
         advice: "only its owner shares it on its own")
+    }
+    guard shares.countOwned(by: account) < Self.shareLimit else {
+      throw SheafError(
+        .tooLarge, subject: "\(path)", reason: "you share \(Self.shareLimit) items, which is the most",
+        advice: "stop sharing one first with: sheaf unshare; or share the folder around several")
     }
     try checkBorders(of: inode, path)
     let time = clock()
@@ -232,7 +241,6 @@ extension Library {
     if let before { try revokeLinks(to: share, since: before, change) }
     change.whenRecorded { [self] in
       shares.set(share)
-      shownEntries.markStale()
       for account in Set(share.participants.keys).union(before?.participants.keys ?? [:].keys) {
         let (old, new) = (before?.member(account), share.row.isActive ? share.member(account) : nil)
         if old?.permission != new?.permission || old?.role != new?.role { tellAccess(of: account) }
@@ -246,7 +254,6 @@ extension Library {
     try change.rows.deleteShare(item)
     change.whenRecorded { [self] in
       shares.bury(item)
-      shownEntries.markStale()
       for account in share.participants.keys { tellAccess(of: account) }
     }
   }

@@ -84,7 +84,7 @@ extension Library {
           identity.swap(inode.ino, other.ino)
           tell(.appearance(inode.ino), from: 0)
           tell(.appearance(other.ino), from: 0)
-          if !shares.isEmpty { shownEntries.markStale() }
+          for item in [final.item, otherFinal.item].compactMap(\.self) { shares.forgetListings(of: item) }
         }
         for ino in [inode.ino, other.ino] { identity.named(ino, by: caller.process) }
         tell(

@@ -53,7 +53,7 @@ extension Library {
     case Array("Documents".utf8): return (try inode(account.documents), components.dropFirst())
     case Array("Shared".utf8) where components.count > 2:
       guard let owner = accountTable.named(components[1]),
-        let entry = try entries(of: account.id, owner: owner.id).first(where: { $0.name == components[2] })
+        let entry = try listing(of: account.id, owner: owner.id)[components[2]]
       else {
         throw SheafError(
           .notFound, subject: "\(path)", reason: "nothing is shared under that name",

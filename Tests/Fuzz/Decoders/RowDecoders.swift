@@ -107,6 +107,8 @@ private final class RowTrial {
       { _ = try $0.deleted(key) }, { _ = try $0.deleted(from: key) }, { _ = try $0.deleted(before: nil, limit: 2) },
       { _ = try $0.chunkBytes(key) }, { _ = try $0.chunkSize(key) }, { _ = try $0.pack(key) },
       { _ = try $0.packPlace(key) }, { _ = try $0.accessRequests(key) }, { _ = try $0.event(key) },
+      { _ = try $0.isBlocked(key, key) }, { _ = try $0.declined(key, key) }, { _ = try $0.names(of: key) },
+      { _ = try $0.linkCounts(in: key, after: nil, limit: 2) },
       { _ = try $0.pendingEvent(key) }, { _ = try $0.lastEdits(inShare: key) }, { _ = try $0.noticed(key) },
       { _ = try $0.plainChunks(from: key, through: .max, limit: 1 << 20) },
     ]
@@ -115,7 +117,7 @@ private final class RowTrial {
   private let reads: [(StoreTransaction) throws -> Void] = [
     { _ = try $0.accounts() }, { _ = try $0.shares() }, { _ = try $0.participants() }, { _ = try $0.webhooks() },
     { _ = try $0.events(after: 0, limit: 10) }, { _ = try $0.events(before: .max, limit: 10) },
-    { _ = try $0.pendingEvents() }, { _ = try $0.workingCopies() }, { _ = try $0.extraNames() },
+    { _ = try $0.pendingEvents() }, { _ = try $0.workingCopies() }, { _ = try $0.extraNames(limit: 1000) },
     { _ = try $0.highestNumbers() }, { _ = try $0.eventBounds() },
     { _ = try $0.latestTime(upTo: .init(nanoseconds: .max)) },
     { _ = try $0.counts() }, { try $0.packs { _, _, _ in } }, { try $0.contents { _ in } },

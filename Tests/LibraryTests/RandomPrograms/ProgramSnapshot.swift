@@ -49,7 +49,7 @@ struct ProgramSnapshot {
     var cache = texts
     defer { texts = cache }
     try library.locked {
-      for share in library.shares.activeItems.compactMap({ library.shares.active($0) }) {
+      for share in library.shares.all where share.row.isActive {
         members[Sharing(item: share.row.item, since: share.row.since)] = Set(share.members.map(\.account))
       }
       for id in stride(from: 1, through: library.numbers.item, by: 1) {

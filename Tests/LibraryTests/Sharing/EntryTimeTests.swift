@@ -144,6 +144,72 @@ struct EntryTimeTests {
     }
   }
 
+  /// How a document comes into a share while it is being written.
+  enum Entry: CaseIterable { case shared, sharedWithFolder, moved, movedWithFolder, recovered }
+
+  /// What was autosaved, or saved, and written over before the document entered is in no version that participants
+  /// see.
+  @Test(arguments: Entry.allCases, [true, false])
+  func whatWasWrittenOverBeforeEntryStaysHidden(_ entry: Entry, _ isAutosaved: Bool) throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir(Self.team) }
+      let place = entry == .movedWithFolder ? "Documents/plans" : entry == .moved ? "Documents" : Self.team
+      if entry == .movedWithFolder { try people.as(.alice) { try $0.mkdir(place) } }
+      if entry == .moved || entry == .movedWithFolder { try people.share(Self.team, with: [(.bob, .readWrite)]) }
+      people.clock.advance(60)
+      let path = "\(place)/doc.txt"
+      let handle = try people.as(.alice) { (alice) throws in
+        if !isAutosaved {
+          try alice.save(path, "secret")
+          people.clock.advance(60)
+        }
+        let handle = try alice.open(path, O_RDWR | O_CREAT)
+        if isAutosaved {
+          try alice.write(handle, "secret")
+          people.clock.advance(2)
+          people.fixture.autosave()
+        }
+        try alice.write(handle, "public")
+        return handle
+      }
+      var seen = "\(Self.seen)/doc.txt"
+      switch entry {
+      case .shared:
+        try people.share(path, with: [(.bob, .readWrite)])
+        seen = "Shared/alice@example.com/doc.txt"
+      case .sharedWithFolder: try people.share(Self.team, with: [(.bob, .readWrite)])
+      case .moved: try people.as(.alice) { try $0.rename(path, "\(Self.team)/doc.txt") }
+      case .movedWithFolder:
+        try people.as(.alice) { try $0.rename(place, "\(Self.team)/plans") }
+        seen = "\(Self.seen)/plans/doc.txt"
+      case .recovered:
+        try people.as(.alice) { try $0.unlink(path) }
+        people.clock.advance(60)
+        try people.as(.alice) { try $0.write(handle, "public") }
+        try people.share(Self.team, with: [(.bob, .readWrite)])
+        people.clock.advance(60)
+        _ = try people.as(.alice) { try $0.library.recover($0.path(path), id: nil) { _ in } }
+      }
+      func expectHidden() throws {
+        try people.as(.bob) { (bob) throws in
+          #expect(try bob.read(seen) == "public")
+          let versions = try bob.versions(seen)
+          #expect(!versions.isEmpty)
+          for version in versions {
+            var bytes: [UInt8] = []
+            try bob.library.readVersion(bob.path(seen), number: version.number) { bytes += $0 }
+            #expect(String(decoding: bytes, as: UTF8.self) == "public", "version \(version.number)")
+          }
+        }
+      }
+      try expectHidden()
+      people.clock.advance(2)
+      people.fixture.autosave()
+      try people.as(.alice) { try $0.close(handle) }
+      try expectHidden()
+    }
+  }
+
   /// Whatever is done, by whomever, no entry time falls, and no participant sees what was before something entered.
   @Test(arguments: 0..<8)
   func noEntryTimeFalls(_ round: Int) throws {

@@ -177,8 +177,127 @@ struct ParticipationTests {
         #expect(try bob.attribute("share.permission", there) == "readOnly")
         expect(.accessDenied) { _ = try bob.library.accessRequests(bob.path(there)) }
       }
-      try people.as(.carol) { (me) throws in #expect(try me.accept(url).requested) }
       try people.as(.dan) { (dan) throws in expect(.notFound) { _ = try dan.accept(url) } }
+    }
+  }
+
+  /// A person who was turned down leaves those in peace for a day who answer.
+  @Test func whoWasTurnedDownAsksAgainADayLater() throws {
+    try plans { people, url in
+      try people.as(.alice) { try $0.share(item) { $0.allowRequests = true } }
+      func answer(_ answer: RequestAnswer.Answer) throws {
+        try people.as(.alice) {
+          try $0.library.answer($0.path(item), .init(handle: People.Name.carol.handle, answer: answer))
+        }
+      }
+      func asked() throws -> Int {
+        try people.library.store.read { try $0.events(after: 0, limit: 100) }
+          .count { $0.type == EventType.accessRequested.rawValue }
+      }
+      for round in 1...3 {
+        try people.as(.carol) { (me) throws in #expect(try me.accept(url).requested) }
+        try answer(.deny)
+        for seconds: Int64 in [0, 86_399] {
+          people.clock.advance(seconds)
+          try people.as(.carol) { (me) throws in
+            expect(.accessDenied) { _ = try me.accept(url) }
+            expect(.accessDenied) { _ = try me.inspect(url) }
+          }
+        }
+        #expect(try asked() == round)
+        people.clock.advance(1)
+      }
+      // Nobody else waits for that, and it goes when its day is over.
+      try people.as(.dan) { (me) throws in #expect(try me.accept(url).requested) }
+      #expect(try people.library.store.read { try $0.numberSettings(after: "declined.") }.count == 1)
+      // An invitation lifts it: who was in, and left, asks at once.
+      try people.as(.carol) { (me) throws in #expect(try me.accept(url).requested) }
+      try answer(.deny)
+      try people.as(.alice) { try $0.add(item, .carol, .readOnly) }
+      try people.as(.carol) { (me) throws in
+        _ = try me.accept(url)
+        try me.removeEntry(.alice, "plans")
+        #expect(try me.accept(url).requested)
+      }
+      #expect(try people.library.store.read { try $0.numberSettings(after: "declined.") }.isEmpty)
+      // With the share goes what is known of those who asked.
+      try answer(.deny)
+      try people.as(.alice) { (alice) throws in
+        try alice.rmdir(item)
+        try alice.library.purge(alice.path(item), version: nil)
+      }
+      #expect(try people.library.store.read { try $0.numberSettings(after: "declined.") }.isEmpty)
+    }
+  }
+
+  /// Somebody who sees nobody but the owner learns nothing by inviting people.
+  @Test func anInvitationDoesNotTellWhoTakesPart() throws {
+    try plans { people, url in
+      try people.as(.alice) {
+        try $0.share(item, with: [.carol], .readOnly) {
+          $0.anyone = .readWrite
+          $0.allowInvites = true
+        }
+      }
+      try people.as(.carol) { _ = try $0.accept(url) }
+      try people.as(.alice) { (alice) throws in
+        try alice.library.answer(alice.path(item), .init(handle: People.Name.dan.handle, answer: .block))
+      }
+      let erin = try AccountHandle("erin@example.com")
+      _ = try people.library.addAccount(erin, name: nil)
+      let before = try people.as(.alice) { try $0.participants(item) }
+      try people.as(.bob) { (bob) throws in
+        _ = try bob.accept(url)
+        #expect(try bob.participants(there).map(\.handle) == [People.Name.alice.handle, bob.name.handle])
+        let summary = try bob.attribute("share.summary", there)
+        func invite(_ handle: AccountHandle, _ permission: SharePermission?) throws -> Participant {
+          try bob.library.addParticipant(
+            bob.path(there), ParticipantChange(handle: handle, permission: permission, role: nil))
+        }
+        for permission: SharePermission? in [nil, .readWrite, .readOnly] {
+          // In the share, its owner, blocked, and a stranger who is invited by that.
+          for handle in [People.Name.carol.handle, People.Name.alice.handle, People.Name.dan.handle, erin] {
+            let answer = try invite(handle, permission)
+            #expect(answer.role == .privateUser && answer.acceptance == .pending, "\(handle)")
+            #expect(try answer.permission == permission ?? bob.library.share(of: bob.path(there))?.permission)
+          }
+        }
+        #expect(try bob.attribute("share.summary", there) == summary)
+        // By sharing with them, too.
+        #expect(try bob.share(there, with: [.carol, .dan]).participants.count == 2)
+      }
+      // Nobody became anything else, and whoever was blocked stays out.
+      let after = try people.as(.alice) { try $0.participants(item) }
+      #expect(after.filter { $0.handle != erin && $0.handle != People.Name.bob.handle } == before)
+      #expect(after.first { $0.handle == erin }?.acceptance == .pending)
+      try people.as(.dan) { (dan) throws in expect(.notFound) { _ = try dan.accept(url) } }
+    }
+  }
+
+  /// A full share is full for everybody.
+  @Test func aFullShareDoesNotTellWhoTakesPart() throws {
+    try plans { people, url in
+      try people.as(.alice) {
+        try $0.share(item) {
+          $0.anyone = .readWrite
+          $0.allowInvites = true
+        }
+      }
+      try people.as(.bob) { _ = try $0.accept(url) }
+      for number in 2..<Library.participantLimit {
+        let handle = try AccountHandle("p\(number)@example.com")
+        _ = try people.library.addAccount(handle, name: nil)
+        try people.as(.alice) {
+          _ = try $0.library.addParticipant($0.path(item), ParticipantChange(handle: handle))
+        }
+      }
+      try people.as(.bob) { (bob) throws in
+        for handle in [try AccountHandle("p2@example.com"), People.Name.carol.handle] {
+          expect(.tooLarge) {
+            _ = try bob.library.addParticipant(bob.path(there), ParticipantChange(handle: handle))
+          }
+        }
+      }
     }
   }
 
