@@ -109,10 +109,11 @@ extension Library {
 
   /// Cuts what is written to a document that is about to enter a share: what waits in the working file, what its owner
   /// wrote, and what others wrote whose version is the current one (rule 1). What else others wrote is no part of it
-  /// yet.
+  /// yet, and a document without a version has none that anybody could see.
   private func cutBeforeEntry(_ inode: Inode) throws {
     try cutKept(inode)
-    for draft in inode.drafts where draft === inode.own || draft.session?.number != nil {
+    let isMade = try item(of: inode).map { $0.version > 0 } ?? false
+    for draft in inode.drafts where draft.session?.number != nil || isMade && draft === inode.own {
       try cut(inode, draft, cause: .autosave)
     }
   }

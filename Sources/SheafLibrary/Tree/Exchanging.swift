@@ -84,7 +84,6 @@ extension Library {
           identity.swap(inode.ino, other.ino)
           tell(.appearance(inode.ino), from: 0)
           tell(.appearance(other.ino), from: 0)
-          for item in [final.item, otherFinal.item].compactMap(\.self) { shares.forgetListings(of: item) }
         }
         for ino in [inode.ino, other.ino] { identity.named(ino, by: caller.process) }
         tell(

@@ -274,6 +274,27 @@ struct ParticipationTests {
     }
   }
 
+  /// Whom others invited, and to what, is not told by the summary either.
+  @Test func theSummarySpeaksOfThoseWhoAreSeen() throws {
+    try plans { people, url in
+      try people.as(.alice) { try $0.share(item) { $0.anyone = .readOnly } }
+      try people.as(.bob) { _ = try $0.accept(url) }
+      let before = try people.as(.bob) { try $0.attribute("share.summary", there) }
+      try people.as(.alice) { try $0.add(item, .carol, .readWrite) }
+      #expect(
+        try people.as(.alice) { try $0.attribute("share.summary", item) }
+          == "Everyone with the link can view; invited people can edit")
+      try people.as(.bob) { (bob) throws in
+        #expect(try bob.attribute("share.summary", there) == before)
+        #expect(try bob.library.share(of: bob.path(there))?.summary == before)
+      }
+      try people.as(.carol) { (carol) throws in
+        _ = try carol.accept(url)
+        #expect(try carol.attribute("share.summary", there) != before)
+      }
+    }
+  }
+
   /// A full share is full for everybody.
   @Test func aFullShareDoesNotTellWhoTakesPart() throws {
     try plans { people, url in

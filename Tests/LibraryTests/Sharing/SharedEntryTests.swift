@@ -93,6 +93,14 @@ struct SharedEntryTests {
       }
       try expectCurrent(people, ["mine.md", "other.md"])
       people.clock.advance(60)
+      // Renamed to a backup, and made anew.
+      try people.as(.alice, process: getpid()) { (alice) throws in
+        try alice.rename("Documents/b/other.md", "Documents/b/other.md~")
+        try expectCurrent(people, ["mine.md", "other.md~"])
+        try alice.save("Documents/b/other.md", "six")
+      }
+      try expectCurrent(people, ["mine.md", "other.md"])
+      people.clock.advance(60)
       // Gone, and back under another name; gone for good.
       try people.as(.alice) { (alice) throws in
         try alice.unlink("Documents/b/other.md")
@@ -100,6 +108,7 @@ struct SharedEntryTests {
         people.clock.advance(60)
         try alice.save("Documents/b/other.md", "another")
         people.clock.advance(60)
+        try expectCurrent(people, ["mine.md"])
         _ = try alice.library.recover(alice.path("Documents/b/other.md"), id: nil) { _ in }
       }
       try expectCurrent(people, ["mine.md", "other (2).md"])
