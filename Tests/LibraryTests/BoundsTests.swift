@@ -184,10 +184,9 @@ struct BoundsTests {
     #expect(woken.wait(timeout: .now() + 10) == .success)
     // Then there is nothing to do.
     schedule.note(busy: false)
-    Thread {
+    schedule.start {
       if schedule.wait() == nil { woken.signal() }
-      schedule.finished()
-    }.start()
+    }
     schedule.stop()
     #expect(woken.wait(timeout: .now() + 10) == .success)
   }

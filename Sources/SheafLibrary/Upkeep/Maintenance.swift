@@ -36,7 +36,10 @@ extension Library {
 
   /// Starts the thread that looks after the library until ``close()``.
   func startMaintenance() {
-    let thread = Thread { [weak self, maintenance] in
+    if let last = try? store.read({ try $0.numberSetting("thinned") ?? $0.numberSetting("created") }) {
+      maintenance.planTidying(secondsSinceLast: clock().seconds - Timestamp(nanoseconds: last).seconds)
+    }
+    maintenance.start { [weak self, maintenance] in
       while let round = maintenance.wait() {
         guard let self else { return }
         if round == .sessions {
@@ -59,14 +62,7 @@ extension Library {
         }
         maintenance.note(busy: busy || !self.store.isDurable)
       }
-      maintenance.finished()
     }
-    if let last = try? store.read({ try $0.numberSetting("thinned") ?? $0.numberSetting("created") }) {
-      maintenance.planTidying(secondsSinceLast: clock().seconds - Timestamp(nanoseconds: last).seconds)
-    }
-    thread.name = "sheaf-upkeep"
-    thread.stackSize = 1 << 20
-    thread.start()
     startStoring()
     if locked({ sessions.hasKept }) { storing.wake() }
   }

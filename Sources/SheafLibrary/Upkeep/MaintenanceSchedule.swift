@@ -1,7 +1,7 @@
 import SheafStore
 
 /// When the upkeep thread runs: every quarter of a second while there is something to do, never while there is not.
-// Sendable: everything that changes is touched only with `condition` locked.
+// Sendable: everything that changes is touched only with the worker's lock held.
 final class MaintenanceSchedule: @unchecked Sendable {
   /// What there is to do.
   enum Round {
@@ -10,9 +10,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
     case sessions
   }
 
-  private let condition = MonotonicCondition()
-  private var isStopped = false
-  private var isFinished = false
+  private let worker = Worker()
   private var isBusy = true
   private var nextRound = Moment.past
   private var sessionsDue: Moment?
@@ -37,11 +35,12 @@ final class MaintenanceSchedule: @unchecked Sendable {
   /// Seconds that a library was in use before it is tidied: people who open it have something else to do first.
   private static let tidyDelay = 300.0
 
+  /// Starts the thread, which ends with `body`: that goes on for as long as ``wait()`` has rounds.
+  func start(_ body: @escaping @Sendable () -> Void) { worker.start("sheaf-upkeep", body) }
+
   /// Waits for the next round; nil once stopped.
   func wait() -> Round? {
-    condition.lock()
-    defer { condition.unlock() }
-    while !isStopped {
+    worker.wait {
       let now = Moment.now
       if isTidyingAwaited, now >= nextTidying { isBusy = true }
       if isBusy, now >= nextRound {
@@ -49,74 +48,59 @@ final class MaintenanceSchedule: @unchecked Sendable {
         sessionsDue = nil
         // What changes from here on may be too late for this round.
         isBusy = false
-        return .everything
+        return .work(.everything)
       }
       if let due = sessionsDue, now >= due {
         sessionsDue = nil
-        return .sessions
+        return .work(.sessions)
       }
-      if isBusy {
-        _ = condition.wait(until: min(nextRound, sessionsDue ?? nextRound))
-      } else if let due = sessionsDue ?? (isTidyingAwaited ? nextTidying : nil) {
-        _ = condition.wait(until: due)
-      } else {
-        condition.wait()
-      }
+      if isBusy { return .pause(until: min(nextRound, sessionsDue ?? nextRound)) }
+      if let due = sessionsDue ?? (isTidyingAwaited ? nextTidying : nil) { return .pause(until: due) }
+      return .sleep
     }
-    return nil
   }
 
   /// Has the thread run if it rests: something changed.
   func wake() {
-    condition.lock()
-    if !isBusy {
+    worker.change {
+      let rested = !isBusy
       isBusy = true
-      condition.signal()
+      return rested
     }
-    condition.unlock()
   }
 
   /// Has the thread end versions soon.
   func endSessionsSoon() {
-    condition.lock()
-    if sessionsDue == nil {
+    worker.change {
+      guard sessionsDue == nil else { return false }
       sessionsDue = .now.after(seconds: Self.sessionDelay)
-      condition.signal()
+      return true
     }
-    condition.unlock()
   }
 
   /// Notes whether a round has left anything for another one.
-  func note(busy: Bool) {
-    condition.lock()
-    isBusy = isBusy || busy
-    condition.unlock()
-  }
+  func note(busy: Bool) { worker.locked { isBusy = isBusy || busy } }
 
   /// Whether no round comes before something changes.
-  var isResting: Bool {
-    condition.lock()
-    defer { condition.unlock() }
-    return !isBusy && sessionsDue == nil
-  }
+  var isResting: Bool { worker.locked { !isBusy && sessionsDue == nil } }
 
   func isTimeToSync() -> Bool {
-    condition.lock()
-    defer { condition.unlock() }
-    let now = Moment.now
-    guard now >= nextSync else { return false }
-    nextSync = now.after(seconds: Self.syncInterval)
-    return true
+    worker.locked {
+      let now = Moment.now
+      guard now >= nextSync else { return false }
+      nextSync = now.after(seconds: Self.syncInterval)
+      return true
+    }
   }
 
   /// Has the first tidying come when it is due by the last one, which an earlier process may have done: so a library
   /// that is never open for long is tidied, too.
   func planTidying(secondsSinceLast seconds: Int64) {
-    condition.lock()
-    nextTidying = .now.after(seconds: Self.secondsToTidying(afterLast: seconds))
-    isTidyingAwaited = true
-    condition.signal()
-    condition.unlock()
+    worker.change {
+      nextTidying = .now.after(seconds: Self.secondsToTidying(afterLast: seconds))
+      isTidyingAwaited = true
+      return true
+    }
   }
 
   /// Seconds until a library that was just opened is to be tidied; at once, nearly, where the clock was put back since.
@@ -126,62 +110,44 @@ final class MaintenanceSchedule: @unchecked Sendable {
 
   /// Whether to tidy now; it is going on then until ``endTidying()``.
   func isTimeToTidy() -> Bool {
-    condition.lock()
-    defer { condition.unlock() }
-    let now = Moment.now
-    guard !isStopped, !isTidying, now >= nextTidying else { return false }
-    nextTidying = now.after(seconds: Self.tidyInterval)
-    isTidyingAwaited = false
-    isTidying = true
-    return true
+    worker.locked {
+      let now = Moment.now
+      guard !worker.isStopped, !isTidying, now >= nextTidying else { return false }
+      nextTidying = now.after(seconds: Self.tidyInterval)
+      isTidyingAwaited = false
+      isTidying = true
+      return true
+    }
   }
 
   /// Asks for a sweep soon, of what nothing refers to any more.
   func sweepSoon() {
-    condition.lock()
-    isSweepWanted = true
-    condition.unlock()
+    worker.locked { isSweepWanted = true }
     wake()
   }
 
   /// Whether to sweep now; it is going on then until ``endTidying()``.
   func isTimeToSweep() -> Bool {
-    condition.lock()
-    defer { condition.unlock() }
-    let now = Moment.now
-    guard isSweepWanted, !isStopped, !isTidying, now >= nextSweep else { return false }
-    nextSweep = now.after(seconds: Self.sweepInterval)
-    isSweepWanted = false
-    isTidying = true
-    return true
+    worker.locked {
+      let now = Moment.now
+      guard isSweepWanted, !worker.isStopped, !isTidying, now >= nextSweep else { return false }
+      nextSweep = now.after(seconds: Self.sweepInterval)
+      isSweepWanted = false
+      isTidying = true
+      return true
+    }
   }
 
   func endTidying() {
-    condition.lock()
-    isTidying = false
-    condition.broadcast()
-    condition.unlock()
+    worker.change {
+      isTidying = false
+      return true
+    }
   }
 
   /// Whether the library is being closed, so that long work should end.
-  var isStopping: Bool {
-    condition.lock()
-    defer { condition.unlock() }
-    return isStopped
-  }
+  var isStopping: Bool { worker.locked { worker.isStopped } }
 
-  func finished() {
-    condition.lock()
-    isFinished = true
-    condition.broadcast()
-    condition.unlock()
-  }
-
-  func stop() {
-    condition.lock()
-    isStopped = true
-    condition.broadcast()
-    while !isFinished || isTidying { condition.wait() }
-    condition.unlock()
-  }
+  /// Returns when neither the thread nor a tidying does anything any more.
+  func stop() { worker.stop(while: { isTidying }) }
 }
