@@ -106,7 +106,7 @@ struct Invite: AsyncParsableCommand {
     try await ItemTarget.with(path, library, changing: true) { target in
       if revoke {
         try await target.client.revokeOneTimeLinks(target.address)
-        if output.json { return try JSON.write(ItemDeed(path: target.name)) }
+        if output.json { return try JSON.write(ItemOutput(path: target.name)) }
         let name = target.name.escapingControls
         return try StandardOutput.line("The one-time links to \(name) that nobody claimed are dead.")
       }
@@ -174,7 +174,7 @@ struct Requests: AsyncParsableCommand {
       try await ItemTarget.with(path, library, changing: true) { target in
         try await target.client.answer(target.address, request)
         guard !output.json else {
-          return try JSON.write(AnswerDeed(path: target.name, handle: request.handle, answer: answer))
+          return try JSON.write(AnswerOutput(path: target.name, handle: request.handle, answer: answer))
         }
         try StandardOutput.line(said(request.handle, target.name).escapingControls)
       }

@@ -47,7 +47,7 @@ struct Purge: AsyncParsableCommand {
         try Question.confirm("Destroy \(what)\(Self.inside(extent)) for good?" + others, about: target.name)
       }
       try await target.client.purge(target.address, version: version)
-      if output.json { return try JSON.write(PurgeDeed(path: target.name, version: version, items: extent?.items)) }
+      if output.json { return try JSON.write(PurgeOutput(path: target.name, version: version, items: extent?.items)) }
       try StandardOutput.line("Destroyed \(what)\(Self.inside(extent)).".escapingControls)
     }
   }

@@ -36,7 +36,7 @@ struct SendCopy: AsyncParsableCommand {
       let leftOut = try await copy(target.client, target.address, kind: item.kind, facts, to: CopyPlace(destination))
       let path = withExtendedLifetime(destination) { destination.path }
       guard let first = leftOut.first else {
-        if output.json { try JSON.write(CopyDeed(path: target.name, destination: path.readable)) }
+        if output.json { try JSON.write(CopyOutput(path: target.name, destination: path.readable)) }
         return
       }
       let others = leftOut.count > 1 ? " (and \(Format.count(leftOut.count - 1, "other")))" : ""

@@ -127,7 +127,7 @@ struct Unshare: AsyncParsableCommand {
           about: target.name)
       }
       try await target.client.unshare(target.address)
-      if output.json { return try JSON.write(UnshareDeed(path: target.name, participants: people)) }
+      if output.json { return try JSON.write(UnshareOutput(path: target.name, participants: people)) }
       let lost = people.isEmpty ? "nobody had joined" : "\(Format.people(people)) lost access"
       try StandardOutput.line("Stopped sharing \(target.name); \(lost).".escapingControls)
     }
@@ -153,7 +153,7 @@ struct Leave: AsyncParsableCommand {
   func run() async throws {
     try await ItemTarget.with(path, library, changing: true) { target in
       try await target.client.leave(target.address)
-      if output.json { return try JSON.write(ItemDeed(path: target.name)) }
+      if output.json { return try JSON.write(ItemOutput(path: target.name)) }
       try StandardOutput.line("Left \(target.name); nothing of it was deleted.".escapingControls)
     }
   }
@@ -180,7 +180,7 @@ struct Resolve: AsyncParsableCommand {
     try await ItemTarget.with(path, library, changing: true) { target in
       let former = try await target.client.status(of: target.address).conflict
       try await target.client.resolve(target.address)
-      if output.json { return try JSON.write(ResolveDeed(path: target.name, conflict: former)) }
+      if output.json { return try JSON.write(ResolveOutput(path: target.name, conflict: former)) }
       let said =
         former.map { "Dismissed the conflict of \(target.name) with version \($0)" }
         ?? "Nothing changed: \(target.name) has no conflict"

@@ -33,7 +33,7 @@ struct Unmount: AsyncParsableCommand {
   func run() async throws {
     let place = try Mountpoint(given: mountpoint, user: nil)
     try await unmount(place)
-    if output.json { try JSON.write(UnmountDeed(mountpoint: place.path)) }
+    if output.json { try JSON.write(UnmountOutput(mountpoint: place.path)) }
   }
 
   private func unmount(_ place: Mountpoint) async throws {

@@ -1,13 +1,13 @@
 import SheafModel
 
-/// The deed of a command on one item, as JSON.
-struct ItemDeed: Encodable {
+/// What a command on one item prints, as JSON.
+struct ItemOutput: Encodable {
   /// The item's path, as it was given.
   let path: String
 }
 
-/// The deed of `purge`.
-struct PurgeDeed: Encodable {
+/// What is printed by `purge`.
+struct PurgeOutput: Encodable {
   let path: String
   /// The version, if only one was purged.
   @OrNull var version: Int64?
@@ -15,40 +15,40 @@ struct PurgeDeed: Encodable {
   @OrNull var items: Int?
 }
 
-/// The deed of `unshare`.
-struct UnshareDeed: Encodable {
+/// What is printed by `unshare`.
+struct UnshareOutput: Encodable {
   let path: String
   /// The people who lost access.
   let participants: [AccountHandle]
 }
 
 /// The answer to a request for access.
-struct AnswerDeed: Encodable {
+struct AnswerOutput: Encodable {
   let path: String
   let handle: AccountHandle
   let answer: RequestAnswer.Answer
 }
 
-/// The deed of `send-copy`.
-struct CopyDeed: Encodable {
+/// What is printed by `send-copy`.
+struct CopyOutput: Encodable {
   let path: String
   let destination: String
 }
 
-/// The deed of `resolve`.
-struct ResolveDeed: Encodable {
+/// What is printed by `resolve`.
+struct ResolveOutput: Encodable {
   let path: String
   /// The version that was passed over; nil if there was no conflict.
   @OrNull var conflict: Int64?
 }
 
-/// The deed of `unmount`.
-struct UnmountDeed: Encodable {
+/// What is printed by `unmount`.
+struct UnmountOutput: Encodable {
   let mountpoint: String
 }
 
-/// The deed of `participant remove`.
-struct MemberDeed: Encodable {
+/// What is printed by `participant remove`.
+struct MemberOutput: Encodable {
   let path: String
   let handle: AccountHandle
 }
