@@ -38,7 +38,7 @@ final class Repeater: Sendable {
     var kernel: (notifier: Notifier, visitor: Visitor)?
     var replay: Replay?
     /// The names that the visitor looked up in its present call.
-    var shown: Set<Replay.Spot> = []
+    var shown: Set<Replay.Entry> = []
     var wasServed = false
   }
 
@@ -135,14 +135,14 @@ final class Repeater: Sendable {
 
   private func tell(_ news: LibraryNews, _ notifier: Notifier, _ visitor: Visitor) {
     guard let (visit, replay) = plan(news) else { return }
-    let spots = Array(replay.view.keys)
+    let entries = Array(replay.view.keys)
     // Rule 2. Dropping the attributes makes the kernel ask for the visitor's own (rule 4).
-    let isKnown = spots.map { (try? notifier.invalidateInode($0.folder, offset: -1)) ?? false }
+    let isKnown = entries.map { (try? notifier.invalidateInode($0.folder, offset: -1)) ?? false }
     let isOpen = (try? notifier.invalidateInode(replay.made.node.id, offset: -1)) ?? false
     guard isKnown.contains(true) || isOpen else { return }
     for _ in 0..<Self.attempts {
       if news.changesNames {
-        for spot in spots { notifier.forget(spot.name, in: spot.folder, withAllOthers: expiresNames) }
+        for entry in entries { notifier.forget(entry.name, in: entry.folder, withAllOthers: expiresNames) }
       }
       let isOver = state.withLock { state in
         (state.replay, state.shown, state.wasServed) = (replay, [], false)
@@ -157,7 +157,7 @@ final class Repeater: Sendable {
         return state.wasServed
       }
       if wasServed { return }
-      for spot in spots { _ = try? notifier.invalidateInode(spot.folder, offset: -1) }
+      for entry in entries { _ = try? notifier.invalidateInode(entry.folder, offset: -1) }
     }
   }
 
@@ -173,11 +173,11 @@ final class Repeater: Sendable {
     }
     guard let subject = news.named, let place = place(subject.place, subject.ino) else { return nil }
     var replay = Replay(made: .inode(subject, lostLinks: 0))
-    let spot = Replay.Spot(folder: place.node, name: place.name)
+    let entry = Replay.Entry(folder: place.node, name: place.name)
     switch news.change {
-    case .made: replay.view[spot] = .some(nil)
-    case .removed: replay.view[spot] = Replay.Former.inode(subject, lostLinks: 1)
-    default: replay.view[spot] = replay.made
+    case .made: replay.view[entry] = .some(nil)
+    case .removed: replay.view[entry] = Replay.Former.inode(subject, lostLinks: 1)
+    default: replay.view[entry] = replay.made
     }
     guard case .renamed(_, let target, let replaced, let exchanged) = news.change else {
       return (Visit(call, at: place), replay)
@@ -210,9 +210,9 @@ final class Repeater: Sendable {
   /// The node of a name before the change that the visitor repeats, if the visitor makes the request and the change was
   /// of that name.
   func former(_ name: FileName, in folder: NodeID, for caller: RequestContext) -> Replay.Former?? {
-    let spot = Replay.Spot(folder: folder, name: name)
-    guard let former = replay(of: caller)?.view[spot] else { return nil }
-    state.withLock { _ = $0.shown.insert(spot) }
+    let entry = Replay.Entry(folder: folder, name: name)
+    guard let former = replay(of: caller)?.view[entry] else { return nil }
+    state.withLock { _ = $0.shown.insert(entry) }
     return former
   }
 
@@ -243,7 +243,7 @@ final class Repeater: Sendable {
 
 /// A change to repeat: the answers that the visitor gets on its call.
 struct Replay: Sendable {
-  struct Spot: Hashable {
+  struct Entry: Hashable {
     let folder: NodeID
     let name: FileName
   }
@@ -266,7 +266,7 @@ struct Replay: Sendable {
   /// The node that the call concerns.
   let made: Former
   /// The nodes of names before the change; nil for a name that did not exist.
-  var view: [Spot: Former?] = [:]
+  var view: [Entry: Former?] = [:]
 }
 
 extension LibraryNews {
