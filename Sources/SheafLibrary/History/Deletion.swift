@@ -55,15 +55,15 @@ extension Library {
     try change.rows.insert(EntryRow(parent: row.parent, hash: nameHash(name), name: name, ino: row.ino))
     try change.rows.update(inode)
     try change.rows.touch(folder: folder.ino, time: time, nlink: folder.nlink)
-    var deed: (item: ItemRow, data: EventData)?
+    var returned: (item: ItemRow, data: EventData)?
     if let id = inode.item, var item = try change.rows.item(id) {
       try settleReturn(of: &item, self.inode(row.ino), lostAt: row.time, to: row.parent, change)
       var data = try eventData(item, parent: row.parent, name: name)
       if item.version > 0, let version = try change.rows.version(id, item.version) { data.version = .init(version) }
       (data.contents, data.contentCount) = ([], 0)
-      deed = (item, data)
+      returned = (item, data)
     }
-    let (final, finalItem, finalFolder) = (inode, deed?.item, folder)
+    let (final, finalItem, finalFolder) = (inode, returned?.item, folder)
     change.whenRecorded { [self] in
       inodes[final.ino]?.row = final
       inodes[final.ino]?.item = finalItem
@@ -91,14 +91,14 @@ extension Library {
     let actor = change.caller.actor(in: inode)
     return Recovered(
       path: try mountPath(row.parent, name, for: actor, item: inode.item),
-      part: deed.map { .init(item: $0.item, ino: row.ino, actor: actor, data: $0.data) })
+      part: returned.map { .init(item: $0.item, ino: row.ino, actor: actor, data: $0.data) })
   }
 
   /// What has a name again.
   struct Recovered {
     let path: String
     /// Nil for what is no item.
-    let part: TreeDeed.Part?
+    let part: TreeAction.Part?
   }
 
   /// `name`, or with ` (2)`, ` (3)` … before its extension where it is taken.

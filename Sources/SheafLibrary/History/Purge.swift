@@ -24,7 +24,7 @@ struct Purge {
   let path: ItemPath
   let top: Doomed
   let caller: Caller
-  var deed = TreeDeed()
+  var action = TreeAction()
   /// The folders that are in the deed, and still there.
   var noted: Set<Int64> = []
 }
@@ -90,7 +90,7 @@ extension Library {
       if case .entry(let entry) = purge.top {
         try touch(inode(entry.parent), time, links: isFolder ? -1 : 0, change)
       }
-      try log(.deleted, purge.deed, change)
+      try log(.deleted, purge.action, change)
       return nil
     }
   }
@@ -141,7 +141,7 @@ extension Library {
     guard inode.isFolder || inode.row.nlink == 1, !purge.noted.contains(inode.ino), let item = try item(of: inode)
     else { return }
     if inode.isFolder { purge.noted.insert(inode.ino) }
-    purge.deed.add(
+    purge.action.add(
       .init(
         item: item, ino: inode.ino, actor: purge.caller.actor(in: inode.row),
         data: try eventData(item, parent: entry.parent, name: entry.name)))

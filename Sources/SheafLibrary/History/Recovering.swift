@@ -18,8 +18,8 @@ struct Recovery {
   let caller: Caller
   /// The paths of what is back.
   private(set) var paths: [String] = []
-  var deed = TreeDeed()
-  /// The numbers of the waiting events that tell of it, in the order of the heads of ``deed``.
+  var action = TreeAction()
+  /// The numbers of the waiting events that tell of it, in the order of the heads of ``action``.
   var events: [Int64] = []
 
   init(_ rows: [DeletedRow], _ caller: Caller) {
@@ -32,7 +32,7 @@ struct Recovery {
 
   mutating func note(_ recovered: Library.Recovered) {
     paths.append(recovered.path)
-    if let part = recovered.part { deed.add(part) }
+    if let part = recovered.part { action.add(part) }
   }
 }
 
@@ -148,7 +148,7 @@ extension Library {
             .notFound, subject: "\(path)", reason: "is not among the deleted any more",
             advice: "`sheaf activity` tells what became of it")
         }
-        var above = TreeDeed()
+        var above = TreeAction()
         try recoverParents(of: top, into: &above, change)
         try log(.created, above, change)
       }
@@ -167,13 +167,13 @@ extension Library {
   /// Logs what a recovery brought back so far (rule 2 of ``Recovery``).
   private func tell(of recovery: inout Recovery, _ change: Change) throws {
     if recovery.rows.isEmpty, recovery.events.isEmpty {
-      return try log(.created, recovery.deed, change)
+      return try log(.created, recovery.action, change)
     }
-    for (head, number) in zip(recovery.deed.heads, recovery.events) {
+    for (head, number) in zip(recovery.action.heads, recovery.events) {
       guard let event = events.of(head.item.id).first(where: { $0.row.number == number }) else { continue }
       try rewrite(event, head.data, change)
     }
-    for head in recovery.deed.heads.dropFirst(recovery.events.count) {
+    for head in recovery.action.heads.dropFirst(recovery.events.count) {
       try logEvent(
         .created, head.item, ino: head.ino, head.data, actor: head.actor, thread: 0, opens: true, change)
       let number = numbers.pending
@@ -184,7 +184,7 @@ extension Library {
 
   /// Brings back the folders above, empty; the first of them tells of the others.
   private func recoverParents(
-    of row: DeletedRow, into deed: inout TreeDeed, _ change: Change
+    of row: DeletedRow, into action: inout TreeAction, _ change: Change
   ) throws {
     var parents: [DeletedRow] = []
     try ascend(from: row.parent) { folder in
@@ -193,7 +193,7 @@ extension Library {
       return true
     }
     for parent in parents.reversed() {
-      if let part = try giveBack(parent, change).part { deed.add(part) }
+      if let part = try giveBack(parent, change).part { action.add(part) }
     }
   }
 

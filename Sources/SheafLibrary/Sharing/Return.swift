@@ -173,9 +173,9 @@ extension Library {
         try dropPending(id, types: [.deleted], change)
       }
     } else if try back.isResumed ? !liesInUntold(row, back) : !events.isAbsorbed(id) {
-      var deed = TreeDeed()
-      deed.add(part)
-      try log(.created, deed, change)
+      var action = TreeAction()
+      action.add(part)
+      try log(.created, action, change)
     }
   }
 

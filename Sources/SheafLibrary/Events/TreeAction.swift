@@ -3,7 +3,7 @@ import SheafStore
 
 /// What a person did to an item and all that is below it, as it is told: one event for the item, and one for each share
 /// below that has its own participants.
-struct TreeDeed {
+struct TreeAction {
   /// An item that it was done to.
   struct Part {
     let item: ItemRow
@@ -31,8 +31,8 @@ struct TreeDeed {
 
 extension Library {
   /// Logs what was done to a tree.
-  func log(_ type: EventType, _ deed: TreeDeed, _ change: Change) throws {
-    for part in deed.heads {
+  func log(_ type: EventType, _ action: TreeAction, _ change: Change) throws {
+    for part in action.heads {
       try logEvent(
         type, part.item, ino: part.ino, part.data, actor: part.actor, thread: 0, opens: false, change)
     }
