@@ -171,7 +171,7 @@ final class AccountFileSystem: FileSystem {
   func getattr(_ node: NodeID, handle: FileHandle?, caller: RequestContext, reply: consuming AttributesReply) {
     let replay = repeater.replay(of: caller)
     if let replay, node == replay.made.node.id {
-      return reply.succeed(forVisitor(formerAttributes(replay.made, caller).shown), timeout: 0)
+      return reply.succeed(forLoopback(formerAttributes(replay.made, caller).shown), timeout: 0)
     }
     var found: (attributes: FileAttributes, timeout: Double)
     do throws(Errno) {
@@ -179,7 +179,7 @@ final class AccountFileSystem: FileSystem {
     } catch {
       return reply.fail(error)
     }
-    if replay != nil { found = (forVisitor(found.attributes), 0) }
+    if replay != nil { found = (forLoopback(found.attributes), 0) }
     reply.succeed(found.attributes, timeout: found.timeout)
   }
 
@@ -207,7 +207,7 @@ final class AccountFileSystem: FileSystem {
 
   func access(_ node: NodeID, _ wanted: AccessMode, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
-      // The visitor's own calls decide what they need.
+      // The loopback caller's own calls decide what they need.
       if repeater.replay(of: caller) == nil { try permit(node, wanted, caller) }
     }
   }

@@ -127,7 +127,7 @@ package final class LibraryMount: Sendable {
       throw SheafError(.inputOutput, subject: mountpoint, reason: "the mount ended before it answered")
     }
     // A read-only mount lets nobody make the calls that would tell its watchers.
-    if !isReadOnly { repeater.connect(session.notifier, session.visitor()) }
+    if !isReadOnly { repeater.connect(session.notifier, session.loopbackCaller()) }
   }
 
   /// Saves every document and unmounts.

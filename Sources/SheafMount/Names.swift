@@ -199,7 +199,7 @@ extension AccountFileSystem {
     }
   }
 
-  // MARK: - Calls of the visitor
+  // MARK: - Calls of the loopback caller
 
   /// The entry of a name before the repeated change, for the kernel to keep for no time.
   func formerEntry(_ former: Replay.Former, _ caller: RequestContext) -> Entry {
@@ -225,9 +225,9 @@ extension AccountFileSystem {
     return (attributes, present)
   }
 
-  /// Attributes with which the kernel lets the visitor of a process without privileges change files that can only be
-  /// read.
-  func forVisitor(_ attributes: FileAttributes) -> FileAttributes {
+  /// Attributes with which the kernel lets the loopback caller of a process without privileges change files that can
+  /// only be read.
+  func forLoopback(_ attributes: FileAttributes) -> FileAttributes {
     var attributes = attributes
     if getuid() != 0 { attributes.mode |= attributes.mode & S_IFMT == S_IFDIR ? 0o700 : 0o600 }
     return attributes

@@ -8,8 +8,8 @@ enum Node: Hashable {
   case shared
   /// `Shared/OWNER` of an account that shares something with the mount's account.
   case sharedOwner(Int64)
-  /// The stand-in for `Shared/OWNER`, once that is gone, whose removal a visitor repeats: the folder itself may come
-  /// back, and must not be dead then.
+  /// The stand-in for `Shared/OWNER`, once that is gone, whose removal a loopback caller repeats: the folder itself may
+  /// come back, and must not be dead then.
   case formerOwner(Int64)
   /// An inode of the library, under its own number.
   case inode(Int64)

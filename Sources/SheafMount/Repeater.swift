@@ -8,36 +8,36 @@ import Synchronization
 
 /// Makes a mount's kernel tell its watchers (inotify(7)) of changes by other doors.
 ///
-/// The kernel tells watchers of the calls that it makes itself. So a thread of this process, a ``Visitor``, makes each
-/// call once more in this mount. The mount knows it by its id and answers it without effect: a call that made a name
-/// finds none yet, and a call that took a name away finds it still there.
+/// The kernel tells watchers of the calls that it makes itself. So a thread of this process, a ``LoopbackCaller``,
+/// makes each call once more in this mount. The mount knows it by its id and answers it without effect: a call that
+/// made a name finds none yet, and a call that took a name away finds it still there.
 ///
 /// Rules:
 /// 1. Nobody waits for it. The queue is limited: equal news of a file wait once, and news past the limit are dropped.
 /// 2. Only inodes that the kernel knows are worth a call: a watcher of a folder or a file holds its inode there.
-/// 3. For the visitor alone the folder is as it was. The kernel may keep none of these answers, so that all others go
-///    on asking and get the truth.
-/// 4. Nor may the kernel keep the modes that it shows the visitor, so that the kernel lets it through where only
-///    reading is allowed. The library answers all others as ever.
+/// 3. For the loopback caller alone the folder is as it was. The kernel may keep none of these answers, so that all
+///    others go on asking and get the truth.
+/// 4. Nor may the kernel keep the modes that it shows the loopback caller, so that the kernel lets it through where
+///    only reading is allowed. The library answers all others as ever.
 /// 5. It holds the mount while a call lasts, and not while the mount is to be unmounted (``pause()``).
 /// 6. A call is answered only if it concerns the inode that changed: the kernel's name may lead to another one by now,
-///    which the kernel would take for changed, gone, or of another type. So a call on names counts only if the visitor
-///    looked these names up in it: from the look-up until the call the kernel keeps their folders locked.
+///    which the kernel would take for changed, gone, or of another type. So a call on names counts only if the loopback
+///    caller looked these names up in it: from the look-up until the call the kernel keeps their folders locked.
 final class Repeater: Sendable {
   /// Most news that wait.
   private static let limit = 4096
   /// How often a call is made that does not get through because another program looked the name up in between.
   private static let attempts = 3
-  /// The handle of the visitor's open files.
+  /// The handle of the loopback caller's open files.
   static let handle = FileHandle(rawValue: .max)
 
   private struct State {
     var waiting: Deque<LibraryNews> = []
     var isRunning = false
     var isPaused = false
-    var kernel: (notifier: Notifier, visitor: Visitor)?
+    var kernel: (notifier: Notifier, loopback: LoopbackCaller)?
     var replay: Replay?
-    /// The names that the visitor looked up in its present call.
+    /// The names that the loopback caller looked up in its present call.
     var shown: Set<Replay.Entry> = []
     var wasServed = false
   }
@@ -47,7 +47,7 @@ final class Repeater: Sendable {
   private let library: any InodeInterface
   private let account: Int64
   private let expiresNames: Bool
-  /// Whether the visitor is making a call, so that requests may be its own.
+  /// Whether the loopback caller is making a call, so that requests may be its own.
   private let isBusy = Atomic<Bool>(false)
 
   /// - Parameter expiresNames: Whether all names are forgotten where one is.
@@ -57,27 +57,27 @@ final class Repeater: Sendable {
     self.account = account
   }
 
-  func connect(_ notifier: Notifier, _ visitor: Visitor?) {
-    state.withLock { $0.kernel = visitor.map { (notifier, $0) } }
+  func connect(_ notifier: Notifier, _ loopback: LoopbackCaller?) {
+    state.withLock { $0.kernel = loopback.map { (notifier, $0) } }
   }
 
   func disconnect() {
-    let visitor = state.withLock { state in
+    let loopback = state.withLock { state in
       defer {
         state.kernel = nil
         state.waiting = []
       }
-      return state.kernel?.visitor
+      return state.kernel?.loopback
     }
-    visitor?.end()
+    loopback?.end()
   }
 
   /// Seconds to wait for a call at most. A user of the mount can make it last as long as they like, by reading its
   /// folder into memory that does not answer.
   private static let patience = 2
 
-  /// Keeps the visitor out of the mount, and returns once it is out, or after the patience with a call that does not
-  /// end.
+  /// Keeps the loopback caller out of the mount, and returns once it is out, or after the patience with a call that
+  /// does not end.
   func pause() {
     state.withLock { $0.isPaused = true }
     let isOut = DispatchSemaphore(value: 0)
@@ -94,7 +94,7 @@ final class Repeater: Sendable {
   func post(_ news: [LibraryNews]) {
     state.withLock { state in
       guard state.kernel != nil else { return }
-      for piece in news where piece.call != nil && !Self.isWaiting(piece, in: state.waiting) {
+      for piece in news where piece.operation != nil && !Self.isWaiting(piece, in: state.waiting) {
         if state.waiting.count < Self.limit { state.waiting.append(piece) }
       }
     }
@@ -119,24 +119,24 @@ final class Repeater: Sendable {
 
   private func drain() {
     while true {
-      let next = state.withLock { state -> (LibraryNews, Notifier, Visitor)? in
+      let next = state.withLock { state -> (LibraryNews, Notifier, LoopbackCaller)? in
         guard !state.isPaused, let kernel = state.kernel, let news = state.waiting.popFirst() else {
           state.isRunning = false
           return nil
         }
-        return (news, kernel.notifier, kernel.visitor)
+        return (news, kernel.notifier, kernel.loopback)
       }
-      guard let (news, notifier, visitor) = next else { return }
-      tell(news, notifier, visitor)
+      guard let (news, notifier, loopback) = next else { return }
+      tell(news, notifier, loopback)
     }
   }
 
   // MARK: - Replaying
 
-  private func tell(_ news: LibraryNews, _ notifier: Notifier, _ visitor: Visitor) {
-    guard let (visit, replay) = plan(news) else { return }
+  private func tell(_ news: LibraryNews, _ notifier: Notifier, _ loopback: LoopbackCaller) {
+    guard let (call, replay) = plan(news) else { return }
     let entries = Array(replay.view.keys)
-    // Rule 2. Dropping the attributes makes the kernel ask for the visitor's own (rule 4).
+    // Rule 2. Dropping the attributes makes the kernel ask for the loopback caller's own (rule 4).
     let isKnown = entries.map { (try? notifier.invalidateInode($0.folder, offset: -1)) ?? false }
     let isOpen = (try? notifier.invalidateInode(replay.made.node.id, offset: -1)) ?? false
     guard isKnown.contains(true) || isOpen else { return }
@@ -150,7 +150,7 @@ final class Repeater: Sendable {
       }
       if isOver { return }
       isBusy.store(true, ordering: .releasing)
-      visitor.make(visit)
+      loopback.make(call)
       isBusy.store(false, ordering: .releasing)
       let wasServed = state.withLock { state in
         state.replay = nil
@@ -162,14 +162,15 @@ final class Repeater: Sendable {
   }
 
   /// The call that repeats a change, with the answers for it; nil if there is none.
-  private func plan(_ news: LibraryNews) -> (Visit, Replay)? {
-    guard let call = news.call else { return nil }
+  private func plan(_ news: LibraryNews) -> (LoopbackCall, Replay)? {
+    guard let operation = news.operation else { return nil }
     if case .sharedOwner(let owner) = news.change {
       let name = FileName(Array(owner.handle.description.utf8))
-      let place = Visit.Place(folders: [FileName(AccountFileSystem.sharedName)], node: Node.shared.id, name: name)
+      let place = LoopbackCall.Place(
+        folders: [FileName(AccountFileSystem.sharedName)], node: Node.shared.id, name: name)
       var replay = Replay(made: .owner(owner.account, isGone: !owner.isThere))
       replay.view[.init(folder: place.node, name: name)] = .some(owner.isThere ? nil : replay.made)
-      return (Visit(call, at: place), replay)
+      return (LoopbackCall(operation, at: place), replay)
     }
     guard let subject = news.named, let place = place(subject.place, subject.ino) else { return nil }
     var replay = Replay(made: .inode(subject, lostLinks: 0))
@@ -180,15 +181,15 @@ final class Repeater: Sendable {
     default: replay.view[entry] = replay.made
     }
     guard case .renamed(_, let target, let replaced, let exchanged) = news.change else {
-      return (Visit(call, at: place), replay)
+      return (LoopbackCall(operation, at: place), replay)
     }
     guard let new = self.place(target, subject.ino) else { return nil }
     replay.view[.init(folder: new.node, name: new.name)] = .some(
       replaced.map { .inode($0, lostLinks: exchanged ? 0 : 1) })
-    return (Visit(.rename(to: new, exchanges: exchanged), at: place), replay)
+    return (LoopbackCall(.rename(to: new, exchanges: exchanged), at: place), replay)
   }
 
-  private func place(_ place: LibraryPlace, _ ino: Int64) -> Visit.Place? {
+  private func place(_ place: LibraryPlace, _ ino: Int64) -> LoopbackCall.Place? {
     guard let (folders, found) = library.whereabouts(of: place, ino, for: account) else { return nil }
     let node: Node =
       switch found.folder {
@@ -196,18 +197,18 @@ final class Repeater: Sendable {
       case .inode(let ino): .inode(ino)
       case .shared(let owner): .sharedOwner(owner)
       }
-    return Visit.Place(folders: folders.map { FileName($0) }, node: node.id, name: FileName(found.name))
+    return LoopbackCall.Place(folders: folders.map { FileName($0) }, node: node.id, name: FileName(found.name))
   }
 
   // MARK: - Answers
 
-  /// The change that the visitor repeats, if the visitor makes the request.
+  /// The change that the loopback caller repeats, if it makes the request.
   func replay(of caller: RequestContext) -> Replay? {
     guard isBusy.load(ordering: .acquiring), caller.pid != 0 else { return nil }
-    return state.withLock { $0.kernel?.visitor.thread == caller.pid ? $0.replay : nil }
+    return state.withLock { $0.kernel?.loopback.thread == caller.pid ? $0.replay : nil }
   }
 
-  /// The node of a name before the change that the visitor repeats, if the visitor makes the request and the change was
+  /// The node of a name before the change that the loopback caller repeats, if it makes the request and the change was
   /// of that name.
   func former(_ name: FileName, in folder: NodeID, for caller: RequestContext) -> Replay.Former?? {
     let entry = Replay.Entry(folder: folder, name: name)
@@ -216,7 +217,7 @@ final class Repeater: Sendable {
     return former
   }
 
-  /// The change that the visitor repeats, if this is its call on the node; the kernel tells the watchers then.
+  /// The change that the loopback caller repeats, if this is its call on the node; the kernel tells the watchers then.
   ///
   /// - Throws: ESTALE if the name that it used leads to another node by now (rule 6), so that the kernel looks it up
   ///   anew.
@@ -227,7 +228,7 @@ final class Repeater: Sendable {
     return replay
   }
 
-  /// The change that the visitor repeats, if this is its call on names; the kernel tells the watchers then.
+  /// The change that the loopback caller repeats, if this is its call on names; the kernel tells the watchers then.
   ///
   /// - Throws: ESTALE if it did not look the names up in this call (rule 6).
   func serveNames(_ caller: RequestContext) throws(Errno) -> Replay? {
@@ -241,7 +242,7 @@ final class Repeater: Sendable {
   }
 }
 
-/// A change to repeat: the answers that the visitor gets on its call.
+/// A change to repeat: the answers that the loopback caller gets on its call.
 struct Replay: Sendable {
   struct Entry: Hashable {
     let folder: NodeID
@@ -286,7 +287,7 @@ extension LibraryNews {
   }
 
   /// The call that makes the kernel tell of it; nil if there is none. The call of a renaming also needs the new place.
-  fileprivate var call: Visit.Call? {
+  fileprivate var operation: LoopbackCall.Operation? {
     if case .sharedOwner(let owner) = change { return owner.isThere ? .makeFolder : .remove(isFolder: true) }
     guard let inode = named else { return nil }
     let type = inode.mode & S_IFMT

@@ -49,7 +49,7 @@ package final class Session: Sendable {
   package var mountpoint: String { device.mountpoint }
 
   /// A thread that calls into the mount; nil before ``mount(on:)``.
-  package func visitor() -> Visitor? { device.mount.flatMap(Visitor.init) }
+  package func loopbackCaller() -> LoopbackCaller? { device.mount.flatMap(LoopbackCaller.init) }
 
   /// Whether the kernel has the mount: from ``mount(on:)`` until somebody unmounts it or ``run(threads:)`` ends.
   package var isMounted: Bool { device.isConnected }

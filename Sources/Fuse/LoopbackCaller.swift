@@ -10,12 +10,12 @@ import Synchronization
 /// 1. It has a file table of its own, without the mount's device. With the process's table, a thread of a process that
 ///    is killed during a call would wait for an answer that only the process could give, and would hold open the device
 ///    whose closing ends the wait.
-/// 2. It leaves the mount when a visit is over, and finds it anew by its path and number: it keeps nobody from
+/// 2. It leaves the mount when a call is over, and finds it anew by its path and number: it keeps nobody from
 ///    unmounting, and touches nothing that lies elsewhere. It follows no symbolic link.
 /// 3. Nothing but system calls happens on it.
-package final class Visitor: Sendable {
+package final class LoopbackCaller: Sendable {
   private struct State {
-    var visit: Visit?
+    var call: LoopbackCall?
     var hasStarted = false
     var hasEnded = false
   }
@@ -39,17 +39,17 @@ package final class Visitor: Sendable {
   package var thread: Int32 { number.load(ordering: .acquiring) }
 
   /// Makes a call, and returns when it is made or failed. One at a time.
-  package func make(_ visit: Visit) {
+  package func make(_ call: LoopbackCall) {
     let begins = state.withLock { state -> Bool? in
       if state.hasEnded { return nil }
       defer { state.hasStarted = true }
-      state.visit = visit
+      state.call = call
       return !state.hasStarted
     }
     guard let begins else { return }
     if begins {
       let thread = Thread { [self] in run() }
-      thread.name = "sheaf-visitor"
+      thread.name = "sheaf-loopback"
       thread.start()
     }
     wanted.signal()
@@ -70,12 +70,12 @@ package final class Visitor: Sendable {
     if isApart { number.store(cfuse_thread(), ordering: .releasing) }
     while true {
       wanted.wait()
-      let (visit, hasEnded) = state.withLock { state in
-        defer { state.visit = nil }
-        return (state.visit, state.hasEnded)
+      let (call, hasEnded) = state.withLock { state in
+        defer { state.call = nil }
+        return (state.call, state.hasEnded)
       }
-      if let visit {
-        if isApart { make(visit, from: mountpoint) }
+      if let call {
+        if isApart { make(call, from: mountpoint) }
         done.signal()
       } else if hasEnded {
         break
@@ -86,15 +86,15 @@ package final class Visitor: Sendable {
 
   // MARK: - On the thread
 
-  private func make(_ visit: Visit, from mountpoint: String) {
-    guard let folder = open(visit.place) else { return }
+  private func make(_ call: LoopbackCall, from mountpoint: String) {
+    guard let folder = open(call.place) else { return }
     defer { close(folder) }
     // The request shows whether the call came through.
-    _ = visit.place.name.withCString { call(visit.call, folder, $0) }
+    _ = call.place.name.withCString { perform(call.operation, folder, $0) }
   }
 
-  private func call(_ call: Visit.Call, _ folder: Int32, _ name: UnsafePointer<CChar>) -> Int32 {
-    switch call {
+  private func perform(_ operation: LoopbackCall.Operation, _ folder: Int32, _ name: UnsafePointer<CChar>) -> Int32 {
+    switch operation {
     case .makeNode(let type): return mknodat(folder, name, type | 0o600, 0)
     case .makeFolder: return mkdirat(folder, name, 0o700)
     case .makeLink: return symlinkat("/", folder, name)
@@ -114,7 +114,7 @@ package final class Visitor: Sendable {
   }
 
   /// The folder of a place, as a descriptor for paths; nil if another folder is there.
-  private func open(_ place: Visit.Place) -> Int32? {
+  private func open(_ place: LoopbackCall.Place) -> Int32? {
     let flags = cfuse_path_only | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
     var folder = Glibc.open(mountpoint, flags)
     for name in place.folders where folder >= 0 {
@@ -132,8 +132,8 @@ package final class Visitor: Sendable {
   }
 }
 
-/// A call that a ``Visitor`` makes.
-package struct Visit: Sendable {
+/// A call that a ``LoopbackCaller`` makes.
+package struct LoopbackCall: Sendable {
   /// A name in a folder of the mount.
   package struct Place: Sendable {
     /// The folders on the way there, from the mount point on.
@@ -149,7 +149,7 @@ package struct Visit: Sendable {
     }
   }
 
-  package enum Call: Sendable {
+  package enum Operation: Sendable {
     /// mknod(2) of a regular file, a fifo or a socket.
     case makeNode(type: UInt32)
     case makeFolder
@@ -166,10 +166,10 @@ package struct Visit: Sendable {
   }
 
   package let place: Place
-  package let call: Call
+  package let operation: Operation
 
-  package init(_ call: Call, at place: Place) {
+  package init(_ operation: Operation, at place: Place) {
     self.place = place
-    self.call = call
+    self.operation = operation
   }
 }
