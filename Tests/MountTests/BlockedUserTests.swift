@@ -17,10 +17,12 @@ private let canExpireNames: Bool = {
   .serialized, .enabled(if: TestUser.isRoot, "mounting for another user needs root"),
   .enabled(if: canExpireNames, "needs FUSE_NOTIFY_INC_EPOCH, of Linux 6.16"))
 struct BlockedUserTests {
-  /// Lists a folder into a mapping of a file whose server has stopped; until then it waits for the file `go`.
+  /// Lists a folder into a mapping of a file whose server has stopped; until then it waits for the file `go`. A kernel that
+  /// kept the first listing would copy the second one from there, with its page locked.
   private static let blocker = """
     import ctypes, mmap, os, sys, time
     folder, slow, ready, go = sys.argv[1:]
+    os.listdir(folder)
     file = os.open(slow, os.O_RDWR)
     memory = mmap.mmap(file, 1 << 20, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     place = ctypes.addressof(ctypes.c_char.from_buffer(memory))

@@ -95,6 +95,22 @@ import Testing
     }
   }
 
+  /// A library of root's is none of those to which a user's link may lead root.
+  @Test(.enabled(if: geteuid() == 0)) func noLinkOnTheWayToALibraryIsFollowed() throws {
+    try withFolder { folder in
+      let (home, roots) = (folder + "/home", folder + "/roots")
+      #expect(mkdir(home, 0o755) == 0 && mkdir(roots, 0o700) == 0)
+      try Store(path: roots + "/library.sqlite", lockPath: roots + "/library.sqlite-lock").close()
+      #expect(symlink(roots, home + "/link") == 0 && chown(home, Self.stranger, Self.stranger) == 0)
+      let path = home + "/link/library.sqlite"
+      #expect {
+        try Store(path: path, lockPath: path + "-lock").close()
+      } throws: {
+        "\($0)".contains("\(home)/link") && "\($0)".contains("is a symbolic link")
+      }
+    }
+  }
+
   /// Somebody whose library root has open puts a link in place of its folder: root reaches there what they reach
   /// themselves.
   @Test(.enabled(if: geteuid() == 0)) func noFolderInPlaceOfALibrarysIsEntered() throws {
