@@ -54,6 +54,7 @@ extension Library {
       if goesByReading, let item, base != nil, let file = handle.flatMap({ files[$0] }) {
         base = try self.base(of: item, inode, writtenThrough: file)
       }
+      try endVersion(base, ofOthersThan: draft, inode)
       draft.session = EditingSession(
         author: draft.account, base: base,
         baseContent: inode.row.content ?? .empty, began: time, cause: .save)
@@ -234,6 +235,15 @@ extension Library {
       draft.session?.base = number
       draft.session?.baseContent = content
     }
+  }
+
+  /// Ends the version from which `draft` begins to change the document, where another account's session goes on with it:
+  /// renewed, it would hold what that account wrote since, and what is made of it now would pass over that in silence.
+  private func endVersion(_ number: Int64?, ofOthersThan draft: Draft, _ inode: Inode) throws {
+    guard let number, let other = inode.drafts.first(where: { $0 !== draft && $0.session?.number == number }) else {
+      return
+    }
+    try makeChange(.endSession, freesSpace: true) { try endVersion(of: other, inode, $0) }
   }
 
   /// Makes the drafts of other accounts show what was saved; people who are editing go on with what they have.

@@ -427,5 +427,21 @@ enum KnownPrograms {
       alice.0 rename team/.doc.tmp team/doc
       """
     ),
+    (
+      "a save of what another account's session renewed since",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      alice.0 read 0
+      bob.2 open 1 team/doc rw
+      alice.3 append 1
+      bob.2 fsync 0
+      bob.2 write 1
+      bob.2 append 0
+      bob.2 label team/doc
+      """
+    ),
   ]
 }

@@ -57,6 +57,29 @@ struct LostUpdateTests {
     }
   }
 
+  /// What an autosave made is renewed no longer once another account goes on from it.
+  @Test func whoGoesOnFromAnAutosavePassesOverWhatCameSince() throws {
+    try together { people in
+      let bob = try people.as(.bob, process: editor) { (me) throws in
+        let handle = try me.open(theirs, O_RDWR)
+        try me.write(handle, "two")
+        return handle
+      }
+      people.clock.advance(2)
+      people.library.keepUp()
+      try people.as(.alice, process: other) { (me) throws in
+        let handle = try me.open(mine, O_RDWR)
+        #expect(try me.read(handle) == "two")
+        try people.as(.bob, process: editor) { try $0.write(bob, "TWO") }
+        try me.write(handle, "!", at: 3)
+        try people.as(.bob, process: editor) { try $0.close(bob) }
+        try me.close(handle)
+        #expect(try me.versions(mine).map(\.size) == [3, 3, 3, 4])
+      }
+      try expectConflict(people, 3, base: 2)
+    }
+  }
+
   @Test(arguments: [O_RDWR, O_WRONLY]) func aProgramThatOpensAgainToWrite(_ flags: Int32) throws {
     try together { people in
       try people.as(.bob, process: editor) { (me) throws in #expect(try me.read(theirs) == "one") }
