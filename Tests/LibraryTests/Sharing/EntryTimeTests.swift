@@ -185,12 +185,13 @@ struct EntryTimeTests {
       case .recovered:
         try people.as(.alice) { try $0.unlink(path) }
         people.clock.advance(60)
+        try people.share(Self.team, with: [(.bob, .readWrite)])
+        people.clock.advance(60)
         // A program goes on with what has no name.
         try people.as(.alice) { try $0.write(handle, "secret") }
         people.clock.advance(2)
         people.fixture.autosave()
         try people.as(.alice) { try $0.write(handle, "public") }
-        try people.share(Self.team, with: [(.bob, .readWrite)])
         _ = try people.as(.alice) { try $0.library.recover($0.path(path), id: nil) { _ in } }
       }
       func expectHidden() throws {
