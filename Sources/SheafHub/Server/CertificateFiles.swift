@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 package import Logging
 import NIOSSL
-package import SheafModel
+import SheafModel
 import Synchronization
 
 /// The certificate and key of a server, in files that are read again when they change.
@@ -28,7 +28,19 @@ package final class CertificateFiles: Sendable {
 
   private struct State {
     var stamps: [Stamp?]
-    var override: NIOSSLContextConfigurationOverride
+    var pair: Pair
+  }
+
+  private struct Pair {
+    let chain: [NIOSSLCertificate]
+    let key: NIOSSLPrivateKey
+
+    var override: NIOSSLContextConfigurationOverride {
+      var override = NIOSSLContextConfigurationOverride()
+      override.certificateChain = chain.map { .certificate($0) }
+      override.privateKey = .privateKey(key)
+      return override
+    }
   }
 
   private let certificate: String
@@ -42,37 +54,37 @@ package final class CertificateFiles: Sendable {
     self.key = key
     self.logger = logger
     let stamps = [Stamp(certificate), Stamp(key)]
-    state = Mutex(State(stamps: stamps, override: try Self.load(certificate, key)))
+    state = Mutex(State(stamps: stamps, pair: try Self.load(certificate, key)))
   }
 
   /// TLS 1.2 and up, for HTTP/1.1.
   func configuration() -> TLSConfiguration {
-    let current = current()
+    let pair = state.withLock(\.pair)
     var configuration = TLSConfiguration.makeServerConfiguration(
-      certificateChain: current.certificateChain ?? [], privateKey: current.privateKey ?? .file(key))
+      certificateChain: pair.chain.map { .certificate($0) }, privateKey: .privateKey(pair.key))
     configuration.minimumTLSVersion = .tlsv12
     configuration.applicationProtocols = ["http/1.1"]
-    configuration.sslContextCallback = { [self] _, promise in promise.succeed(self.current()) }
+    configuration.sslContextCallback = { [self] _, promise in promise.succeed(self.current().override) }
     return configuration
   }
 
   /// The pair that is good now.
-  private func current() -> NIOSSLContextConfigurationOverride {
+  private func current() -> Pair {
     state.withLock { state in
       let stamps = [Stamp(certificate), Stamp(key)]
-      guard stamps != state.stamps else { return state.override }
+      guard stamps != state.stamps else { return state.pair }
       state.stamps = stamps
       do {
-        state.override = try Self.load(certificate, key)
+        state.pair = try Self.load(certificate, key)
         logger.notice("the certificate was read again")
       } catch {
         logger.warning("the certificate changed and cannot be used yet", metadata: ["reason": "\(error)"])
       }
-      return state.override
+      return state.pair
     }
   }
 
-  private static func load(_ certificate: String, _ key: String) throws -> NIOSSLContextConfigurationOverride {
+  private static func load(_ certificate: String, _ key: String) throws -> Pair {
     func attempt<Value>(_ path: String, _ body: () throws -> Value) throws -> Value {
       do {
         return try body()
@@ -82,15 +94,12 @@ package final class CertificateFiles: Sendable {
     }
     let chain = try attempt(certificate) { try NIOSSLCertificate.fromPEMFile(certificate) }
     let secret = try attempt(key) { try NIOSSLPrivateKey(file: key, format: .pem) }
-    var override = NIOSSLContextConfigurationOverride()
-    override.certificateChain = chain.map { .certificate($0) }
-    override.privateKey = .privateKey(secret)
     // A context refuses a key that is not the certificate's.
     _ = try attempt(key) {
       try NIOSSLContext(
         configuration: .makeServerConfiguration(
           certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(secret)))
     }
-    return override
+    return Pair(chain: chain, key: secret)
   }
 }

@@ -1,4 +1,4 @@
-package import SheafModel
+import SheafModel
 import Synchronization
 
 /// A hub's address as people and devices write it: `NAME` or `NAME:PORT`. Without a port it is 443, which is never written.
@@ -23,7 +23,9 @@ package struct HubAddress: Hashable, Sendable, CustomStringConvertible {
     var host: Substring
     if rest.hasPrefix("["), let end = rest.firstIndex(of: "]") {
       host = rest[rest.index(after: rest.startIndex)..<end]
-      guard host.contains(":"), host.utf8.allSatisfy({ Self.isHexDigit($0) || ":.".utf8.contains($0) }) else { throw invalid }
+      guard host.contains(":"), host.utf8.allSatisfy({ Self.isHexDigit($0) || ":.".utf8.contains($0) }) else {
+        throw invalid
+      }
       rest = rest[rest.index(after: end)...]
     } else {
       host = rest.prefix { $0 != ":" }
@@ -54,7 +56,8 @@ package struct HubAddress: Hashable, Sendable, CustomStringConvertible {
 
   private static func isHexDigit(_ byte: UInt8) -> Bool {
     switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"):
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+      UInt8(ascii: "A")...UInt8(ascii: "F"):
       true
     default: false
     }
@@ -62,7 +65,8 @@ package struct HubAddress: Hashable, Sendable, CustomStringConvertible {
 
   private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
     switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"):
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+      UInt8(ascii: "A")...UInt8(ascii: "Z"):
       true
     default: false
     }

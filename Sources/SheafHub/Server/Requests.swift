@@ -82,7 +82,8 @@ extension Request {
   /// A parameter that is a number from 0 to `limit`; nil where it is absent.
   func number(_ name: String, upTo limit: Int64 = .max) throws -> Int64? {
     guard let text = parameter(name) else { return nil }
-    guard !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }), let number = Int64(text), number <= limit else {
+    guard !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }), let number = Int64(text), number <= limit
+    else {
       throw HubError(.invalid, "\(name): not a number from 0 to \(limit)")
     }
     return number

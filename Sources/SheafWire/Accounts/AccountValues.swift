@@ -69,6 +69,7 @@ public struct Challenge: Hashable, Sendable, Codable {
 
 /// `POST /v1/sessions`: a device begins a session.
 public struct SessionRequest: Hashable, Sendable, Codable {
+  public let zone: String
   public let device: String
   public let nonce: String
   /// The hub's address as the device dialled it.
@@ -76,7 +77,8 @@ public struct SessionRequest: Hashable, Sendable, Codable {
   /// The signature of a ``DeviceProof`` with purpose `session`, as DER.
   public let signature: Data
 
-  public init(device: String, nonce: String, address: String, signature: Data) {
+  public init(zone: String, device: String, nonce: String, address: String, signature: Data) {
+    self.zone = zone
     self.device = device
     self.nonce = nonce
     self.address = address

@@ -26,12 +26,14 @@ public struct EnrollmentLink: Hashable, Sendable, CustomStringConvertible {
     let halves = text.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
     guard halves.count == 2, text.utf8.count <= 2048 else { return nil }
     let front = halves[0]
-    guard let scheme = ["https", "http"].first(where: { front.hasPrefix("\($0)://") }), front.hasSuffix("/enroll") else {
+    guard let scheme = ["https", "http"].first(where: { front.hasPrefix("\($0)://") }), front.hasSuffix("/enroll")
+    else {
       return nil
     }
     let address = front.dropFirst(scheme.utf8.count + 3).dropLast("/enroll".utf8.count)
     let parts = halves[1].split(separator: ".", omittingEmptySubsequences: false)
-    guard !address.isEmpty, !address.contains("/"), (1...2).contains(parts.count), !parts.contains(where: \.isEmpty) else {
+    guard !address.isEmpty, !address.contains("/"), (1...2).contains(parts.count), !parts.contains(where: \.isEmpty)
+    else {
       return nil
     }
     self.init(
