@@ -149,8 +149,7 @@ let package = Package(
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: settings, linkerSettings: standalone),
     .target(name: "SheafWire", swiftSettings: testable),
-    .systemLibrary(
-      name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+    .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
     .target(
       name: "SheafHubStore", dependencies: ["CPostgres", .product(name: "GRDB", package: "GRDB.swift")],
       swiftSettings: testable),

@@ -146,6 +146,18 @@ final class RunningCommand {
     (input, output, errors) = (-1, -1, -1)
   }
 
+  /// Writes a line to the program's standard input, which must have room for it.
+  func say(_ line: String) throws {
+    signal(SIGPIPE, SIG_IGN)
+    let bytes = Array("\(line)\n".utf8)
+    guard Glibc.write(input, bytes, bytes.count) == bytes.count else { throw Errno(errno, "write to a program") }
+  }
+
+  func endInput() {
+    if input >= 0 { close(input) }
+    input = -1
+  }
+
   /// Feeds and drains the pipes until the program ends.
   func finish(input bytes: [UInt8], limit: Duration, name: String) throws -> Command.Output {
     signal(SIGPIPE, SIG_IGN)
