@@ -91,7 +91,7 @@ package final class PostgresCluster: Sendable {
     try? FileManager.default.removeItem(atPath: "\(folder)/done")
     try say("kill")
     try eventually("PostgreSQL in \(folder) is killed", within: .seconds(60)) {
-      try String(contentsOfFile: "\(folder)/done", encoding: .utf8) == "kill\n"
+      (try? String(contentsOfFile: "\(folder)/done", encoding: .utf8)) == "kill\n"
     }
   }
 

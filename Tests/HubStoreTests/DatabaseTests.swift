@@ -9,7 +9,7 @@ import Testing
   struct Refusal: Error {}
 
   static func makeTable(_ database: any Database) async throws {
-    try await database.write { connection in
+    _ = try await database.write { connection in
       try connection.execute(
         "CREATE TABLE things (zone BIGINT NOT NULL, number BIGINT, text TEXT, bytes BYTEA, PRIMARY KEY (zone))")
     }

@@ -87,7 +87,7 @@ struct PostgresTests {
 
   @Test func ofTwoThatLockEachOtherBothAreDone() async throws {
     try await withDatabase { _, database, _ in
-      try await database.write { connection in
+      _ = try await database.write { connection in
         try connection.execute("INSERT INTO things (zone, number) VALUES (1, 0), (2, 0)")
       }
       let runs = Counter(), first = Gate(), second = Gate()
@@ -95,13 +95,19 @@ struct PostgresTests {
       async let one: Void = database.write { connection in
         let run = runs.next()
         try connection.execute("UPDATE things SET number = number + 1 WHERE zone = 1")
-        if run <= 2 { (first.open(), second.pass()) }
+        if run <= 2 {
+          first.open()
+          second.pass()
+        }
         try connection.execute("UPDATE things SET number = number + 1 WHERE zone = 2")
       }
       async let other: Void = database.write { connection in
         let run = runs.next()
         try connection.execute("UPDATE things SET number = number + 10 WHERE zone = 2")
-        if run <= 2 { (second.open(), first.pass()) }
+        if run <= 2 {
+          second.open()
+          first.pass()
+        }
         try connection.execute("UPDATE things SET number = number + 10 WHERE zone = 1")
       }
       _ = try await (one, other)

@@ -59,6 +59,8 @@ public struct Command: Sendable {
 
   /// The reason why a program gave no output to judge.
   public struct Failure: Error, CustomStringConvertible {
+    public init(description: String) { self.description = description }
+
     public let description: String
   }
 
