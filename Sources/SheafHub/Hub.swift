@@ -1,1 +1,29 @@
-import SheafWire
+import Logging
+package import SheafHubStore
+import SheafModel
+
+/// A hub: its store, and everything that is done with it. It keeps nothing outside of the store, so several of them, in
+/// processes of their own, may serve one store.
+package struct Hub: Sendable {
+  /// The program's version.
+  package static let version = "0.1.0"
+
+  package let database: any Database
+  package let accounts: Accounts
+  package let addresses: HubAddresses
+  let clock: HubClock
+
+  /// Opens a hub on a store, and makes the tables where there are none.
+  ///
+  /// - Parameter addresses: Where devices dial it; at least one.
+  package init(database: any Database, addresses: HubAddresses, clock: HubClock = .system) async throws {
+    try await database.write { connection in
+      for statement in AccountTables.statements + Zone.statements { try connection.execute(statement) }
+    }
+    self.database = database
+    self.addresses = addresses
+    self.clock = clock
+    accounts = Accounts(
+      database: database, clock: clock, addresses: addresses, secret: try await Accounts.secret(in: database))
+  }
+}

@@ -35,6 +35,12 @@ enum Zone {
   /// Drops the verdicts of a device that was removed.
   static func forget(device: String, of zone: String, in connection: inout any SQLConnection) throws {}
 
+  /// Begins an epoch in every zone of a store that is a copy of another one.
+  static func beginEpochs(in connection: inout any SQLConnection) throws {}
+
+  /// Checks the rows and the contents of every zone; one line for each finding.
+  static func check(_ database: any Database) async throws -> [String] { [] }
+
   /// Deletes every row of a zone.
   static func destroy(_ zone: String, in connection: inout any SQLConnection) throws {
     try connection.execute("DELETE FROM zones WHERE zone = $1", [.text(zone)])
