@@ -30,7 +30,9 @@ import Testing
     ] {
       #expect(try HubAddress(text).description == form)
     }
-    for text in ["", ":1", "a:", "a:x", "a:65536", "a:-1", "a b", "a/b", "::1", "[::1", "[]:1", "[x]:1", "a\u{0}", "-a"] {
+    for text in [
+      "", ":1", "a:", "a:x", "a:65536", "a:-1", "a b", "a/b", "::1", "[::1", "[]:1", "[x]:1", "a\u{0}", "-a",
+    ] {
       #expect(throws: SheafError.self, "\(text)") { try HubAddress(text) }
     }
     #expect(try HubAddress("127.0.0.1:1").isLoopback && HubAddress("[::1]:1").isLoopback)
@@ -48,7 +50,9 @@ import Testing
     let read = try #require(ZonedSecret(secret.text, length: ZonedSecret.tokenLength))
     #expect(read.zone == zone.uuidString.lowercased() && read.hash == secret.hash)
     #expect(ZonedSecret(secret.text, length: ZonedSecret.codeLength) == nil)
-    for text in ["", secret.text + "A", String(secret.text.dropLast()), secret.text.replacing(secret.text.suffix(1), with: "=")] {
+    for text in [
+      "", secret.text + "A", String(secret.text.dropLast()), secret.text.replacing(secret.text.suffix(1), with: "="),
+    ] {
       #expect(ZonedSecret(text, length: ZonedSecret.tokenLength) == nil)
     }
     let now = Timestamp(seconds: 1_000_000)

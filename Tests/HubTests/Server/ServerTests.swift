@@ -83,7 +83,9 @@ import Testing
 
   @Test func nonsenseEndsItsConnectionAlone() async throws {
     try await RunningHub.with { running in
-      for text in ["\u{0}\u{1}\u{2}\r\n\r\n", "GET\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/9.9\r\n\r\n"] {
+      for text in [
+        "\u{0}\u{1}\u{2}\r\n\r\n", "GET\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+      ] {
         let connection = try RawConnection(port: running.port)
         connection.send(text)
         _ = try connection.readToEnd()

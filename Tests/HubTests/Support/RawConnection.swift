@@ -29,7 +29,7 @@ final class RawConnection {
 
   func send(_ text: String) {
     let bytes = Array(text.utf8)
-    _ = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue)) }
+    _ = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
   }
 
   /// Everything until the other side closes.

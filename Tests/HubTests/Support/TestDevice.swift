@@ -15,7 +15,8 @@ struct TestDevice: Sendable {
     return try secret.signature(for: proof.message).derRepresentation
   }
 
-  func enrollment(_ code: String, at address: String = TestHub.address, name: String = "laptop") throws -> DeviceRequest {
+  func enrollment(_ code: String, at address: String = TestHub.address, name: String = "laptop") throws -> DeviceRequest
+  {
     DeviceRequest(
       code: code, name: name, address: address, key: key, signature: try sign(.enroll, address: address, code))
   }
