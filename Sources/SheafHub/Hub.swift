@@ -13,13 +13,17 @@ package struct Hub: Sendable {
   package let addresses: HubAddresses
   let clock: HubClock
 
-  /// Opens a hub on a store, and makes the tables where there are none.
-  ///
-  /// - Parameter addresses: Where devices dial it; at least one.
-  package init(database: any Database, addresses: HubAddresses, clock: HubClock = .system) async throws {
+  /// Makes the tables of a hub in an empty store. Where they are there already, nothing changes.
+  package static func prepare(_ database: any Database) async throws {
     try await database.write { connection in
       for statement in AccountTables.statements + Zone.statements { try connection.execute(statement) }
     }
+  }
+
+  /// Opens a hub on a store that was prepared.
+  ///
+  /// - Parameter addresses: Where devices dial it; at least one.
+  package init(database: any Database, addresses: HubAddresses, clock: HubClock = .system) async throws {
     self.database = database
     self.addresses = addresses
     self.clock = clock

@@ -15,14 +15,12 @@ struct HubOption: ParsableArguments {
     let folder = HubFolder(hub)
     let settings = try folder.settings()
     let database = try folder.database(settings)
-    do {
+    let result = await Result {
       let hub = try await Hub(database: database, addresses: try folder.addresses(settings))
       try await body(OpenHub(hub: hub, folder: folder, settings: settings))
-      await database.close()
-    } catch {
-      await database.close()
-      throw error
     }
+    await database.close()
+    try result.get()
   }
 }
 
@@ -42,6 +40,13 @@ struct OpenHub {
       scheme: settings.security == .plain ? "http" : "https", address: address.description, code: made.code,
       fingerprint: try folder.fingerprint(settings))
     return LinkFacts(link: link.description, expires: made.expires)
+  }
+}
+
+extension Result where Failure == any Error {
+  /// The outcome of an asynchronous body.
+  init(catching body: () async throws -> Success) async {
+    do { self = .success(try await body()) } catch { self = .failure(error) }
   }
 }
 

@@ -55,7 +55,10 @@ struct InitCommand: AsyncParsableCommand {
     }
     try folder.make(settings, files: files)
     // The tables are made now, so that a store that cannot be used is noticed here.
-    try await hub.withHub { _ in }
+    let database = try folder.database(settings)
+    let result = await Result { try await Hub.prepare(database) }
+    await database.close()
+    try result.get()
     print("Made a hub in \(folder.path). Next: sheaf-hub account add, sheaf-hub serve")
   }
 

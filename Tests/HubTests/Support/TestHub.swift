@@ -12,6 +12,7 @@ struct TestHub: Sendable {
   let clock = TestClock()
 
   init(_ database: any Database, address: String = address) async throws {
+    try await Hub.prepare(database)
     hub = try await Hub(database: database, addresses: HubAddresses([try HubAddress(address)]), clock: clock.clock)
   }
 
