@@ -65,7 +65,7 @@ public enum VersionCause: String, Sendable, Codable, CaseIterable {
 }
 
 /// A version of a document as a hub tells of it.
-public struct Version: Hashable, Sendable, Codable {
+public struct ItemVersion: Hashable, Sendable, Codable {
   public var id: WireID
   /// The hub's, by arrival, from 1.
   public var number: Int64
@@ -107,13 +107,13 @@ public struct ItemState: Hashable, Sendable, Codable {
   public var target: Data?
   public var attributes: [String: Data]
   /// The current version of a document.
-  public var version: Version?
+  public var version: ItemVersion?
   /// The document that this one was put beside.
   public var copyOf: WireID?
 
   public init(
     number: Int64, item: WireID, kind: ItemKind, isDeleted: Bool, places: [Place], mode: Int, mtime: Int64,
-    target: Data?, attributes: [String: Data], version: Version?, copyOf: WireID?
+    target: Data?, attributes: [String: Data], version: ItemVersion?, copyOf: WireID?
   ) {
     self.number = number
     self.item = item
