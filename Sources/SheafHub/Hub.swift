@@ -10,13 +10,17 @@ package struct Hub: Sendable {
 
   package let database: any Database
   package let accounts: Accounts
+  package let zones: Zones
+  package let feeds: Feeds
+  package let contents: Contents
+  package let events: ZoneEvents
   package let addresses: HubAddresses
   let clock: HubClock
 
   /// Makes the tables of a hub in an empty store. Where they are there already, nothing changes.
   package static func prepare(_ database: any Database) async throws {
     try await database.write { connection in
-      for statement in AccountTables.statements + Zone.statements { try connection.execute(statement) }
+      for statement in AccountTables.statements + ZoneTables.statements { try connection.execute(statement) }
     }
   }
 
@@ -27,6 +31,10 @@ package struct Hub: Sendable {
     self.database = database
     self.addresses = addresses
     self.clock = clock
+    zones = Zones(database: database, clock: clock)
+    feeds = Feeds(database: database, clock: clock)
+    contents = Contents(database: database, clock: clock)
+    events = ZoneEvents(database: database)
     accounts = Accounts(
       database: database, clock: clock, addresses: addresses, secret: try await Accounts.secret(in: database))
   }

@@ -41,12 +41,6 @@ enum Zone {
     }
   }
 
-  /// Begins an epoch in every zone of a store that is a copy of another one.
-  static func beginEpochs(in connection: inout any SQLConnection) throws {}
-
-  /// Checks the rows and the contents of every zone; one line for each finding.
-  static func check(_ database: any Database) async throws -> [String] { [] }
-
   /// Deletes every row of a zone.
   static func destroy(_ zone: String, in connection: inout any SQLConnection) throws {
     let values = [SQLValue.text(zone)]
