@@ -17,6 +17,18 @@ package struct Hub: Sendable {
   package let addresses: HubAddresses
   let clock: HubClock
 
+  /// The newest numbers of some zones; a zone that is gone has none.
+  func numbers(of zones: [String]) async throws -> [String: Int64] {
+    try await database.read { connection in
+      var numbers: [String: Int64] = [:]
+      for zone in zones {
+        let rows = try connection.query("SELECT number FROM zones WHERE zone = $1", [.text(zone)])
+        if let row = rows.first { numbers[zone] = try row.integer(0) }
+      }
+      return numbers
+    }
+  }
+
   /// Makes the tables of a hub in an empty store. Where they are there already, nothing changes.
   package static func prepare(_ database: any Database) async throws {
     try await database.write { connection in

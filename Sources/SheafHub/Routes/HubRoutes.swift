@@ -8,43 +8,34 @@ import SheafWire
 struct HubRoutes: Sendable {
   typealias Handler = @Sendable (Request, HubContext) async throws -> Response
 
-  /// Methods that some client may try.
-  private static let methods: [HTTPRequest.Method] = [
-    .get, .head, .post, .put, .delete, .patch, .options, .trace, .connect,
-  ]
-
   /// Bytes of a body that is no contents and no sends.
   static let smallBody = 16 * 1024
 
   let hub: Hub
   let watch: SessionWatch
+  let news: ZoneNews
   let limits: ServerLimits
   /// `https`, or `http` where the hub is for this machine alone.
   let scheme: String
   /// The fingerprint of a certificate that the hub made itself.
   let fingerprint: String?
 
+  private let paths = PathTable()
+
   func router(logger: Logger) -> Router<HubContext> {
     let router = Router(context: HubContext.self)
-    router.add(middleware: Problems(logger: logger))
+    router.add(middleware: Problems(paths: paths, logger: logger))
     addPublicRoutes(to: router)
     let session = router.group().add(middleware: Sessions(watch: watch))
     addAccountRoutes(to: session)
     return router
   }
 
-  /// Adds what a path answers to each method; to others it answers 405.
+  /// Adds what a path answers to some methods; to others it answers 405.
   func add(_ path: String, to routes: some RouterMethods<HubContext>, _ handlers: [HTTPRequest.Method: Handler]) {
-    let allowed = handlers.keys.map(\.rawValue).sorted().joined(separator: ", ")
-    for method in Self.methods {
-      routes.on(RouterPath(path), method: method) { request, context in
-        guard let handler = handlers[method] else {
-          var response = Response(Problem(.method, detail: "this path takes \(allowed)"))
-          response.headers[.allow] = allowed
-          return response
-        }
-        return try await handler(request, context)
-      }
+    paths.add(path, methods: Array(handlers.keys))
+    for (method, handler) in handlers {
+      routes.on(RouterPath(path), method: method) { request, context in try await handler(request, context) }
     }
   }
 }
@@ -68,6 +59,7 @@ private struct Sessions: RouterMiddleware {
 /// Turns a failure into problem details, and tells the log of those that are the hub's own. No log has a path, since
 /// paths have ids and hashes in them.
 private struct Problems: RouterMiddleware {
+  let paths: PathTable
   let logger: Logger
 
   func handle(
@@ -90,10 +82,18 @@ private struct Problems: RouterMiddleware {
         logger.error("the store failed", metadata: ["reason": "\(reason)"])
         problem = Problem(.failure, detail: "the hub's store failed")
       }
+    } catch let error as any HTTPResponseError where error.status == .notFound {
+      if let methods = paths.methods(of: request.uri.path) {
+        let allowed = methods.joined(separator: ", ")
+        var response = Response(Problem(.method, detail: "this path takes \(allowed)"))
+        response.headers[.allow] = allowed
+        return response
+      }
+      problem = Problem(.notFound, detail: "the hub has no such path")
     } catch let error as any HTTPResponseError {
       problem = Problem(
         Problem.Kind.allCases.first { $0.status == error.status.code } ?? .invalid,
-        detail: error.status == .notFound ? "the hub has no such path" : error.status.reasonPhrase)
+        detail: error.status.reasonPhrase)
     } catch is CancellationError {
       problem = Problem(.unavailable, detail: "the hub is ending")
     } catch {

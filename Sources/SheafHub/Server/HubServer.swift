@@ -45,8 +45,9 @@ package final class HubServer: Sendable {
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
     let watch = SessionWatch(accounts: hub.accounts, limits: limits, logger: logger)
+    let news = ZoneNews(logger: logger) { try await hub.numbers(of: $0) }
     let routes = HubRoutes(
-      hub: hub, watch: watch, limits: limits, scheme: certificate == nil ? "http" : "https",
+      hub: hub, watch: watch, news: news, limits: limits, scheme: certificate == nil ? "http" : "https",
       fingerprint: fingerprint)
     let responder = Responder(router: routes.router(logger: logger).buildResponder(), logger: logger)
     var builder = HTTPServerBuilder.http1(
@@ -68,7 +69,7 @@ package final class HubServer: Sendable {
         bound.yield(channel.localAddress?.port)
         bound.finish()
       })
-    var configuration = ServiceGroupConfiguration(services: [watch, server], logger: quiet)
+    var configuration = ServiceGroupConfiguration(services: [watch, news, server], logger: quiet)
     configuration.maximumGracefulShutdownDuration = limits.grace
     group = ServiceGroup(configuration: configuration)
   }

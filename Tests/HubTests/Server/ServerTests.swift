@@ -47,6 +47,7 @@ import Testing
       let method = try await client.send("PATCH", "/v1/account", token: token)
       expect(.method, method)
       #expect(method.headers["allow"] == "GET")
+      expect(.method, try await client.send("OPTIONS", "/v1/devices/x"))
       let stranger = try await client.send("GET", "/v1/account")
       expect(.unauthorized, stranger)
       #expect(stranger.headers["www-authenticate"] == "Bearer")
