@@ -52,35 +52,71 @@ final class SessionWatch: Service {
       state.withLock { _ = $0.answers.removeValue(forKey: hash) }
       throw refusal
     }
-    state.withLock { state in
-      if state.answers.count >= Self.mostAnswers { state.answers = [:] }
-      state.answers[hash] = Answer(caller: caller, asked: now)
-    }
+    keep(Answer(caller: caller, asked: now))
     return caller
+  }
+
+  /// Looks again whether a caller still has the session.
+  ///
+  /// - Throws: ``HubError`` of kind `unauthorized`.
+  func recheck(_ caller: Caller) async throws {
+    let refusal = HubError(.unauthorized, "the session ended")
+    let now = ContinuousClock.now
+    let known = state.withLock { $0.answers[caller.session] }
+    if let known, now - known.asked < Self.freshness, caller.expires > accounts.clock.now { return }
+    guard try await accounts.valid([caller]).contains(caller) else { throw refusal }
+    keep(Answer(caller: caller, asked: now))
   }
 
   /// Runs `body` until it ends, the caller's session or device does, or the server does. Then it is cancelled.
   ///
-  /// - Throws: ``HubError`` of kind `tooMany` or `unavailable`; what `body` throws.
-  func run<Value: Sendable>(for caller: Caller, _ body: @escaping @Sendable () async throws -> Value) async throws
-    -> Value
-  {
-    let slot = try slot(for: caller)
+  /// - Throws: ``HubError`` of kind `tooMany`, `unauthorized` or `unavailable`; what `body` throws.
+  func run<Value: Sendable>(
+    for caller: Caller, _ body: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    let (ended, end) = AsyncStream.makeStream(of: Void.self)
+    let place = try take(for: caller) { end.finish() }
+    defer { place.giveBack() }
     return try await withThrowingTaskGroup(of: Value?.self) { group in
       group.addTask { try await body() }
       group.addTask {
-        await slot.ended()
+        for await _ in ended {}
         return nil
       }
-      defer {
-        slot.close()
-        group.cancelAll()
-      }
-      guard let value = try await group.next() ?? nil else {
-        throw HubError(.unauthorized, "the session ended")
-      }
-      return value
+      defer { group.cancelAll() }
+      if let value = try await group.next() ?? nil { return value }
+      let isEnding = state.withLock(\.isFinished)
+      throw isEnding ? HubError(.unavailable, "the hub is ending") : HubError(.unauthorized, "the session ended")
     }
+  }
+
+  /// Takes a place for a stream, until it is given back.
+  ///
+  /// - Parameter end: Called when the caller's session or device ends, or the server does.
+  /// - Throws: ``HubError`` of kind `tooMany` or `unavailable`.
+  func take(for caller: Caller, end: @escaping @Sendable () -> Void) throws -> Place {
+    let number = try state.withLock { state in
+      guard !state.isFinished else { throw HubError(.unavailable, "the hub is ending") }
+      guard state.running.count < limits.streams,
+        state.running.values.count(where: { $0.caller.zone == caller.zone && $0.caller.device == caller.device })
+          < limits.streamsOfDevice
+      else { throw HubError(.tooMany, "as many streams are open as there may be") }
+      state.next += 1
+      state.running[state.next] = (caller, end)
+      return state.next
+    }
+    return Place { [self] in state.withLock { _ = $0.running.removeValue(forKey: number) } }
+  }
+
+  /// A stream's place. It is given back at the latest when nothing refers to it, as when an answer is never written.
+  final class Place: Sendable {
+    private let release: @Sendable () -> Void
+
+    fileprivate init(_ release: @escaping @Sendable () -> Void) { self.release = release }
+
+    deinit { release() }
+
+    func giveBack() { release() }
   }
 
   /// Ends what runs for callers that `removed` names, and asks the store about them next time.
@@ -124,29 +160,10 @@ final class SessionWatch: Service {
     for end in ended { end() }
   }
 
-  private func slot(for caller: Caller) throws -> Slot {
-    let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
-    let end: @Sendable () -> Void = { continuation.finish() }
-    let number = try state.withLock { state in
-      guard !state.isFinished else { throw HubError(.unavailable, "the hub is ending") }
-      guard state.running.count < limits.streams,
-        state.running.values.count(where: { $0.caller.zone == caller.zone && $0.caller.device == caller.device })
-          < limits.streamsOfDevice
-      else { throw HubError(.tooMany, "as many streams are open as there may be") }
-      state.next += 1
-      state.running[state.next] = (caller, end)
-      return state.next
+  private func keep(_ answer: Answer) {
+    state.withLock { state in
+      if state.answers.count >= Self.mostAnswers { state.answers = [:] }
+      state.answers[answer.caller.session] = answer
     }
-    return Slot(stream: stream) { [self] in
-      state.withLock { _ = $0.running.removeValue(forKey: number) }
-      end()
-    }
-  }
-
-  private struct Slot: Sendable {
-    let stream: AsyncStream<Void>
-    let close: @Sendable () -> Void
-
-    func ended() async { for await _ in stream {} }
   }
 }

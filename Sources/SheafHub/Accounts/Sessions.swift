@@ -8,9 +8,16 @@ package struct Caller: Hashable, Sendable {
   package let zone: String
   package let device: String
   package let handle: String
+  /// What people call the person; the handle where nobody said.
+  let name: String
+  let deviceName: String
   /// The hash of the session's token.
   let session: [UInt8]
   let expires: Timestamp
+
+  func author(now: Timestamp) -> SendAuthor {
+    SendAuthor(device: device, deviceName: deviceName, handle: handle, name: name, now: now)
+  }
 }
 
 extension Accounts {
@@ -95,7 +102,7 @@ extension Accounts {
   ) throws -> Caller? {
     let rows = try connection.query(
       """
-      SELECT sessions.device, sessions.expires, accounts.handle FROM sessions
+      SELECT sessions.device, sessions.expires, accounts.handle, accounts.name, devices.name FROM sessions
       JOIN devices ON devices.zone = sessions.zone AND devices.device = sessions.device
       JOIN accounts ON accounts.zone = sessions.zone
       WHERE sessions.zone = $1 AND sessions.hash = $2
@@ -103,7 +110,9 @@ extension Accounts {
     guard let row = rows.first else { return nil }
     let expires = Timestamp(nanoseconds: try row.integer(1))
     guard expires > now else { return nil }
+    let handle = try row.text(2)
     return Caller(
-      zone: zone, device: try row.text(0), handle: try row.text(2), session: session, expires: expires)
+      zone: zone, device: try row.text(0), handle: handle, name: try row.optionalText(3) ?? handle,
+      deviceName: try row.text(4), session: session, expires: expires)
   }
 }

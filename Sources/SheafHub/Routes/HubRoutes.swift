@@ -28,6 +28,7 @@ struct HubRoutes: Sendable {
     addPublicRoutes(to: router)
     let session = router.group().add(middleware: Sessions(watch: watch))
     addAccountRoutes(to: session)
+    addZoneRoutes(to: session)
     return router
   }
 
