@@ -7,7 +7,7 @@ public struct ChunkHashes: Hashable, Sendable, Codable {
 
 /// Versions of an item, the oldest first.
 public struct VersionList: Hashable, Sendable, Codable {
-  public let versions: [Version]
+  public let versions: [ItemVersion]
 
-  public init(versions: [Version]) { self.versions = versions }
+  public init(versions: [ItemVersion]) { self.versions = versions }
 }

@@ -33,8 +33,8 @@ extension HubRoutes {
       [
         .get: { request, context in
           let zone = try context.requireCaller().zone
-          let (after, limit) = (try request.number("after"), try pageLimit(request))
-          return try .json(try await hub.events.page(of: zone, after: after, limit: limit))
+          let (after, limit) = (try request.number("after") ?? 0, try pageLimit(request))
+          return try .json(try await hub.events.page(after: after, limit: limit, of: zone))
         }
       ])
     addContentRoutes(to: routes)
@@ -50,9 +50,9 @@ extension HubRoutes {
 
   /// A page of the zone's feed. With `wait` an empty page is not told before there is news, or so many seconds are over.
   private func feed(_ request: Request, _ caller: Caller) async throws -> Response {
-    let (token, limit) = (request.parameter("token"), try pageLimit(request))
+    let (token, limit) = (try request.parameter("token").map { try FeedToken($0) }, try pageLimit(request))
     let wait = try request.number("wait", upTo: Self.longestWait) ?? 0
-    let page = { @Sendable in try await hub.zones.page(of: caller.zone, after: token, limit: limit) }
+    let page = { @Sendable in try await hub.feeds.page(after: token, limit: limit, of: caller.zone) }
     if wait == 0 { return try .json(try await page()) }
     let found = try await watch.run(for: caller) {
       // Heard before the page is read, so that nothing falls in between.
@@ -192,19 +192,19 @@ extension HubRoutes {
   private func content(of manifest: Manifest, size: Int64, _ request: Request, _ caller: Caller) throws -> Response {
     let range = try ByteRange.of(request.headers[.range], size: size)
     let part = range ?? 0..<size
-    let pieces = Contents.pieces(part, of: manifest)
     let (contents, watch) = (hub.contents, watch)
     let body = ResponseBody(contentLength: Int(part.count)) { writer in
-      for piece in pieces {
+      var reader = ContentReader(contents, manifest, part, in: caller.zone)
+      while let piece = try await reader.next() {
         // A device that is removed meanwhile gets no further piece.
         try await watch.recheck(caller)
-        try await writer.write(ByteBuffer(bytes: try await contents.bytes(of: piece, in: caller.zone)))
+        try await writer.write(ByteBuffer(bytes: piece))
       }
       try await writer.finish(nil)
     }
     var response = Response(
       status: range == nil ? .ok : .partialContent, headers: [.contentType: "application/octet-stream"], body: body)
-    response.headers[.acceptRanges] = "bytes"
+    response.headers[HTTPField.Name.acceptRanges] = "bytes"
     if range != nil { response.headers[.contentRange] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(size)" }
     return response
   }

@@ -69,7 +69,8 @@ package final class HubServer: Sendable {
         bound.yield(channel.localAddress?.port)
         bound.finish()
       })
-    var configuration = ServiceGroupConfiguration(services: [watch, news, server], logger: quiet)
+    var configuration = ServiceGroupConfiguration(
+      services: [watch, news, HourlyUpkeep(hub: hub, logger: logger), server], logger: quiet)
     configuration.maximumGracefulShutdownDuration = limits.grace
     group = ServiceGroup(configuration: configuration)
   }

@@ -18,9 +18,7 @@ struct RunningHub: Sendable {
   ) async throws {
     try await engine.withDatabase { database in
       let hub = try await TestHub(database, address: "127.0.0.1:0")
-      let server = try HubServer(
-        hub: hub.hub, listen: try ListenAddress("127.0.0.1:0"), certificate: nil, limits: limits,
-        logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+      let server = try server(of: hub, limits: limits)
       try await server.start()
       let client = try HubClient(base: "http://\(hub.hub.addresses.first?.description ?? "")")
       let result = await Result { try await body(RunningHub(hub: hub, client: client)) }
@@ -28,6 +26,13 @@ struct RunningHub: Sendable {
       await server.stop()
       try result.get()
     }
+  }
+
+  /// A server on a port that the system chooses.
+  static func server(of hub: TestHub, limits: ServerLimits = ServerLimits()) throws -> HubServer {
+    try HubServer(
+      hub: hub.hub, listen: try ListenAddress("127.0.0.1:0"), certificate: nil, limits: limits,
+      logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
   }
 
   var port: Int { hub.hub.addresses.first?.port ?? 0 }
