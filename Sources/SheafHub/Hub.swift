@@ -15,10 +15,6 @@ package struct Hub: Sendable {
   package let contents: Contents
   package let events: ZoneEvents
   package let addresses: HubAddresses
-  package let zones: Zones
-  package let feeds: Feeds
-  package let contents: Contents
-  package let events: ZoneEvents
   let clock: HubClock
 
   /// The newest numbers of some zones; a zone that is gone has none.
