@@ -120,7 +120,8 @@ package final class PostgresCluster: Sendable {
     }
     try psql("CREATE SCHEMA \(schema)")
     let host = folder.replacing("/", with: "%2F")
-    return "postgresql:///postgres?host=\(host)&user=postgres&application_name=\(schema)&options=-csearch_path%3D\(schema)"
+    let user = "user=postgres&application_name=\(schema)"
+    return "postgresql:///postgres?host=\(host)&\(user)&options=-csearch_path%3D\(schema)"
   }
 
   /// The schema of a place, which is its connections' `application_name`, too.
