@@ -361,8 +361,8 @@ import Testing
   @Test func aFolderWithVeryMuchInItIsNotDeletedAtOnce() throws {
     var desk = Desk()
     let folder = try desk.folder("a", "plans")
-    for start in stride(from: 0, through: Decision.deletionLimit, by: 2_001) {
-      let group = (start..<(start + 2_001)).map { index in
+    for start in stride(from: 0, through: Decision.deletionLimit, by: 250) {
+      let group = (start..<(start + 250)).map { index in
         Send(
           serial: Int64(index) + 1, item: WireID(), kind: .folder, places: [Place(parent: folder, "\(index)")])
       }
