@@ -87,7 +87,7 @@ extension HubRoutes {
     let body = ResponseBody { writer in
       defer { place.giveBack() }
       let newest = NewestNumber(start)
-      let numbers = news.numbers(of: caller.zone)
+      let numbers = news.numbers(of: caller.zone, after: start)
       let hearing = Task {
         for await number in numbers {
           newest.rise(to: number)

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Glibc
 package import Logging
@@ -46,6 +47,7 @@ package final class CertificateFiles: Sendable {
   private let certificate: String
   private let key: String
   private let logger: Logger
+  private let reading = DispatchQueue(label: "sheaf.hub.certificate")
   private let state: Mutex<State>
 
   /// - Throws: ``SheafError`` if they cannot be used.
@@ -64,8 +66,17 @@ package final class CertificateFiles: Sendable {
       certificateChain: pair.chain.map { .certificate($0) }, privateKey: .privateKey(pair.key))
     configuration.minimumTLSVersion = .tlsv12
     configuration.applicationProtocols = ["http/1.1"]
-    configuration.sslContextCallback = { [self] _, promise in promise.succeed(self.current().override) }
+    configuration.sslContextCallback = { [self] _, promise in
+      if let pair = unchanged() { return promise.succeed(pair.override) }
+      // Not on the connection's thread: there BoringSSL would take the failure of unusable files for the connection's.
+      reading.async { promise.succeed(self.current().override) }
+    }
     return configuration
+  }
+
+  /// The pair in use; nil if the files have changed since they were read.
+  private func unchanged() -> Pair? {
+    state.withLock { $0.stamps == [Stamp(certificate), Stamp(key)] ? $0.pair : nil }
   }
 
   /// The pair that is good now.

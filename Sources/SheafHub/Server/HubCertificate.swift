@@ -23,9 +23,9 @@ package enum HubCertificate {
     let certificate = try Certificate(
       version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: .init(key.publicKey), notValidBefore: start,
       notValidAfter: start + lifetime, issuer: name, subject: name, signatureAlgorithm: .ecdsaWithSHA256,
+      // No KeyUsage: without the right to sign certificates it would be no issuer, not even its own.
       extensions: try Certificate.Extensions {
         Critical(BasicConstraints.notCertificateAuthority)
-        Critical(KeyUsage(digitalSignature: true))
         try ExtendedKeyUsage([.serverAuth])
         SubjectAlternativeNames(names)
       }, issuerPrivateKey: .init(key))

@@ -69,8 +69,9 @@ package final class HubServer: Sendable {
         bound.yield(channel.localAddress?.port)
         bound.finish()
       })
+    // They end in the reverse order, each when the one before has ended: the server waits for its streams to end.
     var configuration = ServiceGroupConfiguration(
-      services: [watch, news, HourlyUpkeep(hub: hub, logger: logger), server], logger: quiet)
+      services: [server, HourlyUpkeep(hub: hub, logger: logger), news, watch], logger: quiet)
     configuration.maximumGracefulShutdownDuration = limits.grace
     group = ServiceGroup(configuration: configuration)
   }

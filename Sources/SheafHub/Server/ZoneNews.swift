@@ -32,19 +32,22 @@ final class ZoneNews: Service {
 
   /// The newest number of a zone whenever it is another one; several at once are the newest one. The sequence ends with
   /// the server.
-  func numbers(of zone: String) -> AsyncStream<Int64> {
+  ///
+  /// - Parameter number: A number that the reader knows already; nil for a reader that is to be woken in any case.
+  func numbers(of zone: String, after number: Int64? = nil) -> AsyncStream<Int64> {
     let (stream, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
-    let number: UInt64? = state.withLock { state in
+    let waiter: UInt64? = state.withLock { state in
       guard !state.isFinished else { return nil }
+      if state.numbers[zone] == nil { state.numbers[zone] = number }
       state.next += 1
       state.waiters[state.next] = Waiter(zone: zone, continuation: continuation)
       return state.next
     }
-    guard let number else {
+    guard let waiter else {
       continuation.finish()
       return stream
     }
-    continuation.onTermination = { [weak self] _ in self?.forget(number) }
+    continuation.onTermination = { [weak self] _ in self?.forget(waiter) }
     return stream
   }
 
@@ -52,7 +55,7 @@ final class ZoneNews: Service {
   func tell(_ zone: String, number: Int64) {
     let woken = state.withLock { state -> [AsyncStream<Int64>.Continuation] in
       let waiting = state.waiters.values.filter { $0.zone == zone }.map(\.continuation)
-      if waiting.isEmpty || state.numbers[zone] == number { return [] }
+      if waiting.isEmpty || number <= state.numbers[zone] ?? -1 { return [] }
       state.numbers[zone] = number
       return waiting
     }

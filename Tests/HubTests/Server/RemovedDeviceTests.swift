@@ -44,8 +44,12 @@ import Testing
       let sent = try await client.send(
         "POST", "/v1/sends", json: SendRequest(groups: [[.document("a", "1", serial: 1)]]), token: token)
       #expect(sent.status == 200)
-      let heard = try await keptParts.next()
-      #expect(heard.map { String(buffer: $0) }?.contains("\"number\":1") == true)
+      var heard = ""
+      while let part = try await keptParts.next() {
+        heard += String(buffer: part)
+        if heard.contains("data: {\"number\":1}\n") { break }
+      }
+      #expect(heard.contains("data: {\"number\":1}\n"))
       #expect(try await client.send("DELETE", "/v1/devices/\(kept.device)", token: token).status == 204)
       while try await keptParts.next() != nil {}
     }

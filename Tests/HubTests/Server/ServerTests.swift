@@ -43,7 +43,7 @@ import Testing
         #expect(answer.headers["x-content-type-options"] == "nosniff", sourceLocation: place)
       }
       expect(.notFound, try await client.send("GET", "/v1/nothing"))
-      expect(.notFound, try await client.send("GET", "/v1/devices/"))
+      expect(.notFound, try await client.send("GET", "/v1/devices/x/y"))
       let method = try await client.send("PATCH", "/v1/account", token: token)
       expect(.method, method)
       #expect(method.headers["allow"] == "GET")

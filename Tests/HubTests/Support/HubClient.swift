@@ -3,6 +3,7 @@ import Foundation
 import NIOCore
 import NIOSSL
 import SheafWire
+import Synchronization
 
 /// An HTTP client of a hub.
 struct HubClient: Sendable {
@@ -22,7 +23,21 @@ struct HubClient: Sendable {
     }
   }
 
-  private let client: HTTPClient
+  /// Shuts the client down at the latest when nothing refers to it.
+  private final class Owner: Sendable {
+    let client: HTTPClient
+    private let isClosed = Atomic(false)
+
+    init(_ client: HTTPClient) { self.client = client }
+
+    deinit { if !isClosed.load(ordering: .acquiring) { client.shutdown { _ in } } }
+
+    func close() async {
+      if !isClosed.exchange(true, ordering: .acquiringAndReleasing) { try? await client.shutdown() }
+    }
+  }
+
+  private let owner: Owner
   /// `https://127.0.0.1:8443`
   let base: String
 
@@ -35,13 +50,15 @@ struct HubClient: Sendable {
       configuration.tlsConfiguration = tls
     }
     configuration.httpVersion = .http1Only
-    client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    // A certificate that is not trusted is not tried again.
+    configuration.connectionPool.retryConnectionEstablishment = false
+    owner = Owner(HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration))
     self.base = base
   }
 
   var address: String { String(base.split(separator: "/")[1]) }
 
-  func close() async { try? await client.shutdown() }
+  func close() async { await owner.close() }
 
   func send(
     _ method: String, _ path: String, body: Data? = nil, type: String = "application/json", token: String? = nil,
@@ -74,7 +91,7 @@ struct HubClient: Sendable {
     }
     if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
     for (name, value) in headers { request.headers.add(name: name, value: value) }
-    return try await client.execute(request, timeout: .seconds(120))
+    return try await owner.client.execute(request, timeout: .seconds(120))
   }
 
   /// Enrolls a device by a code.
