@@ -55,7 +55,7 @@ let package = Package(
     .executableTarget(
       name: "fuse-fixture", dependencies: ["Fuse", .product(name: "Logging", package: "swift-log")],
       path: "Tests/Fixtures/fuse-fixture", swiftSettings: settings),
-    .testTarget(name: "FuseTests", dependencies: ["Fuse", "fuse-fixture"], swiftSettings: settings),
+    .testTarget(name: "FuseTests", dependencies: ["CTestSystem", "Fuse", "fuse-fixture"], swiftSettings: settings),
     .target(name: "SheafModel", swiftSettings: settings),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CSQLite"),
@@ -75,7 +75,7 @@ let package = Package(
     .testTarget(
       name: "StoreTests",
       dependencies: [
-        "SheafModel", "SheafStore", .product(name: "GRDB", package: "GRDB.swift"),
+        "CTestSystem", "SheafModel", "SheafStore", .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Crypto", package: "swift-crypto"),
       ], swiftSettings: settings),
     .executableTarget(

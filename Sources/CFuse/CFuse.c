@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -107,16 +108,25 @@ pid_t cfuse_thread(void) { return gettid(); }
 const int cfuse_path_only = O_PATH;
 
 int cfuse_make_folder(int folder, const char *name, mode_t mode, uid_t user, gid_t group) {
-  gid_t own_group = setfsgid(group);
-  uid_t own_user = setfsuid(user);
+  if (user == geteuid()) return mkdirat(folder, name, mode);
+  int count = getgroups(0, NULL);
+  gid_t *own_groups = count < 0 ? NULL : calloc(count + 1, sizeof(gid_t));
+  if (own_groups == NULL) return -1;
   int result = -1, error = EPERM;
-  // That changes nothing, and tells what is so.
-  if (setfsuid(-1) == (int)user && setfsgid(-1) == (int)group) {
-    result = mkdirat(folder, name, mode);
-    error = errno;
+  // setgroups(2) of this thread alone: that of the C library changes the groups of all threads.
+  if (getgroups(count, own_groups) == count && syscall(SYS_setgroups, 0, NULL) == 0) {
+    gid_t own_group = setfsgid(group);
+    uid_t own_user = setfsuid(user);
+    // That changes nothing, and tells what is so.
+    if (setfsuid(-1) == (int)user && setfsgid(-1) == (int)group) {
+      result = mkdirat(folder, name, mode);
+      error = errno;
+    }
+    setfsuid(own_user);
+    setfsgid(own_group);
+    syscall(SYS_setgroups, count, own_groups);
   }
-  setfsuid(own_user);
-  setfsgid(own_group);
+  free(own_groups);
   errno = error;
   return result;
 }

@@ -11,7 +11,8 @@ package struct Caller: Sendable {
   package let umask: UInt32
   /// Thread id, as the kernel tells it; 0 for the kernel itself and for the API.
   package let thread: Int32
-  /// The door by which the request came (``Library/observe(account:_:)``'s token), which knows what it changes; 0 for the API.
+  /// The door by which the request came (``Library/observe(account:_:)``'s token), which knows what it changes; 0 for
+  /// the API.
   package let door: Int
   /// The account whose door it is; nil for the library itself, which acts for the owner of what it touches.
   package let account: Int64?

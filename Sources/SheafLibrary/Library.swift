@@ -106,6 +106,11 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     }
   }
 
+  /// Opens the folder of the library's files as a place alone (O_PATH), for the caller to close.
+  ///
+  /// - Throws: ``SheafError``: `busy` where another folder is at the library's path by now.
+  package func openFolder() throws(SheafError) -> CInt { try store.openFolder() }
+
   /// Saves everything, makes it durable and lets go of the lock.
   package func close() throws {
     stopMaintenance()

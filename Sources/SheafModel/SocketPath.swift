@@ -28,15 +28,26 @@ package final class SocketPath: Sendable {
     guard descriptor >= 0 else {
       throw SheafError(.notFound, subject: parent.printable, reason: String(cString: strerror(errno)))
     }
-    let address = "/proc/self/fd/\(descriptor)/\(name)"
-    guard address.utf8.count <= Self.maximumLength else {
+    do throws(SheafError) {
+      address = try Self.address(of: name, in: descriptor)
+    } catch {
       close(descriptor)
+      throw error
+    }
+    folder = descriptor
+  }
+
+  /// The address of the socket of a name in a folder that this process has open.
+  ///
+  /// - Throws: ``SheafError``: `nameTooLong`.
+  package static func address(of name: String, in folder: CInt) throws(SheafError) -> String {
+    let address = "/proc/self/fd/\(folder)/\(name)"
+    guard address.utf8.count <= maximumLength else {
       throw SheafError(
         .nameTooLong, subject: name.printable, reason: "is too long a name for a socket",
         advice: "give the library a shorter name")
     }
-    self.address = address
-    folder = descriptor
+    return address
   }
 
   deinit {

@@ -28,7 +28,7 @@ package final class SheafService: Sendable {
 
   private let socketFile: String
   private let door: UserDoor?
-  private let socket: SocketPath
+  private let socket: ServiceSocket
   private let group: ServiceGroup
   private let threads: NIOThreadPool
   private let clients: ClientCount
@@ -50,8 +50,9 @@ package final class SheafService: Sendable {
     self.door = door
     socketFile =
       door.map { UserSocket.path(library: library.location.path, uid: $0.uid) } ?? library.location.socketPath
-    try door?.prepareFolder()
-    socket = try SocketPath(socketFile)
+    socket = try ServiceSocket(
+      String(socketFile.split(separator: "/").last ?? ""),
+      in: door == nil ? library.openFolder() : UserSocket.openFolder())
     let clients = ClientCount(limit: limits.connections)
     self.clients = clients
     let signals = EventSignals(library: library)
@@ -106,7 +107,7 @@ package final class SheafService: Sendable {
     running.withLock { $0 = task }
     do {
       try await listening.wait()
-      try door?.own(socketFile)
+      if let door { try socket.give(to: door.uid, group: door.gid) }
     } catch {
       throw SheafError(
         .inputOutput, subject: socketFile.printable, reason: "cannot be bound: \(error)".printable,
@@ -118,7 +119,7 @@ package final class SheafService: Sendable {
   ///
   /// - Parameter patience: How long clients may stay connected before they are cut off between two requests.
   package func stop(patience: Duration) async throws {
-    unlink(socketFile)
+    socket.remove()
     signals.finish()
     await clients.close(patience: patience)
     await group.triggerGracefulShutdown()

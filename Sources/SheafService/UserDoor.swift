@@ -1,4 +1,3 @@
-import Foundation
 import Glibc
 import Hummingbird
 import NIOCore
@@ -15,32 +14,6 @@ package struct UserDoor: Sendable {
     self.mount = mount
     self.uid = uid
     self.gid = gid
-  }
-
-  /// Makes the folder of such sockets, for everyone to enter.
-  ///
-  /// - Throws: ``SheafError``.
-  func prepareFolder() throws {
-    try Self.attempt(UserSocket.folder) {
-      try FileManager.default.createDirectory(atPath: UserSocket.folder, withIntermediateDirectories: true)
-      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: UserSocket.folder)
-    }
-  }
-
-  /// Gives the socket to the user; nobody else can use it.
-  func own(_ socket: String) throws {
-    try Self.attempt(socket) {
-      try FileManager.default.setAttributes(
-        [.ownerAccountID: NSNumber(value: uid), .groupOwnerAccountID: NSNumber(value: gid)], ofItemAtPath: socket)
-    }
-  }
-
-  private static func attempt(_ path: String, _ body: () throws -> Void) throws {
-    do {
-      try body()
-    } catch {
-      throw SheafError(.inputOutput, subject: path, reason: error.localizedDescription)
-    }
   }
 
   /// A channel handler that closes connections of anybody but the user and root.

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Foundation
 internal import Glibc
 internal import SheafModel
@@ -37,7 +38,35 @@ enum LibraryFolder {
   }
 
   /// Removes a library's file, or one beside it.
-  static func remove(_ path: String) { OwnerRights.acting(on: path) { _ = unlink(path) } }
+  static func remove(_ path: String) { _ = OwnerRights.acting(on: path) { unlink(path) } }
+
+  /// Copies a file beside the library, if it is there, under a name that nothing has.
+  static func copy(_ path: String, to copiedPath: String) throws(SheafError) {
+    guard let original = try openExisting(at: path) else { return }
+    defer { close(original) }
+    let copied = open(copiedPath, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+    guard copied >= 0 else { throw SheafError(systemError: errno, subject: copiedPath) }
+    defer { close(copied) }
+    while true {
+      let count = sendfile(copied, original, nil, 1 << 20)
+      if count == 0 { return }
+      guard count > 0 || errno == EINTR else {
+        let code = errno
+        remove(copiedPath)
+        throw SheafError(systemError: code, subject: copiedPath)
+      }
+    }
+  }
+
+  /// Opens the folder of a library's file as a place alone (O_PATH).
+  static func openFolder(of path: String) throws(SheafError) -> Int32 {
+    let folder = (path as NSString).deletingLastPathComponent
+    let descriptor = OwnerRights.acting(on: path) {
+      Glibc.open(folder.isEmpty ? "." : folder, clinux_path_only | O_DIRECTORY | O_CLOEXEC)
+    }
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: folder) }
+    return descriptor
+  }
 
   /// Checks that the opened thing is a regular file.
   private static func verify(_ descriptor: Int32, _ path: String) throws(SheafError) {

@@ -5,6 +5,7 @@ package import SheafModel
 /// The exclusive lock by which one process owns a library: flock(2) on a file beside it that names the process.
 package final class LibraryLock: Sendable {
   private let descriptor: Int32
+  private let name: String
 
   /// Takes the lock without waiting.
   ///
@@ -21,6 +22,7 @@ package final class LibraryLock: Sendable {
         advice: "use the mounts of that process, or end it first")
     }
     self.descriptor = descriptor
+    name = (path as NSString).lastPathComponent
     let text = "\(getpid())\n"
     // Written before it is cut: on a full disk another process could take the block that is given back.
     let written = text.withCString { pwrite(descriptor, $0, strlen($0), 0) }
@@ -31,6 +33,13 @@ package final class LibraryLock: Sendable {
 
   /// Lets another process have the library.
   package func release() { flock(descriptor, LOCK_UN) }
+
+  /// Whether the lock's file lies in a folder, given by a descriptor.
+  func lies(in folder: Int32) -> Bool {
+    var (own, found) = (stat(), stat())
+    return fstat(descriptor, &own) == 0 && fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) == 0
+      && own.st_dev == found.st_dev && own.st_ino == found.st_ino
+  }
 
   /// Whether a process has the lock, or is about to get it.
   static func isHeld(path: String) -> Bool {

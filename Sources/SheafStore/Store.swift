@@ -85,6 +85,20 @@ package final class Store: Sendable {
     reserve.establish()
   }
 
+  /// Opens the folder of the library's files (O_PATH), for the caller to close. It is the one that holds the lock's file,
+  /// whatever others put in its place.
+  ///
+  /// - Throws: ``SheafError``: `busy` where another folder is at the library's path by now.
+  package func openFolder() throws(SheafError) -> Int32 {
+    let folder = try LibraryFolder.openFolder(of: path)
+    guard lock.lies(in: folder) else {
+      Glibc.close(folder)
+      throw SheafError(
+        .busy, subject: path, reason: "its folder was moved away while the library was opened", advice: "try again")
+    }
+    return folder
+  }
+
   /// Done before the first connection of the process; SQLite refuses it later.
   private static let preparedSQLite = (csqlite_spare_memory_counts(), SQLiteFiles.areGuarded)
 

@@ -52,7 +52,8 @@ import Testing
     #expect(cited > 20, "the citations were not found")
   }
 
-  /// A rule is cited as one of a type, whose head has the list, as one of docs/ARCHITECTURE.md, or as one of the same file.
+  /// A rule is cited as one of a type, whose head has the list, as one of docs/ARCHITECTURE.md, or as one of the same
+  /// file.
   @Test func rulesThatAreCitedExist() throws {
     let files = try ArchitectureTests.files("Sources") + ArchitectureTests.files("Tests")
     let item = #/^ *///? (?:- )?(\d+)\. /#

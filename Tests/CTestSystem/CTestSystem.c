@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,6 +29,18 @@ int sheaf_test_become(uid_t uid, gid_t gid, const gid_t *groups, size_t count) {
   if (syscall(SYS_setgroups, count, groups) != 0) return -1;
   if (syscall(SYS_setresgid, gid, gid, gid) != 0) return -1;
   return (int)syscall(SYS_setresuid, uid, uid, uid);
+}
+
+int sheaf_test_set_groups(const gid_t *groups, size_t count) { return (int)syscall(SYS_setgroups, count, groups); }
+
+int sheaf_test_drop_capability(int number) {
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+  if (syscall(SYS_capget, &header, sets) != 0) return -1;
+  uint32_t others = ~(1U << number % 32);
+  sets[number / 32].effective &= others;
+  sets[number / 32].permitted &= others;
+  return (int)syscall(SYS_capset, &header, sets);
 }
 
 int sheaf_test_pidfd(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }

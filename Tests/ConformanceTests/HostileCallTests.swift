@@ -2,7 +2,8 @@ import Foundation
 import MountKit
 import Testing
 
-/// Calls with the largest and the smallest arguments that there are, of which none may end the process that serves all mounts.
+/// Calls with the largest and the smallest arguments that there are, of which none may end the process that serves all
+/// mounts.
 @Suite(.serialized) struct HostileCallTests {
   @Test(arguments: seeds) func theProcessOutlivesThem(_ seed: UInt64) throws {
     print("SHEAF_SEED=\(seed)")

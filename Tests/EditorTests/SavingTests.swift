@@ -80,7 +80,8 @@ import Testing
     }
   }
 
-  /// One program makes a document and saves it at once, as a script for a test does, whether it asked for the id or not.
+  /// One program makes a document and saves it at once, as a script for a test does, whether it asked for the id or
+  /// not.
   @Test(arguments: Scenario.danceNames, [false, true])
   func keepsOwn(_ dance: String, asks: Bool) throws {
     let mounted = try MountedLibrary()

@@ -1,4 +1,6 @@
+import CTestSystem
 import Foundation
+import Synchronization
 import Testing
 
 @testable import Fuse
@@ -101,6 +103,35 @@ import Testing
       }
       // This thread is root again.
       make("\(path)/roots")
+    }
+  }
+
+  @Test(.enabled(if: isRoot, "acting as another user needs root"))
+  func aFolderIsMadeWithNoneOfRootsGroups() throws {
+    try withFolder { path in
+      make("\(path)/group")
+      #expect(chown("\(path)/group", 0, 4_242) == 0 && chmod("\(path)/group", 0o770) == 0)
+      let done = DispatchSemaphore(value: 0)
+      let outcome = Mutex<(failure: Errno?, groups: [gid_t])>((nil, []))
+      // The thread ends with its groups.
+      let thread = Thread {
+        var (failure, groups): (Errno?, [gid_t]) = (nil, [0, 0])
+        if sheaf_test_set_groups([4_242], 1) == 0 {
+          do throws(Errno) {
+            try MountFolder.make(at: "\(path)/group/new", user: Self.stranger, group: Self.stranger)
+          } catch {
+            failure = error
+          }
+        }
+        let count = getgroups(2, &groups)
+        let found = (failure, Array(groups.prefix(Int(max(0, count)))))
+        outcome.withLock { $0 = found }
+        done.signal()
+      }
+      thread.start()
+      done.wait()
+      let (failure, groups) = outcome.withLock { $0 }
+      #expect(failure == .permissionDenied && groups == [4_242])
     }
   }
 }

@@ -290,7 +290,8 @@ struct CheckTests {
     #expect(!found.isEmpty && found.allSatisfy { $0.hasSuffix(damage.rule) }, "\(found)")
   }
 
-  /// Numbers that would not fit into memory, or into the types that hold them: check tells of them, and who reads is refused.
+  /// Numbers that would not fit into memory, or into the types that hold them: check tells of them, and who reads is
+  /// refused.
   @Test(arguments: [
     "UPDATE chunks SET size = -1, encoding = 1 WHERE id = $chunk",
     "UPDATE chunks SET size = 0x7FFFFFFFFFFFFFFF, encoding = 1, data = x'28B52FFDE0FFFFFFFFFFFFFF7F010000' WHERE id = $chunk",

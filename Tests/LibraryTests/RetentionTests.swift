@@ -225,7 +225,8 @@ struct RetentionTests {
     try fixture.finish()
   }
 
-  /// A sweep that waits for the library has not looked at the store yet: what is stored before its turn is there for it.
+  /// A sweep that waits for the library has not looked at the store yet: what is stored before its turn is there for
+  /// it.
   @Test func whatIsSavedWhileASweepWaitsStays() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()

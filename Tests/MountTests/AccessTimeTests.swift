@@ -4,7 +4,8 @@ import Glibc
 import MountKit
 import Testing
 
-/// Access times, which FUSE leaves to the file system: who does not want them noted, by mount(8) or by open(2), gets none.
+/// Access times, which FUSE leaves to the file system: who does not want them noted, by mount(8) or by open(2), gets
+/// none.
 @Suite(.serialized) struct AccessTimeTests {
   /// What is read of `file`, `folder` and `link`, and whether access times are to tell it, by the options of the mount.
   private static let options: [(options: [String], noted: Set<String>)] = [

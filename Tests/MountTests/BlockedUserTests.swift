@@ -11,7 +11,8 @@ private let canExpireNames: Bool = {
   return numbers.count == 2 && (numbers[0], numbers[1]) >= (6, 16)
 }()
 
-/// A user to whom root gave a mount has the kernel wait in it, for memory that a server of theirs never gives: others go on.
+/// A user to whom root gave a mount has the kernel wait in it, for memory that a server of theirs never gives: others
+/// go on.
 @Suite(
   .serialized, .enabled(if: TestUser.isRoot, "mounting for another user needs root"),
   .enabled(if: canExpireNames, "needs FUSE_NOTIFY_INC_EPOCH, of Linux 6.16"))

@@ -5,7 +5,8 @@ import MountKit
 import Synchronization
 import Testing
 
-/// New files, which their makers write past the page cache (DirectWrites): nobody sees anything else than through pages.
+/// New files, which their makers write past the page cache (DirectWrites): nobody sees anything else than through
+/// pages.
 ///
 /// All in this process: a program that it starts would get duplicates of its handles, and closing those is a close.
 @Suite(.serialized) struct DirectWriteTests {

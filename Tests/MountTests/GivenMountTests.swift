@@ -5,7 +5,8 @@ import Testing
 
 /// Mounts that root gives to a user, who owns the folders on the way and puts symbolic links there.
 @Suite(.serialized, .enabled(if: TestUser.isRoot, "mounting for another user needs root")) struct GivenMountTests {
-  /// A library with a mount of root's, a folder of the user's, and one of root's that the user would like to have covered.
+  /// A library with a mount of root's, a folder of the user's, and one of root's that the user would like to have
+  /// covered.
   private struct Place {
     let library: MountedLibrary
     let user: TestUser

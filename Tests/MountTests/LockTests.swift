@@ -4,8 +4,8 @@ import Testing
 
 /// Locks of one person keep out the other, whose programs run in a mount of their own.
 @Suite(.serialized) struct LockTests {
-  /// `hold KIND FILE`: locks the file, says so with a file `$0.held`, and lets go when `$0.go` is there. `try KIND FILE`
-  /// says what becomes of a lock that does not wait.
+  /// `hold KIND FILE`: locks the file, says so with a file `$0.held`, and lets go when `$0.go` is there. `try KIND
+  /// FILE` says what becomes of a lock that does not wait.
   private static let functions = """
     cat >"$TMP/lock.py" <<'END'
     import errno, fcntl, os, signal, struct, sys, time

@@ -75,7 +75,8 @@ import Testing
     }
   }
 
-  /// `suid` and `dev` are in force where somebody asked mount(8) for them, which does not tell a helper, and asks it to change a mount.
+  /// `suid` and `dev` are in force where somebody asked mount(8) for them, which does not tell a helper, and asks it to
+  /// change a mount.
   @Test(.enabled(if: TestUser.isRoot, "mount(8) needs root"))
   func mountSetsAndChangesOptions() throws {
     let user = try TestUser.ordinary()

@@ -38,7 +38,8 @@ import Testing
     }
   }
 
-  /// Copied out of the mount the attributes are text, and copied back in they say nothing of what they were copied from.
+  /// Copied out of the mount the attributes are text, and copied back in they say nothing of what they were copied
+  /// from.
   @Test(arguments: [
     "cp -a \"$1\" \"$2\"", "rsync -aAX \"$1/\" \"$2/\"",
     "mkdir \"$2\"; tar --xattrs --xattrs-include='*' -C \"$1\" -cf - . | tar --xattrs --xattrs-include='*' -C \"$2\" -xf -",

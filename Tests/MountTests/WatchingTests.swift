@@ -5,8 +5,8 @@ import Testing
 /// What inotify(7) tells in one person's mount of what another one does in theirs, compared with what it tells of the
 /// same in a plain folder.
 @Suite(.serialized) struct WatchingTests {
-  /// Shell functions: `watched WATCHED-FOLDER WORKING-FOLDER SCRIPT` prints the events, equal ones in a row joined as the
-  /// kernel joins those that nobody has read yet.
+  /// Shell functions: `watched WATCHED-FOLDER WORKING-FOLDER SCRIPT` prints the events, equal ones in a row joined as
+  /// the kernel joins those that nobody has read yet.
   private static let functions = """
     watched() {
       local log; log=$(mktemp)

@@ -5,7 +5,8 @@ import Glibc
 import MountKit
 import Testing
 
-/// Sidecar, mount process and receiver are killed at random, and every event arrives: at least once, in order, with one id.
+/// Sidecar, mount process and receiver are killed at random, and every event arrives: at least once, in order, with one
+/// id.
 @Suite(.serialized) struct KillTests {
   /// Events in all; `SHEAF_EVENTS` says otherwise.
   private static var target: Int { ProcessInfo.processInfo.environment["SHEAF_EVENTS"].flatMap { Int($0) } ?? 600 }

@@ -116,7 +116,8 @@ struct ChangeRecordTests {
     }
   }
 
-  /// SQLite ends the transaction of a group by itself when the disk fails under a statement, one that only reads included.
+  /// SQLite ends the transaction of a group by itself when the disk fails under a statement, one that only reads
+  /// included.
   @Test(arguments: ["a read", "a read that is tried", "a change", "a change that goes on", "a large change"])
   func aGroupThatSQLiteGaveUpIsMadeAgain(_ moment: String) throws {
     try withRemains(1) { path in

@@ -6,8 +6,8 @@ import Testing
 
 /// What names lead to, which the writer remembers.
 struct EntryTests {
-  /// Whatever is made, moved, replaced, removed, undone and forgotten, each name leads to what its folder lists, also where
-  /// all of a folder is known since it was made.
+  /// Whatever is made, moved, replaced, removed, undone and forgotten, each name leads to what its folder lists, also
+  /// where all of a folder is known since it was made.
   @Test func whatIsRememberedIsWhatIsStored() throws {
     struct Stop: Error {}
     var generator = SeededRandom()

@@ -95,7 +95,8 @@ import Testing
     }
   }
 
-  /// Somebody whose library root has open puts a link in place of its folder: root reaches there what they reach themselves.
+  /// Somebody whose library root has open puts a link in place of its folder: root reaches there what they reach
+  /// themselves.
   @Test(.enabled(if: geteuid() == 0)) func noFolderInPlaceOfALibrarysIsEntered() throws {
     try withFolder { folder in
       #expect(chmod(folder, 0o755) == 0)

@@ -7,8 +7,8 @@ import Testing
 
 /// The file beside the library in which large saves wait.
 struct WorkingFileTests {
-  /// Who asks for durability while another one's sync goes on waits for it, and for one more if that began too early: a row
-  /// must not be durable before its bytes are.
+  /// Who asks for durability while another one's sync goes on waits for it, and for one more if that began too early: a
+  /// row must not be durable before its bytes are.
   @Test func aSyncThatGoesOnIsWaitedFor() throws {
     try withFolder { folder in
       let file = WorkingFile(path: folder + "/working", of: folder + "/library")

@@ -21,7 +21,8 @@ struct cfuse_context {
   void *handler;
   /// Called once on a worker thread after the kernel accepted the answer to INIT: from then on the mount answers.
   void (*initialized)(void *handler);
-  /// Flags of struct fuse_init_out that libfuse does not send by itself, set by the init operation; `flags2` above bit 31.
+  /// Flags of struct fuse_init_out that libfuse does not send by itself, set by the init operation; `flags2` above bit
+  /// 31.
   uint64_t extra_init_flags;
   /// The flags that the kernel offered in INIT, before libfuse filters them.
   uint64_t offered_init_flags;
@@ -29,8 +30,8 @@ struct cfuse_context {
   _Atomic uint64_t init_unique;
 };
 
-/// FUSE_PARALLEL_DIROPS, FUSE_HANDLE_KILLPRIV_V2 and FUSE_DIRECT_IO_ALLOW_MMAP of <linux/fuse.h>: libfuse 3.14 knows the
-/// first and never sends it (lib/fuse_lowlevel.c, do_init), and does not know the others.
+/// FUSE_PARALLEL_DIROPS, FUSE_HANDLE_KILLPRIV_V2 and FUSE_DIRECT_IO_ALLOW_MMAP of <linux/fuse.h>: libfuse 3.14 knows
+/// the first and never sends it (lib/fuse_lowlevel.c, do_init), and does not know the others.
 extern const uint64_t cfuse_init_parallel_dirops;
 extern const uint64_t cfuse_init_handle_killpriv_v2;
 extern const uint64_t cfuse_init_direct_io_allow_mmap;
@@ -61,11 +62,12 @@ pid_t cfuse_thread(void);
 /// O_PATH of open(2), which Swift does not see.
 extern const int cfuse_path_only;
 
-/// mkdirat(2) with the rights of a user alone, to whom the folder belongs then (setfsuid(2), of this thread).
+/// mkdirat(2) with the rights of a user and one group alone, to whom the folder belongs then (setfsuid(2), of this
+/// thread); EPERM where this thread cannot take them.
 int cfuse_make_folder(int folder, const char *name, mode_t mode, uid_t user, gid_t group);
 
-/// Leaves programs that the calling thread starts no capabilities (capabilities(7)) but those whose bits are set, and none to
-/// gain by what they start in turn (PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS of prctl(2)).
+/// Leaves programs that the calling thread starts no capabilities (capabilities(7)) but those whose bits are set, and
+/// none to gain by what they start in turn (PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS of prctl(2)).
 int cfuse_limit_privileges(uint64_t kept);
 
 /// The device of the file system that shows at a name, which is not asked (statx(2)); -1 where there is nothing.

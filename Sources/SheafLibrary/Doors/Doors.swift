@@ -1,7 +1,7 @@
 /// The doors of a library, by which requests come: its mounts, and others that are told what changes.
 ///
-/// An operation notes here what it changed while it holds the library's lock. ``takeNotifications()`` hands that over, once,
-/// and whoever lets go of the lock delivers it.
+/// An operation notes here what it changed while it holds the library's lock. ``takeNotifications()`` hands that over,
+/// once, and whoever lets go of the lock delivers it.
 struct Doors {
   typealias Listener = @Sendable ([LibraryNews]) -> Void
 

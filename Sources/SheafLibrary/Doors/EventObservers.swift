@@ -46,8 +46,8 @@ struct EventObservers {
 
   mutating func noteWebhooks() { webhooksChanged = true }
 
-  /// Takes the news up to an event, for everyone whom ``EventVisibility`` may show some of it, as the shares are now; nil
-  /// where there is none.
+  /// Takes the news up to an event, for everyone whom ``EventVisibility`` may show some of it, as the shares are now;
+  /// nil where there is none.
   mutating func takeNotification(upTo number: Int64, in book: ShareBook) -> Notification? {
     guard number != last || webhooksChanged else { return nil }
     var audience = accounts

@@ -18,7 +18,8 @@ package enum LibraryChange: Hashable, Sendable {
   case made(NamedInode)
   /// A folder lost a name.
   case removed(NamedInode)
-  /// A name became another one, which led to `replaced` before; where the two were exchanged, the first leads there now.
+  /// A name became another one, which led to `replaced` before; where the two were exchanged, the first leads there
+  /// now.
   case renamed(NamedInode, to: LibraryPlace, replaced: NamedInode?, exchanged: Bool)
   /// A folder of the account's `Shared` came or went.
   case sharedOwner(SharedOwner)

@@ -6,6 +6,7 @@ package import SheafModel
 package protocol PathInterface: AnyObject, Sendable {
   var location: LibraryLocation { get }
   var id: String { get }
+  func openFolder() throws(SheafError) -> CInt
 
   // MARK: - Accounts
 

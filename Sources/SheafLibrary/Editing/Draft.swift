@@ -2,8 +2,8 @@ import SheafStore
 
 /// A document's contents as one account has them open: what is stored, with what it wrote and did not save yet.
 ///
-/// Two accounts that write the same document have a draft each. What one saves is what the other reads on, unless that one
-/// is editing itself; then both are saved, one after the other, and the later one is current, on record
+/// Two accounts that write the same document have a draft each. What one saves is what the other reads on, unless that
+/// one is editing itself; then both are saved, one after the other, and the later one is current, on record
 /// (`items.conflict`). At most one draft of an inode has a numbered session: that whose version is current.
 ///
 /// Belongs to an ``Inode`` and is touched only under the library's lock.

@@ -21,8 +21,8 @@ struct EditingSession {
   var isOnTop = true
   /// Whether another account saved since this session's last cut, so that what it holds is not current.
   var isPassedOver = false
-  /// Chunks that only this session's version holds, with how many of its extents refer to each: freed by the cut that replaces
-  /// the last of these.
+  /// Chunks that only this session's version holds, with how many of its extents refer to each: freed by the cut that
+  /// replaces the last of these.
   var ownChunks: [Int64: Int] = [:]
   /// When its contents were kept in the working file, to be stored soon; nil where they were not.
   var kept: Timestamp?

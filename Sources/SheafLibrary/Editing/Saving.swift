@@ -70,9 +70,9 @@ extension Library {
     if !isEmptied(inode, draft, at: clock()) { try endSession(inode, draft) }
   }
 
-  /// Whether a session has only emptied the document, or made an empty file of a passing name as mktemp(1) does, just now:
-  /// what some programs do with one open file before they write with the next, and scripts with one command before the
-  /// next. The empty version is stored by then, and open.
+  /// Whether a session has only emptied the document, or made an empty file of a passing name as mktemp(1) does, just
+  /// now: what some programs do with one open file before they write with the next, and scripts with one command before
+  /// the next. The empty version is stored by then, and open.
   private func isEmptied(_ inode: Inode, _ draft: Draft, at time: Timestamp) -> Bool {
     guard let session = draft.session, session.number != nil, draft.working?.size == 0,
       !Self.hasPassed(Self.emptyNanoseconds, since: session.began, at: time)
@@ -187,9 +187,9 @@ extension Library {
       inode.drafts.allSatisfy({ $0 === draft || $0.isIdle }),
       try change.rows.version(item.id, open)?.label == nil, try change.rows.version(item.id, base) != nil
     {
-      // Back to what it began from: contents equal to the version before make none, if nobody purged that meanwhile and no
-      // other account has the file open, which may go on from what it saw. What others saw they remember by its number, which
-      // is not given again then.
+      // Back to what it began from: contents equal to the version before make none, if nobody purged that meanwhile and
+      // no other account has the file open, which may go on from what it saw. What others saw they remember by its
+      // number, which is not given again then.
       try change.rows.deleteVersion(item.id, open)
       item.version = base
       if try share(of: inode) == nil { item.lastVersion = max(base, open - 1) }
@@ -249,8 +249,8 @@ extension Library {
 
   /// Has the next transaction end a version that is stored already.
   ///
-  /// The kernel tells of the last close after close(2) has returned, so nobody waits for it, and a crash ends the version
-  /// all the same (``recoverFromCrash()``): no transaction of its own is needed.
+  /// The kernel tells of the last close after close(2) has returned, so nobody waits for it, and a crash ends the
+  /// version all the same (``recoverFromCrash()``): no transaction of its own is needed.
   private func noteEnd(of number: Int64, _ item: ItemRow, _ inode: Inode, _ session: EditingSession) {
     let version = VersionRow(
       item: item.id, number: number, time: clock(), author: session.author, size: inode.row.size,
@@ -351,8 +351,8 @@ extension Library {
     }
   }
 
-  /// Whether so much time has passed since `start`. Where the clock was put back nobody knows, and waiting would take as
-  /// long as that.
+  /// Whether so much time has passed since `start`. Where the clock was put back nobody knows, and waiting would take
+  /// as long as that.
   private static func hasPassed(_ nanoseconds: Int64, since start: Timestamp, at time: Timestamp) -> Bool {
     !(0..<nanoseconds).contains(time.nanoseconds &- start.nanoseconds)
   }

@@ -2,9 +2,9 @@ import SheafModel
 
 /// Files that programs have mapped shared by one mount and change by another one.
 ///
-/// A kernel keeps the pages that a mapping changed, and writes them whole when somebody asks for them: over what came by
-/// another mount meanwhile. So before bytes are changed by one door, the kernels of the others are asked for what they have of
-/// them; after the change they forget the pages, as always.
+/// A kernel keeps the pages that a mapping changed, and writes them whole when somebody asks for them: over what came
+/// by another mount meanwhile. So before bytes are changed by one door, the kernels of the others are asked for what
+/// they have of them; after the change they forget the pages, as always.
 extension Library {
   /// Makes other mounts of the account write back what may be mapped of bytes that are about to be changed by an open
   /// file.

@@ -11,8 +11,9 @@ import SheafStore
 ///                                                              storeStep(of:_:), then cut(_:_:cause:)
 /// ```
 /// Rules:
-/// 1. What is kept has a row (`working_copies`) that says how to make the contents again of those that are stored, and is
-///    as safe as a version: a process that opens the library after a crash completes it (``recoverWorkingCopies()``).
+/// 1. What is kept has a row (`working_copies`) that says how to make the contents again of those that are stored, and
+///    is as safe as a version: a process that opens the library after a crash completes it
+///    (``recoverWorkingCopies()``).
 /// 2. The row goes in the transaction that makes the version, or takes the inode away.
 /// 3. Nobody sees the difference: a caller that asks for versions, or for what Sheaf tells of the document, waits until
 ///    the save is complete (``completeSaves(of:)``), without the lock. A document in a share, which others see, is
@@ -205,8 +206,8 @@ extension Library {
     }
   }
 
-  /// Runs `step` with the lock held, again and again while it says so, and lets others have the lock in between: those who
-  /// wait, or, where it gives way, for as long as it had it itself.
+  /// Runs `step` with the lock held, again and again while it says so, and lets others have the lock in between: those
+  /// who wait, or, where it gives way, for as long as it had it itself.
   private func inSteps(givesWay: Bool = false, _ step: () throws -> Bool) throws {
     let clock = ContinuousClock()
     while true {

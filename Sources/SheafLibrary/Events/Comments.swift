@@ -9,8 +9,8 @@ extension Library {
 
   /// Comments on an item; whoever the text mentions by `@handle` gets a notice of it.
   ///
-  /// - Throws: `invalid` for no text or too much of it; `accessDenied` for a mention of someone who cannot see the item;
-  ///   `notFound`.
+  /// - Throws: `invalid` for no text or too much of it; `accessDenied` for a mention of someone who cannot see the
+  ///   item; `notFound`.
   package func comment(_ path: ItemPath, text: String) throws -> ItemComment {
     try locked {
       let trimmed = text.trimming { $0.isWhitespace }

@@ -92,7 +92,8 @@ struct EventData: Decodable {
     text += "}"
   }
 
-  /// Appends what comes before a value, and the value as a JSON string (RFC 8259, section 7); nothing where there is none.
+  /// Appends what comes before a value, and the value as a JSON string (RFC 8259, section 7); nothing where there is
+  /// none.
   private static func append(_ key: String, _ value: String?, to text: inout String) {
     guard let value else { return }
     text += key

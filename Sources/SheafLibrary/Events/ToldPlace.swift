@@ -3,8 +3,8 @@ import SheafStore
 
 /// Where something is, as events and lists tell it: the path below `Documents`, and the share that it is in there.
 ///
-/// A longer path than ``limit`` is told without its middle, so that what lies deep costs no more than all else: it begins with
-/// whole names of 1024 bytes at most, goes on with one named `…`, and ends with as many names as fit.
+/// A longer path than ``limit`` is told without its middle, so that what lies deep costs no more than all else: it
+/// begins with whole names of 1024 bytes at most, goes on with one named `…`, and ends with as many names as fit.
 struct ToldPlace {
   /// Bytes of a path at most: PATH_MAX, past which no system call takes one.
   static let limit = 4096

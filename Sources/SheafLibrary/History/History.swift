@@ -98,8 +98,8 @@ extension Library {
 
   /// Gives a version (the current one where `number` is nil) a label, unique in its document.
   ///
-  /// - Throws: `invalid` for an empty label, one over 200 characters, or control characters; `exists` where a version has the
-  ///   label that the path's account does not see, and that keeps it.
+  /// - Throws: `invalid` for an empty label, one over 200 characters, or control characters; `exists` where a version
+  ///   has the label that the path's account does not see, and that keeps it.
   package func label(_ path: ItemPath, name: String, version number: Int64?) throws -> Version {
     guard !name.isEmpty, name.count <= 200, name.printable == name else {
       throw SheafError(

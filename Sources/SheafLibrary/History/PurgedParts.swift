@@ -3,16 +3,17 @@ import SheafStore
 
 /// What would be left of a purged version in chunks of which other versions use a part.
 ///
-/// A version that was cut short, or written in place, refers to parts of the chunks of the version before. Chunks go as a whole, so
-/// the rest would stay as long as the part does. Such parts get chunks of their own before the purge: the same bytes in
-/// another form.
+/// A version that was cut short, or written in place, refers to parts of the chunks of the version before. Chunks go as
+/// a whole, so the rest would stay as long as the part does. Such parts get chunks of their own before the purge: the
+/// same bytes in another form.
 extension Library {
   /// Versions that are looked at with everybody waiting.
   private static let partedAtOnce = 256
 
   /// Has the other versions of a document, and its contents, share no chunk in part with the version `number`.
   ///
-  /// What is being edited keeps the parts that it has, and so do documents of more than 8 MiB, whose chunks are listed in nodes.
+  /// What is being edited keeps the parts that it has, and so do documents of more than 8 MiB, whose chunks are listed
+  /// in nodes.
   ///
   /// - Throws: as ``purge(_:version:)``; nothing where there is no such version, or it cannot be purged.
   func partChunks(ofVersion number: Int64, of path: ItemPath) throws {

@@ -121,8 +121,8 @@ enum FileRole: Equatable {
     return temporaryEndings.contains { name.count > $0.utf8CodeUnitCount && name.ends(with: $0) }
   }
 
-  /// Whether the name ends as mkstemp(3) ends it, with six or more letters and digits that are no word; or with a hash or
-  /// a UUID.
+  /// Whether the name ends as mkstemp(3) ends it, with six or more letters and digits that are no word; or with a hash
+  /// or a UUID.
   private static func hasRandomEnding(_ name: [UInt8]) -> Bool {
     let hexadecimal = name.reversed().prefix { isDigit($0) || (65...70).contains($0 & ~32) || $0 == UInt8(ascii: "-") }
     if hexadecimal.count >= 16, hexadecimal.contains(where: isDigit), hexadecimal.contains(where: isLetter) {

@@ -79,8 +79,8 @@ extension Library {
   /// Whether the caller's account looks at what another one owns.
   func isForeign(_ inode: Inode, _ caller: Caller) -> Bool { caller.account.map { $0 != inode.row.owner } ?? false }
 
-  /// What stat(2) tells the caller: files of others as the mounting user's, without set-id bits, and without `w` where they
-  /// may only be read.
+  /// What stat(2) tells the caller: files of others as the mounting user's, without set-id bits, and without `w` where
+  /// they may only be read.
   ///
   /// - Throws: `accessDenied` for what the account does not see, or no longer.
   func attributes(_ inode: Inode, _ caller: Caller) throws -> Attributes {
@@ -100,7 +100,8 @@ extension Library {
     try Permission.check(inode.row.mode, uid: user.uid, gid: user.gid, caller, wanted)
   }
 
-  /// Answers access(2): whether `caller` has the permission bits `wanted` (`R_OK`, `W_OK`, `X_OK`), and may see the inode.
+  /// Answers access(2): whether `caller` has the permission bits `wanted` (`R_OK`, `W_OK`, `X_OK`), and may see the
+  /// inode.
   ///
   /// - Throws: `accessDenied`, `notFound`.
   package func checkAccess(_ ino: Int64, _ wanted: Int32, _ caller: Caller) throws {
@@ -115,8 +116,8 @@ extension Library {
 }
 
 extension Attributes {
-  /// As a door shows it to `user`: what another account owns is theirs, so it gives nobody their rights by set-id bits, and
-  /// no device.
+  /// As a door shows it to `user`: what another account owns is theirs, so it gives nobody their rights by set-id bits,
+  /// and no device.
   func shown(to user: Caller.User?, writable: Bool, isForeign: Bool) -> Attributes {
     var mode = writable ? mode : mode & ~0o222
     if isForeign { mode &= ~0o6000 }

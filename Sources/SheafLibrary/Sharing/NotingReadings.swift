@@ -71,7 +71,8 @@ extension Library {
     return known == 0 ? nil : read.map { min($0, known) }
   }
 
-  /// The version that a save of the whole document by `caller` is based on (rules 2 to 4 of ``Readings``); nil before any.
+  /// The version that a save of the whole document by `caller` is based on (rules 2 to 4 of ``Readings``); nil before
+  /// any.
   ///
   /// - Parameter asksOthers: Whether another program of the account may have read what is saved.
   func base(of item: ItemRow, _ inode: Inode, savedBy caller: Caller, asksOthers: Bool) throws -> Int64? {

@@ -3,12 +3,13 @@ package import SheafModel
 import SheafStore
 
 extension Library {
-  /// Where an item is, or was when it was deleted, in an account's mount: for who has its id, since a name need not be UTF-8 and
-  /// an item may have moved.
+  /// Where an item is, or was when it was deleted, in an account's mount: for who has its id, since a name need not be
+  /// UTF-8 and an item may have moved.
   ///
-  /// - Parameter isExact: whether the path must lead to that item. Another one may have its name by now, or been deleted there
-  ///   later.
-  /// - Throws: `notFound`, in the same words for an item that the account may not see; `busy` where the path leads elsewhere.
+  /// - Parameter isExact: whether the path must lead to that item. Another one may have its name by now, or been
+  ///   deleted there later.
+  /// - Throws: `notFound`, in the same words for an item that the account may not see; `busy` where the path leads
+  ///   elsewhere.
   package func path(ofItem id: String, for handle: AccountHandle, isExact: Bool) throws -> ItemPath {
     try locked {
       let account = try account(handle).id

@@ -4,8 +4,8 @@ struct UnstoredAccessTimes {
 
   var isEmpty: Bool { inodes.isEmpty }
 
-  /// Notes that the access time of an inode is to be stored; false where it waits already, and where there are too many: if
-  /// they cannot be stored, reading on must not fill the memory.
+  /// Notes that the access time of an inode is to be stored; false where it waits already, and where there are too
+  /// many: if they cannot be stored, reading on must not fill the memory.
   mutating func insert(_ inode: Inode) -> Bool {
     guard !inode.hasNewAccessTime, inodes.count < InodeTable.limit else { return false }
     inode.hasNewAccessTime = true

@@ -109,8 +109,8 @@ final class MaintenanceSchedule: @unchecked Sendable {
     return true
   }
 
-  /// Has the first tidying come when it is due by the last one, which an earlier process may have done: so a library that is never
-  /// open for long is tidied, too.
+  /// Has the first tidying come when it is due by the last one, which an earlier process may have done: so a library
+  /// that is never open for long is tidied, too.
   func planTidying(secondsSinceLast seconds: Int64) {
     condition.lock()
     nextTidying = .now.after(seconds: Self.secondsToTidying(afterLast: seconds))

@@ -3,8 +3,8 @@ import SheafStore
 
 /// Keeping packs and chunks as small as they should be: what is gone goes out of them, what is plain is compressed.
 extension Library {
-  /// Makes anew the packs that hold what nothing refers to any more; returns how many, and why one could not be that holds
-  /// more of it than before.
+  /// Makes anew the packs that hold what nothing refers to any more; returns how many, and why one could not be that
+  /// holds more of it than before.
   ///
   /// So what was purged is nowhere.
   func mendPacks(_ care: inout PackCare) throws -> (count: Int, refusal: SheafError?) {

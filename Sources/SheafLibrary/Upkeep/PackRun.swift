@@ -1,8 +1,8 @@
 import SheafModel
 import SheafStore
 
-/// Consecutive versions of a document, the latest first, that become one pack: each is stored as what differs from the one
-/// after it.
+/// Consecutive versions of a document, the latest first, that become one pack: each is stored as what differs from the
+/// one after it.
 struct PackRun {
   /// A version that is about to refer to `member` or to a chunk that is there already.
   struct Rewrite {
@@ -47,7 +47,8 @@ struct PackRun {
     largest = base.length
   }
 
-  /// - Parameter isFirst: whether the bytes are those of the first delta, or of a pack to begin with: they may be any number.
+  /// - Parameter isFirst: whether the bytes are those of the first delta, or of a pack to begin with: they may be any
+  ///   number.
   private func hasRoom(members count: Int, deltaBytes more: Int, largest size: Int64, isFirst: Bool) -> Bool {
     let total = members.count + count
     return total <= Pack.limit && (isFirst || deltaBytes + more <= Pack.deltaLimit)

@@ -25,7 +25,8 @@ extension Library {
 
   /// Writes a consistent copy to `file`, which must not exist; documents that are open are in it as last saved.
   ///
-  /// - Throws: `noSpace` also where the library's own disk has no room for what was closed, which the copy would not have.
+  /// - Throws: `noSpace` also where the library's own disk has no room for what was closed, which the copy would not
+  ///   have.
   package func backup(to file: String, progress: (SheafModel.Progress) -> Void) throws {
     try tryToCompleteSaves()
     try store.backup(to: file, progress: progress)

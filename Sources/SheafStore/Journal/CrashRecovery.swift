@@ -44,11 +44,7 @@ enum CrashRecovery {
   private static func keep(_ recordPath: String) throws(SheafError) {
     let path = refusedPath(of: recordPath)
     guard access(path, F_OK) != 0 else { return }
-    do {
-      try OwnerRights.acting(on: path) { try FileManager.default.copyItem(atPath: recordPath, toPath: path) }
-    } catch {
-      throw SheafError(.inputOutput, subject: path, reason: "could not be made: \(error)")
-    }
+    try LibraryFolder.copy(recordPath, to: path)
   }
 
   /// Makes a file that may not be there survive power loss.

@@ -15,6 +15,13 @@ int sheaf_test_own_umask(mode_t mask);
 /// Returns 0, or -1 with errno.
 int sheaf_test_become(uid_t uid, gid_t gid, const gid_t *groups, size_t count);
 
+/// Gives the calling thread alone these supplementary groups. Returns 0, or -1 with errno.
+int sheaf_test_set_groups(const gid_t *groups, size_t count);
+
+/// Takes a capability (a number of capabilities(7)) from the calling thread alone, for ever. Returns 0, or -1 with
+/// errno.
+int sheaf_test_drop_capability(int number);
+
 /// A descriptor that becomes readable when the process ends, or -1 with errno.
 int sheaf_test_pidfd(pid_t pid);
 
@@ -27,8 +34,8 @@ int sheaf_test_rename(int folder, const char *from, const char *to, unsigned fla
 /// One write that is durable when it returns: `pwritev2` with RWF_DSYNC.
 ssize_t sheaf_test_write_synchronously(int descriptor, const void *bytes, size_t count);
 
-/// Asynchronous writes of 64 KiB each, up to 16 at a time, by `io_submit`; returns when all are done, with the bytes written or -1
-/// with errno.
+/// Asynchronous writes of 64 KiB each, up to 16 at a time, by `io_submit`; returns when all are done, with the bytes
+/// written or -1 with errno.
 ssize_t sheaf_test_write_asynchronously(int descriptor, const void *bytes, size_t count, off_t offset);
 
 /// Opens what `path` led to after it was unlinked: `name_to_handle_at`, `unlink` and `open_by_handle_at`. Returns a

@@ -36,7 +36,8 @@ struct Crafted {
       database, sql: "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name")
   }
 
-  /// Each column of each table with each extreme, in one row and in as many as can have it, and what columns make together.
+  /// Each column of each table with each extreme, in one row and in as many as can have it, and what columns make
+  /// together.
   static func all(of template: String) throws -> [Crafted] {
     let queue = try DatabaseQueue(path: template)
     defer { try? queue.close() }

@@ -5,8 +5,9 @@ import SheafModel
 
 // Does everything with libraries of which one value is not what any program of ours writes:
 // `crafted-library make TEMPLATE` makes a library with a row in each table;
-// `crafted-library run TEMPLATE FOLDER FIRST STEP` goes through each STEPth case from number FIRST on, in FOLDER. Each line that it
-// prints is the number and name of a case, or a deed; a trap or a hang ends the process after the line that is to blame.
+// `crafted-library run TEMPLATE FOLDER FIRST STEP` goes through each STEPth case from number FIRST on, in FOLDER. Each
+// line that it prints is the number and name of a case, or a deed; a trap or a hang ends the process after the line
+// that is to blame.
 
 /// Seconds of a case, past which SIGALRM ends the process.
 let patience: UInt32 = 60

@@ -1,8 +1,8 @@
 import FuzzDecoders
 import Glibc
 
-// libFuzzer with one of the decoders: `SHEAF_FUZZ_DECODER=NAME sheaf-fuzz [libFuzzer's arguments]`. Where a property does
-// not hold, or a decoder traps, it ends and keeps the input.
+// libFuzzer with one of the decoders: `SHEAF_FUZZ_DECODER=NAME sheaf-fuzz [libFuzzer's arguments]`. Where a property
+// does not hold, or a decoder traps, it ends and keeps the input.
 
 /// libFuzzer, whose own `main` an executable of Swift cannot have.
 @_silgen_name("LLVMFuzzerRunDriver")

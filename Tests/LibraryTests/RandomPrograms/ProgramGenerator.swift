@@ -14,7 +14,8 @@ struct ProgramGenerator {
 
   private var random: SeededRandom
   private var opening: [ProgramStep] = []
-  /// What this program does often, seldom and never: programs that do everything alike seldom do one thing twice in a row.
+  /// What this program does often, seldom and never: programs that do everything alike seldom do one thing twice in a
+  /// row.
   private var verbs: [(ProgramStep.Verb, Int)] = Self.verbs
   /// Folders in which most happens, as people are busy in few places.
   private var places: [String] = []

@@ -5,8 +5,8 @@ import SheafModel
 /// Who may have seen what, by the order of deeds and not by clocks.
 ///
 /// Contents that were current while their document was in a share, and versions that came while it was, are its
-/// participants' to see for as long as the sharing goes on, whenever they joined. What was current only before is nobody's
-/// but the owner's and the writer's. An item is known to them once it was there, deleted or not.
+/// participants' to see for as long as the sharing goes on, whenever they joined. What was current only before is
+/// nobody's but the owner's and the writer's. An item is known to them once it was there, deleted or not.
 struct ProgramSights {
   private var contents: [ProgramSnapshot.Sharing: Set<String>] = [:]
   private var items: [ProgramSnapshot.Sharing: Set<String>] = [:]

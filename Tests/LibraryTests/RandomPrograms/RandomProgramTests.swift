@@ -6,12 +6,12 @@ import Testing
 
 /// Random programs of several people and processes, against the rules of docs/ARCHITECTURE.md.
 ///
-/// `SHEAF_SEED` runs the program of one seed, `SHEAF_PROGRAM` the steps of a file. `SHEAF_SECONDS` makes new programs for that
-/// long; without it the programs are the same each time. A program that breaks a rule is shrunk, and printed.
+/// `SHEAF_SEED` runs the program of one seed, `SHEAF_PROGRAM` the steps of a file. `SHEAF_SECONDS` makes new programs
+/// for that long; without it the programs are the same each time. A program that breaks a rule is shrunk, and printed.
 ///
-/// Random programs leave out whether who follows the log has the tree that is there, unless `SHEAF_LOG` is set: where a young
-/// file with saves of its own takes another document's place and comes back, an `edit` with `previousPath` stands for its
-/// deletion, and the log alone does not tell that it was there.
+/// Random programs leave out whether who follows the log has the tree that is there, unless `SHEAF_LOG` is set: where a
+/// young file with saves of its own takes another document's place and comes back, an `edit` with `previousPath` stands
+/// for its deletion, and the log alone does not tell that it was there.
 @Suite(.serialized) struct RandomProgramTests {
   private static let environment = ProcessInfo.processInfo.environment
   private let seconds = environment["SHEAF_SECONDS"].flatMap(Double.init)

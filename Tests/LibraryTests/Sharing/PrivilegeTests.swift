@@ -34,7 +34,8 @@ struct PrivilegeTests {
     }
   }
 
-  /// What another account owns is shown as the mounting user's, so that its set-id bits would give their rights to anyone.
+  /// What another account owns is shown as the mounting user's, so that its set-id bits would give their rights to
+  /// anyone.
   @Test func nobodySeesTheSetIDBitsOrDevicesOfOthers() throws {
     try People.story { people in
       let (tools, theirs) = ("Documents/tools", "Shared/alice@example.com/tools")

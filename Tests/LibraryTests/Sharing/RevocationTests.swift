@@ -9,7 +9,8 @@ struct RevocationTests {
   private let item = "Documents/note.md"
   private let entry = "Shared/alice@example.com/note.md"
 
-  /// A document whose people may invite others; `name` joins by the link or by invitation, and gives out one-time links.
+  /// A document whose people may invite others; `name` joins by the link or by invitation, and gives out one-time
+  /// links.
   private func links(
     of name: People.Name, _ permission: SharePermission = .readWrite, role: Role,
     _ body: (People, _ editing: String, _ viewing: String) throws -> Void
