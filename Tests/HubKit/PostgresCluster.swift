@@ -4,8 +4,8 @@ import Synchronization
 
 /// A PostgreSQL server for tests, in a temporary folder and reached by a Unix socket there alone.
 ///
-/// A shell starts it and stops it, and removes its folder when the tests end, however they end: the shell reads commands
-/// from a pipe of this process. The server runs as an ordinary user, since PostgreSQL refuses root.
+/// A shell starts it and stops it, and removes its folder when the tests end, however they end: the shell reads
+/// commands from a pipe of this process. The server runs as an ordinary user, since PostgreSQL refuses root.
 package final class PostgresCluster: Sendable {
   /// The newest server of the machine; nil where none is installed.
   private static let programs: String? = {

@@ -30,7 +30,8 @@ extension Accounts {
 
   /// Spends an enrolment code. The device that spent it may ask again, and gets the same answer.
   ///
-  /// - Throws: ``HubError`` of kind `invalid` for a request that proves nothing, and of kind `forbidden` for a code that
+  /// - Throws: ``HubError`` of kind `invalid` for a request that proves nothing, and of kind `forbidden` for a code
+  ///   that
   ///   is none, too old, or spent by another device.
   package func enroll(_ request: DeviceRequest) async throws -> EnrolledDevice {
     try Self.check(name: request.name, upTo: DeviceRequest.longestName)

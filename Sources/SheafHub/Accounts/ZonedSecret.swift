@@ -2,8 +2,8 @@ import Crypto
 import Foundation
 import SheafModel
 
-/// A secret that says of which zone it is: an enrolment code, or a session's token. The store has its hash only, in that
-/// zone, so no table has to be searched for it.
+/// A secret that says of which zone it is: an enrolment code, or a session's token. The store has its hash only, in
+/// that zone, so no table has to be searched for it.
 struct ZonedSecret: Sendable {
   /// Random bytes of an enrolment code, which people copy.
   static let codeLength = 16

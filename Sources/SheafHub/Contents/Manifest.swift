@@ -1,8 +1,8 @@
 import Crypto
 package import SheafWire
 
-/// What a version's contents are made of, in the form in which it is stored: for each extent 32 bytes of hash, zeros for a
-/// hole, and eight of length, the highest first.
+/// What a version's contents are made of, in the form in which it is stored: for each extent 32 bytes of hash, zeros
+/// for a hole, and eight of length, the highest first.
 package struct Manifest: Hashable, Sendable {
   /// Extents of a version.
   package static let limit = 65_536

@@ -48,7 +48,8 @@ extension HubRoutes {
 
   // MARK: - Feeds
 
-  /// A page of the zone's feed. With `wait` an empty page is not told before there is news, or so many seconds are over.
+  /// A page of the zone's feed. With `wait` an empty page is not told before there is news, or so many seconds are
+  /// over.
   private func feed(_ request: Request, _ caller: Caller) async throws -> Response {
     let (token, limit) = (try request.parameter("token").map { try FeedToken($0) }, try pageLimit(request))
     let wait = try request.number("wait", upTo: Self.longestWait) ?? 0
@@ -78,8 +79,8 @@ extension HubRoutes {
     return try .json(found)
   }
 
-  /// Server-Sent Events (WHATWG HTML, section 9.2), each of which says at which number the zone is: at the beginning, and
-  /// whenever it went on. The device then reads the feed.
+  /// Server-Sent Events (WHATWG HTML, section 9.2), each of which says at which number the zone is: at the beginning,
+  /// and whenever it went on. The device then reads the feed.
   private func stream(for caller: Caller) async throws -> Response {
     let start = try await hub.numbers(of: [caller.zone])[caller.zone] ?? 0
     let (wakeUps, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))

@@ -1,7 +1,8 @@
 import SheafModel
 import Synchronization
 
-/// A hub's address as people and devices write it: `NAME` or `NAME:PORT`. Without a port it is 443, which is never written.
+/// A hub's address as people and devices write it: `NAME` or `NAME:PORT`. Without a port it is 443, which is never
+/// written.
 package struct HubAddress: Hashable, Sendable, CustomStringConvertible {
   private static let usualPort = 443
 

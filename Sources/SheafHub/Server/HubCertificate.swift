@@ -32,8 +32,8 @@ package enum HubCertificate {
     return (try certificate.serializeAsPEM().pemString + "\n", key.pemRepresentation + "\n")
   }
 
-  /// The fingerprint of the public key in a certificate: SHA-256 of its SubjectPublicKeyInfo, as text for a URL. It stays
-  /// the same where a certificate is renewed for the same key.
+  /// The fingerprint of the public key in a certificate: SHA-256 of its SubjectPublicKeyInfo, as text for a URL. It
+  /// stays the same where a certificate is renewed for the same key.
   ///
   /// - Throws: ``SheafError`` for a text that is no certificate.
   package static func fingerprint(pem: String) throws -> String {

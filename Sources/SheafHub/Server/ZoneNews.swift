@@ -2,8 +2,8 @@ import Logging
 import ServiceLifecycle
 import Synchronization
 
-/// Wakes those who wait for a zone to go on: at once for what this process did, and within a second for what another one
-/// did.
+/// Wakes those who wait for a zone to go on: at once for what this process did, and within a second for what another
+/// one did.
 final class ZoneNews: Service {
   private static let interval = Duration.seconds(1)
 

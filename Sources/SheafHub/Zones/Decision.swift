@@ -260,8 +260,8 @@ package struct Decision {
     throw Refusal(reason: .tooLarge)
   }
 
-  /// Names are checked when all of the group is done: an item whose name is taken becomes one with its occupant, or gets
-  /// another name.
+  /// Names are checked when all of the group is done: an item whose name is taken becomes one with its occupant, or
+  /// gets another name.
   private mutating func settleNames() throws {
     var wanted: [Place: WireID] = [:]
     for id in sent {

@@ -32,8 +32,8 @@ enum Zone {
     try connection.execute("DELETE FROM watermarks WHERE zone = $1 AND device = $2", values)
   }
 
-  /// Begins an epoch in every zone of a store that is a copy of another one: every token that was given out is of another
-  /// time.
+  /// Begins an epoch in every zone of a store that is a copy of another one: every token that was given out is of
+  /// another time.
   static func beginEpochs(in connection: inout any SQLConnection) throws {
     for row in try connection.query("SELECT zone FROM zones") {
       try connection.execute(

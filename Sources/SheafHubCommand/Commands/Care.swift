@@ -64,8 +64,8 @@ struct BackupCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup", abstract: "Copy a hub on SQLite into a new folder, while it is served.",
     discussion: """
-      The copy is a hub of its own: serve it in place of the first one, and machines notice that it is older and send again \
-      what it does not have. A hub on PostgreSQL is backed up by PostgreSQL's own means.
+      The copy is a hub of its own: serve it in place of the first one, and machines notice that it is older and send \
+      again what it does not have. A hub on PostgreSQL is backed up by PostgreSQL's own means.
       """)
 
   @OptionGroup var hub: HubOption

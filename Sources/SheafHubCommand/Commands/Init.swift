@@ -7,8 +7,8 @@ struct InitCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "init", abstract: "Make a hub's folder.",
     discussion: """
-      Without --certificate and --plain the hub makes a certificate for itself, and links have the fingerprint of its key.
-      --plain is for a hub behind a proxy on the same machine, which has a certificate.
+      Without --certificate and --plain the hub makes a certificate for itself, and links have the fingerprint of its \
+      key. --plain is for a hub behind a proxy on the same machine, which has a certificate.
       """)
 
   @OptionGroup var hub: HubOption

@@ -13,7 +13,7 @@ struct ServeCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Where to listen, if not at all addresses of the machine (or, with --plain, at 127.0.0.1) and the port of the first address.",
+      "Where to listen; otherwise at all IPv4 addresses of the machine, or with --plain at 127.0.0.1.",
       valueName: "address:port|unix:path"))
   var listen: String?
 

@@ -1,14 +1,15 @@
 /// A store of rows that a hub keeps everything in: SQLite in one file, or an engine that speaks PostgreSQL's protocol.
 ///
-/// One set of SQL serves all engines; docs/SCALE.md lists the forms that it uses. Placeholders are `$1` to `$n`, numbered
-/// by first appearance.
+/// One set of SQL serves all engines; docs/SCALE.md lists the forms that it uses. Placeholders are `$1` to `$n`,
+/// numbered by first appearance.
 package protocol Database: Sendable {
   /// Runs `body` as one transaction, which is durable when this returns.
   ///
-  /// The engine may refuse a transaction that met another one, or lose its connection before the commit. Then `body` runs
-  /// again, so it must change nothing but rows.
+  /// The engine may refuse a transaction that met another one, or lose its connection before the commit. Then `body`
+  /// runs again, so it must change nothing but rows.
   ///
-  /// - Throws: What `body` throws, when nothing is changed; ``HubStoreError``. After `unavailable` the transaction may be
+  /// - Throws: What `body` throws, when nothing is changed; ``HubStoreError``. After `unavailable` the transaction may
+  ///   be
   ///   done nevertheless, if the connection broke while it was committed.
   func write<T: Sendable>(_ body: @escaping @Sendable (inout any SQLConnection) throws -> T) async throws -> T
 

@@ -4,8 +4,8 @@ import Synchronization
 
 /// An engine that speaks PostgreSQL's protocol, for a hub of any number of processes.
 ///
-/// A limited number of connections serves all transactions, each on a thread of its own while it runs. A lost connection
-/// is replaced, and a transaction that it was lost in runs again unless it was being committed.
+/// A limited number of connections serves all transactions, each on a thread of its own while it runs. A lost
+/// connection is replaced, and a transaction that it was lost in runs again unless it was being committed.
 package final class PostgresDatabase: Database {
   /// How often a transaction runs again after the engine refused it for another one's sake.
   private static let refusalLimit = 20

@@ -4,8 +4,8 @@ import Synchronization
 
 /// SQLite in one file, for a hub of one process.
 ///
-/// A durable commit costs a sync of the disk, so the writes that wait while one is committed share the next transaction.
-/// Each is a savepoint of its own.
+/// A durable commit costs a sync of the disk, so the writes that wait while one is committed share the next
+/// transaction. Each is a savepoint of its own.
 package final class SQLiteDatabase: Database {
   /// Writes that share a transaction at most.
   private static let groupLimit = 256

@@ -8,8 +8,8 @@ import SheafWire
 import Synchronization
 import Testing
 
-/// The program is killed while machines send. What it answered is there once, and what it did not answer is done once when
-/// it is sent again.
+/// The program is killed while machines send. What it answered is there once, and what it did not answer is done once
+/// when it is sent again.
 @Suite struct KillTests {
   /// A machine that sends one new document after the other.
   private struct Machine: Sendable {

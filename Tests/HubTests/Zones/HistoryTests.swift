@@ -9,8 +9,8 @@ import Testing
 
 @testable import SheafHub
 
-/// Random sends of four devices at once. What the hub answered must be what one order of the sends explains, told by the
-/// same rules in memory.
+/// Random sends of four devices at once. What the hub answered must be what one order of the sends explains, told by
+/// the same rules in memory.
 @Suite struct HistoryTests {
   static let environment = ProcessInfo.processInfo.environment
   /// The same in every run, unless `SHEAF_SEED` says otherwise.
