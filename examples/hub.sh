@@ -20,6 +20,22 @@ show "ask $url/v1/account -H \"\$bearer\""
 expect "the handle" "$(ask "$url/v1/account" -H "$bearer" | field handle)" alice@hub.example
 show "ask $url/v1/devices -H \"\$bearer\""
 
+# It sends a document. Sent again, as when the answer was lost, it is done once, and the answer is the same.
+uuid() { cat /proc/sys/kernel/random/uuid; }
+item=$(uuid) version=$(uuid)
+send=$(printf '{"groups":[[{"serial":1,"item":"%s","kind":"document","mode":420,"mtime":0,"places":[%s],"version":%s}]]}' \
+  "$item" '{"parent":"00000000-0000-0000-0000-000000000000","name":"trip.md"}' \
+  "{\"id\":\"$version\",\"cause\":\"save\",\"time\":0,\"contents\":\"$(echo 'See you on Monday.' | base64)\"}")
+show "ask $url/v1/sends -H \"\$bearer\" -H \"\$json\" -d \"\$send\" | tee $here/verdict"
+expect "the second answer" "$(ask "$url/v1/sends" -H "$bearer" -H "$json" -d "$send")" "$(cat "$here/verdict")"
+
+# Her other machines read what changed, and the contents.
+show "ask $url/v1/feed -H \"\$bearer\""
+content=$url/v1/items/$item/versions/$version/content
+expect "what they read" "$(ask "$content" -H "$bearer")" "See you on Monday."
+expect "a part of it" "$(ask "$content" -H "$bearer" -H 'Range: bytes=11-16')" Monday
+show "ask $url/v1/events -H \"\$bearer\""
+
 # The code is used up.
 make_key
 expect "the status of a used code" "$(status "$url/v1/enrollments" -H "$json" -d "$(enrollment thief)")" 403
