@@ -120,6 +120,15 @@ import Testing
       _ = try await client.send("GET", path, token: token)
       _ = try await client.send("GET", path, token: name)
     }
+    let document = Send.document(name, "unmistakable contents", serial: 1)
+    let sent = SendRequest(groups: [[document]])
+    let answer: SendAnswer = try await client.send("POST", "/v1/sends", json: sent, token: token).decode()
+    let version = try #require(answer.verdicts.first?.version)
+    // What succeeds and what fails, with secrets wherever a request can have them.
+    for path in ["/v1/account?\(name)", "/v1/items/\(document.item)/versions/\(version)/content"] {
+      #expect(try await client.send("GET", path, token: token).status == 200)
+    }
+    _ = try await client.send("PUT", "/v1/chunks/\(name)", body: Data("unmistakable contents".utf8), token: token)
     _ = try await client.send("POST", "/v1/sessions", body: Data("{\"zone\":\"\(name)\"}".utf8))
     _ = try await client.send("POST", "/v1/enrollments", json: try laptop.enrollment(code, at: name, name: name))
     await client.close()
@@ -127,7 +136,8 @@ import Testing
     let log = program.log
     #expect(log.contains("request") && log.contains("ending"))
     let secrets = [
-      code, token, name, device.device, device.zone, "alice", "laptop", laptop.key.base64EncodedString(),
+      code, token, name, device.device, device.zone, "alice", "laptop", "unmistakable", document.item.description,
+      version.description, laptop.key.base64EncodedString(),
       try String(contentsOfFile: "\(program.hubFolder)/key.pem", encoding: .utf8),
     ]
     for secret in secrets { #expect(!log.contains(secret), "\(secret)") }
