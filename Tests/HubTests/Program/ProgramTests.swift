@@ -143,10 +143,46 @@ import Testing
     for secret in secrets { #expect(!log.contains(secret), "\(secret)") }
   }
 
+  /// The quickstart makes a hub and an account, prints a link that works, and serves; a second time it serves again.
+  @Test func theQuickstartServes() async throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    var handles: [String] = []
+    for _ in 0..<2 {
+      let environment = [
+        "SHEAF_HUB": "\(folder.path)/data/hub", "SHEAF_HUB_BIN": try HubProgram.path(), "SHEAF_HUB_NAME": "127.0.0.1",
+        "SHEAF_HUB_PORT": "0",
+      ]
+      let script = Self.repository.appendingPathComponent("mount-scripts/hub-quickstart").path
+      let command = Command(
+        ["/bin/sh", "-c", "exec \"$0\" alice@hub.example >\"$1\" 2>&1", script, "\(folder.path)/out"],
+        environment: environment)
+      let running = try BackgroundCommand(command)
+      var text = ""
+      try eventually("the quickstart serves", within: .seconds(120)) {
+        text = (try? String(contentsOfFile: "\(folder.path)/out", encoding: .utf8)) ?? ""
+        return text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().last?.hasPrefix("Serving ")
+          == true
+      }
+      let lines = text.split(separator: "\n")
+      let link = try #require(lines.lazy.compactMap { EnrollmentLink(String($0)) }.first, "\(text)")
+      let base = try #require(lines.last).dropFirst("Serving ".count)
+      let roots = try String(contentsOfFile: "\(folder.path)/data/hub/certificate.pem", encoding: .utf8)
+      let client = try HubClient(base: String(base), roots: roots)
+      handles.append(try await client.enroll(TestDevice(), code: link.code).handle)
+      await client.close()
+      Glibc.kill(running.process, SIGTERM)
+      try running.wait(limit: .seconds(120))
+    }
+    #expect(handles == ["alice@hub.example", "alice@hub.example"])
+  }
+
+  private static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
   /// As systemd judges it: 0 is the safest, 10 is what a unit without any limits has.
   @Test func theUnitHasFewRights() throws {
-    let unit = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("mount-scripts/sheaf-hub.service")
+    let unit = Self.repository.appendingPathComponent("mount-scripts/sheaf-hub.service")
     let text = try String(contentsOf: unit, encoding: .utf8)
     for line in ["User=sheaf-hub", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet="] {
       #expect(text.contains("\n\(line)\n"), "\(line)")
