@@ -9,6 +9,8 @@ package final class Counter: Sendable {
 
   package var value: Int { count.withLock { $0 } }
 
+  package func set(_ value: Int) { count.withLock { $0 = value } }
+
   /// - Returns: how often it has been called, this time included.
   @discardableResult package func next() -> Int {
     count.withLock { count in

@@ -23,8 +23,43 @@ import Testing
     let device: String
     let request: SendRequest
     let answer: SendAnswer
-    /// Its place among the device's own.
-    let order: Int
+    /// Its place among all that had the zone.
+    let turn: Int
+  }
+
+  /// A store that counts the transactions of a zone in their order: each takes its turn at its end, while it still has the
+  /// zone.
+  struct OrderedDatabase: Database {
+    @TaskLocal static var turn: Counter?
+
+    let base: any Database
+    let turns: Counter
+
+    func write<T: Sendable>(
+      _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
+    ) async throws -> T {
+      let turn = Self.turn
+      return try await base.write { connection in
+        let value = try body(&connection)
+        turn?.set(turns.next())
+        return value
+      }
+    }
+
+    func read<T: Sendable>(
+      _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
+    ) async throws -> T { try await base.read(body) }
+
+    func close() async { await base.close() }
+  }
+
+  /// Sends a request, and finds out its turn.
+  static func exchange(_ device: String, _ request: SendRequest, _ hub: Hub, _ zone: String) async throws -> Exchange {
+    let turn = Counter()
+    let answer = try await OrderedDatabase.$turn.withValue(turn) {
+      try await hub.zones.send(request, to: zone, by: MemoryZone.author(device, at: hub.clock.now))
+    }
+    return Exchange(device: device, request: request, answer: answer, turn: turn.value)
   }
 
   /// A device that sends at random, with what it knows of the zone.
@@ -137,11 +172,11 @@ import Testing
 
   /// Each device sends its requests, reading the feed now and then.
   static func run(
-    _ device: RandomDevice, _ hub: Hub, _ zone: String, _ clock: Timestamp, steps: Int, from first: Int
+    _ device: RandomDevice, _ hub: Hub, _ zone: String
   ) async throws -> (RandomDevice, [Exchange]) {
     var device = device
     var exchanges: [Exchange] = []
-    for step in 0..<steps {
+    for _ in 0..<steps {
       if Int.random(in: 0..<3, using: &device.random) == 0 {
         var token: FeedToken?
         while true {
@@ -152,21 +187,17 @@ import Testing
         }
       }
       let request = device.next()
-      let author = MemoryZone.author(device.name, at: clock)
-      let answer = try await hub.zones.send(request, to: zone, by: author)
-      exchanges.append(Exchange(device: device.name, request: request, answer: answer, order: first + step))
+      exchanges.append(try await Self.exchange(device.name, request, hub, zone))
       device.confirm(request)
     }
     return (device, exchanges)
   }
 
-  /// A zone in memory with the verdicts that its devices got.
-  struct Replay {
+  /// Does what was recorded once more, in memory, in the order in which the requests had the zone.
+  static func explain(_ exchanges: [Exchange], _ clock: Timestamp) throws -> MemoryZone {
     var zone = MemoryZone()
     var verdicts: [String: [Int64: Verdict]] = [:]
-
-    /// Does a request as the hub did it.
-    mutating func take(_ exchange: Exchange, _ clock: Timestamp) throws -> [Verdict] {
+    for exchange in exchanges.sorted(by: { $0.turn < $1.turn }) {
       var answers: [Verdict] = []
       for group in exchange.request.groups {
         let known = group.compactMap { verdicts[exchange.device]?[$0.serial] }
@@ -178,66 +209,40 @@ import Testing
         for verdict in made { verdicts[exchange.device, default: [:]][verdict.serial] = verdict }
         answers += made
       }
-      return answers
-    }
-  }
-
-  /// Does what was recorded once more, in memory, in the order of the zone's numbers.
-  static func explain(_ exchanges: [Exchange], _ clock: Timestamp) throws -> MemoryZone {
-    var replay = Replay()
-    var left = exchanges.sorted { ($0.answer.number, $0.order) < ($1.answer.number, $1.order) }[...]
-    while let first = left.first {
-      // Of those that ended at one number, the one that brings the zone there is first; the others changed nothing.
-      let number = first.answer.number
-      let end = left.firstIndex { $0.answer.number != number } ?? left.endIndex
-      var together = Array(left[..<end])
-      left = left[end...]
-      let changing = try together.firstIndex { exchange in
-        var trial = replay
-        _ = try trial.take(exchange, clock)
-        return trial.zone.number == number && trial.zone.number > replay.zone.number
+      let told = exchange.answer.verdicts
+      guard answers.count == told.count, exchange.answer.later.isEmpty else {
+        throw MemoryZone.Broken(description: "\(exchange.device) was not answered")
       }
-      if let changing { together.insert(together.remove(at: changing), at: 0) }
-      for exchange in together {
-        let answers = try replay.take(exchange, clock)
-        let told = exchange.answer.verdicts
-        guard answers.count == told.count, exchange.answer.later.isEmpty else {
-          throw MemoryZone.Broken(description: "\(exchange.device) was not answered")
-        }
-        for (answer, told) in zip(answers, told) where told.reason != .confirmed && answer != told {
-          throw MemoryZone.Broken(description: "\(exchange.device) was told \(told), and one order says \(answer)")
-        }
-        guard replay.zone.number == number else {
-          throw MemoryZone.Broken(description: "the zone came to \(number), and one order to \(replay.zone.number)")
-        }
+      for (answer, told) in zip(answers, told) where told.reason != .confirmed && answer != told {
+        throw MemoryZone.Broken(description: "\(exchange.device) was told \(told), and the order says \(answer)")
       }
-      try replay.zone.check()
+      guard zone.number == exchange.answer.number else {
+        throw MemoryZone.Broken(description: "number \(exchange.answer.number) should be \(zone.number)")
+      }
     }
-    return replay.zone
+    try zone.check()
+    return zone
   }
 
   @Test(arguments: StoreEngine.available)
   func whatIsToldIsExplainedByOneOrder(_ engine: StoreEngine) async throws {
     try await engine.withPlace { place in
-      var database = try place.open()
+      let turns = Counter()
+      func open() throws -> any Database { OrderedDatabase(base: try place.open(), turns: turns) }
+      var database = try open()
       var test = try await TestHub(database)
       let zone = try await test.account()
-      let clock = Timestamp(seconds: 1_800_000_000)
+      let clock = test.hub.clock.now
       var devices = (0..<4).map { RandomDevice("device\($0)", seed: Self.seed &+ UInt64($0)) }
       var exchanges: [Exchange] = []
-      for round in 0..<3 {
-        // On PostgreSQL half of them go by another process's connections.
-        let other = engine == .postgres ? try place.open() : nil
+      for _ in 0..<3 {
+        // On PostgreSQL half of them go by connections of their own, as of another process.
+        let other = engine == .postgres ? try open() : nil
         let otherHub = if let other { try await TestHub(other).hub } else { test.hub }
         let results = try await withThrowingTaskGroup(of: (Int, (RandomDevice, [Exchange])).self) { group in
           for (index, device) in devices.enumerated() {
             let hub = index % 2 == 0 ? test.hub : otherHub
-            group.addTask {
-              (
-                index,
-                try await Self.run(device, hub, zone, clock, steps: Self.steps, from: round * Self.steps)
-              )
-            }
+            group.addTask { (index, try await Self.run(device, hub, zone)) }
           }
           return try await group.reduce(into: [(Int, (RandomDevice, [Exchange]))]()) { $0.append($1) }
         }
@@ -247,15 +252,12 @@ import Testing
         }
         await other?.close()
         await database.close()
-        database = try place.open()
+        database = try open()
         test = try await TestHub(database)
         // After a restart each repeats its last request, as after an answer that was lost.
         for device in devices {
           guard let request = device.last else { continue }
-          let answer = try await test.hub.zones.send(
-            request, to: zone, by: MemoryZone.author(device.name, at: clock))
-          exchanges.append(
-            Exchange(device: device.name, request: request, answer: answer, order: (round + 1) * Self.steps))
+          exchanges.append(try await Self.exchange(device.name, request, test.hub, zone))
         }
       }
       let memory = try Self.explain(exchanges, clock)
