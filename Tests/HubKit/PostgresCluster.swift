@@ -51,6 +51,7 @@ package final class PostgresCluster: Sendable {
     """
 
   private let folder: String
+  private let psqlProgram: String
   private let supervisor: Mutex<Supervisor>
   private let schemas = Mutex(0)
 
@@ -62,6 +63,7 @@ package final class PostgresCluster: Sendable {
   /// - Parameter syncs: whether commits are durable, as a server that is killed must have them.
   package init(syncs: Bool) throws {
     guard let programs = Self.programs else { throw Command.Failure(description: "PostgreSQL is not installed") }
+    psqlProgram = "\(programs)/psql"
     // A socket's path has 107 bytes at most, so not below the folder of the tests.
     var template = Array("/var/tmp/sheaf-pg-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw Command.Failure(description: "no folder for a server") }
@@ -82,7 +84,7 @@ package final class PostgresCluster: Sendable {
   package func start() throws {
     try say("start")
     try eventually("PostgreSQL in \(folder) answers", within: .seconds(120)) {
-      try Command(["psql", "-X", "-h", folder, "-U", "postgres", "-d", "postgres", "-c", ""]).run().status == 0
+      try Command([psqlProgram, "-X", "-h", folder, "-U", "postgres", "-d", "postgres", "-c", ""]).run().status == 0
     }
   }
 
@@ -109,7 +111,7 @@ package final class PostgresCluster: Sendable {
   /// Runs SQL as the server's administrator.
   @discardableResult
   package func psql(_ sql: String) throws -> String {
-    try Command(["psql", "-X", "-At", "-h", folder, "-U", "postgres", "-d", "postgres", "-c", sql]).succeed().text
+    try Command([psqlProgram, "-X", "-At", "-h", folder, "-U", "postgres", "-d", "postgres", "-c", sql]).succeed().text
   }
 
   /// A place for the tables of one hub, as a URI of libpq.

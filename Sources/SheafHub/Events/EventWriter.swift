@@ -1,4 +1,3 @@
-import Crypto
 import SheafModel
 import SheafWire
 
@@ -44,7 +43,6 @@ struct EventWriter {
         item: try item(row, row.places.first, &draft),
         actor: Account(handle: try AccountHandle(author.handle), name: author.name))
       func append(_ type: EventType) {
-        // A UUID of its own, which follows from the zone and the change.
         events.append(PendingEvent(id: WireID().description, type: type, subject: id, time: author.now, data: data))
       }
       let version = row.version == before?.version ? nil : try row.version.flatMap { try draft.version($0) }

@@ -333,6 +333,22 @@ import Testing
     #expect(both.map(\.outcome) == [.refused, .refused])
   }
 
+  @Test func whatAGroupChangesBecomesOneWithNothingOfTheGroup() throws {
+    var desk = Desk()
+    let plans = try desk.folder("a", "plans")
+    let inner = try desk.folder("a", "inner", in: plans)
+    let other = WireID()
+    let verdicts = try desk.send(
+      "b",
+      [
+        Send(serial: 0, item: other, kind: .folder, places: [Place(parent: .root, "plans")]),
+        Send(serial: 0, item: WireID(), kind: .folder, places: [Place(parent: other, "inner")]),
+        Send(serial: 0, item: inner, kind: .folder, base: desk.zone.number, mode: 0o700),
+      ])
+    #expect(verdicts.map(\.outcome) == [.joined, .renamed, .done])
+    #expect(desk.paths == ["plans", "plans/inner", "plans/inner (2)"])
+  }
+
   @Test func whatContradictsItselfIsRefused() throws {
     var desk = Desk()
     let document = try desk.document("a", "trip.md"), folder = try desk.folder("a", "plans")
