@@ -56,19 +56,35 @@ struct HubFolder {
     }
   }
 
-  /// Makes the folder and the settings, for the user alone.
+  /// Makes the folder, its files and the settings, for the user alone, and has `fill` make the store. If any of it
+  /// fails, what was made is removed, but for the folder.
   ///
-  /// - Throws: ``SheafError`` if there is a hub already.
-  func make(_ settings: HubSettings, files: [(path: String, text: String)]) throws {
+  /// - Throws: ``SheafError`` if there is a hub already; what `fill` throws.
+  func make(
+    _ settings: HubSettings, files: [(path: String, text: String)], _ fill: () async throws -> Void
+  ) async throws {
     try attempt(path) {
       try FileManager.default.createDirectory(
         atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }
-    for file in files { try write(file.text, to: file.path) }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     let text = String(decoding: try encoder.encode(settings), as: UTF8.self) + "\n"
-    try write(text, to: settingsFile)
+    var made: [String] = []
+    do {
+      for file in [(path: settingsFile, text: text)] + files {
+        try write(file.text, to: file.path)
+        made.append(file.path)
+      }
+      // One that was there before is somebody's.
+      if !FileManager.default.fileExists(atPath: databaseFile) {
+        made += ["", "-wal", "-shm"].map { databaseFile + $0 }
+      }
+      try await fill()
+    } catch {
+      for path in made { unlink(path) }
+      throw error
+    }
   }
 
   func addresses(_ settings: HubSettings) throws -> HubAddresses {

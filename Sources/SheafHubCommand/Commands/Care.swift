@@ -90,9 +90,10 @@ struct BackupCommand: AsyncParsableCommand {
           files.append((to, String(decoding: data, as: UTF8.self)))
         }
       }
-      try copy.make(open.settings, files: files)
-      try await database.backup(to: copy.databaseFile)
-      try await Hub.beginEpoch(inCopy: try SQLiteDatabase(path: copy.databaseFile))
+      try await copy.make(open.settings, files: files) {
+        try await database.backup(to: copy.databaseFile)
+        try await Hub.beginEpoch(inCopy: try SQLiteDatabase(path: copy.databaseFile))
+      }
     }
   }
 }

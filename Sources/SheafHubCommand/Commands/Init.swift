@@ -53,12 +53,13 @@ struct InitCommand: AsyncParsableCommand {
       let made = try HubCertificate.make(for: addresses, now: HubClock.system.now)
       files = [(folder.certificateFile, made.certificate), (folder.keyFile, made.key)]
     }
-    try folder.make(settings, files: files)
-    // The tables are made now, so that a store that cannot be used is noticed here.
-    let database = try folder.database(settings)
-    let result = await Result { try await Hub.prepare(database) }
-    await database.close()
-    try result.get()
+    try await folder.make(settings, files: files) {
+      // The tables are made now, so that a store that cannot be used is noticed here.
+      let database = try folder.database(settings)
+      let result = await Result { try await Hub.prepare(database) }
+      await database.close()
+      try result.get()
+    }
     print("Made a hub in \(folder.path). Next: sheaf-hub account add, sheaf-hub serve")
   }
 

@@ -83,6 +83,11 @@ import Testing
       }
       #expect(try program.run("init", "--address", "a b").status == 1)
       #expect(!FileManager.default.fileExists(atPath: program.hubFolder))
+      // A store that is not there leaves nothing in the way of another try.
+      let away = "postgresql:///hub?host=\(folder.path)/nowhere"
+      let failed = try program.run("init", "--address", "hub.example", "--store", away)
+      #expect(failed.status == 1 && failed.errorText.contains("the store is away"), "\(failed)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: program.hubFolder).isEmpty)
       // Plain HTTP would tell everyone everything.
       try program.succeed("init", "--plain", "--address", "hub.example")
       let open = try program.run("serve", "--listen", "0.0.0.0:0")
