@@ -92,7 +92,7 @@ let package = Package(
       name: "LibraryTests",
       dependencies: [
         "SheafModel", "SheafStore", "SheafLibrary", "crafted-library", "library-fixture",
-        .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ], swiftSettings: settings),
     .target(
       name: "SheafMount",

@@ -28,6 +28,17 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable, CustomStringC
   /// The form in names of `.versions/`: `2026-11-21T10-32-05Z`.
   package var nameText: String { text(separator: "-", decimals: 0) }
 
+  /// Parses the form of ``nameText``; nil for anything else.
+  package init?(nameText text: String) {
+    var bytes = Array(text.utf8)
+    guard bytes.count == 20 else { return nil }
+    for index in [13, 16] {
+      guard bytes[index] == UInt8(ascii: "-") else { return nil }
+      bytes[index] = UInt8(ascii: ":")
+    }
+    self.init(rfc3339: String(decoding: bytes, as: UTF8.self))
+  }
+
   /// RFC 3339 in UTC with whole seconds.
   package var secondsText: String { text(separator: ":", decimals: 0) }
 

@@ -6,6 +6,7 @@ package import SheafModel
 import Synchronization
 
 package typealias MountFolder = Fuse.MountFolder
+package typealias Place = Fuse.Place
 package typealias Privileges = Fuse.Privileges
 
 /// A mount of one account of a library, served by threads of this process.

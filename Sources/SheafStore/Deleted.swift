@@ -31,6 +31,11 @@ package struct DeletedRow: Hashable, Sendable {
 
 extension StoreTransaction {
   private static let columns = "ino, parent, name, time, actor"
+  private static let documentColumns = "d.ino, d.parent, d.name, d.time, d.actor"
+  // The sign has the rows found by the folder rather than by the time.
+  private static let documents =
+    "deleted d JOIN inodes i ON i.ino = d.ino WHERE d.parent = ? AND +d.time >= ? AND i.mode & 61440 = 32768"
+    + " AND i.item IS NOT NULL"
   // Built once: composing a text costs as much as running it.
   private static let deletedInsertion = "INSERT INTO deleted (\(columns)) VALUES (?,?,?,?,?)"
 
@@ -43,6 +48,26 @@ extension StoreTransaction {
     try all(
       "SELECT \(Self.columns) FROM deleted WHERE parent = ? ORDER BY time DESC, ino DESC", parent,
       decode: DeletedRow.init)
+  }
+
+  /// The documents that were deleted from a folder since `time`, latest first.
+  package func deletedDocuments(from parent: Int64, since time: Timestamp) throws -> [DeletedRow] {
+    try all(
+      "SELECT \(Self.documentColumns) FROM \(Self.documents) ORDER BY d.time DESC, d.ino DESC", parent,
+      time.nanoseconds, decode: DeletedRow.init)
+  }
+
+  /// The documents that were deleted from a folder under a name since `time`, latest first.
+  package func deletedDocuments(from parent: Int64, name: [UInt8], since time: Timestamp) throws -> [DeletedRow] {
+    try all(
+      "SELECT \(Self.documentColumns) FROM \(Self.documents) AND d.name = ? ORDER BY d.time DESC, d.ino DESC", parent,
+      time.nanoseconds, name, decode: DeletedRow.init)
+  }
+
+  /// Whether there are such.
+  package func hasDeletedDocument(from parent: Int64, name: [UInt8], since time: Timestamp) throws -> Bool {
+    try first("SELECT 1 FROM \(Self.documents) AND d.name = ? LIMIT 1", parent, time.nanoseconds, name) { _ in true }
+      ?? false
   }
 
   /// Some of the items that were deleted from a folder.

@@ -94,9 +94,11 @@ extension StoreTransaction {
       decode: EntryRow.init)
   }
 
-  /// The folders in which `ino` has other names than its oldest.
-  package func extraFolders(_ ino: Int64) throws -> [Int64] {
-    try all("SELECT DISTINCT parent FROM entries WHERE ino = ? AND extra = 1", ino) { try $0[0] }
+  /// The next folder after `folder`, in the order of their numbers, in which `ino` has another name than its oldest.
+  package func extraFolder(_ ino: Int64, after folder: Int64) throws -> Int64? {
+    try first(
+      "SELECT parent FROM entries WHERE ino = ? AND extra = 1 AND parent > ? ORDER BY parent LIMIT 1", ino, folder
+    ) { try $0[0] }
   }
 
   package func insert(_ entry: EntryRow) throws {

@@ -168,42 +168,6 @@ extension StoreTransaction {
     try run("UPDATE inodes SET atime = ? WHERE ino = ?", time.nanoseconds, ino)
   }
 
-  /// Removes the inode and its extended attributes; a working copy must be removed before.
-  package func deleteInode(_ ino: Int64, hasXattrs: Bool) throws {
-    if hasXattrs {
-      try change("DELETE FROM xattrs WHERE ino = ?", ino) { $0.xattrs.forgetAll() }
-    }
-    try run("DELETE FROM inodes WHERE ino = ?", ino)
-  }
-
-  // MARK: - Extended attributes
-
-  package func xattr(_ ino: Int64, _ name: [UInt8]) throws -> [UInt8]? {
-    try known(
-      connection.known?.xattrs, XattrKey(ino: ino, name: name), "SELECT value FROM xattrs WHERE ino = ? AND name = ?",
-      ino, name
-    ) { try $0.bytes(0) }
-  }
-
-  package func xattrs(_ ino: Int64) throws -> [(name: [UInt8], value: [UInt8])] {
-    try all("SELECT name, value FROM xattrs WHERE ino = ? ORDER BY name", ino) { (try $0.bytes(0), try $0.bytes(1)) }
-  }
-
-  /// Bytes of all names, each with a NUL behind it.
-  package func xattrNameBytes(_ ino: Int64) throws -> Int {
-    try first("SELECT sum(length(name) + 1) FROM xattrs WHERE ino = ?", ino) { Int((try $0[0] as Int64?) ?? 0) } ?? 0
-  }
-
-  package func setXattr(_ ino: Int64, _ name: [UInt8], _ value: [UInt8]) throws {
-    try change(
-      "INSERT INTO xattrs (ino, name, value) VALUES (?,?,?) ON CONFLICT DO UPDATE SET value = excluded.value",
-      ino, name, value
-    ) { $0.xattrs.note(XattrKey(ino: ino, name: name), value) }
-  }
-
-  package func removeXattr(_ ino: Int64, _ name: [UInt8]) throws {
-    try change("DELETE FROM xattrs WHERE ino = ? AND name = ?", ino, name) {
-      $0.xattrs.note(XattrKey(ino: ino, name: name), nil)
-    }
-  }
+  /// Removes the inode; a working copy and extended attributes must be removed before.
+  package func deleteInode(_ ino: Int64) throws { try run("DELETE FROM inodes WHERE ino = ?", ino) }
 }

@@ -73,7 +73,7 @@ struct ApplyQueueTests {
         let ino = 1 + random(6)
         let number = 1 + random(4)
         let hash = hashes[Int(random(8))]
-        switch random(9) {
+        switch random(10) {
         case 0:
           // A long value is not remembered.
           let value = [UInt8](repeating: UInt8(random(256)), count: random(3) == 0 ? 300 : 3)
@@ -83,8 +83,13 @@ struct ApplyQueueTests {
           try transaction.removeXattr(ino, [65])
           model.xattrs[ino] = nil
         case 2:
-          try transaction.deleteInode(ino, hasXattrs: true)
+          try transaction.removeXattrs([[65]], of: ino)
+          try transaction.deleteInode(ino)
           model.xattrs[ino] = nil
+        case 9:
+          let other = 1 + random(6)
+          try transaction.copyXattrs([[65]], from: ino, to: other)
+          model.xattrs[other] = model.xattrs[other] ?? model.xattrs[ino]
         case 3, 4:
           if let id = model.chunks[hash] {
             try transaction.deleteChunk(id)

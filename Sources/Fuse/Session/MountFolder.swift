@@ -85,20 +85,23 @@ package final class MountFolder: Sendable {
 }
 
 /// A folder as a descriptor for paths, reached from the root without following a symbolic link.
-final class Place {
-  let descriptor: Int32
+package final class Place {
+  package let descriptor: Int32
   /// Whether all folders on the way belong to root, and others can replace nothing of root's in them.
   let isHeldByRoot: Bool
 
-  private static let flags = cfuse_path_only | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+  /// Those of open(2) for a folder that is a place for paths and nothing more, which needs no right to read it.
+  package static let flags = cfuse_path_only | O_DIRECTORY | O_CLOEXEC
 
-  init(_ names: [String]) throws(Errno) {
+  /// - Parameter names: the components of its path.
+  /// - Throws: ELOOP where one of them is a symbolic link.
+  package init(_ names: [String]) throws(Errno) {
     var folder = open("/", Self.flags)
     guard folder >= 0 else { throw .current }
     var isHeldByRoot = true
     for name in names {
       isHeldByRoot = isHeldByRoot && Self.isRoots(folder)
-      let next = name == ".." ? -1 : openat(folder, name, Self.flags)
+      let next = name == ".." ? -1 : openat(folder, name, Self.flags | O_NOFOLLOW)
       guard next >= 0 else {
         let error = name == ".." ? Errno.invalidArgument : Errno.current
         let isLink = Self.status(of: name, in: folder).map { $0.st_mode & S_IFMT == S_IFLNK } ?? false

@@ -29,18 +29,14 @@ struct SendCopy: AsyncParsableCommand {
   func run() async throws {
     try await ItemTarget.with(path, library) { target in
       let source = target.address.path ?? []
-      // Another user's symbolic link there would lead root's copy elsewhere.
-      var place = geteuid() == 0 ? try SystemPath.trusted(SystemPath.absolute(destination.bytes)) : destination.bytes
-      var status = stat()
-      if stat(Self.cString(place), &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
-        place = SystemPath.join(place, SystemPath.split(source).name)
-      }
+      let destination = try CopyDestination(destination.bytes, named: SystemPath.split(source).name)
       let item = try await target.client.status(of: target.address)
-      if item.kind == "folder" { try await Self.checkOutside(place, of: item.id, target) }
+      if item.kind == "folder" { try await Self.checkOutside(destination, of: item.id, target) }
       let facts = CopyFacts(mode: item.mode, mtime: item.mtime)
-      let leftOut = try await copy(target.client, target.address, kind: item.kind, facts, to: CopyPlace(place))
+      let leftOut = try await copy(target.client, target.address, kind: item.kind, facts, to: CopyPlace(destination))
+      let path = withExtendedLifetime(destination) { destination.path }
       guard let first = leftOut.first else {
-        if output.json { try JSON.write(CopyDeed(path: target.name, destination: place.readable)) }
+        if output.json { try JSON.write(CopyDeed(path: target.name, destination: path.readable)) }
         return
       }
       let others = leftOut.count > 1 ? " (and \(Format.count(leftOut.count - 1, "other")))" : ""
@@ -63,9 +59,10 @@ struct SendCopy: AsyncParsableCommand {
 
   /// Checks that the copy of a folder is not made inside of that folder, by whichever mount and account: it would never
   /// end.
-  private static func checkOutside(_ place: [UInt8], of id: String, _ target: ItemTarget) async throws {
-    guard case .success(let parent) = SystemPath.resolve(SystemPath.split(try SystemPath.absolute(place)).parent),
-      case .mount(let library, let mountpoints, let inside)? = try? PathResolution.current().place(of: parent),
+  private static func checkOutside(_ destination: CopyDestination, of id: String, _ target: ItemTarget) async throws {
+    guard
+      case .mount(let library, let mountpoints, let inside)? = try? PathResolution.current().place(
+        of: destination.folderPath),
       LibraryLocation(path: library) == LibraryLocation(path: target.connection.info.library),
       let mount = try await target.client.mounts().first(where: { mountpoints.contains($0.mountpoint) })
     else { return }
@@ -75,7 +72,8 @@ struct SendCopy: AsyncParsableCommand {
       // A folder that is no item, such as Shared, lies in none.
       if let folder = try? await target.client.status(of: address), folder.id == id {
         throw SheafError(
-          .invalid, subject: place.readable, reason: "is inside of \(target.name), which cannot be copied into itself",
+          .invalid, subject: destination.path.readable,
+          reason: "is inside of \(target.name), which cannot be copied into itself",
           advice: "name another destination")
       }
       folders.removeLast()
@@ -156,6 +154,4 @@ struct SendCopy: AsyncParsableCommand {
     }
     return leftOut
   }
-
-  private static func cString(_ path: [UInt8]) -> [CChar] { path.map { CChar(bitPattern: $0) } + [0] }
 }

@@ -1,16 +1,73 @@
 import Glibc
 import SheafModel
+import SheafMount
 
-/// The place of a file of a copy: a name in an open folder, or a path that the person gave.
-struct CopyPlace {
-  /// `AT_FDCWD` for a path.
+/// The folder in which a copy is made, held open from the first look at it, and the name of the copy there.
+final class CopyDestination {
   let folder: CInt
   let name: [UInt8]
   /// For messages.
   let path: [UInt8]
 
-  /// A path that the person gave.
-  init(_ path: [UInt8]) { (folder, name, self.path) = (AT_FDCWD, path, path) }
+  /// - Parameters:
+  ///   - given: a name that does not exist, or a folder. Root is led by no link that others can change.
+  ///   - source: the name of what is copied, which the copy gets in a folder.
+  /// - Throws: ``SheafError``: `invalid` for such a link.
+  init(_ given: [UInt8], named source: [UInt8]) throws(SheafError) {
+    let outer: CInt
+    let last: [UInt8]
+    let whole: [UInt8]
+    if geteuid() == 0 {
+      whole = try SystemPath.trusted(SystemPath.absolute(given))
+      let (parent, name) = SystemPath.split(whole)
+      do {
+        let place = try Place(parent.split(separator: SystemPath.slash).map(\.readable))
+        outer = withExtendedLifetime(place) { openat(place.descriptor, ".", Place.flags) }
+      } catch {
+        throw SheafError(systemError: error.rawValue, subject: parent.readable, advice: Self.advice)
+      }
+      last = name
+    } else {
+      whole = given
+      let start = given.lastIndex { $0 != SystemPath.slash }.flatMap { given[...$0].lastIndex(of: SystemPath.slash) }
+      let parent = start.map { Array(given[...$0]) } ?? [UInt8(ascii: ".")]
+      last = start.map { Array(given[($0 + 1)...]) } ?? given
+      outer = open(parent.cString, Place.flags)
+    }
+    guard outer >= 0 else { throw SheafError(systemError: errno, subject: whole.readable, advice: Self.advice) }
+    // Of a person's own links the last one may lead to a folder, too.
+    let inner = openat(
+      outer, (last.isEmpty ? Array(".".utf8) : last).cString, Place.flags | (geteuid() == 0 ? O_NOFOLLOW : 0))
+    if inner >= 0 {
+      close(outer)
+      (folder, name, path) = (inner, source, SystemPath.join(whole, source))
+    } else {
+      (folder, name, path) = (outer, last, whole)
+    }
+  }
+
+  deinit { close(folder) }
+
+  /// Where the folder is now.
+  var folderPath: [UInt8] {
+    guard case .success(let path) = SystemPath.resolve(Array("/proc/self/fd/\(folder)".utf8)) else { return path }
+    return path
+  }
+
+  fileprivate static let advice = "name another destination"
+}
+
+/// The place of a file of a copy: a name in an open folder.
+struct CopyPlace {
+  let folder: CInt
+  let name: [UInt8]
+  /// For messages.
+  let path: [UInt8]
+
+  /// The place that the person gave, for as long as `destination` is there.
+  init(_ destination: CopyDestination) {
+    (folder, name, path) = (destination.folder, destination.name, destination.path)
+  }
 
   /// A name that a library gave, in a folder of the copy.
   ///
@@ -25,7 +82,7 @@ struct CopyPlace {
     (self.folder, self.name, path) = (folder, name, SystemPath.join(parent, name))
   }
 
-  var failure: SheafError { SheafError(systemError: errno, subject: path.readable, advice: "name another destination") }
+  var failure: SheafError { SheafError(systemError: errno, subject: path.readable, advice: CopyDestination.advice) }
 
   /// Makes a file and lets `body` write it. Until it is whole, only its owner can read it; then it gets the permissions
   /// of `facts`.

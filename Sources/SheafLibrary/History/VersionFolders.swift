@@ -6,7 +6,7 @@ import SheafStore
 extension Library {
   /// A document's folder of versions.
   package struct VersionFolder: Hashable, Sendable {
-    /// The document's name, with `~deleted~TIME` behind it where the name is in use again.
+    /// The document's name, or that of ``DeletedNames``.
     package let name: [UInt8]
     package let item: Int64
     package let mtime: Timestamp
@@ -43,8 +43,7 @@ extension Library {
           }
         }
       }
-      folders += try deletedFolders(of: ino, caller) { used.contains($0) }
-      return folders
+      return folders + (try deletedFolders(of: ino, used, caller))
     }
   }
 
@@ -61,37 +60,54 @@ extension Library {
         }
         throw SheafError(.notFound)
       }
-      let deleted = try deletedFolders(of: ino, caller) { try self.entry(ino, $0) != nil }
-      guard let folder = deleted.first(where: { $0.name == name }) else { throw SheafError(.notFound) }
+      guard let row = try deletedDocument(shownAs: name, in: ino, caller),
+        let folder = try versionFolder(of: row, name)
+      else { throw SheafError(.notFound) }
       return folder
     }
   }
 
-  /// The folders of the documents deleted from a folder, each with a name of its own.
+  /// The folders of the documents deleted from a folder, each with a name of its own, latest first.
   ///
-  /// - Parameter isTaken: whether something in the folder has the name.
-  private func deletedFolders(
-    of ino: Int64, _ caller: Caller, _ isTaken: ([UInt8]) throws -> Bool
-  ) throws -> [VersionFolder] {
-    var folders: [VersionFolder] = []
-    var used: Set<[UInt8]> = []
-    var counts: [[UInt8]: Int] = [:]
-    for row in try read({ try $0.deleted(from: ino) }) where try isVisible(row, caller) {
-      let inode = try inode(row.ino)
-      guard inode.isRegular, let item = inode.row.item else { continue }
-      var name = row.name
-      while try used.contains(name) || isTaken(name) {
-        // Two of one name can go within a second.
-        let time = "~deleted~\(row.time.nameText)"
-        let count = counts[row.name + Array(time.utf8), default: 0] + 1
-        counts[row.name + Array(time.utf8)] = count
-        let suffix = count > 1 ? "\(time) (\(count))" : time
-        name = Array(row.name.prefix(255 - suffix.utf8.count)) + Array(suffix.utf8)
-      }
-      used.insert(name)
-      folders.append(VersionFolder(name: name, item: item, mtime: inode.row.mtime))
+  /// - Parameter used: the names in the folder.
+  private func deletedFolders(of ino: Int64, _ used: Set<[UInt8]>, _ caller: Caller) throws -> [VersionFolder] {
+    let since = try visibleDeletions(from: ino, caller) ?? Self.ever
+    let rows = try read { try $0.deletedDocuments(from: ino, since: since) }
+    let names = Dictionary(grouping: rows, by: \.name).reduce(into: [[UInt8]: DeletedNames]()) { names, group in
+      names[group.key] = DeletedNames(group.key, group.value, isInUse: used.contains(group.key))
     }
-    return folders
+    var places: [[UInt8]: Int] = [:]
+    return try rows.compactMap { row in
+      let place = places[row.name, default: 0]
+      places[row.name] = place + 1
+      let name = names[row.name]?.shownName(at: place) { used.contains($0) || names[$0] != nil }
+      return try name.flatMap { try versionFolder(of: row, $0) }
+    }
+  }
+
+  /// The document deleted from a folder that `.versions/` there shows under `name`; nil where there is none.
+  private func deletedDocument(shownAs name: [UInt8], in folder: Int64, _ caller: Caller) throws -> DeletedRow? {
+    let since = try visibleDeletions(from: folder, caller) ?? Self.ever
+    if let last = try read({ try $0.deletedDocuments(from: folder, name: name, since: since) }).first { return last }
+    guard let origin = DeletedNames.origin(of: name) else { return nil }
+    var former: [UInt8]
+    switch origin {
+    case .name(let name, _): former = name
+    case .inode(let ino):
+      guard let row = try read({ try $0.deleted(ino) }), row.parent == folder else { return nil }
+      former = row.name
+    }
+    let rows = try read { try $0.deletedDocuments(from: folder, name: former, since: since) }
+    return try DeletedNames(former, rows, isInUse: entry(folder, former) != nil).row(called: name, origin) { name in
+      try entry(folder, name) != nil || read { try $0.hasDeletedDocument(from: folder, name: name, since: since) }
+    }
+  }
+
+  private static let ever = Timestamp(nanoseconds: .min)
+
+  private func versionFolder(of row: DeletedRow, _ name: [UInt8]) throws -> VersionFolder? {
+    let inode = try inode(row.ino)
+    return inode.row.item.map { VersionFolder(name: name, item: $0, mtime: inode.row.mtime) }
   }
 
   /// The files of a document's folder of versions, oldest first.

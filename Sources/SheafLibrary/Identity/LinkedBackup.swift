@@ -27,9 +27,7 @@ extension Library {
       row.item = fresh.id
       let copy = Inode(row)
       try change.rows.insert(row)
-      for xattr in try change.rows.xattrs(inode.ino) where Self.isUserAttribute(xattr.name) {
-        try change.rows.setXattr(row.ino, xattr.name, xattr.value)
-      }
+      try carryXattrs(from: inode, to: row.ino, isNew: true, change)
       try change.rows.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
       try touch(folder, time, change)
       try logEvent(

@@ -104,7 +104,8 @@ extension Library {
     let draft = inode.draft(of: caller.account)
     try makeChange(.create, by: caller, at: time) { change in
       try also(change)
-      let xattrs = try change.rows.xattrs(old.ino)
+      // Before the old inode loses them.
+      let carriesXattrs = try carryXattrs(from: old, to: row.ino, isNew: true, change)
       if memory == nil, let entry = try change.rows.entry(folder.ino, hash: nameHash(name), name: name) {
         try change.rows.delete(entry)
         let before = old.row
@@ -116,14 +117,12 @@ extension Library {
         if let memory { try settleReturn(of: &item, old, lostAt: memory.time, to: folder.ino, change) }
       }
       try change.rows.insert(row)
-      for xattr in xattrs where Self.isUserAttribute(xattr.name) {
-        try change.rows.setXattr(row.ino, xattr.name, xattr.value)
-      }
       try change.rows.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
       try touch(folder, time, change)
       let final = item
       change.whenRecorded { [self] in
         inode.item = final
+        if !carriesXattrs { inode.xattrSpace = XattrSpace() }
         load(inode, draft)
         inodes.insert(inode)
         identity.settle(folder.ino, name)
@@ -256,7 +255,6 @@ extension Library {
     let isYoung = identity.isYoung(inode.ino, at: time)
     let isQuiet = try self.item(of: inode)?.isQuiet ?? false
     let dissolves = try (isYoung || isQuiet) && !hasHistory(inode, source.name, change)
-    let oldXattrs = old.hasNoXattrs ? [] : try change.rows.xattrs(old.ino)
     let oldContent = old.row.content ?? .empty
     var document = item
     let base = try base(of: document, old, savedBy: caller, asksOthers: true)
@@ -283,6 +281,8 @@ extension Library {
         tombstone = try leaveTombstone(of: inode, item: dissolved, at: source, change)
       }
     }
+    // Before the old inode loses them.
+    let carriesXattrs = try carryXattrs(from: old, to: inode.ino, change)
     if let memory {
       try partFromItem(old, item, memory, parent: row.parent, row.name, change)
       try settleReturn(of: &document, old, lostAt: memory.time, to: row.parent, change)
@@ -310,10 +310,6 @@ extension Library {
     row.item = document.id
     if isYoung, !identity.isModeChosen(inode.ino) {
       row.mode = keptMode(row.mode, of: old, former: memory?.mode ?? old.row.mode, caller, time)
-    }
-    let present = oldXattrs.isEmpty ? [] : Set(try change.rows.xattrs(inode.ino).map(\.name))
-    for xattr in oldXattrs where Self.isUserAttribute(xattr.name) && !present.contains(xattr.name) {
-      try change.rows.setXattr(inode.ino, xattr.name, xattr.value)
     }
     let content = row.content ?? .empty
     let isEmptyYet = continues && content.length == 0
@@ -368,7 +364,7 @@ extension Library {
     change.whenRecorded { [self] in
       inode.row = final
       inode.item = finalDocument
-      inode.hasNoXattrs = inode.hasNoXattrs && oldXattrs.isEmpty
+      if carriesXattrs { inode.xattrSpace = nil }
       if let former {
         carrySeen(
           inode.ino, from: SeenVersion(item: former.id, number: former.version),
@@ -450,7 +446,7 @@ extension Library {
     row.parent = source.parent
     row.name = source.name
     try change.rows.insert(row)
-    for xattr in try change.rows.xattrs(inode.ino) { try change.rows.setXattr(row.ino, xattr.name, xattr.value) }
+    try carryXattrs(from: inode, to: row.ino, isNew: true, change) { _ in true }
     try change.rows.insert(
       DeletedRow(ino: row.ino, parent: source.parent, name: source.name, time: time, actor: caller.actor(in: row)))
     return row

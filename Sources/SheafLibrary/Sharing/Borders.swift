@@ -159,7 +159,8 @@ extension Library {
 
   // MARK: - Symbolic links
 
-  /// Checks that a symbolic link in a share leads where its reader may be led: one that someone else made, not out of it.
+  /// Checks that a symbolic link in a share leads where its reader may be led: one that someone else made, not out of
+  /// it. One with so many names that this takes long is refused.
   ///
   /// - Throws: `accessDenied`.
   func checkTarget(of link: Inode, _ caller: Caller) throws {
@@ -180,17 +181,33 @@ extension Library {
     if target.first == UInt8(ascii: "/") { throw Self.leadsOut }
     guard rises > 0 else { return }
     // Whichever of its names it is read by, it is the same link.
-    let others = link.row.nlink > 1 ? try read { try $0.extraFolders(link.ino) } : []
-    for folder in [link.row.parent] + others {
-      var ino = folder
-      for _ in 0..<rises {
+    var folder: Int64? = link.row.parent
+    var lastExtra = Int64.min
+    // How many folders of the share are known to lie above each one, itself among them.
+    var known: [Int64: Int] = [:]
+    var looks = 0
+    while let place = folder {
+      var (ino, left) = (place, rises)
+      while left > known[ino, default: 0] {
+        looks += 1
+        guard looks <= Self.linkFolderLimit else { throw Self.hasManyNames }
         let row = try inode(ino).row
         if row.item == share.row.item || row.parent == 0 { throw Self.leadsOut }
-        ino = row.parent
+        known[ino] = left
+        (ino, left) = (row.parent, left - 1)
       }
+      folder = link.row.nlink > 1 ? try read { try $0.extraFolder(link.ino, after: lastExtra) } : nil
+      lastExtra = folder ?? lastExtra
     }
   }
 
+  /// Folders that are looked at, at most, to see where a symbolic link leads.
+  private static let linkFolderLimit = 4096
+
   private static let leadsOut = SheafError(
     .accessDenied, reason: "is a symbolic link that someone else made, and leads out of the share")
+
+  private static let hasManyNames = SheafError(
+    .accessDenied, reason: "is a symbolic link that someone else made, in more folders than can be looked at",
+    advice: "make a link of your own")
 }

@@ -92,29 +92,38 @@ extension Library {
     }
   }
 
+  /// Entries that are looked at with the lock held: each can be a link that takes long to check.
+  private static let childrenStep = 32
+
   /// What is in a folder, for who copies it.
   package func children(_ path: ItemPath) throws -> [FolderItem] {
-    try locked {
-      let folder = try resolve(path)
-      try allow(.read, folder, on: path)
-      let caller = Caller.api(try account(path.account).id)
-      guard folder.isFolder else { throw SheafError(.notDirectory, subject: "\(path)") }
-      var found: [FolderItem] = []
-      var cookie: Int64 = 0
-      while true {
-        let entries = try read { try $0.entries(folder.ino, after: cookie, limit: 1000) }
-        guard let last = entries.last else { return found }
-        cookie = last.hash
-        for entry in entries {
-          let inode = try inode(entry.ino)
-          let leadsOut = inode.row.target != nil && (try? checkTarget(of: inode, caller)) == nil
-          found.append(
-            FolderItem(
-              name: PercentCoding.encode(entry.name), kind: try item(of: inode)?.kind.word ?? "other",
-              mode: inode.row.mode & 0o777, mtime: inode.row.mtime,
-              target: leadsOut ? nil : inode.row.target.map(PercentCoding.encode)))
-        }
-      }
+    let ino = try locked { try resolve(path).ino }
+    var found: [FolderItem] = []
+    var cookie: Int64? = 0
+    while let last = cookie {
+      cookie = try locked { try addChildren(of: ino, path, after: last, to: &found) }
     }
+    return found
+  }
+
+  /// Adds some of what is in a folder; returns where to go on, nil at the end.
+  private func addChildren(
+    of ino: Int64, _ path: ItemPath, after cookie: Int64, to found: inout [FolderItem]
+  ) throws -> Int64? {
+    let folder = try inode(ino)
+    try allow(.read, folder, on: path)
+    guard folder.isFolder else { throw SheafError(.notDirectory, subject: "\(path)") }
+    let caller = Caller.api(try account(path.account).id)
+    let entries = try read { try $0.entries(ino, after: cookie, limit: Self.childrenStep) }
+    for entry in entries {
+      let inode = try inode(entry.ino)
+      let leadsOut = inode.row.target != nil && (try? checkTarget(of: inode, caller)) == nil
+      found.append(
+        FolderItem(
+          name: PercentCoding.encode(entry.name), kind: try item(of: inode)?.kind.word ?? "other",
+          mode: inode.row.mode & 0o777, mtime: inode.row.mtime,
+          target: leadsOut ? nil : inode.row.target.map(PercentCoding.encode)))
+    }
+    return entries.last?.hash
   }
 }

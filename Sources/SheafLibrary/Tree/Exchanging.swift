@@ -79,7 +79,7 @@ extension Library {
         other.row = otherFinal
         if swapsContents {
           (inode.item, other.item) = (nil, nil)
-          (inode.hasNoXattrs, other.hasNoXattrs) = (false, false)
+          (inode.xattrSpace, other.xattrSpace) = (nil, nil)
           identity.swap(inode.ino, other.ino)
           tell(.appearance(inode.ino), from: 0)
           tell(.appearance(other.ino), from: 0)
@@ -153,11 +153,7 @@ extension Library {
         carrySeen(ino, from: SeenVersion(item: former, number: seen), to: SeenVersion(item: latter, number: version))
       }
     }
-    let mine = try change.rows.xattrs(row.ino).filter { Self.isUserAttribute($0.name) }
-    let theirs = try change.rows.xattrs(other.ino).filter { Self.isUserAttribute($0.name) }
-    // The document keeps its own and gets those that the new file set.
-    for xattr in theirs where !mine.contains(where: { $0.name == xattr.name }) {
-      try change.rows.setXattr(row.ino, xattr.name, xattr.value)
-    }
+    // The document keeps its own but for those that the new file set.
+    try carryXattrs(from: old, to: row.ino, change)
   }
 }

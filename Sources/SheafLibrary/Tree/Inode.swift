@@ -21,8 +21,8 @@ final class Inode {
   var hasNewAccessTime = false
   /// Extended attributes of one without a row.
   var orphanXattrs: [[UInt8]: [UInt8]] = [:]
-  /// Whether it is known to have no extended attribute: the kernel asks for one before every write.
-  var hasNoXattrs = false
+  /// The room that its extended attributes take, counted when somebody first asks.
+  var xattrSpace: XattrSpace?
   /// The latest version that each program made which had it open together with others.
   var savers: [Int32: SeenVersion] = [:]
   var used: UInt64 = 0
@@ -36,6 +36,8 @@ final class Inode {
   var type: UInt32 { row.mode & S_IFMT }
   var isFolder: Bool { type == S_IFDIR }
   var isRegular: Bool { type == S_IFREG }
+  /// Whether it is known to have no extended attributes.
+  var hasNoXattrs: Bool { xattrSpace?.count == 0 }
   /// Open file descriptions of all accounts, and those of them that can write.
   var openCount: Int { drafts.reduce(0) { $0 + $1.openCount } }
   var writerCount: Int { drafts.reduce(0) { $0 + $1.writerCount } }

@@ -130,7 +130,7 @@ extension Library {
       }
       change.whenRecorded { [self] in
         inode.item = item
-        inode.hasNoXattrs = true
+        inode.xattrSpace = XattrSpace()
         inodes.insert(inode)
         identity.settle(parent, name)
         if isPassing { identity.born(row.ino, process: caller.process, at: time) }

@@ -178,13 +178,14 @@ extension Library {
 
   /// Removes an inode's own rows: it has no name and is no item any more.
   func detach(_ inode: Inode, _ change: Change) throws {
-    let xattrs = inode.hasNoXattrs ? [] : try change.rows.xattrs(inode.ino).map { ($0.name, $0.value) }
+    let xattrs = try detachXattrs(of: inode, change)
     if inode.own.session?.kept != nil { try change.rows.deleteWorkingCopy(inode.ino) }
-    try change.rows.deleteInode(inode.ino, hasXattrs: !xattrs.isEmpty)
+    try change.rows.deleteInode(inode.ino)
     let share = try inode.row.item.flatMap { shares.active($0) } ?? share(ofFolder: inode.row.parent)
     change.whenRecorded { [self] in
       sessions.removeKept(inode.ino)
-      inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs)
+      inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs.map { ($0.name, $0.value) })
+      inode.xattrSpace = xattrs.reduce(into: XattrSpace()) { $0.add($1.name, valueBytes: $1.value.count) }
       inode.orphanShare = share?.row.item
       for draft in inode.drafts {
         if draft !== inode.own, draft.isEdited { noteLostChanges(of: draft) }
@@ -220,7 +221,9 @@ extension Library {
     let (caller, time) = (change.caller, change.time)
     guard let item = try item(of: inode) else { return try erase(inode, change) }
     // Nobody was told of it yet, and nothing of it is to come back.
-    if events.has(item.id, type: .created), shares[item.id] == nil, try change.rows.deleted(from: inode.ino).isEmpty {
+    if events.has(item.id, type: .created), shares[item.id] == nil,
+      try change.rows.deleted(from: inode.ino, limit: 1).isEmpty
+    {
       return try erase(inode, change)
     }
     var row = inode.row

@@ -100,7 +100,9 @@ private final class RowTrial {
     [
       { _ = try $0.item(key) }, { _ = try $0.inode(key) }, { _ = try $0.inode(item: key) },
       { _ = try $0.listing(key, after: 0, limit: 2) }, { _ = try $0.entries(key, after: 0, limit: 2) },
-      { _ = try $0.extraEntry(key) }, { _ = try $0.extraFolders(key) }, { _ = try $0.xattrs(key) },
+      { _ = try $0.extraEntry(key) }, { _ = try $0.extraFolder(key, after: 0) }, { _ = try $0.xattrSizes(key) },
+      { _ = try $0.xattrs(key, through: [255]) },
+      { _ = try $0.deletedDocuments(from: key, since: .init(nanoseconds: 0)) },
       { _ = try $0.versions(key) }, { _ = try $0.versions(key, below: .max, limit: 5) },
       { _ = try $0.deleted(key) }, { _ = try $0.deleted(from: key) }, { _ = try $0.deleted(before: nil, limit: 2) },
       { _ = try $0.chunkBytes(key) }, { _ = try $0.chunkSize(key) }, { _ = try $0.pack(key) },
