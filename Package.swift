@@ -69,7 +69,7 @@ let package = Package(
     .target(
       name: "SheafLibrary",
       dependencies: [
-        "SheafModel", "SheafStore", .product(name: "DequeModule", package: "swift-collections"),
+        "SheafModel", "SheafStore",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: testable),
     .testTarget(

@@ -19,6 +19,8 @@ final class Change {
   let rows: StoreTransaction
   /// Chunks that it stored.
   private(set) var storedChunks: Set<Int64> = []
+  /// Events that it logged and that wait: the ``EventLog`` has them once the change is recorded.
+  private var loggedEvents: [EventLog.Pending] = []
   /// The numbers that had been given when it began.
   private let numbers: Numbers
   private var actions: [() -> Void] = []
@@ -43,6 +45,14 @@ final class Change {
 
   /// Notes that a chunk has another user beside this change, if it is one that this change stored.
   func noteFound(_ chunk: Int64) { storedChunks.remove(chunk) }
+
+  func noteLogged(_ event: EventLog.Pending) { loggedEvents.append(event) }
+
+  /// Events of an item that it logged and that wait.
+  func logged(of item: Int64) -> [EventLog.Pending] { loggedEvents.filter { $0.row.item == item } }
+
+  /// Notes that events are taken back that it may have logged.
+  func removeLogged(_ numbers: Set<Int64>) { loggedEvents.removeAll { numbers.contains($0.row.number) } }
 
   /// Deletes the chunks that it stored: nothing is to refer to them.
   func deleteStored() throws {

@@ -210,6 +210,25 @@ struct ApplyQueueTests {
     }
   }
 
+  /// Whoever makes a change runs statements itself where the commit thread does not keep up, so that nobody who reads waits for
+  /// very many.
+  @Test func notManyMoreStatementsThanTheLimitWait() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      let store = try Store(path: path, lockPath: path + "-lock")
+      // It runs none.
+      store.writer.schedule.stop()
+      var longest = 0
+      for ino in 1...Int64(3 * ApplyQueue.limit) {
+        try store.write(.setXattr) { try $0.setXattr(ino, [65], [66]) }
+        longest = max(longest, store.writer.waitingStatements)
+      }
+      #expect(longest > ApplyQueue.limit / 2 && longest <= ApplyQueue.limit + ApplyQueue.share)
+      #expect(try store.read { try $0.xattr(1, [65]) } == [66])
+      try store.close()
+    }
+  }
+
   /// A folder's times and link count are those that were set last, whatever else is written to its row, wherever the process
   /// ends, and however often it is set before SQLite runs any of it.
   @Test func whatIsSetAgainIsSet() throws {

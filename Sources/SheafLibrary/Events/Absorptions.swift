@@ -4,9 +4,9 @@
 /// What has ended is cleared some at a time (``clear(_:)``).
 struct Absorptions {
   /// By item, the event that took in its deletion first.
-  private var events: [Int64: Int64] = [:]
+  private var events = SegmentedDictionary<Int64, Int64>()
   /// By event that was taken in itself: one that has it by now.
-  private var successors: [Int64: Int64] = [:]
+  private var successors = SegmentedDictionary<Int64, Int64>()
   /// By event: the deletions that it took in.
   private var taken: [Int64: [Deletion]] = [:]
   /// Events that wait no longer, and of which not all is cleared.

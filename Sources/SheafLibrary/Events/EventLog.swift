@@ -50,8 +50,8 @@ struct EventLog {
     init(_ event: Pending) { self.event = event }
   }
 
-  private var events: [Int64: Entry] = [:]
-  private var numbersByItem: [Int64: [Int64]] = [:]
+  private var events = SegmentedDictionary<Int64, Entry>()
+  private var numbersByItem = SegmentedDictionary<Int64, [Int64]>()
   private var deletions: [FolderDeletions.Key: FolderDeletions] = [:]
   /// Deletions that one of a folder tells of by now, and whose entries here are not all cleared.
   private var taken: [FolderDeletions.Key: Taking] = [:]
@@ -63,8 +63,7 @@ struct EventLog {
   private var absorptions = Absorptions()
   /// By program: how many deletions came in a row, and when the last of them was.
   private var sweeps: [Int32: (count: Int, last: Timestamp)] = [:]
-  /// Numbers in ascending order, with those that are gone among them.
-  private var order: [Int64] = []
+  private var order = AscendingNumbers()
   /// Events whose deed goes on, and which are not settled before its end.
   private var growing: Set<Int64> = []
   /// Programs whose deletions are being undone, with how often.
@@ -74,16 +73,11 @@ struct EventLog {
   var count: Int { events.count - takenCount }
 
   /// All, oldest first.
-  var pending: some Sequence<Pending> { order.lazy.compactMap(waiting) }
+  var pending: some Sequence<Pending> { order.all.lazy.compactMap(waiting) }
 
   /// Those with a number past `number`, oldest first.
   func pending(after number: Int64) -> some Sequence<Pending> {
-    var (low, high) = (0, order.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if order[middle] <= number { low = middle + 1 } else { high = middle }
-    }
-    return order[low...].lazy.compactMap(waiting)
+    order.after(number).lazy.compactMap(waiting)
   }
 
   private func waiting(_ number: Int64) -> Pending? { events[number].flatMap { isTaken($0.event) ? nil : $0.event } }
@@ -142,7 +136,7 @@ struct EventLog {
       if events.count >= Self.memoryLimit { (event.row.data, event.data) = ("", nil) }
     }
     events[event.row.number] = Entry(event)
-    numbersByItem[event.row.item, default: []].append(event.row.number)
+    numbersByItem.update(event.row.item, default: []) { $0.append(event.row.number) }
     order.append(event.row.number)
     clear(Self.clearedByAppend)
   }
@@ -187,7 +181,6 @@ struct EventLog {
       takingOrder.removeLast()
     }
     absorptions.clear(&limit)
-    compactOrder()
     return !takingOrder.isEmpty || !absorptions.isClear
   }
 
@@ -233,11 +226,11 @@ struct EventLog {
       guard let event = removeEntry(number) else { continue }
       if isTaken(event) { takenCount -= 1 } else { removeDeletion(event) }
     }
-    compactOrder()
   }
 
   private mutating func removeEntry(_ number: Int64) -> Pending? {
     guard let event = events.removeValue(forKey: number)?.event else { return nil }
+    order.remove(number)
     numbersByItem[event.row.item]?.removeAll { $0 == number }
     if numbersByItem[event.row.item]?.isEmpty ?? false { numbersByItem[event.row.item] = nil }
     return event
@@ -249,9 +242,5 @@ struct EventLog {
     deletions[key]?.remove(contentCount: event.contentCount)
     deletions[key]?.compact { [events] in events[$0] != nil }
     if deletions[key]?.count ?? 0 == 0 { deletions[key] = nil }
-  }
-
-  private mutating func compactOrder() {
-    if order.count > 2 * events.count + 64 { order.removeAll { events[$0] == nil } }
   }
 }

@@ -13,18 +13,27 @@ struct SettlingScan {
 
   /// The last number that is looked at: what is noted meanwhile is left for the next time.
   let upTo: Int64
+  /// All up to this number were looked at before; those of them that wait hold back what follows of their items.
+  private let start: Int64
   /// The number that was looked at last.
-  fileprivate var position: Int64 = 0
-  fileprivate(set) var isOver = false
+  fileprivate var position: Int64
+  var isOver = false
   fileprivate var held: Set<Int64> = []
   fileprivate var heldEvents: Set<Int64> = []
 
-  init(upTo: Int64) { self.upTo = upTo }
+  init(after start: Int64 = 0, upTo: Int64) { (self.start, position, self.upTo) = (start, start, upTo) }
+
+  fileprivate func isHeld(_ event: EventLog.Pending, _ events: EventLog) -> Bool {
+    held.contains(event.row.item)
+      || start > 0 && (events.of(event.row.item).first.map { $0.row.number <= start } ?? false)
+  }
 }
 
 extension Library {
   /// Events settled in one transaction at most, so that nobody waits long for it.
-  private static let settleBatch = 128
+  private static let settleBatch = 32
+  /// Entries of ``EventLog`` that are cleared with the lock held at most.
+  private static let clearingStep = 256
 
   func eventData(_ item: ItemRow, parent: Int64, name: [UInt8]) throws -> EventData {
     let place = try place(parent, name, item: item.id)
@@ -62,13 +71,14 @@ extension Library {
     let row = EventRow(
       number: 0, uuid: .timeOrdered(time), type: type.rawValue, time: time, actor: actor, owner: item.owner,
       item: item.id, data: data.json, share: data.share, previousShare: data.previousShare, process: Int64(process))
-    if opens || events.has(item.id) {
+    if opens || events.has(item.id) || !change.logged(of: item.id).isEmpty {
       var pending = row
       pending.number = numbers.nextPending()
       try change.rows.insertPending(pending)
       let event = EventLog.Pending(
         row: pending, process: process, ino: ino, data: data, folder: opens ? folder : 0,
         contentCount: data.contentCount ?? 0)
+      change.noteLogged(event)
       change.whenRecorded { [self] in
         if !opens, let absorbed { events.take(absorbed, into: 0) }
         events.append(event, absorbing: opens ? absorbed : nil)
@@ -114,13 +124,15 @@ extension Library {
   func dropPending(
     _ item: Int64, types: [EventType]? = nil, since first: Int64 = 0, _ change: Change
   ) throws -> Bool {
-    let dropped = events.of(item).filter { event in
+    let dropped = (events.of(item) + change.logged(of: item)).filter { event in
       event.row.number >= first && types.map { $0.contains { $0.rawValue == event.row.type } } ?? true
     }
     for event in dropped { try change.rows.removePending(event.row.number) }
     let numbers = Set(dropped.map(\.row.number))
-    if !numbers.isEmpty { change.whenRecorded { [self] in events.remove(numbers) } }
-    return !numbers.isEmpty
+    guard !numbers.isEmpty else { return false }
+    change.removeLogged(numbers)
+    change.whenRecorded { [self] in events.remove(numbers) }
+    return true
   }
 
   /// Has the deletion of a folder tell of what the same program deleted from it just before (`rm -r`): one thing that a
@@ -181,49 +193,78 @@ extension Library {
     while !scan.isOver {
       try locked { _ = try settle(settledEvents(all: false, in: &scan)) }
     }
-    while locked({ events.clear(SettlingScan.step) }) {}
+    while locked({ events.clear(Self.clearingStep) }) {}
   }
 
   /// Numbers what waits of items whose events are about to be settled anyway, with the lock free in between, where they are many.
   ///
-  /// - Parameter items: looked up with the lock held.
-  func settleEventsByAndBy(of items: () throws -> Set<Int64>) throws {
-    let (items, upTo) = try locked {
-      (events.count > Self.settleBatch ? try items() : [], numbers.pending)
-    }
-    guard items.count > Self.settleBatch else { return }
+  /// - Parameter someItems: Looks them up with the lock held, those of some events at a time.
+  /// - Returns: The number of the last event that was looked at.
+  @discardableResult
+  func settleEventsByAndBy(of someItems: (inout SettlingScan) throws -> Set<Int64>) throws -> Int64 {
+    let (count, upTo) = locked { (events.count, numbers.pending) }
+    guard count > Self.settleBatch else { return 0 }
+    var items: Set<Int64> = []
+    var gathering = SettlingScan(upTo: upTo)
+    while !gathering.isOver { items.formUnion(try locked { try someItems(&gathering) }) }
+    guard items.count > Self.settleBatch else { return 0 }
     var scan = SettlingScan(upTo: upTo)
     while !scan.isOver {
       try locked { _ = try settle(settledEvents(all: true, of: items, in: &scan)) }
     }
+    return upTo
   }
 
   /// Numbers what waits of items below a folder that is about to get another place: it was done before. What is still
   /// being made is told later, with the place that it has then, and so is all in a folder that is part of what its
   /// program makes.
-  func settleEvents(below folder: Inode, _ caller: Caller, _ time: Timestamp) throws {
+  ///
+  /// - Parameter start: The number of the last event that was looked at just before.
+  func settleEvents(below folder: Inode, after start: Int64, _ caller: Caller, _ time: Timestamp) throws {
     guard !identity.isOwn(folder.ino, of: caller.process, at: time) else { return }
-    try settleEvents(below: folder)
+    try settleEvents(below: folder, after: start)
   }
 
   /// Numbers what waits of items below a folder, before that goes or gets another place.
-  func settleEvents(below folder: Inode) throws {
-    let items = try waitingItems(below: folder)
+  ///
+  /// - Parameter start: The number of the last event that was looked at just before.
+  func settleEvents(below folder: Inode, after start: Int64) throws {
+    var items: Set<Int64> = []
+    var gathering = SettlingScan(after: start, upTo: numbers.pending)
+    while !gathering.isOver { items.formUnion(try waitingItems(below: folder, in: &gathering)) }
     guard !items.isEmpty else { return }
-    var scan = SettlingScan(upTo: numbers.pending)
+    var scan = SettlingScan(after: start, upTo: numbers.pending)
     while !scan.isOver { _ = try settle(settledEvents(all: true, of: items, in: &scan)) }
   }
 
-  /// Items below a folder of which events wait.
-  func waitingItems(below folder: Inode) throws -> Set<Int64> {
-    guard folder.isFolder, !events.isEmpty else { return [] }
-    let prefix = String(decoding: try path(folder.row.parent, folder.row.name), as: UTF8.self) + "/"
-    var items: Set<Int64> = []
-    for event in events.pending where event.row.owner == folder.row.owner {
-      guard let path = event.data?.item.path else { continue }
-      // A path without its middle does not tell.
-      if path.hasPrefix(prefix) || ToldPlace.isShortened(path) { items.insert(event.row.item) }
+  /// Items below a folder of which events wait that a scan comes to next.
+  func waitingItems(below folder: Inode, in scan: inout SettlingScan) throws -> Set<Int64> {
+    guard folder.isFolder else {
+      scan.isOver = true
+      return []
     }
+    let prefix = try path(folder.row.parent, folder.row.name) + [UInt8(ascii: "/")]
+    return waitingItems(in: &scan) { event in
+      guard event.row.owner == folder.row.owner, let path = event.data?.item.path else { return false }
+      // A path without its middle does not tell.
+      return path.utf8.starts(with: prefix) || ToldPlace.isShortened(path)
+    }
+  }
+
+  /// Items of waiting events that a scan comes to next, where something holds for the event.
+  func waitingItems(
+    in scan: inout SettlingScan, where isMeant: (EventLog.Pending) throws -> Bool
+  ) rethrows -> Set<Int64> {
+    var items: Set<Int64> = []
+    var left = SettlingScan.step
+    for event in events.pending(after: scan.position) {
+      guard event.row.number <= scan.upTo else { break }
+      if left == 0 { return items }
+      left -= 1
+      scan.position = event.row.number
+      if try isMeant(event) { items.insert(event.row.item) }
+    }
+    scan.isOver = true
     return items
   }
 
@@ -294,7 +335,7 @@ extension Library {
     for event in events.pending(after: scan.position) {
       guard event.row.number <= scan.upTo else { break }
       scan.position = event.row.number
-      if !scan.held.contains(event.row.item) {
+      if !scan.isHeld(event, events) {
         if !scan.heldEvents.contains(event.row.number), !events.isHeld(event), isSettled(event) || excess > 0 {
           ready.append(event)
           excess -= 1

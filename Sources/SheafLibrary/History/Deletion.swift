@@ -5,7 +5,7 @@ import SheafStore
 /// What was deleted: listing, recovering, and destroying for good.
 extension Library {
   /// Deleted items that are looked at with the lock held, so that nobody waits for a long list.
-  private static let deletedBatch = 128
+  private static let deletedBatch = 32
 
   /// What was deleted at or below `path` (all where nil) and can be recovered, latest first.
   package func deleted(_ handle: AccountHandle, below path: ItemPath?) throws -> [DeletedItem] {

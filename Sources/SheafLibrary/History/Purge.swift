@@ -31,7 +31,7 @@ struct Purge {
 
 extension Library {
   /// Names and deleted inodes that one transaction of a purge erases at most.
-  private static let purgeBatch = 64
+  private static let purgeBatch = 16
 
   /// Looks for what a purge is of.
   ///

@@ -1,4 +1,3 @@
-import DequeModule
 import Foundation
 import SheafModel
 
@@ -130,26 +129,27 @@ struct Identity {
     let name: [UInt8]
   }
 
-  private var young: [Int64: Youth] = [:]
-  private var remembered: [Name: Remembered] = [:]
+  private var young = AgingTable<Int64, Youth>()
+  private var remembered = AgingTable<Name, Remembered>()
   /// The names in `remembered` of each document.
-  private var namesByItem: [Int64: Set<Name>] = [:]
-  /// What to forget first, with what is forgotten already among it.
-  private var youngOrder = AgeQueue<Int64>()
-  private var rememberedOrder = AgeQueue<Name>()
+  private var namesByItem = SegmentedDictionary<Int64, Set<Name>>()
 
   // MARK: - Files
 
   /// Notes that `process` made the file.
   mutating func born(_ ino: Int64, process: Int32, at time: Timestamp) {
-    young[ino] = Youth(process: process, time: time)
-    youngOrder.append(ino)
-    while young.count > Self.limit, let oldest = youngOrder.popFirst() { young[oldest] = nil }
+    young.append(ino, Youth(process: process, time: time))
+    if young.count > Self.limit, let oldest = young.oldestKey { young.remove(oldest) }
   }
 
   /// Notes that a writer closed the file: it stays young from now on, if it is.
   mutating func closed(_ ino: Int64, at time: Timestamp) {
-    if young[ino]?.outlivesWindow == false { young[ino]?.time = time }
+    if young[ino]?.outlivesWindow == false { renew(ino, at: time) }
+  }
+
+  private mutating func renew(_ ino: Int64, at time: Timestamp) {
+    young[ino]?.time = time
+    young.renew(ino)
   }
 
   /// Notes that contents of the file were closed or synced (rules 2 and 6).
@@ -225,14 +225,15 @@ struct Identity {
     guard process != 0 else { return }
     let key = Name(parent: parent, name: name)
     forget(key)
-    remembered[key] = Remembered(item: item, ino: ino, process: process, time: time, mode: mode, event: event)
-    namesByItem[item, default: []].insert(key)
-    rememberedOrder.append(key)
-    while remembered.count > Self.limit, let oldest = rememberedOrder.popFirst() { forget(oldest) }
+    remembered.append(
+      key, Remembered(item: item, ino: ino, process: process, time: time, mode: mode, event: event))
+    namesByItem.update(item, default: []) { _ = $0.insert(key) }
+    if remembered.count > Self.limit, let oldest = remembered.oldestKey { forget(oldest) }
   }
 
   private mutating func forget(_ name: Name) {
-    guard let item = remembered.removeValue(forKey: name)?.item else { return }
+    guard let item = remembered[name]?.item else { return }
+    remembered.remove(name)
     namesByItem[item]?.remove(name)
     if namesByItem[item]?.isEmpty ?? false { namesByItem[item] = nil }
   }
@@ -264,49 +265,36 @@ struct Identity {
 
   /// Forgets a file if it is older than the window.
   mutating func expire(_ ino: Int64, at time: Timestamp, aging: (_ ino: Int64, _ process: Int32) -> Aging) {
-    guard let youth = young[ino], time.nanoseconds - youth.time.nanoseconds >= Self.window else { return }
+    guard let youth = young[ino] else { return }
+    // Where the clock was put back, it ages from now on.
+    if youth.time > time { return renew(ino, at: time) }
+    guard Self.hasPassed(since: youth.time, at: time) else { return }
     switch aging(ino, youth.process) {
     case .established: young[ino] = nil
     case .young:
-      young[ino]?.time = time
       young[ino]?.outlivesWindow = false
-    case .makerRemembered: young[ino]?.outlivesWindow = true
+      renew(ino, at: time)
+    case .makerRemembered:
+      young[ino]?.outlivesWindow = true
+      // It is looked at again after those that are younger now.
+      young.renew(ino)
     }
   }
 
-  /// Files that are older than the window.
-  func files(expiredAt time: Timestamp) -> [Int64] {
-    young.lazy.filter { time.nanoseconds - $0.value.time.nanoseconds >= Self.window }.map(\.key)
+  /// Whether the window has passed; nobody knows that of a time that is yet to come.
+  private static func hasPassed(since start: Timestamp, at time: Timestamp) -> Bool {
+    time.nanoseconds - start.nanoseconds >= window
+  }
+
+  /// The oldest files that are older than the window, or from a time that is yet to come, `limit` at most.
+  func oldestFiles(_ limit: Int, expiredAt time: Timestamp) -> [Int64] {
+    young.oldestKeys(limit) { Self.hasPassed(since: $0.time, at: time) || $0.time > time }
   }
 
   /// Forgets names that are older than the window, `limit` at most; returns whether there may be more.
   mutating func expireNames(at time: Timestamp, limit: Int) -> Bool {
-    let expired = remembered.lazy.filter { time.nanoseconds - $0.value.time.nanoseconds >= Self.window }.map(\.key)
-    let names = Array(expired.prefix(limit))
+    let names = remembered.oldestKeys(limit) { Self.hasPassed(since: $0.time, at: time) }
     for name in names { forget(name) }
     return names.count == limit
-  }
-
-  /// Drops from the orders of age what is forgotten.
-  mutating func compact() {
-    youngOrder.compact(keeping: young.count) { young[$0] != nil }
-    rememberedOrder.compact(keeping: remembered.count) { remembered[$0] != nil }
-  }
-}
-
-/// Keys in the order in which they came, oldest first; those that are gone are dropped late.
-struct AgeQueue<Key: Hashable> {
-  private var keys: Deque<Key> = []
-
-  mutating func append(_ key: Key) { keys.append(key) }
-
-  mutating func popFirst() -> Key? { keys.popFirst() }
-
-  /// Drops keys that are gone, if they are most.
-  mutating func compact(keeping count: Int, where isPresent: (Key) -> Bool) {
-    guard keys.count > 2 * count + 64 else { return }
-    var seen: Set<Key> = []
-    // Of a key that came several times the latest counts.
-    keys = Deque(keys.reversed().filter { isPresent($0) && seen.insert($0).inserted }.reversed())
   }
 }

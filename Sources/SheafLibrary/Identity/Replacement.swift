@@ -38,17 +38,18 @@ extension Library {
 
   /// Forgets what is older than the window of ``Identity``, some at a time, with the lock free in between.
   func expireIdentity() {
-    let expired = locked { identity.isEmpty ? [] : identity.files(expiredAt: clock()) }
-    for start in stride(from: 0, to: expired.count, by: Self.expiryStep) {
-      locked {
-        for ino in expired[start..<min(start + Self.expiryStep, expired.count)] { expireIdentity(of: ino) }
-      }
-    }
+    // Files that their makers alone are remembered of are looked at once.
+    var left = locked { identity.counts.young }
+    while left > 0, locked({ expireSomeFiles() }) == Self.expiryStep { left -= Self.expiryStep }
     while locked({ identity.expireNames(at: clock(), limit: Self.expiryStep) }) {}
-    locked {
-      identity.compact()
-      linkedPlaces.expire(at: clock())
-    }
+    locked { linkedPlaces.expire(at: clock()) }
+  }
+
+  /// Forgets the oldest files that are older than the window; returns how many were looked at.
+  private func expireSomeFiles() -> Int {
+    let files = identity.oldestFiles(Self.expiryStep, expiredAt: clock())
+    for ino in files { expireIdentity(of: ino) }
+    return files.count
   }
 
   /// Forgets a file that is older than the window: one that is about to be written would seem to have been all the time.

@@ -10,6 +10,8 @@ struct Departure {
   let since: Timestamp
   /// When it deleted something last.
   private var last: Timestamp
+  /// The latest time at which it deleted something: a clock may be put back.
+  private(set) var latest: Timestamp
   /// The inodes that are among the deleted.
   private var deleted: Set<Int64> = []
   /// When it deleted the first that was too much to remember: what its account has deleted since counts as its own.
@@ -17,10 +19,10 @@ struct Departure {
   /// What is not among the deleted, in the order in which it went: fifos and sockets, and names of files that have others.
   private(set) var removedNames: [RemovedName] = []
 
-  init(at time: Timestamp) { (since, last) = (time, time) }
+  init(at time: Timestamp) { (since, last, latest) = (time, time, time) }
 
   /// What an account has deleted since a time, whatever program did it.
-  init(ofAllSince time: Timestamp) { (since, last, overflow) = (time, time, time) }
+  init(ofAllSince time: Timestamp) { (since, last, latest, overflow) = (time, time, time, time) }
 
   /// A name that was taken away and left no row behind.
   enum RemovedName {
@@ -34,14 +36,16 @@ struct Departure {
   func isOver(at time: Timestamp) -> Bool { time.nanoseconds - last.nanoseconds >= Identity.window }
 
   mutating func note(_ ino: Int64, at time: Timestamp) {
-    last = time
+    noteTime(time)
     if deleted.count < Self.limit { deleted.insert(ino) } else if overflow == nil { overflow = time }
   }
 
   mutating func note(_ name: RemovedName, at time: Timestamp) {
-    last = time
+    noteTime(time)
     if removedNames.count < Self.limit { removedNames.append(name) }
   }
+
+  private mutating func noteTime(_ time: Timestamp) { (last, latest) = (time, max(latest, time)) }
 
   /// Whether something that its account deleted was deleted by it.
   func includes(_ row: DeletedRow) -> Bool {

@@ -42,7 +42,7 @@ extension Library {
   /// - Throws: as ``inspect(_:as:)``; `tooLarge` where the share has as many participants as it can have.
   package func accept(_ url: String, as handle: AccountHandle) throws -> AcceptResult {
     // What was done in the share before is told before anybody joins.
-    try settleEventsByAndBy { try waitingItems(in: offer(url, account(handle).id).share.row.item) }
+    try settleEventsByAndBy { try waitingItems(in: offer(url, account(handle).id).share.row.item, &$0) }
     return try locked {
       let account = try account(handle)
       var (share, way, link) = try offer(url, account.id)

@@ -115,7 +115,9 @@ extension Library {
     let program = Departures.Program(share: share.row.item, account: account, process: caller.process)
     var back: Return?
     if caller.process != 0, let inode, let departure = departures.departure(of: program, at: clock()) {
-      back = Return(share: share.row.item, account: account, folder: inode.ino, departure, caller)
+      back = Return(
+        share: share.row.item, account: account, folder: inode.ino, left: max(clock(), departure.latest), departure,
+        caller)
     }
     try makeChange(.share, freesSpace: true, by: caller) { [back] change in
       if let back { try change.rows.setSetting(back.setting, back.departure.since.nanoseconds) }

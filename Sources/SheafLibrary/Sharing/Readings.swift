@@ -37,19 +37,16 @@ struct Readings {
     let time: Timestamp
   }
 
-  private var readings: [Reader: Reading] = [:]
-  private var order = AgeQueue<Reader>()
+  private var readings = AgingTable<Reader, Reading>()
 
   var count: Int { readings.count }
 
   mutating func note(_ version: Int64, of item: Int64, by account: Int64, _ process: Int32, at time: Timestamp) {
     for process in process == 0 ? [0] : [process, 0] {
-      let reader = Reader(item: item, account: account, process: process)
-      readings[reader] = Reading(version: version, time: time)
-      order.append(reader)
+      readings.append(
+        Reader(item: item, account: account, process: process), Reading(version: version, time: time))
     }
-    while readings.count > Self.limit, let oldest = order.popFirst() { readings[oldest] = nil }
-    order.compact(keeping: readings.count) { readings[$0] != nil }
+    while readings.count > Self.limit, let oldest = readings.oldestKey { readings.remove(oldest) }
   }
 
   /// The version that a program read, or with process 0 any of the account; nil where none is remembered.

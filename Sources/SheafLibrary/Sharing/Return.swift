@@ -4,9 +4,10 @@ import SheafStore
 /// The return of what a person who left a share had deleted in it: some at a time, so that nobody waits long.
 ///
 /// Rules:
-/// 1. That they left is committed first, with a setting that tells what is to come back. Where the process is killed, the library
-///    brings back the rest when it is opened next; all that the account deleted since counts as its program's then, and
-///    names that left no row behind are gone.
+/// 1. That they left is committed first, with a setting that tells what is to come back. Where the process is killed, or
+///    the disk is full, the library brings back the rest when it is opened next. All that the account deleted from then
+///    until it left counts as its program's then, and names that left no row behind are gone. What it deletes after it has
+///    joined again stays deleted.
 /// 2. Nobody is told of these deletions while their events wait, which is until they are back, not even people who join
 ///    meanwhile. Of what was told before, it is told that it is there again. The deletion of a folder tells of what was
 ///    in it, and so it waits until all is back.
@@ -17,6 +18,8 @@ struct Return {
   /// The account that left.
   let account: Int64
   let folder: Int64
+  /// When it left.
+  let left: Timestamp
   let departure: Departure
   let caller: Caller
   /// Whether an earlier process began it: events do not say any more of what else they tell.
@@ -30,22 +33,28 @@ struct Return {
   /// Where an earlier process began it: folders of whose deletion nobody was told, nor of that of what was in them.
   fileprivate var untold: Set<Int64> = []
 
-  init(share: Int64, account: Int64, folder: Int64, _ departure: Departure, _ caller: Caller) {
-    (self.share, self.account, self.folder) = (share, account, folder)
+  init(
+    share: Int64, account: Int64, folder: Int64, left: Timestamp, _ departure: Departure, _ caller: Caller
+  ) {
+    (self.share, self.account, self.folder, self.left) = (share, account, folder, left)
     (self.departure, self.caller) = (departure, caller)
     removedNames = departure.removedNames.reversed()[...]
   }
 
   var isDone: Bool { rows.isEmpty && removedNames.isEmpty }
-  var setting: String { "\(Self.settingPrefix)\(share).\(account)" }
+  var setting: String { "\(Self.settingPrefix)\(share).\(account).\(left.nanoseconds)" }
 
-  /// Of the settings that tell of what is to come back: share and account follow.
+  func includes(_ row: DeletedRow) -> Bool {
+    row.actor == account && row.time <= left && departure.includes(row)
+  }
+
+  /// Of the settings that tell of what is to come back: share, account and when it left follow.
   static let settingPrefix = "returning."
 }
 
 extension Library {
   /// Names that one transaction gives back at most.
-  private static let returnBatch = 32
+  private static let returnBatch = 16
   /// Events that one transaction takes back at most.
   private static let returnEventBatch = 128
 
@@ -65,11 +74,7 @@ extension Library {
     try locked {
       events.endHolding(back.caller.process)
       if case .success = outcome, case .success = untold {
-        try makeChange(.share, freesSpace: true) { change in
-          // The account may have joined and left again meanwhile, which has a return of its own.
-          guard try change.rows.numberSetting(back.setting) == back.departure.since.nanoseconds else { return }
-          try change.rows.setSetting(back.setting, nil)
-        }
+        try makeChange(.share, freesSpace: true) { try $0.rows.setSetting(back.setting, nil) }
       }
     }
     try outcome.get()
@@ -93,13 +98,14 @@ extension Library {
   /// - Parameter key: what follows ``Return/settingPrefix``.
   private func resumeReturn(_ key: String, since: Timestamp) throws {
     let numbers = key.split(separator: ".").compactMap { Int64($0) }
-    guard numbers.count == 2, let folder = try locked({ try sharedInode(numbers[0])?.ino }) else {
+    guard numbers.count == 3, let folder = try locked({ try sharedInode(numbers[0])?.ino }) else {
       return try locked {
         try makeChange(.share, freesSpace: true) { try $0.rows.setSetting(Return.settingPrefix + key, nil) }
       }
     }
     var back = Return(
-      share: numbers[0], account: numbers[1], folder: folder, Departure(ofAllSince: since), .api(numbers[1]))
+      share: numbers[0], account: numbers[1], folder: folder, left: Timestamp(nanoseconds: numbers[2]),
+      Departure(ofAllSince: since), .api(numbers[1]))
     back.isResumed = true
     try locked {
       for event in events.pending
@@ -119,9 +125,7 @@ extension Library {
     var folders = [back.folder]
     var seen: Set<Int64> = [back.folder]
     while let next = folders.popLast() {
-      let deleted = try transaction.deleted(from: next)
-        .filter { $0.actor == back.account && back.departure.includes($0) }
-      rows += deleted
+      rows += try transaction.deleted(from: next).filter(back.includes)
       // Another may have deleted the folder around what this one has.
       let below = try transaction.folders(in: next) + transaction.deletedFolders(from: next)
       folders += below.filter { seen.insert($0).inserted }

@@ -42,7 +42,9 @@ extension Library {
     var waiting = events.of(share)
     if ofAll {
       // With what was done to the same items before, elsewhere: the events of an item keep their order.
-      let items = try waitingItems(in: share)
+      var items: Set<Int64> = []
+      var gathering = SettlingScan(upTo: numbers.pending)
+      while !gathering.isOver { items.formUnion(try waitingItems(in: share, &gathering)) }
       waiting = events.pending.filter { $0.row.item == share || items.contains($0.row.item) }
     }
     var held: Set<Int64> = []
@@ -67,9 +69,9 @@ extension Library {
     if !settled.isEmpty { change.whenRecorded { [self, settled] in events.remove(settled) } }
   }
 
-  /// Items in a share of which events wait.
-  func waitingItems(in share: Int64) throws -> Set<Int64> {
-    Set(try events.pending.filter { try concerns($0, share) }.map(\.row.item))
+  /// Items in a share of which events wait that a scan comes to next.
+  func waitingItems(in share: Int64, _ scan: inout SettlingScan) throws -> Set<Int64> {
+    try waitingItems(in: &scan) { try concerns($0, share) }
   }
 
   /// Whether an event that waits is of something in a share: where it was done, or where what was made lies by now.

@@ -26,9 +26,10 @@ extension Library {
     return nil
   }
 
+  /// - Parameter settled: The last events of what is below source and target that were looked at just before.
   func exchange(
     _ source: EntryRow, _ inode: Inode, _ folder: Inode, _ target: EntryRow, _ other: Inode, _ newFolder: Inode,
-    _ caller: Caller
+    _ settled: (source: Int64, target: Int64), _ caller: Caller
   ) throws {
     let time = clock()
     let document = saved(inode, source, other, target, caller)
@@ -37,8 +38,8 @@ extension Library {
       try endSessionBeforeParting(inode)
       try endSessionBeforeParting(other)
     }
-    try settleEvents(below: inode, caller, time)
-    try settleEvents(below: other, caller, time)
+    try settleEvents(below: inode, after: settled.source, caller, time)
+    try settleEvents(below: other, after: settled.target, caller, time)
     try makeChange(.rename, by: caller, at: time) { change in
       var row = inode.row
       var otherRow = other.row

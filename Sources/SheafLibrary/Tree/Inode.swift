@@ -42,9 +42,12 @@ final class Inode {
   var openCount: Int { drafts.reduce(0) { $0 + $1.openCount } }
   var writerCount: Int { drafts.reduce(0) { $0 + $1.writerCount } }
 
+  /// Whether somebody has its contents in memory.
+  var hasContents: Bool { own.working != nil || !others.isEmpty }
+
   /// Whether it must stay in memory.
   var isPinned: Bool {
-    isOrphan || hasNewAccessTime || drafts.contains { !$0.isIdle }
+    isOrphan || hasNewAccessTime || !own.isIdle || others.values.contains { !$0.isIdle }
   }
 
   /// What stat(2) tells the owner.

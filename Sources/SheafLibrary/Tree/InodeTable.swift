@@ -4,15 +4,12 @@ struct InodeTable {
   /// Inodes kept in memory that nobody uses.
   static let limit = 16_384
 
-  private var inodes: [Int64: Inode] = [:]
+  private var inodes = SegmentedDictionary<Int64, Inode>()
   private var useCount: UInt64 = 0
-  /// Inodes in memory at which those that nobody uses are let go: never less than twice of what stayed last time, so
-  /// that many inodes in use do not have every look-up go through them all.
-  private var evictionLimit = InodeTable.limit
-  /// Inodes to let go, with each that comes some of them, unless they were used after `oldest`.
-  private var evicted: [Int64] = []
-  private var oldest: UInt64 = 0
-  private static let evictedAtOnce = 32
+  /// The segment of which those that nobody uses are let go next.
+  private var nextSegment = 0
+  /// Inodes that come before that: so many inodes in use do not have each of them go through a segment for nothing.
+  private var pause = 0
   /// What was read while a change is made, and is not so if that fails: inodes, and inodes whose items were read.
   private var readNow: (inodes: [Int64], items: [Inode]) = ([], [])
   private var isChanging = false
@@ -35,22 +32,17 @@ struct InodeTable {
   mutating func insert(_ inode: Inode) -> Inode {
     inode.used = useCount
     inodes[inode.ino] = inode
-    if !evicted.isEmpty {
-      evictSome()
-    } else if inodes.count > evictionLimit {
-      oldest = useCount - min(useCount, UInt64(Self.limit / 2))
-      evicted = inodes.values.lazy.filter { [oldest] in !$0.isPinned && $0.used <= oldest }.map(\.ino)
-      evictionLimit = max(Self.limit, (inodes.count - evicted.count) * 2)
-    }
+    if pause > 0 { pause -= 1 } else if inodes.count > Self.limit { evictSome() }
     return inode
   }
 
-  /// Lets go of some of those that are chosen, unless somebody used them since: to free all at once takes long.
+  /// Lets go of those in one segment that nobody has used for long: to go through all at once takes long.
   private mutating func evictSome() {
-    for ino in evicted.suffix(Self.evictedAtOnce) {
-      if let inode = inodes[ino], !inode.isPinned, inode.used <= oldest { inodes[ino] = nil }
-    }
-    evicted.removeLast(min(evicted.count, Self.evictedAtOnce))
+    let oldest = useCount - min(useCount, UInt64(Self.limit / 2))
+    let count = inodes.count
+    let left = inodes.removeAll(inSegment: nextSegment) { !$0.isPinned && $0.used <= oldest }
+    nextSegment = (nextSegment + 1) % SegmentedDictionary<Int64, Inode>.segmentCount
+    if (count - inodes.count) * 8 < left { pause = left }
   }
 
   /// Adds an inode whose row was read.
@@ -83,5 +75,5 @@ struct InodeTable {
   mutating func remove(_ ino: Int64) { inodes[ino] = nil }
 
   /// Removes the inodes without a row that nobody has open.
-  mutating func removeClosedOrphans() { inodes = inodes.filter { !$0.value.isOrphan || $0.value.openCount > 0 } }
+  mutating func removeClosedOrphans() { inodes.removeAll { $0.isOrphan && $0.openCount == 0 } }
 }

@@ -18,8 +18,12 @@ extension Library {
   ) throws -> Int64? {
     drainWorkingFile(of: parent, name)
     drainWorkingFile(of: newParent, newName)
-    try settleEventsByAndBy { try waitingItems(below: parent, name, caller) }
-    if mode == .exchange { try settleEventsByAndBy { try waitingItems(below: newParent, newName, caller) } }
+    let settled = try (
+      source: settleEventsByAndBy { try waitingItems(below: parent, name, caller, in: &$0) },
+      target: settleEventsByAndBy {
+        try waitingItems(below: newParent, newName, mode == .exchange ? caller : nil, in: &$0)
+      }
+    )
     return try locked {
       let folder = try self.folder(parent)
       let newFolder = try self.folder(newParent)
@@ -45,19 +49,27 @@ extension Library {
       try checkMove(of: inode, from: folder, to: newFolder)
       if mode == .exchange, let replaced { try checkMove(of: replaced, from: newFolder, to: folder) }
       if mode == .exchange, let target, let replaced {
-        try exchange(source, inode, folder, target, replaced, newFolder, caller)
+        try exchange(source, inode, folder, target, replaced, newFolder, settled, caller)
         return nil
       }
-      try move(source, inode, folder, newName, target, replaced, newFolder, caller)
+      try move(source, inode, folder, newName, target, replaced, newFolder, settled, caller)
       return replaced.flatMap { $0.isFolder ? $0.ino : nil }
     }
   }
 
-  /// Items of which events wait that are settled before the folder of a name gets another one.
-  private func waitingItems(below parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Set<Int64> {
-    guard let entry = try entry(parent, name) else { return [] }
-    let folder = try inode(entry.ino)
-    return identity.isOwn(folder.ino, of: caller.process, at: clock()) ? [] : try waitingItems(below: folder)
+  /// Items of which events wait that are settled before the folder of a name gets another one, or goes.
+  ///
+  /// - Parameter caller: Whose own folders go with what is in them; nil where none do.
+  private func waitingItems(
+    below parent: Int64, _ name: [UInt8], _ caller: Caller?, in scan: inout SettlingScan
+  ) throws -> Set<Int64> {
+    guard let entry = try entry(parent, name), case let folder = try inode(entry.ino),
+      caller.map({ !identity.isOwn(folder.ino, of: $0.process, at: clock()) }) ?? true
+    else {
+      scan.isOver = true
+      return []
+    }
+    return try waitingItems(below: folder, in: &scan)
   }
 
   private func checkNesting(
@@ -83,9 +95,10 @@ extension Library {
     if try isBelow(folder.ino, inode.ino) { throw SheafError(.invalid) }
   }
 
+  /// - Parameter settled: The last events of what is below source and target that were looked at just before.
   private func move(
     _ source: EntryRow, _ inode: Inode, _ folder: Inode, _ newName: [UInt8], _ target: EntryRow?, _ replaced: Inode?,
-    _ newFolder: Inode, _ caller: Caller
+    _ newFolder: Inode, _ settled: (source: Int64, target: Int64), _ caller: Caller
   ) throws {
     let time = clock()
     let predecessor = try predecessor(of: target, replaced, inode, source, newFolder, newName, caller, time)
@@ -104,9 +117,9 @@ extension Library {
     if inode.own.session?.kept != nil { try cutKept(inode) }
     try settleSession(of: inode)
     if let replaced { try settleSession(of: replaced) }
-    try settleEvents(below: inode, caller, time)
+    try settleEvents(below: inode, after: settled.source, caller, time)
     // Its deletion is told at once, and after that of what was in it.
-    if let replaced { try settleEvents(below: replaced) }
+    if let replaced { try settleEvents(below: replaced, after: settled.target) }
     let firstEvent = numbers.pending + 1
     let isProved = isProved(inode, source.name)
     let isLasting = !FileRole.looksPassing(source.name) || !FileRole.looksPassing(newName)

@@ -219,7 +219,7 @@ extension Library {
         chunks.beginSweep()
         marks = ChunkMarks(limit: numbers.chunk)
         let readers = versionReaders.all
-        return try inodes.all.flatMap { inode in
+        return try inodes.all.filter(\.hasContents).flatMap { inode in
           try inode.drafts.flatMap { try $0.working?.referredChunks(self) ?? [] }
         }
           + readers.flatMap { try $0.copy.referredChunks(self) }

@@ -13,7 +13,9 @@ internal import Synchronization
 /// 3. After SQLite has refused a statement, none runs any more: the group is made again from the record.
 /// 4. A statement that sets columns of a row to values need not run if the same statement sets them again before a
 ///    commit, and nothing in between reads them (``Waiting/row``).
-/// 5. A commit is one of them (``appendCommit(_:as:)``): it holds everything that was recorded before it, and nothing
+/// 5. Not many more than ``limit`` wait, so that nobody who reads waits long for those before: past half of that the
+///    commit thread begins at once, and past it whoever makes a change runs some (``apply(_:limit:)``).
+/// 6. A commit is one of them (``appendCommit(_:as:)``): it holds everything that was recorded before it, and nothing
 ///    from after it.
 ///
 /// The record, in which the arguments lie, bounds the queue.
@@ -45,7 +47,7 @@ final class ApplyQueue: @unchecked Sendable {
     private var next = 0
 
     /// The next step. Steps sealed since are taken over all at once, so that sealing never waits for SQLite.
-    mutating func popFirst(takingOver sealed: borrowing Mutex<[Step?]>) -> Step? {
+    mutating func popFirst(takingOver sealed: borrowing Mutex<[Step?]>, from count: borrowing Atomic<Int>) -> Step? {
       while true {
         if next == steps.count {
           steps.removeAll(keepingCapacity: true)
@@ -55,6 +57,7 @@ final class ApplyQueue: @unchecked Sendable {
           leaveOutRepeated()
         }
         next += 1
+        count.subtract(1, ordering: .relaxed)
         if let step = steps[next - 1] { return step }
       }
     }
@@ -79,6 +82,13 @@ final class ApplyQueue: @unchecked Sendable {
     }
   }
 
+  /// Sealed statements that may wait.
+  static let limit = 2048
+  /// Statements that whoever makes a change runs past that; a change has a dozen.
+  static let share = 32
+
+  /// How many steps are sealed and not run.
+  private let count = Atomic(0)
   private let turn = Mutex(Batch())
   private let sealed = Mutex<[Step?]>([])
   private let failure = Mutex<(any Error)?>(nil)
@@ -90,6 +100,9 @@ final class ApplyQueue: @unchecked Sendable {
   private var hasWaiting = false
   /// Whether SQLite has run statements of the running change.
   private(set) var hasBegun = false
+
+  /// How many sealed statements wait.
+  var length: Int { count.load(ordering: .relaxed) }
 
   /// Whether SQLite refused a statement.
   var hasFailed: Bool { isRefused.load(ordering: .acquiring) }
@@ -113,6 +126,7 @@ final class ApplyQueue: @unchecked Sendable {
     hasBegun = false
     guard !unsealed.isEmpty else { return }
     let added = unsealed
+    count.add(added.count, ordering: .relaxed)
     sealed.withLock { steps in
       for waiting in added { steps.append(.statement(waiting)) }
     }
@@ -126,6 +140,7 @@ final class ApplyQueue: @unchecked Sendable {
   ///   - number: of the last change that was recorded.
   func appendCommit(_ statement: Statement, as number: Int64) {
     let step = Step.commit(statement, number: number)
+    count.add(1, ordering: .relaxed)
     sealed.withLock { $0.append(step) }
     hasWaiting = true
   }
@@ -140,6 +155,7 @@ final class ApplyQueue: @unchecked Sendable {
   func reset() {
     turn.withLock { batch in
       batch = Batch()
+      count.store(0, ordering: .relaxed)
       sealed.withLock { $0 = [] }
       failure.withLock { $0 = nil }
       isRefused.store(false, ordering: .releasing)
@@ -181,10 +197,16 @@ final class ApplyQueue: @unchecked Sendable {
     while committed < number, (try? turn.withLock { try runNext(of: &$0, connection) }) ?? false {}
   }
 
+  /// Runs sealed statements, `limit` at most (rule 5).
+  func apply(_ connection: Connection, limit: Int) {
+    // The owner of the group finds out about a refusal.
+    for _ in 0..<limit where (try? turn.withLock { try runNext(of: &$0, connection) }) != true { return }
+  }
+
   /// Runs the next sealed statement, with `turn` held; returns whether there was one.
   private func runNext(of batch: inout Batch, _ connection: Connection) throws -> Bool {
     if hasFailed, let failure = failure.withLock({ $0 }) { throw failure }
-    switch batch.popFirst(takingOver: sealed) {
+    switch batch.popFirst(takingOver: sealed, from: count) {
     case nil: return false
     case .statement(let waiting): try run(waiting, connection)
     case .commit(let statement, let number): try commit(statement, number, connection)

@@ -11,12 +11,19 @@ final class CommitSchedule: @unchecked Sendable {
 
   private let condition = MonotonicCondition()
   private var isDue = false
+  private var isHurried = false
   private var isStopped = false
 
-  /// - Parameter commit: runs the recorded statements, and commits them.
-  func start(commit: @escaping @Sendable () -> Void) {
+  /// - Parameters:
+  ///   - apply: Runs recorded statements.
+  ///   - commit: Runs the recorded statements, and commits them.
+  func start(apply: @escaping @Sendable () -> Void, commit: @escaping @Sendable () -> Void) {
     let thread = Thread { [self] in
-      while let deadline = begin(), pause(until: deadline) { commit() }
+      while let deadline = begin() {
+        while pause(until: deadline) { apply() }
+        if !finish() { return }
+        commit()
+      }
     }
     thread.name = "sheaf-commit"
     thread.stackSize = 1 << 20
@@ -27,6 +34,16 @@ final class CommitSchedule: @unchecked Sendable {
     condition.lock()
     if !isDue {
       isDue = true
+      condition.signal()
+    }
+    condition.unlock()
+  }
+
+  /// Has recorded statements run at once: many wait.
+  func hurry() {
+    condition.lock()
+    if !isHurried {
+      isHurried = true
       condition.signal()
     }
     condition.unlock()
@@ -47,11 +64,19 @@ final class CommitSchedule: @unchecked Sendable {
     return isStopped ? nil : .now.after(seconds: Self.interval)
   }
 
-  /// Waits until `deadline`; returns whether to commit the group.
+  /// Waits until `deadline`, and returns true where statements are to run before that.
   private func pause(until deadline: Moment) -> Bool {
     condition.lock()
     defer { condition.unlock() }
-    while !isStopped, condition.wait(until: deadline) {}
+    while !isStopped, !isHurried, condition.wait(until: deadline) {}
+    defer { isHurried = false }
+    return isHurried && !isStopped
+  }
+
+  /// Ends a pause; returns whether to commit the group.
+  private func finish() -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
     isDue = false
     return !isStopped
   }

@@ -79,13 +79,19 @@ struct XattrKey: Hashable {
 }
 
 /// Rows, and absences of rows, by key, of some 300 bytes each. Past the limit, rows that nobody asked for lately are
-/// forgotten.
+/// forgotten, those of one part at a time: whoever looks up the next row waits for that.
 final class RowCache<Key: Hashable, Row> {
+  private struct Part {
+    /// Rows asked for since half of the part's limit was reached last, and before.
+    var known: [Key: Row?] = [:]
+    var older: [Key: Row?] = [:]
+  }
+
+  private static var partCount: Int { 16 }
+
   private let limit: Int
   private let keeps: (Row) -> Bool
-  /// Rows asked for since half of the limit was reached last, and before.
-  private var known: [Key: Row?] = [:]
-  private var older: [Key: Row?] = [:]
+  private var parts = [Part](repeating: Part(), count: RowCache.partCount)
   /// Whether a changed row was forgotten that SQLite may not have yet.
   private(set) var hasForgotten = false
   /// Hears the keys of forgotten rows, which may exist by now.
@@ -99,11 +105,14 @@ final class RowCache<Key: Hashable, Row> {
 
   /// The row: an inner nil if it is known to be absent, nil if nothing is known.
   subscript(key: Key) -> Row?? {
-    if let row = known[key] { return row }
-    guard let row = older.removeValue(forKey: key) else { return nil }
+    let part = Self.part(of: key)
+    if let row = parts[part].known[key] { return row }
+    guard let row = parts[part].older.removeValue(forKey: key) else { return nil }
     keep(key, row)
     return row
   }
+
+  private static func part(of key: Key) -> Int { key.hashValue & (partCount - 1) }
 
   /// Notes the result of a query.
   func noteFound(_ key: Key, _ row: Row?) {
@@ -125,16 +134,20 @@ final class RowCache<Key: Hashable, Row> {
 
   /// Forgets a row that a change makes and that is not kept here.
   func forget(_ key: Key) {
-    known[key] = nil
-    older[key] = nil
+    let part = Self.part(of: key)
+    parts[part].known[key] = nil
+    parts[part].older[key] = nil
     hasForgotten = true
     whenForgotten?(key)
   }
 
   func forgetAll() {
-    lose(known)
-    lose(older)
-    (known, older) = ([:], [:])
+    for index in parts.indices {
+      let part = parts[index]
+      parts[index] = Part()
+      lose(part.known)
+      lose(part.older)
+    }
     hasForgotten = true
   }
 
@@ -142,13 +155,14 @@ final class RowCache<Key: Hashable, Row> {
   func catchUp() { hasForgotten = false }
 
   private func keep(_ key: Key, _ row: Row?) {
-    if known.count >= limit / 2 {
-      if !older.isEmpty { hasForgotten = true }
-      lose(older)
-      older = known
-      known = [:]
+    let part = Self.part(of: key)
+    if parts[part].known.count >= limit / 2 / Self.partCount {
+      let lost = parts[part].older
+      if !lost.isEmpty { hasForgotten = true }
+      (parts[part].older, parts[part].known) = (parts[part].known, [:])
+      lose(lost)
     }
-    known[key] = .some(row)
+    parts[part].known[key] = .some(row)
   }
 
   private func lose(_ rows: [Key: Row?]) {

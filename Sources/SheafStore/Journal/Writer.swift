@@ -80,7 +80,12 @@ final class Writer: @unchecked Sendable {
     log = try WALFile(of: path)
     recorder = ChangeRecorder(path: recordPath, of: path, number: committed)
     connection.queue = recorder?.queue
-    schedule.start { [weak self] in self?.commitInTime() }
+    schedule.start { [weak self] in
+      // Not more than that: a commit may be due.
+      if let self { recorder?.queue.apply(connection, limit: ApplyQueue.limit) }
+    } commit: { [weak self] in
+      self?.commitInTime()
+    }
   }
 
   deinit { schedule.stop() }
@@ -117,11 +122,21 @@ final class Writer: @unchecked Sendable {
           throw error
         }
       }
+      keepShort(recorder.queue)
       // Only a kill has an effect here: a recorded change is done, and is answered as done.
       do { try Faults.pass(.committed(step)) } catch {}
       return value
     }
   }
+
+  /// Has SQLite keep up with what is recorded (rule 5 of ``ApplyQueue``).
+  private func keepShort(_ queue: ApplyQueue) {
+    if queue.length > ApplyQueue.limit / 2 { schedule.hurry() }
+    if queue.length > ApplyQueue.limit { queue.apply(connection, limit: ApplyQueue.share) }
+  }
+
+  /// Recorded statements that wait for SQLite.
+  var waitingStatements: Int { recorder?.queue.length ?? 0 }
 
   /// Whether the caller makes a change.
   private var isChanging: Bool { changing.load(ordering: .relaxed) == UInt(pthread_self()) }

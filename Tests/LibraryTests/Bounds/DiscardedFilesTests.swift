@@ -29,6 +29,24 @@ struct DiscardedFilesTests {
     try fixture.finish()
   }
 
+  /// What a program synced and then cut off has no use any more: a full disk has to begin a sweep.
+  @Test(arguments: [0, 4096], [true, false]) func whatATruncationCutsOffCounts(_ size: Int64, _ byHandle: Bool) throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    var random = SeededRandom()
+    let made = try library.create(fixture.root, Array("d.db".utf8), mode: 0o600, flags: O_RDWR, Self.program)
+    try fixture.write(made.handle, (0..<(1 << 20)).map { _ in UInt8.random(in: 0...255, using: &random) })
+    try library.fsync(made.attributes.ino)
+    var isNoted = library.locked { library.chunks.takeDiscarded() }
+    #expect(!isNoted, random.note)
+    _ = try library.setAttributes(
+      made.attributes.ino, .init(size: size), handle: byHandle ? made.handle : nil, Self.program)
+    isNoted = library.locked { library.chunks.takeDiscarded() }
+    #expect(isNoted, random.note)
+    try fixture.close(made.handle)
+    try fixture.finish()
+  }
+
   /// Each looks at all that there is, so there is time between them.
   @Test func oneSweepIsEnoughForAWhile() {
     let schedule = MaintenanceSchedule()

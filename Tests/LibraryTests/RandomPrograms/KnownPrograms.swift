@@ -358,5 +358,58 @@ enum KnownPrograms {
       alice.0 rename doc t
       """
     ),
+    (
+      "a file whose making was told dissolves in a document just after its first save",
+      """
+      alice.0 mkdir team
+      alice.0 open 1 doc creat
+      alice.1 save t
+      alice.0 rename t team/doc.bak
+      alice.0 recover team/t
+      alice.0 rename doc team/.doc.swp
+      alice.1 close 1
+      alice.0 rename team/.doc.swp team/doc.bak
+      """
+    ),
+    (
+      "a file takes a document's place just after its writer emptied it",
+      """
+      alice.1 open 0 doc creat
+      alice.1 writeKnown 0
+      alice.0 rename doc u
+      alice.0 fsync 0
+      alice.1 save doc
+      alice.1 truncate 0
+      alice.1 rename u doc
+      """
+    ),
+    (
+      "a deleted document that its writer goes on with comes back over another one",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.0 open 0 team/doc creat
+      alice.1 save team/doc.bak
+      alice.0 rename team draft
+      alice.0 open 1 draft/doc trunc
+      alice.0 write 1
+      alice.3 write 1
+      alice.1 unlink draft/doc
+      alice.1 rename draft sub
+      alice.0 write 0
+      alice.3 write 0
+      alice.0 writeKnown 0
+      bob.2 save sub/.doc.tmp
+      alice.0 save sub/doc
+      alice.0 read 0
+      alice.3 save sub/doc
+      alice.3 flush 0
+      alice.3 write 1
+      alice.0 recover sub/doc
+      bob.2 flush 1
+      bob.2 rename sub/doc%20(2) sub/doc
+      alice.1 write 1
+      """
+    ),
   ]
 }

@@ -255,6 +255,7 @@ final class ProgramRun {
   private func write(_ slot: ProgramWorld.OpenSlot, at offset: Int64, appends: Bool = false) throws {
     guard slot.mayWrite else { return }
     let text = world.freshText()
+    let former = world.contents(slot.handle) ?? ""
     try world.write(text, slot, at: offset, appends: appends)
     guard let contents = world.contents(slot.handle), contents.contains(text) else {
       throw Violation(rule: "what is written is there", what: "\(text) is not in \(world.contents(slot.handle) ?? "")")
@@ -263,7 +264,7 @@ final class ProgramRun {
       world.slots[number]?.known = Int64(contents.utf8.count)
     }
     noteWrite(slot)
-    saves.wrote(text, slot, world)
+    saves.wrote(contents, over: former, slot, world)
   }
 
   private func name(of ino: Int64) -> [UInt8]? {

@@ -35,8 +35,11 @@ struct ProgramSaves {
     readers[slot.handle] = Reader(account: account, ino: slot.ino, version: version)
   }
 
-  mutating func wrote(_ text: String, _ slot: ProgramWorld.OpenSlot, _ world: ProgramWorld) {
-    known[world.account(slot.actor), default: []].formUnion(Self.tokens(text))
+  /// Notes that a write made `text` of `former`: what it made of parts of other texts is its own, too.
+  mutating func wrote(
+    _ text: String, over former: String, _ slot: ProgramWorld.OpenSlot, _ world: ProgramWorld
+  ) {
+    known[world.account(slot.actor), default: []].formUnion(Self.tokens(text).subtracting(Self.tokens(former)))
   }
 
   mutating func truncated(_ slot: ProgramWorld.OpenSlot) {

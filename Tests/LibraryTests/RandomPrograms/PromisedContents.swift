@@ -5,7 +5,8 @@ import SheafModel
 /// What close(2) and fsync(2) promised: contents that some version must hold from then on.
 ///
 /// One editing session is one version, which later saves of the session renew (docs/ARCHITECTURE.md, "Versions"): so a
-/// promise is kept by its contents and by all that the same session wrote later. It can be broken by
+/// promise is kept by its contents and by all that the same session wrote later, and one that emptied the file promises nothing
+/// any more. It can be broken by
 /// - a purge of what held it;
 /// - the removal of a file that nobody could mean (rule 6 of ``Identity``): its own program takes its last name away before
 ///   it was ever closed with contents under a name that is no temporary file's;
@@ -191,7 +192,9 @@ struct PromisedContents {
   /// - Throws: ``Violation`` where promised contents are nowhere.
   func check(_ contents: Set<String>) throws {
     for (_, promise) in promises.sorted(by: { $0.key < $1.key })
-    where promise.kept.isDisjoint(with: contents) && promise.kept.isDisjoint(with: purged) {
+    where !promise.kept.contains("") && promise.kept.isDisjoint(with: contents)
+      && promise.kept.isDisjoint(with: purged)
+    {
       throw Violation(
         rule: "closed contents are in some version",
         what: "\(promise.kept.sorted().joined(separator: " or ")) of '\(promise.deed)' is nowhere")

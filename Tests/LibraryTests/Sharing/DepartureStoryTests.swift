@@ -104,7 +104,7 @@ struct DepartureStoryTests {
           Issue.record("\(error)")
         }
       }
-      #expect(longest == 32)
+      #expect(longest == 16)
       #expect(didJoin.withLock { $0 })
       try expectAllThere(people, 400)
       try people.library.settleEventsByAndBy()
@@ -157,6 +157,43 @@ struct DepartureStoryTests {
       #expect(try next.names("plans").count == 101 && next.names("plans/deep/deeper").count == 100)
       let events = try next.library.store.read { try $0.events(after: before, limit: 1000) }
       #expect(events.map(\.type) == ["sheaf.membership.removed"])
+      #expect(try next.library.store.read { try $0.numberSettings(after: Return.settingPrefix) }.isEmpty)
+      try next.finish()
+    }
+  }
+
+  /// A return that could not be made goes on when the library is opened next. By then they may be back, and mean what they
+  /// delete.
+  @Test func whatIsDeletedAfterJoiningAgainStaysDeleted() throws {
+    try People.story { people in
+      let plans = "Shared/alice@example.com/plans"
+      try people.as(.alice) { (alice) throws in
+        try alice.mkdir("Documents/plans")
+        for file in ["a", "b", "c"] { try alice.save("Documents/plans/\(file)", file) }
+      }
+      let url = try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      try people.as(.bob, process: getpid()) { (bob) throws in
+        for file in ["a", "b"] { try bob.unlink("\(plans)/\(file)") }
+        people.clock.advance(1)
+        let (library, ino, caller) = try (people.library, bob.inode(plans), bob.caller)
+        let account = try #require(caller.account)
+        // Nothing of it is given back, as where the disk is full.
+        try library.locked {
+          let share = try #require(try library.share(of: library.inode(ino)))
+          _ = try library.leave(share, account, caller)
+        }
+      }
+      people.clock.advance(1)
+      try people.as(.alice) { _ = try $0.share("Documents/plans", with: [.bob], .readWrite) }
+      try people.as(.bob, process: getppid()) { (bob) throws in
+        _ = try bob.accept(url)
+        try bob.unlink("\(plans)/c")
+      }
+      try people.library.copyAsKilled(to: people.fixture.folder + "/killed")
+      let next = try LibraryFixture(at: people.fixture.folder + "/killed/library.sqlite", clock: people.clock)
+      #expect(try next.names("plans") == ["a", "b"])
+      #expect(try next.library.deleted(next.account, below: nil).map(\.path) == ["Documents/plans/c"])
       #expect(try next.library.store.read { try $0.numberSettings(after: Return.settingPrefix) }.isEmpty)
       try next.finish()
     }
