@@ -23,6 +23,8 @@ let package = Package(
   products: [
     .executable(name: "sheaf", targets: ["sheaf"]),
     .executable(name: "sheaf-sidecar", targets: ["sheaf-sidecar"]),
+    .executable(name: "sheaf-hub", targets: ["sheaf-hub"]),
+    .library(name: "SheafWire", targets: ["SheafWire"]),
   ],
   dependencies: [
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -38,6 +40,9 @@ let package = Package(
     .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
     .package(url: "https://github.com/apple/swift-system", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
+    .package(url: "https://github.com/apple/swift-certificates", from: "1.10.0"),
+    .package(url: "https://github.com/apple/swift-asn1", from: "1.3.0"),
   ],
   targets: [
     .target(
@@ -143,6 +148,51 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: settings, linkerSettings: standalone),
+    .target(name: "SheafWire", swiftSettings: testable),
+    .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
+    .target(
+      name: "SheafHubStore", dependencies: ["CPostgres", .product(name: "GRDB", package: "GRDB.swift")],
+      swiftSettings: testable),
+    .target(
+      name: "SheafHub",
+      dependencies: [
+        "CZstd", "SheafHubStore", "SheafModel", "SheafWire", .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "HummingbirdTLS", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "SwiftASN1", package: "swift-asn1"), .product(name: "X509", package: "swift-certificates"),
+      ], swiftSettings: testable),
+    .target(
+      name: "SheafHubCommand",
+      dependencies: [
+        "SheafHub", "SheafHubStore", "SheafModel", "SheafWire",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+      ], swiftSettings: testable),
+    .executableTarget(
+      name: "sheaf-hub", dependencies: ["SheafHubCommand"], swiftSettings: settings, linkerSettings: standalone),
+    .target(
+      name: "HubKit", dependencies: ["ConformanceKit", "MountKit", "SheafHubStore"], path: "Tests/HubKit",
+      swiftSettings: settings),
+    .testTarget(
+      name: "HubStoreTests", dependencies: ["ConformanceKit", "HubKit", "MountKit", "SheafHubStore"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "HubTests",
+      dependencies: [
+        "ConformanceKit", "HubKit", "MountKit", "SheafHub", "SheafHubCommand", "SheafHubStore", "SheafModel",
+        "SheafWire",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ], swiftSettings: settings),
     .testTarget(name: "ArchitectureTests", swiftSettings: settings),
     .testTarget(
       name: "SheafServiceTests", dependencies: ["SheafModel", "SheafLibrary", "SheafService", "SheafClient"],

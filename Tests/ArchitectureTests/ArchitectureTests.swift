@@ -26,6 +26,18 @@ import Testing
       "NIOHTTP1", "OrderedCollections", "ServiceLifecycle", "Subprocess", "SystemPackage", "TOMLKit",
     ],
     "sheaf-sidecar": ["SheafModel", "SheafSidecar", "ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"],
+    "SheafWire": [],
+    "SheafHubStore": ["CPostgres", "GRDB"],
+    "SheafHub": [
+      "CZstd", "SheafHubStore", "SheafModel", "SheafWire", "Crypto", "HTTPTypes", "Hummingbird", "HummingbirdCore",
+      "HummingbirdTLS", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle", "SwiftASN1",
+      "X509",
+    ],
+    "SheafHubCommand": [
+      "SheafHub", "SheafHubStore", "SheafModel", "SheafWire", "ArgumentParser", "Logging", "ServiceLifecycle",
+      "UnixSignals",
+    ],
+    "sheaf-hub": ["SheafHubCommand"],
   ]
 
   /// Modules of the system and the language, which say nothing about layers.

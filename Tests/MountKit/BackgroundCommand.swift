@@ -11,6 +11,12 @@ public final class BackgroundCommand {
 
   public var process: Int32 { running.child }
 
+  /// Writes a line to its standard input.
+  public func say(_ line: String) throws { try running.say(line) }
+
+  /// Closes its standard input.
+  public func endInput() { running.endInput() }
+
   /// Waits for it to end by itself.
   ///
   /// - Throws: `Command.Failure` if it did not end in time, when it is killed, or ended with another status than 0.

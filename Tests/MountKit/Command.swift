@@ -59,6 +59,8 @@ public struct Command: Sendable {
 
   /// The reason why a program gave no output to judge.
   public struct Failure: Error, CustomStringConvertible {
+    public init(description: String) { self.description = description }
+
     public let description: String
   }
 
@@ -144,6 +146,18 @@ final class RunningCommand {
   func closeEnds() {
     for number in [input, output, errors, ending] where number >= 0 { close(number) }
     (input, output, errors) = (-1, -1, -1)
+  }
+
+  /// Writes a line to the program's standard input, which must have room for it.
+  func say(_ line: String) throws {
+    signal(SIGPIPE, SIG_IGN)
+    let bytes = Array("\(line)\n".utf8)
+    guard Glibc.write(input, bytes, bytes.count) == bytes.count else { throw Errno(errno, "write to a program") }
+  }
+
+  func endInput() {
+    if input >= 0 { close(input) }
+    input = -1
   }
 
   /// Feeds and drains the pipes until the program ends.

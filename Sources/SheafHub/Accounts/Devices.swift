@@ -1,0 +1,107 @@
+import Foundation
+import SheafHubStore
+import SheafModel
+package import SheafWire
+
+extension Accounts {
+  /// Makes an enrolment code, good for one device and a day.
+  ///
+  /// - Returns: the code, and when it ends.
+  /// - Throws: ``HubError`` of kind `tooMany` if the account has too many that are not spent.
+  package func makeCode(for zone: String) async throws -> (code: String, expires: String) {
+    guard let id = UUID(uuidString: zone) else { throw HubError(.notFound, "there is no such account") }
+    let (secret, now) = (ZonedSecret(zone: id, length: ZonedSecret.codeLength), clock.now)
+    let expires = Timestamp(seconds: now.seconds + Self.codeLifetime)
+    try await database.write { connection in
+      _ = try Self.take(zone, in: &connection)
+      try connection.execute(
+        "DELETE FROM codes WHERE zone = $1 AND expires <= $2", [.text(zone), .integer(now.nanoseconds)])
+      let rows = try connection.query(
+        "SELECT COUNT(*) FROM codes WHERE zone = $1 AND device IS NULL", [.text(zone)])
+      guard try rows.first?.integer(0) ?? 0 < Self.mostCodes else {
+        throw HubError(.tooMany, "the account has \(Self.mostCodes) links that are not used yet, which is the most")
+      }
+      try connection.execute(
+        "INSERT INTO codes (zone, hash, expires) VALUES ($1, $2, $3)",
+        [.text(zone), .blob(secret.hash), .integer(expires.nanoseconds)])
+    }
+    return (secret.text, expires.secondsText)
+  }
+
+  /// Spends an enrolment code. The device that spent it may ask again, and gets the same answer.
+  ///
+  /// - Throws: ``HubError`` of kind `invalid` for a request that proves nothing, and of kind `forbidden` for a code
+  ///   that
+  ///   is none, too old, or spent by another device.
+  package func enroll(_ request: DeviceRequest) async throws -> EnrolledDevice {
+    try Self.check(name: request.name, upTo: DeviceRequest.longestName)
+    let key = try DeviceKey(request.key)
+    guard addresses.contains(request.address) else { throw HubError(.invalid, "address: this hub has another") }
+    guard key.verifies(request.signature, of: .enroll, address: request.address, secret: request.code) else {
+      throw HubError(.invalid, "signature: not the key's, or of something else")
+    }
+    let refusal = HubError(.forbidden, "the link is used, too old, or none of this hub")
+    guard let code = ZonedSecret(request.code, length: ZonedSecret.codeLength) else { throw refusal }
+    let (device, now, zone) = (UUID().uuidString.lowercased(), clock.now, code.zone)
+    return try await database.write { connection in
+      let values: [SQLValue] = [.text(zone), .blob(code.hash)]
+      // Looked at before the row is taken, so that strangers with made-up codes hold nobody up.
+      guard
+        let row = try connection.query("SELECT expires FROM codes WHERE zone = $1 AND hash = $2", values).first,
+        try row.integer(0) > now.nanoseconds
+      else { throw refusal }
+      let handle = try Self.take(zone, in: &connection)
+      guard let spent = try connection.query("SELECT device FROM codes WHERE zone = $1 AND hash = $2", values).first
+      else { throw refusal }
+      if let device = try spent.optionalText(0) {
+        let known = try Self.key(of: device, zone: zone, in: &connection)
+        guard known == key.bytes else { throw refusal }
+        return EnrolledDevice(device: device, handle: handle, zone: zone)
+      }
+      let count = try connection.query("SELECT COUNT(*) FROM devices WHERE zone = $1", [.text(zone)])
+      guard try count.first?.integer(0) ?? 0 < Self.mostDevices else {
+        throw HubError(.conflict, "the account has \(Self.mostDevices) devices, which is the most; remove one")
+      }
+      try connection.execute(
+        "INSERT INTO devices (zone, device, name, key, added) VALUES ($1, $2, $3, $4, $5)",
+        [.text(zone), .text(device), .text(request.name), .blob(key.bytes), .integer(now.nanoseconds)])
+      try connection.execute(
+        "UPDATE codes SET device = $1 WHERE zone = $2 AND hash = $3", [.text(device), .text(zone), .blob(code.hash)])
+      return EnrolledDevice(device: device, handle: handle, zone: zone)
+    }
+  }
+
+  /// The devices of an account, the oldest first.
+  package func devices(of zone: String) async throws -> [DeviceFacts] {
+    try await database.read { connection in
+      try connection.query(
+        "SELECT device, name, added, seen FROM devices WHERE zone = $1 ORDER BY added", [.text(zone)]
+      ).map { row in
+        DeviceFacts(
+          id: try row.text(0), name: try row.text(1), added: Timestamp(nanoseconds: try row.integer(2)).secondsText,
+          seen: try row.optionalInteger(3).map { Timestamp(nanoseconds: $0).secondsText })
+      }
+    }
+  }
+
+  /// Removes a device, which ends its sessions.
+  ///
+  /// - Throws: ``HubError`` of kind `notFound`.
+  package func removeDevice(_ device: String, of zone: String) async throws {
+    try await database.write { connection in
+      _ = try Self.take(zone, in: &connection)
+      let values: [SQLValue] = [.text(zone), .text(device)]
+      guard try connection.execute("DELETE FROM devices WHERE zone = $1 AND device = $2", values) == 1 else {
+        throw HubError(.notFound, "the account has no such device")
+      }
+      try connection.execute("DELETE FROM sessions WHERE zone = $1 AND device = $2", values)
+      try Zone.forget(device: device, of: zone, in: &connection)
+    }
+  }
+
+  /// The public key of a device; nil where there is no such device.
+  static func key(of device: String, zone: String, in connection: inout any SQLConnection) throws -> [UInt8]? {
+    try connection.query("SELECT key FROM devices WHERE zone = $1 AND device = $2", [.text(zone), .text(device)])
+      .first?.blob(0)
+  }
+}

@@ -1,0 +1,215 @@
+import Crypto
+package import SheafHubStore
+import SheafModel
+package import SheafWire
+
+/// A piece of contents with its hash.
+package struct Chunk: Sendable {
+  package let hash: ChunkHash
+  package let bytes: [UInt8]
+
+  package init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+    guard let hash = ChunkHash(bytes: Array(SHA256.hash(data: bytes))) else { fatalError("SHA-256 has 32 bytes") }
+    self.hash = hash
+  }
+}
+
+/// The chunks of zones: asked for, uploaded, read as parts of versions, collected.
+package struct Contents: Sendable {
+  /// For how long a chunk stays that no version uses, in nanoseconds.
+  static let lease: Int64 = 86_400 * 1_000_000_000
+  /// Chunks that one transaction of the collection takes.
+  private static let collectionStep: Int64 = 256
+
+  let database: any Database
+  let clock: HubClock
+
+  package init(database: any Database, clock: HubClock) {
+    self.database = database
+    self.clock = clock
+  }
+
+  /// Which of these chunks a zone does not have. Those that it has stay for a day.
+  ///
+  /// - Throws: ``HubError`` of kind `invalid` for too many.
+  package func missing(_ hashes: [ChunkHash], in zone: String) async throws -> [ChunkHash] {
+    guard hashes.count <= WireLimits.hashesPerRequest else {
+      throw HubError(.invalid, "hashes: \(WireLimits.hashesPerRequest) at most")
+    }
+    let lease = clock.now.nanoseconds + Self.lease
+    return try await database.write { connection in
+      _ = try ZoneHead.take(zone, in: &connection)
+      return try hashes.filter { hash in
+        try connection.execute(
+          "UPDATE chunks SET lease = $1 WHERE zone = $2 AND hash = $3",
+          [.integer(lease), .text(zone), .blob(hash.bytes)]) == 0
+      }
+    }
+  }
+
+  /// Whether a chunk of this length may be uploaded, asked before its bytes come.
+  ///
+  /// - Throws: ``HubError`` of kind `tooLarge` or `quota`.
+  package func checkRoom(for length: Int64, in zone: String) async throws {
+    guard length <= WireLimits.chunkBytes else {
+      throw HubError(.tooLarge, "a chunk has at most \(WireLimits.chunkBytes) bytes")
+    }
+    try await database.read { connection in
+      var head = try ZoneHead.read(zone, in: &connection)
+      try head.use(max(0, length))
+    }
+  }
+
+  /// Stores a chunk that has been verified to have this hash; once more is no harm.
+  ///
+  /// - Throws: ``HubError`` of kind `invalid` if the bytes have another hash, `tooLarge`, or `quota`.
+  package func upload(_ bytes: [UInt8], hash: ChunkHash, to zone: String) async throws {
+    guard (1...WireLimits.chunkBytes).contains(bytes.count) else {
+      throw HubError(bytes.isEmpty ? .invalid : .tooLarge, "a chunk has 1 to \(WireLimits.chunkBytes) bytes")
+    }
+    let chunk = Chunk(bytes)
+    guard chunk.hash == hash else { throw HubError(.invalid, "the bytes have another hash") }
+    let now = clock.now
+    try await database.write { connection in
+      var head = try ZoneHead.take(zone, in: &connection)
+      try Self.store(chunk, lease: now, of: zone, in: &connection, &head)
+      try head.write(zone, in: &connection)
+    }
+  }
+
+  /// Stores a chunk in a zone that the transaction has taken, or renews its lease.
+  static func store(
+    _ chunk: Chunk, lease now: Timestamp, of zone: String, in connection: inout any SQLConnection,
+    _ head: inout ZoneHead
+  ) throws {
+    let lease = SQLValue.integer(now.nanoseconds + Self.lease)
+    let renewed = try connection.execute(
+      "UPDATE chunks SET lease = $1 WHERE zone = $2 AND hash = $3", [lease, .text(zone), .blob(chunk.hash.bytes)])
+    if renewed > 0 { return }
+    try head.use(Int64(chunk.bytes.count))
+    try connection.execute(
+      "INSERT INTO chunks (zone, hash, length, uses, lease, bytes) VALUES ($1, $2, $3, 0, $4, $5)",
+      [.text(zone), .blob(chunk.hash.bytes), .integer(Int64(chunk.bytes.count)), lease, .blob(chunk.bytes)])
+  }
+
+  // MARK: - Reading
+
+  /// A version of an item, with what its contents are made of.
+  ///
+  /// - Throws: ``HubError`` of kind `notFound`: chunks are told only as parts of a version.
+  package func version(
+    _ version: WireID, of item: WireID, in zone: String
+  ) async throws -> (facts: ItemVersion, manifest: Manifest) {
+    try await database.read { connection in
+      let rows = try connection.query(
+        """
+        SELECT version, item, number, base, cause, time, arrived, size, digest, manifest FROM versions
+        WHERE zone = $1 AND version = $2 AND item = $3
+        """, [.text(zone), .blob(version.bytes), .blob(item.bytes)])
+      guard let row = rows.first else { throw HubError(.notFound, "the item has no such version") }
+      guard let manifest = Manifest(bytes: try row.blob(9)) else {
+        throw HubStoreError.corrupt("a version has no manifest")
+      }
+      return (try StoredZone.version(row, from: 0).facts, manifest)
+    }
+  }
+
+  /// The versions of an item, the oldest first, `limit` of them after the one of this number.
+  package func versions(of item: WireID, after number: Int64, limit: Int, in zone: String) async throws -> [ItemVersion]
+  {
+    try await database.read { connection in
+      try connection.query(
+        """
+        SELECT version, item, number, base, cause, time, arrived, size, digest FROM versions
+        WHERE zone = $1 AND item = $2 AND number > $3 ORDER BY number LIMIT $4
+        """,
+        [
+          .text(zone), .blob(item.bytes), .integer(number),
+          .integer(Int64(min(max(1, limit), WireLimits.rowsPerPage))),
+        ]
+      ).map { try StoredZone.version($0, from: 0).facts }
+    }
+  }
+
+  /// Bytes of a chunk, verified.
+  fileprivate func chunk(_ hash: ChunkHash, in zone: String) async throws -> [UInt8] {
+    let bytes = try await database.read { connection in
+      try connection.query(
+        "SELECT bytes FROM chunks WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)]
+      ).first?.blob(0)
+    }
+    guard let bytes, Chunk(bytes).hash == hash else { throw HubStoreError.corrupt("a chunk is missing or damaged") }
+    return bytes
+  }
+
+  // MARK: - Collecting
+
+  /// Frees the chunks of a zone that no version uses and no device asked for within a day.
+  ///
+  /// - Returns: how many.
+  @discardableResult package func collect(in zone: String) async throws -> Int {
+    let now = clock.now.nanoseconds
+    var freed = 0
+    while true {
+      let step = try await database.write { connection in
+        var head = try ZoneHead.take(zone, in: &connection)
+        let rows = try connection.query(
+          "SELECT hash, length FROM chunks WHERE zone = $1 AND uses = 0 AND lease <= $2 LIMIT $3",
+          [.text(zone), .integer(now), .integer(Self.collectionStep)])
+        for row in rows {
+          try connection.execute(
+            "DELETE FROM chunks WHERE zone = $1 AND hash = $2", [.text(zone), .blob(row.blob(0))])
+          head.used -= try row.integer(1)
+        }
+        try head.write(zone, in: &connection)
+        return rows.count
+      }
+      freed += step
+      if step < Self.collectionStep { return freed }
+    }
+  }
+}
+
+/// Reads a part of a version's contents, one piece after the other.
+package struct ContentReader: Sendable {
+  /// Bytes of a hole that one piece has at most.
+  private static let holePiece: Int64 = 1 << 20
+
+  private let contents: Contents
+  private let zone: String
+  private let extents: [Extent]
+  private let end: Int64
+  /// The extent that the next byte lies in, and where that begins.
+  private var index = 0
+  private var start: Int64 = 0
+  private var position: Int64
+
+  /// - Parameter range: what to read; it lies within the manifest's size.
+  package init(_ contents: Contents, _ manifest: Manifest, _ range: Range<Int64>, in zone: String) {
+    self.contents = contents
+    self.zone = zone
+    extents = manifest.extents
+    position = max(0, range.lowerBound)
+    end = min(range.upperBound, manifest.size)
+  }
+
+  /// The next bytes; nil at the end.
+  package mutating func next() async throws -> [UInt8]? {
+    guard position < end else { return nil }
+    while position >= start + extents[index].length {
+      start += extents[index].length
+      index += 1
+    }
+    let stop = min(end, start + extents[index].length)
+    guard let hash = extents[index].hash else {
+      let count = min(stop - position, Self.holePiece)
+      position += count
+      return [UInt8](repeating: 0, count: Int(count))
+    }
+    let bytes = try await contents.chunk(hash, in: zone)
+    guard Int64(bytes.count) == extents[index].length else { throw HubStoreError.corrupt("a chunk has another length") }
+    defer { position = stop }
+    return Array(bytes[Int(position - start)..<Int(stop - start)])
+  }
+}

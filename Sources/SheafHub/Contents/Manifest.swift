@@ -1,0 +1,55 @@
+import Crypto
+package import SheafWire
+
+/// What a version's contents are made of, in the form in which it is stored: for each extent 32 bytes of hash, zeros
+/// for a hole, and eight of length, the highest first.
+package struct Manifest: Hashable, Sendable {
+  /// Extents of a version.
+  package static let limit = 65_536
+  /// Bytes of a document, holes included.
+  package static let sizeLimit: Int64 = 1 << 53
+
+  package let extents: [Extent]
+  package let size: Int64
+
+  /// - Returns: nil for a length or a number of extents that is out of bounds.
+  package init?(_ extents: [Extent]) {
+    guard extents.count <= Self.limit else { return nil }
+    var size: Int64 = 0
+    for extent in extents {
+      let limit = extent.hash == nil ? Self.sizeLimit : Int64(WireLimits.chunkBytes)
+      guard (1...limit).contains(extent.length) else { return nil }
+      size += extent.length
+      guard size <= Self.sizeLimit else { return nil }
+    }
+    self.extents = extents
+    self.size = size
+  }
+
+  /// - Returns: nil for bytes that are no manifest.
+  init?(bytes: [UInt8]) {
+    guard bytes.count % 40 == 0 else { return nil }
+    let extents = stride(from: 0, to: bytes.count, by: 40).map { start in
+      let hash = Array(bytes[start..<(start + 32)])
+      let length = bytes[(start + 32)..<(start + 40)].reduce(Int64(0)) { $0 << 8 | Int64($1) }
+      return Extent(hash: hash.allSatisfy { $0 == 0 } ? nil : ChunkHash(bytes: hash), length: length)
+    }
+    self.init(extents)
+  }
+
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(extents.count * 40)
+    for extent in extents {
+      bytes += extent.hash?.bytes ?? [UInt8](repeating: 0, count: 32)
+      withUnsafeBytes(of: extent.length.bigEndian) { bytes += $0 }
+    }
+    return bytes
+  }
+
+  /// Equal for equal extents.
+  var digest: [UInt8] { Array(SHA256.hash(data: bytes)) }
+
+  /// The chunks, each once.
+  var hashes: Set<ChunkHash> { Set(extents.compactMap(\.hash)) }
+}

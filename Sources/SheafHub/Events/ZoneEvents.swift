@@ -1,0 +1,23 @@
+package import SheafHubStore
+package import SheafModel
+import SheafWire
+
+/// The log of a zone: CloudEvents, numbered without gaps (docs/REFERENCE.md, "Events").
+package struct ZoneEvents: Sendable {
+  let database: any Database
+
+  package init(database: any Database) { self.database = database }
+
+  /// Events after a number, `limit` of them at most.
+  package func page(after number: Int64, limit: Int, of zone: String) async throws -> EventPage {
+    guard number >= 0 else { throw HubError(.invalid, "after: not below 0") }
+    return try await database.read { connection in
+      let head = try ZoneHead.read(zone, in: &connection)
+      let rows = try connection.query(
+        "SELECT event FROM events WHERE zone = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+        [.text(zone), .integer(number), .integer(Int64(min(max(1, limit), WireLimits.rowsPerPage)))])
+      let events: [Event] = try rows.map { try StoredZone.decoded($0.text(0)) }
+      return EventPage(events: events, next: events.last?.sequence ?? number, last: head.events)
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import Logging
+package import SheafHubStore
+import SheafModel
+
+/// A hub: its store, and everything that is done with it. It keeps nothing outside of the store, so several of them, in
+/// processes of their own, may serve one store.
+package struct Hub: Sendable {
+  /// The program's version.
+  package static let version = "0.1.0"
+
+  package let database: any Database
+  package let accounts: Accounts
+  package let zones: Zones
+  package let feeds: Feeds
+  package let contents: Contents
+  package let events: ZoneEvents
+  package let addresses: HubAddresses
+  let clock: HubClock
+
+  /// The newest numbers of some zones; a zone that is gone has none.
+  func numbers(of zones: [String]) async throws -> [String: Int64] {
+    try await database.read { connection in
+      var numbers: [String: Int64] = [:]
+      for zone in zones {
+        let rows = try connection.query("SELECT number FROM zones WHERE zone = $1", [.text(zone)])
+        if let row = rows.first { numbers[zone] = try row.integer(0) }
+      }
+      return numbers
+    }
+  }
+
+  /// Makes the tables of a hub in an empty store. Where they are there already, nothing changes.
+  package static func prepare(_ database: any Database) async throws {
+    try await database.write { connection in
+      for statement in AccountTables.statements + ZoneTables.statements { try connection.execute(statement) }
+    }
+  }
+
+  /// Opens a hub on a store that was prepared.
+  ///
+  /// - Parameter addresses: Where devices dial it; at least one.
+  package init(database: any Database, addresses: HubAddresses, clock: HubClock = .system) async throws {
+    self.database = database
+    self.addresses = addresses
+    self.clock = clock
+    zones = Zones(database: database, clock: clock)
+    feeds = Feeds(database: database, clock: clock)
+    contents = Contents(database: database, clock: clock)
+    events = ZoneEvents(database: database)
+    accounts = Accounts(
+      database: database, clock: clock, addresses: addresses, secret: try await Accounts.secret(in: database))
+  }
+}

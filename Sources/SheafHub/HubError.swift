@@ -1,0 +1,14 @@
+package import SheafWire
+
+/// A failure that a caller is told: the kind, and a text that has no secret, name or contents in it.
+package struct HubError: Error, Hashable, Sendable {
+  package let kind: Problem.Kind
+  package let detail: String
+
+  package init(_ kind: Problem.Kind, _ detail: String) {
+    self.kind = kind
+    self.detail = detail
+  }
+
+  package var problem: Problem { Problem(kind, detail: detail) }
+}

@@ -1,0 +1,108 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import SheafHubStore
+import SheafWire
+
+/// The routes of a hub. `docs/hub-api.yaml` describes them.
+struct HubRoutes: Sendable {
+  typealias Handler = @Sendable (Request, HubContext) async throws -> Response
+
+  /// Bytes of a body that is no contents and no sends.
+  static let smallBody = 16 * 1024
+
+  let hub: Hub
+  let watch: SessionWatch
+  let news: ZoneNews
+  let limits: ServerLimits
+  /// `https`, or `http` where the hub is for this machine alone.
+  let scheme: String
+  /// The fingerprint of a certificate that the hub made itself.
+  let fingerprint: String?
+
+  private let paths = PathTable()
+
+  func router(logger: Logger) -> Router<HubContext> {
+    let router = Router(context: HubContext.self)
+    router.add(middleware: Problems(paths: paths, logger: logger))
+    addPublicRoutes(to: router)
+    let session = router.group().add(middleware: Sessions(watch: watch))
+    addAccountRoutes(to: session)
+    addZoneRoutes(to: session)
+    return router
+  }
+
+  /// Adds what a path answers to some methods; to others it answers 405.
+  func add(_ path: String, to routes: some RouterMethods<HubContext>, _ handlers: [HTTPRequest.Method: Handler]) {
+    paths.add(path, methods: Array(handlers.keys))
+    for (method, handler) in handlers {
+      routes.on(RouterPath(path), method: method) { request, context in try await handler(request, context) }
+    }
+  }
+}
+
+/// Finds out whose request it is.
+private struct Sessions: RouterMiddleware {
+  let watch: SessionWatch
+
+  func handle(
+    _ request: Request, context: HubContext, next: (Request, HubContext) async throws -> Response
+  ) async throws -> Response {
+    guard let header = request.headers[.authorization], header.prefix(7).lowercased() == "bearer " else {
+      throw HubError(.unauthorized, "the request has no session")
+    }
+    var context = context
+    context.caller = try await watch.caller(token: String(header.dropFirst(7)))
+    return try await next(request, context)
+  }
+}
+
+/// Turns a failure into problem details, and tells the log of those that are the hub's own. No log has a path, since
+/// paths have ids and hashes in them.
+private struct Problems: RouterMiddleware {
+  let paths: PathTable
+  let logger: Logger
+
+  func handle(
+    _ request: Request, context: HubContext, next: (Request, HubContext) async throws -> Response
+  ) async throws -> Response {
+    let problem: Problem
+    do {
+      let response = try await next(request, context)
+      logger.debug("request", metadata: ["method": "\(request.method)", "status": "\(response.status.code)"])
+      return response
+    } catch let error as HubError {
+      problem = error.problem
+    } catch let error as HubStoreError {
+      switch error {
+      case .nulInText: problem = Problem(.invalid, detail: "a text has a NUL in it")
+      case .unavailable(let reason):
+        logger.warning("the store is away", metadata: ["reason": "\(reason)"])
+        problem = Problem(.unavailable, detail: "the hub's store is away")
+      case .corrupt(let reason), .refused(let reason):
+        logger.error("the store failed", metadata: ["reason": "\(reason)"])
+        problem = Problem(.failure, detail: "the hub's store failed")
+      }
+    } catch let error as any HTTPResponseError where error.status == .notFound {
+      if let methods = paths.methods(of: request.uri.path) {
+        let allowed = methods.joined(separator: ", ")
+        var response = Response(Problem(.method, detail: "this path takes \(allowed)"))
+        response.headers[.allow] = allowed
+        return response
+      }
+      problem = Problem(.notFound, detail: "the hub has no such path")
+    } catch let error as any HTTPResponseError {
+      problem = Problem(
+        Problem.Kind.allCases.first { $0.status == error.status.code } ?? .invalid,
+        detail: error.status.reasonPhrase)
+    } catch is CancellationError {
+      problem = Problem(.unavailable, detail: "the hub is ending")
+    } catch {
+      logger.error("a request failed", metadata: ["reason": "\(type(of: error))"])
+      problem = Problem(.failure, detail: "the hub failed")
+    }
+    logger.debug(
+      "request", metadata: ["method": "\(request.method)", "status": "\(problem.status)", "problem": "\(problem.type)"])
+    return Response(problem)
+  }
+}

@@ -1,0 +1,243 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import SheafModel
+import SheafWire
+import Synchronization
+
+extension HubRoutes {
+  /// Bytes of a request of sends.
+  static let sendsBody = 8 * 1024 * 1024
+  /// Seconds for which a request may wait for news.
+  private static let longestWait: Int64 = 60
+  /// Rows of a page if the request does not say how many.
+  private static let usualPage: Int64 = 100
+
+  /// The zone of the session: what is sent to it, and what is read of it.
+  func addZoneRoutes(to routes: some RouterMethods<HubContext>) {
+    add(
+      "v1/sends", to: routes,
+      [
+        .post: { request, context in
+          let caller = try context.requireCaller()
+          let asked = try await request.json(SendRequest.self, upTo: Self.sendsBody)
+          let answer = try await hub.zones.send(asked, to: caller.zone, by: caller.author(now: hub.clock.now))
+          news.tell(caller.zone, number: answer.number)
+          return try .json(answer)
+        }
+      ])
+    add("v1/feed", to: routes, [.get: { request, context in try await feed(request, try context.requireCaller()) }])
+    add("v1/stream", to: routes, [.get: { _, context in try await stream(for: try context.requireCaller()) }])
+    add(
+      "v1/events", to: routes,
+      [
+        .get: { request, context in
+          let zone = try context.requireCaller().zone
+          let (after, limit) = (try request.number("after") ?? 0, try pageLimit(request))
+          return try .json(try await hub.events.page(after: after, limit: limit, of: zone))
+        }
+      ])
+    addContentRoutes(to: routes)
+  }
+
+  private func pageLimit(_ request: Request) throws -> Int {
+    let limit = try request.number("limit", upTo: Int64(WireLimits.rowsPerPage)) ?? Self.usualPage
+    guard limit > 0 else { throw HubError(.invalid, "limit: at least 1") }
+    return Int(limit)
+  }
+
+  // MARK: - Feeds
+
+  /// A page of the zone's feed. With `wait` an empty page is not told before there is news, or so many seconds are
+  /// over.
+  private func feed(_ request: Request, _ caller: Caller) async throws -> Response {
+    let (token, limit) = (try request.parameter("token").map { try FeedToken($0) }, try pageLimit(request))
+    let wait = try request.number("wait", upTo: Self.longestWait) ?? 0
+    let page = { @Sendable in try await hub.feeds.page(after: token, limit: limit, of: caller.zone) }
+    if wait == 0 { return try .json(try await page()) }
+    let found = try await watch.run(for: caller) {
+      // Heard before the page is read, so that nothing falls in between.
+      let numbers = news.numbers(of: caller.zone)
+      let first = try await page()
+      if !first.items.isEmpty { return first }
+      return try await withThrowingTaskGroup(of: FeedPage?.self) { group in
+        group.addTask {
+          for await _ in numbers {
+            let next = try await page()
+            if !next.items.isEmpty { return next }
+          }
+          return nil
+        }
+        group.addTask {
+          try? await Task.sleep(for: .seconds(wait))
+          return nil
+        }
+        defer { group.cancelAll() }
+        return try await group.next().flatMap { $0 } ?? first
+      }
+    }
+    return try .json(found)
+  }
+
+  /// Server-Sent Events (WHATWG HTML, section 9.2), each of which says at which number the zone is: at the beginning,
+  /// and whenever it went on. The device then reads the feed.
+  private func stream(for caller: Caller) async throws -> Response {
+    let start = try await hub.numbers(of: [caller.zone])[caller.zone] ?? 0
+    let (wakeUps, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let place = try watch.take(for: caller) { wake.finish() }
+    let body = ResponseBody { writer in
+      defer { place.giveBack() }
+      let newest = NewestNumber(start)
+      let numbers = news.numbers(of: caller.zone, after: start)
+      let hearing = Task {
+        for await number in numbers {
+          newest.rise(to: number)
+          wake.yield()
+        }
+        wake.finish()
+      }
+      let ticking = Task {
+        while !Task.isCancelled {
+          try? await Task.sleep(for: limits.silence)
+          wake.yield()
+        }
+      }
+      defer {
+        hearing.cancel()
+        ticking.cancel()
+      }
+      var told = newest.value
+      try await writer.write(ByteBuffer(string: "retry: 1000\n\ndata: {\"number\":\(told)}\n\n"))
+      for await _ in wakeUps {
+        let number = newest.value
+        // A comment tells the device that the stream lives.
+        let text = number > told ? "data: {\"number\":\(number)}\n\n" : ": \n\n"
+        told = number
+        try await writer.write(ByteBuffer(string: text))
+      }
+      try await writer.finish(nil)
+    }
+    return Response(status: .ok, headers: [.contentType: "text/event-stream"], body: body)
+  }
+
+  // MARK: - Contents
+
+  private func addContentRoutes(to routes: some RouterMethods<HubContext>) {
+    let contents = hub.contents
+    add(
+      "v1/chunks/missing", to: routes,
+      [
+        .post: { request, context in
+          let zone = try context.requireCaller().zone
+          // A hash takes 67 bytes of JSON.
+          let asked = try await request.json(ChunkHashes.self, upTo: WireLimits.hashesPerRequest * 80)
+          return try .json(ChunkHashes(hashes: try await contents.missing(asked.hashes, in: zone)))
+        }
+      ])
+    add(
+      "v1/chunks/:hash", to: routes,
+      [
+        .put: { request, context in
+          let zone = try context.requireCaller().zone
+          guard let hash = context.parameters.get("hash").flatMap({ ChunkHash($0) }) else {
+            throw HubError(.invalid, "hash: 64 hexadecimal digits in lower case")
+          }
+          // The quota is looked at before the bytes come.
+          let length = request.headers[.contentLength].flatMap { Int64($0) } ?? 0
+          try await contents.checkRoom(for: length, in: zone)
+          let bytes = try await chunk(request)
+          try await contents.upload(bytes, hash: hash, to: zone)
+          return Response(status: .noContent)
+        }
+      ])
+    add(
+      "v1/items/:item/versions", to: routes,
+      [
+        .get: { request, context in
+          let zone = try context.requireCaller().zone
+          let item = try id("item", context)
+          let (after, limit) = (try request.number("after") ?? 0, try pageLimit(request))
+          return try .json(
+            VersionList(versions: try await contents.versions(of: item, after: after, limit: limit, in: zone)))
+        }
+      ])
+    add(
+      "v1/items/:item/versions/:version/content", to: routes,
+      [
+        .get: { request, context in
+          let caller = try context.requireCaller()
+          let (item, version) = (try id("item", context), try id("version", context))
+          let (facts, manifest) = try await contents.version(version, of: item, in: caller.zone)
+          return try content(of: manifest, size: facts.size, request, caller)
+        }
+      ])
+  }
+
+  private func id(_ name: String, _ context: HubContext) throws -> WireID {
+    guard let id = context.parameters.get(name).flatMap({ WireID($0) }) else {
+      throw HubError(.notFound, "\(name): nothing has this id")
+    }
+    return id
+  }
+
+  /// The bytes of a chunk that is uploaded, as they are or compressed.
+  private func chunk(_ request: Request) async throws -> [UInt8] {
+    let limit = WireLimits.chunkBytes
+    switch request.headers[.contentEncoding]?.lowercased() {
+    case nil, "identity": return [UInt8](buffer: try await request.bytes(upTo: limit))
+    case "zstd": return try Zstandard.decompressed([UInt8](buffer: try await request.bytes(upTo: limit)), upTo: limit)
+    default: throw HubError(.mediaType, "Content-Encoding: zstd, or none")
+    }
+  }
+
+  private func content(of manifest: Manifest, size: Int64, _ request: Request, _ caller: Caller) throws -> Response {
+    let range = try ByteRange.of(request.headers[.range], size: size)
+    let part = range ?? 0..<size
+    let (contents, watch) = (hub.contents, watch)
+    let body = ResponseBody(contentLength: Int(part.count)) { writer in
+      var reader = ContentReader(contents, manifest, part, in: caller.zone)
+      while let piece = try await reader.next() {
+        // A device that is removed meanwhile gets no further piece.
+        try await watch.recheck(caller)
+        try await writer.write(ByteBuffer(bytes: piece))
+      }
+      try await writer.finish(nil)
+    }
+    var response = Response(
+      status: range == nil ? .ok : .partialContent, headers: [.contentType: "application/octet-stream"], body: body)
+    response.headers[HTTPField.Name.acceptRanges] = "bytes"
+    if range != nil { response.headers[.contentRange] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(size)" }
+    return response
+  }
+}
+
+/// A number that only rises.
+private final class NewestNumber: Sendable {
+  private let number: Mutex<Int64>
+
+  init(_ number: Int64) { self.number = Mutex(number) }
+
+  var value: Int64 { number.withLock { $0 } }
+
+  func rise(to newer: Int64) { number.withLock { $0 = max($0, newer) } }
+}
+
+/// One range of a `Range` header (RFC 9110, section 14).
+enum ByteRange {
+  /// The bytes that a header asks for; nil for all of them, which also answers a header that is not understood.
+  ///
+  /// - Throws: ``HubError`` of kind `range` for a range outside of the contents.
+  static func of(_ header: String?, size: Int64) throws -> Range<Int64>? {
+    guard let header, let match = header.wholeMatch(of: /bytes=([0-9]*)-([0-9]*)/) else { return nil }
+    let (first, last) = (Int64(match.1), Int64(match.2))
+    let outside = HubError(.range, "the contents have \(size) bytes")
+    guard let first else {
+      guard match.1.isEmpty, let last else { return nil }
+      guard last > 0, size > 0 else { throw outside }
+      return max(0, size - last)..<size
+    }
+    guard match.2.isEmpty || last != nil, last ?? .max >= first else { return nil }
+    guard first < size else { throw outside }
+    return first..<min(size, (last ?? .max - 1) + 1)
+  }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import SheafModel
+import SheafWire
+
+/// What the hub knows of a request.
+struct HubContext: RequestContext {
+  var coreContext: CoreRequestContextStorage
+  /// Whose request it is, once the session was found.
+  var caller: Caller?
+
+  init(source: ApplicationRequestContextSource) { coreContext = CoreRequestContextStorage(source: source) }
+
+  /// - Throws: ``HubError`` for a request without a session.
+  func requireCaller() throws -> Caller {
+    guard let caller else { throw HubError(.unauthorized, "the request has no session") }
+    return caller
+  }
+}
+
+extension Response {
+  /// A response whose body is `value` as JSON, with a newline.
+  static func json(_ value: some Encodable, status: HTTPResponse.Status = .ok) throws -> Response {
+    Response(
+      status: status, headers: [.contentType: "application/json"],
+      body: ResponseBody(byteBuffer: try ByteBuffer(jsonLine: value)))
+  }
+
+  init(_ problem: Problem) {
+    var headers: HTTPFields = [.contentType: "application/problem+json"]
+    switch problem.kind {
+    case .unauthorized: headers[.wwwAuthenticate] = "Bearer"
+    case .unavailable, .tooMany: headers[.retryAfter] = "2"
+    default: break
+    }
+    // Values of this type always encode.
+    let body = (try? ByteBuffer(jsonLine: problem)) ?? ByteBuffer()
+    self.init(
+      status: HTTPResponse.Status(code: problem.status), headers: headers, body: ResponseBody(byteBuffer: body))
+  }
+}
+
+extension ByteBuffer {
+  /// `value` as one line of JSON.
+  init(jsonLine value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    self.init(bytes: try encoder.encode(value))
+    writeInteger(UInt8(ascii: "\n"))
+  }
+}
+
+extension Request {
+  /// The body as a value.
+  ///
+  /// - Parameter limit: Bytes that the body may have.
+  /// - Throws: ``HubError`` for anything but JSON of this type.
+  func json<Value: Decodable>(_ type: Value.Type = Value.self, upTo limit: Int) async throws -> Value {
+    guard let type = headers[.contentType], type.prefix(while: { $0 != ";" }).lowercased() == "application/json" else {
+      throw HubError(.mediaType, "the body must be application/json")
+    }
+    let buffer = try await bytes(upTo: limit)
+    return try JSONText.decode(Value.self, buffer.readableBytesView)
+  }
+
+  /// The body, of so many bytes at most.
+  func bytes(upTo limit: Int) async throws -> ByteBuffer {
+    if let length = headers[.contentLength].flatMap({ Int($0) }), length > limit {
+      throw HubError(.tooLarge, "a body of at most \(limit) bytes may be sent here")
+    }
+    do {
+      return try await body.collect(upTo: limit)
+    } catch let error as any HTTPResponseError where error.status == .contentTooLarge {
+      throw HubError(.tooLarge, "a body of at most \(limit) bytes may be sent here")
+    }
+  }
+
+  /// A parameter of the query; nil where it is absent.
+  func parameter(_ name: String) -> String? { uri.queryParameters[name[...]].map(String.init) }
+
+  /// A parameter that is a number from 0 to `limit`; nil where it is absent.
+  func number(_ name: String, upTo limit: Int64 = .max) throws -> Int64? {
+    guard let text = parameter(name) else { return nil }
+    guard !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }), let number = Int64(text), number <= limit
+    else {
+      throw HubError(.invalid, "\(name): not a number from 0 to \(limit)")
+    }
+    return number
+  }
+}
+
+/// JSON from strangers.
+enum JSONText {
+  /// Arrays and objects in each other.
+  private static let deepest = 32
+
+  /// - Throws: ``HubError`` of kind `invalid`, without any of the text in it.
+  static func decode<Value: Decodable>(_ type: Value.Type, _ bytes: some Collection<UInt8>) throws -> Value {
+    guard depth(bytes) <= deepest else { throw HubError(.invalid, "the body is nested more than \(deepest) deep") }
+    do {
+      return try JSONDecoder().decode(type, from: Data(bytes))
+    } catch let error as HubError {
+      throw error
+    } catch let error as DecodingError {
+      throw HubError(.invalid, "the body is not the JSON that is taken here" + (place(error).map { ": \($0)" } ?? ""))
+    } catch {
+      throw HubError(.invalid, "the body is not the JSON that is taken here")
+    }
+  }
+
+  /// The key at which decoding failed. Keys that the hub asks for are its own words, and those of a map are not told.
+  private static func place(_ error: DecodingError) -> String? {
+    switch error {
+    case .keyNotFound(let key, _): "\(key.stringValue) is missing"
+    default: nil
+    }
+  }
+
+  private static func depth(_ bytes: some Collection<UInt8>) -> Int {
+    var (deepest, depth, isText, isEscaped) = (0, 0, false, false)
+    for byte in bytes {
+      if isText {
+        if isEscaped {
+          isEscaped = false
+        } else if byte == UInt8(ascii: "\\") {
+          isEscaped = true
+        } else if byte == UInt8(ascii: "\"") {
+          isText = false
+        }
+        continue
+      }
+      switch byte {
+      case UInt8(ascii: "\""): isText = true
+      case UInt8(ascii: "["), UInt8(ascii: "{"):
+        depth += 1
+        deepest = max(deepest, depth)
+      case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+      default: break
+      }
+    }
+    return deepest
+  }
+}

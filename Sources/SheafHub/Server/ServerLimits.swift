@@ -1,0 +1,35 @@
+import NIOCore
+
+/// How much a server takes at once, and for how long it waits.
+package struct ServerLimits: Sendable {
+  /// Connections; further ones wait to be accepted.
+  package var connections = 4096
+  /// Streams, and requests that wait for news.
+  package var streams = 2048
+  /// Streams, and requests that wait for news, of one device.
+  package var streamsOfDevice = 16
+  /// How long a connection stays open without a request, or with a request that does not go on.
+  package var idleTime = Duration.seconds(60)
+  /// How long a client may take no bytes of an answer.
+  package var writeTime = Duration.seconds(60)
+  /// How long a stream says nothing.
+  package var silence = Duration.seconds(15)
+  /// How long a server that ends waits for requests that are being answered.
+  package var grace = Duration.seconds(10)
+  /// Bytes of all header fields of a request.
+  package var headers = 16 * 1024
+
+  package init() {}
+}
+
+/// Closes a connection whose client takes none of the bytes that wait for it.
+final class WriteTimeout: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = NIOAny
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard case .write? = event as? IdleStateHandler.IdleStateEvent, !context.channel.isWritable else {
+      return context.fireUserInboundEventTriggered(event)
+    }
+    context.close(promise: nil)
+  }
+}

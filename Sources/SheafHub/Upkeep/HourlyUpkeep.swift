@@ -1,0 +1,46 @@
+import Logging
+import ServiceLifecycle
+import SheafHubStore
+
+extension Hub {
+  /// Frees what nobody needs any more: chunks without a use or a lease, and deletions of long ago. It takes one zone
+  /// after the other, a little at a time.
+  package func upkeep() async throws {
+    let zones = try await database.read { connection in
+      try connection.query("SELECT zone FROM zones").map { try $0.text(0) }
+    }
+    for zone in zones {
+      try Task.checkCancellation()
+      do {
+        try await contents.collect(in: zone)
+        try await feeds.forgetDeletions(in: zone)
+      } catch let error as HubError where error.kind == .notFound {
+        // The account was removed meanwhile.
+        continue
+      }
+    }
+  }
+}
+
+/// Runs the upkeep each hour while a server runs.
+struct HourlyUpkeep: Service {
+  private static let interval = Duration.seconds(3_600)
+
+  let hub: Hub
+  let logger: Logger
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown {
+      while !Task.isCancelled {
+        try? await Task.sleep(for: Self.interval)
+        do {
+          try await hub.upkeep()
+        } catch is CancellationError {
+          return
+        } catch {
+          logger.warning("the upkeep stopped", metadata: ["reason": "\(type(of: error))"])
+        }
+      }
+    }
+  }
+}

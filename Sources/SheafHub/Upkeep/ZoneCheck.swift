@@ -1,0 +1,172 @@
+import SheafHubStore
+import SheafWire
+
+extension Zone {
+  /// Checks the rows and the contents of every zone.
+  ///
+  /// - Returns: one line for each finding.
+  static func check(_ database: any Database) async throws -> [String] {
+    let zones = try await database.read { connection in
+      try connection.query("SELECT zone FROM zones").map { try $0.text(0) }
+    }
+    var findings: [String] = []
+    for zone in zones {
+      findings += try await database.read { connection in
+        var check = ZoneCheck(zone: zone, connection: connection)
+        return try check.run()
+      }
+    }
+    return findings
+  }
+}
+
+/// The check of one zone, on one snapshot.
+private struct ZoneCheck {
+  private static let page: Int64 = 500
+
+  private let zone: String
+  private var connection: any SQLConnection
+  private var findings: [String] = []
+
+  init(zone: String, connection: any SQLConnection) {
+    self.zone = zone
+    self.connection = connection
+  }
+
+  private mutating func find(_ text: String) { findings.append("\(zone): \(text)") }
+
+  mutating func run() throws -> [String] {
+    let head = try ZoneHead.read(zone, in: &connection)
+    try checkItems(head)
+    try checkEvents(head)
+    let uses = try checkVersions()
+    try checkChunks(head, uses)
+    return findings
+  }
+
+  private mutating func checkItems(_ head: ZoneHead) throws {
+    var stored = StoredZone(zone: zone, connection: connection)
+    var last: Int64 = 0
+    var places: Int64 = 0
+    while true {
+      let rows = try connection.query(
+        """
+        SELECT item, number, device, others, kind, deleted, places, mode, mtime, target, attributes, version, versions,
+          copy_of FROM items WHERE zone = $1 AND number > $2 ORDER BY number LIMIT $3
+        """, [.text(zone), .integer(last), .integer(Self.page)])
+      for row in rows {
+        let item = try StoredZone.item(row)
+        last = item.number
+        if !item.isDeleted { places += Int64(item.places.count) }
+        try check(item, &stored)
+      }
+      if rows.count < Self.page { break }
+    }
+    if last > head.number { find("an item has number \(last), and the zone \(head.number)") }
+    let names = try connection.query("SELECT COUNT(*) FROM names WHERE zone = $1", [.text(zone)])
+    if try names.first?.integer(0) != places { find("there are other names than items have") }
+    let aliases = try connection.query(
+      """
+      SELECT COUNT(*) FROM aliases WHERE zone = $1
+        AND item NOT IN (SELECT item FROM items WHERE zone = $1)
+        AND item NOT IN (SELECT version FROM versions WHERE zone = $1)
+      """, [.text(zone)])
+    if try aliases.first?.integer(0) != 0 { find("an id leads to an item or a version that is not there") }
+  }
+
+  private mutating func check(_ item: ItemRow, _ stored: inout StoredZone) throws {
+    if item.others >= item.number { find("\(item.item): another device's change is newer than the newest") }
+    if item.places.isEmpty || (item.kind == .folder && item.places.count > 1)
+      || item.places.contains(where: { !$0.isValid })
+    {
+      find("\(item.item): its names cannot be")
+    }
+    if (item.version != nil) != (item.kind == .document) || (item.target != nil) != (item.kind == .symlink) {
+      find("\(item.item): has not what its kind has")
+    }
+    if let id = item.version {
+      let version = try stored.version(id)
+      if version?.item != item.item || version?.number != item.versions {
+        find("\(item.item): its version is another one's")
+      }
+    }
+    if item.isDeleted { return }
+    for place in item.places {
+      if try stored.occupant(of: place) != item.item { find("\(item.item): a name of it leads elsewhere") }
+      try checkWay(up: place.parent, of: item.item, &stored)
+    }
+  }
+
+  private mutating func checkWay(up parent: WireID, of item: WireID, _ stored: inout StoredZone) throws {
+    var next = parent
+    for _ in 0...Decision.depthLimit {
+      if next == .root { return }
+      guard let folder = try stored.item(next), folder.kind == .folder, !folder.isDeleted, next != item,
+        let place = folder.places.first
+      else { break }
+      next = place.parent
+    }
+    find("\(item): no way leads up from it to the root")
+  }
+
+  private mutating func checkEvents(_ head: ZoneHead) throws {
+    let rows = try connection.query("SELECT COUNT(*), MAX(sequence) FROM events WHERE zone = $1", [.text(zone)])
+    guard let row = rows.first else { return }
+    if try row.integer(0) != head.events || row.optionalInteger(1) ?? 0 != head.events {
+      find("the numbers of its events have gaps")
+    }
+  }
+
+  /// - Returns: how many versions use each chunk.
+  private mutating func checkVersions() throws -> [ChunkHash: Int64] {
+    var uses: [ChunkHash: Int64] = [:]
+    var last: (item: [UInt8], number: Int64) = ([], 0)
+    while true {
+      let rows = try connection.query(
+        """
+        SELECT version, item, number, base, cause, time, arrived, size, digest, manifest FROM versions
+        WHERE zone = $1 AND (item > $2 OR (item = $2 AND number > $3)) ORDER BY item, number LIMIT $4
+        """, [.text(zone), .blob(last.item), .integer(last.number), .integer(Self.page)])
+      for row in rows {
+        let version = try StoredZone.version(row, from: 0)
+        let expected = version.item.bytes == last.item ? last.number + 1 : 1
+        if version.number != expected { find("\(version.item): the numbers of its versions have gaps") }
+        last = (version.item.bytes, version.number)
+        guard let manifest = Manifest(bytes: try row.blob(9)), manifest.size == version.size,
+          manifest.digest == version.digest
+        else {
+          find("\(version.item): version \(version.number) is damaged")
+          continue
+        }
+        for hash in manifest.hashes { uses[hash, default: 0] += 1 }
+      }
+      if rows.count < Self.page { return uses }
+    }
+  }
+
+  private mutating func checkChunks(_ head: ZoneHead, _ uses: [ChunkHash: Int64]) throws {
+    var missing = Set(uses.keys)
+    var used: Int64 = 0
+    var last: [UInt8] = []
+    while true {
+      let rows = try connection.query(
+        "SELECT hash, length, uses, bytes FROM chunks WHERE zone = $1 AND hash > $2 ORDER BY hash LIMIT 16",
+        [.text(zone), .blob(last)])
+      for row in rows {
+        last = try row.blob(0)
+        let bytes = try row.blob(3)
+        used += try row.integer(1)
+        guard let hash = ChunkHash(bytes: last), Chunk(bytes).hash == hash, try row.integer(1) == Int64(bytes.count)
+        else {
+          find("a chunk is damaged")
+          continue
+        }
+        missing.remove(hash)
+        if try row.integer(2) != uses[hash] ?? 0 { find("a chunk is counted wrongly: \(hash)") }
+      }
+      if rows.count < 16 { break }
+    }
+    for hash in missing { find("a chunk is missing: \(hash)") }
+    if used != head.used { find("its contents are counted as \(head.used) bytes, and are \(used)") }
+  }
+}

@@ -1,0 +1,103 @@
+package import SheafHubStore
+import SheafModel
+package import SheafWire
+
+/// The feed of a zone: the newest state of each item, by number.
+package struct Feeds: Sendable {
+  /// For how long it is told that an item was deleted, in nanoseconds.
+  static let tombstoneLifetime: Int64 = 180 * 86_400 * 1_000_000_000
+  /// Tombstones that one transaction drops.
+  private static let tombstoneStep: Int64 = 256
+
+  let database: any Database
+  let clock: HubClock
+
+  package init(database: any Database, clock: HubClock) {
+    self.database = database
+    self.clock = clock
+  }
+
+  /// What changed after a token, or everything without one.
+  ///
+  /// - Throws: ``HubError`` of kind `gone` for a token of another epoch, of a number that the zone does not have, or so
+  ///   old that deletions after it are forgotten: then the device reads everything anew.
+  package func page(after token: FeedToken?, limit: Int, of zone: String) async throws -> FeedPage {
+    let limit = min(max(1, limit), WireLimits.rowsPerPage)
+    return try await database.read { connection in
+      let head = try ZoneHead.read(zone, in: &connection)
+      if let token {
+        guard token.epoch == head.epoch, token.number <= head.number, token.number >= head.horizon || token.number == 0
+        else { throw HubError(.gone, "token: of another time; read everything anew") }
+      }
+      let after = token?.number ?? 0
+      let rows = try connection.query(
+        """
+        SELECT items.item, items.number, items.device, items.others, items.kind, items.deleted, items.places, items.mode,
+          items.mtime, items.target, items.attributes, items.version, items.versions, items.copy_of,
+          versions.version, versions.item, versions.number, versions.base, versions.cause, versions.time,
+          versions.arrived, versions.size, versions.digest
+        FROM items LEFT JOIN versions ON versions.zone = items.zone AND versions.version = items.version
+        WHERE items.zone = $1 AND items.number > $2 ORDER BY items.number LIMIT $3
+        """, [.text(zone), .integer(after), .integer(Int64(limit) + 1)])
+      let items = try rows.prefix(limit).map(Self.state)
+      let hasMore = rows.count > limit
+      let last = hasMore ? items.last?.number ?? head.number : head.number
+      return FeedPage(items: items, token: FeedToken(number: last, epoch: head.epoch).text, hasMore: hasMore)
+    }
+  }
+
+  /// The newest numbers of some zones; one that is gone has none.
+  package func numbers(of zones: [String]) async throws -> [String: Int64] {
+    try await database.read { connection in
+      var numbers: [String: Int64] = [:]
+      for zone in zones {
+        let row = try connection.query("SELECT number FROM zones WHERE zone = $1", [.text(zone)]).first
+        numbers[zone] = try row?.integer(0)
+      }
+      return numbers
+    }
+  }
+
+  /// An item as it is now; nil where there never was one. An id that became another item's leads there.
+  package func item(_ id: WireID, in zone: String) async throws -> ItemState? {
+    try await database.read { connection in
+      var stored = StoredZone(zone: zone, connection: connection)
+      guard let row = try stored.item(try stored.alias(id) ?? id) else { return nil }
+      return Self.state(row, try row.version.flatMap { try stored.version($0) })
+    }
+  }
+
+  private static func state(_ row: SQLRow) throws -> ItemState {
+    let version = try row.optionalBlob(14) == nil ? nil : StoredZone.version(row, from: 14)
+    return state(try StoredZone.item(row), version)
+  }
+
+  private static func state(_ row: ItemRow, _ version: VersionRow?) -> ItemState {
+    ItemState(
+      number: row.number, item: row.item, kind: row.kind, isDeleted: row.isDeleted, places: row.places,
+      mode: row.mode, mtime: row.mtime, target: row.target.map { .init($0) }, attributes: row.attributes,
+      version: version?.facts, copyOf: row.copyOf)
+  }
+
+  /// Forgets that items were deleted 180 days ago. Their versions stay.
+  package func forgetDeletions(in zone: String) async throws {
+    let limit = clock.now.nanoseconds - Self.tombstoneLifetime
+    while true {
+      let step = try await database.write { connection in
+        var head = try ZoneHead.take(zone, in: &connection)
+        let rows = try connection.query(
+          """
+          SELECT item, number FROM items WHERE zone = $1 AND deleted < $2 ORDER BY number LIMIT $3
+          """, [.text(zone), .integer(limit), .integer(Self.tombstoneStep)])
+        for row in rows {
+          try connection.execute(
+            "DELETE FROM items WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
+          head.horizon = max(head.horizon, try row.integer(1))
+        }
+        try head.write(zone, in: &connection)
+        return rows.count
+      }
+      if step < Self.tombstoneStep { return }
+    }
+  }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import SheafHubStore
+import SheafWire
+
+/// The rows of a zone in the store.
+struct StoredZone: ZoneReader {
+  let zone: String
+  var connection: any SQLConnection
+
+  mutating func item(_ id: WireID) throws -> ItemRow? {
+    try connection.query(
+      """
+      SELECT item, number, device, others, kind, deleted, places, mode, mtime, target, attributes, version, versions,
+        copy_of FROM items WHERE zone = $1 AND item = $2
+      """, [.text(zone), .blob(id.bytes)]
+    ).first.map(Self.item)
+  }
+
+  mutating func alias(_ id: WireID) throws -> WireID? {
+    try connection.query("SELECT item FROM aliases WHERE zone = $1 AND alias = $2", [.text(zone), .blob(id.bytes)])
+      .first.map { try Self.id($0.blob(0)) }
+  }
+
+  mutating func occupant(of place: Place) throws -> WireID? {
+    try connection.query(
+      "SELECT item FROM names WHERE zone = $1 AND parent = $2 AND name = $3",
+      [.text(zone), .blob(place.parent.bytes), .blob(place.name)]
+    ).first.map { try Self.id($0.blob(0)) }
+  }
+
+  mutating func children(of folder: WireID, limit: Int) throws -> [WireID] {
+    try connection.query(
+      "SELECT item FROM names WHERE zone = $1 AND parent = $2 ORDER BY name LIMIT $3",
+      [.text(zone), .blob(folder.bytes), .integer(Int64(limit))]
+    ).map { try Self.id($0.blob(0)) }
+  }
+
+  mutating func version(_ id: WireID) throws -> VersionRow? {
+    try connection.query(
+      """
+      SELECT version, item, number, base, cause, time, arrived, size, digest FROM versions
+      WHERE zone = $1 AND version = $2
+      """, [.text(zone), .blob(id.bytes)]
+    ).first.map { try Self.version($0, from: 0) }
+  }
+
+  static func id(_ bytes: [UInt8]) throws -> WireID {
+    guard let id = WireID(bytes: bytes) else { throw HubStoreError.corrupt("an id has not 16 bytes") }
+    return id
+  }
+
+  static func item(_ row: SQLRow) throws -> ItemRow {
+    guard let kind = ItemKind(rawValue: try row.text(4)), let mode = Int(exactly: try row.integer(7)) else {
+      throw HubStoreError.corrupt("an item has no kind")
+    }
+    return ItemRow(
+      item: try id(row.blob(0)), kind: kind, number: try row.integer(1), device: try row.text(2),
+      others: try row.integer(3), deleted: try row.optionalInteger(5), places: try decoded(row.text(6)), mode: mode,
+      mtime: try row.integer(8), target: try row.optionalBlob(9), attributes: try decoded(row.text(10)),
+      version: try row.optionalBlob(11).map(id), versions: try row.integer(12),
+      copyOf: try row.optionalBlob(13).map(id))
+  }
+
+  static func version(_ row: SQLRow, from first: Int) throws -> VersionRow {
+    guard let cause = VersionCause(rawValue: try row.text(first + 4)) else {
+      throw HubStoreError.corrupt("a version has no cause")
+    }
+    return VersionRow(
+      id: try id(row.blob(first)), item: try id(row.blob(first + 1)), number: try row.integer(first + 2),
+      base: try row.optionalBlob(first + 3).map(id), cause: cause, time: try row.integer(first + 5),
+      arrived: try row.integer(first + 6), size: try row.integer(first + 7), digest: try row.blob(first + 8))
+  }
+
+  static func decoded<T: Decodable>(_ text: String) throws -> T {
+    do {
+      return try JSONDecoder().decode(T.self, from: Data(text.utf8))
+    } catch {
+      throw HubStoreError.corrupt("a column has no JSON of its kind")
+    }
+  }
+
+  static func encoded(_ value: some Encodable) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return String(decoding: try encoder.encode(value), as: UTF8.self)
+  }
+
+  // MARK: - Writing
+
+  /// Writes what a draft changed, with the zone's numbers from `number` on.
+  ///
+  /// - Returns: the new number of each item that changed.
+  mutating func write(
+    _ draft: inout ZoneDraft, manifests: [WireID: Manifest], device: String, number: inout Int64
+  ) throws -> [WireID: Int64] {
+    var numbers: [WireID: Int64] = [:]
+    let changes = draft.changed
+    // Names are given up before they are taken.
+    for (item, before) in changes {
+      guard let before, !before.isDeleted else { continue }
+      for place in before.places {
+        try connection.execute(
+          "DELETE FROM names WHERE zone = $1 AND parent = $2 AND name = $3 AND item = $4",
+          [.text(zone), .blob(place.parent.bytes), .blob(place.name), .blob(item.bytes)])
+      }
+    }
+    for (item, before) in changes {
+      guard let row = try draft.item(item) else { continue }
+      number += 1
+      numbers[item] = number
+      let others = before.map { $0.device == device ? $0.others : $0.number } ?? 0
+      try write(row, number: number, device: device, others: others)
+    }
+    for alias in draft.newAliases {
+      try connection.execute(
+        "INSERT INTO aliases (zone, alias, item) VALUES ($1, $2, $3)",
+        [.text(zone), .blob(alias.alias.bytes), .blob(alias.item.bytes)])
+    }
+    for version in draft.newVersions {
+      guard let manifest = manifests[version.id] else { throw HubStoreError.corrupt("a version has no manifest") }
+      try write(version, manifest, device: device)
+    }
+    return numbers
+  }
+
+  private mutating func write(_ row: ItemRow, number: Int64, device: String, others: Int64) throws {
+    try connection.execute(
+      """
+      INSERT INTO items (zone, item, number, device, others, kind, deleted, places, mode, mtime, target, attributes,
+        version, versions, copy_of) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+      ON CONFLICT (zone, item) DO UPDATE SET number = excluded.number, device = excluded.device,
+        others = excluded.others, deleted = excluded.deleted, places = excluded.places, mode = excluded.mode,
+        mtime = excluded.mtime, target = excluded.target, attributes = excluded.attributes,
+        version = excluded.version, versions = excluded.versions
+      """,
+      [
+        .text(zone), .blob(row.item.bytes), .integer(number), .text(device), .integer(others),
+        .text(row.kind.rawValue), .optional(row.deleted), .text(try Self.encoded(row.places)),
+        .integer(Int64(row.mode)), .integer(row.mtime), .optional(row.target),
+        .text(try Self.encoded(row.attributes)), .optional(row.version?.bytes), .integer(row.versions),
+        .optional(row.copyOf?.bytes),
+      ])
+    if row.isDeleted { return }
+    for place in row.places {
+      try connection.execute(
+        "INSERT INTO names (zone, parent, name, item) VALUES ($1, $2, $3, $4)",
+        [.text(zone), .blob(place.parent.bytes), .blob(place.name), .blob(row.item.bytes)])
+    }
+  }
+
+  private mutating func write(_ version: VersionRow, _ manifest: Manifest, device: String) throws {
+    try connection.execute(
+      """
+      INSERT INTO versions (zone, version, item, number, base, cause, time, arrived, size, digest, manifest, device)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+      """,
+      [
+        .text(zone), .blob(version.id.bytes), .blob(version.item.bytes), .integer(version.number),
+        .optional(version.base?.bytes), .text(version.cause.rawValue), .integer(version.time),
+        .integer(version.arrived), .integer(version.size), .blob(version.digest), .blob(manifest.bytes), .text(device),
+      ])
+    for hash in manifest.hashes {
+      try connection.execute(
+        "UPDATE chunks SET uses = uses + 1 WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)])
+    }
+  }
+}

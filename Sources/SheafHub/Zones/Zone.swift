@@ -1,0 +1,57 @@
+import SheafHubStore
+import SheafModel
+import SheafWire
+
+/// What an account's room is for those who keep accounts: it is made and destroyed with the account.
+enum Zone {
+  /// Makes an empty zone.
+  static func make(_ zone: String, now: Timestamp, in connection: inout any SQLConnection) throws {
+    try connection.execute(
+      """
+      INSERT INTO zones (zone, added, used, number, horizon, events, epoch) VALUES ($1, $2, 0, 0, 0, 0, $3)
+      """, [.text(zone), .integer(now.nanoseconds), .blob(WireID().bytes)])
+  }
+
+  /// Sets how many bytes of contents a zone may have; nil for no limit.
+  static func setQuota(_ quota: Int64?, of zone: String, in connection: inout any SQLConnection) throws {
+    try connection.execute("UPDATE zones SET quota = $1 WHERE zone = $2", [.optional(quota), .text(zone)])
+  }
+
+  /// The quota of a zone, and the bytes of contents that it has.
+  static func space(of zone: String, in connection: inout any SQLConnection) throws -> (quota: Int64?, used: Int64) {
+    guard let row = try connection.query("SELECT quota, used FROM zones WHERE zone = $1", [.text(zone)]).first else {
+      throw HubStoreError.corrupt("an account has no zone")
+    }
+    return (try row.optionalInteger(0), try row.integer(1))
+  }
+
+  /// Drops the verdicts of a device that was removed.
+  static func forget(device: String, of zone: String, in connection: inout any SQLConnection) throws {
+    let values: [SQLValue] = [.text(zone), .text(device)]
+    try connection.execute("DELETE FROM verdicts WHERE zone = $1 AND device = $2", values)
+    try connection.execute("DELETE FROM watermarks WHERE zone = $1 AND device = $2", values)
+  }
+
+  /// Begins an epoch in every zone of a store that is a copy of another one: every token that was given out is of
+  /// another time.
+  static func beginEpochs(in connection: inout any SQLConnection) throws {
+    for row in try connection.query("SELECT zone FROM zones") {
+      try connection.execute(
+        "UPDATE zones SET epoch = $1 WHERE zone = $2", [.blob(WireID().bytes), .text(try row.text(0))])
+    }
+  }
+
+  /// Deletes every row of a zone.
+  static func destroy(_ zone: String, in connection: inout any SQLConnection) throws {
+    let values = [SQLValue.text(zone)]
+    try connection.execute("DELETE FROM chunks WHERE zone = $1", values)
+    try connection.execute("DELETE FROM events WHERE zone = $1", values)
+    try connection.execute("DELETE FROM watermarks WHERE zone = $1", values)
+    try connection.execute("DELETE FROM verdicts WHERE zone = $1", values)
+    try connection.execute("DELETE FROM versions WHERE zone = $1", values)
+    try connection.execute("DELETE FROM aliases WHERE zone = $1", values)
+    try connection.execute("DELETE FROM names WHERE zone = $1", values)
+    try connection.execute("DELETE FROM items WHERE zone = $1", values)
+    try connection.execute("DELETE FROM zones WHERE zone = $1", values)
+  }
+}

@@ -1,0 +1,66 @@
+import SheafHubStore
+import SheafModel
+import SheafWire
+
+/// The row of a zone, which a transaction has taken.
+struct ZoneHead {
+  /// The newest number.
+  var number: Int64
+  /// Bytes of contents.
+  var used: Int64
+  let quota: Int64?
+  /// Tombstones up to this number may be gone.
+  var horizon: Int64
+  /// The number of the newest event.
+  private(set) var events: Int64
+  let epoch: [UInt8]
+
+  private init(_ row: SQLRow) throws {
+    number = try row.integer(0)
+    used = try row.integer(1)
+    quota = try row.optionalInteger(2)
+    horizon = try row.integer(3)
+    events = try row.integer(4)
+    epoch = try row.blob(5)
+  }
+
+  /// Takes a zone until the end of the transaction.
+  static func take(_ zone: String, in connection: inout any SQLConnection) throws -> ZoneHead {
+    let rows = try connection.query(
+      """
+      UPDATE zones SET number = number WHERE zone = $1 RETURNING number, used, quota, horizon, events, epoch
+      """, [.text(zone)])
+    guard let row = rows.first else { throw HubError(.notFound, "there is no such account") }
+    return try ZoneHead(row)
+  }
+
+  /// A zone as a reader sees it.
+  static func read(_ zone: String, in connection: inout any SQLConnection) throws -> ZoneHead {
+    let rows = try connection.query(
+      "SELECT number, used, quota, horizon, events, epoch FROM zones WHERE zone = $1", [.text(zone)])
+    guard let row = rows.first else { throw HubError(.notFound, "there is no such account") }
+    return try ZoneHead(row)
+  }
+
+  func write(_ zone: String, in connection: inout any SQLConnection) throws {
+    try connection.execute(
+      "UPDATE zones SET number = $1, used = $2, horizon = $3, events = $4 WHERE zone = $5",
+      [.integer(number), .integer(used), .integer(horizon), .integer(events), .text(zone)])
+  }
+
+  /// Gives an event the next number of the zone, and stores it.
+  mutating func append(_ event: PendingEvent, to zone: String, in connection: inout any SQLConnection) throws {
+    events += 1
+    try connection.execute(
+      "INSERT INTO events (zone, sequence, event) VALUES ($1, $2, $3)",
+      [.text(zone), .integer(events), .text(try StoredZone.encoded(event.numbered(events, of: zone)))])
+  }
+
+  /// Counts bytes of contents.
+  ///
+  /// - Throws: ``HubError`` of kind `quota` where the account would have too many.
+  mutating func use(_ bytes: Int64) throws {
+    if let quota, used + bytes > quota { throw HubError(.quota, "the account has no room for it") }
+    used += bytes
+  }
+}

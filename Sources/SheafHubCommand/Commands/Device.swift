@@ -1,0 +1,44 @@
+import ArgumentParser
+import SheafHub
+import SheafModel
+
+struct DeviceCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "device", abstract: "List and remove the machines of an account.",
+    subcommands: [List.self, Remove.self])
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "List the machines of an account, the oldest first.")
+
+    @OptionGroup var hub: HubOption
+    @Argument(help: "The account's handle.") var handle: AccountHandle
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+      try await hub.withHub { open in
+        let accounts = open.hub.accounts
+        let devices = try await accounts.devices(of: try await accounts.zone(of: handle))
+        if json { return try JSONOutput.print(devices) }
+        for device in devices {
+          print("\(device.id)\t\(device.name.escapingControls)\tadded \(device.added)\tseen \(device.seen ?? "never")")
+        }
+      }
+    }
+  }
+
+  struct Remove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Remove a machine: its sessions and streams end within a second.")
+
+    @OptionGroup var hub: HubOption
+    @Argument(help: "The account's handle.") var handle: AccountHandle
+    @Argument(help: "The machine's id, as device list tells it.") var device: String
+
+    func run() async throws {
+      try await hub.withHub { open in
+        let accounts = open.hub.accounts
+        try await accounts.removeDevice(device.lowercased(), of: try await accounts.zone(of: handle))
+      }
+    }
+  }
+}

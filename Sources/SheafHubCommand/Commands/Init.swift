@@ -1,0 +1,69 @@
+import ArgumentParser
+import Foundation
+import SheafHub
+import SheafModel
+
+struct InitCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "init", abstract: "Make a hub's folder.",
+    discussion: """
+      Without --certificate and --plain the hub makes a certificate for itself, and links have the fingerprint of its \
+      key. --plain is for a hub behind a proxy on the same machine, which has a certificate.
+      """)
+
+  @OptionGroup var hub: HubOption
+
+  @Option(
+    help: ArgumentHelp("Where everything is kept: sqlite, or a connection string of PostgreSQL.", valueName: "store"))
+  var store = "sqlite"
+
+  @Option(
+    help: ArgumentHelp("Where machines dial the hub; repeat it for further ones.", valueName: "name[:port]"))
+  var address: [String]
+
+  @Option(help: ArgumentHelp("A certificate with its chain, PEM. It is read again when it changes.", valueName: "file"))
+  var certificate: String?
+
+  @Option(help: ArgumentHelp("The certificate's key, PEM.", valueName: "file"))
+  var key: String?
+
+  @Flag(help: "Serve plain HTTP, on this machine only.")
+  var plain = false
+
+  func validate() throws {
+    if address.isEmpty { throw ValidationError("Give at least one --address.") }
+    if (certificate == nil) != (key == nil) { throw ValidationError("--certificate and --key belong together.") }
+    if plain && certificate != nil { throw ValidationError("--plain has no certificate.") }
+    let isPostgres = ["postgresql://", "postgres://"].contains { store.hasPrefix($0) } || store.contains("=")
+    if store != "sqlite" && !isPostgres {
+      throw ValidationError("--store is sqlite, or a connection string such as postgresql://host/name.")
+    }
+  }
+
+  func run() async throws {
+    let folder = HubFolder(hub.hub)
+    let addresses = try address.map { try HubAddress($0) }
+    var settings = HubSettings(
+      store: store, addresses: addresses.map(\.description),
+      security: plain ? .plain : certificate == nil ? .own : .files)
+    settings.certificate = certificate.map { absolute($0) }
+    settings.key = key.map { absolute($0) }
+    var files: [(path: String, text: String)] = []
+    if settings.security == .own {
+      let made = try HubCertificate.make(for: addresses, now: HubClock.system.now)
+      files = [(folder.certificateFile, made.certificate), (folder.keyFile, made.key)]
+    }
+    try await folder.make(settings, files: files) {
+      // The tables are made now, so that a store that cannot be used is noticed here.
+      let database = try folder.database(settings)
+      let result = await Result { try await Hub.prepare(database) }
+      await database.close()
+      try result.get()
+    }
+    print("Made a hub in \(folder.path). Next: sheaf-hub account add, sheaf-hub serve")
+  }
+
+  private func absolute(_ path: String) -> String {
+    path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+  }
+}

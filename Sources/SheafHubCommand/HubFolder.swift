@@ -1,0 +1,153 @@
+import Foundation
+import Glibc
+import Logging
+import SheafHub
+import SheafHubStore
+import SheafModel
+
+/// What `sheaf-hub init` decided, in the file `hub.json` of the hub's folder.
+struct HubSettings: Codable, Hashable {
+  /// How the hub proves to devices who it is.
+  enum Security: String, Codable {
+    /// A certificate that the hub made itself; links have its fingerprint.
+    case own
+    /// Files that somebody else renews.
+    case files
+    /// Plain HTTP, for this machine or a proxy on it.
+    case plain
+  }
+
+  /// `sqlite`, or a connection string for libpq.
+  var store: String
+  var addresses: [String]
+  var security: Security
+  var certificate: String?
+  var key: String?
+}
+
+/// The folder of a hub.
+struct HubFolder {
+  static let environment = "SHEAF_HUB"
+  static let usual = "/var/lib/sheaf-hub"
+
+  let path: String
+
+  /// - Parameter path: What the user named; nil for the usual folder.
+  init(_ path: String?) { self.path = path ?? Environment.value(Self.environment) ?? Self.usual }
+
+  var settingsFile: String { "\(path)/hub.json" }
+  var certificateFile: String { "\(path)/certificate.pem" }
+  var keyFile: String { "\(path)/key.pem" }
+  var databaseFile: String { "\(path)/hub.sqlite" }
+  private var lockFile: String { "\(path)/lock" }
+
+  /// - Throws: ``SheafError`` if there is no hub.
+  func settings() throws -> HubSettings {
+    guard let data = FileManager.default.contents(atPath: settingsFile) else {
+      let exists = FileManager.default.fileExists(atPath: settingsFile)
+      throw SheafError(
+        .notFound, subject: path.printable, reason: exists ? "cannot be read" : "has no hub",
+        advice: exists ? "run this as the hub's user" : "make one with sheaf-hub init")
+    }
+    do {
+      return try JSONDecoder().decode(HubSettings.self, from: data)
+    } catch {
+      throw SheafError(.corrupt, subject: settingsFile.printable, reason: "is no file of a hub")
+    }
+  }
+
+  /// Makes the folder, its files and the settings, for the user alone, and has `fill` make the store. If any of it
+  /// fails, what was made is removed, but for the folder.
+  ///
+  /// - Throws: ``SheafError`` if there is a hub already; what `fill` throws.
+  func make(
+    _ settings: HubSettings, files: [(path: String, text: String)], _ fill: () async throws -> Void
+  ) async throws {
+    try attempt(path) {
+      try FileManager.default.createDirectory(
+        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    let text = String(decoding: try encoder.encode(settings), as: UTF8.self) + "\n"
+    var made: [String] = []
+    do {
+      for file in [(path: settingsFile, text: text)] + files {
+        try write(file.text, to: file.path)
+        made.append(file.path)
+      }
+      // One that was there before is somebody's.
+      if !FileManager.default.fileExists(atPath: databaseFile) {
+        made += ["", "-wal", "-shm"].map { databaseFile + $0 }
+      }
+      try await fill()
+    } catch {
+      for path in made { unlink(path) }
+      throw error
+    }
+  }
+
+  func addresses(_ settings: HubSettings) throws -> HubAddresses {
+    HubAddresses(try settings.addresses.map { try HubAddress($0) })
+  }
+
+  func database(_ settings: HubSettings) throws -> any Database {
+    if settings.store == "sqlite" { return try SQLiteDatabase(path: databaseFile) }
+    return PostgresDatabase(target: settings.store)
+  }
+
+  /// The certificate to serve with; nil for plain HTTP.
+  func certificate(_ settings: HubSettings, logger: Logger) throws -> CertificateFiles? {
+    switch settings.security {
+    case .plain: nil
+    case .own: try CertificateFiles(certificate: certificateFile, key: keyFile, logger: logger)
+    case .files:
+      try CertificateFiles(certificate: settings.certificate ?? "", key: settings.key ?? "", logger: logger)
+    }
+  }
+
+  /// The fingerprint of a certificate that the hub made itself; nil for others.
+  func fingerprint(_ settings: HubSettings) throws -> String? {
+    guard settings.security == .own else { return nil }
+    guard let pem = FileManager.default.contents(atPath: certificateFile) else {
+      throw SheafError(.notFound, subject: certificateFile.printable, reason: "cannot be read")
+    }
+    return try HubCertificate.fingerprint(pem: String(decoding: pem, as: UTF8.self))
+  }
+
+  /// Keeps a second process from serving the same SQLite file, until this one ends.
+  ///
+  /// - Throws: ``SheafError`` of kind `busy`.
+  func lock() throws {
+    let file = open(lockFile, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else {
+      throw SheafError(.inputOutput, subject: lockFile.printable, reason: String(cString: strerror(errno)))
+    }
+    guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+      close(file)
+      throw SheafError(.busy, subject: path.printable, reason: "is being served by another process")
+    }
+  }
+
+  /// Writes a new file with mode 0600.
+  private func write(_ text: String, to path: String) throws {
+    let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else {
+      let reason = errno == EEXIST ? "is there already" : String(cString: strerror(errno))
+      throw SheafError(.exists, subject: path.printable, reason: reason)
+    }
+    let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
+    try attempt(path) {
+      try handle.write(contentsOf: Data(text.utf8))
+      try handle.synchronize()
+    }
+  }
+
+  private func attempt(_ path: String, _ body: () throws -> Void) throws {
+    do {
+      try body()
+    } catch {
+      throw SheafError(.inputOutput, subject: path.printable, reason: error.localizedDescription)
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import ArgumentParser
+import Foundation
+import SheafHub
+import SheafHubStore
+import SheafModel
+import SheafWire
+
+/// The option that every command takes.
+struct HubOption: ParsableArguments {
+  @Option(name: .long, help: ArgumentHelp("The hub's folder.", valueName: "folder"))
+  var hub: String?
+
+  /// Opens the hub for one command, and closes its store afterwards.
+  func withHub(_ body: (OpenHub) async throws -> Void) async throws {
+    let folder = HubFolder(hub)
+    let settings = try folder.settings()
+    let database = try folder.database(settings)
+    let result = await Result {
+      let hub = try await Hub(database: database, addresses: try folder.addresses(settings))
+      try await body(OpenHub(hub: hub, folder: folder, settings: settings))
+    }
+    await database.close()
+    try result.get()
+  }
+}
+
+/// A hub that a command has open.
+struct OpenHub {
+  let hub: Hub
+  let folder: HubFolder
+  let settings: HubSettings
+
+  /// Makes an enrolment link of an account.
+  func link(for zone: String) async throws -> LinkFacts {
+    guard let address = hub.addresses.first else {
+      throw SheafError(.corrupt, subject: folder.settingsFile.printable, reason: "names no address")
+    }
+    let made = try await hub.accounts.makeCode(for: zone)
+    let link = EnrollmentLink(
+      scheme: settings.security == .plain ? "http" : "https", address: address.description, code: made.code,
+      fingerprint: try folder.fingerprint(settings))
+    return LinkFacts(link: link.description, expires: made.expires)
+  }
+}
+
+extension Result where Failure == any Error {
+  /// The outcome of an asynchronous body.
+  init(catching body: () async throws -> Success) async {
+    do { self = .success(try await body()) } catch { self = .failure(error) }
+  }
+}
+
+/// Prints facts as JSON.
+enum JSONOutput {
+  static func print(_ value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    Swift.print(String(decoding: try encoder.encode(value), as: UTF8.self))
+  }
+}
+
+extension AccountHandle: ExpressibleByArgument {
+  public init?(argument: String) {
+    do { try self.init(argument) } catch { return nil }
+  }
+}

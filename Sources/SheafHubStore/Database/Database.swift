@@ -1,0 +1,49 @@
+/// A store of rows that a hub keeps everything in: SQLite in one file, or an engine that speaks PostgreSQL's protocol.
+///
+/// One set of SQL serves all engines; docs/SCALE.md lists the forms that it uses. Placeholders are `$1` to `$n`,
+/// numbered by first appearance.
+package protocol Database: Sendable {
+  /// Runs `body` as one transaction, which is durable when this returns.
+  ///
+  /// The engine may refuse a transaction that met another one, or lose its connection before the commit. Then `body`
+  /// runs again, so it must change nothing but rows.
+  ///
+  /// - Throws: What `body` throws, when nothing is changed; ``HubStoreError``. After `unavailable` the transaction may
+  ///   be
+  ///   done nevertheless, if the connection broke while it was committed.
+  func write<T: Sendable>(_ body: @escaping @Sendable (inout any SQLConnection) throws -> T) async throws -> T
+
+  /// Runs `body` on one snapshot of the rows. It must not change any.
+  func read<T: Sendable>(_ body: @escaping @Sendable (inout any SQLConnection) throws -> T) async throws -> T
+
+  /// Lets the running transactions end, refuses those that wait, and closes.
+  func close() async
+}
+
+/// One transaction's view of the store. Only the body that got it uses it, and only until it returns.
+package protocol SQLConnection {
+  mutating func query(_ sql: StaticString, _ values: [SQLValue]) throws -> [SQLRow]
+
+  /// Runs a statement without a result.
+  ///
+  /// - Returns: how many rows it changed.
+  @discardableResult mutating func execute(_ sql: StaticString, _ values: [SQLValue]) throws -> Int
+}
+
+extension SQLConnection {
+  package mutating func query(_ sql: StaticString) throws -> [SQLRow] { try query(sql, []) }
+
+  @discardableResult package mutating func execute(_ sql: StaticString) throws -> Int { try execute(sql, []) }
+}
+
+/// Why the store did not do what it was asked.
+package enum HubStoreError: Error, Equatable {
+  /// The store cannot be reached or cannot write now. Trying again later helps.
+  case unavailable(String)
+  /// A row is not what the hub's own statements write.
+  case corrupt(String)
+  /// A text has a NUL, which PostgreSQL cannot store.
+  case nulInText
+  /// The engine refused a statement, which is a mistake in the statement.
+  case refused(String)
+}

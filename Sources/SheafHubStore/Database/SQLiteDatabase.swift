@@ -1,0 +1,238 @@
+import Foundation
+internal import GRDB
+import Synchronization
+
+/// SQLite in one file, for a hub of one process.
+///
+/// A durable commit costs a sync of the disk, so the writes that wait while one is committed share the next
+/// transaction. Each is a savepoint of its own.
+package final class SQLiteDatabase: Database {
+  /// Writes that share a transaction at most.
+  private static let groupLimit = 256
+
+  private let pool: DatabasePool
+  private let queue = Mutex(Queue())
+
+  private struct Queue {
+    var waiting: [WaitingWrite] = []
+    var isRunning = false
+    var isClosed = false
+    /// Who waits for the last write.
+    var closers: [CheckedContinuation<Void, Never>] = []
+  }
+
+  private struct WaitingWrite: Sendable {
+    /// Does the write's work; says what will be its answer once the transaction is committed.
+    let run: @Sendable (GRDB.Database) throws -> @Sendable () -> Void
+    let fail: @Sendable (any Error) -> Void
+  }
+
+  /// Opens the file at `path`, and makes it where there is none, for its owner alone.
+  ///
+  /// - Throws: ``HubStoreError`` where it is no database, or cannot be opened durably.
+  package init(path: String) throws {
+    do {
+      if !FileManager.default.fileExists(atPath: path) {
+        _ = FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
+      }
+      var configuration = Configuration()
+      configuration.foreignKeysEnabled = true
+      configuration.busyMode = .timeout(10)
+      configuration.maximumReaderCount = 8
+      configuration.prepareDatabase { database in
+        try database.execute(sql: "PRAGMA secure_delete = ON")
+        try database.execute(sql: "PRAGMA trusted_schema = OFF")
+      }
+      pool = try DatabasePool(path: path, configuration: configuration)
+      // GRDB sets NORMAL when it opens the pool, which loses acknowledged commits with the power.
+      let level = try pool.writeWithoutTransaction { database in
+        try database.execute(sql: "PRAGMA synchronous = FULL")
+        return try Int.fetchOne(database, sql: "PRAGMA synchronous")
+      }
+      guard level == 2 else { throw HubStoreError.unavailable("SQLite does not sync its commits") }
+    } catch {
+      throw Self.storeError(error)
+    }
+  }
+
+  package func write<T: Sendable>(
+    _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
+  ) async throws -> T {
+    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<T, any Error>) in
+      enqueue(
+        WaitingWrite(
+          run: { database in
+            var connection: any SQLConnection = SQLiteConnection(database: database)
+            let value = try body(&connection)
+            return { continuation.resume(returning: value) }
+          }, fail: { continuation.resume(throwing: Self.storeError($0)) }))
+    }
+  }
+
+  package func read<T: Sendable>(
+    _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
+  ) async throws -> T {
+    if queue.withLock({ $0.isClosed }) { throw HubStoreError.unavailable("the store is closed") }
+    do {
+      return try await pool.read { database in
+        var connection: any SQLConnection = SQLiteConnection(database: database)
+        return try body(&connection)
+      }
+    } catch {
+      throw Self.storeError(error)
+    }
+  }
+
+  package func close() async {
+    let refused = queue.withLock { queue in
+      queue.isClosed = true
+      defer { queue.waiting = [] }
+      return queue.waiting
+    }
+    for write in refused { write.fail(HubStoreError.unavailable("the store is closed")) }
+    await withCheckedContinuation { continuation in
+      let isIdle = queue.withLock { queue in
+        if queue.isRunning { queue.closers.append(continuation) }
+        return !queue.isRunning
+      }
+      if isIdle { continuation.resume() }
+    }
+    // A reader that is still at work makes GRDB refuse; its connection closes with the last reference to the pool.
+    try? pool.close()
+  }
+
+  /// Copies the rows as they are at one moment into a new file.
+  package func backup(to path: String) async throws {
+    do {
+      try await pool.writeWithoutTransaction { database in
+        try database.execute(sql: "VACUUM INTO ?", arguments: [path])
+      }
+    } catch {
+      throw Self.storeError(error)
+    }
+  }
+
+  private func enqueue(_ write: WaitingWrite) {
+    let (isClosed, starts) = queue.withLock { queue in
+      if queue.isClosed { return (true, false) }
+      queue.waiting.append(write)
+      defer { queue.isRunning = true }
+      return (false, !queue.isRunning)
+    }
+    if isClosed { return write.fail(HubStoreError.unavailable("the store is closed")) }
+    if starts { runNext() }
+  }
+
+  /// Runs what waits as one transaction, and then what came meanwhile.
+  private func runNext() {
+    pool.asyncWriteWithoutTransaction { database in
+      let group = self.queue.withLock { queue in
+        let group = Array(queue.waiting.prefix(Self.groupLimit))
+        queue.waiting.removeFirst(group.count)
+        return group
+      }
+      Self.run(group, in: database)
+      let closers: [CheckedContinuation<Void, Never>]? = self.queue.withLock { queue in
+        if !queue.waiting.isEmpty { return nil }
+        queue.isRunning = false
+        defer { queue.closers = [] }
+        return queue.closers
+      }
+      guard let closers else { return self.runNext() }
+      for closer in closers { closer.resume() }
+    }
+  }
+
+  private static func run(_ group: [WaitingWrite], in database: GRDB.Database) {
+    if group.isEmpty { return }
+    var outcomes: [Result<@Sendable () -> Void, any Error>] = []
+    do {
+      try database.inTransaction(.immediate) {
+        for write in group {
+          var outcome: Result<@Sendable () -> Void, any Error>?
+          do {
+            try database.inSavepoint {
+              outcome = .success(try write.run(database))
+              return .commit
+            }
+          } catch {
+            // A full disk ends the whole transaction; the writes after it must not be done one by one.
+            guard database.isInsideTransaction else { throw error }
+            outcome = .failure(error)
+          }
+          if let outcome { outcomes.append(outcome) }
+        }
+        return .commit
+      }
+    } catch {
+      for write in group { write.fail(error) }
+      return
+    }
+    for (write, outcome) in zip(group, outcomes) {
+      switch outcome {
+      case .success(let answer): answer()
+      case .failure(let error): write.fail(error)
+      }
+    }
+  }
+
+  /// What a caller hears of an error of GRDB; others pass unchanged.
+  private static func storeError(_ error: any Error) -> any Error {
+    guard let error = error as? DatabaseError else { return error }
+    let text = "SQLite: \(error.message ?? "error \(error.resultCode.rawValue)")"
+    return switch error.resultCode {
+    case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_IOERR, .SQLITE_FULL, .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_NOMEM,
+      .SQLITE_INTERRUPT, .SQLITE_MISUSE, .SQLITE_PERM, .SQLITE_AUTH:
+      HubStoreError.unavailable(text)
+    case .SQLITE_CORRUPT, .SQLITE_NOTADB: HubStoreError.corrupt(text)
+    default: HubStoreError.refused(text)
+    }
+  }
+}
+
+/// A transaction of GRDB's as a body sees it.
+private struct SQLiteConnection: SQLConnection {
+  let database: GRDB.Database
+
+  mutating func query(_ sql: StaticString, _ values: [SQLValue]) throws -> [SQLRow] {
+    let statement = try prepare(sql, values)
+    let rows = try Row.fetchCursor(statement)
+    var found: [SQLRow] = []
+    while let row = try rows.next() {
+      found.append(SQLRow(try row.databaseValues.map(Self.value)))
+    }
+    return found
+  }
+
+  mutating func execute(_ sql: StaticString, _ values: [SQLValue]) throws -> Int {
+    try prepare(sql, values).execute()
+    return database.changesCount
+  }
+
+  private func prepare(_ sql: StaticString, _ values: [SQLValue]) throws -> Statement {
+    let statement = try database.cachedStatement(sql: sql.description)
+    var arguments: [any DatabaseValueConvertible] = []
+    for value in values {
+      try value.check()
+      switch value {
+      case .null: arguments.append(DatabaseValue.null)
+      case .integer(let value): arguments.append(value)
+      case .text(let value): arguments.append(value)
+      // As a value of the database: empty data would become NULL.
+      case .blob(let value): arguments.append(Data(value).databaseValue)
+      }
+    }
+    try statement.setArguments(StatementArguments(arguments))
+    return statement
+  }
+
+  private static func value(_ value: DatabaseValue) throws -> SQLValue {
+    switch value.storage {
+    case .null: .null
+    case .int64(let value): .integer(value)
+    case .string(let value): .text(value)
+    case .blob(let value): .blob([UInt8](value))
+    case .double: throw HubStoreError.corrupt("a row has a number that is not whole")
+    }
+  }
+}

@@ -1,0 +1,15 @@
+/// What a hub takes at most. Clients may rely on these.
+public enum WireLimits {
+  /// Bytes of a chunk.
+  public static let chunkBytes = 4 * 1024 * 1024
+  /// Bytes of contents that ride in a send.
+  public static let inlineBytes = 64 * 1024
+  /// Bytes of a name.
+  public static let nameBytes = 255
+  /// Sends of one request, and of one group.
+  public static let sendsPerRequest = 256
+  /// Hashes that one request asks for.
+  public static let hashesPerRequest = 1_000
+  /// Rows of a page.
+  public static let rowsPerPage = 1_000
+}

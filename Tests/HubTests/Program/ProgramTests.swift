@@ -1,0 +1,199 @@
+import Foundation
+import Glibc
+import MountKit
+import SheafHub
+import SheafModel
+import SheafWire
+import Testing
+
+/// The program as an administrator uses it.
+@Suite struct ProgramTests {
+  @Test func anAdministratorsDay() async throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    try program.succeed("init", "--address", "127.0.0.1:0", "--address", "hub.example")
+    // Its user's alone, and made once.
+    for name in ["", "/hub.json", "/hub.sqlite", "/key.pem"] {
+      var status = stat()
+      #expect(stat(program.hubFolder + name, &status) == 0)
+      #expect(status.st_mode & 0o077 == 0, "\(name)")
+    }
+    #expect(try program.run("init", "--address", "127.0.0.1:0").status == 1)
+
+    let link = try #require(
+      EnrollmentLink(try program.succeed("account", "add", "alice@hub.example", "--name", "Alice")))
+    #expect(link.fingerprint == (try HubCertificate.fingerprint(pem: try program.certificate)))
+    #expect(try program.run("account", "add", "alice@hub.example").status == 1)
+    #expect(try program.run("account", "add", "Alice").status == 64)
+    #expect(try program.run("account", "quota", "alice@hub.example", "-1").status == 64)
+    try program.succeed("account", "quota", "alice@hub.example", "1000000")
+    #expect(try program.succeed("account", "list") == "alice@hub.example\tAlice\t0 of 1000000 bytes")
+
+    let base = try program.serve()
+    #expect(base.hasPrefix("https://127.0.0.1:"))
+    #expect(
+      try program.run("serve", "--listen", "127.0.0.1:0").errorText.contains("is being served by another process"))
+    let client = try HubClient(base: base, roots: try program.certificate)
+    let laptop = TestDevice()
+    let device = try await client.enroll(laptop, code: link.code)
+    let token = try await client.begin(laptop, device)
+    #expect(try await client.send("GET", "/v1/account", token: token).decode(AccountFacts.self).quota == 1_000_000)
+    #expect(try program.succeed("device", "list", "alice@hub.example").hasPrefix("\(device.device)\tlaptop\t"))
+    let facts = try #require(
+      try JSONSerialization.jsonObject(with: Data(program.succeed("status", "--json").utf8)) as? [String: Any])
+    #expect(facts["accounts"] as? Int == 1 && facts["devices"] as? Int == 1 && facts["store"] as? String == "sqlite")
+
+    // A copy that is made meanwhile is a hub of its own.
+    let copy = "\(folder.path)/copy"
+    try program.succeed("backup", copy)
+    #expect(try program.succeed("check", "--hub", copy) == "Nothing is wrong.")
+    #expect(try program.run("backup", copy).status == 1)
+    #expect(try program.succeed("device", "list", "alice@hub.example", "--hub", copy).hasPrefix(device.device))
+
+    try program.succeed("device", "remove", "alice@hub.example", device.device)
+    #expect(try program.run("device", "remove", "alice@hub.example", device.device).status == 1)
+    var answer = try await client.send("GET", "/v1/account", token: token)
+    let deadline = ContinuousClock.now + .seconds(60)
+    while answer.status == 200, ContinuousClock.now < deadline {
+      answer = try await client.send("GET", "/v1/account", token: token)
+    }
+    #expect(answer.problem == .unauthorized)
+    #expect(try program.run("account", "remove", "alice@hub.example").status == 64)
+    try program.succeed("account", "remove", "--force", "alice@hub.example")
+    #expect(try program.succeed("account", "list") == "")
+    #expect(try program.succeed("check") == "Nothing is wrong.")
+    await client.close()
+    try program.stop()
+  }
+
+  @Test func wrongUsageAndMissingHubsAreTold() throws {
+    try withTemporaryFolder { folder in
+      let program = try HubProgram(in: folder)
+      let missing = try program.run("status")
+      #expect(missing.status == 1 && missing.errorText.contains("has no hub"))
+      for arguments in [
+        ["init"], ["init", "--address", "a", "--plain", "--certificate", "c", "--key", "k"],
+        ["init", "--address", "a", "--certificate", "c"], ["init", "--address", "a", "--store", "mysql"], ["nonsense"],
+        ["serve", "--log-level", "loud"],
+      ] {
+        let output = try Command([try HubProgram.path()] + arguments, environment: ["SHEAF_HUB": program.hubFolder])
+          .run()
+        #expect(output.status == 64, "\(arguments)")
+      }
+      #expect(try program.run("init", "--address", "a b").status == 1)
+      #expect(!FileManager.default.fileExists(atPath: program.hubFolder))
+      // A store that is not there leaves nothing in the way of another try.
+      let away = "postgresql:///hub?host=\(folder.path)/nowhere"
+      let failed = try program.run("init", "--address", "hub.example", "--store", away)
+      #expect(failed.status == 1 && failed.errorText.contains("the store is away"), "\(failed)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: program.hubFolder).isEmpty)
+      // Plain HTTP would tell everyone everything.
+      try program.succeed("init", "--plain", "--address", "hub.example")
+      let open = try program.run("serve", "--listen", "0.0.0.0:0")
+      #expect(open.status == 1 && open.errorText.contains("this machine alone"))
+    }
+  }
+
+  /// Behind a proxy it listens on a socket.
+  @Test func aSocketIsServed() throws {
+    try withTemporaryFolder { folder in
+      let program = try HubProgram(in: folder)
+      try program.succeed("init", "--plain", "--address", "hub.example")
+      let socket = "\(folder.path)/socket"
+      #expect(try program.serve("--listen", "unix:\(socket)") == "http://hub.example")
+      let answer = try Command(["curl", "-sS", "--unix-socket", socket, "http://hub.example/v1"]).succeed()
+      #expect(answer.text.contains("\"sheaf-hub\""))
+      try program.stop()
+    }
+  }
+
+  /// Whatever the log's level, it has nothing that opens anything, and nothing that says what people have.
+  @Test func theLogHasNoSecrets() async throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    try program.succeed("init", "--address", "127.0.0.1:0")
+    let code = try program.account("alice@hub.example")
+    let base = try program.serve("--log-level", "debug")
+    let client = try HubClient(base: base, roots: try program.certificate)
+    let laptop = TestDevice()
+    let device = try await client.enroll(laptop, code: code)
+    let token = try await client.begin(laptop, device)
+    let name = "unmistakable-name"
+    for path in ["/v1/account", "/v1/devices", "/v1/\(name)", "/v1/devices/\(device.device)?\(name)"] {
+      _ = try await client.send("GET", path, token: token)
+      _ = try await client.send("GET", path, token: name)
+    }
+    let document = Send.document(name, "unmistakable contents", serial: 1)
+    let sent = SendRequest(groups: [[document]])
+    let answer: SendAnswer = try await client.send("POST", "/v1/sends", json: sent, token: token).decode()
+    let version = try #require(answer.verdicts.first?.version)
+    // What succeeds and what fails, with secrets wherever a request can have them.
+    for path in ["/v1/account?\(name)", "/v1/items/\(document.item)/versions/\(version)/content"] {
+      #expect(try await client.send("GET", path, token: token).status == 200)
+    }
+    _ = try await client.send("PUT", "/v1/chunks/\(name)", body: Data("unmistakable contents".utf8), token: token)
+    _ = try await client.send("POST", "/v1/sessions", body: Data("{\"zone\":\"\(name)\"}".utf8))
+    _ = try await client.send("POST", "/v1/enrollments", json: try laptop.enrollment(code, at: name, name: name))
+    await client.close()
+    try program.stop()
+    let log = program.log
+    #expect(log.contains("request") && log.contains("ending"))
+    let secrets = [
+      code, token, name, device.device, device.zone, "alice", "laptop", "unmistakable", document.item.description,
+      version.description, laptop.key.base64EncodedString(),
+      try String(contentsOfFile: "\(program.hubFolder)/key.pem", encoding: .utf8),
+    ]
+    for secret in secrets { #expect(!log.contains(secret), "\(secret)") }
+  }
+
+  /// The quickstart makes a hub and an account, prints a link that works, and serves; a second time it serves again.
+  @Test func theQuickstartServes() async throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    var handles: [String] = []
+    for _ in 0..<2 {
+      let environment = [
+        "SHEAF_HUB": "\(folder.path)/data/hub", "SHEAF_HUB_BIN": try HubProgram.path(), "SHEAF_HUB_NAME": "127.0.0.1",
+        "SHEAF_HUB_PORT": "0",
+      ]
+      let script = Self.repository.appendingPathComponent("mount-scripts/hub-quickstart").path
+      let command = Command(
+        ["/bin/sh", "-c", "exec \"$0\" alice@hub.example >\"$1\" 2>&1", script, "\(folder.path)/out"],
+        environment: environment)
+      let running = try BackgroundCommand(command)
+      var text = ""
+      try eventually("the quickstart serves", within: .seconds(120)) {
+        text = (try? String(contentsOfFile: "\(folder.path)/out", encoding: .utf8)) ?? ""
+        return text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().last?.hasPrefix("Serving ")
+          == true
+      }
+      let lines = text.split(separator: "\n")
+      let link = try #require(lines.lazy.compactMap { EnrollmentLink(String($0)) }.first, "\(text)")
+      let base = try #require(lines.last).dropFirst("Serving ".count)
+      let roots = try String(contentsOfFile: "\(folder.path)/data/hub/certificate.pem", encoding: .utf8)
+      let client = try HubClient(base: String(base), roots: roots)
+      handles.append(try await client.enroll(TestDevice(), code: link.code).handle)
+      await client.close()
+      Glibc.kill(running.process, SIGTERM)
+      try running.wait(limit: .seconds(120))
+    }
+    #expect(handles == ["alice@hub.example", "alice@hub.example"])
+  }
+
+  private static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  /// As systemd judges it: 0 is the safest, 10 is what a unit without any limits has.
+  @Test func theUnitHasFewRights() throws {
+    let unit = Self.repository.appendingPathComponent("mount-scripts/sheaf-hub.service")
+    let text = try String(contentsOf: unit, encoding: .utf8)
+    for line in ["User=sheaf-hub", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet="] {
+      #expect(text.contains("\n\(line)\n"), "\(line)")
+    }
+    let output = try Command(["systemd-analyze", "security", "--offline=true", "--no-pager", unit.path]).run()
+    let level = output.text.firstMatch(of: /level for sheaf-hub\.service: ([0-9.]+)/).flatMap { Double($0.1) }
+    #expect(try #require(level, "\(output)") <= 2.0)
+  }
+}

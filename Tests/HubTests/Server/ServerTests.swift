@@ -1,0 +1,176 @@
+import Foundation
+import HubKit
+import Logging
+import MountKit
+import SheafHub
+import SheafHubStore
+import SheafModel
+import SheafWire
+import Testing
+
+/// What the server does with requests of any kind.
+@Suite struct ServerTests {
+  @Test(arguments: StoreEngine.available)
+  func aDeviceEnrollsAndHasItsAccount(_ engine: StoreEngine) async throws {
+    try await RunningHub.with(engine) { running in
+      let client = running.client
+      #expect(try await client.send("GET", "/v1").decode(HubFacts.self).name == "sheaf-hub")
+      #expect(try await client.send("GET", "/v1/health").status == 204)
+      let (device, token) = try await running.member()
+      let account: AccountFacts = try await client.send("GET", "/v1/account", token: token).decode()
+      #expect(account.handle == "alice@hub.example" && account.zone == device.zone)
+      // A second machine, by a link of the first.
+      let made: LinkFacts = try await client.send("POST", "/v1/links", token: token).decode()
+      let link = try #require(EnrollmentLink(made.link))
+      #expect(link.address == client.address && link.scheme == "http" && link.fingerprint == nil)
+      let second = try await client.enroll(TestDevice(), code: link.code)
+      let devices: DeviceList = try await client.send("GET", "/v1/devices", token: token).decode()
+      #expect(Set(devices.devices.map(\.id)) == [device.device, second.device])
+      #expect(try await client.send("DELETE", "/v1/devices/\(second.device)", token: token).status == 204)
+      #expect(try await client.send("DELETE", "/v1/devices/\(second.device)", token: token).problem == .notFound)
+      #expect(try await client.send("DELETE", "/v1/sessions/current", token: token).status == 204)
+      #expect(try await client.send("GET", "/v1/account", token: token).problem == .unauthorized)
+    }
+  }
+
+  @Test func failuresAreProblemDetails() async throws {
+    try await RunningHub.with { running in
+      let client = running.client
+      let (_, token) = try await running.member()
+      func expect(_ kind: Problem.Kind, _ answer: HubClient.Answer, _ place: SourceLocation = #_sourceLocation) {
+        #expect(answer.problem == kind && answer.status == kind.status, sourceLocation: place)
+        #expect(answer.headers["cache-control"] == "no-store", sourceLocation: place)
+        #expect(answer.headers["x-content-type-options"] == "nosniff", sourceLocation: place)
+      }
+      expect(.notFound, try await client.send("GET", "/v1/nothing"))
+      expect(.notFound, try await client.send("GET", "/v1/devices/x/y"))
+      let method = try await client.send("PATCH", "/v1/account", token: token)
+      expect(.method, method)
+      #expect(method.headers["allow"] == "GET")
+      expect(.method, try await client.send("OPTIONS", "/v1/devices/x"))
+      let stranger = try await client.send("GET", "/v1/account")
+      expect(.unauthorized, stranger)
+      #expect(stranger.headers["www-authenticate"] == "Bearer")
+      for wrong in ["x", "", token + "A", String(repeating: "A", count: 64)] {
+        expect(.unauthorized, try await client.send("GET", "/v1/account", token: wrong))
+      }
+      expect(.mediaType, try await client.send("POST", "/v1/sessions", body: Data("{}".utf8), type: "text/plain"))
+      for text in ["", "{", "[]", "{}", "null", "\u{0}", "{\"zone\":1}", String(repeating: "[", count: 5_000)] {
+        expect(.invalid, try await client.send("POST", "/v1/sessions", body: Data(text.utf8)))
+      }
+      expect(.invalid, try await client.send("POST", "/v1/sessions", body: Data([0xFF, 0xFE, 0x7B])))
+      expect(.tooLarge, try await client.send("POST", "/v1/sessions", body: Data(count: 17 * 1024)))
+      // Without a length, too.
+      let chunked = try RawConnection(port: running.port)
+      let head = "POST /v1/sessions HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+      chunked.send(
+        head + "Transfer-Encoding: chunked\r\n\r\n5000\r\n" + String(repeating: "x", count: 0x5000) + "\r\n0\r\n\r\n")
+      #expect(try chunked.readToEnd().hasPrefix("HTTP/1.1 413"))
+      // Of a body that never ends nothing is awaited.
+      let endless = try RawConnection(port: running.port)
+      endless.send(head + "Content-Length: 9000000000000\r\n\r\n")
+      #expect(try endless.readToEnd().hasPrefix("HTTP/1.1 413"))
+    }
+  }
+
+  @Test func headersHaveALimit() async throws {
+    try await RunningHub.with { running in
+      let connection = try RawConnection(port: running.port)
+      connection.send("GET /v1 HTTP/1.1\r\nHost: h\r\nX: " + String(repeating: "x", count: 64 * 1024) + "\r\n\r\n")
+      #expect(try connection.readToEnd().hasPrefix("HTTP/1.1 400"))
+      #expect(try await running.client.send("GET", "/v1").status == 200)
+    }
+  }
+
+  @Test func nonsenseEndsItsConnectionAlone() async throws {
+    try await RunningHub.with { running in
+      for text in [
+        "\u{0}\u{1}\u{2}\r\n\r\n", "GET\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+      ] {
+        let connection = try RawConnection(port: running.port)
+        connection.send(text)
+        _ = try connection.readToEnd()
+      }
+      #expect(try await running.client.send("GET", "/v1").status == 200)
+    }
+  }
+
+  /// Connections that say nothing, and requests that stop half-way, hold nobody up.
+  @Test func halfSentRequestsHoldNobodyUp() async throws {
+    var limits = ServerLimits()
+    limits.idleTime = .seconds(600)
+    try await RunningHub.with(limits: limits) { running in
+      let (_, token) = try await running.member()
+      var connections: [RawConnection] = []
+      for number in 0..<120 {
+        let connection = try RawConnection(port: running.port)
+        switch number % 3 {
+        case 0: break
+        case 1: connection.send("GET /v1 HT")
+        default:
+          connection.send(
+            "POST /v1/sessions HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+        }
+        connections.append(connection)
+      }
+      for _ in 0..<20 { #expect(try await running.client.send("GET", "/v1/account", token: token).status == 200) }
+      withExtendedLifetime(connections) {}
+    }
+  }
+
+  /// They end by themselves, too.
+  @Test func idleConnectionsAreClosed() async throws {
+    var limits = ServerLimits()
+    limits.idleTime = .milliseconds(300)
+    try await RunningHub.with(limits: limits) { running in
+      let texts = [
+        "", "GET /v1 HT", "GET /v1 HTTP/1.1\r\nHost: h\r\n\r\n",
+        "POST /v1/sessions HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+      ]
+      let connections = try texts.map { text in
+        let connection = try RawConnection(port: running.port)
+        connection.send(text)
+        return connection
+      }
+      let answers = try connections.map { try $0.readToEnd() }
+      #expect(answers[2].hasPrefix("HTTP/1.1 200"))
+    }
+  }
+
+  /// Connections past the limit wait until some have gone.
+  @Test func connectionsPastTheLimitWait() async throws {
+    var limits = ServerLimits()
+    limits.connections = 8
+    try await RunningHub.with(limits: limits) { running in
+      var connections = try (0..<8).map { _ in try RawConnection(port: running.port) }
+      let late = try RawConnection(port: running.port)
+      late.send("GET /v1 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+      connections.removeAll()
+      #expect(try late.readToEnd().hasPrefix("HTTP/1.1 200"))
+    }
+  }
+
+  @Test func plainHTTPIsForThisMachineAlone() async throws {
+    try await StoreEngine.sqlite.withDatabase { database in
+      let hub = try await TestHub(database)
+      let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+      for text in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80", "hub.example"] {
+        #expect(throws: SheafError.self) {
+          try HubServer(hub: hub.hub, listen: try ListenAddress(text), certificate: nil, logger: logger)
+        }
+      }
+    }
+  }
+
+  /// An enrolment link that is opened by a browser or for a preview tells the hub nothing, and uses nothing up.
+  @Test func theLinksPageHasNoSecret() async throws {
+    try await RunningHub.with { running in
+      let zone = try await running.hub.account()
+      let code = try await running.hub.accounts.makeCode(for: zone).code
+      let page = try await running.client.send("GET", "/enroll")
+      #expect(page.status == 200 && page.headers["content-type"] == "text/html; charset=utf-8")
+      #expect(page.headers["content-security-policy"]?.contains("default-src 'none'") == true)
+      #expect(try await running.client.enroll(TestDevice(), code: code).zone == zone)
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import HubKit
+import SheafHub
+import SheafHubStore
+import SheafModel
+import SheafWire
+
+/// A hub on an empty store, without a server.
+struct TestHub: Sendable {
+  static let address = "hub.example"
+
+  let hub: Hub
+  let clock = TestClock()
+
+  init(_ database: any Database, address: String = address) async throws {
+    try await Hub.prepare(database)
+    hub = try await Hub(database: database, addresses: HubAddresses([try HubAddress(address)]), clock: clock.clock)
+  }
+
+  var accounts: Accounts { hub.accounts }
+
+  /// Makes an account.
+  ///
+  /// - Returns: its zone.
+  func account(_ handle: String = "alice@hub.example") async throws -> String {
+    try await accounts.add(try AccountHandle(handle), name: nil)
+    return try await accounts.zone(of: try AccountHandle(handle))
+  }
+
+  /// Enrolls a device in a zone.
+  func enroll(_ device: TestDevice, in zone: String) async throws -> EnrolledDevice {
+    try await accounts.enroll(try device.enrollment(try await accounts.makeCode(for: zone).code))
+  }
+}

@@ -1,0 +1,431 @@
+import Foundation
+import SheafWire
+import Testing
+
+@testable import SheafHub
+
+/// Each row of docs/HUB.md, "When two did something at once", and what groups may do.
+@Suite struct DecisionTests {
+  /// Two devices of an account and what they send.
+  struct Desk {
+    var zone = MemoryZone()
+    private var serial: Int64 = 0
+
+    mutating func send(_ device: String, _ group: [Send]) throws -> [Verdict] {
+      let verdicts = try zone.send(
+        group.map { send in
+          var send = send
+          serial += 1
+          send.serial = serial
+          return send
+        }, by: MemoryZone.author(device))
+      try zone.check()
+      return verdicts
+    }
+
+    @discardableResult
+    mutating func send(_ device: String, _ send: Send) throws -> Verdict {
+      try #require(try self.send(device, [send]).first)
+    }
+
+    var paths: [String] { zone.paths.keys.sorted() }
+
+    mutating func document(
+      _ device: String, _ name: String, in parent: WireID = .root, _ text: String = "text"
+    ) throws -> (item: WireID, version: WireID, number: Int64) {
+      let item = WireID(), version = WireID()
+      let verdict = try send(device, .document(item, at: [Place(parent: parent, name)], version: version, text))
+      return (verdict.item, version, try #require(verdict.number))
+    }
+
+    mutating func folder(_ device: String, _ name: String, in parent: WireID = .root) throws -> WireID {
+      try send(device, Send(serial: 0, item: WireID(), kind: .folder, places: [Place(parent: parent, name)])).item
+    }
+
+    func row(_ item: WireID) throws -> ItemRow { try #require(zone.item(item)) }
+  }
+
+  @Test func aSaveBasedOnTheEarlierIsItsNextVersion() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md")
+    let second = WireID()
+    let verdict = try desk.send("b", .save(document.item, second, base: document.version, "more"))
+    #expect(verdict.outcome == .done && verdict.versionNumber == 2 && verdict.version == second)
+    #expect(try desk.row(document.item).version == second)
+    #expect(desk.paths == ["trip.md"])
+  }
+
+  @Test func aSaveNotBasedOnTheEarlierGoesBesideItOnce() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md")
+    try desk.send("a", .save(document.item, WireID(), base: document.version, "by a"))
+    var base = WireID()
+    let first = try desk.send("b", .save(document.item, base, base: document.version, "by b"))
+    #expect(first.outcome == .beside && first.item != document.item && first.versionNumber == 1)
+    #expect(desk.paths == ["trip (alice@hub.example 2027-01-15 b).md", "trip.md"])
+    for number in 2...6 {
+      let next = WireID()
+      let verdict = try desk.send("b", .save(document.item, next, base: base, "by b, \(number)"))
+      #expect(verdict.outcome == .beside && verdict.item == first.item && verdict.versionNumber == Int64(number))
+      base = next
+    }
+    #expect(desk.paths.count == 2)
+    // A third device's is a copy of its own.
+    try desk.send("c", .save(document.item, WireID(), base: document.version, "by c"))
+    #expect(desk.paths.count == 3)
+    #expect(try desk.row(document.item).versions == 2)
+  }
+
+  @Test func aCopyThatWasDeletedComesBackWithItsNextSave() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md")
+    try desk.send("a", .save(document.item, WireID(), base: document.version, "by a"))
+    let base = WireID()
+    let copy = try desk.send("b", .save(document.item, base, base: document.version, "by b"))
+    try desk.send("a", .deletion(copy.item, .document, read: desk.zone.number))
+    let verdict = try desk.send("b", .save(document.item, WireID(), base: base, "more by b"))
+    #expect(verdict.item == copy.item && verdict.versionNumber == 2)
+    #expect(desk.paths.count == 2)
+  }
+
+  @Test func bothRenamedAndTheLaterWins() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md")
+    let folder = try desk.folder("a", "plans")
+    try desk.send("a", .move(document.item, .document, to: Place(parent: .root, "a.md"), base: document.number))
+    let verdict = try desk.send(
+      "b", .move(document.item, .document, to: Place(parent: folder, "b.md"), base: document.number))
+    #expect(verdict.outcome == .done && verdict.places == nil)
+    #expect(desk.paths == ["plans", "plans/b.md"])
+  }
+
+  @Test func oneNameMadeTwiceWithEqualContentsIsOneItem() throws {
+    var desk = Desk()
+    let mine = try desk.document("a", "trip.md", "same")
+    let other = WireID(), version = WireID()
+    let verdict = try desk.send("b", .document(other, at: [Place(parent: .root, "trip.md")], version: version, "same"))
+    #expect(verdict.outcome == .joined && verdict.item == mine.item && verdict.version == mine.version)
+    #expect(desk.paths == ["trip.md"])
+    // The old ids go on: of the item, and of the version that a save is based on.
+    let next = try desk.send("b", .save(other, WireID(), base: version, "more"))
+    #expect(next.outcome == .done && next.item == mine.item && next.versionNumber == 2)
+
+    let link = WireID()
+    for (device, id) in [("a", link), ("b", WireID())] {
+      let verdict = try desk.send(
+        device,
+        Send(
+          serial: 0, item: id, kind: .symlink, places: [Place(parent: .root, "link")], target: Data("trip.md".utf8)))
+      #expect(verdict.item == link && verdict.outcome == (device == "a" ? .done : .joined))
+    }
+  }
+
+  @Test func foldersOfOneNameHaveTheContentsOfBoth() throws {
+    var desk = Desk()
+    let mine = try desk.folder("a", "plans")
+    _ = try desk.document("a", "a.md", in: mine)
+    let other = WireID(), inner = WireID()
+    let verdicts = try desk.send(
+      "b",
+      [
+        Send(serial: 0, item: other, kind: .folder, places: [Place(parent: .root, "plans")]),
+        .document(WireID(), at: [Place(parent: other, "b.md")], version: WireID(), "b"),
+        .document(WireID(), at: [Place(parent: other, "a.md")], version: WireID(), "another a"),
+        Send(serial: 0, item: inner, kind: .folder, places: [Place(parent: other, "inner")]),
+      ])
+    #expect(verdicts.map(\.outcome) == [.joined, .done, .renamed, .done])
+    #expect(desk.paths == ["plans", "plans/a (2).md", "plans/a.md", "plans/b.md", "plans/inner"])
+    // For ever, also below what was made in it.
+    _ = try desk.document("b", "c.md", in: other)
+    #expect(desk.paths.contains("plans/c.md"))
+    #expect(try desk.row(mine).places == [Place(parent: .root, "plans")])
+  }
+
+  @Test func anotherThingOfTheNameGetsANumber() throws {
+    var desk = Desk()
+    _ = try desk.document("a", "trip.md", "one")
+    let verdict = try desk.send(
+      "b", .document(WireID(), at: [Place(parent: .root, "trip.md")], version: WireID(), "two"))
+    #expect(verdict.outcome == .renamed && verdict.places == [Place(parent: .root, "trip (2).md")])
+    _ = try desk.folder("b", "trip.md")
+    _ = try desk.document("b", "trip.md", "three")
+    try desk.send(
+      "b",
+      Send(serial: 0, item: WireID(), kind: .symlink, places: [Place(parent: .root, "trip.md")], target: Data("x".utf8))
+    )
+    #expect(desk.paths == ["trip (2).md", "trip (3).md", "trip (4).md", "trip.md", "trip.md (2)"])
+    // A document that was moved to a name is not made one with its equal.
+    let moved = try desk.document("b", "other.md", "one")
+    let last = try desk.send(
+      "b", .move(moved.item, .document, to: Place(parent: .root, "trip.md"), base: moved.number))
+    #expect(last.outcome == .renamed && last.places == [Place(parent: .root, "trip (5).md")])
+  }
+
+  @Test func whatWasSavedComesBackWithTheFoldersAboveIt() throws {
+    var desk = Desk()
+    let outer = try desk.folder("a", "outer")
+    let inner = try desk.folder("a", "inner", in: outer)
+    let document = try desk.document("a", "trip.md", in: inner)
+    _ = try desk.document("a", "other.md", in: inner)
+    #expect(try desk.send("a", .deletion(outer, .folder, read: desk.zone.number)).outcome == .done)
+    #expect(desk.paths == [])
+    let verdict = try desk.send("b", .save(document.item, WireID(), base: document.version, "more"))
+    #expect(verdict.outcome == .done && verdict.versionNumber == 2)
+    #expect(desk.paths == ["outer", "outer/inner", "outer/inner/trip.md"])
+    // What is made in a folder that was deleted brings it back as well.
+    try desk.send("a", .deletion(outer, .folder, read: desk.zone.number))
+    _ = try desk.document("b", "new.md", in: inner)
+    #expect(desk.paths == ["outer", "outer/inner", "outer/inner/new.md"])
+  }
+
+  @Test func whatComesBackTakesNobodysName() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md", "one")
+    try desk.send("a", .deletion(document.item, .document, base: document.number))
+    _ = try desk.document("a", "trip.md", "two")
+    let verdict = try desk.send("b", .save(document.item, WireID(), base: document.version, "three"))
+    #expect(verdict.outcome == .renamed && verdict.places == [Place(parent: .root, "trip (2).md")])
+  }
+
+  @Test func whatWasChangedIsNotDeleted() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md")
+    try desk.send("b", .save(document.item, WireID(), base: document.version, "more"))
+    #expect(try desk.send("a", .deletion(document.item, .document, base: document.number)).outcome == .kept)
+    #expect(desk.paths == ["trip.md"])
+    // Its own newer change does not hide the one that the device has not seen.
+    try desk.send("a", .move(document.item, .document, to: Place(parent: .root, "t.md"), base: document.number))
+    #expect(try desk.send("a", .deletion(document.item, .document, base: document.number)).outcome == .kept)
+    #expect(try desk.send("a", .deletion(document.item, .document, base: desk.zone.number)).outcome == .done)
+    #expect(try desk.send("b", .deletion(document.item, .document, base: 0)).outcome == .done)
+  }
+
+  @Test func ofADeletedFolderWhatChangedMeanwhileStays() throws {
+    var desk = Desk()
+    let folder = try desk.folder("a", "plans")
+    let inner = try desk.folder("a", "inner", in: folder)
+    let changed = try desk.document("a", "changed.md", in: inner)
+    _ = try desk.document("a", "unchanged.md", in: inner)
+    _ = try desk.folder("a", "empty", in: folder)
+    let read = desk.zone.number
+    try desk.send("b", .save(changed.item, WireID(), base: changed.version, "more"))
+    #expect(try desk.send("a", .deletion(folder, .folder, base: read, read: read)).outcome == .kept)
+    #expect(desk.paths == ["plans", "plans/inner", "plans/inner/changed.md"])
+  }
+
+  @Test func aFurtherNameElsewhereKeepsADocument() throws {
+    var desk = Desk()
+    let folder = try desk.folder("a", "plans")
+    let item = WireID()
+    try desk.send(
+      "a",
+      .document(item, at: [Place(parent: folder, "in.md"), Place(parent: .root, "out.md")], version: WireID(), "x"))
+    try desk.send("a", .deletion(folder, .folder, read: desk.zone.number))
+    #expect(desk.paths == ["out.md"])
+  }
+
+  @Test func ofTwoFoldersInEachOtherTheSecondIsRefused() throws {
+    var desk = Desk()
+    let a = try desk.folder("a", "A"), b = try desk.folder("a", "B")
+    let read = desk.zone.number
+    #expect(try desk.send("a", .move(a, .folder, to: Place(parent: b, "A"), base: read)).outcome == .done)
+    let before = desk.zone.items
+    let verdict = try desk.send("b", .move(b, .folder, to: Place(parent: a, "B"), base: read))
+    #expect(verdict.outcome == .refused && verdict.reason == .loop)
+    #expect(desk.zone.items == before)
+    #expect(try desk.send("b", .move(b, .folder, to: Place(parent: b, "B"), base: read)).reason == .loop)
+  }
+
+  @Test func aSwapIsOneGroup() throws {
+    var desk = Desk()
+    let one = try desk.document("a", "one.md", "1"), two = try desk.document("a", "two.md", "2")
+    let read = desk.zone.number
+    let verdicts = try desk.send(
+      "a",
+      [
+        .move(one.item, .document, to: Place(parent: .root, "two.md"), base: read),
+        .move(two.item, .document, to: Place(parent: .root, "one.md"), base: read),
+      ])
+    #expect(verdicts.allSatisfy { $0.outcome == .done && $0.places == nil })
+    #expect(desk.zone.paths == ["two.md": one.item, "one.md": two.item])
+    // A chain, and a rename over what is deleted by the same group.
+    let chain = try desk.send(
+      "a",
+      [
+        .move(one.item, .document, to: Place(parent: .root, "three.md"), base: desk.zone.number),
+        .move(two.item, .document, to: Place(parent: .root, "two.md"), base: desk.zone.number),
+        .document(WireID(), at: [Place(parent: .root, "one.md")], version: WireID(), "3"),
+      ])
+    #expect(chain.allSatisfy { $0.outcome == .done })
+    #expect(desk.paths == ["one.md", "three.md", "two.md"])
+    let over = try desk.send(
+      "a",
+      [
+        .move(one.item, .document, to: Place(parent: .root, "two.md"), base: desk.zone.number),
+        .deletion(two.item, .document, base: desk.zone.number, read: desk.zone.number),
+      ])
+    #expect(over.allSatisfy { $0.outcome == .done })
+    #expect(desk.zone.paths["two.md"] == one.item && desk.paths.count == 2)
+  }
+
+  @Test func foldersSwapPlacesInOneGroup() throws {
+    var desk = Desk()
+    let outer = try desk.folder("a", "outer")
+    let inner = try desk.folder("a", "inner", in: outer)
+    let verdicts = try desk.send(
+      "a",
+      [
+        .move(outer, .folder, to: Place(parent: inner, "outer"), base: desk.zone.number),
+        .move(inner, .folder, to: Place(parent: .root, "inner"), base: desk.zone.number),
+      ])
+    #expect(verdicts.allSatisfy { $0.outcome == .done })
+    #expect(desk.paths == ["inner", "inner/outer"])
+  }
+
+  @Test func aGroupIsDoneTogetherOrNotAtAll() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md")
+    let before = desk.zone.items
+    let verdicts = try desk.send(
+      "a",
+      [
+        .move(document.item, .document, to: Place(parent: .root, "moved.md"), base: document.number),
+        .document(WireID(), at: [Place(parent: WireID(), "lost.md")], version: WireID(), "x"),
+      ])
+    #expect(verdicts.map(\.outcome) == [.refused, .refused])
+    #expect(verdicts.map(\.reason) == [.group, .noParent])
+    #expect(desk.zone.items == before)
+  }
+
+  @Test func noItemIsChangedTwiceByAGroup() throws {
+    var desk = Desk()
+    let mine = try desk.folder("a", "plans")
+    let other = WireID()
+    try desk.send("b", Send(serial: 0, item: other, kind: .folder, places: [Place(parent: .root, "plans")]))
+    // By two of its ids it would get two names.
+    let verdicts = try desk.send(
+      "b",
+      [
+        .move(mine, .folder, to: Place(parent: .root, "one"), base: desk.zone.number),
+        .move(other, .folder, to: Place(parent: .root, "two"), base: desk.zone.number),
+      ])
+    #expect(verdicts.map(\.reason) == [.group, .invalid])
+    #expect(desk.paths == ["plans"])
+    // A new folder that would become one with a folder of its own group gets no second name either.
+    let again = try desk.send(
+      "b",
+      [
+        Send(serial: 0, item: WireID(), kind: .folder, places: [Place(parent: .root, "plans")]),
+        .move(mine, .folder, to: Place(parent: .root, "plans"), base: desk.zone.number),
+      ])
+    #expect(again.map(\.outcome) == [.refused, .refused])
+    // A copy beside a document is an item of the group, too.
+    let document = try desk.document("a", "trip.md")
+    try desk.send("a", .save(document.item, WireID(), base: document.version, "by a"))
+    let base = WireID()
+    let copy = try desk.send("b", .save(document.item, base, base: document.version, "by b"))
+    let both = try desk.send(
+      "b",
+      [
+        .move(copy.item, .document, to: Place(parent: .root, "mine.md"), base: desk.zone.number),
+        .save(document.item, WireID(), base: base, "more"),
+      ])
+    #expect(both.map(\.outcome) == [.refused, .refused])
+  }
+
+  @Test func whatAGroupChangesBecomesOneWithNothingOfTheGroup() throws {
+    var desk = Desk()
+    let plans = try desk.folder("a", "plans")
+    let inner = try desk.folder("a", "inner", in: plans)
+    let other = WireID()
+    let verdicts = try desk.send(
+      "b",
+      [
+        Send(serial: 0, item: other, kind: .folder, places: [Place(parent: .root, "plans")]),
+        Send(serial: 0, item: WireID(), kind: .folder, places: [Place(parent: other, "inner")]),
+        Send(serial: 0, item: inner, kind: .folder, base: desk.zone.number, mode: 0o700),
+      ])
+    #expect(verdicts.map(\.outcome) == [.joined, .renamed, .done])
+    #expect(desk.paths == ["plans", "plans/inner", "plans/inner (2)"])
+  }
+
+  @Test func whatContradictsItselfIsRefused() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md"), folder = try desk.folder("a", "plans")
+    let place = [Place(parent: .root, "x")]
+    let refused: [(Send, Verdict.Reason)] = [
+      (.deletion(WireID(), .document, base: 0), .unknown),
+      (Send(serial: 0, item: WireID(), kind: .folder, base: 5, places: place), .unknown),
+      (Send(serial: 0, item: WireID(), kind: .document, places: place), .invalid),
+      (Send(serial: 0, item: WireID(), kind: .folder), .invalid),
+      (Send(serial: 0, item: WireID(), kind: .symlink, places: place), .invalid),
+      (Send(serial: 0, item: document.item, kind: .folder, mode: 0), .invalid),
+      (.save(folder, WireID(), base: nil, "x"), .invalid),
+      (Send(serial: 0, item: folder, kind: .folder, places: place + [Place(parent: .root, "y")]), .invalid),
+      (Send(serial: 0, item: folder, kind: .folder, places: [Place(parent: document.item, "y")]), .noParent),
+      (Send(serial: 0, item: document.item, kind: .document, places: place + place), .invalid),
+      (.document(WireID(), at: place, version: document.version, "x"), .invalid),
+    ]
+    let before = desk.zone.items
+    for (send, reason) in refused {
+      let verdict = try desk.send("b", send)
+      #expect(verdict.outcome == .refused && verdict.reason == reason, "\(send)")
+    }
+    #expect(desk.zone.items == before)
+  }
+
+  @Test func aFolderWithVeryMuchInItIsNotDeletedAtOnce() throws {
+    var desk = Desk()
+    let folder = try desk.folder("a", "plans")
+    for start in stride(from: 0, through: Decision.deletionLimit, by: 250) {
+      let group = (start..<(start + 250)).map { index in
+        Send(
+          serial: Int64(index) + 1, item: WireID(), kind: .folder, places: [Place(parent: folder, "\(index)")])
+      }
+      _ = try desk.zone.send(group, by: MemoryZone.author("a"))
+    }
+    let verdict = try desk.send("a", .deletion(folder, .folder, read: desk.zone.number))
+    #expect(verdict.reason == .tooLarge)
+  }
+
+  @Test func namesThatTheHubMakesFit() throws {
+    let author = SendAuthor(
+      device: "d", deviceName: String(repeating: "ü/", count: 60), handle: String(repeating: "a", count: 250) + "@h",
+      name: "", now: .init(seconds: 0))
+    let stem = Array(String(repeating: "é", count: 127).utf8)
+    let names: [[UInt8]] = [
+      stem, [0xFF, 0xFE], Array(".hidden".utf8), Array("a.".utf8), Array("é.".utf8) + stem.prefix(250),
+    ]
+    for name in names {
+      for made in [Names.beside(name, author: author), Names.numbered(name, 1_000, kind: .document)] {
+        #expect(Place(parent: .root, name: made).isValid, "\(made)")
+        #expect(made != name)
+      }
+    }
+    #expect(Names.numbered(Array("a.tar.gz".utf8), 2, kind: .document) == Array("a.tar (2).gz".utf8))
+    #expect(Names.numbered(Array("a.b".utf8), 2, kind: .folder) == Array("a.b (2)".utf8))
+    #expect(Names.numbered(Array(".profile".utf8), 3, kind: .document) == Array(".profile (3)".utf8))
+  }
+}
+
+extension Send {
+  static func document(_ item: WireID, at places: [Place], version: WireID, _ text: String) -> Send {
+    Send(
+      serial: 0, item: item, kind: .document, places: places,
+      version: SentVersion(id: version, base: nil, cause: .save, time: 0, contents: Data(text.utf8)))
+  }
+
+  static func save(_ item: WireID, _ version: WireID, base: WireID?, _ text: String) -> Send {
+    Send(
+      serial: 0, item: item, kind: .document, base: 0,
+      version: SentVersion(id: version, base: base, cause: .save, time: 0, contents: Data(text.utf8)))
+  }
+
+  static func move(_ item: WireID, _ kind: ItemKind, to place: Place, base: Int64) -> Send {
+    Send(serial: 0, item: item, kind: kind, base: base, places: [place])
+  }
+
+  static func deletion(_ item: WireID, _ kind: ItemKind, base: Int64? = nil, read: Int64 = 0) -> Send {
+    Send(serial: 0, item: item, kind: kind, base: base, read: read, isDeletion: true)
+  }
+}

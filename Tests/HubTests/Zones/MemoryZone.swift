@@ -1,0 +1,108 @@
+import Foundation
+import SheafModel
+import SheafWire
+
+@testable import SheafHub
+
+/// A zone in memory, by the hub's rules: what the store must say, too.
+struct MemoryZone: ZoneReader {
+  private(set) var items: [WireID: ItemRow] = [:]
+  private(set) var aliases: [WireID: WireID] = [:]
+  private(set) var names: [Place: WireID] = [:]
+  private(set) var versions: [WireID: VersionRow] = [:]
+  private(set) var number: Int64 = 0
+
+  func item(_ id: WireID) -> ItemRow? { items[id] }
+  func alias(_ id: WireID) -> WireID? { aliases[id] }
+  func occupant(of place: Place) -> WireID? { names[place] }
+  func version(_ id: WireID) -> VersionRow? { versions[id] }
+
+  func children(of folder: WireID, limit: Int) -> [WireID] {
+    Array(names.filter { $0.key.parent == folder }.values.prefix(limit))
+  }
+
+  static func author(_ device: String, at time: Timestamp = Timestamp(seconds: 1_800_000_000)) -> SendAuthor {
+    SendAuthor(device: device, deviceName: device, handle: "alice@hub.example", name: "Alice", now: time)
+  }
+
+  /// Does what a device sends, and gives numbers as a zone does.
+  mutating func send(_ group: [Send], by author: SendAuthor) throws -> [Verdict] {
+    let proposals = group.map { send in
+      guard let version = send.version else { return Proposal(send: send) }
+      var extents = version.extents
+      if let contents = version.contents, !contents.isEmpty {
+        extents = [Extent(hash: Chunk(Array(contents)).hash, length: Int64(contents.count))]
+      }
+      let manifest = Manifest(extents)
+      return Proposal(send: send, digest: manifest?.digest ?? [], size: manifest?.size ?? 0)
+    }
+    var decision = Decision(author, on: self)
+    var verdicts = try decision.decide(proposals)
+    if verdicts.contains(where: { $0.outcome == .refused }) { return verdicts }
+    var draft = decision.draft
+    for (_, before) in draft.changed {
+      guard let before, !before.isDeleted else { continue }
+      for place in before.places { names[place] = nil }
+    }
+    for (id, before) in draft.changed {
+      guard var row = try draft.item(id) else { continue }
+      number += 1
+      row.number = number
+      row.others = before.map { $0.device == author.device ? $0.others : $0.number } ?? 0
+      row.device = author.device
+      items[id] = row
+      if row.isDeleted { continue }
+      for place in row.places {
+        if names.updateValue(id, forKey: place) != nil { throw Broken(description: "two items have one name") }
+      }
+    }
+    for (alias, item) in draft.newAliases { aliases[alias] = item }
+    for version in draft.newVersions { versions[version.id] = version }
+    for index in verdicts.indices { verdicts[index].number = items[verdicts[index].item]?.number }
+    return verdicts
+  }
+
+  struct Broken: Error, CustomStringConvertible { let description: String }
+
+  /// What must hold after every send.
+  func check() throws {
+    var places = 0
+    for (id, row) in items {
+      if row.kind == .folder, row.places.count != 1 { throw Broken(description: "a folder has two names") }
+      if row.isDeleted { continue }
+      places += row.places.count
+      for place in row.places {
+        if names[place] != id { throw Broken(description: "a name leads elsewhere") }
+        var next = place.parent
+        var depth = 0
+        while next != .root {
+          guard let folder = items[next], folder.kind == .folder, !folder.isDeleted, depth <= items.count else {
+            throw Broken(description: "no way leads to the root")
+          }
+          next = folder.places[0].parent
+          depth += 1
+        }
+      }
+      if let version = row.version, versions[version]?.item != id || versions[version]?.number != row.versions {
+        throw Broken(description: "a version is another one's")
+      }
+    }
+    if places != names.count { throw Broken(description: "a name leads nowhere") }
+    if Set(items.values.map(\.number)).count != items.count { throw Broken(description: "two items have one number") }
+  }
+
+  /// The live items by path, for a look at the whole.
+  var paths: [String: WireID] {
+    var paths: [String: WireID] = [:]
+    for (place, id) in names {
+      var words = [String(decoding: place.name, as: UTF8.self)]
+      var next = place.parent
+      while next != .root, let above = items[next]?.places.first {
+        words.append(String(decoding: above.name, as: UTF8.self))
+        next = above.parent
+      }
+      paths[words.reversed().joined(separator: "/")] = id
+    }
+    return paths
+  }
+}
