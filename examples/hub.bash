@@ -45,11 +45,11 @@ serve() {
 
 # take_link LINK: its code, and the fingerprint of the hub's key. curl takes the hub for the right one by that alone.
 take_link() {
-  code=${1##*#}
+  code=${1##*/enrol/}
   trust=()
-  if [[ $code = *.* ]]; then
-    trust=(--insecure --pinnedpubkey "sha256//$(tr -- -_ +/ <<<"${code##*.}")=")
-    code=${code%.*}
+  if [[ $code = *#* ]]; then
+    trust=(--insecure --pinnedpubkey "sha256//$(tr -- -_ +/ <<<"${code##*#}")=")
+    code=${code%%#*}
   fi
 }
 

@@ -21,7 +21,7 @@ extension HubRoutes {
           return Response(status: .noContent)
         }
       ])
-    add("enroll", to: routes, [.get: { _, _ in Self.enrollmentPage() }])
+    add("enrol/:code", to: routes, [.get: { _, _ in Self.enrollmentPage() }])
     add(
       "v1/challenges", to: routes,
       [.post: { _, _ in try .json(accounts.challenge(), status: .created) }])
@@ -43,7 +43,7 @@ extension HubRoutes {
       ])
   }
 
-  /// What a browser shows that opens an enrolment link. The code is behind `#`, so that the browser keeps it to itself.
+  /// What a browser shows that opens an enrolment link, whatever its code is: nobody learns which ones are good.
   private static func enrollmentPage() -> Response {
     let page = """
       <!doctype html>
@@ -60,7 +60,7 @@ extension HubRoutes {
       status: .ok,
       headers: [
         .contentType: "text/html; charset=utf-8", .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
-        HTTPField.Name.referrerPolicy: "no-referrer",
+        .cacheControl: "no-store", HTTPField.Name.referrerPolicy: "no-referrer",
       ], body: ResponseBody(byteBuffer: ByteBuffer(string: page)))
   }
 }

@@ -27,13 +27,18 @@ struct InitCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("The certificate's key, PEM.", valueName: "file"))
   var key: String?
 
+  @Flag(help: "Serve with a certificate that the hub makes for itself (the default).")
+  var selfSigned = false
+
   @Flag(help: "Serve plain HTTP, on this machine only.")
   var plain = false
 
   func validate() throws {
     if address.isEmpty { throw ValidationError("Give at least one --address.") }
     if (certificate == nil) != (key == nil) { throw ValidationError("--certificate and --key belong together.") }
-    if plain && certificate != nil { throw ValidationError("--plain has no certificate.") }
+    if [plain, selfSigned, certificate != nil].count(where: { $0 }) > 1 {
+      throw ValidationError("Give one of --certificate, --self-signed and --plain.")
+    }
     let isPostgres = ["postgresql://", "postgres://"].contains { store.hasPrefix($0) } || store.contains("=")
     if store != "sqlite" && !isPostgres {
       throw ValidationError("--store is sqlite, or a connection string such as postgresql://host/name.")

@@ -1,7 +1,6 @@
-/// The link by which a device becomes one of an account: `https://ADDRESS/enroll#CODE.FINGERPRINT`.
+/// The link by which a device becomes one of an account: `https://ADDRESS/enrol/CODE#FINGERPRINT`.
 ///
-/// Everything after `#` stays in the program that opens the link: neither a preview of it nor a log of the hub or of a
-/// proxy sees the code.
+/// Whoever opens it for a preview spends nothing: a code is spent by a POST with a device's key alone.
 public struct EnrollmentLink: Hashable, Sendable, CustomStringConvertible {
   /// `https`, or `http` where the hub serves its own machine only.
   public let scheme: String
@@ -18,26 +17,25 @@ public struct EnrollmentLink: Hashable, Sendable, CustomStringConvertible {
   }
 
   public var description: String {
-    "\(scheme)://\(address)/enroll#\(code)" + (fingerprint.map { ".\($0)" } ?? "")
+    "\(scheme)://\(address)\(Self.path)\(code)" + (fingerprint.map { "#\($0)" } ?? "")
   }
+
+  private static let path = "/enrol/"
 
   /// Takes a link apart; nil for a text that is none.
   public init?(_ text: String) {
-    let halves = text.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
-    guard halves.count == 2, text.utf8.count <= 2048 else { return nil }
-    let front = halves[0]
-    guard let scheme = ["https", "http"].first(where: { front.hasPrefix("\($0)://") }), front.hasSuffix("/enroll")
-    else {
+    guard text.utf8.count <= 2048, let scheme = ["https", "http"].first(where: { text.hasPrefix("\($0)://") }) else {
       return nil
     }
-    let address = front.dropFirst(scheme.utf8.count + 3).dropLast("/enroll".utf8.count)
-    let parts = halves[1].split(separator: ".", omittingEmptySubsequences: false)
-    guard !address.isEmpty, !address.contains("/"), (1...2).contains(parts.count), !parts.contains(where: \.isEmpty)
-    else {
+    let halves = text.dropFirst(scheme.utf8.count + 3).split(
+      separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let slash = halves[0].firstIndex(of: "/"), halves[0][slash...].hasPrefix(Self.path) else { return nil }
+    let (address, code) = (halves[0][..<slash], halves[0][slash...].dropFirst(Self.path.utf8.count))
+    guard !address.isEmpty, !code.isEmpty, !code.contains("/"), halves.count == 1 || !halves[1].isEmpty else {
       return nil
     }
     self.init(
-      scheme: scheme, address: String(address), code: String(parts[0]),
-      fingerprint: parts.count == 2 ? String(parts[1]) : nil)
+      scheme: scheme, address: String(address), code: String(code),
+      fingerprint: halves.count == 2 ? String(halves[1]) : nil)
   }
 }

@@ -10,14 +10,14 @@ import Testing
 @Suite struct AccountValueTests {
   @Test func linksAreTakenApart() throws {
     let link = EnrollmentLink(scheme: "https", address: "hub.example:8443", code: "abc-_1", fingerprint: "Zm9v")
-    #expect(link.description == "https://hub.example:8443/enroll#abc-_1.Zm9v")
+    #expect(link.description == "https://hub.example:8443/enrol/abc-_1#Zm9v")
     #expect(EnrollmentLink(link.description) == link)
     let plain = EnrollmentLink(scheme: "http", address: "localhost", code: "c", fingerprint: nil)
     #expect(EnrollmentLink(plain.description) == plain)
     for text in [
-      "", "https://hub.example/enroll", "https://hub.example/enroll#", "https://hub.example/enroll#.f",
-      "https://hub.example/enroll#c.", "https://hub.example/enroll#c.f.g", "ftp://hub.example/enroll#c",
-      "https:///enroll#c", "https://a/b/enroll#c", String(repeating: "x", count: 5_000),
+      "", "https://hub.example/enrol", "https://hub.example/enrol/", "https://hub.example/enrol/#f",
+      "https://hub.example/enrol/c#", "https://hub.example/enrol/c/d#f", "ftp://hub.example/enrol/c",
+      "https:///enrol/c", "https://a/b/enrol/c", "https://hub.example#/enrol/c", String(repeating: "x", count: 5_000),
     ] {
       #expect(EnrollmentLink(text) == nil, "\(text)")
     }

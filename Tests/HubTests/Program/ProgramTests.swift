@@ -74,6 +74,7 @@ import Testing
       #expect(missing.status == 1 && missing.errorText.contains("has no hub"))
       for arguments in [
         ["init"], ["init", "--address", "a", "--plain", "--certificate", "c", "--key", "k"],
+        ["init", "--address", "a", "--plain", "--self-signed"],
         ["init", "--address", "a", "--certificate", "c"], ["init", "--address", "a", "--store", "mysql"], ["nonsense"],
         ["serve", "--log-level", "loud"],
       ] {
@@ -121,7 +122,9 @@ import Testing
     let device = try await client.enroll(laptop, code: code)
     let token = try await client.begin(laptop, device)
     let name = "unmistakable-name"
-    for path in ["/v1/account", "/v1/devices", "/v1/\(name)", "/v1/devices/\(device.device)?\(name)"] {
+    for path in [
+      "/v1/account", "/v1/devices", "/v1/\(name)", "/v1/devices/\(device.device)?\(name)", "/enrol/\(code)",
+    ] {
       _ = try await client.send("GET", path, token: token)
       _ = try await client.send("GET", path, token: name)
     }

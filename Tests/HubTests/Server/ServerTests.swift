@@ -162,14 +162,17 @@ import Testing
     }
   }
 
-  /// An enrolment link that is opened by a browser or for a preview tells the hub nothing, and uses nothing up.
-  @Test func theLinksPageHasNoSecret() async throws {
+  /// An enrolment link that is opened by a browser or for a preview uses nothing up.
+  @Test func openingALinkUsesNothingUp() async throws {
     try await RunningHub.with { running in
       let zone = try await running.hub.account()
       let code = try await running.hub.accounts.makeCode(for: zone).code
-      let page = try await running.client.send("GET", "/enroll")
+      let page = try await running.client.send("GET", "/enrol/\(code)")
       #expect(page.status == 200 && page.headers["content-type"] == "text/html; charset=utf-8")
       #expect(page.headers["content-security-policy"]?.contains("default-src 'none'") == true)
+      #expect(page.headers["cache-control"] == "no-store" && page.headers["referrer-policy"] == "no-referrer")
+      // The page of a code that is none is the same.
+      #expect(try await running.client.send("GET", "/enrol/none").body == page.body)
       #expect(try await running.client.enroll(TestDevice(), code: code).zone == zone)
     }
   }
