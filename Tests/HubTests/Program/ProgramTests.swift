@@ -67,6 +67,55 @@ import Testing
     try program.stop()
   }
 
+  /// A copy is made, more is acknowledged, and then the copy takes the hub's place: machines notice that, and send again.
+  @Test func aCopyThatTakesTheHubsPlaceIsNoticed() async throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    try program.succeed("init", "--address", "127.0.0.1:0")
+    let code = try program.account("alice@hub.example")
+    let laptop = TestDevice()
+    let (early, late) = (Send.document("early.md", "early", serial: 1), Send.document("late.md", "late", serial: 2))
+    func serve() async throws -> HubClient { try HubClient(base: try program.serve(), roots: try program.certificate) }
+    func feed(_ client: HubClient, _ token: String) async throws -> FeedPage {
+      try await client.send("GET", "/v1/feed", token: token).decode()
+    }
+    func send(_ send: Send, _ client: HubClient, _ token: String) async throws {
+      let answer: SendAnswer = try await client.send(
+        "POST", "/v1/sends", json: SendRequest(groups: [[send]]), token: token
+      ).decode()
+      #expect(answer.verdicts.map(\.outcome) == [.done])
+    }
+
+    let first = try await serve()
+    let device = try await first.enroll(laptop, code: code)
+    let session = try await first.begin(laptop, device)
+    try await send(early, first, session)
+    let before = try await feed(first, session)
+    let copy = "\(folder.path)/copy"
+    try program.succeed("backup", copy)
+    try await send(late, first, session)
+    let after = try await feed(first, session)
+    await first.close()
+    try program.stop()
+
+    try FileManager.default.removeItem(atPath: program.hubFolder)
+    try FileManager.default.moveItem(atPath: copy, toPath: program.hubFolder)
+    let second = try await serve()
+    #expect(try await second.send("GET", "/v1/account", token: session).problem == .unauthorized)
+    let newSession = try await second.begin(laptop, device)
+    for page in [before, after] {
+      let answer = try await second.send("GET", "/v1/feed?token=\(page.token)", token: newSession)
+      #expect(answer.problem == .gone)
+    }
+    #expect(try await feed(second, newSession).items.map(\.item) == [early.item])
+    try await send(late, second, newSession)
+    #expect(try await feed(second, newSession).items.map(\.item) == [early.item, late.item])
+    await second.close()
+    try program.stop()
+    #expect(try program.succeed("check") == "Nothing is wrong.")
+  }
+
   @Test func wrongUsageAndMissingHubsAreTold() throws {
     try withTemporaryFolder { folder in
       let program = try HubProgram(in: folder)
