@@ -136,6 +136,8 @@ package struct LibraryStatus: Sendable, Codable {
   /// The process that owns it.
   package var pid: Int32
   package var mounts: [MountInfo]
+  /// Mounts that are not up, though nobody took them away: their process or the machine ended.
+  package var notMounted: [MountRequest]
   /// The counts of its contents; nil at the socket of one user, who does not see these.
   package var counts: LibraryCounts?
   /// The status of the sidecars' sinks; empty if no sidecar has reported.
@@ -143,16 +145,20 @@ package struct LibraryStatus: Sendable, Codable {
   /// Events that the sink which is furthest behind has yet to deal with.
   package var undelivered: Int64
 
-  package init(library: String, pid: Int32, mounts: [MountInfo], counts: LibraryCounts?, sinks: [SinkStatus]) {
+  package init(
+    library: String, pid: Int32, mounts: [MountInfo], notMounted: [MountRequest], counts: LibraryCounts?,
+    sinks: [SinkStatus]
+  ) {
     self.library = library
     self.pid = pid
     self.mounts = mounts
+    self.notMounted = notMounted
     self.counts = counts
     self.sinks = sinks
     undelivered = sinks.compactMap(\.undelivered).max() ?? 0
   }
 
-  private enum CodingKeys: CodingKey { case library, pid, mounts, sinks, undelivered }
+  private enum CodingKeys: CodingKey { case library, pid, mounts, notMounted, sinks, undelivered }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -160,6 +166,7 @@ package struct LibraryStatus: Sendable, Codable {
       library: try container.decode(String.self, forKey: .library),
       pid: try container.decode(Int32.self, forKey: .pid),
       mounts: try container.decode([MountInfo].self, forKey: .mounts),
+      notMounted: try container.decode([MountRequest].self, forKey: .notMounted),
       counts: try? LibraryCounts(from: decoder), sinks: try container.decode([SinkStatus].self, forKey: .sinks))
   }
 
@@ -170,6 +177,7 @@ package struct LibraryStatus: Sendable, Codable {
     try container.encode(library, forKey: .library)
     try container.encode(pid, forKey: .pid)
     try container.encode(mounts, forKey: .mounts)
+    try container.encode(notMounted, forKey: .notMounted)
     try container.encode(sinks, forKey: .sinks)
     try container.encode(undelivered, forKey: .undelivered)
   }

@@ -5,11 +5,13 @@ extension LibraryAPI {
   /// `GET /v1/status`: the library's state. `GET` and `PATCH /v1/library`: its settings.
   func addLibraryRoutes(to routes: Routes) {
     routes.get("status") { _, _ in
-      let (counts, last) = try await call { (try $0.counts(), $0.lastEvent) }
+      let (counts, last, remembered) = try await call { (try $0.counts(), $0.lastEvent, try $0.rememberedMounts()) }
+      let up = await mounts?.mounts() ?? []
+      let places = Set(up.map(\.mountpoint))
       return try Response.json(
         LibraryStatus(
-          library: info.library, pid: info.pid, mounts: await mounts?.mounts() ?? [], counts: counts,
-          sinks: sinks(at: last)))
+          library: info.library, pid: info.pid, mounts: up,
+          notMounted: remembered.filter { !places.contains($0.mountpoint) }, counts: counts, sinks: sinks(at: last)))
     }
     routes.get("library") { _, _ in try Response.json(try await call { try $0.settings() }) }
     routes.patch("library") { request, _ in
@@ -43,6 +45,7 @@ extension LibraryAPI {
   }
 
   /// `GET`, `POST` and `DELETE /v1/mounts`; a mount is addressed by `mountpoint=`, and `lazy=true` unmounts one in use.
+  /// `DELETE` of one that is remembered and not up forgets it.
   func addMountRoutes(to routes: Routes) {
     routes.get { _, _ in try Response.json(await mounts?.mounts() ?? []) }
     routes.post { request, _ in
@@ -54,6 +57,12 @@ extension LibraryAPI {
         throw SheafError(.invalid, subject: "mountpoint", reason: "is missing")
       }
       let lazy = try request.parameter("lazy") == "true"
+      let up = await mounts?.mounts() ?? []
+      if !up.contains(where: { $0.mountpoint == mountpoint }),
+        try await call({ try $0.forgetMount(at: mountpoint) })
+      {
+        return try Response.json(UnmountResult(mountpoint: mountpoint, remaining: up.count))
+      }
       let remaining = try await controller().unmount(mountpoint: mountpoint, lazy: lazy)
       return try Response.json(UnmountResult(mountpoint: mountpoint, remaining: remaining))
     }

@@ -19,6 +19,7 @@ struct Mount: AsyncParsableCommand {
         sheaf mount /mnt/work --library work.sqlite   another library
         sheaf mount /mnt/bob --as bob@example.com     another account
         sudo sheaf mount /home/eve/Sheaf --for eve    root mounts for a user
+        sheaf mount --all                             what was mounted before a crash or a restart
       """)
 
   @Argument(help: "An empty folder (default: ~/Sheaf).")
@@ -45,12 +46,25 @@ struct Mount: AsyncParsableCommand {
     help: ArgumentHelp("Options as of mount(8), separated by commas.", valueName: "options"))
   var options: [String] = []
 
+  @Flag(help: "Make all mounts again that nobody took away by `sheaf unmount`.")
+  var all = false
+
   @OptionGroup var output: OutputOptions
 
   @Option(help: .hidden)
   var readyDescriptor: CInt?
 
+  func validate() throws {
+    let others =
+      mountpoint != nil || library.handle != nil || foreground || readOnly || allowOther || forUser != nil
+      || !options.isEmpty
+    guard !all || !others else {
+      throw ValidationError("--all makes each mount as it was, and takes only --library and --json beside it.")
+    }
+  }
+
   func run() async throws {
+    if all { return try await mountAll() }
     if foreground {
       MountProcess.limitArenas()
       MountProcess.raiseDescriptorLimit()
@@ -64,6 +78,57 @@ struct Mount: AsyncParsableCommand {
     } catch {
       ready?.fail(error as? SheafError ?? SheafError(.inputOutput, reason: "\(error)".printable))
       throw error
+    }
+  }
+
+  /// Makes every mount again that the library remembers and that is not up, each as it was; a failure does not keep the
+  /// others back.
+  private func mountAll() async throws {
+    let location = try LibraryChoice.location(named: library.file)
+    try Self.refuseOthers(location)
+    let missing = try await LibraryConnection.with(location) { try await $0.client.status().notMounted }
+    // The process that mounts opens the library next.
+    try await LibraryConnection.closeOwn()
+    if missing.isEmpty, !output.json {
+      try StandardOutput.line("Every mount of \(location.path) is up that nobody took away.".escapingControls)
+    }
+    var failure: SheafError?
+    for mount in missing {
+      if let failure { StandardError.write(ErrorLine.text(failure.description)) }
+      failure = nil
+      do {
+        try await again(mount, location).run()
+      } catch let error as SheafError {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  /// The command that made a mount.
+  private func again(_ mount: MountRequest, _ location: LibraryLocation) -> Mount {
+    var command = self
+    command.all = false
+    command.mountpoint = PathArgument(bytes: Array(mount.mountpoint.utf8))
+    command.library.file = location.path
+    command.library.handle = mount.account.description
+    command.readOnly = mount.readOnly
+    command.allowOther = mount.allowOther
+    command.forUser = mount.forUser
+    command.options = mount.options
+    return command
+  }
+
+  /// Root mounts again only what root alone can have written: others would choose where, for whom and with which
+  /// options.
+  private static func refuseOthers(_ location: LibraryLocation) throws(SheafError) {
+    guard geteuid() == 0 else { return }
+    for path in [location.path, SystemPath.split(Array(location.path.utf8)).parent.readable] {
+      var status = stat()
+      guard lstat(path, &status) == 0, status.st_uid != 0 || status.st_mode & 0o022 != 0 else { continue }
+      throw SheafError(
+        .notPermitted, subject: path, reason: "others than root can write it, and would choose what root mounts",
+        advice: "mount each place by itself: sheaf mount PLACE --library \(location.path)")
     }
   }
 

@@ -134,12 +134,16 @@ struct LibraryReport: Encodable {
 
   var text: String {
     var facts = [("Library", status.library), ("Process", isRunning ? "\(status.pid)" : "not running")]
-    if status.mounts.isEmpty { facts.append(("Mounts", "none; mount it with: sheaf mount")) }
+    if status.mounts.isEmpty, status.notMounted.isEmpty {
+      facts.append(("Mounts", "none; mount it with: sheaf mount"))
+    }
     let delivery =
       status.sinks.isEmpty ? "" : status.undelivered == 0 ? ", all delivered" : ", \(status.undelivered) undelivered"
-    for (index, mount) in status.mounts.enumerated() {
-      facts.append((index == 0 ? "Mounts" : "", "\(mount.mountpoint) for \(mount.account)"))
-    }
+    let mounts =
+      status.mounts.map { "\($0.mountpoint) for \($0.account)" }
+      + status.notMounted.map { "\($0.mountpoint) for \($0.account), not mounted since its process ended" }
+    facts += mounts.enumerated().map { ($0 == 0 ? "Mounts" : "", $1) }
+    if !status.notMounted.isEmpty { facts.append(("", "bring them back with: sheaf mount --all")) }
     guard let counts = status.counts else {
       if !status.sinks.isEmpty { facts.append(("Events", String(delivery.dropFirst(2)))) }
       return Table.facts(facts + sinks).text

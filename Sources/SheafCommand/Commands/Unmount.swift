@@ -10,7 +10,8 @@ struct Unmount: AsyncParsableCommand {
     abstract: "Save everything and unmount.",
     discussion: """
       Returns once all is safely stored. A mount that is in use stays, and the error says who uses it. When the last \
-      mount of a library goes, its process ends. A dead mount is cleared.
+      mount of a library goes, its process ends. A dead mount is cleared. `sheaf mount --all` does not make the mount \
+      again.
 
       Examples:
         sheaf unmount
@@ -41,6 +42,7 @@ struct Unmount: AsyncParsableCommand {
     // Otherwise this process would itself be using the mount.
     chdir("/")
     guard let entry = try MountTable.current().entry(at: Array(place.path.utf8)) else {
+      if try await forget(place, of: try LibraryChoice.location(named: library.file)) { return }
       throw SheafError(
         .notFound, subject: place.path, reason: "is not mounted", advice: "see what is with: sheaf status")
     }
@@ -61,7 +63,10 @@ struct Unmount: AsyncParsableCommand {
           .unavailable, subject: place.path, reason: "is mounted, but no process serves \(location.path)",
           advice: "unmount it with: umount \(place.path)")
       }
-      return try LibraryMount.clear(at: place.path)
+      try LibraryMount.clear(at: place.path)
+      // The library may be on a disk that is away; the dead mount is cleared all the same.
+      _ = try? await forget(place, of: location)
+      return
     }
     do {
       guard connection.info.mounts else { throw Self.cannot(unmount: place.path, connection.info) }
@@ -73,6 +78,19 @@ struct Unmount: AsyncParsableCommand {
       await connection.close()
       guard (error as? SheafError)?.kind == .notFound, MountProbe.isDead(place.path) else { throw error }
       try LibraryMount.clear(at: place.path)
+      _ = try? await forget(place, of: location)
+    }
+  }
+
+  /// Makes the library forget a mount that is not up; returns whether it remembered one there.
+  private func forget(_ place: Mountpoint, of location: LibraryLocation) async throws -> Bool {
+    guard !NewLibrary.wouldBeMade(at: location) else { return false }
+    return try await LibraryConnection.with(location) { connection in
+      guard try await connection.client.status().notMounted.contains(where: { $0.mountpoint == place.path }) else {
+        return false
+      }
+      _ = try await connection.client.unmount(place.path, lazy: false)
+      return true
     }
   }
 

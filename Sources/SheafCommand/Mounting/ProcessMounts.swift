@@ -59,6 +59,7 @@ actor ProcessMounts: MountController {
       endIfLast()
     }
     let mount = try await start(library, request, logger)
+    await keep(request.mountpoint) { try $0.rememberMount(request) }
     let info = MountInfo(mountpoint: request.mountpoint, account: request.account, readOnly: request.readOnly)
     lastNumber += 1
     let number = lastNumber
@@ -74,6 +75,16 @@ actor ProcessMounts: MountController {
     hasMounted = true
     logger.notice("mounted", metadata: ["mountpoint": "\(info.mountpoint)", "account": "\(info.account)"])
     return info
+  }
+
+  /// Has the library remember or forget a mount, which does not fail for that: it works without.
+  private func keep(_ mountpoint: String, _ work: @escaping @Sendable (Library) throws -> Void) async {
+    do {
+      try await BlockingWork.run { [library] in try work(library) }
+    } catch {
+      logger.warning(
+        "`sheaf mount --all` will not know of it: \(error)", metadata: ["mountpoint": "\(mountpoint)"])
+    }
   }
 
   private var isEnding: SheafError {
@@ -109,6 +120,7 @@ actor ProcessMounts: MountController {
     // will be.
     if !lazy { await waitUntilGone(mountpoint, number) }
     forget(mountpoint, number)
+    await keep(mountpoint) { _ = try $0.forgetMount(at: mountpoint) }
     do {
       try await BlockingWork.run { [library] in try library.saveClosed() }
     } catch {

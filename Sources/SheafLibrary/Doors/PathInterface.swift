@@ -18,6 +18,11 @@ package protocol PathInterface: AnyObject, Sendable {
   func settings() throws -> LibrarySettings
   func change(_ change: SettingsChange) throws -> LibrarySettings
 
+  /// The mounts that nobody took away; empty where the library lies elsewhere than when they were made.
+  func rememberedMounts() throws -> [MountRequest]
+  /// Forgets the mount at a mount point; returns whether it was remembered.
+  func forgetMount(at mountpoint: String) throws -> Bool
+
   // MARK: - Items
 
   func path(ofItem id: String, for handle: AccountHandle, isExact: Bool) throws -> ItemPath

@@ -1,0 +1,101 @@
+import Foundation
+import MountKit
+import Testing
+
+/// Mounts that come back after their process was killed.
+@Suite(.serialized) struct RemountTests {
+  private struct Status: Decodable {
+    struct Mount: Decodable, Equatable {
+      let mountpoint: String
+      let account: String
+      let readOnly: Bool
+    }
+
+    let mounts: [Mount]
+    let notMounted: [Mount]
+  }
+
+  private func status(_ library: MountedLibrary) throws -> Status {
+    let output = try library.sheafSucceeds("status", "--library", library.library, "--json")
+    return try JSONDecoder().decode(Status.self, from: Data(output.output))
+  }
+
+  @Test func allMountsOfALibraryComeBackAsTheyWere() throws {
+    try withMount { library in
+      try library.sheafSucceeds("account", "add", "bob@example.com", "--library", library.library)
+      let (second, third) = (try library.folder.folder("second"), try library.folder.folder("third"))
+      try library.sheafSucceeds(
+        "mount", second, "--library", library.library, "--as", "bob@example.com", "--read-only", "-o", "noexec")
+      try library.sheafSucceeds("mount", third, "--library", library.library, "--as", library.handle)
+      try library.sheafSucceeds("unmount", third)
+      let before = try status(library)
+      #expect(before.mounts.map(\.mountpoint).sorted() == [library.mountpoint, second].sorted())
+      #expect(before.notMounted == [])
+
+      try library.killServer()
+      let dead = try status(library)
+      #expect(dead.mounts == [])
+      #expect(dead.notMounted == before.mounts)
+      let text = try library.sheafSucceeds("status", "--library", library.library).text
+      #expect(text.contains("\(second) for bob@example.com, not mounted since its process ended"))
+
+      let output = try library.sheafSucceeds("mount", "--all", "--library", library.library).text
+      #expect(output.contains("at \(second) for bob@example.com.") && !output.contains(third))
+      #expect(try status(library).mounts == before.mounts)
+      #expect(try status(library).notMounted == [])
+      let options = try String(contentsOfFile: "/proc/self/mounts", encoding: .utf8).split(separator: "\n")
+        .first { $0.contains(" \(second) ") }
+      #expect(options?.contains("ro,") == true && options?.contains("noexec") == true)
+      #expect(try library.sheaf("mount", "--all", "--library", library.library).status == 0)
+      try library.sheafSucceeds("unmount", second)
+    }
+  }
+
+  @Test func oneThatFailsKeepsNoOtherBack() throws {
+    try withMount { library in
+      let second = try library.folder.folder("second")
+      try library.sheafSucceeds("mount", second, "--library", library.library, "--as", library.handle)
+      try library.killServer()
+      try library.sheafSucceeds("unmount", second)
+      #expect(try status(library).notMounted.map(\.mountpoint) == [library.mountpoint])
+      // Unmounted while no process had it, it is forgotten. Mounted and killed once more, its folder is then in use.
+      try library.sheafSucceeds("mount", second, "--library", library.library, "--as", library.handle)
+      try library.killServer()
+      try Command(["umount", second], limit: .seconds(20)).succeed()
+      try Data().write(to: URL(fileURLWithPath: "\(second)/file"))
+      let output = try library.sheaf("mount", "--all", "--library", library.library)
+      #expect(output.status == 1 && output.errorText.contains("not empty"))
+      #expect(library.isMounted)
+      #expect(try status(library).notMounted.map(\.mountpoint) == [second])
+      // What is not mounted and not wanted again is forgotten.
+      try library.sheafSucceeds("unmount", second, "--library", library.library)
+      #expect(try status(library).notMounted == [])
+      #expect(try library.sheaf("unmount", second, "--library", library.library).errorText.contains("is not mounted"))
+    }
+  }
+
+  /// It would mount where the original does.
+  @Test func aBackupMountsNothingByItself() throws {
+    try withMount { library in
+      let backup = "\(library.folder.path)/backup.sqlite"
+      try library.sheafSucceeds("backup", backup, "--library", library.library)
+      let output = try library.sheafSucceeds("status", "--library", backup, "--json")
+      #expect(try JSONDecoder().decode(Status.self, from: Data(output.output)).notMounted == [])
+    }
+  }
+
+  @Test(.enabled(if: TestUser.isRoot, "needs root")) func rootMountsNothingThatAnotherUserChose() throws {
+    try withMount(as: try .ordinary()) { library in
+      try library.killServer()
+      let output = try SheafProgram.run(["mount", "--all", "--library", library.library], as: nil)
+      #expect(output.status == 1 && output.errorText.contains("others than root can write it"))
+      try library.sheafSucceeds("mount", "--all", "--library", library.library)
+      #expect(library.isMounted)
+    }
+  }
+
+  @Test func allTakesNothingBesideIt() throws {
+    let output = try SheafProgram.run(["mount", "--all", "--read-only"], as: nil)
+    #expect(output.status == 64 && output.errorText.contains("--all makes each mount as it was"))
+  }
+}
