@@ -59,7 +59,8 @@ extension LibraryAPI {
       let last = try await call { $0.lastEvent }
       return try Response.json(
         LibraryStatus(
-          library: info.library, pid: info.pid, mounts: [door.mount], notMounted: [], counts: nil, sinks: sinks(at: last)))
+          library: info.library, pid: info.pid, mounts: [door.mount], notMounted: [], counts: nil,
+          sinks: sinks(at: last)))
     }
   }
 }

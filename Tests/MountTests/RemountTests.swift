@@ -94,6 +94,29 @@ import Testing
     }
   }
 
+  /// What runs goes on where another version is installed.
+  @Test func statusTellsAnotherBuildApart() throws {
+    try withMount { library in
+      struct Build: Decodable { let isSameProgram: Bool? }
+      func build(_ program: String) throws -> (Bool?, text: String) {
+        let arguments = [program, "status", "--library", library.library]
+        let json = try Command(arguments + ["--json"], limit: .seconds(60)).succeed()
+        return (
+          try JSONDecoder().decode(Build.self, from: Data(json.output)).isSameProgram,
+          try Command(arguments, limit: .seconds(60)).succeed().text
+        )
+      }
+      let (copy, other) = ("\(library.folder.path)/copy", "\(library.folder.path)/other")
+      try FileManager.default.copyItem(atPath: try SheafProgram.path(), toPath: copy)
+      #expect(try build(copy).0 == true)
+      try Command.shell("cp '\(copy)' '\(other)' && printf x >>'\(other)'").succeed()
+      let told = try build(other)
+      #expect(told.0 == false && told.text.contains("another build than this command"))
+      try library.killServer()
+      #expect(try build(copy).0 == nil)
+    }
+  }
+
   @Test func allTakesNothingBesideIt() throws {
     let output = try SheafProgram.run(["mount", "--all", "--read-only"], as: nil)
     #expect(output.status == 64 && output.errorText.contains("--all makes each mount as it was"))

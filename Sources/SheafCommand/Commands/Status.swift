@@ -29,7 +29,9 @@ struct Status: AsyncParsableCommand {
     }
     let location = try mounted ?? LibraryChoice.location(named: library.file)
     let report = try await LibraryConnection.with(location) { connection in
-      LibraryReport(status: try await connection.client.status(), isRunning: !connection.isOwn)
+      let status = try await connection.client.status()
+      return LibraryReport(
+        status: status, isRunning: !connection.isOwn, isSameProgram: RunningProgram.isOwn(of: status.pid))
     }
     try output.json ? JSON.write(report) : StandardOutput.write(report.text)
   }
@@ -122,18 +124,22 @@ struct Status: AsyncParsableCommand {
 struct LibraryReport: Encodable {
   let status: LibraryStatus
   let isRunning: Bool
+  /// Whether that process runs the same program as this command; nil where this user may not know.
+  let isSameProgram: Bool?
 
-  private enum Keys: String, CodingKey { case pid }
+  private enum Keys: String, CodingKey { case pid, isSameProgram }
 
   /// The status, with a pid that is null if no process has the library open.
   func encode(to encoder: any Encoder) throws {
     try status.encode(to: encoder)
     var container = encoder.container(keyedBy: Keys.self)
     try container.encode(isRunning ? status.pid : nil, forKey: .pid)
+    try container.encode(isRunning ? isSameProgram : nil, forKey: .isSameProgram)
   }
 
   var text: String {
-    var facts = [("Library", status.library), ("Process", isRunning ? "\(status.pid)" : "not running")]
+    let build = isSameProgram == false ? ", which runs another build than this command until it is mounted anew" : ""
+    var facts = [("Library", status.library), ("Process", isRunning ? "\(status.pid)\(build)" : "not running")]
     if status.mounts.isEmpty, status.notMounted.isEmpty {
       facts.append(("Mounts", "none; mount it with: sheaf mount"))
     }
