@@ -105,8 +105,9 @@ extension Library {
     if version.number == 1, events.has(item.id, type: .created) { return }
     var data = try eventData(item, parent: inode.parent, name: inode.name)
     data.version = .init(version)
-    // Someone goes on writing what was deleted before its folder came into the share: its participants never saw it.
-    if inode.nlink == 0, data.share != nil, let share = try share(ofFolder: inode.parent),
+    // Someone goes on writing what was deleted before its folder came into the share: its participants never saw it,
+    // whether or not the shared folder is deleted, too, by now.
+    if inode.nlink == 0, let share = data.share.flatMap({ shares.active($0.share) }),
       let deleted = try change.rows.deleted(inode.ino),
       try deleted.time < entryTime(of: self.inode(inode.parent), in: share)
     {

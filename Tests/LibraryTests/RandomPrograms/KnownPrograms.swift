@@ -153,6 +153,23 @@ enum KnownPrograms {
       """
     ),
     (
+      "what was deleted before its folder was shared is written on once that folder is deleted",
+      """
+      alice.0 mkdir team
+      alice.0 mkdir draft
+      alice.0 mkdir draft/sub
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.1 save draft/sub/t
+      alice.0 open 1 draft/sub/t rw
+      alice.0 unlink draft/sub/t
+      alice.0 rmdir draft/sub
+      alice.3 invite draft bob edit
+      alice.3 rmdir draft
+      alice.0 append 1
+      """
+    ),
+    (
       "a backup that two people saved passes through a temporary name",
       """
       alice.0 mkdir team
