@@ -82,6 +82,12 @@ extension StoreTransaction {
     try all("SELECT \(Self.columns) FROM versions WHERE item = ? ORDER BY number", item, decode: VersionRow.init)
   }
 
+  /// Whether an item has versions with contents that another account than `author` made.
+  package func hasVersions(of item: Int64, notBy author: Int64) throws -> Bool {
+    try first("SELECT 1 FROM versions WHERE item = ? AND author <> ? AND size > 0 LIMIT 1", item, author) { _ in true }
+      ?? false
+  }
+
   /// The item's latest version before `number`.
   package func version(_ item: Int64, before number: Int64) throws -> VersionRow? {
     try first(

@@ -23,7 +23,8 @@ import SheafModel
 ///    dissolves in it; another one's history stays among the deleted, and the event tells where the contents came from (the
 ///    other one's deletion is told only where that was in another share: who saw it there hears of nothing else). So does
 ///    the history of a `new` that saved other contents than these before, unless it is own and not proved, or young with
-///    a passing name and neither that nor any under which it was closed the name of a backup.
+///    a passing name and neither that nor any under which it was closed the name of a backup. Where several accounts
+///    wrote to it, it has that history in any case.
 /// 4. The mode stays `doc`'s too where `new` is young and nobody called chmod on it; but not where `doc` is own itself
 ///    and nobody called chmod on that either: one program that makes two files and renames one over the other sees
 ///    what rename(2) says, since no person can have meant the first file's mode. Where `doc` is made again by open(2) with

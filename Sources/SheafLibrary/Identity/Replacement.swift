@@ -395,7 +395,10 @@ extension Library {
   ) throws -> Bool {
     let (caller, time) = (change.caller, change.time)
     guard let item = try item(of: inode), item.lastVersion > 1 else { return false }
-    if !identity.wasProved(inode.ino), identity.isYoung(inode.ino, at: time) {
+    // What several accounts wrote are versions of each (rule 11).
+    let author = try change.rows.version(item.id, item.version)?.author
+    let hasSeveralAuthors = try author.map { try change.rows.hasVersions(of: item.id, notBy: $0) } ?? false
+    if !hasSeveralAuthors, !identity.wasProved(inode.ino), identity.isYoung(inode.ino, at: time) {
       if isOwnAlone(inode, caller, time) { return false }
       // A temporary file's earlier contents are nobody's while it is young; a backup's are.
       if FileRole.looksPassing(name), !identity.wasBackup(inode.ino) {

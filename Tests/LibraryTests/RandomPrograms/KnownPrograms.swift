@@ -170,6 +170,32 @@ enum KnownPrograms {
       """
     ),
     (
+      "a temporary file that two people are writing takes a document's place",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.0 save doc
+      alice.0 open 0 team/.doc.tmp creat
+      bob.0 open 2 team/.doc.tmp rw
+      bob.0 write 2
+      alice.0 write 0
+      alice.1 rename team/.doc.tmp doc
+      """
+    ),
+    (
+      "a temporary file that two people are writing is given a document's place by one of them",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.0 save doc
+      alice.0 open 0 team/.doc.tmp creat
+      bob.0 open 2 team/.doc.tmp rw
+      bob.0 write 2
+      alice.0 write 0
+      alice.0 rename team/.doc.tmp doc
+      """
+    ),
+    (
       "a backup that two people saved passes through a temporary name",
       """
       alice.0 mkdir team
