@@ -34,6 +34,8 @@ import Testing
 
   private struct Dump: Decodable { let command: Definition }
 
+  private static func programs(beside sheaf: String) -> [String] { ["", "-sidecar", "-hub"].map { sheaf + $0 } }
+
   private func makePages(of sheaf: String, in folder: TemporaryFolder) throws -> String {
     let pages = folder.path + "/man1"
     try Command([Repository.path("mount-scripts/manual"), pages], environment: ["SHEAF_BIN": sheaf]).succeed()
@@ -59,7 +61,7 @@ import Testing
       let pages = try makePages(of: sheaf, in: folder)
       try expectClean(pages)
       var expected: Set<String> = []
-      for program in [sheaf, sheaf + "-sidecar"] {
+      for program in Self.programs(beside: sheaf) {
         let dump = try Command([program, "--experimental-dump-help"]).succeed()
         let definition = try JSONDecoder().decode(Dump.self, from: Data(dump.output)).command
         let name = definition.commandName
@@ -95,6 +97,28 @@ import Testing
         #expect(share.contains("\n\(section)\n"), "\(section)")
       }
       #expect(share.contains("sheaf share ~/Sheaf/Documents/plans --with bob@example.com --can edit"))
+      let hub = try rendered("\(pages)/sheaf-hub.1")
+      for term in ["ENVIRONMENT", "SHEAF_HUB", "FILES", "FOLDER/hub.sqlite"] { #expect(hub.contains(term), "\(term)") }
+    }
+  }
+
+  /// Whoever builds one program alone gets the pages of that one.
+  @Test(.enabled(if: hasMandoc, "mandoc is not installed"))
+  func aProgramThatIsNotThereGetsNoPages() throws {
+    try withTemporaryFolder { folder in
+      let sheaf = folder.path + "/sheaf"
+      let help =
+        #""arguments": [{"kind": "flag", "names": [{"kind": "long", "name": "help"}], "preferredName": "#
+        + #"{"kind": "long", "name": "help"}, "abstract": "Help.", "isOptional": true, "isRepeating": false}]"#
+      let serve = #"{"commandName": "serve", "abstract": "Serve.", \#(help)}"#
+      try #"{"command": {"commandName": "sheaf-hub", "abstract": "Hub.", \#(help), "subcommands": [\#(serve)]}}"#
+        .write(toFile: sheaf + ".json", atomically: false, encoding: .utf8)
+      try "#!/bin/sh\nexec cat '\(sheaf).json'\n".write(toFile: sheaf + "-hub", atomically: false, encoding: .utf8)
+      try #require(chmod(sheaf + "-hub", 0o755) == 0)
+      let pages = try makePages(of: sheaf, in: folder)
+      try expectClean(pages)
+      let names = try FileManager.default.contentsOfDirectory(atPath: pages)
+      #expect(names.sorted() == ["sheaf-hub-serve.1", "sheaf-hub.1"])
     }
   }
 
@@ -120,7 +144,7 @@ import Testing
     try withTemporaryFolder { folder in
       let sheaf = folder.path + "/sheaf"
       try JSONSerialization.data(withJSONObject: ["command": command]).write(to: URL(fileURLWithPath: sheaf + ".json"))
-      for program in [sheaf, sheaf + "-sidecar"] {
+      for program in Self.programs(beside: sheaf) {
         try "#!/bin/sh\nexec cat '\(sheaf).json'\n".write(toFile: program, atomically: false, encoding: .utf8)
         try #require(chmod(program, 0o755) == 0)
       }
