@@ -7,8 +7,8 @@ import Synchronization
 /// A library in use: accounts, items, versions and events of one file, owned by this process while it is open.
 ///
 /// Rules that never break (docs/ARCHITECTURE.md), kept here:
-/// - 1. One change, one transaction: every operation does all its rows in one ``Change``, and changes memory only once that is
-///   recorded, so a failed operation leaves both as they were.
+/// - 1. One change, one transaction: every operation does all its rows in one ``Change``, and changes memory only once
+///   that is recorded, so a failed operation leaves both as they were.
 /// - 3. What returned is safe: operations return once their change is recorded.
 /// - 7. Memory is bounded: inodes, chunks, unsaved bytes and pending events have limits.
 ///
@@ -57,7 +57,8 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
 
   /// Opens the library, making it where there is none, and ends what a crash left open.
   ///
-  /// - Throws: ``SheafError``: `busy` where another process owns it, `newerFormat`, `corrupt`, `noSpace`, `inputOutput`.
+  /// - Throws: ``SheafError``: `busy` where another process owns it, `newerFormat`, `corrupt`, `noSpace`,
+  ///   `inputOutput`.
   package static func open(
     _ location: LibraryLocation, clock: @escaping @Sendable () -> Timestamp = Library.systemClock
   ) throws -> Library {
@@ -76,11 +77,11 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     return library
   }
 
-  /// Refuses a file that is there and no library, a place where a library was, and a disk that cannot be written, before
-  /// anything is made beside it.
+  /// Refuses a file that is there and no library, a place where a library was, and a disk that cannot be written,
+  /// before anything is made beside it.
   ///
-  /// - Throws: ``SheafError``: `corrupt`, `newerFormat`; `notFound` for what is left of a former library; `readOnly`; what the
-  ///   file cannot be read for.
+  /// - Throws: ``SheafError``: `corrupt`, `newerFormat`; `notFound` for what is left of a former library; `readOnly`;
+  ///   what the file cannot be read for.
   package static func refuseStranger(at location: LibraryLocation) throws(SheafError) {
     try Store.refuseStranger(at: location.path, lockPath: location.lockPath)
   }
@@ -156,8 +157,8 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   /// Makes one change in one transaction; what ``Change/whenRecorded(_:)`` was given happens if that succeeds.
   ///
   /// - Parameters:
-  ///   - freesSpace: whether the operation may use the reserve when the disk is full, and `body` may run twice: it changes
-  ///     nothing but what its change holds. Every other one is refused while the reserve cannot be held.
+  ///   - freesSpace: whether the operation may use the reserve when the disk is full, and `body` may run twice: it
+  ///     changes nothing but what its change holds. Every other one is refused while the reserve cannot be held.
   ///   - caller: who asked for it; the library itself where nobody did.
   ///   - time: that of the change; now where nil.
   func makeChange<Value>(

@@ -85,8 +85,8 @@ package final class Store: Sendable {
     reserve.establish()
   }
 
-  /// Opens the folder of the library's files (O_PATH), for the caller to close. It is the one that holds the lock's file,
-  /// whatever others put in its place.
+  /// Opens the folder of the library's files (O_PATH), for the caller to close. It is the one that holds the lock's
+  /// file, whatever others put in its place.
   ///
   /// - Throws: ``SheafError``: `busy` where another folder is at the library's path by now.
   package func openFolder() throws(SheafError) -> Int32 {
@@ -193,8 +193,8 @@ package final class Store: Sendable {
     return value
   }
 
-  /// Runs `body` on the writer's connection, which sees every change, the caller's own too while it makes one; it must only
-  /// read.
+  /// Runs `body` on the writer's connection, which sees every change, the caller's own too while it makes one; it must
+  /// only read.
   package func read<Value>(_ body: (StoreTransaction) throws -> Value) throws(SheafError) -> Value {
     try Self.storeErrors(path) { try writer.read(body) }
   }

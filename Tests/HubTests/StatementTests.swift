@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// The hub's SQL runs on every engine that docs/SCALE.md names, since it uses nothing but the words that are listed there.
+/// The hub's SQL runs on every engine that docs/SCALE.md names, since it uses nothing but the words that are listed
+/// there.
 @Suite struct StatementTests {
   static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()

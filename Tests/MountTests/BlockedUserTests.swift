@@ -17,8 +17,8 @@ private let canExpireNames: Bool = {
   .serialized, .enabled(if: TestUser.isRoot, "mounting for another user needs root"),
   .enabled(if: canExpireNames, "needs FUSE_NOTIFY_INC_EPOCH, of Linux 6.16"))
 struct BlockedUserTests {
-  /// Lists a folder into a mapping of a file whose server has stopped; until then it waits for the file `go`. A kernel that
-  /// kept the first listing would copy the second one from there, with its page locked.
+  /// Lists a folder into a mapping of a file whose server has stopped; until then it waits for the file `go`. A kernel
+  /// that kept the first listing would copy the second one from there, with its page locked.
   private static let blocker = """
     import ctypes, mmap, os, sys, time
     folder, slow, ready, go = sys.argv[1:]

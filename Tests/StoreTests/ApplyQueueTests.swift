@@ -169,7 +169,8 @@ struct ApplyQueueTests {
     }
   }
 
-  /// What the file holds is what was changed up to the number that it notes, whoever has it committed while others change more.
+  /// What the file holds is what was changed up to the number that it notes, whoever has it committed while others
+  /// change more.
   @Test func aCommitHoldsWhatWasRecordedBeforeIt() throws {
     try withFolder { folder in
       let path = folder + "/library.sqlite"
@@ -210,8 +211,8 @@ struct ApplyQueueTests {
     }
   }
 
-  /// Whoever makes a change runs statements itself where the commit thread does not keep up, so that nobody who reads waits for
-  /// very many.
+  /// Whoever makes a change runs statements itself where the commit thread does not keep up, so that nobody who reads
+  /// waits for very many.
   @Test func notManyMoreStatementsThanTheLimitWait() throws {
     try withFolder { folder in
       let path = folder + "/library.sqlite"
@@ -229,8 +230,8 @@ struct ApplyQueueTests {
     }
   }
 
-  /// A folder's times and link count are those that were set last, whatever else is written to its row, wherever the process
-  /// ends, and however often it is set before SQLite runs any of it.
+  /// A folder's times and link count are those that were set last, whatever else is written to its row, wherever the
+  /// process ends, and however often it is set before SQLite runs any of it.
   @Test func whatIsSetAgainIsSet() throws {
     var generator = SeededRandom()
     let seed = generator.seed
@@ -301,8 +302,8 @@ struct ApplyQueueTests {
     }
   }
 
-  /// A change that SQLite refuses when it was answered long ago: all before it is kept, nothing is said to be done after it
-  /// is known, and the library can be opened again.
+  /// A change that SQLite refuses when it was answered long ago: all before it is kept, nothing is said to be done
+  /// after it is known, and the library can be opened again.
   @Test func whatIsRefusedTakesNothingBeforeItAlong() throws {
     try withFolder { folder in
       let path = folder + "/library.sqlite"

@@ -1,8 +1,8 @@
-/// What is known in memory of the chunks of a library: bytes read lately, those that hold what their hashes say, whose they
-/// are, and which a sweep must leave.
+/// What is known in memory of the chunks of a library: bytes read lately, those that hold what their hashes say, whose
+/// they are, and which a sweep must leave.
 struct Chunks {
-  /// Bytes of files that went without a trace after which what they left is freed: databases and compilers make and remove
-  /// such files all day.
+  /// Bytes of files that went without a trace after which what they left is freed: databases and compilers make and
+  /// remove such files all day.
   static let discardLimit: Int64 = 32 << 20
   /// Bytes of chunks that are kept in memory.
   private static let cacheLimit = 24 << 20
@@ -66,8 +66,8 @@ struct Chunks {
   /// The chunks that the running sweep must leave.
   var sparedChunks: Set<Int64> { spared ?? [] }
 
-  /// Notes that contents of so many bytes have no use any more, beside what else may have the same; says whether there are
-  /// so many by now that they should be freed.
+  /// Notes that contents of so many bytes have no use any more, beside what else may have the same; says whether there
+  /// are so many by now that they should be freed.
   mutating func noteDiscarded(_ bytes: Int64) -> Bool {
     discardedBytes += bytes
     return discardedBytes >= Self.discardLimit

@@ -47,7 +47,8 @@ struct Content {
   private var groups: [Group]
   /// Bytes of the document.
   private(set) var length: Int64
-  /// How many extents more, or fewer, refer to a chunk since ``forgetReferences()``, without the first of a chunk that was new.
+  /// How many extents more, or fewer, refer to a chunk since ``forgetReferences()``, without the first of a chunk that
+  /// was new.
   private(set) var references: [Int64: Int] = [:]
 
   /// Extents of a group past which it is divided.

@@ -23,8 +23,8 @@ extension Library {
     return freed
   }
 
-  /// Notes that the session of `draft` alone holds the chunks `own`, unless another account has the file open: its draft takes what
-  /// is saved, and may give it on.
+  /// Notes that the session of `draft` alone holds the chunks `own`, unless another account has the file open: its
+  /// draft takes what is saved, and may give it on.
   func claim(_ own: Set<Int64>, _ inode: Inode, _ draft: Draft) {
     guard inode.drafts.allSatisfy({ $0 === draft || $0.working == nil && $0.session == nil }) else { return }
     for chunk in own {

@@ -9,7 +9,8 @@ struct WorkingCopy {
   /// Stored extents; exactly `size` bytes, holes where only `dirty` has data.
   private(set) var content: Content
   private(set) var dirty = DirtyRuns()
-  /// What was done since the contents were cut last, but for what lies in memory; nil where it was more than that can say.
+  /// What was done since the contents were cut last, but for what lies in memory; nil where it was more than that can
+  /// say.
   private(set) var log: WriteLog? = WriteLog()
   /// Where the working file has what was written since then.
   private(set) var area: WorkingFile.Area?
@@ -294,7 +295,8 @@ struct WorkingCopy {
   private static let tailPieces = 12
 
   /// Whether a run is to be laid over what is stored, rather than cut together with its neighbourhood: it is short, and
-  /// either lies in a chunk of which most stays, or takes the place of whole extents, as the next change of a page does.
+  /// either lies in a chunk of which most stays, or takes the place of whole extents, as the next change of a page
+  /// does.
   private func isPatch(_ run: DirtyRuns.Run, in result: inout Content, _ storage: any ChunkSource) throws -> Bool {
     guard run.count <= Self.patchLimit, run.end <= result.length else { return false }
     let touched = try result.extents(touching: run.start..<run.end, from: storage)
@@ -308,8 +310,8 @@ struct WorkingCopy {
 
   /// Where chunking must begin for a run: at the boundary before it, or where it begins inside a hole.
   ///
-  /// The chunk that ends where the run begins is taken along: the end of the document may have cut it short. But what is
-  /// appended a little at a time is not stored with all of that chunk each time.
+  /// The chunk that ends where the run begins is taken along: the end of the document may have cut it short. But what
+  /// is appended a little at a time is not stored with all of that chunk each time.
   private func start(of run: DirtyRuns.Run, in result: inout Content, _ storage: any ChunkSource) throws -> Int64 {
     guard run.start > 0,
       let (start, extent) = try result.extents(touching: (run.start - 1)..<run.start, from: storage).first,
@@ -343,8 +345,8 @@ struct WorkingCopy {
   /// Bytes that are made ready at a time where so many were written: several chunks.
   private static let fillSize = 4 * Chunker.maximum
 
-  /// Fills `buffer` with the next bytes from `position`: a whole chunk's worth, several where `covered` is further, or up
-  /// to the next hole or the end; says whether it was the latter.
+  /// Fills `buffer` with the next bytes from `position`: a whole chunk's worth, several where `covered` is further, or
+  /// up to the next hole or the end; says whether it was the latter.
   private func fill(
     _ buffer: inout [UInt8], from position: Int64, until covered: Int64, _ result: inout Content,
     _ storage: any ChunkSource

@@ -82,8 +82,8 @@ extension Library {
     tell(.access, to: account)
   }
 
-  /// Ends an operation for those whose access it changed: keeps what they wrote and may write no longer, and tells what they
-  /// find in their `Shared`.
+  /// Ends an operation for those whose access it changed: keeps what they wrote and may write no longer, and tells what
+  /// they find in their `Shared`.
   func settleAccess() {
     for account in doors.takeAccessChanges() { rescueDrafts(of: account) }
     tellSharedEntries()

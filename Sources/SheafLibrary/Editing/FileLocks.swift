@@ -1,15 +1,15 @@
 import Dispatch
 import Synchronization
 
-/// Locks of files, common to all mounts of a library: those of flock(2), and those of fcntl(2), be they of a process or of
-/// an open file description.
+/// Locks of files, common to all mounts of a library: those of flock(2), and those of fcntl(2), be they of a process or
+/// of an open file description.
 ///
 /// They are advisory, and outlive neither who holds them nor the process that serves the mounts. Nothing here waits:
 /// who has to is answered later, by who lets go, is interrupted, or ends. The tables have a lock of their own, under
 /// which nothing else is called, so that they can be asked with or without the library's.
 ///
-/// The kernel tells of the last close of a file after close(2) has returned. So who would not wait is refused only after a
-/// moment in which a holder may be found to have closed.
+/// The kernel tells of the last close of a file after close(2) has returned. So who would not wait is refused only
+/// after a moment in which a holder may be found to have closed.
 package final class FileLocks: Sendable {
   /// The two kinds of lock, which know nothing of each other (flock(2)).
   package enum Family: Hashable, Sendable { case flock, record }
@@ -119,7 +119,8 @@ package final class FileLocks: Sendable {
     var comparisons = 0
   }
 
-  /// Locks held by one door at most (rule 7 of docs/ARCHITECTURE.md): whoever takes all that they can leaves others theirs.
+  /// Locks held by one door at most (rule 7 of docs/ARCHITECTURE.md): whoever takes all that they can leaves others
+  /// theirs.
   static let limit = 32_768
   /// Requests that wait at one door at most.
   static let waitingLimit = 4096

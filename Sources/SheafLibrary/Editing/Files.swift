@@ -7,8 +7,10 @@ extension Library {
   /// Makes a file and opens it, as open(2) with O_CREAT does where there was none.
   ///
   /// - Parameter flags: open(2)'s.
-  /// - Returns: whether it is new, besides: without O_EXCL somebody else may have been faster, and it is opened as it is.
-  /// - Throws: as ``make(_:_:_:mode:_:)`` and ``open(_:flags:_:)``; `exists` also without O_EXCL, for what is no regular file.
+  /// - Returns: whether it is new, besides: without O_EXCL somebody else may have been faster, and it is opened as it
+  ///   is.
+  /// - Throws: as ``make(_:_:_:mode:_:)`` and ``open(_:flags:_:)``; `exists` also without O_EXCL, for what is no
+  ///   regular file.
   package func create(
     _ parent: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64, isNew: Bool) {
@@ -111,7 +113,8 @@ extension Library {
   ///   - appends: whether the end counts instead, which may not be where a mount's kernel takes it to be.
   ///   - isWriteBack: whether a kernel writes back what a mapping changed.
   ///   - writer: who takes set-id bits away by writing (inode(7)); nil for root and for the kernel.
-  ///   - clearsCapability: whether `security.capability` goes, too, as the kernel sees to by itself for what it has pages of.
+  ///   - clearsCapability: whether `security.capability` goes, too, as the kernel sees to by itself for what it has
+  ///     pages of.
   /// - Throws: `noSpace` before anything is written; `tooLarge`, `badDescriptor`.
   package func write(
     _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, appends: Bool = false,

@@ -237,8 +237,9 @@ extension Library {
     }
   }
 
-  /// Ends the version from which `draft` begins to change the document, where another account's session goes on with it:
-  /// renewed, it would hold what that account wrote since, and what is made of it now would pass over that in silence.
+  /// Ends the version from which `draft` begins to change the document, where another account's session goes on with
+  /// it: renewed, it would hold what that account wrote since, and what is made of it now would pass over that in
+  /// silence.
   private func endVersion(_ number: Int64?, ofOthersThan draft: Draft, _ inode: Inode) throws {
     guard let number, let other = inode.drafts.first(where: { $0 !== draft && $0.session?.number == number }) else {
       return

@@ -1,7 +1,7 @@
 /// Which waiting event tells of which deletions: that of a folder tells of those of what was in it.
 ///
-/// A folder's deletion takes over as a whole what the deletions in it told of, so that each costs the same however deep it is.
-/// What has ended is cleared some at a time (``clear(_:)``).
+/// A folder's deletion takes over as a whole what the deletions in it told of, so that each costs the same however deep
+/// it is. What has ended is cleared some at a time (``clear(_:)``).
 struct Absorptions {
   /// By item, the event that took in its deletion first.
   private var events = SegmentedDictionary<Int64, Int64>()

@@ -20,8 +20,8 @@ struct EventLog {
     var isInStore: Bool { row.data.isEmpty }
   }
 
-  /// Events kept open at most; the oldest are settled early. So many documents of one folder can be deleted at once and be
-  /// told as one thing; those of a folder that went already do not count any more.
+  /// Events kept open at most; the oldest are settled early. So many documents of one folder can be deleted at once and
+  /// be told as one thing; those of a folder that went already do not count any more.
   static let limit = 65_536
   /// Deletions kept in memory with all that they say; what more say is read from the store.
   private static let memoryLimit = 1024
@@ -118,8 +118,8 @@ struct EventLog {
     return nil
   }
 
-  /// Whether a deletion is one of very many that its program is still at: most likely of one `rm -r`, which its last one
-  /// will tell of.
+  /// Whether a deletion is one of very many that its program is still at: most likely of one `rm -r`, which its last
+  /// one will tell of.
   func isOfSweep(_ event: Pending, at time: Timestamp) -> Bool {
     guard event.folder != 0, let sweep = sweeps[event.process], sweep.count >= Self.sweepLength else { return false }
     return time.nanoseconds - sweep.last.nanoseconds < Self.grace

@@ -88,8 +88,8 @@ extension Library {
     }
   }
 
-  /// Calls `observer` whenever events were numbered or webhooks changed, from now on, with whom that concerns; returns a
-  /// number for ``endObservingEvents(_:)``.
+  /// Calls `observer` whenever events were numbered or webhooks changed, from now on, with whom that concerns; returns
+  /// a number for ``endObservingEvents(_:)``.
   ///
   /// The observer is called without the lock and must return at once; what came it reads with
   /// ``events(after:limit:for:)``.

@@ -5,14 +5,14 @@ import SheafStore
 /// The one place that decides which account sees which event, and as what (docs/REFERENCE.md, "Events").
 ///
 /// - An account sees events of its own documents, with paths relative to its `Documents`.
-/// - A participant sees events of the share from joining to departure, both included, with paths that begin with the shared
-///   item's name. What comes into the share is `created` for them, what leaves it `deleted`; between two shares of theirs
-///   it is `moved`. That something's contents went to another document is told to those who see both.
+/// - A participant sees events of the share from joining to departure, both included, with paths that begin with the
+///   shared item's name. What comes into the share is `created` for them, what leaves it `deleted`; between two shares
+///   of theirs it is `moved`. That something's contents went to another document is told to those who see both.
 /// - Where the owner keeps the shared item is told to nobody else; what it is called is.
 /// - Whom a membership event is about sees it, joined or not: an invitation, a removal. Public users see of others only
 ///   what the owner does. People who are out go on seeing what they saw as what they were, public users or not.
-/// - Who asked for access is told by the owner and to administrators; the answer to them too, and to who asked, who learns
-///   nothing by it but the title that the link told.
+/// - Who asked for access is told by the owner and to administrators; the answer to them too, and to who asked, who
+///   learns nothing by it but the title that the link told.
 /// - A mention is seen by whom it mentions, and by nobody else.
 /// - The library itself, for the machine's owner and the sidecar, sees every event as the owner of the item sees it.
 struct EventVisibility: Sendable {

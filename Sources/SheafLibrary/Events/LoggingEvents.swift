@@ -5,8 +5,8 @@ import SheafStore
 /// Logging what was done, and settling what it means.
 /// Waiting events looked at in their order, some at a time, for those whose meaning is settled.
 ///
-/// The events of an item keep their order: an open one holds back those after it, and the deletion of a folder that tells of
-/// the item.
+/// The events of an item keep their order: an open one holds back those after it, and the deletion of a folder that
+/// tells of the item.
 struct SettlingScan {
   /// Events looked at with the lock held at most.
   static let step = 1024
@@ -56,8 +56,8 @@ extension Library {
   /// Logs a deed.
   ///
   /// - Parameters:
-  ///   - opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It stays open in
-  ///     any case while an earlier deed on the item is.
+  ///   - opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It stays
+  ///     open in any case while an earlier deed on the item is.
   ///   - folder: that from which the item was deleted, for that folder's own deletion to tell of it; 0 for other deeds.
   ///   - absorbed: the deletions of which this one tells.
   ///   - time: that of the deed; nil for now.
@@ -197,7 +197,8 @@ extension Library {
     while locked({ events.clear(Self.clearingStep) }) {}
   }
 
-  /// Numbers what waits of items whose events are about to be settled anyway, with the lock free in between, where they are many.
+  /// Numbers what waits of items whose events are about to be settled anyway, with the lock free in between, where they
+  /// are many.
   ///
   /// - Parameter someItems: Looks them up with the lock held, those of some events at a time.
   /// - Returns: The number of the last event that was looked at.
@@ -288,7 +289,8 @@ extension Library {
     return inode.hasSession || !isProved(inode, inode.row.name)
   }
 
-  /// The next events that are settled, not more than a transaction takes; none may be so far, where the scan is not over.
+  /// The next events that are settled, not more than a transaction takes; none may be so far, where the scan is not
+  /// over.
   ///
   /// - Parameter items: Those of which events are wanted; nil for all.
   private func settledEvents(

@@ -6,11 +6,12 @@ extension Library {
   /// Rows that are looked at with the lock held, so that nobody waits for a long list.
   private static let treeBatch = 128
 
-  /// What was deleted and can be recovered, latest first, without what lies in deleted folders: those tell how much that is.
+  /// What was deleted and can be recovered, latest first, without what lies in deleted folders: those tell how much
+  /// that is.
   ///
   /// - Parameters:
-  ///   - path: a folder, for what was deleted below it; a deleted item, for all that was deleted there, and for what was in it;
-  ///     nil for all there is.
+  ///   - path: a folder, for what was deleted below it; a deleted item, for all that was deleted there, and for what
+  ///     was in it; nil for all there is.
   ///   - limit: how many are told of.
   /// - Throws: `notFound` for an unknown account.
   package func deletedTrees(_ handle: AccountHandle, below path: ItemPath?, limit: Int) throws -> DeletedTrees {

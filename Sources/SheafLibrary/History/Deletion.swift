@@ -116,8 +116,8 @@ extension Library {
 
   /// Destroys an item, existing or deleted, with its history; or one version that is not the current one.
   ///
-  /// - Throws: `notFound`; `busy` for the current version, one whose session goes on, and a file with another name; `corrupt` or
-  ///   `noSpace` where a pack still holds what was purged.
+  /// - Throws: `notFound`; `busy` for the current version, one whose session goes on, and a file with another name;
+  ///   `corrupt` or `noSpace` where a pack still holds what was purged.
   package func purge(_ path: ItemPath, version number: Int64?) throws {
     completeSaves()
     try settleEventsByAndBy()

@@ -6,7 +6,8 @@ import SheafStore
 /// Rules:
 /// 1. What is in a folder goes before it, so that a purge that is cut short leaves a sound tree, and can be repeated.
 /// 2. It is one deed: it is told with the transaction that takes the item itself away.
-/// 3. What comes to lie in the folder meanwhile goes along; where the item itself was moved, the purge ends with an error.
+/// 3. What comes to lie in the folder meanwhile goes along; where the item itself was moved, the purge ends with an
+///    error.
 struct Purge {
   /// Something that goes for good.
   enum Doomed {
@@ -95,7 +96,8 @@ extension Library {
     }
   }
 
-  /// Erases as much as goes into a transaction, what is below something before it (rule 1); returns whether anything is left.
+  /// Erases as much as goes into a transaction, what is below something before it (rule 1); returns whether anything is
+  /// left.
   private func erase(of purge: inout Purge, _ change: Change) throws -> Bool {
     var open = [purge.top]
     var folders: Set<Int64> = []

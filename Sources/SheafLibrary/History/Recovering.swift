@@ -5,10 +5,10 @@ import SheafStore
 /// Bringing back what was deleted, a folder with all that went with it, some at a time, so that nobody waits long.
 ///
 /// Rules:
-/// 1. A folder comes back before what is in it, so that a recovery that is cut short leaves a sound tree and the rest among the
-///    deleted. Recovering the folder again, which is there by then, goes on.
-/// 2. It is one deed. Its event waits until the last of it is back and grows meanwhile, so that at each moment it tells of what
-///    is back. Where the recovery is cut short, the event is settled as it is.
+/// 1. A folder comes back before what is in it, so that a recovery that is cut short leaves a sound tree and the rest
+///    among the deleted. Recovering the folder again, which is there by then, goes on.
+/// 2. It is one deed. Its event waits until the last of it is back and grows meanwhile, so that at each moment it tells
+///    of what is back. Where the recovery is cut short, the event is settled as it is.
 /// 3. What was recovered, purged or deleted with its folder meanwhile stays as it is.
 struct Recovery {
   /// What is still to come back, each folder before what is in it.
@@ -223,7 +223,8 @@ extension Library {
   /// Gathers a deleted item and what was deleted from it together with it, each folder before what is in it: one
   /// deletion after the other, up to its own.
   ///
-  /// Later than the folder can only be what was deleted before the clock was put back: when, nobody can tell, so it comes along.
+  /// Later than the folder can only be what was deleted before the clock was put back: when, nobody can tell, so it
+  /// comes along.
   private static func gather(_ top: DeletedRow, _ transaction: StoreTransaction) throws -> [DeletedRow] {
     func begin(_ folder: DeletedRow) throws -> Gathering {
       Gathering(
@@ -251,8 +252,8 @@ extension Library {
     return rows
   }
 
-  /// What was deleted last from a folder that is there, or from one below it that is, and what went in one go with that,
-  /// latest first.
+  /// What was deleted last from a folder that is there, or from one below it that is, and what went in one go with
+  /// that, latest first.
   private func lastDeleted(below top: Int64, _ caller: Caller) throws -> [DeletedRow] {
     let rows = try store.snapshot { transaction in
       /// Whether a folder is there, and is `top` or lies below it.

@@ -8,66 +8,69 @@ import SheafModel
 /// doubtful cases only (``FileRole``).
 ///
 /// What a file is:
-/// 1. A file is *young* until 15 s after it was made or closed last, unless it got *known* before: someone read its id, or
-///    a command named it. It is *own* to the program that made it, until another one gives it a name. Every file that is
-///    not young is *established*, and so is a young one for every program but its own.
-/// 2. An own file is *proved* when it was closed or synced with contents in it, and had a name that looks like no temporary
-///    file's by then, or was given one after that. It stays proved under other names, while it is open again, being
-///    written, and when it is emptied. An own file is its maker's *alone* until another program saves contents in it or
-///    opens it to write, or another account has changes in it.
+/// 1. A file is *young* until 15 s after it was made or closed last, unless it got *known* before: someone read its id,
+///    or a command named it. It is *own* to the program that made it, until another one gives it a name. Every file
+///    that is not young is *established*, and so is a young one for every program but its own.
+/// 2. An own file is *proved* when it was closed or synced with contents in it, and had a name that looks like no
+///    temporary file's by then, or was given one after that. It stays proved under other names, while it is open again,
+///    being written, and when it is emptied. An own file is its maker's *alone* until another program saves contents in
+///    it or opens it to write, or another account has changes in it.
 ///
 /// What becomes of documents:
-/// 3. `rename(new → doc)` over a document that is established, proved or not its maker's alone, and has not the name of a lock,
-///    probe or autosave file: `doc` keeps id, history,
-///    labels and user xattrs (those that `new` set win), and takes the contents as its next version. A young or quiet `new`
-///    dissolves in it; another one's history stays among the deleted, and the event tells where the contents came from (the
-///    other one's deletion is told only where that was in another share: who saw it there hears of nothing else). So does
-///    the history of a `new` that saved other contents than these before, unless it is own and not proved, or young with
-///    a passing name and neither that nor any under which it was closed the name of a backup. Where several accounts
-///    wrote to it, it has that history in any case.
+/// 3. `rename(new → doc)` over a document that is established, proved or not its maker's alone, and has not the name of
+///    a lock, probe or autosave file: `doc` keeps id, history, labels and user xattrs (those that `new` set win), and
+///    takes the contents as its next version. A young or quiet `new` dissolves in it; another one's history stays among
+///    the deleted, and the event tells where the contents came from (the other one's deletion is told only where that
+///    was in another share: who saw it there hears of nothing else). So does the history of a `new` that saved other
+///    contents than these before, unless it is own and not proved, or young with a passing name and neither that nor
+///    any under which it was closed the name of a backup. Where several accounts wrote to it, it has that history in
+///    any case.
 /// 4. The mode stays `doc`'s too where `new` is young and nobody called chmod on it; but not where `doc` is own itself
-///    and nobody called chmod on that either: one program that makes two files and renames one over the other sees
-///    what rename(2) says, since no person can have meant the first file's mode. Where `doc` is made again by open(2) with
-///    0666 or 0777, its execute bits follow that (a version control tool makes scripts so); any narrower mode is chosen.
+///    and nobody called chmod on that either: one program that makes two files and renames one over the other sees what
+///    rename(2) says, since no person can have meant the first file's mode. Where `doc` is made again by open(2) with
+///    0666 or 0777, its execute bits follow that (a version control tool makes scripts so); any narrower mode is
+///    chosen.
 /// 5. `rename(doc → X)` and `unlink(doc)` of an established document are *remembered* until 15 s passed, in memory. The
-///    same program making `doc` again in that time, by open(2), by linking an own or renaming a young file there, makes the
-///    same document: `X` becomes a document of its own with the old contents, a deletion is undone; but not where `X` lies
-///    outside of the share that `doc` was in and has changed since, which nobody there is to see. A name that looks
-///    like a temporary file's is not remembered (`doc.tmp` renamed to `doc`, then `doc.tmp` made again, are two saves).
-///    The same goes for a document whose contents another one took by rule 3: a second backup of any name.
-/// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a temporary
-///    file, and after every unlink. An own file that is not proved, and its maker's alone, leaves no trace when its maker
-///    unlinks it. One with the name of a lock, probe or autosave file counts as own for that for as long as its maker lives, if
-///    nobody knows it. All others are among the deleted, with every version: what a close or an fsync saved is found by its name.
+///    same program making `doc` again in that time, by open(2), by linking an own or renaming a young file there, makes
+///    the same document: `X` becomes a document of its own with the old contents, a deletion is undone; but not where
+///    `X` lies outside of the share that `doc` was in and has changed since, which nobody there is to see. A name that
+///    looks like a temporary file's is not remembered (`doc.tmp` renamed to `doc`, then `doc.tmp` made again, are two
+///    saves). The same goes for a document whose contents another one took by rule 3: a second backup of any name.
+/// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a
+///    temporary file, and after every unlink. An own file that is not proved, and its maker's alone, leaves no trace
+///    when its maker unlinks it. One with the name of a lock, probe or autosave file counts as own for that for as long
+///    as its maker lives, if nobody knows it. All others are among the deleted, with every version: what a close or an
+///    fsync saved is found by its name.
 /// 7. Another program that makes a remembered name makes a new document: `rm a; echo > a` and `mv a b; cp c a` in a
-///    script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in one
-///    program) is a move: ids go with the entries; but not where `X` is named as the backup of `doc` (`mv -b b doc`).
+///    script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in
+///    one program) is a move: ids go with the entries; but not where `X` is named as the backup of `doc`
+///    (`mv -b b doc`).
 /// 8. `rename(doc → X)` onto a file that is quiet, or that is named as the backup of `doc`, moves `doc` over it, so
 ///    that a second save with a backup is the same as the first. (`X` stays among the deleted if it was established and
 ///    one of its versions is none of the latest of `doc`.)
 /// 9. All names of an inode are one item, its place the oldest name. A rename over the oldest name keeps the identity
 ///    there, and the other names become a document of their own; over a younger name it makes only that name new.
-/// 10. RENAME_EXCHANGE of two regular files swaps contents and leaves ids on their names if one of them is a document and
-///    the other young; which one is, is decided by age and fame, then by who made it, then by the names. Otherwise
+/// 10. RENAME_EXCHANGE of two regular files swaps contents and leaves ids on their names if one of them is a document
+///    and the other young; which one is, is decided by age and fame, then by who made it, then by the names. Otherwise
 ///    ids go with the entries.
 /// 11. `rename(new → doc)` while one account is still writing `new`: the version that this makes ends when the writer
 ///    closes, and there is none before the first byte. What several accounts wrote to `new` are versions before that.
 ///
 /// Which events there are:
-/// 12. What a program makes is `created` under the name that it has when it is settled: renaming a young file that is not
-///    proved, or that is named after its new name, or an own one that gets the name of a backup of a file beside it,
-///    is part of making it; its saves are told with that name, too. Any other rename is an event.
+/// 12. What a program makes is `created` under the name that it has when it is settled: renaming a young file that is
+///    not proved, or that is named after its new name, or an own one that gets the name of a backup of a file beside
+///    it, is part of making it; its saves are told with that name, too. Any other rename is an event.
 /// 13. A file that has a temporary, lock or probe name then, or the name of a backup of a file beside it, or that the
 ///    old contents were left in under such a name, is *quiet*: a document without events, until it is renamed to a
 ///    name that is none.
 /// 14. Records of what may be undone wait for the end of the program (and one second, for what a script does next), for
-///     15 s, for the file to be known where they tell that it was made, or for room: not more than ``EventLog/limit`` wait.
-///     A program that deletes a thousand things without a second's pause is waited for until it pauses: its last deletion may
-///     be that of the folder. A restart settles all, in favour of keeping history.
+///     15 s, for the file to be known where they tell that it was made, or for room: not more than ``EventLog/limit``
+///     wait. A program that deletes a thousand things without a second's pause is waited for until it pauses: its last
+///     deletion may be that of the folder. A restart settles all, in favour of keeping history.
 /// 15. A build tool that removes and makes hundreds of files goes by rules 5 to 7 like all: one process makes versions,
 ///    `rm` and `cc` make new documents, with the old ones among the deleted.
-/// 16. `link(doc → X)` where `doc` is shared on its own and `X`, beside it, is named after it, makes `X` a document with
-///    the same contents, as rule 9 would once `doc` is replaced: programs link the backup first, and hard links
+/// 16. `link(doc → X)` where `doc` is shared on its own and `X`, beside it, is named after it, makes `X` a document
+///    with the same contents, as rule 9 would once `doc` is replaced: programs link the backup first, and hard links
 ///    never cross the border of a share.
 ///
 /// ```

@@ -21,8 +21,8 @@ extension Library {
     return FormerDocument(inode: inode, item: item, memory: memory)
   }
 
-  /// Whether a document that lost its name in a shared folder is outside of that share, and was changed there: who sees the
-  /// folder is not to see that.
+  /// Whether a document that lost its name in a shared folder is outside of that share, and was changed there: who sees
+  /// the folder is not to see that.
   private func wasChangedOutside(
     _ inode: Inode, _ item: ItemRow, of folder: Int64, since time: Timestamp
   ) throws -> Bool {
@@ -52,7 +52,8 @@ extension Library {
     return files.count
   }
 
-  /// Forgets a file that is older than the window: one that is about to be written would seem to have been all the time.
+  /// Forgets a file that is older than the window: one that is about to be written would seem to have been all the
+  /// time.
   func expireIdentity(of ino: Int64) { identity.expire(ino, at: clock(), aging: aging) }
 
   private func aging(_ ino: Int64, _ process: Int32) -> Identity.Aging {

@@ -6,7 +6,8 @@ import SheafStore
 extension Library {
   // MARK: - Beginning to share
 
-  /// Checks that sharing `inode` makes no share inside another, and that none of its files has a name on the other side.
+  /// Checks that sharing `inode` makes no share inside another, and that none of its files has a name on the other
+  /// side.
   ///
   /// - Throws: `notPermitted` that names the other share or the name.
   func checkBorders(of inode: Inode, _ path: ItemPath) throws {
@@ -72,8 +73,8 @@ extension Library {
 
   // MARK: - Moving
 
-  /// Checks that `inode` may go from one folder to another, as the borders of shares have it, and ends the open versions of
-  /// what is about to enter one.
+  /// Checks that `inode` may go from one folder to another, as the borders of shares have it, and ends the open
+  /// versions of what is about to enter one.
   ///
   /// - Throws: `notPermitted` where a share would come to lie in another, or a hard link to cross a border.
   func checkMove(of inode: Inode, from folder: Inode, to newFolder: Inode) throws {
@@ -107,7 +108,8 @@ extension Library {
   /// Notes that `inode` went from one folder to another: what enters a share is seen from now
   /// on, what stays in one is seen from when it was, and what leaves one is gone for its participants at once.
   ///
-  /// - Parameter movesItem: whether its item goes along; where contents alone go, items stay on their names, and none enters.
+  /// - Parameter movesItem: whether its item goes along; where contents alone go, items stay on their names, and none
+  ///   enters.
   func noteMove(
     of inode: Inode, movesItem: Bool, from folder: Inode, to newFolder: Inode, _ time: Timestamp,
     _ change: Change
@@ -133,7 +135,8 @@ extension Library {
     }
   }
 
-  /// Has a symbolic link read anew that came to lie elsewhere, or elsewhere too: where it leads is checked as it is read.
+  /// Has a symbolic link read anew that came to lie elsewhere, or elsewhere too: where it leads is checked as it is
+  /// read.
   func tellPlace(of inode: Inode) {
     if !shares.isEmpty, inode.row.target != nil { tell(.contents(inode.ino), from: 0) }
   }

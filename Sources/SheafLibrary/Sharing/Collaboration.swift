@@ -40,7 +40,8 @@ extension Library {
     return told
   }
 
-  /// The latest changes of an item that an account sees, newest first; of everything in the share where it is a shared one.
+  /// The latest changes of an item that an account sees, newest first; of everything in the share where it is a shared
+  /// one.
   private func latestChanges(
     of item: Int64, isShared: Bool, from start: Int64, for account: AccountHandle
   ) throws -> [LatestChange] {

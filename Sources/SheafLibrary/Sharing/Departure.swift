@@ -16,7 +16,8 @@ struct Departure {
   private var deleted: Set<Int64> = []
   /// When it deleted the first that was too much to remember: what its account has deleted since counts as its own.
   private var overflow: Timestamp?
-  /// What is not among the deleted, in the order in which it went: fifos and sockets, and names of files that have others.
+  /// What is not among the deleted, in the order in which it went: fifos and sockets, and names of files that have
+  /// others.
   private(set) var removedNames: [RemovedName] = []
 
   init(at time: Timestamp) { (since, last, latest) = (time, time, time) }

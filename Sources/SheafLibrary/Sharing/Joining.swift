@@ -158,8 +158,8 @@ extension Library {
     return (share, .ask, nil)
   }
 
-  /// Whether someone was blocked: no link lets them in, and they cannot ask, until the owner or an administrator invites or
-  /// approves them.
+  /// Whether someone was blocked: no link lets them in, and they cannot ask, until the owner or an administrator
+  /// invites or approves them.
   func isBlocked(_ account: Int64, in share: ShareBook.Entry) throws -> Bool {
     try read { try $0.isBlocked(share.row.item, account) }
   }

@@ -5,21 +5,23 @@ import SheafStore
 /// install(1), tar(1), unzip(1), git-checkout(1) and `cp --remove-destination` do to replace a file.
 ///
 /// Rules:
-/// 1. Taking the entry away leaves the share at once, whatever comes. That someone left is committed with it, and told once
-///    the program ended or 15 s passed (rule 14 of ``Identity``), or before anything else is told of the share.
+/// 1. Taking the entry away leaves the share at once, whatever comes. That someone left is committed with it, and told
+///    once the program ended or 15 s passed (rule 14 of ``Identity``), or before anything else is told of the share.
 /// 2. The same program (process) making the name again in that time, by open(2), undoes the departure, in one
-///    transaction: participation, own name and one-time links are as they were, and nobody is told. (Who was told early is
-///    told that they joined again.) Who came by the link may do what it lets anyone do by now, and what has been taken from
-///    those who take part does not come back.
-/// 3. Who may write makes the shared document anew by that, as rule 5 of ``Identity`` does below a shared folder: id, history
-///    and share stay, and what is written is its next version. An account that may only read gets EACCES, with the
-///    entry back.
-/// 4. Another program that makes the name is refused, as everyone is in `Shared/OWNER`. So is the same one where the share was
-///    stopped, even if it is there anew, where it is full by now, where the account was blocked, where the document was deleted or has another name, where
-///    the account was invited again, which is for it to accept, where it was removed meanwhile, or someone tried to change what
-///    it may do and was told that it takes no part, and where it came by the link and that lets nobody in any more.
+///    transaction: participation, own name and one-time links are as they were, and nobody is told. (Who was told early
+///    is told that they joined again.) Who came by the link may do what it lets anyone do by now, and what has been
+///    taken from those who take part does not come back.
+/// 3. Who may write makes the shared document anew by that, as rule 5 of ``Identity`` does below a shared folder: id,
+///    history and share stay, and what is written is its next version. An account that may only read gets EACCES, with
+///    the entry back.
+/// 4. Another program that makes the name is refused, as everyone is in `Shared/OWNER`. So is the same one where the
+///    share was stopped, even if it is there anew, where it is full by now, where the account was blocked, where the
+///    document was deleted or has another name, where the account was invited again, which is for it to accept, where
+///    it was removed meanwhile, or someone tried to change what it may do and was told that it takes no part, and where
+///    it came by the link and that lets nobody in any more.
 /// 5. Where `Shared/OWNER` went with its last entry, the program that took that away still finds the folder.
-/// 6. Entries of folders are not remembered: rmdir(2) and mkdir(2) replace nothing. Memory is that of 1024 entries at most.
+/// 6. Entries of folders are not remembered: rmdir(2) and mkdir(2) replace nothing. Memory is that of 1024 entries at
+///    most.
 struct LeftEntry {
   /// An entry of an account's `Shared/OWNER`.
   struct Name: Hashable {
@@ -75,7 +77,8 @@ extension Library {
     leftEntries.remove(of: account, share.row.item)
   }
 
-  /// The account of `Shared/OWNER` that `caller` finds though nobody else does any more (rule 5); nil where there is none.
+  /// The account of `Shared/OWNER` that `caller` finds though nobody else does any more (rule 5); nil where there is
+  /// none.
   package func leftOwner(_ account: Int64, _ owner: [UInt8], _ caller: Caller) -> Int64? {
     locked {
       if leftEntries.isEmpty { return nil }

@@ -99,8 +99,8 @@ extension Library {
   /// Leaves a share.
   ///
   /// - Parameter entry: the name in `Shared/OWNER` that was taken away, where its program may make it again.
-  /// - Returns: What the same program deleted in the share, as `rm -r` of the entry does before it takes that away, for the caller to bring
-  ///   back (``bringBack(_:)``): somebody who leaves deletes nothing.
+  /// - Returns: What the same program deleted in the share, as `rm -r` of the entry does before it takes that away, for
+  ///   the caller to bring back (``bringBack(_:)``): somebody who leaves deletes nothing.
   @discardableResult
   func leave(_ share: ShareBook.Entry, _ account: Int64, _ caller: Caller, entry: [UInt8]? = nil) throws -> Return? {
     guard var participant = share.member(account), Self.allows(.leave, participant) else {
@@ -261,7 +261,8 @@ extension Library {
     return participant
   }
 
-  /// Checks that `actor` may change or remove `participant`: nobody themselves or the owner, administrators no other one.
+  /// Checks that `actor` may change or remove `participant`: nobody themselves or the owner, administrators no other
+  /// one.
   private func checkTarget(
     _ participant: ParticipantRow, in share: ShareBook.Entry, by actor: Int64, _ path: ItemPath
   ) throws {

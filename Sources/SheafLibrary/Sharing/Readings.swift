@@ -2,24 +2,25 @@ import SheafModel
 
 /// Which version of a shared document a program had before it when it saves: what its version is based on.
 ///
-/// A save says nothing of what it was made from: not one that replaces the document whole, by a new file under its name or by
-/// truncating it first, and not one in place, which may write what it made of an earlier version. So it is remembered who
-/// read what:
+/// A save says nothing of what it was made from: not one that replaces the document whole, by a new file under its name
+/// or by truncating it first, and not one in place, which may write what it made of an earlier version. So it is
+/// remembered who read what:
 /// 1. A program has read the version that its account saw when the program read from the document, or opened it for
-///    reading only. (What it reads may come from the kernel's cache, so that only the opening is seen.) Opening it to write
-///    counts where the program had not read it yet: to save, programs open a document again without looking at it.
-/// 2. A file that takes a document's name is based on what the program that renames it had read, else on what its account
-///    read last (by the program that made the file), else on the current version.
+///    reading only. (What it reads may come from the kernel's cache, so that only the opening is seen.) Opening it to
+///    write counts where the program had not read it yet: to save, programs open a document again without looking at
+///    it.
+/// 2. A file that takes a document's name is based on what the program that renames it had read, else on what its
+///    account read last (by the program that made the file), else on the current version.
 /// 3. A document that is truncated as it is opened is based on what that program had read, else on the current version.
 /// 4. A program, and so an account, knows what its account saved: versions of its own are on top of what it read.
-/// 5. It is remembered for a day, of 4096 programs and documents; those read longest ago are forgotten first. Only what is
-///    in a share is remembered.
-/// 6. A save in place is based on what the program that writes it had read, as in rule 3. Where it writes through a file that it
-///    opened to read and write, that is the version that it saw there last, also where its own account saved a later one,
-///    unless the program did that itself. Appending is on top of what is there, and so is writing what is locked: programs
-///    that take turns look at what the others wrote.
-/// 7. Where a file becomes another item (rules 3, 9 and 10 of ``Identity``), who saw through it the latest that it held has seen
-///    the version which that is from then on. Who saw less has seen nothing of the item.
+/// 5. It is remembered for a day, of 4096 programs and documents; those read longest ago are forgotten first. Only what
+///    is in a share is remembered.
+/// 6. A save in place is based on what the program that writes it had read, as in rule 3. Where it writes through a
+///    file that it opened to read and write, that is the version that it saw there last, also where its own account
+///    saved a later one, unless the program did that itself. Appending is on top of what is there, and so is writing
+///    what is locked: programs that take turns look at what the others wrote.
+/// 7. Where a file becomes another item (rules 3, 9 and 10 of ``Identity``), who saw through it the latest that it held
+///    has seen the version which that is from then on. Who saw less has seen nothing of the item.
 struct Readings {
   /// Nanoseconds.
   private static let window: Int64 = 86_400_000_000_000

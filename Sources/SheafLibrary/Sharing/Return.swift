@@ -4,10 +4,10 @@ import SheafStore
 /// The return of what a person who left a share had deleted in it: some at a time, so that nobody waits long.
 ///
 /// Rules:
-/// 1. That they left is committed first, with a setting that tells what is to come back. Where the process is killed, or
-///    the disk is full, the library brings back the rest when it is opened next. All that the account deleted from then
-///    until it left counts as its program's then, and names that left no row behind are gone. What it deletes after it has
-///    joined again stays deleted.
+/// 1. That they left is committed first, with a setting that tells what is to come back. Where the process is killed,
+///    or the disk is full, the library brings back the rest when it is opened next. All that the account deleted from
+///    then until it left counts as its program's then, and names that left no row behind are gone. What it deletes
+///    after it has joined again stays deleted.
 /// 2. Nobody is told of these deletions while their events wait, which is until they are back, not even people who join
 ///    meanwhile. Of what was told before, it is told that it is there again. The deletion of a folder tells of what was
 ///    in it, and so it waits until all is back.

@@ -195,7 +195,8 @@ struct ShareBook {
     toldPlaces[ino] = place
   }
 
-  /// Forgets where folders are: one was moved or recovered under another name, or one that is shared was deleted or recovered.
+  /// Forgets where folders are: one was moved or recovered under another name, or one that is shared was deleted or
+  /// recovered.
   mutating func forgetFolders() {
     folders = [:]
     toldPlaces = [:]

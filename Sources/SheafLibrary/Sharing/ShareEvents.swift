@@ -2,8 +2,8 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// Events of shares, committed with what they tell of. They get their number at once: nobody undoes what they tell, but for
-/// a departure that may be undone (``LeftEntry``).
+/// Events of shares, committed with what they tell of. They get their number at once: nobody undoes what they tell, but
+/// for a departure that may be undone (``LeftEntry``).
 extension Library {
   /// Logs what became of a share; returns the event's number.
   @discardableResult
@@ -33,8 +33,8 @@ extension Library {
     return numbers.pending
   }
 
-  /// Numbers what waits of a shared item, and of its whole share where someone joins, before what is logged of the share next:
-  /// it was done before. An editor that is about to undo it has that told, too.
+  /// Numbers what waits of a shared item, and of its whole share where someone joins, before what is logged of the
+  /// share next: it was done before. An editor that is about to undo it has that told, too.
   ///
   /// A document whose first version is not there yet has nothing to tell of but that it will be made.
   func settleEvents(before share: Int64, ofAll: Bool = false, _ change: Change) throws {

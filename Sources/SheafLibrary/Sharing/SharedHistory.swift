@@ -8,11 +8,13 @@ import SheafStore
 ///    has its open versions ended before: none that was current then is renewed later, and none is of what was written
 ///    over.
 /// 2. Thinning leaves the version that was current then, and the next one, for as long as the share goes on.
-/// 3. The latest version by that time is taken for the one that was current only if the one after it is there, or it is the
-///    last one. Otherwise what came between was purged, or thinned by a program without rule 2, and it may be older.
-/// 4. The entry time of an item never falls while it stays in a share. `items.entered` stands on the item that was moved in
-///    and counts for all that is below it, so that entering costs the same however much that is. What gets another folder
-///    in the share, by whatever way, takes along what counted for it until then (``carryEntry(of:to:_:)``).
+/// 3. The latest version by that time is taken for the one that was current only if the one after it is there, or it is
+///    the last one. Otherwise what came between was purged, or thinned by a program without rule 2, and it may be
+///    older.
+/// 4. The entry time of an item never falls while it stays in a share. `items.entered` stands on the item that was
+///    moved in and counts for all that is below it, so that entering costs the same however much that is. What gets
+///    another folder in the share, by whatever way, takes along what counted for it until then
+///    (``carryEntry(of:to:_:)``).
 extension Library {
   /// Since when `inode` has been in `share`: no participant sees what was before.
   func entryTime(of inode: Inode, in share: ShareBook.Entry) throws -> Timestamp {
@@ -45,7 +47,8 @@ extension Library {
     change.whenRecorded { inode.item = final }
   }
 
-  /// Whether `caller` sees that something was deleted: participants what was deleted since its folder entered the share.
+  /// Whether `caller` sees that something was deleted: participants what was deleted since its folder entered the
+  /// share.
   func isVisible(_ deleted: DeletedRow, _ caller: Caller) throws -> Bool {
     try visibleDeletions(from: deleted.parent, caller).map { deleted.time >= $0 } ?? true
   }
@@ -76,7 +79,8 @@ extension Library {
     return conflict
   }
 
-  /// The numbers of the versions of a document that thinning leaves, since they tell how far back participants see (rule 2).
+  /// The numbers of the versions of a document that thinning leaves, since they tell how far back participants see
+  /// (rule 2).
   func entryVersions(of item: Int64) throws -> Set<Int64> {
     guard !shares.isEmpty, let row = try read({ try $0.inode(item: item) }) else { return [] }
     let inode = try inode(row.ino)

@@ -212,7 +212,8 @@ extension Library {
   /// The target of a symbolic link.
   ///
   /// - Parameter notesAccess: whether reading is to be noted in the access time.
-  /// - Throws: `invalid` for what is none; `accessDenied` for one that someone else made and that leads out of its share.
+  /// - Throws: `invalid` for what is none; `accessDenied` for one that someone else made and that leads out of its
+  ///   share.
   package func readLink(_ ino: Int64, notesAccess: Bool = true, _ caller: Caller) throws -> [UInt8] {
     try locked {
       let inode = try inode(ino)

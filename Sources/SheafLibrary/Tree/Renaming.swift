@@ -103,7 +103,8 @@ extension Library {
     let time = clock()
     let predecessor = try predecessor(of: target, replaced, inode, source, newFolder, newName, caller, time)
     if let replaced, linkedPlace(of: replaced, caller, time)?.inode === inode {
-      // The document that could come back to the other name of `replaced` is the one that is renamed: it goes where it is put.
+      // The document that could come back to the other name of `replaced` is the one that is renamed: it goes where it
+      // is put.
       linkedPlaces.remove(replaced.ino)
     }
     var continues = false

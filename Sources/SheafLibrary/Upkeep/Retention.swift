@@ -15,7 +15,8 @@ extension Library {
     (86_400, 0), (7 * 86_400, 3600), (30 * 86_400, 86_400), (365 * 86_400, 7 * 86_400),
   ]
 
-  /// Thins history by the rules of retention, packs what is left of it, frees what nothing refers to, and shrinks the file.
+  /// Thins history by the rules of retention, packs what is left of it, frees what nothing refers to, and shrinks the
+  /// file.
   package func compact(progress: (SheafModel.Progress) -> Void) throws -> CompactReport {
     let before = store.fileBytes
     var report = try condense { progress(SheafModel.Progress(done: Int64($0 * 950), total: 1000)) }
@@ -32,7 +33,8 @@ extension Library {
 
   /// Thins, sweeps, packs and compresses.
   ///
-  /// Freeing comes first, since what follows needs some room; where a full disk has none, the rest waits for the next time.
+  /// Freeing comes first, since what follows needs some room; where a full disk has none, the rest waits for the next
+  /// time.
   private func condense(_ progress: (Double) -> Void) throws -> CompactReport {
     let isClockBelieved = try believesClock(clock())
     let thinned = isClockBelieved ? try thin() : 0
@@ -88,8 +90,8 @@ extension Library {
 
   /// Erases what was deleted so long ago that it cannot be recovered any more.
   ///
-  /// A time before that of the item's last version, or of an event that was logged before the deletion, was told by a clock that
-  /// was behind: the later one counts.
+  /// A time before that of the item's last version, or of an event that was logged before the deletion, was told by a
+  /// clock that was behind: the later one counts.
   private func eraseDeleted(at time: Timestamp) throws {
     let border = Timestamp(seconds: time.seconds - Self.deletedSeconds)
     let old = try store.snapshot { try $0.deleted(before: border, at: time) }

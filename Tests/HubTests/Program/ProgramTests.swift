@@ -67,7 +67,8 @@ import Testing
     try program.stop()
   }
 
-  /// A copy is made, more is acknowledged, and then the copy takes the hub's place: machines notice that, and send again.
+  /// A copy is made, more is acknowledged, and then the copy takes the hub's place: machines notice that, and send
+  /// again.
   @Test func aCopyThatTakesTheHubsPlaceIsNoticed() async throws {
     let folder = try TemporaryFolder()
     defer { try? folder.remove() }

@@ -27,8 +27,8 @@ import Testing
     let turn: Int
   }
 
-  /// A store that counts the transactions of a zone in their order: each takes its turn at its end, while it still has the
-  /// zone.
+  /// A store that counts the transactions of a zone in their order: each takes its turn at its end, while it still has
+  /// the zone.
   struct OrderedDatabase: Database {
     @TaskLocal static var turn: Counter?
 

@@ -46,7 +46,8 @@ struct LockHoldTests {
     try fixture.finish()
   }
 
-  /// What a folder's deletion tells of is cleared from memory some at a time, and counts no more from the first moment on.
+  /// What a folder's deletion tells of is cleared from memory some at a time, and counts no more from the first moment
+  /// on.
   @Test func theDeletionOfALargeFolderTakesOverWhatWentBefore() throws {
     let fixture = try LibraryFixture()
     let library = fixture.library

@@ -3,11 +3,11 @@ import SheafModel
 
 @testable import SheafLibrary
 
-/// No save passes over another account's in silence: where one is made from what its program had read before the other one
-/// came, and the other one's text is not in it, a conflict marks it.
+/// No save passes over another account's in silence: where one is made from what its program had read before the other
+/// one came, and the other one's text is not in it, a conflict marks it.
 ///
-/// Not meant are saves of programs that read nothing, and those that took the contents away themselves: they replace what
-/// is there, whatever it is.
+/// Not meant are saves of programs that read nothing, and those that took the contents away themselves: they replace
+/// what is there, whatever it is.
 struct ProgramSaves {
   private struct Reader: Hashable {
     let account: Int64

@@ -5,11 +5,11 @@ import SheafModel
 /// What close(2) and fsync(2) promised: contents that some version must hold from then on.
 ///
 /// One editing session is one version, which later saves of the session renew (docs/ARCHITECTURE.md, "Versions"): so a
-/// promise is kept by its contents and by all that the same session wrote later, and one that emptied the file promises nothing
-/// any more. It can be broken by
+/// promise is kept by its contents and by all that the same session wrote later, and one that emptied the file promises
+/// nothing any more. It can be broken by
 /// - a purge of what held it;
-/// - the removal of a file that nobody could mean (rule 6 of ``Identity``): its own program takes its last name away before
-///   it was ever closed with contents under a name that is no temporary file's;
+/// - the removal of a file that nobody could mean (rule 6 of ``Identity``): its own program takes its last name away
+///   before it was ever closed with contents under a name that is no temporary file's;
 /// - a file that dissolves in the document whose name it takes (rule 3 of ``Identity``): its last contents are that
 ///   document's, and what was closed in it before under a temporary file's name, and never under that of a backup,
 ///   goes.

@@ -14,7 +14,8 @@ struct BorderTests {
     }
   }
 
-  /// A document and a file made just now change contents across the border: ids stay on their names, with all that they have.
+  /// A document and a file made just now change contents across the border: ids stay on their names, with all that they
+  /// have.
   @Test(arguments: [true, false], [true, false])
   func contentsThatChangePlacesAcrossTheBorder(_ isDocumentShared: Bool, _ isDocumentFirst: Bool) throws {
     try People.story { people in
@@ -123,7 +124,8 @@ struct BorderTests {
     }
   }
 
-  /// The folder of a document is shared while a program replaces that: the document is in the folder's share from then on.
+  /// The folder of a document is shared while a program replaces that: the document is in the folder's share from then
+  /// on.
   @Test(arguments: Return.allCases)
   func whatIsMadeAgainInAShareIsInThat(_ way: Return) throws {
     try People.story { people in

@@ -162,8 +162,8 @@ struct DepartureStoryTests {
     }
   }
 
-  /// A return that could not be made goes on when the library is opened next. By then they may be back, and mean what they
-  /// delete.
+  /// A return that could not be made goes on when the library is opened next. By then they may be back, and mean what
+  /// they delete.
   @Test func whatIsDeletedAfterJoiningAgainStaysDeleted() throws {
     try People.story { people in
       let plans = "Shared/alice@example.com/plans"
