@@ -40,7 +40,7 @@ struct AgingTable<Key: Hashable, Value> {
     places[key] = place
   }
 
-  /// Has an entry be the newest.
+  /// Makes an entry the newest.
   mutating func renew(_ key: Key) {
     if let value = self[key] { append(key, value) }
   }

@@ -35,10 +35,10 @@ final class Change {
     library.inodes.beginChange()
   }
 
-  /// Has `action` change memory once the change is recorded.
+  /// Runs `action`, which changes memory, once the change is recorded.
   func whenRecorded(_ action: @escaping () -> Void) { actions.append(action) }
 
-  /// Has `action` put memory back if the change fails, for the few places that must change it before.
+  /// Runs `action`, which puts memory back, if the change fails, for the few places that must change it before.
   func whenFailed(_ action: @escaping () -> Void) { restorations.append(action) }
 
   func noteStored(_ chunk: Int64) { storedChunks.insert(chunk) }

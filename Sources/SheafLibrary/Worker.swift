@@ -62,7 +62,7 @@ final class Worker: @unchecked Sendable {
     }
   }
 
-  /// Has the thread end, and returns when it has, and nothing else that `isBusy` tells of goes on.
+  /// Ends the thread, and returns once it has ended and nothing else goes on of which `isBusy` tells.
   func stop(while isBusy: () -> Bool = { false }) {
     locked {
       isStopped = true

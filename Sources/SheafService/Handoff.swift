@@ -4,14 +4,14 @@ import Synchronization
 
 /// Hands values from a thread that makes them to a task that sends them, a few ahead and no more.
 ///
-/// The thread waits in ``Putter/put(_:)`` while the task is behind; the task waits in ``next()`` while there is no
+/// The thread waits in ``Producer/put(_:)`` while the task is behind; the task waits in ``next()`` while there is no
 /// value yet. Once nobody reads a handoff any longer, it is cancelled, and ends the thread's work with an error.
 final class Handoff<Element: Sendable>: Sendable {
   /// How many values the thread may be ahead.
   private static var ahead: Int { 4 }
 
   /// The thread's end of a handoff.
-  struct Putter {
+  struct Producer {
     fileprivate let state: HandoffState
     fileprivate let continuation: AsyncThrowingStream<Element, any Error>.Continuation
 
@@ -45,7 +45,7 @@ final class Handoff<Element: Sendable>: Sendable {
   ///
   /// - Parameter slot: Kept for as long as the thread runs.
   static func start(
-    _ slot: Slots.Slot, _ work: @escaping @Sendable (Putter) throws -> Void
+    _ slot: Slots.Slot, _ work: @escaping @Sendable (Producer) throws -> Void
   ) -> Handoff {
     let state = HandoffState(ahead: ahead)
     let handoff = Handoff(state: state)
@@ -53,7 +53,7 @@ final class Handoff<Element: Sendable>: Sendable {
     DispatchQueue(label: "sheaf.transfer").async {
       defer { withExtendedLifetime(slot) {} }
       do {
-        try work(Putter(state: state, continuation: continuation))
+        try work(Producer(state: state, continuation: continuation))
         continuation.finish()
       } catch {
         continuation.finish(throwing: error)

@@ -33,7 +33,7 @@ package final class SheafService: Sendable {
   private let threads: NIOThreadPool
   private let clients: ClientCount
   private let signals: EventSignals
-  private let listening = Milestone()
+  private let listening = Latch()
   private let running = Mutex<Task<Void, any Error>?>(nil)
 
   /// - Parameters:
@@ -154,7 +154,7 @@ private enum PrivateFiles {
 }
 
 /// An event that happens once, or fails, and that others wait for.
-private final class Milestone: Sendable {
+private final class Latch: Sendable {
   private enum State {
     case pending([CheckedContinuation<Void, any Error>])
     case done(Result<Void, any Error>)

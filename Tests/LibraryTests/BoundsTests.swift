@@ -54,7 +54,7 @@ struct BoundsTests {
             ino: ino, item: nil, owner: 1, parent: 16, name: [], mode: S_IFREG | 0o600, nlink: 1, uid: 0, gid: 0,
             time: fixture.clock.now)
           fixture.library.inodes.insert(Inode(row))
-          fixture.library.identity.born(ino, process: 1, at: fixture.clock.now)
+          fixture.library.identity.noteCreated(ino, process: 1, at: fixture.clock.now)
           fixture.library.identity.choseMode(ino)
           _ = try? fixture.library.inode(ino)
         }

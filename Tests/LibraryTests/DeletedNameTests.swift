@@ -61,7 +61,7 @@ struct DeletedNameTests {
   }
 
   /// Rows of deleted documents without contents.
-  private func bury(_ fixture: LibraryFixture, _ folder: Int64, _ names: [[UInt8]]) throws {
+  private func removeDestroyed(_ fixture: LibraryFixture, _ folder: Int64, _ names: [[UInt8]]) throws {
     let time = fixture.clock.now
     try fixture.library.store.write(.create) { transaction in
       let owner = try #require(try transaction.inode(folder)).owner
@@ -87,7 +87,7 @@ struct DeletedNameTests {
     let folder = try fixture.ino("t")
     let long = String(repeating: "x", count: 240)
     let alike = (0..<1500).map { Array("\(long)\(10_000 + $0)".utf8) }
-    try bury(fixture, folder, alike + (0..<1500).map { Array("doc \($0)".utf8) })
+    try removeDestroyed(fixture, folder, alike + (0..<1500).map { Array("doc \($0)".utf8) })
     for name in [alike[700], Array("doc 7".utf8)] {
       let work = try StoreWork.of(library) { _ = try library.versionFolder(of: folder, name, .library) }
       #expect(work.rows < 20 && work.steps < 500, "\(work)")
@@ -119,7 +119,7 @@ struct DeletedNameTests {
     try fixture.mkdir("t")
     let folder = try fixture.ino("t")
     let name = Array("a".utf8)
-    try bury(fixture, folder, .init(repeating: name, count: 2000))
+    try removeDestroyed(fixture, folder, .init(repeating: name, count: 2000))
     let rows = try library.store.read {
       try $0.deletedDocuments(from: folder, since: Timestamp(nanoseconds: .min))
     }

@@ -121,7 +121,7 @@ struct LifetimeTests {
     for number in 0..<5 {
       try fixture.write(try fixture.open("good \(number)", O_RDWR | O_CREAT), Array("good".utf8))
     }
-    // A write next to a chunk that is missing cannot be cut.
+    // A write next to a chunk that is missing cannot be stored.
     let ino = try fixture.ino("bad")
     fixture.library.locked { fixture.library.inodes[ino]?.own.working = unreadable() }
     #expect(throws: SheafError.self) { try fixture.library.locked { try fixture.library.endAllSessions() } }

@@ -191,7 +191,7 @@ struct VersionTests {
 
   @Test func equalChunksOfOneDocumentAreOne() throws {
     let fixture = try LibraryFixture()
-    // Blocks without a boundary are cut at the limit: the same chunk several times, stored by one cut.
+    // Blocks without a boundary are cut at the limit: the same chunk several times, stored by one save.
     let block = [UInt8](repeating: 7, count: 256 << 10)
     let handle = try fixture.open("a", O_RDWR | O_CREAT)
     try fixture.write(handle, block + block + block)
@@ -257,7 +257,7 @@ struct VersionTests {
     try fixture.finish()
   }
 
-  /// Two documents that take chunks from each other while both are written, cut, spilled, restored and swept.
+  /// Two documents that take chunks from each other while both are written, saved, spilled, restored and swept.
   @Test func nothingThatIsReferredToIsFreed() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()

@@ -77,7 +77,7 @@ actor ProcessMounts: MountController {
     return info
   }
 
-  /// Has the library remember or forget a mount, which does not fail for that: it works without.
+  /// Notes in the library that a mount came or went. A mount works without, so nothing fails for that.
   private func keep(_ mountpoint: String, _ work: @escaping @Sendable (Library) throws -> Void) async {
     do {
       try await BlockingWork.run { [library] in try work(library) }

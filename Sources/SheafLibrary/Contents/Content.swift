@@ -210,7 +210,8 @@ struct Content {
 
   mutating func forgetReferences() { references = [:] }
 
-  /// Whether two stored contents are the same bytes, at whatever places they are cut; reads only where they differ.
+  /// Whether two stored contents are the same bytes, however they are divided into chunks; reads only where they
+  /// differ.
   static func areSame(
     _ left: StoredContent, _ right: StoredContent, from storage: any ChunkSource
   ) throws -> Bool {

@@ -4,9 +4,10 @@ import SheafStore
 /// The chunks that a session's version alone holds, and which are freed as soon as it is renewed without them
 /// (docs/ARCHITECTURE.md, "Sessions").
 extension Library {
-  /// Frees chunks that this session's version held alone until this cut replaced the last extent that referred to them.
+  /// Frees chunks that this session's version held alone until this renewal replaced the last extent that referred to
+  /// them.
   ///
-  /// - Parameter references: ``Content/references`` of what is cut.
+  /// - Parameter references: ``Content/references`` of the new contents.
   func freeReplaced(
     _ references: [Int64: Int], _ session: EditingSession, _ inode: Inode, _ change: Change
   ) throws -> Set<Int64> {
@@ -33,20 +34,20 @@ extension Library {
     }
   }
 
-  /// Has the chunks `shared` be none of the draft's own any more.
+  /// Notes that the draft does not hold the chunks `shared` alone any more.
   func disown(_ shared: some Sequence<Int64>, _ draft: Draft) {
     for chunk in shared where draft.session?.ownChunks.removeValue(forKey: chunk) != nil {
       chunks.removeOwner(of: chunk)
     }
   }
 
-  /// Has the chunks of `draft` outlive later cuts: something else refers to them now, or to parts of them.
+  /// Lets the chunks of `draft` outlive later renewals: something else refers to them now, or to parts of them.
   func shareChunks(of draft: Draft) {
     for chunk in draft.session?.ownChunks.keys ?? [:].keys { chunks.removeOwner(of: chunk) }
     draft.session?.ownChunks = [:]
   }
 
-  /// Has the chunks of every draft of `inode` outlive later cuts: a copy of what is saved refers to them now.
+  /// Lets the chunks of every draft of `inode` outlive later renewals: a copy of what is saved refers to them now.
   func shareChunks(of inode: Inode) {
     for draft in inode.drafts { shareChunks(of: draft) }
   }

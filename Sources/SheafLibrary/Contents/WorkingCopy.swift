@@ -3,18 +3,18 @@ import SheafStore
 
 /// The contents of a file as its readers and writers see them: stored extents with what was written since laid over.
 ///
-/// What is written lies in memory or in the working file (``dirty``) until it is cut: ``stored(in:)`` chunks just the
-/// written neighbourhoods and gives the contents that a version can hold.
+/// What is written lies in memory or in the working file (``dirty``) until a version is made: ``stored(in:)`` chunks
+/// just the written neighbourhoods and gives the contents that a version can hold.
 struct WorkingCopy {
   /// Stored extents; exactly `size` bytes, holes where only `dirty` has data.
   private(set) var content: Content
   private(set) var dirty = DirtyRuns()
-  /// What was done since the contents were cut last, but for what lies in memory; nil where it was more than that can
-  /// say.
+  /// What was done since the contents were stored last, but for what lies in memory; nil where it was more than that
+  /// can say.
   private(set) var log: WriteLog? = WriteLog()
   /// Where the working file has what was written since then.
   private(set) var area: WorkingFile.Area?
-  /// Whether anything differs from what was cut last, even if only the length.
+  /// Whether anything differs from what was stored last, even if only the length.
   private(set) var isChanged = false
 
   static let maximumSize = StoredContent.maximumLength
@@ -99,7 +99,7 @@ struct WorkingCopy {
     (self.log, self.area, isChanged) = (log, area, true)
   }
 
-  /// Cuts or lengthens with a hole.
+  /// Shortens, or lengthens with a hole.
   mutating func truncate(to newSize: Int64, from storage: any ChunkSource) throws {
     if newSize < size {
       dirty.remove(newSize..<size)
@@ -211,7 +211,7 @@ struct WorkingCopy {
       index += 1
       var extents: [Extent] = []
       var buffer: [UInt8] = []
-      /// What of `buffer` is not cut yet, and whether it ends where contents do.
+      /// What of `buffer` is in no chunk yet, and whether it ends where contents do.
       var rest = 0..<0
       var isWhole = false
       var end = window
@@ -273,13 +273,13 @@ struct WorkingCopy {
 
   /// Takes what ``stored(first:in:)`` gave, once it is recorded.
   mutating func adopt(_ stored: Content, of part: DirtyRuns) {
-    // What it put out of use is freed with the cut, when nothing stored refers to it any more.
+    // What it put out of use is freed when a version is made, as nothing stored refers to it any more.
     content = stored
     if part.memoryCount > 0 { log = nil }
     for run in part.runs { dirty.remove(run.start..<run.end) }
   }
 
-  /// Says that the contents are those that were cut last.
+  /// Says that the contents are those that were stored last.
   mutating func markUnchanged() {
     isChanged = false
     (log, area) = (WriteLog(), nil)
@@ -294,8 +294,8 @@ struct WorkingCopy {
   /// Chunks at the end, each shorter than usual, that are joined once there are so many.
   private static let tailPieces = 12
 
-  /// Whether a run is to be laid over what is stored, rather than cut together with its neighbourhood: it is short, and
-  /// either lies in a chunk of which most stays, or takes the place of whole extents, as the next change of a page
+  /// Whether a run is to be laid over what is stored, rather than chunked together with its neighbourhood: it is short,
+  /// and either lies in a chunk of which most stays, or takes the place of whole extents, as the next change of a page
   /// does.
   private func isPatch(_ run: DirtyRuns.Run, in result: inout Content, _ storage: any ChunkSource) throws -> Bool {
     guard run.count <= Self.patchLimit, run.end <= result.length else { return false }

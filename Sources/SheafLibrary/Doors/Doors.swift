@@ -81,14 +81,14 @@ struct Doors {
 
   // MARK: - Notifications
 
-  /// Has doors told of a change once the lock is free, but not the one by which it came.
+  /// Tells doors of a change once the lock is free, but not the one by which it came.
   ///
   /// - Parameter audience: the accounts whose doors are told; nil for all.
   mutating func notify(_ news: LibraryNews, _ audience: Set<Int64>?, from door: Int) {
     notifications.append(Notification(door: door, audience: audience, news: news))
   }
 
-  /// Has one door told of a change once the lock is free.
+  /// Tells one door of a change once the lock is free.
   mutating func notify(_ news: LibraryNews, only door: Int) {
     notifications.append(Notification(door: 0, audience: nil, only: door, news: news))
   }

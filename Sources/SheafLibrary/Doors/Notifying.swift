@@ -37,7 +37,7 @@ extension Library {
 
   // MARK: - Noting what is told
 
-  /// Has the doors of those who see it told of a change that came by `door`, once the lock is free.
+  /// Tells the doors of those who see it of a change that came by `door`, once the lock is free.
   func tell(_ change: LibraryChange, from door: Int) {
     noteSharedEntry(change)
     guard doors.hasOthers(than: door) else { return }
@@ -53,17 +53,17 @@ extension Library {
     }
   }
 
-  /// Has the other doors of the account told that its draft changed: nobody else sees that before it is saved.
+  /// Tells the other doors of the account that its draft changed: nobody else sees that before it is saved.
   func tell(_ change: LibraryChange, of draft: Draft, from door: Int) {
     if doors.areSeveral { doors.notify(news(change), [draft.account], from: door) }
   }
 
-  /// Has the door itself told by which a change came, where its kernel cannot know of it.
+  /// Tells the door itself of a change that came by it, where its kernel cannot know of it.
   func tell(_ change: LibraryChange, back door: Int) {
     if doors.isOpen(door) { doors.notify(news(change), only: door) }
   }
 
-  /// Has the doors of the other accounts told that a draft was saved.
+  /// Tells the doors of the other accounts that a draft was saved.
   func tellSaved(_ inode: Inode, _ draft: Draft) {
     guard !shares.isEmpty, !doors.isEmpty, var audience = audience(of: .saved(inode.ino)) else { return }
     audience.remove(draft.account)

@@ -15,14 +15,14 @@ struct EditingSession {
   var cause: VersionCause
   /// Since when something is not stored; nil when everything is.
   var dirtySince: Timestamp?
-  /// Whether anything but a truncation to nothing happened since the last cut.
+  /// Whether anything but a truncation to nothing happened since its version was made last.
   var hasWrites = false
   /// Whether the version that it numbered was made on top of the current one.
   var isOnTop = true
-  /// Whether another account saved since this session's last cut, so that what it holds is not current.
+  /// Whether another account saved since this session's version was made last, so that what it holds is not current.
   var isPassedOver = false
-  /// Chunks that only this session's version holds, with how many of its extents refer to each: freed by the cut that
-  /// replaces the last of these.
+  /// Chunks that only this session's version holds, with how many of its extents refer to each: freed by the renewal
+  /// that replaces the last of these.
   var ownChunks: [Int64: Int] = [:]
   /// When its contents were kept in the working file, to be stored soon; nil where they were not.
   var kept: Timestamp?

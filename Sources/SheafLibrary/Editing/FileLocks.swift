@@ -125,7 +125,7 @@ package final class FileLocks: Sendable {
   /// Requests that wait at one door at most.
   static let waitingLimit = 4096
   /// Waiters that are followed to find a ring, at most.
-  static let ringLimit = 64
+  static let cycleLimit = 64
   /// How long a request that does not wait is thought over.
   private static let patience = DispatchTimeInterval.milliseconds(2)
 
@@ -187,7 +187,7 @@ package final class FileLocks: Sendable {
         answers.append((answer, state.grant(lock, at: place, &freed)))
         return answers + state.wake(at: place, behind: freed)
       }
-      if waits, family == .record, state.closesRing(lock.owner, behind: blocker) {
+      if waits, family == .record, state.closesCycle(lock.owner, behind: blocker) {
         return answers + [(answer, .deadlock)]
       }
       guard state.waiting[lock.owner.door] ?? 0 < Self.waitingLimit else { return answers + [(answer, .tooMany)] }
@@ -418,7 +418,7 @@ extension FileLocks.State {
           continue
         }
         if blocker == waiter.blocker { continue }
-        if waiter.waits, place.family == .record, closesRing(waiter.lock.owner, behind: blocker) {
+        if waiter.waits, place.family == .record, closesCycle(waiter.lock.owner, behind: blocker) {
           remove(waiter)
           answers.append((waiter.answer, .deadlock))
           continue
@@ -432,10 +432,10 @@ extension FileLocks.State {
   }
 
   /// Whether `blocker` waits for `owner`, directly or behind others (rule 2).
-  fileprivate mutating func closesRing(_ owner: Owner, behind blocker: Owner) -> Bool {
+  fileprivate mutating func closesCycle(_ owner: Owner, behind blocker: Owner) -> Bool {
     var seen: Set<Owner> = []
     var open = [blocker]
-    var left = FileLocks.ringLimit
+    var left = FileLocks.cycleLimit
     while let next = open.popLast() {
       if next == owner { return true }
       guard seen.insert(next).inserted else { continue }

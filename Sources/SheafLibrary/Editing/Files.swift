@@ -65,7 +65,7 @@ extension Library {
           file.draft.session?.baseContent = inode.row.content ?? .empty
         }
         file.hasOnlyTruncated = !wasEmpty
-        // Nothing will be cut that would store the times along.
+        // No version will be made that would store the times along.
         if wasEmpty { try updateAttributes(inode.row, of: inode) }
       }
       noteReading(file, opens: true)
@@ -154,7 +154,7 @@ extension Library {
     // A program that writes faster than can be stored waits here, where nobody else has to.
     if let full {
       do {
-        try cutInSteps(full)
+        try makeVersionsInSteps(full)
       } catch {
         // The next write finds out what is wrong; this one is safe.
         noteFailure(error)
@@ -191,10 +191,10 @@ extension Library {
     }
   }
 
-  /// Cuts a version of the document's contents now; a document that was only made gets an empty first one.
+  /// Makes a version of the document's contents now; a document that was only made gets an empty first one.
   private func save(_ inode: Inode, _ draft: Draft) throws {
     if try item(of: inode)?.version == 0 || draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
-    try cut(inode, draft, cause: .save)
+    try makeVersion(inode, draft, cause: .save)
     // What fsync(2) stored before is saved by the close, too.
     draft.session?.cause = .save
   }
@@ -207,10 +207,10 @@ extension Library {
 
   /// fsync(2): what was written survives power loss.
   package func fsync(_ ino: Int64) throws {
-    try cutInSteps(ino)
+    try makeVersionsInSteps(ino)
     try locked {
       let inode = try inode(ino)
-      try cutAll(inode)
+      try makeVersions(inode)
       noteProof(inode, size: inode.row.size, by: nil)
     }
     try store.sync()
@@ -243,7 +243,7 @@ extension Library {
     }
   }
 
-  /// Has watchers told that a file was closed that was open for writing (inotify(7)).
+  /// Tells watchers (inotify(7)) that a file was closed which was open for writing.
   private func tellClosed(_ file: OpenFile) {
     // The kernel tells them of a truncation by open(2) where it makes that itself; FUSE makes it.
     if file.hasOnlyTruncated { tell(.contents(file.inode.ino), back: file.door) }
@@ -261,7 +261,7 @@ extension Library {
     let before = draft.unsavedBytes
     if draft.working?.size != size {
       try beginSession(inode, draft, handle: handle, at: time)
-      // What the session stored is not counted any more, and may have no use soon: a sweep finds out.
+      // Nobody counts the chunks of the session any more, and they may soon have no use: a sweep finds out.
       let own = Int64(draft.session?.ownChunks.count ?? 0)
       if chunks.noteDiscarded(own * Int64(Chunker.normal)) { sweepDiscarded() }
       shareChunks(of: draft)

@@ -5,14 +5,14 @@ import SheafStore
 /// Editing sessions: how writes become versions (docs/ARCHITECTURE.md, "Versions").
 ///
 /// ```
-///            first write            timed cut, flush, fsync        last writable close, 10 minutes,
+///            first write            autosave, flush, fsync         last writable close, 10 minutes,
 ///   none ───────────────► dirty ───────────────────────► numbered ──────────────────────────────► none
-///        beginSession(_:)        cut(_:cause:)      ▲      │      endSession(_:)                    version immutable,
+///        beginSession(_:)        makeVersion(_:_:cause:)    ▲      │      endSession(_:)            version immutable,
 ///                                                   └──────┘                                       event logged
-///                                              renewed by each cut
+///                                              renewed by each save
 /// ```
 extension Library {
-  /// Seconds after which unsaved writes are cut.
+  /// Seconds after which autosave makes a version of unsaved writes.
   static let autosaveSeconds: Int64 = 1
   /// How long the session of a document that was only emptied waits for its next writer.
   private static let emptyNanoseconds: Int64 = 2_000_000_000
@@ -23,7 +23,7 @@ extension Library {
   func load(_ inode: Inode, _ draft: Draft) {
     guard draft.working == nil else { return }
     draft.working = WorkingCopy(inode.row.content ?? .empty)
-    // What another draft's open version holds is in two drafts now.
+    // Two drafts now hold the chunks of the other's open version.
     for other in inode.drafts where other !== draft { shareChunks(of: other) }
   }
 
@@ -40,7 +40,7 @@ extension Library {
       session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil
     {
       if isEmptied(inode, draft, at: time) {
-        // What comes now is the version's contents, and who emptied it goes on with another one.
+        // The bytes that follow are the contents of this version; the program that emptied it begins another.
         draft.session?.writers = [:]
       } else {
         try endSession(inode, draft)
@@ -67,7 +67,7 @@ extension Library {
 
   /// Ends a draft's session after the last writer closed it; one that only emptied the document goes on for a moment.
   func endAfterClose(_ inode: Inode, _ draft: Draft) throws {
-    if draft.working?.size == 0, draft.isChanged { try cut(inode, draft, cause: .save) }
+    if draft.working?.size == 0, draft.isChanged { try makeVersion(inode, draft, cause: .save) }
     if !isEmptied(inode, draft, at: clock()) { try endSession(inode, draft) }
   }
 
@@ -81,15 +81,15 @@ extension Library {
     return session.baseContent.length > 0 || session.base == nil && FileRole.looksPassing(inode.row.name)
   }
 
-  /// Cuts what was written to every draft of `inode`.
-  func cutAll(_ inode: Inode) throws {
-    for draft in inode.drafts where draft.session != nil { try cut(inode, draft, cause: .autosave) }
+  /// Makes a version of what was written to each draft of `inode`.
+  func makeVersions(_ inode: Inode) throws {
+    for draft in inode.drafts where draft.session != nil { try makeVersion(inode, draft, cause: .autosave) }
   }
 
   /// Stores what was written to `draft` and makes or renews its session's version of it.
   ///
   /// - Parameter ends: whether the session ends with it.
-  func cut(_ inode: Inode, _ draft: Draft, cause: VersionCause, ends: Bool = false) throws {
+  func makeVersion(_ inode: Inode, _ draft: Draft, cause: VersionCause, ends: Bool = false) throws {
     guard let session = draft.session, let working = draft.working else { return }
     // A save is of the moment in which it was made, though it is stored later.
     let time = session.isKept ? session.kept ?? clock() : clock()
@@ -112,7 +112,7 @@ extension Library {
       let references = content.references
       var stored = try content.stored(in: change)
       if session.number == nil, !isFirst, stored != session.baseContent, isSame(stored, session.baseContent) {
-        // The same bytes, cut at other places: what was there stays.
+        // The same bytes, divided into other chunks: what was there stays.
         stored = session.baseContent
         content = Content(stored)
         try change.deleteStored()
@@ -230,7 +230,7 @@ extension Library {
     let content = inode.row.content ?? .empty
     change.whenRecorded { [self] in
       shareChunks(of: draft)
-      // What it goes on with is based on its own version.
+      // Its next version is based on its own last one.
       draft.session?.number = nil
       draft.session?.base = number
       draft.session?.baseContent = content
@@ -258,7 +258,7 @@ extension Library {
     }
   }
 
-  /// Has the next transaction end a version that is stored already.
+  /// Makes the next transaction end a version that is stored already.
   ///
   /// The kernel tells of the last close after close(2) has returned, so nobody waits for it, and a crash ends the
   /// version all the same (``recoverFromCrash()``): no transaction of its own is needed.
@@ -304,7 +304,7 @@ extension Library {
   /// Ends a draft's session: its version is immutable from here on, and its event is logged.
   func endSession(_ inode: Inode, _ draft: Draft, cause: VersionCause = .save) throws {
     guard draft.session != nil else { return }
-    try cut(inode, draft, cause: cause, ends: true)
+    try makeVersion(inode, draft, cause: cause, ends: true)
   }
 
   private func finish(_ inode: Inode, _ draft: Draft) {
@@ -333,7 +333,7 @@ extension Library {
       let content = try working.stored(in: change)
       change.whenRecorded { [self, storedNow = change.storedChunks] in
         sessions.addUnsaved(-draft.unsavedBytes)
-        // What it refers to less often is referred to by what is stored until the next cut, which does not know of it.
+        // The session's version refers to these chunks until it is renewed, and that does not know of them.
         disown(content.references.keys, draft)
         draft.working?.adopt(content)
         if draft.session != nil { claim(storedNow.subtracting(content.references.keys), inode, draft) }
@@ -348,7 +348,7 @@ extension Library {
     draft.working = nil
   }
 
-  /// Cuts what has waited long enough, and ends sessions that last too long; a failure is tried again.
+  /// Makes versions of what has waited long enough, and ends sessions that last too long; tries failures again.
   func autosave() {
     let time = clock()
     do {
@@ -383,7 +383,7 @@ extension Library {
         Self.hasPassed(Self.autosaveSeconds * 1_000_000_000, since: since, at: time), !Self.isEmptied(draft)
       {
         if try keep(inode, draft, cause: .autosave) { return }
-        try cut(inode, draft, cause: .autosave)
+        try makeVersion(inode, draft, cause: .autosave)
         if draft.writerCount == 0 { try endAfterClose(inode, draft) }
       } else if draft.writerCount == 0, session.number != nil, session.dirtySince == nil, !session.isKept {
         try endAfterClose(inode, draft)
@@ -398,7 +398,7 @@ extension Library {
   ///
   /// - Throws: also for what could not be saved when it was closed; autosave goes on trying.
   package func saveClosed() throws {
-    // What is kept in the working file is safe there.
+    // The working file keeps these bytes safe.
     try locked { try endSessions { $0.writerCount == 0 && $0.session?.isKept == false && !Self.isEmptied($0) } }
     try store.sync()
   }

@@ -8,7 +8,7 @@ import SheafStore
 ///            8 MiB or 4096 runs           close, 1 s              a thread, in steps
 ///   memory ─────────────────────► area ─────────────────► kept ─────────────────────────► a version
 ///             spill(_:_:)               keep(_:_:cause:)       completeSave(of:givesWay:):
-///                                                              storeStep(of:_:), then cut(_:_:cause:)
+///                                                              storeStep(of:_:), then makeVersion(_:_:cause:)
 /// ```
 /// Rules:
 /// 1. What is kept has a row (`working_copies`) that says how to make the contents again of those that are stored, and
@@ -17,7 +17,7 @@ import SheafStore
 /// 2. The row goes in the transaction that makes the version, or takes the inode away.
 /// 3. Nobody sees the difference: a caller that asks for versions, or for what Sheaf tells of the document, waits until
 ///    the save is complete (``completeSaves(of:)``), without the lock. A document in a share, which others see, is
-///    never kept: its saves are cut at once.
+///    never kept: each save makes its version at once.
 /// 4. Storing goes in steps, so that others wait for one at most.
 extension Library {
   /// Bytes in memory of one document past which they are spilled; `SHEAF_SPILL_LIMIT` lowers it for tests, and what
@@ -83,12 +83,13 @@ extension Library {
     return true
   }
 
-  /// Keeps what close(2) saves of a document of which much is in the working file; false where it is to be cut at once.
+  /// Keeps what close(2) saves of a document of which much is in the working file; false where its
+  /// version is to be made at once.
   func keepClosed(of inode: Inode, _ draft: Draft) throws -> Bool {
     guard draft.working?.dirty.hasSpilled ?? false || draft.session?.isKept ?? false else { return false }
     try resumeSession(inode, draft)
     if draft.session?.isKept ?? false, !(draft.working?.dirty.hasSpilled ?? false) {
-      // All of it is stored; the other thread is about to cut the version.
+      // All of it is stored; the other thread is about to make the version.
       draft.session?.cause = .save
       return true
     }
@@ -181,7 +182,7 @@ extension Library {
       metadata: ["error": "\(error)"])
   }
 
-  /// Makes a version of a kept save: stores its bytes in steps, then cuts.
+  /// Makes a version of a kept save: stores its bytes in steps first.
   ///
   /// - Parameter givesWay: whether nobody waits for it, so that callers with other work go first.
   private func completeSave(of ino: Int64, givesWay: Bool = false) throws {
@@ -190,18 +191,18 @@ extension Library {
     try inSteps(givesWay: givesWay) {
       guard let inode = sessions.keptInode(ino) else { return false }
       if try storeStep(of: inode, inode.own) { return true }
-      try cutKept(inode)
+      try makeKeptVersion(inode)
       return false
     }
   }
 
-  /// Stores in steps what is spilled of a document, then cuts, as an autosave does.
-  func cutInSteps(_ ino: Int64) throws {
+  /// Stores in steps what is spilled of a document, then makes its version, as an autosave does.
+  func makeVersionsInSteps(_ ino: Int64) throws {
     guard locked({ inodes[ino]?.own.working?.dirty.hasSpilled ?? false }) else { return }
     try inSteps {
       guard let inode = inodes[ino] else { return false }
       if try storeStep(of: inode, inode.own) { return true }
-      try cut(inode, inode.own, cause: inode.own.session?.cause ?? .autosave)
+      try makeVersion(inode, inode.own, cause: inode.own.session?.cause ?? .autosave)
       return false
     }
   }
@@ -246,11 +247,11 @@ extension Library {
     return true
   }
 
-  /// Cuts a kept save whose bytes are stored, and ends the session if its last writer is gone.
-  func cutKept(_ inode: Inode) throws {
+  /// Makes the version of a kept save whose bytes are stored, and ends the session if its last writer is gone.
+  func makeKeptVersion(_ inode: Inode) throws {
     let draft = inode.own
     if let session = draft.session, session.kept != nil {
-      try cut(inode, draft, cause: session.cause)
+      try makeVersion(inode, draft, cause: session.cause)
       if draft.writerCount == 0 { try endAfterClose(inode, draft) }
     }
     sessions.removeKept(inode.ino)

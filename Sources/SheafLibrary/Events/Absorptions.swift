@@ -3,12 +3,12 @@
 /// A folder's deletion takes over as a whole what the deletions in it told of, so that each costs the same however deep
 /// it is. What has ended is cleared some at a time (``clear(_:)``).
 struct Absorptions {
-  /// By item, the event that took in its deletion first.
+  /// By item, the event that absorbed its deletion first.
   private var events = SegmentedDictionary<Int64, Int64>()
-  /// By event that was taken in itself: one that has it by now.
-  private var successors = SegmentedDictionary<Int64, Int64>()
-  /// By event: the deletions that it took in.
-  private var taken: [Int64: [Deletion]] = [:]
+  /// By absorbed event: the one that absorbed it, or one that absorbed that.
+  private var absorbers = SegmentedDictionary<Int64, Int64>()
+  /// By event: the deletions that it absorbed.
+  private var absorbed: [Int64: [Deletion]] = [:]
   /// Events that wait no longer, and of which not all is cleared.
   private var ended: [Int64] = []
 
@@ -17,46 +17,46 @@ struct Absorptions {
     let item: Int64
   }
 
-  /// The event that took in an item's deletion first; it may wait no longer.
+  /// The event that absorbed an item's deletion first; it may wait no longer.
   func event(for item: Int64) -> Int64? { events[item] }
 
-  /// The event that has what `event` told of: itself, unless it was taken in.
+  /// The event that tells of what `event` told: itself, unless it was absorbed.
   mutating func root(of event: Int64) -> Int64 {
     var event = event
-    while let next = successors[event] {
+    while let next = absorbers[event] {
       // The way is half as long next time.
-      if let further = successors[next] { successors[event] = further }
+      if let further = absorbers[next] { absorbers[event] = further }
       event = next
     }
     return event
   }
 
-  func wasTakenIn(_ event: Int64) -> Bool { successors[event] != nil }
+  func wasAbsorbed(_ event: Int64) -> Bool { absorbers[event] != nil }
 
-  /// Has `event` tell of a deletion, and of what that told of.
-  mutating func take(_ deletion: Deletion, into event: Int64) {
+  /// Makes `event` tell of a deletion, and of what that told of.
+  mutating func absorb(_ deletion: Deletion, into event: Int64) {
     events[deletion.item] = event
-    successors[deletion.event] = event
-    taken[event, default: []].append(deletion)
+    absorbers[deletion.event] = event
+    absorbed[event, default: []].append(deletion)
   }
 
   /// Notes that an event waits no longer.
   mutating func end(_ event: Int64) {
-    if taken[event] != nil { ended.append(event) }
+    if absorbed[event] != nil { ended.append(event) }
   }
 
   /// Forgets what events told of that wait no longer, not more than `limit` deletions; takes from `limit` what it did.
   mutating func clear(_ limit: inout Int) {
     while limit > 0, let event = ended.last {
-      guard let deletion = taken[event]?.popLast() else {
-        taken[event] = nil
+      guard let deletion = absorbed[event]?.popLast() else {
+        absorbed[event] = nil
         ended.removeLast()
         continue
       }
       limit -= 1
       if events[deletion.item] == event { events[deletion.item] = nil }
-      successors[deletion.event] = nil
-      if taken[deletion.event] != nil { ended.append(deletion.event) }
+      absorbers[deletion.event] = nil
+      if absorbed[deletion.event] != nil { ended.append(deletion.event) }
     }
   }
 

@@ -26,7 +26,7 @@ struct EventLog {
   /// Deletions kept in memory with all that they say; what more say is read from the store.
   private static let memoryLimit = 1024
   /// Deletions by one program, none a ``grace`` after the one before, from which on they wait for its end.
-  private static let sweepLength = 1000
+  private static let burstLength = 1000
   /// Nanoseconds for which they wait though their program ended: a script may go on with what it made (rule 14 of
   /// ``Identity``).
   static let grace: Int64 = 1_000_000_000
@@ -34,7 +34,7 @@ struct EventLog {
   /// Entries that are cleared with each event that comes.
   private static let clearedByAppend = 16
 
-  private struct Taking {
+  private struct AbsorbedDeletions {
     /// That of the folder.
     let event: Int64
     /// The number of the last of them.
@@ -54,15 +54,15 @@ struct EventLog {
   private var numbersByItem = SegmentedDictionary<Int64, [Int64]>()
   private var deletions: [FolderDeletions.Key: FolderDeletions] = [:]
   /// Deletions that one of a folder tells of by now, and whose entries here are not all cleared.
-  private var taken: [FolderDeletions.Key: Taking] = [:]
+  private var absorbed: [FolderDeletions.Key: AbsorbedDeletions] = [:]
   /// Their keys, the one last that is being cleared.
-  private var takingOrder: [FolderDeletions.Key] = []
+  private var absorbedKeys: [FolderDeletions.Key] = []
   /// How many entries are theirs.
-  private var takenCount = 0
+  private var absorbedCount = 0
   /// The deletions that open ones of folders tell of.
   private var absorptions = Absorptions()
   /// By program: how many deletions came in a row, and when the last of them was.
-  private var sweeps: [Int32: (count: Int, last: Timestamp)] = [:]
+  private var bursts: [Int32: (count: Int, last: Timestamp)] = [:]
   private var order = AscendingNumbers()
   /// Events whose deed goes on, and which are not settled before its end.
   private var growing: Set<Int64> = []
@@ -70,7 +70,7 @@ struct EventLog {
   private var holding: [Int32: Int] = [:]
 
   var isEmpty: Bool { count == 0 }
-  var count: Int { events.count - takenCount }
+  var count: Int { events.count - absorbedCount }
 
   /// All, oldest first.
   var pending: some Sequence<Pending> { order.all.lazy.compactMap(waiting) }
@@ -80,7 +80,7 @@ struct EventLog {
     order.after(number).lazy.compactMap(waiting)
   }
 
-  private func waiting(_ number: Int64) -> Pending? { events[number].flatMap { isTaken($0.event) ? nil : $0.event } }
+  private func waiting(_ number: Int64) -> Pending? { events[number].flatMap { isAbsorbed($0.event) ? nil : $0.event } }
 
   func of(_ item: Int64) -> [Pending] { numbersByItem[item]?.compactMap(waiting) ?? [] }
 
@@ -102,37 +102,37 @@ struct EventLog {
   /// The deletion of a folder that tells of an item's.
   mutating func absorber(of item: Int64) -> Int64? {
     var first = absorptions.event(for: item)
-    if !taken.isEmpty {
+    if !absorbed.isEmpty {
       for number in numbersByItem[item] ?? [] {
-        if let event = events[number]?.event, isTaken(event), let taking = taken[Self.key(event)] {
-          first = taking.event
+        if let event = events[number]?.event, isAbsorbed(event), let list = absorbed[Self.key(event)] {
+          first = list.event
         }
       }
     }
     while let next = first {
       let root = absorptions.root(of: next)
       guard let event = events[root]?.event else { return nil }
-      guard isTaken(event) else { return root }
-      first = taken[Self.key(event)]?.event
+      guard isAbsorbed(event) else { return root }
+      first = absorbed[Self.key(event)]?.event
     }
     return nil
   }
 
   /// Whether a deletion is one of very many that its program is still at: most likely of one `rm -r`, which its last
   /// one will tell of.
-  func isOfSweep(_ event: Pending, at time: Timestamp) -> Bool {
-    guard event.folder != 0, let sweep = sweeps[event.process], sweep.count >= Self.sweepLength else { return false }
-    return time.nanoseconds - sweep.last.nanoseconds < Self.grace
+  func isInBurst(_ event: Pending, at time: Timestamp) -> Bool {
+    guard event.folder != 0, let burst = bursts[event.process], burst.count >= Self.burstLength else { return false }
+    return time.nanoseconds - burst.last.nanoseconds < Self.grace
   }
 
   /// - Parameter absorbed: deletions that wait, and of which this one tells from now on.
   mutating func append(_ event: Pending, absorbing absorbed: FolderDeletions.Key? = nil) {
     var event = event
-    if let absorbed { take(absorbed, into: event.row.number) }
+    if let absorbed { absorb(absorbed, into: event.row.number) }
     if event.folder != 0 {
       deletions[Self.key(event), default: FolderDeletions()].append(
         event.row.number, contentCount: event.contentCount)
-      noteSweep(event)
+      noteBurst(event)
       if events.count >= Self.memoryLimit { (event.row.data, event.data) = ("", nil) }
     }
     events[event.row.number] = Entry(event)
@@ -147,49 +147,49 @@ struct EventLog {
 
   // MARK: - Deletions that a folder's tells of
 
-  /// Has `event` tell of deletions that wait; nobody where it is 0.
+  /// Makes `event` tell of deletions that wait; if it is 0, nobody hears of them.
   ///
   /// However many they are, that costs the same: their entries are cleared some at a time (``clear(_:)``).
-  mutating func take(_ key: FolderDeletions.Key, into event: Int64) {
+  mutating func absorb(_ key: FolderDeletions.Key, into event: Int64) {
     guard let list = deletions.removeValue(forKey: key), let last = list.numbers.last else { return }
     // The folder is back and went again.
-    if taken[key] != nil { clear(.max) }
-    taken[key] = Taking(event: event, last: last, numbers: list.numbers[...])
-    takingOrder.append(key)
-    takenCount += list.count
+    if absorbed[key] != nil { clear(.max) }
+    absorbed[key] = AbsorbedDeletions(event: event, last: last, numbers: list.numbers[...])
+    absorbedKeys.append(key)
+    absorbedCount += list.count
   }
 
-  private func isTaken(_ event: Pending) -> Bool {
-    guard !taken.isEmpty, event.folder != 0, let taking = taken[Self.key(event)] else { return false }
-    return event.row.number <= taking.last
+  private func isAbsorbed(_ event: Pending) -> Bool {
+    guard !absorbed.isEmpty, event.folder != 0, let list = absorbed[Self.key(event)] else { return false }
+    return event.row.number <= list.last
   }
 
   /// Clears entries of deletions that wait no longer, `limit` at most; returns whether there may be more.
   @discardableResult
   mutating func clear(_ limit: Int) -> Bool {
     var limit = limit
-    while limit > 0, let key = takingOrder.last, let event = taken[key]?.event {
-      let isHeardOf = events[event] == nil && !absorptions.wasTakenIn(event)
-      while limit > 0, let number = taken[key]?.numbers.popFirst() {
+    while limit > 0, let key = absorbedKeys.last, let event = absorbed[key]?.event {
+      let isHeardOf = events[event] == nil && !absorptions.wasAbsorbed(event)
+      while limit > 0, let number = absorbed[key]?.numbers.popFirst() {
         guard let deletion = removeEntry(number) else { continue }
         limit -= 1
-        takenCount -= 1
-        if !isHeardOf { absorptions.take(.init(event: number, item: deletion.row.item), into: event) }
+        absorbedCount -= 1
+        if !isHeardOf { absorptions.absorb(.init(event: number, item: deletion.row.item), into: event) }
       }
-      guard taken[key]?.numbers.isEmpty ?? true else { break }
-      taken[key] = nil
-      takingOrder.removeLast()
+      guard absorbed[key]?.numbers.isEmpty ?? true else { break }
+      absorbed[key] = nil
+      absorbedKeys.removeLast()
     }
     absorptions.clear(&limit)
-    return !takingOrder.isEmpty || !absorptions.isClear
+    return !absorbedKeys.isEmpty || !absorptions.isClear
   }
 
-  /// Has an event wait for the end of its deed.
+  /// Makes an event wait for the end of its deed.
   mutating func beginGrowing(_ number: Int64) { growing.insert(number) }
 
   mutating func endGrowing(_ numbers: [Int64]) { growing.subtract(numbers) }
 
-  /// Has the deletions by a program wait for being undone.
+  /// Makes the deletions by a program wait until they are undone.
   mutating func beginHolding(_ process: Int32) { holding[process, default: 0] += 1 }
 
   mutating func endHolding(_ process: Int32) {
@@ -204,19 +204,19 @@ struct EventLog {
 
   /// Puts an event in the place of the one of its number.
   mutating func replace(_ event: Pending) {
-    guard let former = events[event.row.number]?.event, !isTaken(former) else { return }
+    guard let former = events[event.row.number]?.event, !isAbsorbed(former) else { return }
     var event = event
     (event.folder, event.contentCount) = (former.folder, former.contentCount)
     events[event.row.number] = Entry(event)
   }
 
-  private mutating func noteSweep(_ event: Pending) {
+  private mutating func noteBurst(_ event: Pending) {
     let time = event.row.time
-    var sweep = sweeps[event.process] ?? (0, time)
-    if time.nanoseconds - sweep.last.nanoseconds >= Self.grace { sweep.count = 0 }
-    sweeps[event.process] = (sweep.count + 1, time)
-    if sweeps.count > Self.memoryLimit {
-      sweeps = sweeps.filter { time.nanoseconds - $0.value.last.nanoseconds < Self.grace }
+    var burst = bursts[event.process] ?? (0, time)
+    if time.nanoseconds - burst.last.nanoseconds >= Self.grace { burst.count = 0 }
+    bursts[event.process] = (burst.count + 1, time)
+    if bursts.count > Self.memoryLimit {
+      bursts = bursts.filter { time.nanoseconds - $0.value.last.nanoseconds < Self.grace }
     }
   }
 
@@ -224,7 +224,7 @@ struct EventLog {
     for number in numbers {
       absorptions.end(number)
       guard let event = removeEntry(number) else { continue }
-      if isTaken(event) { takenCount -= 1 } else { removeDeletion(event) }
+      if isAbsorbed(event) { absorbedCount -= 1 } else { removeDeletion(event) }
     }
   }
 

@@ -39,7 +39,7 @@ struct EventVisibility: Sendable {
     }
     if row.type == EventType.accessDeclined.rawValue {
       let event = try decoded(row)
-      if event.data.participant?.handle == viewer.handle.description { return askersView(event, row) }
+      if event.data.participant?.handle == viewer.handle.description { return requesterView(event, row) }
     }
     guard row.share.map({ takesPart(viewer, $0) }) ?? false || row.previousShare.map({ takesPart(viewer, $0) }) ?? false
     else { return nil }
@@ -69,7 +69,7 @@ struct EventVisibility: Sendable {
   }
 
   /// The answer to someone who asked for access, and was not let in.
-  private func askersView(_ event: Event, _ row: EventRow) -> Event {
+  private func requesterView(_ event: Event, _ row: EventRow) -> Event {
     let title = row.share.flatMap { entry($0.share)?.row.title } ?? event.data.item.name
     var told = event
     told.data.item.name = title

@@ -80,11 +80,11 @@ extension Library {
         contentCount: data.contentCount ?? 0)
       change.noteLogged(event)
       change.whenRecorded { [self] in
-        if !opens, let absorbed { events.take(absorbed, into: 0) }
+        if !opens, let absorbed { events.absorb(absorbed, into: 0) }
         events.append(event, absorbing: opens ? absorbed : nil)
       }
     } else {
-      if let absorbed { change.whenRecorded { [self] in events.take(absorbed, into: 0) } }
+      if let absorbed { change.whenRecorded { [self] in events.absorb(absorbed, into: 0) } }
       try number(row, change)
     }
   }
@@ -136,8 +136,8 @@ extension Library {
     return true
   }
 
-  /// Has the deletion of a folder tell of what the same program deleted from it just before (`rm -r`): one thing that a
-  /// person did. Returns these deletions.
+  /// Lets the deletion of a folder tell of what the same program deleted from it just before (`rm -r`): one thing that
+  /// a person did. Returns these deletions.
   func absorbDeletions(
     from folder: Int64, into data: inout EventData, by process: Int32, _ change: Change
   ) throws -> FolderDeletions.Key? {
@@ -326,7 +326,7 @@ extension Library {
         guard let made = identity.time(of: event.ino) else { return true }
         since = max(since, made)
       }
-      if events.isOfSweep(event, at: time) { return false }
+      if events.isInBurst(event, at: time) { return false }
       let age = time.nanoseconds - since.nanoseconds
       if age < 0 || age >= Identity.window { return true }
       if event.process == 0 { return true }

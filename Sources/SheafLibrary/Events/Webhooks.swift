@@ -26,7 +26,7 @@ extension Library {
     }
   }
 
-  /// Has what an account sees posted to a URL; the answer alone has the secret.
+  /// Registers a URL, to which the sidecar posts what the account sees. Only the answer has the secret.
   ///
   /// - Throws: `invalid` for what is no URL of the web; `notPermitted` where the account has too many.
   package func addWebhook(for handle: AccountHandle, _ request: WebhookRequest) throws -> Webhook {

@@ -41,7 +41,7 @@ extension Library {
     completeSaves()
     return try locked {
       let (inode, item) = try document(path, for: .readHistory)
-      try cutOwn(inode, path)
+      try makeOwnVersions(inode, path)
       // Chunks of an open version must outlast its renewal while they are read.
       shareChunks(of: inode)
       let caller = Caller.api(try account(path.account).id)
@@ -50,10 +50,10 @@ extension Library {
     }
   }
 
-  /// Has what the path's account wrote be saved: its own unsaved changes are what it reads.
-  private func cutOwn(_ inode: Inode, _ path: ItemPath) throws {
+  /// Saves what the path's account wrote, since it reads its own unsaved changes.
+  private func makeOwnVersions(_ inode: Inode, _ path: ItemPath) throws {
     let account = try account(path.account).id
-    for draft in inode.drafts where draft.account == account { try cut(inode, draft, cause: .autosave) }
+    for draft in inode.drafts where draft.account == account { try makeVersion(inode, draft, cause: .autosave) }
   }
 
   /// Makes an earlier version's contents current, as a new version; nil where they are so already.
@@ -109,7 +109,7 @@ extension Library {
     completeSaves()
     return try locked {
       let (inode, item) = try document(path, for: .label)
-      try cutOwn(inode, path)
+      try makeOwnVersions(inode, path)
       let row = try versionRow(item.id, number ?? self.item(of: inode)?.version ?? item.version, inode, path)
       let first = try firstVisibleVersion(of: item.id, inode, .api(account(path.account).id))
       if let holder = try read({ try $0.version(item.id, label: name) }), holder.number < first {

@@ -10,7 +10,7 @@ import SheafStore
 ///    error.
 struct Purge {
   /// Something that goes for good.
-  enum Doomed {
+  enum Target {
     case entry(EntryRow)
     case deleted(DeletedRow)
 
@@ -23,7 +23,7 @@ struct Purge {
   }
 
   let path: ItemPath
-  let top: Doomed
+  let top: Target
   let caller: Caller
   var action = TreeAction()
   /// The folders that are in the deed, and still there.
@@ -108,9 +108,9 @@ extension Library {
       if case .entry(let entry) = next { try note(entry, inode, in: &purge) }
       if inode.isFolder {
         let entries = try change.rows.entries(inode.ino, after: 0, limit: Self.purgeBatch)
-        var below = entries.map(Purge.Doomed.entry)
+        var below = entries.map(Purge.Target.entry)
         if below.isEmpty {
-          below = try change.rows.deleted(from: inode.ino, limit: Self.purgeBatch).map(Purge.Doomed.deleted)
+          below = try change.rows.deleted(from: inode.ino, limit: Self.purgeBatch).map(Purge.Target.deleted)
         }
         if !below.isEmpty {
           folders.insert(inode.ino)

@@ -10,7 +10,7 @@ extension Library {
   /// Versions that are looked at with everybody waiting.
   private static let partedAtOnce = 256
 
-  /// Has the other versions of a document, and its contents, share no chunk in part with the version `number`.
+  /// Gives the other versions of a document, and its contents, chunks of their own for parts of those of `number`.
   ///
   /// What is being edited keeps the parts that it has, and so do documents of more than 8 MiB, whose chunks are listed
   /// in nodes.
@@ -40,7 +40,8 @@ extension Library {
         guard !others.isEmpty else { return }
         try makeChange(.purge, freesSpace: true) { change in
           for version in others {
-            try change.rows.recode(version.item, version.number, to: parted(version.content, found.chunks, change))
+            try change.rows.recode(
+              version.item, version.number, to: withOwnChunks(version.content, found.chunks, change))
           }
         }
       }
@@ -54,7 +55,7 @@ extension Library {
     else { return }
     try makeChange(.purge, freesSpace: true) { change in
       var row = inode.row
-      row.content = try parted(content, chunks, change)
+      row.content = try withOwnChunks(content, chunks, change)
       try change.rows.update(row, keepsItem: true)
       if try change.rows.version(item.id, item.version)?.content == content, let new = row.content {
         try change.rows.recode(item.id, item.version, to: new)
@@ -76,7 +77,7 @@ extension Library {
   }
 
   /// The same contents, with chunks of their own for parts of these.
-  private func parted(
+  private func withOwnChunks(
     _ content: StoredContent, _ chunks: Set<Int64>, _ change: Change
   ) throws -> StoredContent {
     guard case .extents(var extents) = content else { return content }

@@ -138,7 +138,7 @@ extension Library {
     // A person may lose the right to do it on the way.
     try allow(.recover, inode(top.ino), on: path)
     if isFirst { try settleEvents(all: true) }
-    try cutBeforeReturn()
+    try makeVersionsBeforeReturn()
     let begun = recovery
     recovery = try makeChange(.recover, by: recovery.caller) { change in
       var recovery = begun

@@ -101,7 +101,7 @@ struct Identity {
     let event: Int64?
   }
 
-  private struct Youth {
+  private struct YoungFile {
     /// The program that made it; 0 once another one gave it a name.
     var process: Int32
     var time: Timestamp
@@ -133,7 +133,7 @@ struct Identity {
     let name: [UInt8]
   }
 
-  private var young = AgingTable<Int64, Youth>()
+  private var young = AgingTable<Int64, YoungFile>()
   private var remembered = AgingTable<Name, Remembered>()
   /// The names in `remembered` of each document.
   private var namesByItem = SegmentedDictionary<Int64, Set<Name>>()
@@ -141,8 +141,8 @@ struct Identity {
   // MARK: - Files
 
   /// Notes that `process` made the file.
-  mutating func born(_ ino: Int64, process: Int32, at time: Timestamp) {
-    young.append(ino, Youth(process: process, time: time))
+  mutating func noteCreated(_ ino: Int64, process: Int32, at time: Timestamp) {
+    young.append(ino, YoungFile(process: process, time: time))
     if young.count > Self.limit, let oldest = young.oldestKey { young.remove(oldest) }
   }
 
@@ -162,10 +162,10 @@ struct Identity {
   ///   - process: The program that closed them; nil where nobody can tell, as for fsync(2).
   ///   - name: The name that the file has.
   mutating func saved(_ ino: Int64, by process: Int32?, under name: [UInt8]) {
-    guard let youth = young[ino] else { return }
-    if youth.hadLastingName || !FileRole.looksPassing(name) { young[ino]?.wasProved = true }
+    guard let file = young[ino] else { return }
+    if file.hadLastingName || !FileRole.looksPassing(name) { young[ino]?.wasProved = true }
     if case .backup = FileRole(name) { young[ino]?.wasBackup = true }
-    if let process, process != youth.process { holdsOthers(ino) }
+    if let process, process != file.process { holdsOthers(ino) }
   }
 
   /// Notes that the file is not its maker's alone (rule 2).
@@ -177,8 +177,8 @@ struct Identity {
   ///   - isProved: whether it was proved under the name that it has had.
   ///   - isLasting: whether one of the two names looks like no temporary file's.
   mutating func named(_ ino: Int64, by process: Int32, isProved: Bool = false, isLasting: Bool = false) {
-    guard let youth = young[ino] else { return }
-    if youth.process != process { young[ino]?.process = 0 }
+    guard let file = young[ino] else { return }
+    if file.process != process { young[ino]?.process = 0 }
     if isProved { young[ino]?.wasProved = true }
     if isLasting { young[ino]?.hadLastingName = true }
   }
@@ -205,8 +205,8 @@ struct Identity {
 
   /// Whether the file is young and `process` made it.
   func isOwn(_ ino: Int64, of process: Int32, at time: Timestamp) -> Bool {
-    guard process != 0, let youth = young[ino], isYoung(ino, at: time) else { return false }
-    return youth.process == process
+    guard process != 0, let file = young[ino], isYoung(ino, at: time) else { return false }
+    return file.process == process
   }
 
   /// Whether `process` made the file, as far as that is remembered, and nobody got to know it since.
@@ -269,11 +269,11 @@ struct Identity {
 
   /// Forgets a file if it is older than the window.
   mutating func expire(_ ino: Int64, at time: Timestamp, aging: (_ ino: Int64, _ process: Int32) -> Aging) {
-    guard let youth = young[ino] else { return }
+    guard let file = young[ino] else { return }
     // Where the clock was put back, it ages from now on.
-    if youth.time > time { return renew(ino, at: time) }
-    guard Self.hasPassed(since: youth.time, at: time) else { return }
-    switch aging(ino, youth.process) {
+    if file.time > time { return renew(ino, at: time) }
+    guard Self.hasPassed(since: file.time, at: time) else { return }
+    switch aging(ino, file.process) {
     case .established: young[ino] = nil
     case .young:
       young[ino]?.outlivesWindow = false

@@ -12,7 +12,7 @@ extension Library {
       shares.active(document) != nil, FileRole.isNamedAfter(name, inode.row.name)
     else { return nil }
     try permitMaking(name, in: folder, caller)
-    try cutAll(inode)
+    try makeVersions(inode)
     guard let item = try item(of: inode) else { return nil }
     let time = clock()
     // What link(2) gives has everything of the file but its number.
@@ -38,7 +38,7 @@ extension Library {
         shareChunks(of: inode)
         inodes.insert(copy)
         identity.settle(folder.ino, name)
-        identity.born(copy.ino, process: caller.process, at: time)
+        identity.noteCreated(copy.ino, process: caller.process, at: time)
         tell(.made(NamedInode(copy, folder.ino, name)), from: caller.door)
       }
       return copy

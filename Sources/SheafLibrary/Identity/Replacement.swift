@@ -95,7 +95,7 @@ extension Library {
     _ old: Inode, _ memory: Identity.Remembered?, _ folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller,
     _ time: Timestamp, also: (Change) throws -> Void = { _ in }
   ) throws -> Inode {
-    try endSessionBeforeParting(old)
+    try endSessionBeforeReplacement(old)
     guard var item = try item(of: old) else { throw SheafError(.notFound) }
     var row = newRow(S_IFREG, in: folder, name, mode: mode, caller, time)
     row.mode = remadeMode(row.mode, of: old, former: memory?.mode ?? old.row.mode, caller, time)
@@ -179,7 +179,7 @@ extension Library {
       shareChunks(of: old)
       // What has no version yet is written by another program, which loses nothing by an unlink of this one.
       if fresh.version > 0 {
-        identity.born(old.ino, process: caller.process, at: time)
+        identity.noteCreated(old.ino, process: caller.process, at: time)
         // What it holds was closed (rule 2 of ``Identity``).
         if !fresh.isQuiet, old.row.size > 0, !FileRole.looksPassing(old.row.name) {
           identity.saved(old.ino, by: nil, under: old.row.name)
@@ -240,7 +240,7 @@ extension Library {
 
   // MARK: - Renaming onto a document
 
-  /// Has `inode`, about to take the name of a document, be that document from now on (rule 3 of ``Identity``).
+  /// Makes `inode`, which is about to take the name of a document, that document (rule 3 of ``Identity``).
   ///
   /// Runs in the transaction of the rename. The old session has ended, and that of `inode` unless `continues`.
   ///
@@ -275,7 +275,7 @@ extension Library {
         try change.rows.deleteItem(dissolved)
       } else {
         change.whenRecorded { [self] in shares.forgetListings(of: dissolved) }
-        // What is written from now on is the document's; its own last version ends here.
+        // From now on it writes the document; its own last version ends here.
         for session in inode.drafts.compactMap(\.session) {
           if let number = session.number { try change.rows.closeVersion(dissolved, number, cause: session.cause) }
         }
@@ -396,7 +396,7 @@ extension Library {
   ) throws -> Bool {
     let (caller, time) = (change.caller, change.time)
     guard let item = try item(of: inode), item.lastVersion > 1 else { return false }
-    // What several accounts wrote are versions of each (rule 11).
+    // What several accounts wrote are versions of each (rule 11 of ``Identity``).
     let author = try change.rows.version(item.id, item.version)?.author
     let hasSeveralAuthors = try author.map { try change.rows.hasVersions(of: item.id, notBy: $0) } ?? false
     if !hasSeveralAuthors, !identity.wasProved(inode.ino), identity.isYoung(inode.ino, at: time) {
@@ -411,7 +411,7 @@ extension Library {
   }
 
   /// Ends the session of an inode that an item parts from; one that has only truncated so far makes no version.
-  func endSessionBeforeParting(_ inode: Inode) throws {
+  func endSessionBeforeReplacement(_ inode: Inode) throws {
     for draft in inode.drafts {
       if let session = draft.session, session.number == nil, !session.hasWrites, draft.working?.size == 0,
         session.baseContent.length > 0, draft.writerCount > 0
@@ -430,10 +430,10 @@ extension Library {
     guard identity.isYoung(inode.ino, at: time), isBeingWritten(inode),
       inode.drafts.count(where: { $0.session != nil }) < 2
     else {
-      try endSessionBeforeParting(inode)
+      try endSessionBeforeReplacement(inode)
       return false
     }
-    try cutAll(inode)
+    try makeVersions(inode)
     return true
   }
 

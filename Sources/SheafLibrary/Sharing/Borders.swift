@@ -135,8 +135,8 @@ extension Library {
     }
   }
 
-  /// Has a symbolic link read anew that came to lie elsewhere, or elsewhere too: where it leads is checked as it is
-  /// read.
+  /// Makes kernels read a symbolic link anew that came to lie elsewhere, or elsewhere too: where it leads is checked as
+  /// it is read.
   func tellPlace(of inode: Inode) {
     if !shares.isEmpty, inode.row.target != nil { tell(.contents(inode.ino), from: 0) }
   }

@@ -46,7 +46,7 @@ extension Library {
   /// - Throws: as ``inspect(_:as:)``; `tooLarge` where the share has as many participants as it can have, or the
   ///   account takes part in as many shares as it can.
   package func accept(_ url: String, as handle: AccountHandle) throws -> AcceptResult {
-    // What was done in the share before is told before anybody joins.
+    // Events from before are settled before anybody joins.
     try settleEventsByAndBy { scan in
       let (share, way, _) = try offer(url, account(handle).id)
       guard case .join = way else {
@@ -92,7 +92,7 @@ extension Library {
       acceptance: .pending, since: clock())
   }
 
-  /// Has someone take part from now on.
+  /// Adds a participant.
   private func join(
     _ joining: ParticipantRow, _ share: inout ShareBook.Entry, _ inode: Inode, actor: Int64,
     _ change: Change

@@ -72,7 +72,7 @@ extension Library {
     return leftEntries.first(of: account, share.row.item, at: clock())
   }
 
-  /// Has an account that left a share not come back by making the entry again.
+  /// Forgets that an account can come back to a share that it left by making the entry again.
   func forgetLeft(_ account: Int64, _ share: ShareBook.Entry) {
     leftEntries.remove(of: account, share.row.item)
   }
@@ -111,7 +111,7 @@ extension Library {
     }
   }
 
-  /// Has someone take part again as if they had not left.
+  /// Makes someone a participant again as if they had not left.
   private func undo(
     _ left: LeftEntry, _ name: LeftEntry.Name, _ inode: Inode, _ change: Change
   ) throws {

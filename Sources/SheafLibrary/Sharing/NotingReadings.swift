@@ -28,8 +28,8 @@ extension Library {
     file.seen = number > 0 ? SeenVersion(item: item.id, number: number) : nil
   }
 
-  /// Has those who have a file open know what it holds as a version of the item that it is from now on (rule 7 of
-  /// ``Readings``).
+  /// Notes that those who have a file open know what it holds as a version of the item that it is from now on (rule 7
+  /// of ``Readings``).
   ///
   /// - Parameters:
   ///   - former: The version that was current of the item that it was.

@@ -66,7 +66,7 @@ extension Library {
     }
   }
 
-  /// Has a draft hold what is saved, and whoever wrote to it learn at close(2) that it was not saved.
+  /// Resets a draft to what is saved; close(2) tells those who wrote to it that their bytes were not saved.
   private func drop(_ draft: Draft, of inode: Inode) {
     sessions.addUnsaved(-draft.unsavedBytes)
     noteLostChanges(of: draft)
@@ -75,7 +75,7 @@ extension Library {
     tell(.saved(inode.ino), to: draft.account)
   }
 
-  /// Has whoever wrote to a draft learn at close(2) that it was not saved.
+  /// Makes close(2) tell those who wrote to a draft that it was not saved.
   func noteLostChanges(of draft: Draft) {
     for file in files.all where file.draft === draft && file.canWrite { file.hasLostChanges = true }
   }

@@ -61,11 +61,11 @@ extension Library {
   /// Brings back what a person deleted who has left; that they left is committed.
   ///
   /// - Throws: what keeps the rest from coming back, which does when the library is opened next.
-  func bringBack(_ begun: Return) throws {
+  func undoDeletions(_ begun: Return) throws {
     var back = begun
     let outcome = Result {
       back.rows = try store.snapshot { try Self.gather(back, $0) }[...]
-      while !back.isDone { try locked { try bringSomeBack(&back) } }
+      while !back.isDone { try locked { try undoSomeDeletions(&back) } }
     }
     // However it ended, what is back was not deleted.
     let untold = Result {
@@ -116,7 +116,7 @@ extension Library {
         back.untold.insert(event.ino)
       }
     }
-    try bringBack(back)
+    try undoDeletions(back)
   }
 
   /// What was deleted and is to come back, each folder before what is in it.
@@ -133,7 +133,7 @@ extension Library {
     return rows
   }
 
-  private func bringSomeBack(_ back: inout Return) throws {
+  private func undoSomeDeletions(_ back: inout Return) throws {
     let begun = back
     back = try makeChange(.share, freesSpace: true, by: begun.caller) { change in
       var back = begun

@@ -136,7 +136,7 @@ struct ShareBook {
   }
 
   /// Removes a share whose item is no more.
-  mutating func bury(_ item: Int64) {
+  mutating func removeDestroyed(_ item: Int64) {
     gone[item] = shares[item]
     forgetFolders()
     remove(item)

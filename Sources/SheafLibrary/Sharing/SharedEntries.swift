@@ -224,7 +224,7 @@ extension Library {
     }
     if let back {
       do {
-        try bringBack(back)
+        try undoDeletions(back)
       } catch {
         // They have left all the same.
         log.error(

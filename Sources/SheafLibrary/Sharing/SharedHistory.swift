@@ -4,9 +4,9 @@ import SheafStore
 /// How far back participants see: the version that was current when something entered its share, and what came later.
 ///
 /// Rules:
-/// 1. When it entered is a time, and a version's time is that of its last renewal. So what enters a share is cut, and
-///    has its open versions ended before: none that was current then is renewed later, and none is of what was written
-///    over.
+/// 1. When it entered is a time, and a version's time is that of its last renewal. So what enters a share becomes a
+///    version, and has its open versions ended before: none that was current then is renewed later, and none is of what
+///    was written over.
 /// 2. Thinning leaves the version that was current then, and the next one, for as long as the share goes on.
 /// 3. The latest version by that time is taken for the one that was current only if the one after it is there, or it is
 ///    the last one. Otherwise what came between was purged, or thinned by a program without rule 2, and it may be
@@ -97,7 +97,7 @@ extension Library {
     let entering = try sessions.inodes.filter { inode in
       try inode.hasSession && (inode === top || top.isFolder && isBelow(inode.row.parent, top.ino))
     }
-    for inode in entering { try cutBeforeEntry(inode) }
+    for inode in entering { try makeVersionsBeforeEntry(inode) }
     let open = entering.filter { $0.drafts.contains { $0.session?.number != nil } }
     guard !open.isEmpty else { return }
     try makeChange(.endSession, freesSpace: true) { change in
@@ -111,20 +111,21 @@ extension Library {
     }
   }
 
-  /// Cuts what is written to a document that is about to enter a share: what waits in the working file, what its owner
-  /// wrote, and what others wrote whose version is the current one (rule 1). What else others wrote is no part of it
-  /// yet, and a document without a version has none that anybody could see.
-  private func cutBeforeEntry(_ inode: Inode) throws {
-    try cutKept(inode)
+  /// Makes versions of what is written to a document that is about to enter a share: what waits in the working file,
+  /// what its owner wrote, and what others wrote whose version is the current one (rule 1). What else others wrote is
+  /// no part of it yet, and a document without a version has none that anybody could see.
+  private func makeVersionsBeforeEntry(_ inode: Inode) throws {
+    try makeKeptVersion(inode)
     let isMade = try item(of: inode).map { $0.version > 0 } ?? false
     for draft in inode.drafts where draft.session?.number != nil || isMade && draft === inode.own {
-      try cut(inode, draft, cause: .autosave)
+      try makeVersion(inode, draft, cause: .autosave)
     }
   }
 
-  /// Cuts what is written to documents that lost their names, and may come back to a folder that is shared by now.
-  func cutBeforeReturn() throws {
+  /// Makes versions of what is written to documents that lost their names, and may come back to a folder that is shared
+  /// by now.
+  func makeVersionsBeforeReturn() throws {
     if shares.isEmpty { return }
-    for inode in Array(sessions.inodes) where inode.row.nlink == 0 { try cutBeforeEntry(inode) }
+    for inode in Array(sessions.inodes) where inode.row.nlink == 0 { try makeVersionsBeforeEntry(inode) }
   }
 }

@@ -20,7 +20,7 @@ extension Library {
       let before = shares.active(item.id)
       if before == nil, item.owner == account.id {
         // That it was made is told before that it is shared, and with its first version.
-        if inode.isRegular, item.version == 0 { try cutAll(inode) }
+        if inode.isRegular, item.version == 0 { try makeVersions(inode) }
         try endVersions(below: inode)
         item = try self.item(of: inode) ?? item
       }
@@ -253,7 +253,7 @@ extension Library {
     guard let share = shares[item] else { return }
     try change.rows.deleteShare(item)
     change.whenRecorded { [self] in
-      shares.bury(item)
+      shares.removeDestroyed(item)
       for account in share.participants.keys { tellAccess(of: account) }
     }
   }

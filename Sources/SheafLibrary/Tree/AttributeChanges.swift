@@ -60,7 +60,7 @@ extension Library {
           try endAfterClose(inode, draft)
         } else if handle == nil {
           // What returned is safe, even if the kernel has yet to tell of the last close.
-          try cut(inode, draft, cause: .save)
+          try makeVersion(inode, draft, cause: .save)
         }
       }
       var row = inode.row
@@ -110,7 +110,7 @@ extension Library {
     return change
   }
 
-  /// Stores a row that no cut would store, since its contents are as they were.
+  /// Stores a row that no version would store, since its contents are as they were.
   func updateAttributes(_ row: InodeRow, of inode: Inode) throws {
     if !inode.isOrphan { try makeChange(.setAttributes) { try $0.rows.update(row, keepsItem: true) } }
     inode.row = row

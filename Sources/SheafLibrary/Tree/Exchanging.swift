@@ -35,8 +35,8 @@ extension Library {
     let document = saved(inode, source, other, target, caller)
     let swapsContents = document != nil
     if swapsContents {
-      try endSessionBeforeParting(inode)
-      try endSessionBeforeParting(other)
+      try endSessionBeforeReplacement(inode)
+      try endSessionBeforeReplacement(other)
     }
     try settleEvents(below: inode, after: settled.source, caller, time)
     try settleEvents(below: other, after: settled.target, caller, time)

@@ -133,7 +133,7 @@ extension Library {
         inode.xattrSpace = XattrSpace()
         inodes.insert(inode)
         identity.settle(parent, name)
-        if isPassing { identity.born(row.ino, process: caller.process, at: time) }
+        if isPassing { identity.noteCreated(row.ino, process: caller.process, at: time) }
         tell(.made(NamedInode(inode, parent, name)), from: caller.door)
       }
     }

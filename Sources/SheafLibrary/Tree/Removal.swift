@@ -50,7 +50,7 @@ extension Library {
         try change.rows.delete(entry)
         try touch(folder, time, links: -1, change)
         try noteDeparture(entry, of: inode, change)
-        try buryFolder(inode, entry, opens: caller.thread != 0, change)
+        try deleteFolder(inode, entry, opens: caller.thread != 0, change)
         change.whenRecorded { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
       }
       return inode.ino
@@ -65,15 +65,15 @@ extension Library {
     return inode.ino
   }
 
-  /// Has what was written become a version before its file goes, unless it leaves no trace anyway.
+  /// Makes a version of what was written before its file goes, unless that leaves no trace anyway.
   func endSessionBeforeRemoval(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) throws {
     guard inode.hasSession, inode.row.nlink == 1 else { return }
     if leavesNoTrace(inode, name, caller, time) { return }
     if hasOthersChanges(inode, caller) { identity.holdsOthers(inode.ino) }
     do {
-      try endSessionBeforeParting(inode)
+      try endSessionBeforeReplacement(inode)
     } catch let error as SheafError where error.kind == .noSpace {
-      // What does not fit is lost with the file that the person removes to make room.
+      // Bytes that do not fit go with the file, which the person removes to make room.
     }
   }
 
@@ -99,7 +99,7 @@ extension Library {
         }
         try carryEntry(of: inode, to: remaining.parent, change)
         try tellWithOtherName(inode, remaining, change)
-        rememberParted(inode, entry, change)
+        rememberUnlinkedName(inode, entry, change)
       }
       try change.rows.update(row)
       let final = row
@@ -153,7 +153,7 @@ extension Library {
   }
 
   /// Remembers a document's oldest name, which goes while another one stays (rule 5 of ``Identity``).
-  private func rememberParted(
+  private func rememberUnlinkedName(
     _ inode: Inode, _ entry: EntryRow, _ change: Change
   ) {
     let (caller, time) = (change.caller, change.time)
@@ -207,7 +207,7 @@ extension Library {
     }
   }
 
-  /// Has upkeep free what files left that went without a trace, if there were any since it was asked last.
+  /// Asks upkeep to free what files left that went without a trace, if any did since the last time.
   func sweepDiscarded() {
     if chunks.takeDiscarded() { maintenance.sweepSoon() }
   }
@@ -215,7 +215,7 @@ extension Library {
   /// Takes its name from an empty folder, as ``removeName(_:of:_:_:_:)`` does from a file.
   ///
   /// - Parameter opens: whether the deletion of the folder around it can still tell of it.
-  func buryFolder(
+  func deleteFolder(
     _ inode: Inode, _ entry: EntryRow, opens: Bool, _ change: Change
   ) throws {
     let (caller, time) = (change.caller, change.time)

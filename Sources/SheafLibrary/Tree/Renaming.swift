@@ -110,12 +110,12 @@ extension Library {
     var continues = false
     if let predecessor {
       continues = try settleBeforeTakeOver(inode, time)
-      try endSessionBeforeParting(predecessor.inode)
+      try endSessionBeforeReplacement(predecessor.inode)
     } else if let replaced, let target {
       try endSessionBeforeRemoval(replaced, target.name, caller, time)
     }
     // What a save is to be told of may have to be told with the new name.
-    if inode.own.session?.kept != nil { try cutKept(inode) }
+    if inode.own.session?.kept != nil { try makeKeptVersion(inode) }
     try settleSession(of: inode)
     if let replaced { try settleSession(of: replaced) }
     try settleEvents(below: inode, after: settled.source, caller, time)
@@ -156,7 +156,7 @@ extension Library {
       } else if let replaced, let target {
         if replaced.isFolder {
           // At once: what takes its place is told at once, too.
-          try buryFolder(replaced, target, opens: false, change)
+          try deleteFolder(replaced, target, opens: false, change)
         } else if try isKeptInHistory(replaced, newName, of: inode, source.name, change) {
           try erase(replaced, change)
         } else {

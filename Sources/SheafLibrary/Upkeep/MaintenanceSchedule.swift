@@ -60,7 +60,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
     }
   }
 
-  /// Has the thread run if it rests: something changed.
+  /// Wakes the thread if it rests: something changed.
   func wake() {
     worker.change {
       let rested = !isBusy
@@ -69,7 +69,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
     }
   }
 
-  /// Has the thread end versions soon.
+  /// Makes the thread end versions soon.
   func endSessionsSoon() {
     worker.change {
       guard sessionsDue == nil else { return false }
@@ -93,8 +93,8 @@ final class MaintenanceSchedule: @unchecked Sendable {
     }
   }
 
-  /// Has the first tidying come when it is due by the last one, which an earlier process may have done: so a library
-  /// that is never open for long is tidied, too.
+  /// Plans the first tidying for when it is due after the last one, which an earlier process may have done: so a
+  /// library that is never open for long is tidied, too.
   func planTidying(secondsSinceLast seconds: Int64) {
     worker.change {
       nextTidying = .now.after(seconds: Self.secondsToTidying(afterLast: seconds))

@@ -67,14 +67,14 @@ struct PackRun {
       largest: pack.base.length, isFirst: members.isEmpty && delta == nil)
   }
 
-  /// Has a version refer to a member with these bytes; false where none has them.
+  /// Makes a version refer to a member with these bytes; false where none has them.
   mutating func join(_ version: VersionRow, hash: ChunkHash) -> Bool {
     guard let index = byHash[hash] else { return false }
     rewrites.append(Rewrite(number: version.number, old: version.content, target: .member(index)))
     return true
   }
 
-  /// Has a version refer to a chunk that is there.
+  /// Makes a version refer to a chunk that is there.
   mutating func redirect(_ version: VersionRow, to chunk: Int64) {
     rewrites.append(Rewrite(number: version.number, old: version.content, target: .chunk(chunk)))
   }

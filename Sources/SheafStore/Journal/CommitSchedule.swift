@@ -39,7 +39,7 @@ final class CommitSchedule: @unchecked Sendable {
     condition.unlock()
   }
 
-  /// Has recorded statements run at once: many wait.
+  /// Makes the thread run recorded statements at once, since many wait.
   func hurry() {
     condition.lock()
     if !isHurried {

@@ -129,7 +129,7 @@ final class Writer: @unchecked Sendable {
     }
   }
 
-  /// Has SQLite keep up with what is recorded (rule 5 of ``ApplyQueue``).
+  /// Lets SQLite keep up with the record (rule 5 of ``ApplyQueue``).
   private func keepShort(_ queue: ApplyQueue) {
     if queue.length > ApplyQueue.limit / 2 { schedule.hurry() }
     if queue.length > ApplyQueue.limit { queue.apply(connection, limit: ApplyQueue.share) }
