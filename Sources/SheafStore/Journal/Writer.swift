@@ -13,7 +13,7 @@ internal import SheafModel
 /// ```
 ///          change(_:_:), read(_:)            50 ms without a change, sync, a long record
 ///   none ─────────────────────────► open ────────────────────────────────────────────────────────► none
-///                                    ▲ │ a change throws of which SQLite has run something, SQLite refuses a statement,
+///                                    ▲ │ a change throws of which SQLite ran something, SQLite refuses a statement,
 ///                                    │ │ the commit fails, SQLite rolls back by itself since a read did
 ///                          restore() │ ▼
 ///                                    lost: the record alone has it; nothing is read or changed until it is restored
