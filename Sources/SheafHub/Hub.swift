@@ -14,6 +14,7 @@ package struct Hub: Sendable {
   package let feeds: Feeds
   package let contents: Contents
   package let events: ZoneEvents
+  let sharing: Sharing
   package let addresses: HubAddresses
   let clock: HubClock
 
@@ -29,10 +30,19 @@ package struct Hub: Sendable {
     }
   }
 
+  /// Removes an account with everything in its zone, for good. What it shared ends first, and its part in what others
+  /// share.
+  package func removeAccount(zone: String) async throws {
+    try await sharing.withdraw(zone)
+    try await accounts.remove(zone: zone)
+  }
+
   /// Makes the tables of a hub in an empty store. Where they are there already, nothing changes.
   package static func prepare(_ database: any Database) async throws {
     try await database.write { connection in
-      for statement in AccountTables.statements + ZoneTables.statements { try connection.execute(statement) }
+      for statement in AccountTables.statements + ZoneTables.statements + ShareTables.statements {
+        try connection.execute(statement)
+      }
     }
   }
 
@@ -47,6 +57,7 @@ package struct Hub: Sendable {
     feeds = Feeds(database: database, clock: clock)
     contents = Contents(database: database, clock: clock)
     events = ZoneEvents(database: database)
+    sharing = Sharing(database: database, clock: clock)
     accounts = Accounts(
       database: database, clock: clock, addresses: addresses, secret: try await Accounts.secret(in: database))
   }

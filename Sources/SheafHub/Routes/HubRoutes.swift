@@ -26,9 +26,11 @@ struct HubRoutes: Sendable {
     let router = Router(context: HubContext.self)
     router.add(middleware: Problems(paths: paths, logger: logger))
     addPublicRoutes(to: router)
+    addSharePage(to: router)
     let session = router.group().add(middleware: Sessions(watch: watch))
     addAccountRoutes(to: session)
     addZoneRoutes(to: session)
+    addShareRoutes(to: session)
     return router
   }
 

@@ -57,11 +57,18 @@ extension HubRoutes {
 
       """
     return Response(
-      status: .ok,
-      headers: [
-        .contentType: "text/html; charset=utf-8", .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
-        .cacheControl: "no-store", HTTPField.Name.referrerPolicy: "no-referrer",
-      ], body: ResponseBody(byteBuffer: ByteBuffer(string: page)))
+      status: .ok, headers: PublicPage.headers, body: ResponseBody(byteBuffer: ByteBuffer(string: page)))
+  }
+}
+
+/// The pages that anybody may open.
+enum PublicPage {
+  /// No script, no picture, no frame around it, no copy of it, and no word of its address to others.
+  static var headers: HTTPFields {
+    [
+      .contentType: "text/html; charset=utf-8", .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
+      .cacheControl: "no-store", HTTPField.Name.referrerPolicy: "no-referrer",
+    ]
   }
 }
 

@@ -40,7 +40,7 @@ extension HubRoutes {
     addContentRoutes(to: routes)
   }
 
-  private func pageLimit(_ request: Request) throws -> Int {
+  func pageLimit(_ request: Request) throws -> Int {
     let limit = try request.number("limit", upTo: Int64(WireLimits.rowsPerPage)) ?? Self.usualPage
     guard limit > 0 else { throw HubError(.invalid, "limit: at least 1") }
     return Int(limit)

@@ -9,8 +9,13 @@ struct HubContext: RequestContext {
   var coreContext: CoreRequestContextStorage
   /// Whose request it is, once the session was found.
   var caller: Caller?
+  /// The address that the request comes from; empty on a Unix socket.
+  let source: String
 
-  init(source: ApplicationRequestContextSource) { coreContext = CoreRequestContextStorage(source: source) }
+  init(source: ApplicationRequestContextSource) {
+    coreContext = CoreRequestContextStorage(source: source)
+    self.source = source.channel.remoteAddress?.ipAddress ?? ""
+  }
 
   /// - Throws: ``HubError`` for a request without a session.
   func requireCaller() throws -> Caller {

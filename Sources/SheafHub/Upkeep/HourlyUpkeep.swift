@@ -14,6 +14,7 @@ extension Hub {
       do {
         try await contents.collect(in: zone)
         try await feeds.forgetDeletions(in: zone)
+        try await sharing.inboxes.forgetEnded(in: zone)
       } catch let error as HubError where error.kind == .notFound {
         // The account was removed meanwhile.
         continue
@@ -25,6 +26,8 @@ extension Hub {
 /// Runs the upkeep each hour while a server runs.
 struct HourlyUpkeep: Service {
   private static let interval = Duration.seconds(3_600)
+  /// After a failure.
+  private static let pause = Duration.seconds(60)
 
   let hub: Hub
   let logger: Logger
@@ -32,13 +35,17 @@ struct HourlyUpkeep: Service {
   func run() async throws {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
-        try? await Task.sleep(for: Self.interval)
         do {
+          // What a process did not come to that ended.
+          try await hub.sharing.inboxes.deliverAll()
+          try? await Task.sleep(for: Self.interval)
+          try Task.checkCancellation()
           try await hub.upkeep()
         } catch is CancellationError {
           return
         } catch {
           logger.warning("the upkeep stopped", metadata: ["reason": "\(type(of: error))"])
+          try? await Task.sleep(for: Self.pause)
         }
       }
     }

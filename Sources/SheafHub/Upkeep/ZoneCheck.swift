@@ -39,6 +39,7 @@ private struct ZoneCheck {
     let head = try ZoneHead.read(zone, in: &connection)
     try checkItems(head)
     try checkEvents(head)
+    try checkShares()
     let uses = try checkVersions()
     try checkChunks(head, uses)
     return findings
@@ -115,6 +116,27 @@ private struct ZoneCheck {
     if try row.integer(0) != head.events || row.optionalInteger(1) ?? 0 != head.events {
       find("the numbers of its events have gaps")
     }
+  }
+
+  private mutating func checkShares() throws {
+    var rows = ShareRows(zone: zone, connection: connection)
+    var links: Int64 = 0
+    for id in try rows.ids(activeOnly: false) {
+      guard let share = try rows.share(id) else { continue }
+      links += 1 + Int64(share.invitations.count)
+      let owners = share.members.values.filter { $0.role == .owner }
+      if owners.map(\.person.zone) != [zone] { find("share \(id): its owner is not the zone's account") }
+      for hash in [HubShare.hash(share.token)] + share.invitations.keys {
+        let leads = try connection.query("SELECT zone FROM links WHERE hash = $1", [.blob(hash)])
+        if try leads.first?.text(0) != zone { find("share \(id): a link leads elsewhere") }
+      }
+    }
+    let known = try connection.query("SELECT COUNT(*) FROM links WHERE zone = $1", [.text(zone)])
+    if try known.first?.integer(0) != links { find("there are other links than shares have") }
+    let lost = try connection.query(
+      "SELECT COUNT(*) FROM participants WHERE zone = $1 AND share NOT IN (SELECT share FROM shares WHERE zone = $1)",
+      [.text(zone)])
+    if try lost.first?.integer(0) != 0 { find("somebody takes part in a share that is not there") }
   }
 
   /// - Returns: how many versions use each chunk.

@@ -44,6 +44,13 @@ enum Zone {
   /// Deletes every row of a zone.
   static func destroy(_ zone: String, in connection: inout any SQLConnection) throws {
     let values = [SQLValue.text(zone)]
+    try connection.execute("DELETE FROM links WHERE zone = $1", values)
+    try connection.execute("DELETE FROM inbox WHERE zone = $1", values)
+    try connection.execute("DELETE FROM outgoing WHERE zone = $1", values)
+    try connection.execute("DELETE FROM invitations WHERE zone = $1", values)
+    try connection.execute("DELETE FROM requests WHERE zone = $1", values)
+    try connection.execute("DELETE FROM participants WHERE zone = $1", values)
+    try connection.execute("DELETE FROM shares WHERE zone = $1", values)
     try connection.execute("DELETE FROM chunks WHERE zone = $1", values)
     try connection.execute("DELETE FROM events WHERE zone = $1", values)
     try connection.execute("DELETE FROM watermarks WHERE zone = $1", values)

@@ -90,8 +90,7 @@ struct AccountCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await hub.withHub { open in
-        let accounts = open.hub.accounts
-        try await accounts.remove(zone: try await accounts.zone(of: handle))
+        try await open.hub.removeAccount(zone: try await open.hub.accounts.zone(of: handle))
       }
     }
   }

@@ -1,0 +1,520 @@
+import Crypto
+import SheafModel
+import SheafWire
+
+/// An account as shares know it.
+struct Person: Hashable, Sendable {
+  let zone: String
+  let handle: String
+  /// What people call it; nil where only its handle is known.
+  var name: String?
+}
+
+/// Somebody's part in a share.
+struct Member: Hashable, Sendable {
+  var person: Person
+  var role: Role
+  var permission: SharePermission
+  var acceptance: Acceptance
+  var since: Timestamp
+}
+
+/// Somebody who asked for access, or was blocked.
+struct Asking: Hashable, Sendable {
+  enum State: String, Sendable { case asked, declined, blocked }
+
+  let person: Person
+  var time: Timestamp
+  var state: State
+}
+
+/// A link that one person can join by.
+struct Invitation: Hashable, Sendable {
+  let permission: SharePermission
+  /// The zone of who gave it out.
+  let inviter: String
+  let expires: Timestamp
+}
+
+/// A share with everybody in it, and what each may do to it. All rules of sharing are here, on values: an operation
+/// changes the value or throws, and what came of it is stored by the difference.
+///
+/// Who takes no part learns nothing: every operation is `notFound` for them, as if the share were none.
+struct HubShare: Hashable, Sendable {
+  /// Participants, the owner and those who have yet to accept among them.
+  static let mostMembers = 100
+  /// One-time links that nobody claimed, and people who wait for an answer.
+  static let mostWaiting = 100
+  /// People who were removed or blocked.
+  static let mostKeptOut = 1_000
+  /// Seconds for which a one-time link is good.
+  static let invitationLifetime: Int64 = 7 * 86_400
+  /// Seconds for which somebody who was turned down does not ask again.
+  static let declinedLifetime: Int64 = 86_400
+
+  let id: WireID
+  let item: WireID
+  let kind: ItemKind
+  var token: ShareToken
+  var title: String
+  var isActive: Bool
+  var anyone: PublicPermission
+  var permission: SharePermission
+  var allowsInvites: Bool
+  var allowsRequests: Bool
+  /// By zone.
+  var members: [String: Member]
+  /// By zone.
+  var asking: [String: Asking]
+  /// By the hash of the token.
+  var invitations: [[UInt8]: Invitation]
+
+  static func hash(_ token: ShareToken) -> [UInt8] { Array(SHA256.hash(data: Array(token.text.utf8))) }
+
+  /// The member of a zone, unless it was removed or nothing is shared any more.
+  func member(_ zone: String) -> Member? {
+    guard isActive, let member = members[zone], member.acceptance != .removed else { return nil }
+    return member
+  }
+
+  var owner: Member? { members.values.first { $0.role == .owner } }
+
+  private static func allows(_ operation: ShareOperation, _ member: Member) -> Bool {
+    ShareRules.allows(
+      operation, role: member.role, permission: member.permission, acceptance: member.acceptance)
+  }
+
+  /// - Throws: ``HubError`` of kind `notFound` for strangers, and `forbidden` for members who may not.
+  @discardableResult
+  func require(_ operation: ShareOperation, by zone: String) throws -> Member {
+    guard let member = member(zone) else { throw Self.nothing }
+    guard Self.allows(operation, member) else { throw Self.denied }
+    return member
+  }
+
+  static let nothing = HubError(.notFound, "there is no such share, or it is not for this account")
+  private static let denied = HubError(.forbidden, "the account's part in the share does not allow it")
+  private static let full = HubError(.conflict, "the share has as many people as it may have")
+
+  // MARK: - The share itself
+
+  /// Begins to share again what was shared before, under the same URL, with nobody but the owner.
+  mutating func beginAgain(by owner: Person, at now: Timestamp) {
+    isActive = true
+    anyone = .none
+    permission = .readWrite
+    allowsInvites = false
+    allowsRequests = false
+    members[owner.zone] = Member(
+      person: owner, role: .owner, permission: .readWrite, acceptance: .accepted, since: now)
+  }
+
+  mutating func change(_ settings: ShareSettings, by zone: String) throws {
+    try require(.changeShare, by: zone)
+    if let title = settings.title { self.title = try Self.checked(title: title) }
+    if let permission = settings.permission { self.permission = SharePermission(permission) }
+    if let allow = settings.allowRequests { allowsRequests = allow }
+    if settings.newLink == true { token = .random() }
+    if let allow = settings.allowInvites {
+      allowsInvites = allow
+      revokeInvitations()
+    }
+    if let anyone = settings.anyone { setPublic(PublicPermission(anyone)) }
+  }
+
+  /// Who joined by the public permission may do what it says now, and is out where it says nothing. They are strangers
+  /// again, not people who were removed.
+  private mutating func setPublic(_ anyone: PublicPermission) {
+    self.anyone = anyone
+    for (zone, member) in members where member.role == .publicUser {
+      members[zone]?.permission = anyone.permission ?? member.permission
+      if anyone.permission == nil { members[zone] = nil }
+    }
+    revokeInvitations()
+  }
+
+  /// Ends all participation. Whoever was in it is a stranger to what is shared later.
+  mutating func stop(by zone: String) throws {
+    try require(.unshare, by: zone)
+    isActive = false
+    members = members.filter { $0.value.role == .owner || $0.value.acceptance == .removed }
+    invitations = [:]
+    asking = asking.filter { $0.value.state == .blocked }
+  }
+
+  static func checked(title: String) throws -> String {
+    guard !title.isEmpty, title.unicodeScalars.count <= 255, !title.unicodeScalars.contains(where: \.isControl) else {
+      throw HubError(.invalid, "title: 1 to 255 characters without control characters")
+    }
+    return title
+  }
+
+  // MARK: - People
+
+  /// Invites somebody, or changes what a participant may do.
+  ///
+  /// Who does not see the others learns nothing of them: the answer is always that of an invitation, though it invites
+  /// nobody who is there or was blocked.
+  ///
+  /// - Parameter person: Nil for a handle that has no account, which only those learn who may invite.
+  mutating func invite(
+    _ person: Person?, _ settings: ParticipantSettings, by zone: String, at now: Timestamp
+  ) throws -> Member {
+    let inviter = try require(.listPeople, by: zone)
+    let manages = Self.allows(.managePeople, inviter)
+    guard manages || allowsInvites else { throw Self.denied }
+    guard let person else { throw HubError(.notFound, "no account has this handle") }
+    let seesOthers = Self.allows(.listEveryone, inviter)
+    let role = settings.role.map { Role($0) }
+    let there = member(person.zone)
+    if let there, seesOthers {
+      guard there.role == .publicUser || settings.permission != nil || role != nil else { return there }
+      return try alter(there, settings, role ?? (there.role == .publicUser ? .privateUser : nil), by: zone)
+    }
+    let wanted = settings.permission.map { SharePermission($0) } ?? permission
+    let isBlocked = !manages && asking[person.zone]?.state == .blocked
+    if !manages {
+      guard role == nil || role == .privateUser, !isBlocked || !seesOthers,
+        wanted == .readOnly || inviter.permission == .readWrite
+      else { throw Self.denied }
+    }
+    try check(role: role, by: zone)
+    try checkRoom()
+    let invited = Member(
+      person: person, role: role ?? .privateUser, permission: role == .administrator ? .readWrite : wanted,
+      acceptance: .pending, since: now)
+    if there != nil || isBlocked { return invited }
+    members[person.zone] = invited
+    asking[person.zone] = nil
+    return invited
+  }
+
+  private mutating func alter(
+    _ there: Member, _ settings: ParticipantSettings, _ role: Role?, by zone: String
+  ) throws -> Member {
+    try require(.managePeople, by: zone)
+    try check(target: there, by: zone)
+    try check(role: role, by: zone)
+    var member = there
+    if let role { member.role = role }
+    if let permission = settings.permission { member.permission = SharePermission(permission) }
+    if member.role == .administrator {
+      guard settings.permission != .readOnly else { throw HubError(.invalid, "administrators can always edit") }
+      member.permission = .readWrite
+    }
+    members[member.person.zone] = member
+    revokeInvitations()
+    return member
+  }
+
+  /// Takes somebody out, who needs a new invitation to come back; oneself, one leaves.
+  mutating func remove(_ handle: String, by zone: String, at now: Timestamp) throws {
+    guard let remover = member(zone) else { throw Self.nothing }
+    if remover.person.handle == handle { return try leave(zone) }
+    try require(.managePeople, by: zone)
+    guard var there = members.values.first(where: { $0.person.handle == handle && $0.acceptance != .removed }) else {
+      throw HubError(.notFound, "nobody of this handle takes part")
+    }
+    try check(target: there, by: zone)
+    try checkKeptOut()
+    there.acceptance = .removed
+    there.role = .privateUser
+    there.since = now
+    members[there.person.zone] = there
+    revokeInvitations()
+  }
+
+  /// Leaves, or declines an invitation: a stranger from here on.
+  mutating func leave(_ zone: String) throws {
+    guard let member = member(zone) else { throw Self.nothing }
+    guard member.acceptance == .pending || Self.allows(.leave, member) else { throw Self.denied }
+    members[zone] = nil
+    revokeInvitations()
+  }
+
+  /// Nobody changes themselves or the owner, and administrators no other one.
+  private func check(target: Member, by zone: String) throws {
+    guard target.role != .owner, target.person.zone != zone else { throw Self.denied }
+    if target.role == .administrator { try require(.manageAdministrators, by: zone) }
+  }
+
+  private func check(role: Role?, by zone: String) throws {
+    switch role {
+    case nil, .privateUser: return
+    case .administrator: try require(.manageAdministrators, by: zone)
+    case .owner, .publicUser: throw HubError(.invalid, "role: administrator or privateUser")
+    }
+  }
+
+  private func checkRoom() throws {
+    guard members.values.count(where: { $0.acceptance != .removed }) < Self.mostMembers else { throw Self.full }
+  }
+
+  private func checkKeptOut() throws {
+    let count =
+      members.values.count { $0.acceptance == .removed } + asking.values.count { $0.state == .blocked }
+    guard count < Self.mostKeptOut else { throw Self.full }
+  }
+
+  // MARK: - Joining
+
+  /// How somebody may join.
+  enum Way {
+    case member(Member)
+    /// As that; an invitation that is used up has its hash.
+    case join(Member, invitation: [UInt8]?)
+    case ask
+  }
+
+  /// How somebody may join by a link.
+  ///
+  /// - Throws: ``HubError`` of kind `notFound`, the same for a link that is none and for one that is not theirs;
+  ///   `forbidden` for those who were turned down less than a day ago.
+  func way(_ person: Person, by link: ShareToken, at now: Timestamp) throws -> Way {
+    let (invitation, hash) = try invitation(link, at: now)
+    switch members[person.zone]?.acceptance {
+    case .accepted:
+      if let member = members[person.zone] { return .member(member) }
+    case .pending:
+      if var member = members[person.zone] {
+        member.person = person
+        member.acceptance = .accepted
+        member.since = now
+        return .join(member, invitation: nil)
+      }
+    case .removed, nil: break
+    }
+    let state = asking[person.zone]?.state
+    if state == .blocked { throw Self.nothing }
+    // Who was removed needs a new invitation, or asks.
+    if members[person.zone] == nil, let permission = invitation?.permission ?? anyone.permission {
+      let role = invitation == nil ? Role.publicUser : .privateUser
+      let member = Member(person: person, role: role, permission: permission, acceptance: .accepted, since: now)
+      return .join(member, invitation: hash)
+    }
+    guard allowsRequests, invitation == nil else { throw Self.nothing }
+    if let asked = asking[person.zone], asked.state == .declined,
+      (0..<Self.declinedLifetime).contains(now.seconds - asked.time.seconds)
+    {
+      throw HubError(.forbidden, "the account was turned down less than a day ago")
+    }
+    return .ask
+  }
+
+  /// The invitation that a link is; nil for the share's own URL.
+  ///
+  /// - Throws: ``HubError`` of kind `notFound`.
+  private func invitation(_ link: ShareToken, at now: Timestamp) throws -> (Invitation?, [UInt8]?) {
+    guard isActive else { throw Self.nothing }
+    if link == token { return (nil, nil) }
+    let hash = Self.hash(link)
+    guard let invitation = invitations[hash], invitation.expires > now else { throw Self.nothing }
+    return (invitation, hash)
+  }
+
+  /// Whether a link tells something to somebody of whom nothing is known.
+  func tellsStrangers(_ link: ShareToken, at now: Timestamp) -> Bool {
+    guard let found = try? invitation(link, at: now) else { return false }
+    return found.0 != nil || anyone != .none || allowsRequests
+  }
+
+  /// Joins, or asks for access.
+  ///
+  /// - Returns: the member; nil for one who asked.
+  mutating func accept(_ person: Person, by link: ShareToken, at now: Timestamp) throws -> Member? {
+    switch try way(person, by: link, at: now) {
+    case .member(let member): return member
+    case .join(let member, let hash):
+      if members[person.zone] == nil { try checkRoom() }
+      if let hash { invitations[hash] = nil }
+      members[person.zone] = member
+      asking[person.zone] = nil
+      return member
+    case .ask:
+      if asking[person.zone]?.state == .asked { return nil }
+      guard asking.values.count(where: { $0.state == .asked }) < Self.mostWaiting else { throw Self.nothing }
+      asking[person.zone] = Asking(person: person, time: now, state: .asked)
+      return nil
+    }
+  }
+
+  /// Makes a one-time link.
+  mutating func invite(
+    by zone: String, permission: SharePermission?, at now: Timestamp
+  ) throws -> (token: ShareToken, invitation: Invitation) {
+    let inviter = try require(.listPeople, by: zone)
+    let wanted = permission ?? self.permission
+    guard mayInvite(inviter, to: wanted) else { throw Self.denied }
+    invitations = invitations.filter { $0.value.expires > now }
+    guard invitations.count < Self.mostWaiting else {
+      throw HubError(.conflict, "the share has as many one-time links as it may have")
+    }
+    let token = ShareToken.random()
+    let invitation = Invitation(
+      permission: wanted, inviter: zone, expires: Timestamp(seconds: now.seconds + Self.invitationLifetime))
+    invitations[Self.hash(token)] = invitation
+    return (token, invitation)
+  }
+
+  /// Revokes the one-time links that nobody claimed: all of them for those who manage people, else one's own.
+  mutating func revoke(by zone: String) throws {
+    let all = Self.allows(.managePeople, try require(.listPeople, by: zone))
+    invitations = invitations.filter { !all && $0.value.inviter != zone }
+  }
+
+  private func mayInvite(_ inviter: Member, to permission: SharePermission) -> Bool {
+    if Self.allows(.managePeople, inviter) { return true }
+    return inviter.acceptance == .accepted && allowsInvites
+      && (permission == .readOnly || inviter.permission == .readWrite)
+  }
+
+  /// Drops the one-time links that their inviters could not give out any more.
+  private mutating func revokeInvitations() {
+    let counting = invitations.filter { invitation in
+      member(invitation.value.inviter).map { mayInvite($0, to: invitation.value.permission) } ?? false
+    }
+    invitations = counting
+  }
+
+  // MARK: - Those who ask
+
+  /// Those who ask and those who were blocked, first come first.
+  func requests(for zone: String) throws -> [Asking] {
+    try require(.answerRequests, by: zone)
+    return asking.values.filter { $0.state != .declined }.sorted {
+      ($0.time, $0.person.handle) < ($1.time, $1.person.handle)
+    }
+  }
+
+  /// Lets somebody in who asked, turns them down, or keeps anybody out for good; a block takes back an invitation that
+  /// was not accepted yet.
+  ///
+  /// - Parameter person: Whom the handle names now; nil where no account has it.
+  mutating func answer(
+    _ handle: String, _ person: Person?, _ answer: ShareAnswer.Answer, by zone: String, at now: Timestamp
+  ) throws {
+    try require(.answerRequests, by: zone)
+    let unknown = HubError(.notFound, "nobody of this handle asked")
+    let asked = person.flatMap { asking[$0.zone] } ?? asking.values.first { $0.person.handle == handle }
+    switch answer {
+    case .approve:
+      guard let asked, asked.state != .declined, asked.person.zone == person?.zone else { throw unknown }
+      let account = asked.person.zone
+      if member(account) == nil {
+        try checkRoom()
+        members[account] = Member(
+          person: asked.person, role: .privateUser, permission: permission, acceptance: .accepted, since: now)
+      }
+      asking[account] = nil
+    case .deny:
+      guard let asked, asked.state != .declined else { throw unknown }
+      // Nobody is let ask again by being turned down once more.
+      if asked.state == .blocked { return }
+      asking = asking.filter {
+        $0.value.state != .declined || now.seconds - $0.value.time.seconds < Self.declinedLifetime
+      }
+      asking[asked.person.zone] = Asking(person: asked.person, time: now, state: .declined)
+    case .block:
+      guard let person, members[person.zone]?.role != .owner else { throw unknown }
+      if asked?.state == .blocked { return }
+      try checkKeptOut()
+      asking[person.zone] = Asking(person: asked?.person ?? person, time: asked?.time ?? now, state: .blocked)
+      if members[person.zone]?.acceptance == .pending { members[person.zone] = nil }
+    }
+  }
+
+  // MARK: - What people see
+
+  /// The participants that a member sees, the owner first.
+  func people(for zone: String) throws -> [Member] {
+    let reader = try require(.listPeople, by: zone)
+    let all = members.values.filter { $0.acceptance != .removed }
+    let seen =
+      Self.allows(.listEveryone, reader)
+      ? all : all.filter { $0.role == .owner || $0.person.zone == zone }
+    return seen.sorted {
+      ($0.role == .owner ? 0 : 1, $0.since, $0.person.handle) < ($1.role == .owner ? 0 : 1, $1.since, $1.person.handle)
+    }
+  }
+
+  /// The permissions in one phrase.
+  var summary: String {
+    let invited = members.values.filter {
+      $0.acceptance != .removed && ($0.role == .administrator || $0.role == .privateUser)
+    }
+    return ShareSummary.text(anyone: anyone, invited: invited.map(\.permission), otherwise: permission)
+  }
+
+  /// How many people wait for an answer of a member.
+  func waiting(for member: Member) -> Int {
+    guard Self.allows(.answerRequests, member) else { return 0 }
+    return asking.values.count { $0.state == .asked }
+  }
+}
+
+extension Role {
+  init(_ role: WireRole) {
+    self =
+      switch role {
+      case .owner: .owner
+      case .administrator: .administrator
+      case .privateUser: .privateUser
+      case .publicUser: .publicUser
+      }
+  }
+
+  var wire: WireRole {
+    switch self {
+    case .owner: .owner
+    case .administrator: .administrator
+    case .privateUser: .privateUser
+    case .publicUser: .publicUser
+    }
+  }
+}
+
+extension SharePermission {
+  init(_ permission: WirePermission) {
+    self =
+      switch permission {
+      case .readOnly: .readOnly
+      case .readWrite: .readWrite
+      }
+  }
+
+  var wire: WirePermission {
+    switch self {
+    case .readOnly: .readOnly
+    case .readWrite: .readWrite
+    }
+  }
+}
+
+extension PublicPermission {
+  init(_ permission: WirePublicPermission) {
+    self =
+      switch permission {
+      case .none: .none
+      case .readOnly: .readOnly
+      case .readWrite: .readWrite
+      }
+  }
+
+  var wire: WirePublicPermission {
+    switch self {
+    case .none: .none
+    case .readOnly: .readOnly
+    case .readWrite: .readWrite
+    }
+  }
+}
+
+extension Acceptance {
+  var wire: WireAcceptance {
+    switch self {
+    case .pending: .pending
+    case .accepted: .accepted
+    case .removed: .removed
+    }
+  }
+}

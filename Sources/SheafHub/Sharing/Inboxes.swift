@@ -1,0 +1,120 @@
+import SheafHubStore
+import SheafModel
+import SheafWire
+
+/// Brings what one zone says of another to that other's inbox.
+///
+/// A change of a share writes its outgoing rows in its own transaction. Each is then brought to the inbox in a
+/// transaction of the other zone, which takes it once: an inbox keeps the newest revision of each share that it was
+/// told. Last, the row is deleted where it still is the one that was brought. Each step may be repeated, by any process.
+struct Inboxes: Sendable {
+  /// Shares that an inbox tells of. Whom it has no room for is invited all the same, and can join by the URL.
+  static let mostEntries: Int64 = 5_000
+  /// How long an inbox says that something ended, in nanoseconds.
+  private static let endedLifetime: Int64 = 180 * 86_400 * 1_000_000_000
+  private static let step: Int64 = 100
+
+  let database: any Database
+  let clock: HubClock
+
+  private struct Outgoing: Sendable {
+    let account: String
+    let share: [UInt8]
+    let revision: Int64
+    let acceptance: String
+    let entry: String
+  }
+
+  /// Brings what a zone has to say; where that is interrupted, the upkeep goes on with it.
+  func deliver(from zone: String) async throws {
+    while true {
+      let rows = try await database.read { connection in
+        try connection.query(
+          "SELECT account, share, revision, acceptance, entry FROM outgoing WHERE zone = $1 LIMIT $2",
+          [.text(zone), .integer(Self.step)]
+        ).map {
+          Outgoing(
+            account: try $0.text(0), share: try $0.blob(1), revision: try $0.integer(2), acceptance: try $0.text(3),
+            entry: try $0.text(4))
+        }
+      }
+      for row in rows {
+        try await bring(row)
+        try await forget(row, of: zone)
+      }
+      if rows.count < Self.step { return }
+    }
+  }
+
+  /// Puts a row into the inbox that it is for, unless something newer is there. An account that is gone has none.
+  private func bring(_ row: Outgoing) async throws {
+    let now = clock.now
+    do {
+      try await database.write { connection in
+        _ = try ZoneHead.take(row.account, in: &connection)
+        let note: InboxNote = try StoredZone.decoded(row.entry)
+        let key: [SQLValue] = [.text(row.account), .blob(row.share)]
+        if let known = try connection.query("SELECT revision FROM inbox WHERE zone = $1 AND share = $2", key).first {
+          if try known.integer(0) >= row.revision { return }
+        } else {
+          let count = try connection.query("SELECT COUNT(*) FROM inbox WHERE zone = $1", [.text(row.account)])
+          if try count.first?.integer(0) ?? 0 >= Self.mostEntries { return }
+        }
+        try connection.execute(
+          """
+          INSERT INTO inbox (zone, share, owner, revision, acceptance, entry, changed)
+          VALUES ($1, $2, $3, $4, $5, $6, $7)
+          ON CONFLICT (zone, share) DO UPDATE SET owner = excluded.owner, revision = excluded.revision,
+            acceptance = excluded.acceptance, entry = excluded.entry, changed = excluded.changed
+          """,
+          key + [
+            .text(note.owner), .integer(row.revision), .text(row.acceptance), .text(row.entry),
+            .integer(now.nanoseconds),
+          ])
+      }
+    } catch let error as HubError where error.kind == .notFound {
+      return
+    }
+  }
+
+  private func forget(_ row: Outgoing, of zone: String) async throws {
+    _ = try await database.write { connection in
+      try connection.execute(
+        "DELETE FROM outgoing WHERE zone = $1 AND account = $2 AND share = $3 AND revision = $4",
+        [.text(zone), .text(row.account), .blob(row.share), .integer(row.revision)])
+    }
+  }
+
+  /// Brings what is left of every zone: what a process did not come to that ended.
+  func deliverAll() async throws {
+    let zones = try await database.read { connection in
+      Set(try connection.query("SELECT zone FROM outgoing").map { try $0.text(0) })
+    }
+    for zone in zones.sorted() {
+      try Task.checkCancellation()
+      try await deliver(from: zone)
+    }
+  }
+
+  /// What an account has to do with shares, after a share's id.
+  func page(
+    after share: WireID?, limit: Int, of zone: String
+  ) async throws -> [(share: WireID, note: InboxNote)] {
+    try await database.read { connection in
+      try connection.query(
+        "SELECT share, entry FROM inbox WHERE zone = $1 AND share > $2 ORDER BY share LIMIT $3",
+        [.text(zone), .blob(share?.bytes ?? []), .integer(Int64(limit))]
+      ).map { (try StoredZone.id($0.blob(0)), try StoredZone.decoded($0.text(1))) }
+    }
+  }
+
+  /// Forgets what ended long ago.
+  func forgetEnded(in zone: String) async throws {
+    let limit = clock.now.nanoseconds - Self.endedLifetime
+    _ = try await database.write { connection in
+      try connection.execute(
+        "DELETE FROM inbox WHERE zone = $1 AND acceptance = $2 AND changed < $3",
+        [.text(zone), .text(Acceptance.removed.rawValue), .integer(limit)])
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import SheafHubStore
+
+/// The tables of shares. Every key begins with the zone, but for the one that finds a zone by a link.
+enum ShareTables {
+  static let statements: [StaticString] = [
+    """
+    CREATE TABLE IF NOT EXISTS links (
+      hash BYTEA NOT NULL PRIMARY KEY,
+      zone TEXT NOT NULL)
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS shares (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      item BYTEA NOT NULL,
+      kind TEXT NOT NULL,
+      token TEXT NOT NULL,
+      title TEXT NOT NULL,
+      active BIGINT NOT NULL,
+      anyone TEXT NOT NULL,
+      permission TEXT NOT NULL,
+      invites BIGINT NOT NULL,
+      requests BIGINT NOT NULL,
+      revision BIGINT NOT NULL,
+      PRIMARY KEY (zone, share))
+    """,
+    "CREATE UNIQUE INDEX IF NOT EXISTS shares_by_item ON shares (zone, item)",
+    """
+    CREATE TABLE IF NOT EXISTS participants (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      account TEXT NOT NULL,
+      handle TEXT NOT NULL,
+      name TEXT,
+      role TEXT NOT NULL,
+      permission TEXT NOT NULL,
+      acceptance TEXT NOT NULL,
+      since BIGINT NOT NULL,
+      PRIMARY KEY (zone, share, account))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS requests (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      account TEXT NOT NULL,
+      handle TEXT NOT NULL,
+      name TEXT NOT NULL,
+      time BIGINT NOT NULL,
+      state TEXT NOT NULL,
+      PRIMARY KEY (zone, share, account))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS invitations (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      hash BYTEA NOT NULL,
+      permission TEXT NOT NULL,
+      inviter TEXT NOT NULL,
+      expires BIGINT NOT NULL,
+      PRIMARY KEY (zone, share, hash))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS outgoing (
+      zone TEXT NOT NULL,
+      account TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      revision BIGINT NOT NULL,
+      acceptance TEXT NOT NULL,
+      entry TEXT NOT NULL,
+      PRIMARY KEY (zone, account, share))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS inbox (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      owner TEXT NOT NULL,
+      revision BIGINT NOT NULL,
+      acceptance TEXT NOT NULL,
+      entry TEXT NOT NULL,
+      changed BIGINT NOT NULL,
+      PRIMARY KEY (zone, share))
+    """,
+  ]
+}

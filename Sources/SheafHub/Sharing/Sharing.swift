@@ -1,0 +1,280 @@
+import SheafHubStore
+import SheafModel
+import SheafWire
+
+/// The shares of a hub. ``HubShare`` has the rules; this finds the share, stores what became of it in one transaction of
+/// its owner's zone, and has the inboxes of others told.
+struct Sharing: Sendable {
+  /// Shares of an owner, those that were stopped among them.
+  static let mostShares: Int64 = 1_000
+  /// Shares that an account takes part in.
+  static let mostJoined: Int64 = 1_000
+
+  let database: any Database
+  let clock: HubClock
+  let inboxes: Inboxes
+
+  init(database: any Database, clock: HubClock) {
+    self.database = database
+    self.clock = clock
+    inboxes = Inboxes(database: database, clock: clock)
+  }
+
+  // MARK: - The share itself
+
+  /// Shares an item of the account, or changes the share that is there. What was shared before is shared again under
+  /// the same URL.
+  ///
+  /// - Throws: ``HubError`` of kind `notFound`, `invalid`, or `conflict` for an item in a share or around one.
+  func share(_ item: WireID, _ settings: ShareSettings, by caller: Person) async throws -> HubShare {
+    let (zone, now) = (caller.zone, clock.now)
+    let share = try await database.write { connection in
+      _ = try ZoneHead.take(zone, in: &connection)
+      var tree = SharedTree(StoredZone(zone: zone, connection: connection))
+      let found = try tree.shareable(item)
+      var rows = ShareRows(zone: zone, connection: connection)
+      let before = try rows.share(of: found.item)
+      var share: HubShare
+      if let before {
+        share = before
+      } else {
+        guard try rows.ids(activeOnly: false).count < Self.mostShares else {
+          throw HubError(.conflict, "the account shares as many items as it may")
+        }
+        share = HubShare(
+          id: WireID(), item: found.item, kind: found.kind, token: .random(), title: Self.title(found), isActive: false,
+          anyone: .none,
+          permission: .readWrite, allowsInvites: false, allowsRequests: false, members: [:], asking: [:],
+          invitations: [:])
+      }
+      if !share.isActive {
+        try tree.checkBorders(of: found, shared: rows.activeItems())
+        share.beginAgain(by: caller, at: now)
+      }
+      try share.change(settings, by: zone)
+      try rows.write(share, before: before, caller)
+      return share
+    }
+    try await inboxes.deliver(from: zone)
+    return share
+  }
+
+  /// A title for an item: its name without the extension.
+  private static func title(_ item: ItemRow) -> String {
+    let name = item.places.first.map { String(decoding: $0.name, as: UTF8.self) } ?? "Documents"
+    let stem = name.lastIndex(of: ".").flatMap { $0 > name.startIndex ? String(name[..<$0]) : nil } ?? name
+    let shown = String(String.UnicodeScalarView(stem.unicodeScalars.filter { !$0.isControl }.prefix(255)))
+    return shown.isEmpty ? "Untitled" : shown
+  }
+
+  /// A share as one of its members sees it.
+  func share(_ id: WireID, for caller: Person) async throws -> HubShare {
+    let zone = try await zone(of: id, for: caller)
+    let share = try await database.read { connection in
+      var rows = ShareRows(zone: zone, connection: connection)
+      return try rows.share(id)
+    }
+    guard let share else { throw HubShare.nothing }
+    try share.require(.listPeople, by: caller.zone)
+    return share
+  }
+
+  /// Changes a share by a rule of ``HubShare``.
+  func change<Value: Sendable>(
+    _ id: WireID, by caller: Person, _ body: @escaping @Sendable (inout HubShare) throws -> Value
+  ) async throws -> Value {
+    try await change(id, in: try await zone(of: id, for: caller), body)
+  }
+
+  private func change<Value: Sendable>(
+    _ id: WireID, in zone: String, _ body: @escaping @Sendable (inout HubShare) throws -> Value
+  ) async throws -> Value {
+    let value = try await database.write { connection in
+      do {
+        _ = try ZoneHead.take(zone, in: &connection)
+      } catch let error as HubError where error.kind == .notFound {
+        throw HubShare.nothing
+      }
+      var rows = ShareRows(zone: zone, connection: connection)
+      guard let before = try rows.share(id), before.isActive, let owner = try rows.owner() else {
+        throw HubShare.nothing
+      }
+      var share = before
+      let value = try body(&share)
+      try rows.write(share, before: before, owner)
+      return value
+    }
+    try await inboxes.deliver(from: zone)
+    return value
+  }
+
+  /// The zone in which a share is: the account's own, or the one that its inbox names. It is a hint, which the zone
+  /// confirms.
+  private func zone(of share: WireID, for caller: Person) async throws -> String {
+    try await database.read { connection in
+      var own = ShareRows(zone: caller.zone, connection: connection)
+      if try own.share(share) != nil { return caller.zone }
+      let owner = try connection.query(
+        "SELECT owner FROM inbox WHERE zone = $1 AND share = $2", [.text(caller.zone), .blob(share.bytes)]
+      ).first?.text(0)
+      guard let owner, let handle = try? AccountHandle(owner),
+        let person = try ShareRows.person(handle, in: &connection)
+      else { throw HubShare.nothing }
+      return person.zone
+    }
+  }
+
+  /// The account of a handle; nil where it is none.
+  func person(_ handle: String) async throws -> Person? {
+    guard let handle = try? AccountHandle(handle) else { return nil }
+    return try await database.read { connection in try ShareRows.person(handle, in: &connection) }
+  }
+
+  // MARK: - Links
+
+  /// What a link tells.
+  struct Offer: Sendable {
+    let share: HubShare
+    let owner: Person
+  }
+
+  /// What a link offers to an account.
+  ///
+  /// - Throws: ``HubError`` of kind `notFound`, the same for a link that is none and for one that is not theirs.
+  func offer(_ link: ShareToken, to caller: Person) async throws -> (offer: Offer, way: HubShare.Way) {
+    guard let offer = try await offer(link) else { throw HubShare.nothing }
+    return (offer, try offer.share.way(caller, by: link, at: clock.now))
+  }
+
+  /// What a link tells somebody of whom nothing is known; nil for a link that tells nothing.
+  func offerToStrangers(_ link: ShareToken) async throws -> Offer? {
+    guard let offer = try await offer(link), offer.share.tellsStrangers(link, at: clock.now) else { return nil }
+    return offer
+  }
+
+  private func offer(_ link: ShareToken) async throws -> Offer? {
+    try await database.read { connection in
+      guard let zone = try ShareRows.zone(of: link, in: &connection) else { return nil }
+      var rows = ShareRows(zone: zone, connection: connection)
+      guard let share = try rows.share(by: link), share.isActive, try rows.isThere(share),
+        let owner = try rows.owner()
+      else { return nil }
+      return Offer(share: share, owner: owner)
+    }
+  }
+
+  /// Joins by a link, or asks for access. When it returns, the inbox of who joined has it.
+  ///
+  /// - Returns: nil for the member of one who asked.
+  func accept(_ link: ShareToken, by caller: Person) async throws -> (share: WireID, member: Member?) {
+    guard let offer = try await offer(link) else { throw HubShare.nothing }
+    let joined = try await database.read { connection in
+      try connection.query(
+        "SELECT COUNT(*) FROM inbox WHERE zone = $1 AND acceptance = $2",
+        [.text(caller.zone), .text(Acceptance.accepted.rawValue)]
+      ).first?.integer(0) ?? 0
+    }
+    let now = clock.now
+    let member = try await change(offer.share.id, in: offer.owner.zone) { share in
+      let isMember = share.member(caller.zone)?.acceptance == .accepted
+      let member = try share.accept(caller, by: link, at: now)
+      guard isMember || member == nil || joined < Self.mostJoined else {
+        throw HubError(.conflict, "the account takes part in as many shares as it may")
+      }
+      return member
+    }
+    return (offer.share.id, member)
+  }
+
+  // MARK: - Accounts that go
+
+  /// Ends what an account shares, and its part in what others share.
+  func withdraw(_ zone: String) async throws {
+    let own = try await database.read { connection in
+      var rows = ShareRows(zone: zone, connection: connection)
+      return try rows.ids(activeOnly: true)
+    }
+    for share in own { try await change(share, in: zone) { try $0.stop(by: zone) } }
+    var last: WireID?
+    while true {
+      let page = try await inboxes.page(after: last, limit: 100, of: zone)
+      for (share, note) in page where note.acceptance != .removed {
+        guard let owner = try await person(note.owner), owner.zone != zone else { continue }
+        do {
+          try await change(share, in: owner.zone) { try $0.leave(zone) }
+        } catch let error as HubError where error.kind == .notFound {
+          continue
+        }
+      }
+      guard page.count == 100, let end = page.last else { return }
+      last = end.share
+    }
+  }
+}
+
+extension ShareRows {
+  /// The zone's account.
+  mutating func owner() throws -> Person? {
+    try connection.query("SELECT handle, name FROM accounts WHERE zone = $1", [.text(zone)]).first.map {
+      Person(zone: zone, handle: try $0.text(0), name: try $0.optionalText(1))
+    }
+  }
+
+  /// Whether what is shared was not deleted.
+  mutating func isThere(_ share: HubShare) throws -> Bool {
+    if share.item == .root { return true }
+    var stored = StoredZone(zone: zone, connection: connection)
+    return try stored.item(try stored.alias(share.item) ?? share.item).map { !$0.isDeleted } ?? false
+  }
+
+  /// The items that are shared now.
+  mutating func activeItems() throws -> [WireID] {
+    try connection.query("SELECT item, active FROM shares WHERE zone = $1", [.text(zone)])
+      .filter { try $0.integer(1) == 1 }.map { try StoredZone.id($0.blob(0)) }
+  }
+}
+
+/// Where shared items lie.
+private struct SharedTree {
+  private var stored: StoredZone
+
+  init(_ stored: StoredZone) { self.stored = stored }
+
+  /// An item that can be shared, by its own id.
+  mutating func shareable(_ id: WireID) throws -> ItemRow {
+    let row: ItemRow?
+    if id == .root {
+      row = ItemRow(
+        item: .root, kind: .folder, number: 0, device: "", others: 0, deleted: nil, places: [], mode: 0o755, mtime: 0,
+        target: nil, attributes: [:], version: nil, versions: 0, copyOf: nil)
+    } else {
+      row = try stored.item(try stored.alias(id) ?? id)
+    }
+    guard let row, !row.isDeleted else { throw HubError(.notFound, "item: nothing has this id") }
+    guard row.kind != .symlink else { throw HubError(.invalid, "item: a symbolic link is shared with its folder") }
+    return row
+  }
+
+  /// Checks that an item lies in no share and around none.
+  mutating func checkBorders(of item: ItemRow, shared: [WireID]) throws {
+    let conflict = HubError(.conflict, "item: it is in a share, or one is in it")
+    let others = Set(shared)
+    if try ways(up: item).contains(where: others.contains) { throw conflict }
+    for other in shared {
+      if other == .root { throw conflict }
+      guard let row = try stored.item(try stored.alias(other) ?? other), !row.isDeleted else { continue }
+      if try row.item == item.item || ways(up: row).contains(item.item) { throw conflict }
+    }
+  }
+
+  /// Every folder above an item.
+  private mutating func ways(up item: ItemRow) throws -> Set<WireID> {
+    var above: Set<WireID> = []
+    var next = item.places.map(\.parent)
+    while let folder = next.popLast() {
+      guard above.insert(folder).inserted, folder != .root, let row = try stored.item(folder) else { continue }
+      next += row.places.map(\.parent)
+    }
+    return above
+  }
+}

@@ -1,0 +1,156 @@
+import HubKit
+import SheafHubStore
+import SheafModel
+import SheafWire
+import Testing
+
+@testable import SheafHub
+
+/// Shares in a store: what is kept of them, and what others are told. The rules have tests of their own.
+@Suite struct SharingTests {
+  /// A hub with people, the first of whom has a folder with a document in it.
+  struct Story: Sendable {
+    let hub: TestHub
+    let people: [Person]
+    let folder = WireID()
+    let document = WireID()
+
+    init(_ database: any Database) async throws {
+      hub = try await TestHub(database)
+      var people: [Person] = []
+      for name in ["alice", "bob", "carol", "dora"] {
+        let handle = "\(name)@hub.example"
+        people.append(Person(zone: try await hub.account(handle), handle: handle, name: name))
+      }
+      self.people = people
+      let author = SendAuthor(
+        device: "laptop", deviceName: "laptop", handle: people[0].handle, name: "Alice", now: hub.clock.clock.now)
+      var inside = Send.document("plan.md", "Monday", serial: 2, item: document)
+      inside.places = [Place(parent: folder, "plan.md")]
+      let outside = Send(
+        serial: 1, item: folder, kind: .folder, places: [Place(parent: .root, "Trip.2027")], mode: 0o755, mtime: 1)
+      _ = try await hub.hub.zones.send(SendRequest(groups: [[outside], [inside]]), to: people[0].zone, by: author)
+    }
+
+    var sharing: Sharing { hub.hub.sharing }
+
+    func inbox(_ person: Person) async throws -> [InboxNote] {
+      try await sharing.inboxes.page(after: nil, limit: 100, of: person.zone).map(\.note)
+    }
+
+    func invite(_ person: Person, to share: WireID, _ settings: ParticipantSettings = .init()) async throws {
+      let owner = people[0]
+      _ = try await sharing.change(share, by: owner) {
+        try $0.invite(person, settings, by: owner.zone, at: Timestamp(seconds: 1_800_000_000))
+      }
+    }
+  }
+
+  @Test(arguments: StoreEngine.available)
+  func peopleAreToldInTheirInboxes(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await Story(database)
+      let (alice, bob, carol) = (story.people[0], story.people[1], story.people[2])
+      let share = try await story.sharing.share(story.folder, ShareSettings(), by: alice)
+      #expect(share.title == "Trip" && share.kind == .folder)
+      #expect(try await story.inbox(alice).map(\.offer?.role) == [.owner])
+      #expect(try await story.inbox(bob).isEmpty)
+      try await story.invite(bob, to: share.id, ParticipantSettings(role: .administrator))
+      #expect(try await story.inbox(bob).map(\.acceptance) == [.pending])
+      #expect(try await problem { _ = try await story.sharing.share(share.id, for: bob) } == .forbidden)
+      #expect(try await story.sharing.accept(share.token, by: bob).member?.role == .administrator)
+      #expect(try await story.inbox(bob).map(\.acceptance) == [.accepted])
+      #expect(try await story.sharing.share(share.id, for: bob).members.count == 2)
+      // Who asks is told to those who answer.
+      let settings = ShareSettings(title: "Our trip", allowRequests: true)
+      _ = try await story.sharing.share(story.folder, settings, by: alice)
+      #expect(try await story.sharing.accept(share.token, by: carol).member == nil)
+      for person in [alice, bob] { #expect(try await story.inbox(person).map(\.offer?.requests) == [1]) }
+      #expect(try await story.inbox(bob).map(\.offer?.title) == ["Our trip"])
+      #expect(try await story.inbox(carol).isEmpty)
+      try await story.sharing.change(share.id, by: bob) {
+        try $0.answer(carol.handle, carol, .approve, by: bob.zone, at: Timestamp(seconds: 1_800_000_000))
+      }
+      #expect(try await story.inbox(carol).map(\.acceptance) == [.accepted])
+      #expect(try await story.inbox(bob).map(\.offer?.requests) == [0])
+      // Who is out learns nothing more.
+      try await story.sharing.change(share.id, by: alice) {
+        try $0.remove(bob.handle, by: alice.zone, at: Timestamp(seconds: 1_800_000_000))
+      }
+      #expect(try await story.inbox(bob).map(\.acceptance) == [.removed])
+      #expect(try await story.inbox(bob).map(\.offer) == [nil])
+      #expect(try await problem { _ = try await story.sharing.share(share.id, for: bob) } == .notFound)
+      try await story.sharing.change(share.id, by: alice) { try $0.stop(by: alice.zone) }
+      for person in [alice, bob, carol] { #expect(try await story.inbox(person).map(\.acceptance) == [.removed]) }
+      #expect(try await problem { _ = try await story.sharing.accept(share.token, by: carol) } == .notFound)
+      // The URL is the same once the folder is shared again.
+      let again = try await story.sharing.share(story.folder, ShareSettings(anyone: .readOnly), by: alice)
+      #expect(again.token == share.token && again.id == share.id && again.members.count == 2)
+      #expect(try await story.sharing.accept(share.token, by: carol).member?.role == .publicUser)
+      #expect(try await story.hub.hub.check() == [])
+    }
+  }
+
+  @Test(arguments: StoreEngine.available)
+  func anItemIsInOneShareAtMost(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await Story(database)
+      let (alice, bob) = (story.people[0], story.people[1])
+      func share(_ item: WireID, by person: Person) async throws -> Problem.Kind? {
+        try await problem { _ = try await story.sharing.share(item, ShareSettings(), by: person) }
+      }
+      #expect(try await share(story.document, by: bob) == .notFound)
+      #expect(try await share(WireID(), by: alice) == .notFound)
+      #expect(try await share(story.document, by: alice) == nil)
+      #expect(try await share(story.document, by: alice) == nil)
+      #expect(try await share(story.folder, by: alice) == .conflict)
+      #expect(try await share(.root, by: alice) == .conflict)
+      let inner = try await story.sharing.share(story.document, ShareSettings(), by: alice)
+      try await story.sharing.change(inner.id, by: alice) { try $0.stop(by: alice.zone) }
+      #expect(try await share(story.folder, by: alice) == nil)
+      #expect(try await share(story.document, by: alice) == .conflict)
+      #expect(try await story.hub.hub.check() == [])
+    }
+  }
+
+  /// What is deleted offers nothing, and its link is as one that never was.
+  @Test(arguments: StoreEngine.available)
+  func aDeletedItemOffersNothing(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await Story(database)
+      let (alice, bob) = (story.people[0], story.people[1])
+      let share = try await story.sharing.share(story.document, ShareSettings(anyone: .readOnly), by: alice)
+      #expect(try await story.sharing.offerToStrangers(share.token) != nil)
+      let author = SendAuthor(
+        device: "laptop", deviceName: "laptop", handle: alice.handle, name: "Alice", now: story.hub.clock.clock.now)
+      let deletion = Send(serial: 3, item: story.document, kind: .document, base: 2, read: 2, isDeletion: true)
+      _ = try await story.hub.hub.zones.send(SendRequest(groups: [[deletion]]), to: alice.zone, by: author)
+      #expect(try await story.sharing.offerToStrangers(share.token) == nil)
+      #expect(try await problem { _ = try await story.sharing.offer(share.token, to: bob) } == .notFound)
+    }
+  }
+
+  @Test(arguments: StoreEngine.available)
+  func anAccountThatGoesEndsItsShares(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await Story(database)
+      let (alice, bob, carol) = (story.people[0], story.people[1], story.people[2])
+      let share = try await story.sharing.share(story.folder, ShareSettings(), by: alice)
+      for person in [bob, carol] {
+        try await story.invite(person, to: share.id)
+        _ = try await story.sharing.accept(share.token, by: person)
+      }
+      try await story.hub.hub.removeAccount(zone: carol.zone)
+      #expect(Set(try await story.sharing.share(share.id, for: alice).members.keys) == [alice.zone, bob.zone])
+      try await story.hub.hub.removeAccount(zone: alice.zone)
+      #expect(try await story.inbox(bob).map(\.acceptance) == [.removed])
+      #expect(try await problem { _ = try await story.sharing.share(share.id, for: bob) } == .notFound)
+      #expect(try await problem { _ = try await story.sharing.accept(share.token, by: bob) } == .notFound)
+      let left = try await database.read { connection in
+        try connection.query("SELECT COUNT(*) FROM links").first?.integer(0)
+      }
+      #expect(left == 0)
+      #expect(try await story.hub.hub.check() == [])
+    }
+  }
+}
