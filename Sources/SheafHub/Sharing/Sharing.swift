@@ -52,7 +52,7 @@ struct Sharing: Sendable {
         share.beginAgain(by: caller, at: now)
       }
       try share.change(settings, by: zone)
-      try rows.write(share, before: before, caller)
+      try rows.write(share, before: before, try rows.owner() ?? caller)
       return share
     }
     try await inboxes.deliver(from: zone)

@@ -15,7 +15,7 @@ import Testing
       let (_, alice) = try await running.member()
       let (_, bob) = try await running.member("bob@hub.example")
       let (_, carol) = try await running.member("carol@hub.example")
-      let document = Send.document("<b>Plan & more</b>.md", "Monday", serial: 1)
+      let document = Send.document("plan.md", "Monday", serial: 1)
       _ = try await client.send("POST", "/v1/sends", json: SendRequest(groups: [[document]]), token: alice)
       let place = "/v1/items/\(document.item)/share"
       let share: ShareState = try await client.send("PUT", place, json: ShareSettings(), token: alice).decode()
@@ -90,7 +90,7 @@ import Testing
     try await RunningHub.with { running in
       let client = running.client
       let (_, alice) = try await running.member()
-      let document = Send.document("<b>Plan & \"more\"</b>.md", "Monday", serial: 1)
+      let document = Send.document("<b>Plan & \"more\".md", "Monday", serial: 1)
       _ = try await client.send("POST", "/v1/sends", json: SendRequest(groups: [[document]]), token: alice)
       let place = "/v1/items/\(document.item)/share"
       let share: ShareState = try await client.send("PUT", place, json: ShareSettings(), token: alice).decode()
@@ -105,7 +105,7 @@ import Testing
       let text = String(decoding: shown.body, as: UTF8.self)
       #expect(shown.status == 200)
       for expected in [
-        "&lt;b&gt;Plan &amp; &quot;more&quot;&lt;/b&gt;", "alice@hub.example", "Everyone with the link can view",
+        "&lt;b&gt;Plan &amp; &quot;more&quot;", "alice@hub.example", "Everyone with the link can view",
         "A document", "sheaf accept \(share.url)",
       ] {
         #expect(text.contains(expected), "\(text)")

@@ -20,7 +20,7 @@ import Testing
       var people: [Person] = []
       for name in ["alice", "bob", "carol", "dora"] {
         let handle = "\(name)@hub.example"
-        people.append(Person(zone: try await hub.account(handle), handle: handle, name: name))
+        people.append(Person(zone: try await hub.account(handle), handle: handle, name: handle))
       }
       self.people = people
       let author = SendAuthor(
@@ -88,6 +88,33 @@ import Testing
       #expect(again.token == share.token && again.id == share.id && again.members.count == 2)
       #expect(try await story.sharing.accept(share.token, by: carol).member?.role == .publicUser)
       #expect(try await story.hub.hub.check() == [])
+    }
+  }
+
+  /// A process that was slow brings what another one has overtaken, or brings the same again.
+  @Test(arguments: StoreEngine.available)
+  func anInboxTakesNothingOlder(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await Story(database)
+      let (alice, bob) = (story.people[0], story.people[1])
+      let share = try await story.sharing.share(story.folder, ShareSettings(), by: alice)
+      try await story.invite(bob, to: share.id)
+      let invited = try #require(try await story.inbox(bob).first)
+      try await story.sharing.change(share.id, by: bob) { try $0.leave(bob.zone) }
+      let left = try await story.inbox(bob)
+      #expect(left.map(\.acceptance) == [.removed])
+      let entry = try StoredZone.encoded(invited)
+      try await database.write { connection in
+        _ = try connection.execute(
+          "INSERT INTO outgoing (zone, account, share, revision, acceptance, entry) VALUES ($1, $2, $3, 2, $4, $5)",
+          [.text(alice.zone), .text(bob.zone), .blob(share.id.bytes), .text("pending"), .text(entry)])
+      }
+      try await story.sharing.inboxes.deliverAll()
+      #expect(try await story.inbox(bob) == left)
+      let waiting = try await database.read { connection in
+        try connection.query("SELECT COUNT(*) FROM outgoing").first?.integer(0)
+      }
+      #expect(waiting == 0)
     }
   }
 
