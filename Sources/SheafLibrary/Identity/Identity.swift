@@ -39,8 +39,9 @@ import SheafModel
 /// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a
 ///    temporary file, and after every unlink. An own file that is not proved, and its maker's alone, leaves no trace
 ///    when its maker unlinks it. One with the name of a lock, probe or autosave file counts as own for that for as long
-///    as its maker lives, if nobody knows it. All others are among the deleted, with every version: what a close or an
-///    fsync saved is found by its name.
+///    as its maker lives, if nobody knows it; but not one that holds what a document left (rules 5, 9 and 16) and was
+///    written since. All others are among the deleted, with every version: what a close or an fsync saved is found by
+///    its name.
 /// 7. Another program that makes a remembered name makes a new document: `rm a; echo > a` and `mv a b; cp c a` in a
 ///    script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in
 ///    one program) is a move: ids go with the entries; but not where `X` is named as the backup of `doc`
@@ -117,6 +118,9 @@ struct Identity {
     var holdsOthersWork = false
     /// Whether it is remembered past its window, for as long as its program lives (rule 6).
     var outlivesWindow = false
+    /// Whether it holds what a document did, which was made anew or linked, and is not what a program wrote (rules 5, 9
+    /// and 16).
+    var isRemainder = false
   }
 
   /// What becomes of a file whose window has passed.
@@ -141,8 +145,8 @@ struct Identity {
   // MARK: - Files
 
   /// Notes that `process` made the file.
-  mutating func noteCreated(_ ino: Int64, process: Int32, at time: Timestamp) {
-    young.append(ino, YoungFile(process: process, time: time))
+  mutating func noteCreated(_ ino: Int64, process: Int32, isRemainder: Bool = false, at time: Timestamp) {
+    young.append(ino, YoungFile(process: process, time: time, isRemainder: isRemainder))
     if young.count > Self.limit, let oldest = young.oldestKey { young.remove(oldest) }
   }
 
@@ -182,6 +186,9 @@ struct Identity {
     if isProved { young[ino]?.wasProved = true }
     if isLasting { young[ino]?.hadLastingName = true }
   }
+
+  /// Whether the young file holds what a document did that was made anew or linked.
+  func isRemainder(_ ino: Int64) -> Bool { young[ino]?.isRemainder ?? false }
 
   func wasProved(_ ino: Int64) -> Bool { young[ino]?.wasProved ?? false }
 

@@ -38,7 +38,7 @@ extension Library {
         shareChunks(of: inode)
         inodes.insert(copy)
         identity.settle(folder.ino, name)
-        identity.noteCreated(copy.ino, process: caller.process, at: time)
+        identity.noteCreated(copy.ino, process: caller.process, isRemainder: true, at: time)
         tell(.made(NamedInode(copy, folder.ino, name)), from: caller.door)
       }
       return copy

@@ -62,13 +62,15 @@ extension Library {
   func leavesNoTrace(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) -> Bool {
     guard inode.row.item != nil else { return true }
     guard let item = try? item(of: inode) else { return false }
+    let isChanged = item.lastVersion > 1 || inode.hasSession
     if FileRole(name) == .scratch, !identity.wasProved(inode.ino) {
+      if identity.isRemainder(inode.ino), isChanged { return false }
       return identity.isMaker(caller.process, of: inode.ino) && !holdsOthersWork(inode, caller)
     }
     // It was linked to a document's name, and another program was faster to take that.
     if linkedPlaces[inode.ino] != nil { return false }
     // What someone wrote to a backup since it parted from its document is nowhere else.
-    if item.isQuiet, item.lastVersion > 1 || inode.hasSession { return false }
+    if item.isQuiet, isChanged { return false }
     return !identity.wasProved(inode.ino) && !isProved(inode, name) && isOwnAlone(inode, caller, time)
   }
 }

@@ -179,7 +179,7 @@ extension Library {
       shareChunks(of: old)
       // What has no version yet is written by another program, which loses nothing by an unlink of this one.
       if fresh.version > 0 {
-        identity.noteCreated(old.ino, process: caller.process, at: time)
+        identity.noteCreated(old.ino, process: caller.process, isRemainder: true, at: time)
         // What it holds was closed (rule 2 of ``Identity``).
         if !fresh.isQuiet, old.row.size > 0, !FileRole.looksPassing(old.row.name) {
           identity.saved(old.ino, by: nil, under: old.row.name)

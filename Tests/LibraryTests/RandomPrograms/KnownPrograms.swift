@@ -196,6 +196,22 @@ enum KnownPrograms {
       """
     ),
     (
+      "a document's remainder with a swap file's name is written, and its program replaces it",
+      """
+      alice.0 mkdir draft
+      alice.0 save draft/u
+      alice.1 rename draft/u doc
+      alice.1 open 0 .doc.tmp creat
+      alice.0 rename doc .doc.swp
+      bob.2 close 0
+      alice.0 open 0 .doc.swp rw
+      alice.0 rename .doc.tmp doc
+      alice.1 write 0
+      alice.3 close 0
+      alice.0 rename doc .doc.swp
+      """
+    ),
+    (
       "a backup that two people saved passes through a temporary name",
       """
       alice.0 mkdir team
