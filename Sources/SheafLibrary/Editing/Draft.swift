@@ -17,6 +17,8 @@ final class Draft {
   /// Open file descriptions, and those of them that can write.
   var openCount = 0
   var writerCount = 0
+  /// Whether it was written after another program than the one that wrote had replaced the file (``Inode/replacer``).
+  var hasReplacedWork = false
 
   init(account: Int64) { self.account = account }
 

@@ -260,7 +260,7 @@ extension Library {
     let time = clock()
     let before = draft.unsavedBytes
     if draft.working?.size != size {
-      try beginSession(inode, draft, handle: handle, at: time)
+      try beginSession(inode, draft, handle: handle, by: handle == nil ? caller : nil, at: time)
       // Nobody counts the chunks of the session any more, and they may soon have no use: a sweep finds out.
       let own = Int64(draft.session?.ownChunks.count ?? 0)
       if chunks.noteDiscarded(own * Int64(Chunker.normal)) { sweepDiscarded() }

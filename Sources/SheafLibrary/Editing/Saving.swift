@@ -32,9 +32,12 @@ extension Library {
   /// A write through another handle than those that wrote so far, all of which were closed, begins a new session: the
   /// kernel tells of the last close later than close(2) returns.
   ///
-  /// - Parameter goesByReading: whether what is written may have been made from what was read through `handle`.
+  /// - Parameters:
+  ///   - goesByReading: whether what is written may have been made from what was read through `handle`.
+  ///   - caller: who truncates the document by its name; nil for a change through `handle`, and for one by the library.
   func beginSession(
-    _ inode: Inode, _ draft: Draft, handle: UInt64?, goesByReading: Bool = true, at time: Timestamp
+    _ inode: Inode, _ draft: Draft, handle: UInt64?, goesByReading: Bool = true, by caller: Caller? = nil,
+    at time: Timestamp
   ) throws {
     if let session = draft.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
       session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil
@@ -53,6 +56,8 @@ extension Library {
       var base = item.flatMap { $0.version == 0 ? nil : $0.version }
       if goesByReading, let item, base != nil, let file = handle.flatMap({ files[$0] }) {
         base = try self.base(of: item, inode, writtenThrough: file)
+      } else if handle == nil, let item, base != nil, let caller {
+        base = try self.base(of: item, inode, savedBy: caller, asksOthers: false)
       }
       try endVersion(base, ofOthersThan: draft, inode)
       draft.session = EditingSession(
@@ -60,6 +65,7 @@ extension Library {
         baseContent: inode.row.content ?? .empty, began: time, cause: .save)
     }
     if let handle { draft.session?.writers[handle] = false }
+    if inode.isOrphan, let file = handle.flatMap({ files[$0] }) { noteReplacedWork(through: file) }
     if draft.session?.dirtySince == nil { draft.session?.dirtySince = time }
     sessions.insert(inode)
     maintenance.wake()
@@ -94,8 +100,12 @@ extension Library {
     // A save is of the moment in which it was made, though it is stored later.
     let time = session.isKept ? session.kept ?? clock() : clock()
     if inode.isOrphan {
-      // Nobody can find it any more: there is nothing to keep but what is open.
-      if ends { finish(inode, draft) }
+      // Nobody can find it any more: there is nothing to keep but what is open, and what another program wrote than the
+      // one that replaced it.
+      if ends {
+        if draft.hasReplacedWork, draft.isChanged, draft.working?.size ?? 0 > 0 { try rescue(draft, of: inode) }
+        finish(inode, draft)
+      }
       return
     }
     let item = try item(of: inode)

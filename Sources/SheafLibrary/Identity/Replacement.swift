@@ -154,6 +154,7 @@ extension Library {
     guard old.row.nlink > 0 else {
       if memory != nil { try change.rows.removeDeleted(old.ino) }
       try detach(old, change)
+      change.whenRecorded { old.replacer = caller.process }
       // The kernel let go of it when its name went, and will not say so again.
       if memory != nil { letGo(old, change) }
       return

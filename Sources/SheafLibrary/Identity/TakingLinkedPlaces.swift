@@ -11,6 +11,16 @@ extension Library {
     return former
   }
 
+  /// Has what was written to a file become a version before its first name goes, and what was written to the document
+  /// whose place it takes then.
+  func endSessionsBeforeTakingLinkedPlace(
+    _ inode: Inode, _ entry: EntryRow, _ caller: Caller, _ time: Timestamp
+  ) throws {
+    guard !entry.isExtra, inode.row.nlink == 2, let former = linkedPlace(of: inode, caller, time) else { return }
+    if inode.hasSession { try endSession(inode) }
+    try endSessionBeforeParting(former.inode)
+  }
+
   /// Gives `inode`, whose first name goes now, the identity of the remembered document to whose name it was linked;
   /// false where there is none.
   func takeLinkedPlace(

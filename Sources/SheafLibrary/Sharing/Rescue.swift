@@ -2,8 +2,13 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// What becomes of unsaved changes whose writer lost the right to save them: they are kept in the writer's own
-/// `Documents`, as `NAME (not saved).EXT`, and saving fails with EACCES. A notice tells where it is.
+/// What becomes of changes that cannot be saved in their place: they are kept in the writer's own `Documents`, as
+/// `NAME (not saved).EXT`, and a notice tells where it is.
+///
+/// - The writer lost the right to save them. Saving fails with EACCES.
+/// - They were written to an open file after another program had given the document's name to another file. They are
+///   kept once nobody has the file open for writing. What the program writes that replaced the file itself goes with it, as
+///   on a local disk.
 extension Library {
   /// Keeps what an account wrote to documents that it may write no longer.
   func rescueDrafts(of account: Int64) {
@@ -29,7 +34,7 @@ extension Library {
   }
 
   /// Makes a document of a draft in its account's `Documents`.
-  private func rescue(_ draft: Draft, of lost: Inode) throws {
+  func rescue(_ draft: Draft, of lost: Inode) throws {
     guard let working = draft.working, let account = accountTable[draft.account] else {
       return
     }
@@ -78,6 +83,13 @@ extension Library {
   /// Makes close(2) tell those who wrote to a draft that it was not saved.
   func noteLostChanges(of draft: Draft) {
     for file in files.all where file.draft === draft && file.canWrite { file.hasLostChanges = true }
+  }
+
+  /// Notes that what is written through `file`, whose inode lost its name, is the work of another program than the one
+  /// that replaced it.
+  func noteReplacedWork(through file: OpenFile) {
+    guard !file.draft.hasReplacedWork, let replacer = file.inode.replacer else { return }
+    file.draft.hasReplacedWork = Caller.process(of: file.thread) != replacer
   }
 
   /// `name` with a mark before its extension.

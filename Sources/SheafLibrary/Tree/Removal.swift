@@ -17,9 +17,7 @@ extension Library {
       try permitRemoving(inode, from: folder, caller)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
       let time = clock()
-      if !entry.isExtra, inode.row.nlink == 2, inode.hasSession, linkedPlace(of: inode, caller, time) != nil {
-        try endSession(inode)
-      }
+      try endSessionsBeforeTakingLinkedPlace(inode, entry, caller, time)
       try endSessionBeforeRemoval(inode, name, caller, time)
       try settleSession(of: inode)
       try makeChange(.unlink, freesSpace: true, by: caller, at: time) { change in

@@ -112,6 +112,7 @@ extension Library {
       continues = try settleBeforeTakeOver(inode, time)
       try endSessionBeforeReplacement(predecessor.inode)
     } else if let replaced, let target {
+      try endSessionsBeforeTakingLinkedPlace(replaced, target, caller, time)
       try endSessionBeforeRemoval(replaced, target.name, caller, time)
     }
     // What a save is to be told of may have to be told with the new name.

@@ -39,6 +39,98 @@ struct LostUpdateTests {
     }
   }
 
+  // MARK: - Files that were replaced
+
+  /// A local disk loses it.
+  @Test func whatIsWrittenToAFileThatAnotherProgramReplacedIsKept() throws {
+    try together { people in
+      let bob = try people.as(.bob, process: editor) { (me) throws in try me.open(theirs, O_RDWR) }
+      let late = try people.as(.alice, process: editor) { (me) throws in try me.open(mine, O_RDWR) }
+      let empty = try people.as(.alice, process: editor) { (me) throws in try me.open(mine, O_RDWR) }
+      try people.as(.alice, process: other) { (me) throws in
+        try me.save("Documents/plans/.a.md.new", "two")
+        try me.rename("Documents/plans/.a.md.new", mine)
+      }
+      try people.as(.bob, process: editor) { (me) throws in
+        try me.write(bob, "from bob")
+        try me.library.flush(bob)
+        try me.write(bob, "FROM")
+        try me.close(bob)
+        #expect(try me.names("Documents") == ["a (not saved).md"])
+        #expect(try me.read("Documents/a (not saved).md") == "FROM bob")
+        #expect(try me.read(theirs) == "two")
+      }
+      try people.as(.alice, process: editor) { (me) throws in
+        try me.close(empty)
+        try me.write(late, "late!")
+        try me.close(late)
+        #expect(try me.names("Documents") == ["a (not saved).md", "plans"])
+        #expect(try me.read("Documents/a (not saved).md") == "late!")
+        #expect(try me.versions(mine).map(\.size) == [3, 3])
+      }
+    }
+  }
+
+  /// It goes by what rename(2) says.
+  @Test func aProgramThatReplacedAFileItselfKeepsNothingOfIt() throws {
+    try together { people in
+      try people.as(.alice, process: other) { (me) throws in
+        let handle = try me.open(mine, O_RDWR)
+        try me.save("Documents/plans/.a.md.new", "two")
+        try me.rename("Documents/plans/.a.md.new", mine)
+        try me.write(handle, "own")
+        try me.close(handle)
+        #expect(try me.names("Documents") == ["plans"])
+      }
+    }
+  }
+
+  @Test func whatIsWrittenWhileAProgramLinksItsNewFileIntoPlaceIsAVersion() throws {
+    for isSynced in [false, true] {
+      try together { people in
+        let ino = try people.as(.alice) { (me) throws in try me.inode(mine) }
+        let bob = try people.as(.bob, process: editor) { (me) throws in try me.open(theirs, O_RDWR) }
+        try people.as(.alice, process: other) { (me) throws in
+          try me.save("Documents/plans/#a.md", "linked")
+          try me.unlink(mine)
+          try me.link("Documents/plans/#a.md", mine)
+        }
+        try people.as(.bob, process: editor) { (me) throws in
+          try me.write(bob, "from bob")
+          if isSynced { try me.library.fsync(ino) }
+        }
+        try people.as(.alice, process: other) { (me) throws in try me.unlink("Documents/plans/#a.md") }
+        try people.as(.bob, process: editor) { (me) throws in
+          try me.close(bob)
+          #expect(try me.names("Documents") == [])
+        }
+        try people.as(.alice) { (me) throws in
+          #expect(try me.versions(mine).map(\.size) == [3, 8, 6])
+          #expect(try me.read(mine) == "linked")
+        }
+        #expect(try people.library.check { _ in }.problems == [])
+      }
+    }
+  }
+
+  @Test func aTruncationByNameIsBasedOnWhatItsProgramRead() throws {
+    try together { people in
+      try people.as(.bob, process: editor) { (me) throws in
+        let handle = try me.open(theirs, O_RDONLY)
+        #expect(try me.read(handle) == "one")
+        try me.close(handle)
+      }
+      try people.as(.alice, process: other) { try append($0, mine, "+line") }
+      try people.as(.bob, process: editor) { (me) throws in
+        _ = try me.change(theirs, Library.AttributeChange(size: 0))
+        let handle = try me.open(theirs, O_RDWR)
+        try me.write(handle, "whole")
+        try me.close(handle)
+      }
+      try expectConflict(people, 2, base: 1)
+    }
+  }
+
   // MARK: - Two accounts
 
   @Test func aHandleThatReadAnEarlierVersion() throws {
