@@ -18,7 +18,7 @@ extension Library {
   ) throws {
     guard !entry.isExtra, inode.row.nlink == 2, let former = linkedPlace(of: inode, caller, time) else { return }
     if inode.hasSession { try endSession(inode) }
-    try endSessionBeforeParting(former.inode)
+    try endSessionBeforeReplacement(former.inode)
   }
 
   /// Gives `inode`, whose first name goes now, the identity of the remembered document to whose name it was linked;
