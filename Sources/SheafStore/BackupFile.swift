@@ -31,6 +31,30 @@ struct BackupFile {
     flock(descriptor, LOCK_EX | LOCK_NB)
   }
 
+  /// Checks that SQLite has this very file open: whoever can change the folder may put another one at the path before
+  /// SQLite opens that.
+  ///
+  /// - Throws: `busy`.
+  func verifyIsOpen() throws(SheafError) {
+    var own = stat()
+    var count = 0
+    if fstat(descriptor, &own) == 0, let folder = opendir("/proc/self/fd") {
+      defer { closedir(folder) }
+      while let entry = readdir(folder) {
+        let name = withUnsafePointer(to: &entry.pointee.d_name) {
+          $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
+        }
+        var status = stat()
+        guard let number = CInt(name), fstat(number, &status) == 0 else { continue }
+        if status.st_dev == own.st_dev, status.st_ino == own.st_ino { count += 1 }
+      }
+    }
+    guard count < 2 else { return }
+    throw SheafError(
+      .busy, subject: destination, reason: "somebody replaced the file while it was being written",
+      advice: "name a file in a folder that only you can change")
+  }
+
   /// Gives the file its name, durably. SQLite must have closed it: this drops SQLite's locks.
   func finish() throws(SheafError) {
     defer { close(descriptor) }

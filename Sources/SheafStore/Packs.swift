@@ -141,8 +141,18 @@ extension StoreTransaction {
     }
   }
 
+  /// The number of the next pack.
+  ///
+  /// - Throws: `corrupt` where a pack has a number that no library gets to.
   package var nextPack: Int64 {
-    get throws { (try first("SELECT max(id) FROM packs") { try ($0[0] as Int64?) ?? 0 } ?? 0) + 1 }
+    get throws {
+      let last = try first("SELECT max(id) FROM packs") { try ($0[0] as Int64?) ?? 0 } ?? 0
+      guard (0..<Self.numberLimit).contains(last) else {
+        throw SheafError(
+          .corrupt, subject: "pack \(last)", reason: "its number is too large", advice: "run sheaf check")
+      }
+      return last + 1
+    }
   }
 
   /// Writes a pack, new or not, and makes its members' chunks lead to it. `data` is its ``Pack/encodedDeltas``.

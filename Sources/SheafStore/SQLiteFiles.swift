@@ -17,7 +17,13 @@ enum SQLiteFiles {
       && set(system, "readlink", unsafeBitCast(guardedReadlink, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
   }()
 
+  /// `SQLITE_DEFAULT_FILE_PERMISSIONS`.
+  private static let defaultMode: mode_t = 0o644
+
   private static let guardedOpen: @convention(c) (UnsafePointer<CChar>, CInt, mode_t) -> CInt = { path, flags, mode in
+    // SQLite gives what it makes the mode of the library's file. This is its mode for a library that it makes itself: here
+    // files are made before SQLite opens them, and one that is gone again was taken away by another user.
+    let mode = mode == defaultMode ? 0o600 : mode
     let descriptor = OwnerRights.acting(on: String(cString: path)) {
       open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode)
     }

@@ -414,6 +414,7 @@ package final class Store: Sendable {
         var configuration = Configuration()
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         let copy = try DatabaseQueue(path: file.path, configuration: configuration)
+        try file.verifyIsOpen()
         try withoutActuallyEscaping(progress) { progress in
           try pool.backup(to: copy, pagesPerStep: 1000) {
             progress(SheafModel.Progress(done: Int64($0.completedPageCount), total: Int64($0.totalPageCount)))

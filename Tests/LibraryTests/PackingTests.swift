@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Glibc
 import SheafModel
 import SheafStore
@@ -174,6 +175,23 @@ struct PackingTests {
     #expect(try packs(fixture).isEmpty)
     #expect(try fixture.chunkCount == 0)
     try fixture.finish()
+  }
+
+  /// Somebody wrote that number into the file.
+  @Test func noPackFollowsOneWithTheHighestNumber() throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    var text = Text(2000, &random)
+    for name in ["a", "b"] {
+      for _ in 0..<20 { try fixture.save(name, text.edit(&random)) }
+      if name == "a" {
+        _ = try fixture.library.compact { _ in }
+        let queue = try DatabaseQueue(path: fixture.path)
+        try queue.write { try $0.execute(sql: "UPDATE packs SET id = ?", arguments: [Int64.max]) }
+        try queue.close()
+      }
+    }
+    #expect { _ = try fixture.library.compact { _ in } } throws: { ($0 as? SheafError)?.kind == .corrupt }
   }
 
   @Test func aReaderGoesOnWhileItsVersionIsPacked() throws {

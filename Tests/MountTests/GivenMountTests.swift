@@ -130,10 +130,16 @@ import Testing
         _ = try place.mount(path)
         let mounts = try place.mounts()
         #expect(!mounts.contains(place.roots))
-        for mount in mounts { try Command(["umount", "--lazy", mount]).succeed() }
+        // One that came to lie elsewhere may have gone by itself.
+        for mount in mounts { _ = try Command(["umount", "--lazy", mount]).run() }
         try eventually("the end of what was mounted") {
-          try place.library.sheafSucceeds("status", "--library", place.library.library, "--json").text
-            .components(separatedBy: "\"mountpoint\"").count == 2
+          guard try place.mounts().isEmpty else { return false }
+          struct Status: Decodable {
+            struct Mount: Decodable {}
+            let mounts: [Mount]
+          }
+          let status = try place.library.sheafSucceeds("status", "--library", place.library.library, "--json")
+          return try JSONDecoder().decode(Status.self, from: Data(status.output)).mounts.count == 1
         }
       }
       var status = stat()

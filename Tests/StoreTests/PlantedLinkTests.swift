@@ -46,6 +46,32 @@ import Testing
     }
   }
 
+  /// It makes a file anew that somebody took away after it was made for it.
+  @Test func whatSQLiteMakesItselfIsForItsUserAlone() throws {
+    try withFolder { folder in
+      #expect(SQLiteFiles.areGuarded)
+      let path = folder + "/new.sqlite"
+      try DatabaseQueue(path: path).write { try $0.execute(sql: "CREATE TABLE secret (text)") }
+      var status = stat()
+      #expect(lstat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    }
+  }
+
+  @Test func aBackupIsWrittenToTheFileThatWasMadeForItOrNotAtAll() throws {
+    try withFolder { folder in
+      let file = try BackupFile(becoming: folder + "/backup.sqlite")
+      defer { file.discard() }
+      #expect(rename(file.path, folder + "/aside") == 0)
+      let other = open(file.path, O_RDWR | O_CREAT, 0o600)
+      #expect(throws: SheafError.self) { try file.verifyIsOpen() }
+      close(other)
+      #expect(rename(folder + "/aside", file.path) == 0)
+      let own = open(file.path, O_RDWR)
+      try file.verifyIsOpen()
+      close(own)
+    }
+  }
+
   /// SQLite itself opens nothing by a link, and waits for no fifo, whenever that came there.
   @Test(arguments: ["-journal", "-wal", "-shm"]) func sqliteOpensNothingThatWasPutBesideALibrary(_ suffix: String)
     throws
