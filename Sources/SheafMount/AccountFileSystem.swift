@@ -25,6 +25,7 @@ final class AccountFileSystem: FileSystem {
   /// The nodes of other accounts that the kernel knows.
   let foreignNodes: ForeignNodes
   let restrictedFolders: RestrictedFolders
+  let changedFolders: ChangedFolders
   /// Whether the kernel may keep the listings of folders.
   let keepsListings: Bool
   let directWrites: DirectWrites
@@ -39,8 +40,8 @@ final class AccountFileSystem: FileSystem {
 
   init(
     library: any InodeInterface, account: Int64, documents: Int64, door: Int, user: Caller.User,
-    foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, keepsListings: Bool, directWrites: DirectWrites,
-    accessTimes: AccessTimes, listsComputed: Bool, repeater: Repeater
+    foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, changedFolders: ChangedFolders,
+    keepsListings: Bool, directWrites: DirectWrites, accessTimes: AccessTimes, listsComputed: Bool, repeater: Repeater
   ) {
     self.library = library
     self.account = account
@@ -49,6 +50,7 @@ final class AccountFileSystem: FileSystem {
     self.user = user
     self.foreignNodes = foreignNodes
     self.restrictedFolders = restrictedFolders
+    self.changedFolders = changedFolders
     self.keepsListings = keepsListings
     self.directWrites = directWrites
     self.accessTimes = accessTimes
@@ -96,6 +98,11 @@ final class AccountFileSystem: FileSystem {
     case .shared, .sharedOwner, .formerOwner: throw .permissionDenied
     case .versions, .versionFolder, .versionFile: throw .readOnlyFileSystem
     }
+  }
+
+  /// Seconds for which the kernel may remember a name in a folder.
+  func timeout(in folder: Int64) -> Double {
+    min(restrictedFolders.timeout(in: folder), changedFolders.timeout(in: folder))
   }
 
   // MARK: - Attributes

@@ -120,7 +120,7 @@ extension AccountFileSystem {
       return
     }
     guard let ino = Node(node).ino else { throw .badFileDescriptor }
-    let timeout = restrictedFolders.timeout(in: ino)
+    let timeout = min(restrictedFolders.timeout(in: ino), changedFolders.listedTimeout(in: ino))
     var position = cookie <= 2 ? 0 : Int64(bitPattern: cookie)
     while true {
       let batch = try translated {

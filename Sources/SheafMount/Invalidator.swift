@@ -27,14 +27,13 @@ final class Invalidator: Sendable {
   private let account: Int64
   private let foreignNodes: ForeignNodes
   private let restrictedFolders: RestrictedFolders
-  private let expiresNames: Bool
+  private let changedFolders: ChangedFolders
 
-  /// - Parameter expiresNames: Whether forgetting one name forgets all of them.
   init(
     library: any InodeInterface, account: Int64, foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders,
-    expiresNames: Bool
+    changedFolders: ChangedFolders
   ) {
-    self.expiresNames = expiresNames
+    self.changedFolders = changedFolders
     self.library = library
     self.account = account
     self.foreignNodes = foreignNodes
@@ -96,7 +95,7 @@ final class Invalidator: Sendable {
       forgetAttributes(of: inode.ino, by: notifier)
       if let replaced { forgetAttributes(of: replaced.ino, by: notifier) }
     case .sharedOwner(let owner):
-      forget(Array(owner.handle.description.utf8), in: .shared, by: notifier)
+      forget(Array(owner.handle.description.utf8), in: .shared)
     case .access:
       // The library refuses already; now the kernel forgets, pages and mappings too (rule 5 of docs/ARCHITECTURE.md).
       for node in foreignNodes.nodes {
@@ -119,29 +118,18 @@ final class Invalidator: Sendable {
   private func forget(_ place: LibraryPlace, by notifier: Notifier) {
     switch place.folder {
     case .inode(let parent):
-      forget(place.name, in: .inode(parent), by: notifier)
+      forget(place.name, in: .inode(parent))
       _ = try? notifier.invalidateInode(Node.inode(parent).id, offset: 0, length: 0)
-    case .shared(let owner): forget(place.name, in: .sharedOwner(owner), by: notifier)
+    case .shared(let owner): forget(place.name, in: .sharedOwner(owner))
     }
   }
 
-  private func forget(_ name: [UInt8], in folder: Node, by notifier: Notifier) {
-    notifier.forget(FileName(name), in: folder.id, withAllOthers: expiresNames)
+  private func forget(_ name: [UInt8], in folder: Node) {
+    changedFolders.forget(FileName(name), in: folder.id)
   }
 
   private func forgetAttributes(of ino: Int64, by notifier: Notifier) {
     _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: -1, length: 0)
-  }
-}
-
-extension Notifier {
-  /// Makes the kernel look a name up anew, or all names, which takes no lock of the folder.
-  func forget(_ name: FileName, in folder: NodeID, withAllOthers: Bool) {
-    if withAllOthers {
-      try? expireNames()
-    } else {
-      _ = try? invalidateEntry(name, in: folder)
-    }
   }
 }
 

@@ -29,6 +29,7 @@ package final class LibraryMount: Sendable {
   private let session: Session
   private let invalidator: Invalidator
   private let restrictedFolders: RestrictedFolders
+  private let changedFolders: ChangedFolders
   private let repeater: Repeater
   private let isReadOnly: Bool
   private let door: Int
@@ -64,11 +65,13 @@ package final class LibraryMount: Sendable {
     let expiresNames = allowsOthers && KernelRelease.expiresNames
     let restrictedFolders = RestrictedFolders(library: library, account: number, user: kernelChecks ? nil : user)
     self.restrictedFolders = restrictedFolders
+    let changedFolders = ChangedFolders(expiresNames: expiresNames)
+    self.changedFolders = changedFolders
     let invalidator = Invalidator(
       library: library, account: number, foreignNodes: foreignNodes, restrictedFolders: restrictedFolders,
-      expiresNames: expiresNames)
+      changedFolders: changedFolders)
     self.invalidator = invalidator
-    let repeater = Repeater(library: library, account: number, expiresNames: expiresNames)
+    let repeater = Repeater(library: library, account: number, changedFolders: changedFolders)
     self.repeater = repeater
     door = library.observe(account: number) { news in
       repeater.post(news)
@@ -83,7 +86,7 @@ package final class LibraryMount: Sendable {
       session = try Session(
         AccountFileSystem(
           library: library, account: number, documents: documents, door: door, user: user, foreignNodes: foreignNodes,
-          restrictedFolders: restrictedFolders, keepsListings: !expiresNames,
+          restrictedFolders: restrictedFolders, changedFolders: changedFolders, keepsListings: !expiresNames,
           directWrites: DirectWrites(invalidator: invalidator),
           accessTimes: AccessTimes(options.extra), listsComputed: !options.extra.contains(Self.namedAttributes),
           repeater: repeater),
@@ -111,6 +114,7 @@ package final class LibraryMount: Sendable {
       library.endObserving(door)
       throw SheafError(.inputOutput, subject: mountpoint, reason: error.reason)
     }
+    changedFolders.connect(session.notifier)
     invalidator.connect(session.notifier, door: door)
     restrictedFolders.connect(session.notifier)
     let thread = Thread { [self] in
@@ -172,6 +176,7 @@ package final class LibraryMount: Sendable {
   private func finish() {
     invalidator.disconnect()
     restrictedFolders.disconnect()
+    changedFolders.disconnect()
     repeater.disconnect()
     library.endObserving(door)
     let actions = ended.withLock { state in

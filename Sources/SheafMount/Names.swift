@@ -85,7 +85,7 @@ extension AccountFileSystem {
       let node = Node.versions(of: ino)
       return Entry(node: node.id, attributes: try translated { try attributes(node, caller).0 })
     }
-    let timeout = restrictedFolders.timeout(in: ino)
+    let timeout = self.timeout(in: ino)
     return try found(for: timeout, absentFor: timeout) {
       try library.lookup(ino, name.bytes, credentials(caller))
     }
@@ -152,7 +152,7 @@ extension AccountFileSystem {
     if let replay = try repeater.serveNames(caller) { return formerEntry(replay.made, caller) }
     let ino = try changeable(parent)
     let made = try translated { try library.make(new, ino, name.bytes, mode: mode, credentials(caller)) }
-    return entry(made, timeout: restrictedFolders.timeout(in: ino))
+    return entry(made, timeout: timeout(in: ino))
   }
 
   func mknod(
@@ -195,7 +195,7 @@ extension AccountFileSystem {
       // A version cannot have another name.
       guard let ino = Node(node).ino else { throw .improperLink }
       let linked = try translated { try library.link(ino, folder, newName.bytes, credentials(caller)) }
-      return entry(linked, timeout: restrictedFolders.timeout(in: folder))
+      return entry(linked, timeout: timeout(in: folder))
     }
   }
 
@@ -296,6 +296,7 @@ extension AccountFileSystem {
       }
       if let replaced { generations.noteDead(replaced) }
       restrictedFolders.noteMove(from, to)
+      changedFolders.noteMove(from, to)
     }
   }
 }

@@ -50,7 +50,7 @@ extension AccountFileSystem {
         }
       } else {
         let ino = try changeable(parent)
-        timeout = restrictedFolders.timeout(in: ino)
+        timeout = self.timeout(in: ino)
         do throws(Errno) {
           (attributes, number, isNew) = try translated {
             try library.create(ino, name.bytes, mode: mode, flags: accessTimes.flags(flags), credentials(caller))

@@ -46,13 +46,12 @@ final class Repeater: Sendable {
   private let queue = DispatchQueue(label: "sheaf.repeat")
   private let library: any InodeInterface
   private let account: Int64
-  private let expiresNames: Bool
+  private let changedFolders: ChangedFolders
   /// Whether the loopback caller is making a call, so that requests may be its own.
   private let isBusy = Atomic<Bool>(false)
 
-  /// - Parameter expiresNames: Whether all names are forgotten where one is.
-  init(library: any InodeInterface, account: Int64, expiresNames: Bool) {
-    self.expiresNames = expiresNames
+  init(library: any InodeInterface, account: Int64, changedFolders: ChangedFolders) {
+    self.changedFolders = changedFolders
     self.library = library
     self.account = account
   }
@@ -142,7 +141,7 @@ final class Repeater: Sendable {
     guard isKnown.contains(true) || isOpen else { return }
     for _ in 0..<Self.attempts {
       if news.changesNames {
-        for entry in entries { notifier.forget(entry.name, in: entry.folder, withAllOthers: expiresNames) }
+        for entry in entries { changedFolders.forget(entry.name, in: entry.folder) }
       }
       let isOver = state.withLock { state in
         (state.replay, state.shown, state.wasServed) = (replay, [], false)
