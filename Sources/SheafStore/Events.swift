@@ -175,19 +175,22 @@ extension StoreTransaction {
     ) { try Self.event($0, process: 0) }
   }
 
-  /// Drops events at the log's beginning that are older than `time`, and keeps the count.
-  package func dropEvents(before time: Timestamp) throws {
-    // Up to the first one that stays: a clock that was wrong for a while must not take the others along.
-    let kept = try first("SELECT sequence FROM events WHERE time >= ? ORDER BY sequence LIMIT 1", time.nanoseconds) {
-      try $0[0] as Int64
-    }
+  /// Drops events at the log's beginning that are older than `time`, `limit` at most, and keeps the count; returns
+  /// whether there may be more.
+  package func dropEvents(before time: Timestamp, limit: Int64) throws -> Bool {
     let (dropped, last) = try eventBounds()
-    let border = kept.map { $0 - 1 } ?? last
-    guard border > dropped else { return }
+    let end = dropped > last - limit ? last : dropped + limit
+    // Up to the first one that stays: a clock that was wrong for a while must not take the others along.
+    let kept = try first(
+      "SELECT sequence FROM events WHERE sequence <= ? AND time >= ? ORDER BY sequence LIMIT 1", end, time.nanoseconds
+    ) { try $0[0] as Int64 }
+    let border = kept.map { $0 - 1 } ?? end
+    guard border > dropped else { return false }
     try run(
       "INSERT INTO settings (key, value) VALUES ('eventsBefore', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
       border)
     try run("DELETE FROM events WHERE sequence <= ?", border)
+    return kept == nil && border < last
   }
 
   // MARK: - Notices

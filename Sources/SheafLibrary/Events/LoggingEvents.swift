@@ -21,7 +21,13 @@ struct SettlingScan {
   fileprivate var held: Set<Int64> = []
   fileprivate var heldEvents: Set<Int64> = []
 
+  /// Whether the events were not looked at, since nothing that follows needs it.
+  fileprivate var isDeclined = false
+
   init(after start: Int64 = 0, upTo: Int64) { (self.start, position, self.upTo) = (start, start, upTo) }
+
+  /// Ends it without a look at the events.
+  mutating func decline() { (isOver, isDeclined) = (true, true) }
 
   fileprivate func isHeld(_ event: EventLog.Pending, _ events: EventLog) -> Bool {
     held.contains(event.row.item)
@@ -197,11 +203,11 @@ extension Library {
     while locked({ events.clear(Self.clearingStep) }) {}
   }
 
-  /// Numbers what waits of items whose events are about to be settled anyway, with the lock free in between, where they
-  /// are many.
+  /// Numbers what waits of items whose events are about to be settled anyway, with the lock free in between, where much
+  /// waits.
   ///
   /// - Parameter someItems: Looks them up with the lock held, those of some events at a time.
-  /// - Returns: The number of the last event that was looked at.
+  /// - Returns: The number of the last event that was looked at; 0 where none was.
   @discardableResult
   func settleEventsByAndBy(of someItems: (inout SettlingScan) throws -> Set<Int64>) throws -> Int64 {
     let (count, upTo) = locked { (events.count, numbers.pending) }
@@ -209,9 +215,9 @@ extension Library {
     var items: Set<Int64> = []
     var gathering = SettlingScan(upTo: upTo)
     while !gathering.isOver { items.formUnion(try locked { try someItems(&gathering) }) }
-    guard items.count > Self.settleBatch else { return 0 }
+    if gathering.isDeclined { return 0 }
     var scan = SettlingScan(upTo: upTo)
-    while !scan.isOver {
+    while !items.isEmpty, !scan.isOver {
       try locked { _ = try settle(settledEvents(all: true, of: items, in: &scan)) }
     }
     return upTo
@@ -242,7 +248,7 @@ extension Library {
   /// Items below a folder of which events wait that a scan comes to next.
   func waitingItems(below folder: Inode, in scan: inout SettlingScan) throws -> Set<Int64> {
     guard folder.isFolder else {
-      scan.isOver = true
+      scan.decline()
       return []
     }
     let prefix = try path(folder.row.parent, folder.row.name) + [UInt8(ascii: "/")]

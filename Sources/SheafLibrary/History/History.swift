@@ -7,13 +7,11 @@ extension Library {
   /// The document's versions, oldest first.
   package func versions(_ path: ItemPath) throws -> [Version] {
     completeSaves()
-    return try locked {
+    let (item, reader) = try locked { () -> (Int64, Caller) in
       try settleSessions()
-      let (inode, item) = try document(path, for: .readHistory)
-      let first = try firstVisibleVersion(of: item.id, inode, .api(account(path.account).id))
-      return try read { try $0.versions(item.id) }.filter { $0.number >= first }
-        .map { try version($0, seenFrom: first) }
+      return (try document(path, for: .readHistory).item.id, .api(try account(path.account).id))
     }
+    return try visibleVersions(of: item, reader) { row, _, first in try version(row, seenFrom: first) }
   }
 
   /// - Parameter first: Number of the first version that the reader sees.

@@ -24,27 +24,50 @@ extension Library {
     package let isForeign: Bool
   }
 
+  /// Documents, and versions, that are looked at with everybody waiting.
+  static let listingStep = 256
+
   /// The folders of `.versions/` in the folder `ino`.
+  ///
+  /// They are gathered some at a time, with the lock free in between: as readdir(3) has it, what comes or goes meanwhile
+  /// may be among them.
   package func versionFolders(of ino: Int64, _ caller: Caller) throws -> [VersionFolder] {
-    try locked {
-      try allow(.readHistory, inode(ino), caller)
-      var folders: [VersionFolder] = []
-      var used: Set<[UInt8]> = []
-      var cookie: Int64 = 0
-      while true {
-        let entries = try read { try $0.entries(ino, after: cookie, limit: 1000) }
-        guard let last = entries.last else { break }
-        cookie = last.hash
-        for entry in entries {
-          used.insert(entry.name)
-          let inode = try inode(entry.ino)
-          if inode.isRegular, let item = inode.row.item {
-            folders.append(VersionFolder(name: entry.name, item: item, mtime: inode.row.mtime))
-          }
+    var folders: [VersionFolder] = []
+    var used: Set<[UInt8]> = []
+    var cookie: Int64? = 0
+    while let start = cookie {
+      let page = try locked { try someEntries(of: ino, after: start, caller) }
+      used.formUnion(page.names)
+      folders += page.folders
+      cookie = page.next
+    }
+    let deleted = try locked { try deletedDocuments(of: ino, used, caller) }
+    for start in stride(from: 0, to: deleted.count, by: Self.listingStep) {
+      folders += try locked {
+        try allow(.readHistory, inode(ino), caller)
+        return try deleted[start..<min(start + Self.listingStep, deleted.count)].compactMap { document in
+          // One that is back, or purged, by now is not among them.
+          guard try read({ try $0.deleted(document.row.ino) }) == document.row else { return nil }
+          return try versionFolder(of: document.row, document.name)
         }
       }
-      return folders + (try deletedFolders(of: ino, used, caller))
     }
+    return folders
+  }
+
+  /// Names in a folder that a listing of its `.versions/` comes to next, and the documents among them; `next` is nil
+  /// where there are no more.
+  func someEntries(
+    of ino: Int64, after cookie: Int64, _ caller: Caller
+  ) throws -> (names: [[UInt8]], folders: [VersionFolder], next: Int64?) {
+    try allow(.readHistory, inode(ino), caller)
+    let entries = try read { try $0.entries(ino, after: cookie, limit: Self.listingStep) }
+    let folders = try entries.compactMap { entry -> VersionFolder? in
+      let inode = try inode(entry.ino)
+      guard inode.isRegular, let item = inode.row.item else { return nil }
+      return VersionFolder(name: entry.name, item: item, mtime: inode.row.mtime)
+    }
+    return (entries.map(\.name), folders, entries.last?.hash)
   }
 
   /// The folder of `.versions/` called `name`.
@@ -67,21 +90,24 @@ extension Library {
     }
   }
 
-  /// The folders of the documents deleted from a folder, each with a name of its own, latest first.
+  /// The documents deleted from a folder, each with a name of its own, latest first.
   ///
   /// - Parameter used: the names in the folder.
-  private func deletedFolders(of ino: Int64, _ used: Set<[UInt8]>, _ caller: Caller) throws -> [VersionFolder] {
+  private func deletedDocuments(
+    of ino: Int64, _ used: Set<[UInt8]>, _ caller: Caller
+  ) throws -> [(row: DeletedRow, name: [UInt8])] {
+    try allow(.readHistory, inode(ino), caller)
     let since = try visibleDeletions(from: ino, caller) ?? Self.ever
     let rows = try read { try $0.deletedDocuments(from: ino, since: since) }
     let names = Dictionary(grouping: rows, by: \.name).reduce(into: [[UInt8]: DeletedNames]()) { names, group in
       names[group.key] = DeletedNames(group.key, group.value, isInUse: used.contains(group.key))
     }
     var places: [[UInt8]: Int] = [:]
-    return try rows.compactMap { row in
+    return rows.compactMap { row in
       let place = places[row.name, default: 0]
       places[row.name] = place + 1
       let name = names[row.name]?.shownName(at: place) { used.contains($0) || names[$0] != nil }
-      return try name.flatMap { try versionFolder(of: row, $0) }
+      return name.map { (row, $0) }
     }
   }
 
@@ -113,12 +139,32 @@ extension Library {
   /// The files of a document's folder of versions, oldest first.
   package func versionFiles(of item: Int64, _ caller: Caller) throws -> [VersionFile] {
     completeSaves()
-    return try locked {
-      try settleSessions()
-      let (inode, first) = try history(of: item, caller)
-      return try read { try $0.versions(item) }.filter { $0.number >= first }
-        .map { try versionFile($0, of: inode, caller) }
+    try locked { try settleSessions() }
+    return try visibleVersions(of: item, caller) { row, inode, _ in try versionFile(row, of: inode, caller) }
+  }
+
+  /// The versions of a document that someone sees, oldest first, read some at a time with the lock free in between.
+  ///
+  /// - Parameter value: What to make of a version, its document's inode and the number of the first that they see.
+  func visibleVersions<Value>(
+    of item: Int64, _ caller: Caller, _ value: (VersionRow, Inode, Int64) throws -> Value
+  ) throws -> [Value] {
+    var values: [Value] = []
+    var next: Int64? = .max
+    while let end = next {
+      try locked {
+        let (inode, first) = try history(of: item, caller)
+        let rows = try someVersions(of: item, below: end, from: first)
+        values += try rows.map { try value($0, inode, first) }
+        next = rows.count < Self.listingStep ? nil : rows.last?.number
+      }
     }
+    return values.reversed()
+  }
+
+  /// Versions of a document that a list of them comes to next, latest first.
+  func someVersions(of item: Int64, below end: Int64, from first: Int64) throws -> [VersionRow] {
+    try read { try $0.versions(item, below: end, limit: Self.listingStep) }.filter { $0.number >= first }
   }
 
   /// The inode of a document whose versions someone looks at, and the number of the first that they see.

@@ -50,7 +50,7 @@ extension Library {
     try settleEventsByAndBy { scan in
       let (share, way, _) = try offer(url, account(handle).id)
       guard case .join = way else {
-        scan.isOver = true
+        scan.decline()
         return []
       }
       return try waitingItems(in: share.row.item, &scan)
@@ -303,6 +303,7 @@ extension Library {
   ///
   /// - Throws: `notFound` for someone who did not ask.
   package func answer(_ path: ItemPath, _ answer: RequestAnswer) throws {
+    if answer.answer == .approve { try settleEventsByAndBy(beforeApproving: answer.handle, to: path) }
     try locked {
       let account = try account(path.account)
       var (share, inode) = try sharedItem(path)
@@ -345,6 +346,23 @@ extension Library {
           try join(joining, &share, inode, actor: account.id, change)
         }
       }
+    }
+  }
+
+  /// Tells what was done in a share before somebody who asked is let in.
+  private func settleEventsByAndBy(beforeApproving handle: AccountHandle, to path: ItemPath) throws {
+    try settleEventsByAndBy { scan in
+      let account = try account(path.account)
+      let (share, _) = try sharedItem(path)
+      try require(.answerRequests, in: share, account.id, path)
+      let target = try self.account(handle)
+      guard share.member(target.id) == nil,
+        try read({ try $0.accessRequests(share.row.item) }).contains(where: { $0.account == target.id })
+      else {
+        scan.decline()
+        return []
+      }
+      return try waitingItems(in: share.row.item, &scan)
     }
   }
 

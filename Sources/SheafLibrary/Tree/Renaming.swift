@@ -66,7 +66,7 @@ extension Library {
     guard let entry = try entry(parent, name), case let folder = try inode(entry.ino),
       caller.map({ !identity.isOwn(folder.ino, of: $0.process, at: clock()) }) ?? true
     else {
-      scan.isOver = true
+      scan.decline()
       return []
     }
     return try waitingItems(below: folder, in: &scan)

@@ -55,7 +55,7 @@ extension Library {
       isClockDoubted: !isClockBelieved)
   }
 
-  /// Versions and deleted items that one transaction of ``thin()`` takes away at most, so that nobody waits long.
+  /// Versions, deleted items and events that one transaction of ``thin()`` takes away at most, so that nobody waits long.
   private static let thinBatch = 500
 
   /// Removes what retention has passed; returns how many versions.
@@ -78,14 +78,25 @@ extension Library {
     }
     try eraseDeleted(at: time)
     guard !maintenance.isStopping else { return removed }
+    while try dropSomeEvents(at: time) { guard !maintenance.isStopping else { return removed } }
     try locked {
       try makeChange(.thin, freesSpace: true) {
-        try $0.rows.dropEvents(before: Timestamp(seconds: time.seconds - Self.eventSeconds))
         try $0.rows.setSetting("thinned", time.nanoseconds)
         try $0.rows.setSetting("clockDoubted", nil)
       }
     }
     return removed
+  }
+
+  /// Drops events that are older than they are kept, as many as one transaction takes away; returns whether there may
+  /// be more.
+  func dropSomeEvents(at time: Timestamp) throws -> Bool {
+    try locked {
+      try makeChange(.thin, freesSpace: true) {
+        try $0.rows.dropEvents(
+          before: Timestamp(seconds: time.seconds - Self.eventSeconds), limit: Int64(Self.thinBatch))
+      }
+    }
   }
 
   /// Erases what was deleted so long ago that it cannot be recovered any more.

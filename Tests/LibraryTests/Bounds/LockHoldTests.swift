@@ -146,6 +146,62 @@ struct LockHoldTests {
     try fixture.finish()
   }
 
+  /// What waits of a share is told in steps before its owner lets someone in.
+  @Test func lettingSomeoneInWhereMuchWaitsHoldsNobodyUp() throws {
+    try People.story { people in
+      let library = people.library
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      let url = try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      let path = try ItemPath(account: People.Name.alice.handle, "Documents/plans")
+      _ = try people.as(.alice) { try $0.share("Documents/plans") { $0.allowRequests = true } }
+      try people.as(.carol) { (carol) throws in #expect(try carol.accept(url).requested) }
+      try library.settleEventsByAndBy()
+      try people.as(.alice, process: getpid()) { alice in
+        for number in 0..<200 { try alice.save("Documents/plans/f\(number)", "x") }
+      }
+      let before = library.lastEvent
+      #expect(library.locked { library.events.count } == 200)
+      let steps = Mutex<[Int64]>([])
+      let observer = library.observeEvents { _ in steps.withLock { $0.append(library.lastEvent) } }
+      try library.answer(path, .init(handle: People.Name.carol.handle, answer: .approve))
+      library.endObservingEvents(observer)
+      // As many as one transaction takes, before all others.
+      #expect(steps.withLock { $0.first.map { $0 - before } ?? .max } <= 32 && steps.withLock { $0.count } >= 7)
+      let events = try library.store.read { try $0.events(after: before, limit: 1000) }
+      #expect(events.count == 201 && events.last?.type == EventType.memberAdded.rawValue)
+    }
+  }
+
+  /// What waits elsewhere is looked at in steps, too, though nothing of it is told.
+  @Test func whatWaitsElsewhereIsNotLookedAtAgain() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    for name in ["t", "u"] { try fixture.mkdir(name) }
+    let (folder, other) = (try fixture.ino("t"), try fixture.ino("u"))
+    try library.settleEventsByAndBy()
+    for number in 0..<100 {
+      let made = try library.create(folder, Array("f\(number)".utf8), mode: 0o644, flags: O_RDWR, Self.program)
+      try fixture.write(made.handle, Array("x".utf8))
+      try fixture.close(made.handle)
+    }
+    let last = library.locked { library.numbers.pending }
+    let seen = try library.settleEventsByAndBy { try library.waitingItems(below: library.inode(other), in: &$0) }
+    #expect(seen == last && library.locked { library.events.count } == 100)
+    // Few that are told are told in the first look, too.
+    let made = try library.create(other, Array("f".utf8), mode: 0o644, flags: O_RDWR, Self.program)
+    try fixture.write(made.handle, Array("x".utf8))
+    try fixture.close(made.handle)
+    let next = try library.settleEventsByAndBy { try library.waitingItems(below: library.inode(other), in: &$0) }
+    #expect(next > last && library.locked { library.events.count } == 100)
+    // Where nothing was looked at, all is left to do.
+    let declined = try library.settleEventsByAndBy { scan in
+      scan.decline()
+      return []
+    }
+    #expect(declined == 0)
+    try fixture.finish()
+  }
+
   /// Others have the library in between, and hear of each step; it is one deed all the same.
   @Test func aRecoveryLeavesTheLibraryToOthersInBetween() throws {
     let fixture = try LibraryFixture()
@@ -306,6 +362,67 @@ struct LockHoldTests {
       try fixture.library.deleted(fixture.account, below: fixture.path("t/file-17")).map(\.path) == [
         "Documents/t/file-17"
       ])
+    try fixture.finish()
+  }
+
+  /// Versions are read some at a time, and others have the library in between.
+  @Test func aLongListOfVersionsIsReadInSteps() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    let count = 2 * Library.listingStep + 10
+    for number in 1...count { try fixture.save("a", "\(number)") }
+    let ino = try fixture.ino("a")
+    let item = try library.locked { try #require(library.inode(ino).row.item) }
+    let steps = Mutex<[Int]>([])
+    let door = library.observe(account: nil) { news in steps.withLock { $0.append(news.count) } }
+    let numbers = try library.visibleVersions(of: item, .library) { row, inode, _ in
+      library.tell(.contents(inode.ino), from: 0)
+      return row.number
+    }
+    library.endObserving(door)
+    #expect(numbers == Array(1...Int64(count)))
+    #expect(steps.withLock { $0 } == [Library.listingStep, Library.listingStep, 10])
+    #expect(try library.versions(fixture.path("a")).map(\.number) == numbers)
+    #expect(try library.versionFiles(of: item, .library).map(\.number) == numbers)
+    try fixture.finish()
+  }
+
+  /// So are the folders of `.versions/`, of what is there and of what was deleted.
+  @Test func aLongListOfHistoriesIsReadInSteps() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    let count = Library.listingStep + 50
+    try fill(fixture, "t", 2 * count)
+    let ino = try fixture.ino("t")
+    for number in 0..<count { try library.unlink(ino, Array("file-\(number)".utf8), .library) }
+    let (first, second) = try library.locked {
+      let first = try library.someEntries(of: ino, after: 0, .library)
+      return (first, try library.someEntries(of: ino, after: #require(first.next), .library))
+    }
+    #expect(first.folders.count == Library.listingStep && second.folders.count == 50)
+    let names = try library.versionFolders(of: ino, .library).map { String(decoding: $0.name, as: UTF8.self) }
+    #expect(names.count == 2 * count && Set(names) == Set((0..<(2 * count)).map { "file-\($0)" }))
+    try fixture.finish()
+  }
+
+  /// Events that are older than they are kept go some at a time, up to the first one that stays.
+  @Test func oldEventsAreDroppedInSteps() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    try fill(fixture, "t", 1200)
+    try library.settleEventsByAndBy()
+    let last = library.lastEvent
+    fixture.clock.advance(Library.eventSeconds + 10)
+    try fixture.save("new", "x")
+    try library.settleEventsByAndBy()
+    var dropped: [Int64] = []
+    var mayBeMore = true
+    while mayBeMore {
+      mayBeMore = try library.dropSomeEvents(at: fixture.clock.now)
+      dropped.append(try library.store.read { try $0.eventBounds() }.dropped)
+    }
+    #expect(last > 1200 && dropped == [500, 1000, last])
+    #expect(try library.store.read { try $0.events(after: 0, limit: 10) }.map(\.number) == [last + 1])
     try fixture.finish()
   }
 
