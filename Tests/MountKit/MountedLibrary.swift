@@ -90,6 +90,17 @@ public struct MountedLibrary: Sendable {
     return (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(number)/task").count > 1) ?? false
   }
 
+  /// What each thread of a process is doing, where the kernel tells: a line of its name, its state and its stack.
+  private static func threads(of number: pid_t) -> String {
+    let folder = "/proc/\(number)/task"
+    return ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).map { thread in
+      ["comm", "stat", "wchan", "stack"].map {
+        ((try? String(contentsOfFile: "\(folder)/\(thread)/\($0)", encoding: .utf8)) ?? "")
+          .trimmingCharacters(in: .whitespacesAndNewlines).replacing("\n", with: " < ")
+      }.joined(separator: " | ")
+    }.joined(separator: "\n")
+  }
+
   /// Kills the owning process as `kill -9` does, and waits until it is gone.
   public func killServer() throws {
     guard let server else { throw Command.Failure(description: "no process owns \(library)") }
@@ -99,7 +110,11 @@ public struct MountedLibrary: Sendable {
   /// Kills a process that owned the library, whose lock file may be out of reach by now.
   public func kill(_ server: Int32) throws {
     guard Glibc.kill(server, SIGKILL) == 0 else { throw Errno(errno, "kill \(server)") }
-    try eventually("the end of the killed process") { !Self.runs(server) }
+    do {
+      try eventually("the end of the killed process", within: .seconds(60)) { !Self.runs(server) }
+    } catch {
+      throw Command.Failure(description: "\(error)\n\(Self.threads(of: server))")
+    }
   }
 
   /// Runs `sheaf check` and returns the problems that it found.
