@@ -62,6 +62,13 @@ extension SheafClient {
     try await transport.fetch(.get, item.path == nil ? "/v1/requests" : "/v1/items/requests", query: item.query)
   }
 
+  /// All that an account shares and joined, its invitations, and who asks it for access.
+  ///
+  /// - Parameter account: nil for the library's default account.
+  package func shares(of account: AccountHandle?) async throws -> AccountShares {
+    try await transport.fetch(.get, "/v1/shares", query: ItemAddress(account: account, path: nil).query)
+  }
+
   package func answer(_ item: ItemAddress, _ answer: RequestAnswer) async throws {
     try await transport.perform(.post, "/v1/items/requests", query: item.query, body: answer)
   }

@@ -42,7 +42,7 @@ struct LibraryAPI: Sendable {
     addItemRoutes(to: routes.group("items"))
     addShareRoutes(to: routes.group("items"))
     addLinkRoutes(to: routes.group("links"))
-    addRequestRoutes(to: routes)
+    addShareListRoutes(to: routes)
     addPathRoutes(to: routes)
     addDeletionRoutes(to: routes)
     addEventRoutes(to: routes)

@@ -83,8 +83,13 @@ extension LibraryAPI {
     }
   }
 
-  /// `GET /v1/requests`: all requests for access that the acting account may answer.
-  func addRequestRoutes(to routes: Routes) {
+  /// `GET /v1/shares`: all that the acting account shares and joined, its invitations and who asks it for access;
+  /// `GET /v1/requests`: the last of these alone.
+  func addShareListRoutes(to routes: Routes) {
+    routes.get("shares") { request, _ in
+      let account = try await account(try request.address().account)
+      return try Response.json(try await call { try $0.shares(of: account) })
+    }
     routes.get("requests") { request, _ in
       let account = try await account(try request.address().account)
       return try Response.json(try await call { try $0.accessRequests(for: account) })

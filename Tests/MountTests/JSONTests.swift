@@ -66,6 +66,9 @@ import Testing
       try run(["accept", url] + bob)
       try run(["accept", url, "--library", file, "--as", "carol@example.com"])
       try run(["requests", plans], schema: "requests-list")
+      try run(["shares", "--library", file])
+      try run(["shares"] + bob)
+      try run(["status", "\(library.mountpoint)/Shared"], schema: "shares")
       try run(["requests", "approve", plans, "carol@example.com"], schema: "requests-approve")
       try run(["accept", url, "--library", file, "--as", "dan@example.com"])
       for answer in ["deny", "block"] {

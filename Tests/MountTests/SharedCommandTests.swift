@@ -25,6 +25,33 @@ import Testing
     }
   }
 
+  @Test func sharesAreListed() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        refuse() { if "$@"; then exit 1; fi; }
+        same "$(cd "$BOB"; "$SHEAF" shares)" "Nothing is shared by you or with you."
+        mkdir -p "$ALICE/Documents/plans" "$ALICE/Documents/drafts"
+        "$SHEAF" share "$ALICE/Documents/plans" --with bob@example.com --can edit --allow-requests >/dev/null
+        link=$(url "$ALICE/Documents/plans")
+        (cd "$BOB"; "$SHEAF" shares) | grep -F "sheaf accept $link"
+        "$SHEAF" status "$BOB/Shared" | grep -F "sheaf accept $link"
+        (cd "$ALICE"; "$SHEAF" shares) | grep "Documents/plans .*nobody joined"
+        (cd "$BOB"; "$SHEAF" accept "$link")
+        (cd "$BOB"; "$SHEAF" shares) | grep "Shared/alice@example.com/plans .*by alice@example.com .*edit"
+        (cd "$BOB"; "$SHEAF" shares) | refuse grep -F "$link"
+        "$SHEAF" status "$BOB/Shared/alice@example.com" | grep Shared/alice@example.com/plans
+        refused "is a folder that Sheaf makes up" "$SHEAF" status "$BOB/Shared/nobody@example.com"
+        "$SHEAF" account add carol@example.com --library "$LIBRARY"
+        "$SHEAF" accept "$link" --as carol@example.com --library "$LIBRARY"
+        (cd "$ALICE"; "$SHEAF" shares) | grep -A1 "Requests for access" | grep carol@example.com
+        (cd "$BOB"; "$SHEAF" shares) | refuse grep carol
+        "$SHEAF" participant remove "$ALICE/Documents/plans" bob@example.com
+        same "$(cd "$BOB"; "$SHEAF" shares)" "Nothing is shared by you or with you."
+        """)
+    }
+  }
+
   @Test func whatLiesInAnEntryIsNotLeft() throws {
     try withSharedMounts { mounts in
       try mounts.shell(

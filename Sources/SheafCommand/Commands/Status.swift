@@ -8,7 +8,7 @@ struct Status: AsyncParsableCommand {
     abstract: "Tell the state of a library, or of one item.",
     discussion: """
       Without PATH, or with a mount point: who has the library open, its mounts, counts and sizes. With another PATH: the item, the people who share it, \
-      the latest changes, and what you can do.
+      the latest changes, and what you can do. With `Shared`: what others share with you, and invitations.
 
       Examples:
         sheaf status
@@ -24,8 +24,13 @@ struct Status: AsyncParsableCommand {
   func run() async throws {
     let mounted = try path.flatMap { try Self.library(mountedAt: $0) }
     if let path, mounted == nil {
-      let status = try await ItemTarget.with(path, library) { try await $0.client.status(of: $0.address) }
-      return try output.json ? JSON.write(status) : StandardOutput.write(Self.text(status))
+      return try await ItemTarget.with(path, library) { target in
+        if let others = try await Self.shared(target) {
+          return try output.json ? JSON.write(others) : StandardOutput.write(others.text)
+        }
+        let status = try await target.client.status(of: target.address)
+        try output.json ? JSON.write(status) : StandardOutput.write(Self.text(status))
+      }
     }
     let location = try mounted ?? LibraryChoice.location(named: library.file)
     let report = try await LibraryConnection.with(location) { connection in
@@ -42,6 +47,16 @@ struct Status: AsyncParsableCommand {
       let entry = try MountTable.current().entry(at: Array(place.path.utf8)), entry.isSheaf
     else { return nil }
     return LibraryLocation(path: entry.source.readable)
+  }
+
+  /// What others share with the account, where `Shared` or `Shared/OWNER` is asked about; nil for anything else.
+  private static func shared(_ target: ItemTarget) async throws -> AccountShares? {
+    let names = (target.address.path ?? []).split(separator: UInt8(ascii: "/"))
+    guard names.count <= 2, names.first?.elementsEqual("Shared".utf8) ?? false else { return nil }
+    let owner = names.count == 2 ? String(decoding: names[1], as: UTF8.self) : nil
+    let others = try await target.client.shares(of: target.address.account).fromOthers(owner: owner)
+    // What nobody has as a handle, and who shares nothing, is no folder there.
+    return owner == nil || !others.isEmpty ? others : nil
   }
 
   private static func text(_ status: ItemStatus) -> String {

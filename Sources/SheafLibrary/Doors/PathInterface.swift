@@ -53,6 +53,7 @@ package protocol PathInterface: AnyObject, Sendable {
   func revokeOneTimeLinks(_ path: ItemPath) throws
   func accessRequests(_ path: ItemPath) throws -> [AccessRequest]
   func accessRequests(for handle: AccountHandle) throws -> [AccessRequest]
+  func shares(of handle: AccountHandle) throws -> AccountShares
   func answer(_ path: ItemPath, _ answer: RequestAnswer) throws
   func participants(_ path: ItemPath) throws -> [Participant]
   func addParticipant(_ path: ItemPath, _ change: ParticipantChange) throws -> Participant

@@ -274,21 +274,10 @@ extension Library {
   /// The people who ask an account for access to anything, and those whom it blocked, by the shared item and first come
   /// first.
   package func accessRequests(for handle: AccountHandle) throws -> [AccessRequest] {
-    try locked {
-      let account = try account(handle)
-      var requests: [AccessRequest] = []
-      for share in shares.owned(by: account.id) + shares.joined(by: account.id) {
-        guard let member = share.member(account.id), Self.allows(.answerRequests, member),
-          let inode = try sharedInode(share.row.item)
-        else { continue }
-        requests += try accessRequests(of: share, inode, for: account.id)
-      }
-      requests.sort { $0.path == $1.path ? $0.time < $1.time : $0.path < $1.path }
-      return requests
-    }
+    try shares(of: handle).requests
   }
 
-  private func accessRequests(of share: ShareBook.Entry, _ inode: Inode, for account: Int64) throws -> [AccessRequest] {
+  func accessRequests(of share: ShareBook.Entry, _ inode: Inode, for account: Int64) throws -> [AccessRequest] {
     let requests = try read { try $0.accessRequests(share.row.item) }
     if requests.isEmpty { return [] }
     let path = try mountPath(inode, for: account)

@@ -98,6 +98,11 @@ struct ShareBook {
   /// How many shares an account joined.
   func countJoined(by account: Int64) -> Int { (joined[account] ?? [:]).values.reduce(0) { $0 + $1.count } }
 
+  /// The active shares to which an account is invited.
+  func pending(for account: Int64) -> [Entry] {
+    shares.values.filter { $0.row.isActive && $0.participants[account]?.acceptance == .pending }
+  }
+
   /// The owners of the shares that an account joined.
   func owners(sharingWith account: Int64) -> [Int64] { joined[account].map { Array($0.keys) } ?? [] }
 

@@ -156,4 +156,9 @@ package struct AccessRequest: Hashable, Sendable, Codable {
     self.blocked = blocked
     self.path = path
   }
+
+  /// By the shared item, first come first.
+  package static func inOrder(_ requests: [AccessRequest]) -> [AccessRequest] {
+    requests.sorted { $0.path == $1.path ? $0.time < $1.time : $0.path < $1.path }
+  }
 }

@@ -181,6 +181,36 @@ struct ParticipationTests {
     }
   }
 
+  /// Each list of an account's shares holds what is meant for it, and tells nothing of others that they may not know.
+  @Test func theSharesOfAnAccountAreInOneList() throws {
+    try plans { people, url in
+      func shares(_ name: People.Name) throws -> AccountShares { try people.library.shares(of: name.handle) }
+      #expect(try shares(.bob).isEmpty)
+      try people.as(.alice) {
+        try $0.share(item, with: [.bob, .carol], .readOnly) { $0.allowRequests = true }
+      }
+      #expect(try shares(.alice).byMe.map(\.path) == [item])
+      #expect(try shares(.alice).byMe.map(\.people) == [0])
+      #expect(try shares(.bob).invitations.map(\.url) == [url])
+      #expect(try shares(.bob).withMe.isEmpty)
+      try people.as(.bob) { _ = try $0.accept(url) }
+      #expect(try shares(.alice).byMe.map(\.people) == [1])
+      let joined = try #require(try shares(.bob).withMe.first)
+      #expect(joined.path == there && joined.permission == .readOnly && joined.owner == People.Name.alice.handle)
+      #expect(try shares(.bob).invitations.isEmpty && shares(.bob).byMe.isEmpty)
+      try people.as(.dan) { _ = try $0.accept(url) }
+      #expect(try shares(.alice).requests.map(\.handle) == [People.Name.dan.handle])
+      #expect(try shares(.bob).requests.isEmpty && shares(.dan).isEmpty)
+      try people.as(.alice) { (alice) throws in
+        try alice.library.removeParticipant(alice.path(item), People.Name.bob.handle)
+        try alice.library.removeParticipant(alice.path(item), People.Name.carol.handle)
+      }
+      #expect(try shares(.bob).isEmpty && shares(.carol).isEmpty)
+      try people.as(.alice) { try $0.library.unshare($0.path(item)) }
+      #expect(try shares(.alice).isEmpty)
+    }
+  }
+
   /// A person who was turned down leaves those in peace for a day who answer.
   @Test func whoWasTurnedDownAsksAgainADayLater() throws {
     try plans { people, url in

@@ -1,0 +1,74 @@
+import ArgumentParser
+import SheafClient
+import SheafModel
+
+struct Shares: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "List what you share, what others share with you, invitations and requests.",
+    discussion: """
+      Examples:
+        sheaf shares
+        sheaf shares --as bob@example.com --json
+      """)
+
+  @OptionGroup var library: LibraryOptions
+  @OptionGroup var output: OutputOptions
+
+  func run() async throws {
+    let shares = try await ItemTarget.with(optional: nil, library) {
+      try await $0.client.shares(of: $0.address.account)
+    }
+    try output.json ? JSON.write(shares) : StandardOutput.write(shares.text)
+  }
+}
+
+extension AccountShares {
+  /// Those alone that others share with the account; where `owner` is given, those of this person alone.
+  func fromOthers(owner: String?) -> AccountShares {
+    AccountShares(
+      byMe: [], withMe: withMe.filter { owner == nil || $0.owner.description == owner },
+      invitations: invitations.filter { owner == nil || $0.owner.description == owner }, requests: [])
+  }
+
+  /// The lists for people, each under its heading; those that are empty are left out.
+  var text: String {
+    var parts: [String] = []
+    func add(_ heading: String, _ rows: [[String]]) {
+      guard let first = rows.first else { return }
+      var table = Table(first.map { _ in ("", .left) })
+      for row in rows { table.append(["  " + row[0]] + row.dropFirst()) }
+      parts.append(heading + "\n" + table.text)
+    }
+    add(
+      "Shared by you",
+      byMe.map { [$0.path, $0.kind, $0.people.map(Self.people) ?? "", $0.summary] })
+    add(
+      "Shared with you",
+      withMe.map { [$0.path, $0.kind, "by \($0.owner)", "you can \($0.permission.word)"] })
+    add(
+      "Invitations",
+      invitations.map {
+        [
+          $0.title, $0.kind, "by \($0.owner)", "you could \($0.permission.word)", Format.time($0.since),
+          "sheaf accept \($0.url)",
+        ]
+      })
+    for warning in invitations.flatMap(\.warnings) {
+      parts[parts.count - 1] += "  Beware: \(warning.escapingControls)\n"
+    }
+    add(
+      "Requests for access",
+      requests.map {
+        [$0.path, "\($0.handle)", $0.name, Format.time($0.time), $0.blocked ? "blocked" : ""]
+      })
+    return parts.isEmpty ? "Nothing is shared by you or with you.\n" : parts.joined(separator: "\n")
+  }
+
+  private static func people(_ count: Int) -> String {
+    switch count {
+    case 0: "nobody joined"
+    case 1: "1 person joined"
+    default: "\(count) people joined"
+    }
+  }
+}

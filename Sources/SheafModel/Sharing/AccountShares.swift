@@ -1,0 +1,90 @@
+/// What an account shares, what others share with it, and who waits for whose answer.
+package struct AccountShares: Hashable, Sendable, Codable {
+  /// The account's own items, by path.
+  package let byMe: [AccountShare]
+  /// What it joined, by path.
+  package let withMe: [AccountShare]
+  /// What it was invited to and did not join yet, the latest first.
+  package let invitations: [ShareInvitation]
+  /// Who asks for access to something that it may share, as ``AccessRequest``s, by path.
+  package let requests: [AccessRequest]
+
+  package init(
+    byMe: [AccountShare], withMe: [AccountShare], invitations: [ShareInvitation], requests: [AccessRequest]
+  ) {
+    self.byMe = byMe
+    self.withMe = withMe
+    self.invitations = invitations
+    self.requests = requests
+  }
+
+  package var isEmpty: Bool { byMe.isEmpty && withMe.isEmpty && invitations.isEmpty && requests.isEmpty }
+}
+
+/// A share in a list: as one of its participants sees it, without the people in it.
+package struct AccountShare: Hashable, Sendable, Codable {
+  /// The shared item's path for the account: `Documents/…` or `Shared/…`.
+  package let path: String
+  /// `document` or `folder`.
+  package let kind: String
+  package let title: String
+  package let owner: AccountHandle
+  package let url: String
+  package let role: Role
+  /// What the account itself may do.
+  package let permission: SharePermission
+  package let `public`: PublicPermission
+  /// ``ShareSummary``.
+  package let summary: String
+  /// People who joined, the owner not counted; nil where the account may not know.
+  @OrNull package var people: Int?
+  /// Since when the account takes part.
+  package let since: Timestamp
+
+  package init(
+    path: String, kind: String, title: String, owner: AccountHandle, url: String, role: Role,
+    permission: SharePermission, public: PublicPermission, summary: String, people: Int?, since: Timestamp
+  ) {
+    self.path = path
+    self.kind = kind
+    self.title = title
+    self.owner = owner
+    self.url = url
+    self.role = role
+    self.permission = permission
+    self.public = `public`
+    self.summary = summary
+    self.people = people
+    self.since = since
+  }
+}
+
+/// An invitation that the account did not accept yet.
+package struct ShareInvitation: Hashable, Sendable, Codable {
+  package let title: String
+  /// `document` or `folder`.
+  package let kind: String
+  package let owner: AccountHandle
+  package let ownerName: String
+  package let permission: SharePermission
+  /// The account joins by it.
+  package let url: String
+  /// When the account was invited.
+  package let since: Timestamp
+  /// Reasons why title or owner may be taken for others.
+  package let warnings: [String]
+
+  package init(
+    title: String, kind: String, owner: AccountHandle, ownerName: String, permission: SharePermission, url: String,
+    since: Timestamp, warnings: [String]
+  ) {
+    self.title = title
+    self.kind = kind
+    self.owner = owner
+    self.ownerName = ownerName
+    self.permission = permission
+    self.url = url
+    self.since = since
+    self.warnings = warnings
+  }
+}
