@@ -54,6 +54,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   var departures = Departures()
   var leftEntries = LeftEntries()
   var versionReaders = VersionReaders()
+  var rapidSaves = RapidSaves()
 
   /// Opens the library, making it where there is none, and ends what a crash left open.
   ///

@@ -18,11 +18,21 @@ package struct LibrarySettings: Hashable, Sendable, Codable {
   @OrNull package var publicAddress: String?
   /// The account that acts if none is named; nil in a library without accounts.
   @OrNull package var defaultAccount: AccountHandle?
+  package let rapidSaves: RapidSavesSetting
 
-  package init(publicAddress: String?, defaultAccount: AccountHandle?) {
+  package init(publicAddress: String?, defaultAccount: AccountHandle?, rapidSaves: RapidSavesSetting) {
     self.publicAddress = publicAddress
     self.defaultAccount = defaultAccount
+    self.rapidSaves = rapidSaves
   }
+}
+
+/// What becomes of versions that follow each other faster than a person saves.
+package enum RapidSavesSetting: String, Sendable, Codable, CaseIterable {
+  /// Some of a series stay.
+  case thin
+  /// All stay for as long as others do.
+  case keep
 }
 
 /// The reason why a version exists.

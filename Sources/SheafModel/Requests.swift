@@ -80,10 +80,15 @@ package struct SettingsChange: Hashable, Sendable, Codable {
   package let publicAddress: String?
   /// The account that acts if none is named; nil leaves it as it is.
   package let defaultAccount: AccountHandle?
+  /// nil leaves it as it is.
+  package let rapidSaves: RapidSavesSetting?
 
-  package init(publicAddress: String? = nil, defaultAccount: AccountHandle? = nil) {
+  package init(
+    publicAddress: String? = nil, defaultAccount: AccountHandle? = nil, rapidSaves: RapidSavesSetting? = nil
+  ) {
     self.publicAddress = publicAddress
     self.defaultAccount = defaultAccount
+    self.rapidSaves = rapidSaves
   }
 }
 

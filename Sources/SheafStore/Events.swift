@@ -193,6 +193,19 @@ extension StoreTransaction {
     return kept == nil && border < last
   }
 
+  /// Drops the logged saves of some versions of an item.
+  ///
+  /// - Parameters:
+  ///   - first: They have higher numbers.
+  ///   - end: They have lower ones.
+  package func dropEdits(of item: Int64, versions: Set<Int64>, after first: Int64, before end: Int64) throws {
+    try run(
+      """
+      DELETE FROM events WHERE sequence > ?1 AND sequence < ?2 AND item = ?3 AND type = 'sheaf.change.edit'
+        AND json_extract(data, '$.version.number') IN (SELECT value FROM json_each(?4))
+      """, first, end, item, "[" + versions.map(String.init).joined(separator: ",") + "]")
+  }
+
   // MARK: - Notices
 
   /// The sequence number up to which an account cleared its notices.

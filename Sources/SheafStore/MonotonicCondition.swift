@@ -15,6 +15,8 @@ package struct Moment: Comparable, Sendable {
 
   package func after(seconds: Double) -> Moment { Moment(nanoseconds: nanoseconds + Int64(seconds * 1e9)) }
 
+  package func seconds(since other: Moment) -> Double { Double(nanoseconds - other.nanoseconds) / 1e9 }
+
   package static func < (left: Moment, right: Moment) -> Bool { left.nanoseconds < right.nanoseconds }
 
   fileprivate var value: timespec {

@@ -29,6 +29,7 @@ import Testing
     "leftEntries": ["Sharing"],
     "linkedPlaces": ["Identity", "Tree"],
     "numbers": ["Accounts", "Contents", "Events", "History", "Identity", "Sharing", "Tree", "Upkeep"],
+    "rapidSaves": ["Events", "Upkeep"],
     "readings": ["Sharing"],
     "sessions": ["Editing", "Identity", "Sharing", "Tree", "Upkeep"],
     "shares": ["Accounts", "Doors", "Editing", "Events", "History", "Identity", "Sharing", "Tree"],

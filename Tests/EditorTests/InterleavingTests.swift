@@ -15,6 +15,8 @@ import Testing
     var chance = Chance(seed: UInt64(Self.seed))
     let mounted = try MountedLibrary()
     defer { mounted.breakMount() }
+    // They save faster than people do, and each text is looked for.
+    try mounted.sheafSucceeds("library", "set", "--rapid-saves", "keep", "--library", mounted.library)
     let log = mounted.folder.path + "/log"
     for round in 0..<5 {
       try mounted.mount()

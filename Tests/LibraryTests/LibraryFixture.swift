@@ -14,13 +14,15 @@ final class LibraryFixture: Sendable {
   let clock: TestClock
   let account: AccountHandle
 
-  init(at path: String? = nil, clock: TestClock = TestClock()) throws {
+  /// - Parameter rapidSaves: those of tests follow each other at once, and nearly all tests look for each of them.
+  init(at path: String? = nil, clock: TestClock = TestClock(), rapidSaves: RapidSavesSetting = .keep) throws {
     var template = Array("/var/tmp/sheaf-library-XXXXXX".utf8CString)
     try #require(mkdtemp(&template) != nil)
     folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     self.clock = clock
     account = try AccountHandle("alice@example.com")
     library = try Library.open(LibraryLocation(path: path ?? folder + "/library.sqlite")) { clock.now }
+    _ = try library.change(.init(rapidSaves: rapidSaves))
     if try library.accounts().isEmpty { _ = try library.addAccount(account, name: "Alice") }
   }
 

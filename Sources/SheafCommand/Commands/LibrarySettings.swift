@@ -10,12 +10,15 @@ struct LibraryCommand: AsyncParsableCommand {
       abstract: "Change the settings.",
       discussion: """
         With a public address, links to shared items are https://ADDRESS/s/…; without one they are sheaf:// links. The default \
-        account is mounted, and acts, where no account is named: at first the one that was made first.
+        account is mounted, and acts, where no account is named: at first the one that was made first. Of versions that \
+        a program saves within a second of each other the first ten stay, the last, and one a minute, unless rapid saves \
+        are to be kept.
 
         Examples:
           sheaf library set --public-address files.example.com
           sheaf library set --public-address ""                 takes it away
           sheaf library set --default-account bob@example.com
+          sheaf library set --rapid-saves keep                  keeps every version
         """)
 
     @Option(help: ArgumentHelp("Where links point; empty for nowhere.", valueName: "host"))
@@ -24,19 +27,23 @@ struct LibraryCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The account where none is named.", valueName: "handle"))
     var defaultAccount: String?
 
+    @Option(help: ArgumentHelp("Whether versions within a second of each other are thinned.", valueName: "thin|keep"))
+    var rapidSaves: RapidSavesSetting?
+
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-      if publicAddress == nil, defaultAccount == nil {
-        throw ValidationError("Give --public-address, --default-account or both.")
+      if publicAddress == nil, defaultAccount == nil, rapidSaves == nil {
+        throw ValidationError("Give --public-address, --default-account or --rapid-saves.")
       }
     }
 
     func run() async throws {
       let location = try LibraryChoice.location(named: library.file)
       let change = SettingsChange(
-        publicAddress: publicAddress, defaultAccount: try defaultAccount.map { try AccountHandle($0) })
+        publicAddress: publicAddress, defaultAccount: try defaultAccount.map { try AccountHandle($0) },
+        rapidSaves: rapidSaves)
       let settings = try await LibraryConnection.with(location, creating: defaultAccount == nil) { connection in
         if connection.isNew { try NewLibrary.announce(at: location, output) }
         return try await connection.client.change(change)
@@ -48,6 +55,13 @@ struct LibraryCommand: AsyncParsableCommand {
       if defaultAccount != nil, let account = settings.defaultAccount {
         try StandardOutput.line("\(account) is the default account.")
       }
+      switch rapidSaves {
+      case .thin: try StandardOutput.line("Of versions within a second of each other some are kept.")
+      case .keep: try StandardOutput.line("All versions are kept, however fast they follow each other.")
+      case nil: break
+      }
     }
   }
 }
+
+extension RapidSavesSetting: ExpressibleByArgument {}

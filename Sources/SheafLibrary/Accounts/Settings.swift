@@ -12,6 +12,7 @@ extension Library {
   package func change(_ change: SettingsChange) throws -> LibrarySettings {
     let address = change.publicAddress
     if let address, !address.isEmpty { try Self.checkHost(address) }
+    let rapidSaves = change.rapidSaves
     return try locked {
       let account = try change.defaultAccount.map { try self.account($0) }
       let host = (address ?? "").isEmpty ? nil : address
@@ -22,19 +23,27 @@ extension Library {
           try change.rows.setSetting("formerAddresses", former.isEmpty ? nil : former.joined(separator: " "))
         }
         if let account { try change.rows.setSetting(Self.defaultKey, account.handle.description) }
+        if let rapidSaves { try change.rows.setSetting(Self.rapidSavesKey, rapidSaves.rawValue) }
       }
       return try currentSettings()
     }
   }
 
-  /// The setting's key.
+  /// The settings' keys.
   fileprivate static let defaultKey = "defaultAccount"
+  private static let rapidSavesKey = "rapidSaves"
+
+  /// What becomes of versions that follow each other faster than a person saves.
+  func rapidSavesSetting() throws -> RapidSavesSetting {
+    try read { try $0.setting(Self.rapidSavesKey) }.flatMap(RapidSavesSetting.init) ?? .thin
+  }
 
   private func currentSettings() throws -> LibrarySettings {
     let (address, chosen) = try read { (try $0.setting("publicAddress"), try $0.setting(Self.defaultKey)) }
     let accounts = accountTable.present
     let account = accounts.first { $0.handle.description == chosen } ?? accounts.first
-    return LibrarySettings(publicAddress: address, defaultAccount: account?.handle)
+    return LibrarySettings(
+      publicAddress: address, defaultAccount: account?.handle, rapidSaves: try rapidSavesSetting())
   }
 
   private static func checkHost(_ host: String) throws(SheafError) {

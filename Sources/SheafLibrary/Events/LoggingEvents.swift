@@ -108,6 +108,7 @@ extension Library {
 
   /// Logs the end of a session: `edit`, or nothing where `created` will tell of the version.
   func logSave(_ version: VersionRow, of item: ItemRow, inode: InodeRow, _ change: Change) throws {
+    noteRapidSave(version, of: item, change)
     if version.number == 1, events.has(item.id, type: .created) { return }
     var data = try eventData(item, parent: inode.parent, name: inode.name)
     data.version = .init(version)
@@ -124,15 +125,34 @@ extension Library {
       .edit, item, ino: inode.ino, data, actor: version.author, thread: 0, opens: false, at: version.time, change)
   }
 
+  /// Notes a version that ended, for upkeep to thin.
+  private func noteRapidSave(_ version: VersionRow, of item: ItemRow, _ change: Change) {
+    change.whenRecorded { [self] in
+      switch version.cause {
+      case .save, .autosave, .replace:
+        rapidSaves.note(
+          .init(
+            item: item.id, number: version.number, time: version.time, author: version.author, size: version.size,
+            event: numbers.event))
+        maintenance.wake()
+      case .restore, .recover, .merge: rapidSaves.end(item.id)
+      }
+    }
+  }
+
   /// Takes back deeds on an item that turned out not to be what they looked like; returns whether there were any.
   ///
-  /// - Parameter first: number of the first one to take back.
+  /// - Parameters:
+  ///   - first: number of the first one to take back.
+  ///   - versions: those alone whose saves are taken back; nil where it does not matter.
   @discardableResult
   func dropPending(
-    _ item: Int64, types: [EventType]? = nil, since first: Int64 = 0, _ change: Change
+    _ item: Int64, types: [EventType]? = nil, ofVersions versions: Set<Int64>? = nil, since first: Int64 = 0,
+    _ change: Change
   ) throws -> Bool {
     let dropped = (events.of(item) + change.logged(of: item)).filter { event in
       event.row.number >= first && types.map { $0.contains { $0.rawValue == event.row.type } } ?? true
+        && versions.map { event.data?.version.map { $0.number }.map($0.contains) ?? false } ?? true
     }
     for event in dropped { try change.rows.removePending(event.row.number) }
     let numbers = Set(dropped.map(\.row.number))

@@ -89,9 +89,10 @@ extension Library {
     locked { autosave() }
     // Some at a time: nobody waits for all that a program made.
     attempt("settling events") { try settleEventsInPassing() }
+    attempt("thinning rapid saves") { while try locked({ try thinRapidSaves() }) {} }
     expireIdentity()
     return locked {
-      !sessions.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
+      !sessions.isEmpty || !rapidSaves.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
     }
   }
 

@@ -22,6 +22,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
   /// Whether there is much that nothing refers to any more, and from when on that may be freed.
   private var isSweepWanted = false
   private var nextSweep = Moment.past
+  private var sweepBegan: Moment?
 
   /// Seconds between rounds, and between syncs: what was closed survives power loss 5 s later.
   private static let interval = 0.25
@@ -30,8 +31,9 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private static let sessionDelay = 0.01
   /// Seconds between two tidyings.
   private static let tidyInterval = 4 * 3600.0
-  /// Seconds between two sweeps, which look at all that there is.
-  private static let sweepInterval = 60.0
+  /// Seconds from one sweep, which looks at all that there is, to the next: twenty times what it took.
+  private static let sweepIntervals = 1.0...60
+  private static let sweepShare = 20.0
   /// Seconds that a library was in use before it is tidied: people who open it have something else to do first.
   private static let tidyDelay = 300.0
 
@@ -131,7 +133,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
     worker.locked {
       let now = Moment.now
       guard isSweepWanted, !worker.isStopped, !isTidying, now >= nextSweep else { return false }
-      nextSweep = now.after(seconds: Self.sweepInterval)
+      sweepBegan = now
       isSweepWanted = false
       isTidying = true
       return true
@@ -141,6 +143,12 @@ final class MaintenanceSchedule: @unchecked Sendable {
   func endTidying() {
     worker.change {
       isTidying = false
+      if let began = sweepBegan {
+        let now = Moment.now
+        let pause = max(now.seconds(since: began) * Self.sweepShare, Self.sweepIntervals.lowerBound)
+        nextSweep = now.after(seconds: min(pause, Self.sweepIntervals.upperBound))
+        sweepBegan = nil
+      }
       return true
     }
   }

@@ -1,0 +1,56 @@
+import SheafModel
+import SheafStore
+
+/// Thinning what programs save faster than people do.
+extension Library {
+  /// Versions that one transaction takes away at most.
+  private static let rapidBatch = 64
+
+  /// Removes some versions that are surplus, with their events; returns whether there may be more.
+  ///
+  /// Those stay that somebody named, that a conflict or an open session refers to, and those with which the document
+  /// entered a share.
+  func thinRapidSaves() throws -> Bool {
+    guard !rapidSaves.isEmpty else { return false }
+    if try rapidSavesSetting() == .keep {
+      rapidSaves.removeAll()
+      return false
+    }
+    let saves = rapidSaves.takeSurplus(Self.rapidBatch, at: clock())
+    guard !saves.isEmpty else { return false }
+    let bases = sessionBases()
+    var bytes: Int64 = 0
+    try makeChange(.thin, freesSpace: true) { change in
+      bytes = 0
+      for (item, saves) in Dictionary(grouping: saves, by: \.item) {
+        guard let row = try change.rows.item(item) else { continue }
+        let spared = try entryVersions(of: item).union(bases[item] ?? [])
+        var thinned: Set<Int64> = []
+        for save in saves where save.number != row.conflict && !spared.contains(save.number) {
+          // The number may be another version's by now, of a document that took this one's place.
+          guard let version = try change.rows.version(item, save.number), version.time == save.time,
+            try change.rows.thinVersion(item, save.number)
+          else { continue }
+          thinned.insert(save.number)
+          bytes += save.size
+        }
+        guard let first = saves.map(\.event).min(), !thinned.isEmpty else { continue }
+        try dropPending(item, types: [.edit], ofVersions: thinned, change)
+        // The newest number in the log is never given again.
+        try change.rows.dropEdits(of: item, versions: thinned, after: first, before: numbers.event)
+      }
+    }
+    if chunks.noteDiscarded(bytes) { sweepDiscarded() }
+    return true
+  }
+
+  /// The versions from which sessions go on, by item.
+  private func sessionBases() -> [Int64: Set<Int64>] {
+    var bases: [Int64: Set<Int64>] = [:]
+    for inode in sessions.inodes {
+      guard let item = inode.row.item else { continue }
+      bases[item, default: []].formUnion(inode.drafts.compactMap { $0.session?.base })
+    }
+    return bases
+  }
+}

@@ -1,0 +1,128 @@
+import Foundation
+import Glibc
+import SheafModel
+import Testing
+
+@testable import SheafLibrary
+
+/// Which versions stay of saves that follow each other faster than a person saves.
+struct RapidSaveTests {
+  private func withLibrary(
+    _ setting: RapidSavesSetting = .thin, _ body: (LibraryFixture, (_ text: String) throws -> Void) throws -> Void
+  ) throws {
+    let fixture = try LibraryFixture(rapidSaves: setting)
+    try body(fixture) { text in
+      let handle = try fixture.open("a", O_WRONLY | O_CREAT | O_TRUNC)
+      try fixture.write(handle, Array(text.utf8))
+      try fixture.close(handle)
+    }
+    try fixture.finish()
+  }
+
+  private func numbers(_ fixture: LibraryFixture) throws -> [Int64] {
+    try fixture.library.versions(fixture.path("a")).map(\.number)
+  }
+
+  /// Lets upkeep do all that is due.
+  private func settle(_ fixture: LibraryFixture) {
+    fixture.library.keepUp()
+    fixture.library.keepUp()
+  }
+
+  @Test func aSeriesKeepsItsFirstTenItsLastAndOneAMinute() throws {
+    try withLibrary { fixture, save in
+      // Five a second for 150 seconds.
+      for number in 1...750 {
+        try save("\(number)")
+        fixture.clock.advance(milliseconds: 200)
+        if number % 50 == 0 { settle(fixture) }
+      }
+      settle(fixture)
+      let kept = try numbers(fixture)
+      #expect(Array(kept.prefix(10)) == Array(1...10))
+      #expect(kept.last == 750)
+      // A minute is 300 saves.
+      #expect(kept.dropFirst(10).dropLast() == [310, 610])
+      for number in kept {
+        #expect(try fixture.version("a", number) == "\(number)")
+      }
+    }
+  }
+
+  @Test func aPersonsSavesAllStay() throws {
+    try withLibrary { fixture, save in
+      for number in 1...60 {
+        try save("\(number)")
+        fixture.clock.advance(1)
+        settle(fixture)
+      }
+      #expect(try numbers(fixture) == Array(1...60))
+    }
+  }
+
+  @Test func allStayWhereTheyAreToBeKept() throws {
+    try withLibrary(.keep) { fixture, save in
+      for number in 1...60 { try save("\(number)") }
+      settle(fixture)
+      #expect(try numbers(fixture).count == 60)
+      // What was saved before the setting changed is not thinned later.
+      _ = try fixture.library.change(.init(rapidSaves: .thin))
+      for number in 61...100 { try save("\(number)") }
+      settle(fixture)
+      #expect(try numbers(fixture) == Array(1...70) + [100])
+    }
+  }
+
+  /// What was named, and what a command made, is not a program's.
+  @Test func whatSomebodyMeantStays() throws {
+    try withLibrary { fixture, save in
+      for number in 1...20 { try save("\(number)") }
+      let named = try fixture.library.label(fixture.path("a"), name: "mine", version: 15)
+      #expect(named.number == 15)
+      settle(fixture)
+      #expect(try numbers(fixture) == Array(1...10) + [15, 20])
+      let restored = try #require(try fixture.library.restore(fixture.path("a"), version: 3))
+      #expect(restored.number == 21)
+      for number in 22...26 { try save("\(number)") }
+      settle(fixture)
+      #expect(try numbers(fixture).suffix(7) == [20, 21, 22, 23, 24, 25, 26])
+    }
+  }
+
+  /// Documents that are replaced by a new file are saved as much as those that are written in place.
+  @Test func safeSavesAreThinned() throws {
+    try withLibrary { fixture, save in
+      try save("1")
+      for number in 2...40 {
+        let handle = try fixture.open("a.tmp", O_WRONLY | O_CREAT | O_TRUNC)
+        try fixture.write(handle, Array("\(number)".utf8))
+        try fixture.close(handle)
+        try fixture.rename("a.tmp", "a")
+      }
+      settle(fixture)
+      #expect(try numbers(fixture).count == 11)
+      #expect(try fixture.read("a") == Array("40".utf8))
+    }
+  }
+
+  /// The log tells of the saves whose versions stay, and no number of it comes twice.
+  @Test func theEventsOfRemovedVersionsGo() throws {
+    try withLibrary { fixture, save in
+      for number in 1...64 {
+        try save("\(number)")
+        if number % 20 == 0 {
+          fixture.clock.advance(milliseconds: 500)
+          try fixture.library.locked { try fixture.library.settleEvents(all: true) }
+        }
+      }
+      try fixture.library.locked { try fixture.library.settleEvents(all: true) }
+      let last = fixture.library.lastEvent
+      settle(fixture)
+      let events = try fixture.library.events(after: nil, limit: 1000, for: fixture.account, in: .all).events
+      let told = events.filter { $0.type == .edit }.compactMap { $0.data.version?.number }
+      #expect(Set(told).isSubset(of: Set(try numbers(fixture))))
+      #expect(told.last == 64)
+      #expect(fixture.library.lastEvent == last)
+    }
+  }
+}
