@@ -75,6 +75,35 @@ import Testing
       """)
   }
 
+  /// A name that is moved into a folder takes along for how long its kernel remembers it, and others go on to change
+  /// that folder.
+  @Test(.enabled(if: TestUser.isRoot, "others are let in by root"))
+  func whatIsMovedIntoAFolderThatOthersChangeIsLookedUpAnew() throws {
+    try withMount(options: ["--allow-other"]) { library in
+      let second = try library.folder.folder("second", for: library.user)
+      try library.sheafSucceeds("mount", second, "--library", library.library, "--as", library.handle)
+      // Where the test fails, too; after that there is nothing to unmount.
+      defer { _ = try? library.sheaf("unmount", second) }
+      try library.shell(
+        """
+        there='\(second)/Documents'
+        mkdir quiet busy
+        for round in $(seq 20); do
+          echo text > quiet/name; cat quiet/name
+          # The folder is one that others change, and its names are given for no time.
+          touch "$there/busy/other"; cat busy/other
+          mv quiet/name busy/name; cat busy/name
+          mv "$there/busy/name" "$there/busy/elsewhere"
+          # The other kernel hears of it a moment later.
+          for try in $(seq 100); do test -e busy/name || break; sleep 0.1; done
+          if test -e busy/name; then echo "round $round: the name is still there" >&2; exit 1; fi
+          rm "$there/busy/elsewhere"
+        done
+        """, limit: .seconds(120))
+      try library.sheafSucceeds("unmount", second)
+    }
+  }
+
   /// What one mount repeats of the other's changes reaches its kernel when names may lead elsewhere.
   @Test func namesMayBeExchangedWhileAnotherMountChangesWhatTheyNamed() throws {
     try run(
