@@ -17,8 +17,6 @@ package struct LockHolds: Sendable {
   /// The most inodes that an operation looked up in one hold, where they were many: that is the same on any machine.
   private(set) var mostLooks: [String: UInt64] = [:]
   private static let manyLooks: UInt64 = 512
-  /// How often the lock was held.
-  private(set) var count: UInt64 = 0
 
   /// Nanoseconds by CLOCK_MONOTONIC.
   static var now: Int64 {
@@ -30,7 +28,6 @@ package struct LockHolds: Sendable {
   /// - Parameter operation: the function that held the lock, as `#function` has it.
   /// - Parameter looks: how many inodes it looked up.
   mutating func note(_ operation: StaticString, from start: Int64, to end: Int64, looks: UInt64 = 0) {
-    count += 1
     let length = end - start
     guard length >= Self.shortest || looks >= Self.manyLooks else { return }
     let name = String("\(operation)".prefix { $0 != "(" })
