@@ -115,6 +115,32 @@ struct DeepHoldTests {
     }
   }
 
+  /// After a folder was moved nobody knows any more where what lies deep down is.
+  @Test(arguments: [false, true]) func whoRecoversSomethingDeepDownHoldsNobodyUp(_ isShared: Bool) throws {
+    try People.story { people in
+      let library = people.library
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      if isShared { try people.share("Documents/plans", with: [(.bob, .readWrite)]) }
+      let inos = try Self.nest(library, in: people.as(.alice) { try $0.inode("Documents/plans") })
+      let name = Array("f".utf8)
+      let ino = try library.make(.file, inos.last!, name, mode: 0o644, .library).ino
+      let item = try #require(try library.store.read { try $0.inode(ino)?.item.flatMap($0.item) })
+      let bob = People.Name.bob.handle
+      let paths = [
+        try ItemPath(account: People.Name.alice.handle, "Documents/plans"),
+        try ItemPath(account: bob, "Shared/alice@example.com/plans"),
+      ]
+      for path in paths.prefix(isShared ? 2 : 1) {
+        try library.unlink(inos.last!, name, .library)
+        try library.settleEventsByAndBy()
+        library.locked { library.shares.forgetFolders() }
+        try Self.expectShortHolds("recover, shared: \(isShared)", library) { () throws in
+          #expect(try library.recover(path, id: item.uuid.text) { _ in }.count == 1)
+        }
+      }
+    }
+  }
+
   /// The latest deletion in a folder that is there, below which very much is.
   @Test func whatWasDeletedLastDeepDownIsFoundAtOnce() throws {
     let fixture = try LibraryFixture()
