@@ -208,7 +208,7 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "SheafCommand", "SheafModel", "SheafLibrary", "SheafMount", "SheafStore",
+        "Fuse", "SheafCommand", "SheafModel", "SheafLibrary", "SheafMount", "SheafStore",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),

@@ -76,6 +76,7 @@ final class Change {
     (actions, self.restorations) = ([], [])
     for action in restorations.reversed() { action() }
     library.shares.forgetListings()
+    library.shares.forgetEntryTimes()
     library.inodes.endChange(isRecorded: false)
     library.numbers.takeBackEvents(since: numbers)
   }

@@ -142,8 +142,8 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     waiting.add(1, ordering: .relaxed)
     return try lock.withLock { _ in
       waiting.subtract(1, ordering: .relaxed)
-      let start = LockHolds.now
-      defer { holds.note(operation, from: start, to: LockHolds.now) }
+      let (start, looks) = (LockHolds.now, inodes.useCount)
+      defer { holds.note(operation, from: start, to: LockHolds.now, looks: inodes.useCount - looks) }
       defer {
         settleAccess()
         notifications = doors.takeNotifications()

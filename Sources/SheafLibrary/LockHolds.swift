@@ -14,6 +14,9 @@ package struct LockHolds: Sendable {
   private static let long: Int64 = 10_000_000
 
   package private(set) var byOperation: [String: Hold] = [:]
+  /// The most inodes that an operation looked up in one hold, where they were many: that is the same on any machine.
+  private(set) var mostLooks: [String: UInt64] = [:]
+  private static let manyLooks: UInt64 = 512
 
   /// Nanoseconds by CLOCK_MONOTONIC.
   static var now: Int64 {
@@ -23,10 +26,13 @@ package struct LockHolds: Sendable {
   }
 
   /// - Parameter operation: the function that held the lock, as `#function` has it.
-  mutating func note(_ operation: StaticString, from start: Int64, to end: Int64) {
+  /// - Parameter looks: how many inodes it looked up.
+  mutating func note(_ operation: StaticString, from start: Int64, to end: Int64, looks: UInt64 = 0) {
     let length = end - start
-    guard length >= Self.shortest else { return }
+    guard length >= Self.shortest || looks >= Self.manyLooks else { return }
     let name = String("\(operation)".prefix { $0 != "(" })
+    if looks >= Self.manyLooks { mostLooks[name] = max(mostLooks[name] ?? 0, looks) }
+    guard length >= Self.shortest else { return }
     var hold = byOperation[name] ?? Hold()
     hold.longestNanoseconds = max(hold.longestNanoseconds, length)
     if length > Self.long { hold.longCount += 1 }

@@ -210,11 +210,14 @@ package struct LibraryCounts: Sendable, Codable {
   package var fileBytes: Int64
   /// Bytes that can still be written.
   package var availableBytes: Int64
+  /// Documents whose changes wait for room on the disk, to be kept as `NAME (not saved)`.
+  package var notSaved: Int
 
   package init(
     accounts: Int, documents: Int, folders: Int, versions: Int, deleted: Int, events: Int, contentBytes: Int64,
-    storedBytes: Int64, fileBytes: Int64, availableBytes: Int64
+    storedBytes: Int64, fileBytes: Int64, availableBytes: Int64, notSaved: Int
   ) {
+    self.notSaved = notSaved
     self.accounts = accounts
     self.documents = documents
     self.folders = folders

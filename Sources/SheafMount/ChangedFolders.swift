@@ -20,6 +20,13 @@ import Synchronization
 /// An answer that was given before the names expired and arrives after that has expired as well: the kernel notes the
 /// moment before it asks.
 final class ChangedFolders: Sendable {
+  /// What a kernel can do about the names that it remembers (``Notifier``).
+  protocol KernelNames: Sendable {
+    @discardableResult
+    func invalidateEntry(_ name: FileName, in parent: NodeID) throws(Errno) -> Bool
+    func expireNames() throws(Errno)
+  }
+
   /// Look-ups in a folder after which the kernel may remember its names again.
   private static let lookups = 1_000
   /// Folders that are remembered; with one more, all of them are forgotten, which their next change mends.
@@ -31,12 +38,12 @@ final class ChangedFolders: Sendable {
   /// Folders that others changed, with the look-ups that are left.
   private let folders = Mutex<[Int64: Int]>([:])
   private let isEmpty = Atomic(true)
-  private let kernel = Mutex<Notifier?>(nil)
+  private let kernel = Mutex<(any KernelNames)?>(nil)
 
   /// - Parameter expiresNames: Whether the kernel forgets no single names.
   init(expiresNames: Bool) { self.expiresNames = expiresNames }
 
-  func connect(_ notifier: Notifier) { kernel.withLock { $0 = notifier } }
+  func connect(_ notifier: any KernelNames) { kernel.withLock { $0 = notifier } }
 
   func disconnect() { kernel.withLock { $0 = nil } }
 
@@ -83,3 +90,5 @@ final class ChangedFolders: Sendable {
     min(timeout(in: folder), expiresNames ? Self.listedNames : Entry.forever)
   }
 }
+
+extension Notifier: ChangedFolders.KernelNames {}

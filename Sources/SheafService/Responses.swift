@@ -38,7 +38,17 @@ extension Request {
   ///
   /// - Throws: ``SheafError`` of kind `invalid` for anything but JSON of this type.
   func decoded<Value: Decodable>(as type: Value.Type = Value.self) async throws -> Value {
-    let buffer = try await body.collect(upTo: Self.maximumBody)
+    let buffer: ByteBuffer
+    do {
+      buffer = try await body.collect(upTo: Self.maximumBody)
+    } catch let error as any HTTPResponseError {
+      throw error
+    } catch {
+      // The client sent it, and sent it wrong: a bad chunk size, say, or less than it said.
+      throw SheafError(
+        .invalid, subject: "request body", reason: "is not sent as HTTP/1.1 has it: \(error)".printable,
+        advice: "send it with Content-Length, or in chunks (RFC 9112, section 7.1)")
+    }
     do {
       return try JSONDecoder().decode(type, from: Data(buffer.readableBytesView))
     } catch let error as SheafError {

@@ -109,6 +109,11 @@ package final class SheafService: Sendable {
       try await listening.wait()
       if let door { try socket.give(to: door.uid, group: door.gid) }
     } catch {
+      var status = stat()
+      if lstat(socketFile, &status) == 0, status.st_mode & S_IFMT != S_IFSOCK {
+        let what = status.st_mode & S_IFMT == S_IFLNK ? "a symbolic link" : "no socket"
+        throw SheafError(.inputOutput, subject: socketFile.printable, reason: "is \(what)", advice: "take it away")
+      }
       throw SheafError(
         .inputOutput, subject: socketFile.printable, reason: "cannot be bound: \(error)".printable,
         advice: "see that the library's folder can be written")

@@ -26,6 +26,7 @@ struct BackupFile {
       guard flock(left, LOCK_EX | LOCK_NB) == 0 else { throw Self.isBeingWritten(destination) }
       Self.remove(path)
     }
+    try LibraryFolder.refuseStrangers(beside: path)
     descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
     flock(descriptor, LOCK_EX | LOCK_NB)

@@ -149,6 +149,14 @@ extension StoreTransaction {
     ) { try $0[0] } ?? 0
   }
 
+  /// All inodes that were deleted, with the folders from which they were.
+  package func deletedParents(_ body: (_ ino: Int64, _ parent: Int64) throws -> Void) throws {
+    try each("SELECT ino, parent FROM deleted") {
+      try body($0[0], $0[1])
+      return true
+    }
+  }
+
   package func insert(_ deleted: DeletedRow) throws {
     try run(
       Self.deletedInsertion,

@@ -83,8 +83,13 @@ enum LibraryFolder {
     for file in ["-journal", "-wal", "-shm"].map({ path + $0 }) {
       var status = stat()
       guard lstat(file, &status) == 0, status.st_mode & S_IFMT != S_IFREG else { continue }
+      if status.st_mode & S_IFMT == S_IFLNK { throw isLink(file) }
       throw SheafError(.inputOutput, subject: file, reason: "is no file", advice: "take it away")
     }
+  }
+
+  private static func isLink(_ path: String) -> SheafError {
+    SheafError(.inputOutput, subject: path, reason: "is a symbolic link", advice: "take it away")
   }
 
   /// Makes the file (0600) if it is missing, and takes others' rights from it. A file that is no library must have been
@@ -125,7 +130,9 @@ enum LibraryFolder {
         return found
       }
       // Otherwise another process removed it just now.
-      guard errno == ENOENT else { throw SheafError(systemError: errno, subject: path) }
+      guard errno == ENOENT else {
+        throw errno == ELOOP ? isLink(path) : SheafError(systemError: errno, subject: path)
+      }
     }
   }
 

@@ -88,6 +88,13 @@ extension StoreTransaction {
       ?? false
   }
 
+  /// Whether an item has a version with other contents than these, and none of them empty.
+  package func hasVersion(of item: Int64, besides content: StoredContent) throws -> Bool {
+    try first(
+      "SELECT 1 FROM versions WHERE item = ? AND size > 0 AND content <> ? LIMIT 1", item, content.encoded
+    ) { _ in true } ?? false
+  }
+
   /// The item's latest version before `number`.
   package func version(_ item: Int64, before number: Int64) throws -> VersionRow? {
     try first(
@@ -160,6 +167,18 @@ extension StoreTransaction {
     try change("DELETE FROM versions WHERE item = ? AND number = ?", item, number) {
       $0.versions.note(VersionKey(item: item, number: number), nil)
     }
+  }
+
+  /// Deletes the oldest versions of an item that is about to go, `limit` at most, besides one and those that are open;
+  /// returns how many.
+  package func deleteVersions(_ item: Int64, besides number: Int64, limit: Int) throws -> Int {
+    try change(
+      """
+      DELETE FROM versions WHERE item = ?1 AND number IN
+        (SELECT number FROM versions WHERE item = ?1 AND number <> ?2 AND open = 0 ORDER BY number LIMIT ?3)
+      """, item, number, limit
+    ) { $0.versions.forgetAll() }
+    return try changes
   }
 
   /// Removes a version that is neither current nor labelled nor open; returns whether it did.

@@ -5,7 +5,7 @@ import SheafModel
 enum SidecarProcess {
   /// Its process id; nil if none runs.
   static func running(_ state: String) -> Int32? {
-    let descriptor = open(state + "-lock", O_RDONLY | O_CLOEXEC)
+    let descriptor = open(state + "-lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     // If the lock is free, no sidecar runs.
@@ -19,15 +19,5 @@ enum SidecarProcess {
   static func poke(_ state: String) -> Bool {
     guard let process = running(state) else { return false }
     return kill(process, SIGHUP) == 0
-  }
-
-  /// Makes the folders above a file, for this user alone.
-  static func makeFolder(of path: String) throws(SheafError) {
-    let folder = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
-    guard !folder.isEmpty, access(folder, F_OK) != 0 else { return }
-    try makeFolder(of: folder)
-    guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
-      throw SheafError(.inputOutput, subject: folder.printable, reason: String(cString: strerror(errno)))
-    }
   }
 }

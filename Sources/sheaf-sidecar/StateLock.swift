@@ -1,5 +1,6 @@
 import Glibc
 import SheafModel
+import SheafSidecar
 
 /// Keeps a second sidecar from using the same state: both would deliver the same events.
 final class StateLock: Sendable {
@@ -8,11 +9,8 @@ final class StateLock: Sendable {
   /// - Throws: `busy` if another sidecar has it.
   init(_ state: String) throws(SheafError) {
     let path = state + "-lock"
-    try SidecarProcess.makeFolder(of: path)
-    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else {
-      throw SheafError(.inputOutput, subject: path.printable, reason: String(cString: strerror(errno)))
-    }
+    try StateFiles.makeFolder(of: path)
+    let descriptor = try StateFiles.open(path, O_RDWR)
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       let owner = SidecarProcess.running(state).map { "process \($0)" } ?? "another process"
       close(descriptor)

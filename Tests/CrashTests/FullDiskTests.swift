@@ -63,6 +63,51 @@ struct FullDiskTests {
     }
   }
 
+  /// What a program wrote to a file that another program replaced is kept once it is closed. Where there is no room,
+  /// close(2) says so, and it waits for room.
+  @Test func whatIsWrittenToAReplacedFileWaitsForRoom() throws {
+    try withSmallDisk { library, disk in
+      try library.shell("echo old > doc; echo new > other")
+      let (written, full) = ("\(library.folder.path)/written", "\(library.folder.path)/full")
+      try Command(["mkfifo", written, full]).succeed()
+      let program = try BackgroundCommand(
+        Command(
+          [
+            "/usr/bin/python3", "-c",
+            """
+            import os, subprocess, sys
+            file = os.open("doc", os.O_RDWR)
+            subprocess.run(["mv", "-f", "other", "doc"], check=True)
+            os.write(file, b"x" * 3000000)
+            open(sys.argv[1], "w").close(); open(sys.argv[2]).close()
+            try:
+                os.close(file)
+            except OSError as error:
+                sys.exit(0 if error.errno == 28 else 3)
+            sys.exit(2)
+            """, written, full,
+          ], in: library.documents))
+      defer { program.end() }
+      try Command(["cat", written]).succeed()
+      try takeTheRest(of: disk)
+      try Command.shell(": > '\(full)'").succeed()
+      try program.wait(limit: .seconds(60))
+      let status = try library.sheafSucceeds("status", "--library", library.library)
+      #expect(status.text.contains("changes of 1 document, which are kept once there is room"), "\(status)")
+      #expect(access("\(library.documents)/doc (not saved)", F_OK) != 0)
+      unlink("\(disk.mountpoint)/other")
+      try eventually("what waited is kept", within: .seconds(60)) {
+        access("\(library.documents)/doc (not saved)", F_OK) == 0
+      }
+      let kept = try library.shell("tr -d x < 'doc (not saved)' | wc -c; stat -c %s 'doc (not saved)'; cat doc")
+      #expect(kept.text == "0\n3000000\nnew")
+      #expect(try !library.sheafSucceeds("status", "--library", library.library).text.contains("Not saved"))
+      try library.unmount()
+      #expect(try library.check() == [])
+      try library.mount()
+    }
+  }
+
   /// Nobody has to know of `sheaf compact` for that.
   @Test func whatWentWithoutATraceMakesRoomOnAFullDisk() throws {
     try withSmallDisk { library, disk in

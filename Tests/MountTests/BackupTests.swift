@@ -43,6 +43,36 @@ import Testing
     }
   }
 
+  /// What is in the way beside a library, or beside a copy that is being made, is what the error names.
+  @Test func aLinkInTheWayIsNamed() throws {
+    try withMount { library in
+      try library.shell("echo text > document")
+      let place = try library.folder.folder("place", for: library.user)
+      let mountpoint = try library.folder.folder("second", for: library.user)
+      let (copy, target) = ("\(place)/copy.sqlite", "\(place)/target")
+      for suffix in [".sheaf-part-journal", ".sheaf-part-wal", ".sheaf-part-shm"] {
+        #expect(symlink(target, copy + suffix) == 0)
+        let refused = try library.sheaf("backup", copy, "--library", library.library)
+        #expect(
+          refused.status == 1 && refused.errorText.contains("\(copy)\(suffix): is a symbolic link; take it away"),
+          "\(refused)")
+        #expect(unlink(copy + suffix) == 0 && access(copy, F_OK) != 0)
+      }
+      let whole = "\(place)/whole.sqlite"
+      try library.sheafSucceeds("backup", whole, "--library", library.library)
+      for suffix in ["-socket", "-lock", "-wal", "-journal", "-shm", "-log"] {
+        try library.shell("rm -f '\(copy)'*; cp '\(whole)' '\(copy)'; ln -s '\(target)' '\(copy)\(suffix)'")
+        let refused = try library.sheaf("mount", mountpoint, "--library", copy, "--as", library.handle)
+        #expect(
+          refused.status == 1 && refused.errorText.contains("\(copy)\(suffix): is a symbolic link; take it away"),
+          "\(refused)")
+        #expect(unlink(copy + suffix) == 0 && access(target, F_OK) != 0)
+      }
+      try library.sheafSucceeds("mount", mountpoint, "--library", copy, "--as", library.handle)
+      try library.sheafSucceeds("unmount", mountpoint)
+    }
+  }
+
   @Test func aDamagedLibrarySaysWhatToDo() throws {
     let library = try MountedLibrary()
     defer { try? library.tearDown() }

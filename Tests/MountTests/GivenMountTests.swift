@@ -106,6 +106,24 @@ import Testing
     }
   }
 
+  /// Where the kernel lets users make such a link, it may be any file, and root's process would write to it.
+  @Test func rootsLogIsNoFileOfAnotherName() throws {
+    try withPlace { place in
+      let (library, other) = ("\(place.roots)/other.sqlite", "\(place.roots)/precious")
+      try "precious".write(toFile: other, atomically: false, encoding: .utf8)
+      try Command(["ln", other, library + "-log"]).succeed()
+      let mount = ["mount", try place.library.folder.folder("third"), "--library", library]
+      let refused = try SheafProgram.run(mount)
+      #expect(
+        refused.status == 1 && refused.errorText.contains("\(library)-log: has another name, a hard link"), "\(refused)"
+      )
+      #expect(try String(contentsOfFile: other, encoding: .utf8) == "precious")
+      try Command(["rm", library + "-log"]).succeed()
+      #expect(try SheafProgram.run(mount).status == 0)
+      try place.library.sheafSucceeds("unmount", mount[1])
+    }
+  }
+
   @Test func aLinkThatIsSwappedInIsNotFollowed() throws {
     try withPlace { place in
       let swapper = try BackgroundCommand(

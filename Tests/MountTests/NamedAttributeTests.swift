@@ -52,4 +52,24 @@ import Testing
       #expect(id.count == 36, "\(id)")
     }
   }
+
+  /// What Linux lets whom set in the other namespaces is what it lets them set on a disk.
+  @Test(arguments: Owner.possible) func otherNamespacesAreAsOnADisk(_ owner: Owner) throws {
+    try withMount(as: try owner.user()) { library in
+      let plain = try library.folder.folder("plain", for: library.user)
+      try library.shell(
+        """
+        try() {
+          touch "$1/file"
+          for name in security.selinux security.other security.capability trusted.other system.other; do
+            setfattr -n "$name" -v text "$1/file" 2>/dev/null; echo "$name: set $?"
+            getfattr --absolute-names --only-values -n "$name" "$1/file" 2>/dev/null; echo " got $?"
+            setfattr -x "$name" "$1/file" 2>/dev/null; echo "removed $?"
+          done
+        }
+        here=$(try .); there=$(try '\(plain)')
+        [ "$here" = "$there" ] || { echo "here: $here; on a disk: $there" >&2; exit 1; }
+        """)
+    }
+  }
 }

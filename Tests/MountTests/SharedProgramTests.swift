@@ -38,6 +38,44 @@ import Testing
     }
   }
 
+  /// Neither synced nor closed: the kernel has what a mapping changed, and is asked for it while it may still be saved.
+  @Test(arguments: [
+    "\"$SHEAF\" participant remove \"$ALICE/Documents/plans\" bob@example.com",
+    "\"$SHEAF\" participant set \"$ALICE/Documents/plans\" bob@example.com --can view",
+    "\"$SHEAF\" unshare \"$ALICE/Documents/plans\"", "\"$SHEAF\" leave \"$BOB/Shared/alice@example.com/plans\"",
+    "mv \"$ALICE/Documents/plans/doc.txt\" \"$ALICE/Documents/doc.txt\"",
+    "mv \"$ALICE/Documents/plans/deep\" \"$ALICE/Documents/deep\"",
+    "rmdir \"$BOB/Shared/alice@example.com/plans\"",
+  ])
+  func whatAMappingChangedBeforeAccessEndsIsKept(_ end: String) throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir -p "$ALICE/Documents/plans/deep"
+        for doc in doc.txt deep/doc.txt; do head -c 8192 /dev/zero | tr '\\0' a > "$ALICE/Documents/plans/$doc"; done
+        invite "$ALICE/Documents/plans" bob edit
+        case '\(end)' in *deep*) doc=deep/doc.txt ;; *) doc=doc.txt ;; esac
+        cd "$BOB/Documents"; mkfifo /tmp/$$-ready /tmp/$$-go; trap "rm -f /tmp/$$-ready /tmp/$$-go" EXIT
+        python3 -c '
+        import mmap, os, sys
+        file = os.open(sys.argv[1], os.O_RDWR)
+        mapped = mmap.mmap(file, 8192)
+        mapped[100:106] = b"mapped"; mapped[5000:5006] = b"behind"
+        open(sys.argv[2], "w").close(); open(sys.argv[3]).close()
+        ' "$BOB/Shared/alice@example.com/plans/$doc" /tmp/$$-ready /tmp/$$-go &
+        program=$!
+        cat /tmp/$$-ready
+        \(end)
+        : > /tmp/$$-go; wait "$program" || :
+        kept="$BOB/Documents/doc (not saved).txt"
+        for try in $(seq 100); do test -e "$kept" && break; sleep 0.1; done
+        same "$(dd if="$kept" bs=1 skip=100 count=6 2>/dev/null)" mapped
+        same "$(dd if="$kept" bs=1 skip=5000 count=6 2>/dev/null)" behind
+        same "$(stat -c %s "$kept")" 8192
+        """)
+    }
+  }
+
   /// Copied out of the mount the attributes are text, and copied back in they say nothing of what they were copied
   /// from.
   @Test(arguments: [

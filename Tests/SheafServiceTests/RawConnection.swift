@@ -39,14 +39,18 @@ final class RawConnection: Sendable {
 
   /// Sends a request and leaves the answer where it is.
   func request(_ method: String, _ resource: String, body: String = "") async throws {
-    let text =
-      "\(method) /v1\(resource) HTTP/1.1\r\nHost: sheaf\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    try await send(
+      "\(method) /v1\(resource) HTTP/1.1\r\nHost: sheaf\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+  }
+
+  /// Sends text as it is.
+  func send(_ text: String) async throws {
     try await Self.blocking { [descriptor] in
       let bytes = Array(text.utf8)
       var sent = 0
       while sent < bytes.count {
         let count = bytes[sent...].withUnsafeBytes {
-          send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
+          Glibc.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
         }
         guard count > 0 else { throw Failure(call: "send", number: errno) }
         sent += count

@@ -87,6 +87,18 @@ import Testing
     }
   }
 
+  /// The fault is the request's, and the answer says what it is.
+  @Test(arguments: ["zz\r\n{}\r\n0\r\n\r\n", "ffffffffffffffffff\r\n{}\r\n", "-1\r\n{}\r\n0\r\n\r\n"])
+  func aBadChunkSizeIsToldAsOne(_ chunks: String) async throws {
+    try await withService { library, _ in
+      let connection = try await RawConnection.open(library.location.socketPath)
+      try await connection.send(
+        "POST /v1/accounts HTTP/1.1\r\nHost: sheaf\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+      let answer = try await connection.answer()
+      #expect(answer.status == 400 && answer.body.contains("hunk"), "\(answer)")
+    }
+  }
+
   @Test func tellsProgressAndResultsOfLongJobs() async throws {
     try await withService { _, client in
       #expect(try await client.check { _ in }.problems.isEmpty)

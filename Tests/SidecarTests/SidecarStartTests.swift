@@ -48,6 +48,46 @@ import Testing
     }
   }
 
+  /// Else whoever can change the folder has root's sidecar make or write any file.
+  @Test(arguments: ["", "-wal", "-shm", "-journal", "-lock"])
+  func aStateThatIsALinkIsRefused(_ suffix: String) async throws {
+    try await withLibrary { _, program in
+      let folder = try program.folder.folder("state")
+      let other = "\(folder)/other"
+      func expectRefusal(_ reason: String, _ isMade: Bool) throws {
+        let output = try program.run(
+          "--library", program.library, "--state", program.state, "--stdout", environment: ["SHEAF_LIBRARY": nil])
+        #expect(output.status == 1 && output.errorText.contains("\(program.state)\(suffix): \(reason)"), "\(output)")
+        #expect((access(other, F_OK) == 0) == isMade)
+      }
+      #expect(symlink(other, program.state + suffix) == 0)
+      try expectRefusal("is a symbolic link", false)
+      try "precious".write(toFile: other, atomically: false, encoding: .utf8)
+      try expectRefusal("is a symbolic link", true)
+      #expect(unlink(program.state + suffix) == 0 && link(other, program.state + suffix) == 0)
+      try expectRefusal("has another name, a hard link", true)
+      #expect(try String(contentsOfFile: other, encoding: .utf8) == "precious")
+      #expect(unlink(program.state + suffix) == 0 && mkfifo(program.state + suffix, 0o600) == 0)
+      try expectRefusal("is no file", true)
+    }
+  }
+
+  @Test(.enabled(if: TestUser.isRoot, "a folder of another user's needs root"))
+  func rootKeepsItsStateInNoFolderOfAnother() async throws {
+    let user = try TestUser.ordinary()
+    try await withLibrary { _, program in
+      let theirs = try program.folder.folder("theirs", for: user)
+      for path in ["\(theirs)/sidecar.sqlite", "\(theirs)/below/it/sidecar.sqlite"] {
+        let output = try program.run("--library", program.library, "--state", path, "--stdout")
+        #expect(
+          output.status == 1 && output.errorText.contains("is in a folder that others than root can change: \(theirs)"),
+          "\(output)")
+      }
+      let made = try FileManager.default.contentsOfDirectory(atPath: theirs)
+      #expect(made == [])
+    }
+  }
+
   @Test func aSinkThatBoreItsURLGoesOnWhereItWas() async throws {
     try await withLibrary { served, program in
       let receiver = try Receiver(in: served.folder)

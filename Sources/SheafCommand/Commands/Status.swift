@@ -177,6 +177,10 @@ struct LibraryReport: Encodable {
     facts.append(("Deleted", counts.deleted == 0 ? "nothing" : deleted))
     facts.append(("Size", sizes + "; files of \(Format.size(counts.fileBytes))"))
     facts.append(("Free", Format.size(counts.availableBytes)))
+    if counts.notSaved > 0 {
+      let documents = Format.count(counts.notSaved, "document")
+      facts.append(("Not saved", "changes of \(documents), which are kept once there is room: free some on the disk"))
+    }
     facts.append(("Events", "\(counts.events)" + delivery))
     return Table.facts(facts + sinks).text
   }

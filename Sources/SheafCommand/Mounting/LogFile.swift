@@ -17,11 +17,23 @@ enum LogFile {
     let flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
     let made = Glibc.open(path, flags | O_CREAT | O_EXCL, 0o600)
     let descriptor = made >= 0 ? made : Glibc.open(path, flags)
-    guard descriptor >= 0 else { throw unfit(path, code: errno) }
+    guard descriptor >= 0 else {
+      if errno == ELOOP {
+        throw SheafError(.inputOutput, subject: path, reason: "is a symbolic link", advice: "take it away")
+      }
+      throw unfit(path, code: errno)
+    }
     var (log, library) = (stat(), stat())
     guard fstat(descriptor, &log) == 0, log.st_mode & S_IFMT == S_IFREG else {
       close(descriptor)
       throw unfit(path, code: EEXIST)
+    }
+    // It may be a file of somebody else's, by another name.
+    guard log.st_nlink == 1 else {
+      close(descriptor)
+      throw SheafError(
+        .notPermitted, subject: path, reason: "has another name, a hard link, so that it may be any file",
+        advice: "take it away")
     }
     // The library's owner may be the next to write it.
     if made >= 0, geteuid() == 0, lstat(location.path, &library) == 0, library.st_mode & S_IFMT == S_IFREG {

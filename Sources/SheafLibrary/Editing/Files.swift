@@ -179,6 +179,7 @@ extension Library {
       guard file.mayChange else { return }
       if file.hasLostChanges { throw Self.denied }
       if file.draft.session?.dirtySince != nil { try allow(.write, file) }
+      try requireRoomForRescue(of: file.inode, file.draft)
       if try !keepClosed(of: file.inode, file.draft) { try save(file.inode, file.draft) }
       identity.closed(file.inode.ino, at: clock())
       noteProof(of: file)

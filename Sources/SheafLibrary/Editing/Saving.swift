@@ -103,11 +103,12 @@ extension Library {
       // Nobody can find it any more: there is nothing to keep but what is open, and what another program wrote than the
       // one that replaced it.
       if ends {
-        if draft.hasReplacedWork, draft.isChanged, draft.working?.size ?? 0 > 0 { try rescue(draft, of: inode) }
+        if needsRescue(inode, draft) { try rescue(draft, of: inode) }
         finish(inode, draft)
       }
       return
     }
+    if working.isChanged, try !mayWrite(inode, draft) { return try rescueDenied(inode, draft) }
     let item = try item(of: inode)
     let isFirst = item?.version == 0
     guard working.isChanged || isFirst else {

@@ -27,6 +27,54 @@ extension Library {
     }
   }
 
+  /// Makes the mounts of other people write back what they changed in mappings of what is in a share, while they may
+  /// still save it: before an end of their access, after which the library takes none of it.
+  ///
+  /// - Parameter handle: whose access it is; nil for everybody's.
+  func collectMapped(inShareOf path: ItemPath, by handle: AccountHandle? = nil) {
+    collectMapped {
+      let share = try sharedItem(path).share.row.item
+      let account = try handle.map { try self.account($0).id }
+      return { file in try (account == nil || file.account == account) && self.share(of: file.inode)?.row.item == share
+      }
+    }
+  }
+
+  /// As ``collectMapped(inShareOf:by:)``, where an account takes an entry of its `Shared/OWNER` away.
+  func collectMapped(leaving name: [UInt8], of account: Int64, owner: Int64) {
+    collectMapped {
+      let share = try listing(of: account, owner: owner)[name]?.share
+      return { file in try file.account == account && self.share(of: file.inode)?.row.item == share }
+    }
+  }
+
+  /// As ``collectMapped(inShareOf:by:)``, for what leaves a share by a rename.
+  func collectMapped(leavingWith name: [UInt8], _ parent: Int64, _ newParent: Int64) {
+    if parent == newParent { return }
+    collectMapped {
+      guard !shares.isEmpty, let share = try share(ofFolder: parent)?.row.item,
+        try self.share(ofFolder: newParent)?.row.item != share, let top = try entry(parent, name)?.ino
+      else { return { _ in false } }
+      return { file in
+        try self.share(of: file.inode)?.row.item == share
+          && (file.inode.ino == top || self.isBelow(file.inode.row.parent, top))
+      }
+    }
+  }
+
+  /// - Parameter which: Says, with the lock held, of which files of other people than the owner it is to be.
+  private func collectMapped(_ which: () throws -> (OpenFile) throws -> Bool) {
+    locked {
+      guard !doors.isEmpty, let isMeant = try? which() else { return }
+      for file in files.all where file.canRead && file.canWrite {
+        guard let account = file.account, account != file.inode.row.owner, (try? isMeant(file)) ?? false else {
+          continue
+        }
+        tell(.overwriting(file.inode.ino, 0..<(.max)), to: account)
+      }
+    }
+  }
+
   private func tellOverwriting(_ start: Int64, _ count: Int64?, of inode: Inode, _ draft: Draft, from door: Int) {
     // Who mapped it shared to write there has a handle that can do both, for as long as the mapping is.
     let isMapped = files.all.contains { $0.draft === draft && $0.door != door && $0.canRead && $0.canWrite }

@@ -19,6 +19,8 @@ struct ToldPlace {
   private(set) var share: ShareMark?
   /// Names in `path`.
   private var count = 0
+  /// Folders above it, `Documents` among them, and those whose names are left out.
+  private(set) var depth = 0
   /// The names before the gap: how many, and their bytes with the `/` behind the last; nil where nothing is left out.
   private var head: (count: Int, length: Int)?
 
@@ -34,6 +36,7 @@ struct ToldPlace {
     if count > 0 { path.append(Self.slash) }
     path += name
     count += 1
+    depth += 1
     if let shared { share = ShareMark(share: shared, depth: Int64(count - 1)) }
     if path.count > Self.limit { shorten() }
   }
@@ -87,12 +90,67 @@ extension Library {
       let inode = try inode(next)
       guard try body(inode) else { return }
       next = inode.row.parent
-      guard next != passed else {
-        throw SheafError(.corrupt, subject: "folder \(next)", reason: "lies in itself", advice: "run sheaf check")
-      }
+      guard next != passed else { throw Self.liesInItself(next) }
       steps += 1
       // Whatever circle it is, a folder of it is looked out for at some time.
       if steps == limit { (passed, steps, limit) = (next, 0, limit * 2) }
+    }
+  }
+
+  /// Of how many folders that were passed on the way up one is remembered: all would be too much of a deep tree, and
+  /// whoever goes there again is near to one.
+  static func remembered(of passed: Int) -> Int { max(64, 1 + passed / 64) }
+
+  static func liesInItself(_ folder: Int64) -> SheafError {
+    SheafError(.corrupt, subject: "folder \(folder)", reason: "lies in itself", advice: "run sheaf check")
+  }
+
+  /// Folders that are passed with the lock held on the way down to one.
+  private static let approachStep = 128
+
+  /// Folders that whoever goes up may pass before they come to one whose place is remembered.
+  private static let nearby = ShareBook.placeDistance + 64
+
+  /// Whether it is remembered where a folder is, or one that is not far above it, and in which share since when.
+  private func isNear(_ folder: Int64) throws -> Bool {
+    var left = Self.nearby
+    var (knowsPlace, knowsShare, knowsTime) = (false, shares.isEmpty, shares.isEmpty)
+    try ascend(from: folder) { inode in
+      left -= 1
+      knowsPlace = knowsPlace || shares.place(ofFolder: inode.ino) != nil
+      knowsTime = knowsTime || shares.entryTime(ofFolder: inode.ino) != nil
+      if let share = shares.share(ofFolder: inode.ino) {
+        knowsShare = true
+        // What is in none entered none.
+        knowsTime = knowsTime || share == 0
+      }
+      if inode.row.parent == 0 { (knowsPlace, knowsShare, knowsTime) = (true, true, true) }
+      return left > 0 && !(knowsPlace && knowsShare && knowsTime)
+    }
+    return knowsPlace && knowsShare && knowsTime
+  }
+
+  /// Has it remembered where a folder is, and in which share since when, however deep that is: from the top down, some
+  /// folders at a time. Who then asks for it with the lock held goes up a few folders only.
+  func approach(_ folder: Int64) throws {
+    if try locked({ try isNear(folder) }) { return }
+    let passed = try store.snapshot { transaction in
+      var passed = [folder]
+      var seen = Set(passed)
+      while let parent = try transaction.inode(passed[passed.count - 1])?.parent, parent != 0 {
+        guard seen.insert(parent).inserted else { throw Self.liesInItself(parent) }
+        passed.append(parent)
+      }
+      return passed
+    }
+    for index in stride(from: passed.count / Self.approachStep * Self.approachStep, through: 0, by: -Self.approachStep)
+    where index < passed.count {
+      try locked {
+        // It may have gone meanwhile: whoever asks for it next finds out.
+        guard let inode = try? inode(passed[index]) else { return }
+        _ = try place(ofFolder: inode.ino)
+        if let share = try share(ofFolder: inode.ino) { _ = try entryTime(of: inode, in: share) }
+      }
     }
   }
 
@@ -117,15 +175,16 @@ extension Library {
       passed.append((inode.ino, inode.row.name, inode.row.item.flatMap { shares.active($0) == nil ? nil : $0 }))
       return true
     }
-    // All that are passed once would be too much to remember of a deep tree; whoever goes there again is near to one.
-    let step = 1 + passed.count / 64
+    let step = Self.remembered(of: passed.count)
     for (height, part) in passed.enumerated().reversed() {
       if place == nil {
         place = ToldPlace(shared: part.shared)
       } else {
         place?.append(part.name, shared: part.shared)
       }
-      if height % step == 0, let place { shares.note(place, ofFolder: part.ino) }
+      if let place, height % step == 0 || place.depth % ShareBook.placeDistance == 0 {
+        shares.note(place, ofFolder: part.ino)
+      }
     }
     return place ?? ToldPlace(shared: nil)
   }

@@ -184,22 +184,6 @@ extension Library {
     }
   }
 
-  /// Erases a deleted inode and all that was deleted from it.
-  func eraseDeleted(_ top: DeletedRow, _ change: Change) throws {
-    var rows: [(row: DeletedRow, inode: Inode)] = []
-    var open = [top]
-    while let row = open.popLast() {
-      let inode = try inode(row.ino)
-      rows.append((row, inode))
-      if inode.isFolder { open += try change.rows.deleted(from: row.ino) }
-    }
-    for (row, inode) in rows.reversed() {
-      try change.rows.removeDeleted(row.ino)
-      try erase(inode, change)
-      letGo(inode, change)
-    }
-  }
-
   /// Forgets an erased inode that nobody has open, and with it the contents that would hold its chunks.
   func letGo(_ inode: Inode, _ change: Change) {
     change.whenRecorded { [self] in

@@ -8,6 +8,9 @@ import SheafStore
 /// 2. It is one deed: it is told with the transaction that takes the item itself away.
 /// 3. What comes to lie in the folder meanwhile goes along; where the item itself was moved, the purge ends with an
 ///    error.
+/// 4. It goes down the tree once and not anew in each step, so it costs the same however deep that is. What it is about
+///    to destroy is looked up again; where a folder on the way down was moved, it begins at the top.
+/// 5. Of very many versions of a document the old ones go before the document, some at a time.
 struct Purge {
   /// Something that goes for good.
   enum Target {
@@ -28,11 +31,21 @@ struct Purge {
   var action = TreeAction()
   /// The folders that are in the deed, and still there.
   var noted: Set<Int64> = []
+  /// What is still to go, as far as that was looked at: each behind the folder that it is in.
+  var open: [Target] = []
+  /// The folders on the way down.
+  var folders: Set<Int64> = []
+  /// How many folders had moved when that was looked at.
+  var moveCount = 0
 }
 
 extension Library {
   /// Names and deleted inodes that one transaction of a purge erases at most.
   private static let purgeBatch = 16
+  /// Names and deleted inodes that it looks at.
+  private static let purgeLooks = 64
+  /// Versions of a document that one transaction erases at most.
+  static let erasedVersions = 256
 
   /// Looks for what a purge is of.
   ///
@@ -73,7 +86,7 @@ extension Library {
     let isThere: Bool =
       switch purge.top {
       case .entry(let entry): try self.entry(entry.parent, entry.name)?.ino == entry.ino
-      case .deleted(let row): try read { try $0.deleted(row.ino) } != nil
+      case .deleted(let row): try read { try $0.deleted(row.ino) } == row
       }
     if isThere { return purge }
     throw SheafError(
@@ -99,31 +112,38 @@ extension Library {
   /// Erases as much as goes into a transaction, what is below something before it (rule 1); returns whether anything is
   /// left.
   private func erase(of purge: inout Purge, _ change: Change) throws -> Bool {
-    var open = [purge.top]
-    var folders: Set<Int64> = []
-    var erased = 0
-    while let next = open.popLast() {
-      if erased >= Self.purgeBatch { return true }
+    if purge.open.isEmpty || shares.mayHaveMoved(purge.folders, since: purge.moveCount) {
+      (purge.open, purge.folders) = ([purge.top], [])
+    }
+    purge.moveCount = shares.moveCount
+    var (looks, erased) = (0, 0)
+    while let last = purge.open.last {
+      if erased >= Self.purgeBatch || looks >= Self.purgeLooks { return true }
+      looks += 1
+      guard let next = try current(last, change) else {
+        // It was moved, recovered or removed meanwhile.
+        purge.open.removeLast()
+        purge.folders.remove(last.ino)
+        continue
+      }
       let inode = try inode(next.ino)
       if case .entry(let entry) = next { try note(entry, inode, in: &purge) }
       if inode.isFolder {
-        let entries = try change.rows.entries(inode.ino, after: 0, limit: Self.purgeBatch)
-        var below = entries.map(Purge.Target.entry)
-        if below.isEmpty {
-          below = try change.rows.deleted(from: inode.ino, limit: Self.purgeBatch).map(Purge.Target.deleted)
-        }
+        let below = try below(inode.ino, change)
         if !below.isEmpty {
-          folders.insert(inode.ino)
-          if let circle = below.first(where: { folders.contains($0.ino) }) {
+          purge.folders.insert(inode.ino)
+          // On the way down, since it is asked for on the way up.
+          _ = try share(ofFolder: inode.ino)
+          if let circle = below.first(where: { purge.folders.contains($0.ino) }) {
             throw SheafError(
               .corrupt, subject: "\(purge.path)", reason: "has the folder \(circle.ino) in itself",
               advice: "run sheaf check")
           }
-          open.append(next)
-          open += below.reversed()
+          purge.open += below.reversed()
           continue
         }
       }
+      if try eraseOldVersions(of: inode, change) { return true }
       switch next {
       case .entry(let entry): try erase(entry, inode, change)
       case .deleted(let row):
@@ -131,11 +151,42 @@ extension Library {
         try erase(inode, change)
         letGo(inode, change)
       }
-      folders.remove(inode.ino)
+      purge.open.removeLast()
+      purge.folders.remove(inode.ino)
       purge.noted.remove(inode.ino)
       erased += 1
     }
     return false
+  }
+
+  /// Something that is to go as it is now; nil where it is there no longer.
+  private func current(_ target: Purge.Target, _ change: Change) throws -> Purge.Target? {
+    switch target {
+    case .entry(let entry):
+      let found = try change.rows.entry(entry.parent, hash: entry.hash, name: entry.name)
+      return found.flatMap { $0.ino == entry.ino ? .entry($0) : nil }
+    case .deleted(let row): return try change.rows.deleted(row.ino) == row ? target : nil
+    }
+  }
+
+  /// Some of what lies in a folder; where nothing does, of what was deleted from it.
+  private func below(_ folder: Int64, _ change: Change) throws -> [Purge.Target] {
+    let entries = try change.rows.entries(folder, after: 0, limit: Self.purgeBatch)
+    if !entries.isEmpty { return entries.map(Purge.Target.entry) }
+    return try change.rows.deleted(from: folder, limit: Self.purgeBatch).map(Purge.Target.deleted)
+  }
+
+  /// Erases some versions of a document that is to go, if it has very many; returns whether it did.
+  func eraseOldVersions(of inode: Inode, _ change: Change) throws -> Bool {
+    guard inode.row.nlink < 2, var item = try item(of: inode), item.lastVersion > Self.erasedVersions,
+      try change.rows.deleteVersions(item.id, besides: item.version, limit: Self.erasedVersions) > 0
+    else { return false }
+    if item.conflict != nil {
+      item.conflict = nil
+      try change.rows.update(item)
+      change.whenRecorded { [item] in inode.item = item }
+    }
+    return true
   }
 
   /// Adds an item to what is told of a purge, once.

@@ -51,6 +51,7 @@ extension Library {
   package func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String] {
     // What was deleted is told before that it is back, also where a folder's deletion tells of it.
     try settleEventsByAndBy()
+    if let id, let row = try locked({ try deleted(id: id) }) { try approach(row.parent) }
     let (caller, found) = try locked { try findDeleted(path, id: id) }
     switch found {
     case .deleted(let row): return try recover(row, path, caller, progress: progress)
@@ -86,10 +87,7 @@ extension Library {
     let caller = Caller.api(try account(path.account).id)
     let row: DeletedRow
     if let id {
-      guard let uuid = UUID(uuidString: id), let item = try read({ try $0.item(uuid: uuid) }),
-        let inode = try read({ try $0.inode(item: item.id) }), let found = try read({ try $0.deleted(inode.ino) }),
-        try isVisible(found, caller)
-      else {
+      guard let found = try deleted(id: id), try isVisible(found, caller) else {
         throw SheafError(
           .notFound, subject: "item \(id.printable)", reason: "is not among the deleted",
           advice: "`sheaf deleted` shows the ids")
@@ -108,6 +106,15 @@ extension Library {
     return (caller, .deleted(row))
   }
 
+  /// What was deleted that has a UUID.
+  private func deleted(id: String) throws -> DeletedRow? {
+    guard let uuid = UUID(uuidString: id) else { return nil }
+    return try read { transaction in
+      try transaction.item(uuid: uuid).flatMap { try transaction.inode(item: $0.id) }
+        .flatMap { try transaction.deleted($0.ino) }
+    }
+  }
+
   /// Brings back one deleted item with what went along; returns the paths.
   ///
   /// - Parameter path: What the person asked for.
@@ -115,13 +122,28 @@ extension Library {
   private func recover(
     _ top: DeletedRow, _ path: ItemPath, _ caller: Caller, progress: (SheafModel.Progress) -> Void
   ) throws -> [String] {
-    let isFolder = try locked { try inode(top.ino).isFolder }
-    var recovery = Recovery(isFolder ? try visible(store.snapshot { try Self.gather(top, $0) }, caller) : [top], caller)
+    try approach(top.parent)
+    let (isFolder, hasFolder) = try locked { (try inode(top.ino).isFolder, try inode(top.parent).row.nlink > 0) }
+    if !hasFolder {
+      // The folders above, empty: they are a deed of their own, of which the first of them tells.
+      let above = try store.snapshot { try Self.deletedFolders(above: top, $0) }
+      _ = try recover(above, of: top, path, caller) { _ in }
+    }
+    let rows = isFolder ? try visible(store.snapshot { try Self.gather(top, $0) }, caller) : [top]
+    return try recover(rows, of: top, path, caller, progress: progress)
+  }
+
+  /// Brings back some of what was deleted, each folder before what is in it, as one deed.
+  private func recover(
+    _ rows: [DeletedRow], of top: DeletedRow, _ path: ItemPath, _ caller: Caller,
+    progress: (SheafModel.Progress) -> Void
+  ) throws -> [String] {
+    var recovery = Recovery(rows, caller)
     let outcome = Result {
-      repeat {
+      while !recovery.rows.isEmpty {
         try locked { try recoverSome(&recovery, top, path) }
         progress(SheafModel.Progress(done: Int64(recovery.total - recovery.rows.count), total: Int64(recovery.total)))
-      } while !recovery.rows.isEmpty
+      }
     }
     if !recovery.events.isEmpty {
       // However it ended, they tell what is so.
@@ -134,7 +156,7 @@ extension Library {
 
   /// Gives back as much as goes into a transaction, and tells of it.
   private func recoverSome(_ recovery: inout Recovery, _ top: DeletedRow, _ path: ItemPath) throws {
-    let isFirst = recovery.paths.isEmpty
+    let isFirst = recovery.rows.count == recovery.total
     // A person may lose the right to do it on the way.
     try allow(.recover, inode(top.ino), on: path)
     if isFirst { try settleEvents(all: true) }
@@ -148,9 +170,11 @@ extension Library {
             .notFound, subject: "\(path)", reason: "is not among the deleted any more",
             advice: "`sheaf activity` tells what became of it")
         }
-        var above = TreeAction()
-        try recoverParents(of: top, into: &above, change)
-        try log(.created, above, change)
+        guard let first = recovery.rows.first, try (change.rows.inode(first.parent)?.nlink ?? 0) > 0 else {
+          throw SheafError(
+            .notFound, subject: "\(path)", reason: "was in a folder that somebody deleted again meanwhile",
+            advice: "recover it once more")
+        }
       }
       for _ in 0..<Self.recoveryBatch {
         guard let row = recovery.next() else { break }
@@ -182,19 +206,19 @@ extension Library {
     }
   }
 
-  /// Brings back the folders above, empty; the first of them tells of the others.
-  private func recoverParents(
-    of row: DeletedRow, into action: inout TreeAction, _ change: Change
-  ) throws {
-    var parents: [DeletedRow] = []
-    try ascend(from: row.parent) { folder in
-      guard folder.row.nlink == 0, let parent = try change.rows.deleted(folder.ino) else { return false }
-      parents.append(parent)
-      return true
+  /// The deleted folders that something was in, the top one first.
+  ///
+  /// - Throws: `corrupt` where they lie in each other.
+  private static func deletedFolders(above row: DeletedRow, _ transaction: StoreTransaction) throws -> [DeletedRow] {
+    var folders: [DeletedRow] = []
+    var passed: Set<Int64> = [row.ino]
+    var next = row.parent
+    while let folder = try transaction.deleted(next) {
+      guard passed.insert(next).inserted else { throw Self.liesInItself(next) }
+      folders.append(folder)
+      next = folder.parent
     }
-    for parent in parents.reversed() {
-      if let part = try giveBack(parent, change).part { action.add(part) }
-    }
+    return folders.reversed()
   }
 
   // MARK: - What comes along
@@ -232,6 +256,7 @@ extension Library {
         earliest: folder.time)
     }
     var rows = [top]
+    var seen: Set<Int64> = [top.ino]
     var open = [try begin(top)]
     while var folder = open.popLast() {
       guard folder.next < folder.rows.count,
@@ -244,6 +269,7 @@ extension Library {
       folder.next += 1
       // What one of the same name took away before it does not come along.
       let isLatest = folder.names.insert(row.name).inserted
+      guard seen.insert(row.ino).inserted else { throw Self.liesInItself(row.ino) }
       if isLatest { rows.append(row) }
       if !isLatest || !folder.folders.contains(row.ino) { folder.earliest = min(folder.earliest, row.time) }
       open.append(folder)
@@ -256,25 +282,25 @@ extension Library {
   /// that, latest first.
   private func lastDeleted(below top: Int64, _ caller: Caller) throws -> [DeletedRow] {
     let rows = try store.snapshot { transaction in
+      var known: [Int64: Bool] = [top: true]
       /// Whether a folder is there, and is `top` or lies below it.
       func isBelow(_ folder: Int64) throws -> Bool {
         var (ino, passed) = (folder, Set<Int64>())
-        while let row = try transaction.inode(ino), row.nlink > 0, passed.insert(ino).inserted {
-          if ino == top { return true }
+        while known[ino] == nil, let row = try transaction.inode(ino), row.nlink > 0, passed.insert(ino).inserted {
           ino = row.parent
         }
-        return false
+        let isBelow = known[ino] ?? false
+        for ino in passed { known[ino] = isBelow }
+        known[folder] = isBelow
+        return isBelow
       }
-      var known: [Int64: Bool] = [:]
       var names: [Int64: Set<[UInt8]>] = [:]
       var (rows, earliest, last): ([DeletedRow], Timestamp?, DeletedRow?) = ([], nil, nil)
       while true {
         let page = try transaction.deleted(before: last, limit: 1024)
         for (row, _) in page {
           if let earliest, earliest.seconds - row.time.seconds > Self.sweepGap { return rows }
-          let isHere = try known[row.parent] ?? isBelow(row.parent)
-          known[row.parent] = isHere
-          guard isHere else { continue }
+          guard try isBelow(row.parent) else { continue }
           earliest = min(earliest ?? row.time, row.time)
           if names[row.parent, default: []].insert(row.name).inserted { rows.append(row) }
         }

@@ -41,7 +41,13 @@ extension Library {
       folders += page.folders
       cookie = page.next
     }
-    let deleted = try locked { try deletedDocuments(of: ino, used, caller) }
+    let since = try locked {
+      try allow(.readHistory, inode(ino), caller)
+      return try visibleDeletions(from: ino, caller) ?? Self.ever
+    }
+    // Beside the lock: there may be very many.
+    let rows = try store.snapshot { try $0.deletedDocuments(from: ino, since: since) }
+    let deleted = Self.named(rows, besides: used)
     for start in stride(from: 0, to: deleted.count, by: Self.listingStep) {
       folders += try locked {
         try allow(.readHistory, inode(ino), caller)
@@ -90,15 +96,10 @@ extension Library {
     }
   }
 
-  /// The documents deleted from a folder, each with a name of its own, latest first.
+  /// The documents deleted from a folder, latest first, each with a name of its own.
   ///
   /// - Parameter used: the names in the folder.
-  private func deletedDocuments(
-    of ino: Int64, _ used: Set<[UInt8]>, _ caller: Caller
-  ) throws -> [(row: DeletedRow, name: [UInt8])] {
-    try allow(.readHistory, inode(ino), caller)
-    let since = try visibleDeletions(from: ino, caller) ?? Self.ever
-    let rows = try read { try $0.deletedDocuments(from: ino, since: since) }
+  private static func named(_ rows: [DeletedRow], besides used: Set<[UInt8]>) -> [(row: DeletedRow, name: [UInt8])] {
     let names = Dictionary(grouping: rows, by: \.name).reduce(into: [[UInt8]: DeletedNames]()) { names, group in
       names[group.key] = DeletedNames(group.key, group.value, isInUse: used.contains(group.key))
     }

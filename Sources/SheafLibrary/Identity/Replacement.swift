@@ -398,17 +398,18 @@ extension Library {
     let (caller, time) = (change.caller, change.time)
     guard let item = try item(of: inode), item.lastVersion > 1 else { return false }
     // What several accounts wrote are versions of each (rule 11 of ``Identity``).
-    let author = try change.rows.version(item.id, item.version)?.author
-    let hasSeveralAuthors = try author.map { try change.rows.hasVersions(of: item.id, notBy: $0) } ?? false
-    if !hasSeveralAuthors, !identity.wasProved(inode.ino), identity.isYoung(inode.ino, at: time) {
+    func hasSeveralAuthors() throws -> Bool {
+      let author = try change.rows.version(item.id, item.version)?.author
+      return try author.map { try change.rows.hasVersions(of: item.id, notBy: $0) } ?? false
+    }
+    if !identity.wasProved(inode.ino), identity.isYoung(inode.ino, at: time), try !hasSeveralAuthors() {
       if isOwnAlone(inode, caller, time) { return false }
       // A temporary file's earlier contents are nobody's while it is young; a backup's are.
       if FileRole.looksPassing(name), !identity.wasBackup(inode.ino) {
         guard case .backup = FileRole(name) else { return false }
       }
     }
-    let content = inode.row.content ?? .empty
-    return try change.rows.versions(item.id).contains { $0.size > 0 && $0.content != content }
+    return try change.rows.hasVersion(of: item.id, besides: inode.row.content ?? .empty)
   }
 
   /// Ends the session of an inode that an item parts from; one that has only truncated so far makes no version.

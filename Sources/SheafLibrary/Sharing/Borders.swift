@@ -114,7 +114,7 @@ extension Library {
     of inode: Inode, movesItem: Bool, from folder: Inode, to newFolder: Inode, _ time: Timestamp,
     _ change: Change
   ) throws {
-    if inode.isFolder { change.whenRecorded { [self] in shares.forgetFolders() } }
+    if inode.isFolder { change.whenRecorded { [self] in shares.noteMove(ofFolder: inode.ino) } }
     if shares.isEmpty { return }
     let (here, there) = (try share(ofFolder: folder.ino), try share(ofFolder: newFolder.ino))
     if here?.row.item == there?.row.item {
@@ -160,6 +160,13 @@ extension Library {
     if entered > entry, item.entered.map({ $0 < entered }) ?? true {
       item.entered = entered
       try change.rows.update(item)
+      if inode.isFolder {
+        change.whenRecorded { [self] in
+          shares.forgetEntryTimes()
+          // Whatever comes back to it next need not go up again to find out.
+          shares.note(entered, ofFolder: inode.ino)
+        }
+      }
     }
     // Somebody may have gone on with it.
     if entersNow { for draft in inode.drafts { try endVersion(of: draft, inode, change) } }

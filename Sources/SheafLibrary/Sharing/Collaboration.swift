@@ -10,7 +10,7 @@ extension Library {
   /// What `sheaf status PATH` tells: the item, the people, what they changed last, and what the acting account can do.
   package func itemStatus(_ path: ItemPath) throws -> ItemStatus {
     completeSaves()
-    let (status, log) = try locked {
+    let (status, log, accounts) = try locked {
       try settleSessions()
       let account = try account(path.account)
       let inode = try resolve(path)
@@ -20,10 +20,7 @@ extension Library {
       }
       let share = try share(of: inode)
       let facts = try share.map { try self.facts($0, for: account.id) }
-      let edited = try share.map { share in try read { try $0.lastEdits(inShare: share.row.item) } } ?? [:]
-      let people = try (facts?.participants ?? []).map { person in
-        Collaborator(person, lastEdited: try edited[self.account(person.handle).id])
-      }
+      let people = (facts?.participants ?? []).map { Collaborator($0, lastEdited: nil) }
       let status = ItemStatus(
         id: item.uuid.text, path: "\(path)", kind: item.kind.word, version: inode.isRegular ? item.version : nil,
         owner: try handle(item.owner), mode: inode.row.mode & 0o777, mtime: inode.row.mtime,
@@ -31,11 +28,17 @@ extension Library {
         conflict: try conflict(of: item, inode, .api(account.id)), share: facts, people: people, changes: [],
         can: operations(of: account.id, on: inode, share).map(\.rawValue))
       let log = (
-        item: item.id, isShared: share?.row.item == item.id, start: share?.member(account.id)?.joined ?? 0
+        item: item.id, isShared: share?.row.item == item.id, start: share?.member(account.id)?.joined ?? 0,
+        share: share?.row.item
       )
-      return (status, log)
+      return (status, log, try people.map { try self.account($0.handle).id })
     }
     var told = status
+    if let share = log.share {
+      // The log of a share may be long: it is read beside the lock.
+      let edited = try store.snapshot { try $0.lastEdits(inShare: share) }
+      for (place, account) in accounts.enumerated() { told.people[place].lastEdited = edited[account] }
+    }
     told.changes = try latestChanges(of: log.item, isShared: log.isShared, from: log.start, for: path.account)
     return told
   }
@@ -118,6 +121,7 @@ extension Library {
     let entries = try read { try $0.entries(ino, after: cookie, limit: Self.childrenStep) }
     for entry in entries {
       let inode = try inode(entry.ino)
+      try checkPlace(of: inode, in: ino, entry.name)
       let leadsOut = inode.row.target != nil && (try? checkTarget(of: inode, caller)) == nil
       found.append(
         FolderItem(

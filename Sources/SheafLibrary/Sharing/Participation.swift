@@ -27,7 +27,8 @@ extension Library {
 
   /// Changes what someone who takes part may do.
   package func setParticipant(_ path: ItemPath, _ change: ParticipantChange) throws -> Participant {
-    try changeParticipants(path) { share, account, time in
+    if change.permission == .readOnly { collectMapped(inShareOf: path, by: change.handle) }
+    return try changeParticipants(path) { share, account, time in
       try require(.managePeople, in: share, account, path)
       let target = try self.account(change.handle)
       guard let there = share.participants[target.id], there.acceptance != .removed else {
@@ -42,6 +43,7 @@ extension Library {
 
   /// Takes someone out; they need a new invitation to come back.
   package func removeParticipant(_ path: ItemPath, _ handle: AccountHandle) throws {
+    collectMapped(inShareOf: path, by: handle)
     try locked {
       let actor = try account(path.account)
       var (share, inode) = try sharedItem(path)
@@ -83,6 +85,7 @@ extension Library {
   ///
   /// - Throws: `notPermitted` for the owner, and for something in a shared folder, naming the entry that can be left.
   package func leave(_ path: ItemPath) throws {
+    collectMapped(inShareOf: path, by: path.account)
     try locked {
       let account = try account(path.account)
       let (share, inode) = try sharedItem(path)

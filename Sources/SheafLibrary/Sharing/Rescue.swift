@@ -7,30 +7,75 @@ import SheafStore
 ///
 /// - The writer lost the right to save them. Saving fails with EACCES.
 /// - They were written to an open file after another program had given the document's name to another file. They are
-///   kept once nobody has the file open for writing. What the program writes that replaced the file itself goes with it, as
-///   on a local disk.
+///   kept once nobody has the file open for writing. What the program writes that replaced the file itself goes with
+///   it, as on a local disk.
+///
+/// Where the disk has no room, they stay where they are, in memory and in the working file, and autosave tries again
+/// until there is room; `sheaf status` tells how many wait (``waitingRescues``). The last program that closes such a
+/// file is told (ENOSPC).
 extension Library {
   /// Keeps what an account wrote to documents that it may write no longer.
   func rescueDrafts(of account: Int64) {
     for inode in Array(sessions.inodes) {
       guard let draft = inode.others[account], draft.session != nil,
-        let allowed = try? mayWrite(account, inode), !allowed
+        let allowed = try? mayWrite(inode, draft), !allowed
       else { continue }
       do {
-        if draft.isChanged {
-          try rescue(draft, of: inode)
-          drop(draft, of: inode)
-        }
-        // What was saved before ends as it is.
-        try endSession(inode, draft)
+        try rescueDenied(inode, draft)
       } catch {
-        log.error("unsaved changes could not be kept", metadata: ["account": "\(account)", "error": "\(error)"])
+        log.error(
+          "unsaved changes could not be kept yet", metadata: ["account": "\(account)", "error": "\(error)"])
       }
     }
   }
 
-  private func mayWrite(_ account: Int64, _ inode: Inode) throws -> Bool {
-    try participant(account, in: inode).map { Self.allows(.write, $0) } ?? false
+  /// Keeps what was written to a draft whose account may write it no longer, and ends its session.
+  func rescueDenied(_ inode: Inode, _ draft: Draft) throws {
+    if draft.isChanged {
+      do {
+        try rescue(draft, of: inode)
+      } catch {
+        // Who closes it is told; it is tried again.
+        noteLostChanges(of: draft)
+        throw error
+      }
+      drop(draft, of: inode)
+    }
+    // What was saved before ends as it is.
+    try endSession(inode, draft)
+  }
+
+  /// Whether a draft may be saved in its place: a permission counts when it is used.
+  func mayWrite(_ inode: Inode, _ draft: Draft) throws -> Bool {
+    if draft === inode.own { return true }
+    return try participant(draft.account, in: inode).map { Self.allows(.write, $0) } ?? false
+  }
+
+  /// Whether what was written to a file without a name is to be kept, as the work of another program than the one that
+  /// replaced it.
+  func needsRescue(_ inode: Inode, _ draft: Draft) -> Bool {
+    inode.isOrphan && draft.hasReplacedWork && draft.isChanged && draft.working?.size ?? 0 > 0
+  }
+
+  /// - Throws: `noSpace`, while a program can still be told, where there is no room for what it wrote to a file without
+  ///   a name.
+  func requireRoomForRescue(of inode: Inode, _ draft: Draft) throws {
+    guard needsRescue(inode, draft) else { return }
+    try requireRoom(for: Int64(draft.unsavedBytes) + (draft.working?.area?.count ?? 0))
+  }
+
+  /// Documents whose changes cannot be saved in their place, and wait for room on the disk to be kept elsewhere.
+  package var waitingRescues: Int {
+    locked {
+      sessions.inodes.reduce(0) { count, inode in
+        count
+          + inode.drafts.count { draft in
+            guard draft.session != nil, draft.isChanged else { return false }
+            if inode.isOrphan { return draft.writerCount == 0 && needsRescue(inode, draft) }
+            return (try? mayWrite(inode, draft)) == false
+          }
+      }
+    }
   }
 
   /// Makes a document of a draft in its account's `Documents`.

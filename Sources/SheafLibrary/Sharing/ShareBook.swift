@@ -22,10 +22,12 @@ struct ShareBook {
     }
   }
 
-  /// Folders of which it is remembered in which share they are.
+  /// Folders of which it is remembered in which share they are, and since when.
   private static let folderLimit = 16_384
   /// Folders of which it is remembered where they are, with 4 KiB each at most.
   private static let placeLimit = 1024
+  /// Moves of folders that are remembered.
+  private static let moveLimit = 256
 
   /// By shared item; stopped ones too.
   private var shares: [Int64: Entry] = [:]
@@ -42,9 +44,18 @@ struct ShareBook {
   private(set) var gone: [Int64: Entry] = [:]
   private var activeCount = 0
   /// The share that a folder is in; 0 for none.
-  private var folders: [Int64: Int64] = [:]
+  private var folders = RecentTable<Int64, Int64>(limit: folderLimit)
   /// Where folders are.
-  private var toldPlaces: [Int64: ToldPlace] = [:]
+  private var toldPlaces = RecentTable<Int64, ToldPlace>(limit: placeLimit)
+  /// Where those are that have so many above them, or a multiple: what goes on deep down makes nobody forget them.
+  private var placesOnTheWay = RecentTable<Int64, ToldPlace>(limit: placeLimit)
+  static let placeDistance = 256
+  /// When the latest of a folder and those above it in its share entered that.
+  private var entryTimes = RecentTable<Int64, Timestamp>(limit: folderLimit)
+  /// The folders that moved last, the latest one last.
+  private var movedFolders: [Int64] = []
+  /// How many folders have moved.
+  private(set) var moveCount = 0
   /// The inode that a shared item was last, with its place.
   private var roots: [Int64: Root] = [:]
   private var places: [Place: Set<Int64>] = [:]
@@ -188,23 +199,45 @@ struct ShareBook {
   /// Notes which share folders above one another are in: of very many some, to which the others are near.
   mutating func note(_ inos: [Int64], in share: Int64) {
     let step = 1 + inos.count / 1024
-    if folders.count + inos.count / step > Self.folderLimit { folders = [:] }
-    for index in stride(from: 0, to: inos.count, by: step) { folders[inos[index]] = share }
+    for index in stride(from: 0, to: inos.count, by: step) { folders.note(inos[index], share) }
   }
 
   /// Where a folder is, if that is remembered.
-  func place(ofFolder ino: Int64) -> ToldPlace? { toldPlaces[ino] }
+  func place(ofFolder ino: Int64) -> ToldPlace? { toldPlaces[ino] ?? placesOnTheWay[ino] }
 
   mutating func note(_ place: ToldPlace, ofFolder ino: Int64) {
-    if toldPlaces.count >= Self.placeLimit { toldPlaces = [:] }
-    toldPlaces[ino] = place
+    if place.depth % Self.placeDistance == 0 { placesOnTheWay.note(ino, place) } else { toldPlaces.note(ino, place) }
   }
+
+  /// When the latest of a folder and those above it in its share entered that, if it is remembered.
+  func entryTime(ofFolder ino: Int64) -> Timestamp? { entryTimes[ino] }
+
+  mutating func note(_ time: Timestamp, ofFolder ino: Int64) { entryTimes.note(ino, time) }
+
+  /// Forgets when folders entered their shares: one has entered another time.
+  mutating func forgetEntryTimes() { entryTimes.removeAll() }
 
   /// Forgets where folders are: one was moved or recovered under another name, or one that is shared was deleted or
   /// recovered.
   mutating func forgetFolders() {
-    folders = [:]
-    toldPlaces = [:]
+    folders.removeAll()
+    toldPlaces.removeAll()
+    placesOnTheWay.removeAll()
+    entryTimes.removeAll()
+  }
+
+  /// Notes that a folder was moved.
+  mutating func noteMove(ofFolder ino: Int64) {
+    forgetFolders()
+    if movedFolders.count == Self.moveLimit { movedFolders.removeFirst(Self.moveLimit / 2) }
+    movedFolders.append(ino)
+    moveCount += 1
+  }
+
+  /// Whether one of some folders may have moved since ``moveCount`` was `count`.
+  func mayHaveMoved(_ inos: Set<Int64>, since count: Int) -> Bool {
+    let moves = moveCount - count
+    return moves > movedFolders.count || movedFolders.suffix(moves).contains(where: inos.contains)
   }
 
   /// The inode that a shared item was last.

@@ -215,6 +215,7 @@ extension Library {
   /// Leaves the share of an entry, as rmdir(2) and unlink(2) of it do; returns its inode.
   @discardableResult
   package func removeSharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64 {
+    collectMapped(leaving: name, of: account, owner: owner)
     let (ino, back) = try locked {
       guard let entry = try listing(of: account, owner: owner)[name], let share = shares.active(entry.share)
       else { throw SheafError(.notFound) }

@@ -18,11 +18,28 @@ import SheafStore
 extension Library {
   /// Since when `inode` has been in `share`: no participant sees what was before.
   func entryTime(of inode: Inode, in share: ShareBook.Entry) throws -> Timestamp {
-    var latest = try max(share.row.since, item(of: inode)?.entered ?? share.row.since)
-    if inode.row.item == share.row.item { return latest }
-    try ascend(from: inode.row.parent) { folder in
-      if let entered = try item(of: folder)?.entered { latest = max(latest, entered) }
-      return folder.row.item != share.row.item
+    if inode.isFolder { return try max(share.row.since, entryTime(ofFolder: inode.ino, in: share.row.item)) }
+    let own = try max(share.row.since, item(of: inode)?.entered ?? share.row.since)
+    if inode.row.item == share.row.item { return own }
+    return try max(own, entryTime(ofFolder: inode.row.parent, in: share.row.item))
+  }
+
+  /// When the latest of a folder and those above it, up to the shared item, entered the share.
+  private func entryTime(ofFolder folder: Int64, in share: Int64) throws -> Timestamp {
+    var latest = Timestamp(nanoseconds: .min)
+    var passed: [(ino: Int64, entered: Timestamp)] = []
+    try ascend(from: folder) { folder in
+      if let known = shares.entryTime(ofFolder: folder.ino) {
+        latest = known
+        return false
+      }
+      passed.append((folder.ino, try item(of: folder)?.entered ?? latest))
+      return folder.row.item != share
+    }
+    let step = Self.remembered(of: passed.count)
+    for (height, part) in passed.enumerated().reversed() {
+      latest = max(latest, part.entered)
+      if height % step == 0 { shares.note(latest, ofFolder: part.ino) }
     }
     return latest
   }
@@ -44,7 +61,10 @@ extension Library {
     item.entered = time
     try change.rows.update(item)
     let final = item
-    change.whenRecorded { inode.item = final }
+    change.whenRecorded { [self] in
+      inode.item = final
+      if inode.isFolder { shares.forgetEntryTimes() }
+    }
   }
 
   /// Whether `caller` sees that something was deleted: participants what was deleted since its folder entered the
@@ -92,11 +112,55 @@ extension Library {
     }
   }
 
-  /// Ends the open versions of what is about to enter a share: `top` and what is below it (rule 1).
-  func endVersions(below top: Inode) throws {
-    let entering = try sessions.inodes.filter { inode in
-      try inode.hasSession && (inode === top || top.isFolder && isBelow(inode.row.parent, top.ino))
+  /// Documents whose versions are ended with the lock held, besides those that were written to just now.
+  static let endingStep = 8
+
+  /// As ``endVersions(below:)``, some documents at a time with the lock free in between, before what they are in enters
+  /// a share: few are left to be ended then.
+  ///
+  /// - Parameter top: Looks for it with the lock held; nil where nothing enters.
+  func endVersionsByAndBy(below top: () throws -> Inode?) throws {
+    guard !locked({ sessions.isEmpty }) else { return }
+    var left = try locked { try top().map { try entering(with: $0).map(\.ino) } ?? [] }[...]
+    while left.count > Self.endingStep {
+      try locked {
+        guard let top = try top() else { return }
+        let some = Set(left.prefix(Self.endingStep))
+        try endVersions(of: entering(with: top, among: sessions.inodes.filter { some.contains($0.ino) }))
+      }
+      left = left.dropFirst(Self.endingStep)
     }
+  }
+
+  /// Ends the open versions of what is about to enter a share: `top` and what is below it (rule 1).
+  func endVersions(below top: Inode) throws { try endVersions(of: entering(with: top)) }
+
+  /// The documents with a session that enter a share with `top`.
+  private func entering(with top: Inode) throws -> [Inode] { try entering(with: top, among: sessions.inodes) }
+
+  private func entering(with top: Inode, among inodes: some Sequence<Inode>) throws -> [Inode] {
+    // What is known of the folders on the way.
+    var known: [Int64: Bool] = [top.ino: true]
+    return try inodes.filter { inode in
+      guard inode.hasSession else { return false }
+      if inode === top { return true }
+      guard top.isFolder else { return false }
+      var passed: [Int64] = []
+      var isBelow = false
+      try ascend(from: inode.row.parent) { folder in
+        if let found = known[folder.ino] {
+          isBelow = found
+          return false
+        }
+        passed.append(folder.ino)
+        return true
+      }
+      for ino in passed { known[ino] = isBelow }
+      return isBelow
+    }
+  }
+
+  private func endVersions(of entering: [Inode]) throws {
     for inode in entering { try makeVersionsBeforeEntry(inode) }
     let open = entering.filter { $0.drafts.contains { $0.session?.number != nil } }
     guard !open.isEmpty else { return }

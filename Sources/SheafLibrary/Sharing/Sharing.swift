@@ -14,6 +14,11 @@ extension Library {
   ///   `tooLarge` past 1,000 shares of one owner.
   package func share(_ path: ItemPath, _ change: ShareChange) throws -> Share {
     drainWorkingFile()
+    if change.anyone != nil || change.permission == .readOnly { collectMapped(inShareOf: path) }
+    try endVersionsByAndBy {
+      let (inode, item) = try shareable(path)
+      return try shares.active(item.id) == nil && item.owner == account(path.account).id ? inode : nil
+    }
     return try locked {
       let account = try account(path.account)
       var (inode, item) = try shareable(path)
@@ -61,6 +66,7 @@ extension Library {
   ///
   /// - Throws: `notFound` where nothing is shared; `accessDenied` for everyone but the owner.
   package func unshare(_ path: ItemPath) throws {
+    collectMapped(inShareOf: path)
     try locked {
       let account = try account(path.account)
       let (share, inode) = try sharedItem(path)

@@ -5,7 +5,8 @@ struct InodeTable {
   static let limit = 16_384
 
   private var inodes = SegmentedDictionary<Int64, Inode>()
-  private var useCount: UInt64 = 0
+  /// How many inodes were looked up.
+  private(set) var useCount: UInt64 = 0
   /// The segment of which those that nobody uses are let go next.
   private var nextSegment = 0
   /// Inodes that come before that: so many inodes in use do not have each of them go through a segment for nothing.

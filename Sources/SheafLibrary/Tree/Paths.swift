@@ -14,9 +14,23 @@ extension Library {
       guard let entry = try entry(inode.ino, component) else {
         throw SheafError(.notFound, subject: "\(path)", advice: "`sheaf deleted` shows what can be recovered")
       }
+      let folder = inode.ino
       inode = try self.inode(entry.ino)
+      try checkPlace(of: inode, in: folder, component)
     }
     return inode
+  }
+
+  /// Checks that a folder that was found under a name has that name, as each has one. In a damaged library a folder may
+  /// be found in itself: who goes down from one to the next would never end.
+  ///
+  /// - Throws: `corrupt` that names the folder.
+  func checkPlace(of inode: Inode, in folder: Int64, _ name: [UInt8]) throws {
+    guard inode.isFolder, inode.row.parent != folder || inode.row.name != name else { return }
+    throw SheafError(
+      .corrupt, subject: "folder \(inode.ino)",
+      reason: "lies elsewhere than in folder \(folder), where it is found as "
+        + String(decoding: name, as: UTF8.self).printable, advice: "run sheaf check")
   }
 
   /// The document at `path`, with its item.

@@ -24,6 +24,13 @@ extension Library {
         try waitingItems(below: newParent, newName, mode == .exchange ? caller : nil, in: &$0)
       }
     )
+    // What keeps it from being renamed is told below.
+    try endVersionsByAndBy { (try? entering(parent, name, newParent, caller)) ?? nil }
+    collectMapped(leavingWith: name, parent, newParent)
+    if mode == .exchange {
+      try endVersionsByAndBy { (try? entering(newParent, newName, parent, caller)) ?? nil }
+      collectMapped(leavingWith: newName, newParent, parent)
+    }
     return try locked {
       let folder = try self.folder(parent)
       let newFolder = try self.folder(newParent)
@@ -55,6 +62,18 @@ extension Library {
       try move(source, inode, folder, newName, target, replaced, newFolder, settled, caller)
       return replaced.flatMap { $0.isFolder ? $0.ino : nil }
     }
+  }
+
+  /// What a rename has enter a share; nil where nothing does, or may not.
+  private func entering(_ parent: Int64, _ name: [UInt8], _ newParent: Int64, _ caller: Caller) throws -> Inode? {
+    guard !shares.isEmpty, parent != newParent, let entry = try entry(parent, name) else { return nil }
+    let (folder, newFolder, inode) = (try self.folder(parent), try self.folder(newParent), try inode(entry.ino))
+    guard inode.isFolder, let share = try share(ofFolder: newParent),
+      try share.row.item != self.share(ofFolder: parent)?.row.item, folder.row.owner == newFolder.row.owner
+    else { return nil }
+    try permitRemoving(inode, from: folder, caller)
+    try permit(newFolder, caller, Permission.write | Permission.execute)
+    return inode
   }
 
   /// Items of which events wait that are settled before the folder of a name gets another one, or goes.

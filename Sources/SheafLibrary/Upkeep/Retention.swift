@@ -55,8 +55,12 @@ extension Library {
       isClockDoubted: !isClockBelieved)
   }
 
-  /// Versions, deleted items and events that one transaction of ``thin()`` takes away at most, so that nobody waits long.
-  private static let thinBatch = 500
+  /// Events that one transaction of ``thin()`` takes away at most, so that nobody waits long.
+  private static let eventBatch = 500
+  /// Versions that it takes away.
+  private static let thinBatch = 64
+  /// Deleted items.
+  private static let erasedAtOnce = 16
 
   /// Removes what retention has passed; returns how many versions.
   private func thin() throws -> Int {
@@ -94,7 +98,7 @@ extension Library {
     try locked {
       try makeChange(.thin, freesSpace: true) {
         try $0.rows.dropEvents(
-          before: Timestamp(seconds: time.seconds - Self.eventSeconds), limit: Int64(Self.thinBatch))
+          before: Timestamp(seconds: time.seconds - Self.eventSeconds), limit: Int64(Self.eventBatch))
       }
     }
   }
@@ -109,35 +113,32 @@ extension Library {
     guard !old.isEmpty else { return }
     try settleEventsByAndBy()
     let late = try store.snapshot { try $0.deletedByClockBehind(before: border, at: time) }
-    let due = Set(old).subtracting(late)
-    /// Whether nothing that was deleted from it, or its folder with it, is to stay.
-    func isDue(_ row: DeletedRow, _ change: Change) throws -> Bool {
-      var open = [row.ino]
-      while let next = open.popLast() {
-        guard due.contains(next) else { return false }
-        open += try change.rows.deleted(from: next).map(\.ino)
-      }
-      return true
-    }
-    func isBelowLate(_ row: DeletedRow) throws -> Bool {
-      if late.isEmpty { return false }
-      var isBelow = false
-      try ascend(from: row.parent) { folder in
-        isBelow = late.contains(folder.ino)
-        return !isBelow && folder.row.nlink == 0
-      }
-      return isBelow
-    }
-    for batch in stride(from: 0, to: old.count, by: Self.thinBatch) where !maintenance.isStopping {
+    var forest = DeletedForest()
+    try store.snapshot { try $0.deletedParents { forest.add($0, in: $1) } }
+    var next = forest.erasable(due: Set(old).subtracting(late), late: late)[...]
+    while let first = next.first, !maintenance.isStopping {
+      if let folder = forest.folder(of: first) { try approach(folder) }
       try locked {
         try settleEvents(all: true)
-        try makeChange(.thin, freesSpace: true) { change in
-          for ino in old[batch..<min(batch + Self.thinBatch, old.count)] {
-            guard let row = try change.rows.deleted(ino), row.time < border, try isDue(row, change),
-              try !isBelowLate(row)
+        let begun = next
+        next = try makeChange(.thin, freesSpace: true) { change in
+          var next = begun
+          for _ in 0..<Self.erasedAtOnce {
+            guard let ino = next.popFirst() else { break }
+            // What was recovered meanwhile stays, and so does that from which something was deleted.
+            guard let row = try change.rows.deleted(ino), row.time < border,
+              try change.rows.deleted(from: ino, limit: 1).isEmpty
             else { continue }
-            try eraseDeleted(row, change)
+            let inode = try inode(ino)
+            if try eraseOldVersions(of: inode, change) {
+              next = begun.suffix(next.count + 1)
+              break
+            }
+            try change.rows.removeDeleted(ino)
+            try erase(inode, change)
+            letGo(inode, change)
           }
+          return next
         }
       }
     }

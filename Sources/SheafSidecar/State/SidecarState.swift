@@ -39,11 +39,12 @@ package final class SidecarState: Sendable {
   ///
   /// - Throws: ``SheafError``.
   package init(path: String) throws {
-    let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+    try StateFiles.makeFolder(of: path)
+    // Made here where it is missing, so that it never exists with other rights.
+    let made = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    if made >= 0 { Glibc.close(made) }
+    for suffix in ["", "-wal", "-shm", "-journal"] { try StateFiles.makePrivate(path + suffix) }
     do {
-      try FileManager.default.createDirectory(
-        at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-      Self.makePrivate(path)
       var configuration = Configuration()
       configuration.busyMode = .timeout(Self.busySeconds)
       configuration.prepareDatabase {
@@ -63,17 +64,6 @@ package final class SidecarState: Sendable {
         .inputOutput, subject: path.printable, reason: "cannot be used: \(error)".printable,
         advice: "name another file: --state")
     }
-  }
-
-  /// Makes the file private to this user, and with it the files that SQLite makes beside it: events contain the names
-  /// of documents.
-  ///
-  /// A failure shows when SQLite opens the file. It must not be opened here: closing it would drop the locks of other
-  /// connections of this process (fcntl_locking(2)).
-  private static func makePrivate(_ path: String) {
-    let new = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    if new >= 0 { Glibc.close(new) }
-    for file in [path, path + "-wal", path + "-shm"] { chmod(file, 0o600) }
   }
 
   /// Seconds to wait for another connection that has locked the file.

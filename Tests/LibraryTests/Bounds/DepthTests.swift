@@ -230,6 +230,60 @@ struct DepthTests {
     try? FileManager.default.removeItem(atPath: fixture.folder)
   }
 
+  /// Whoever copies a folder goes from name to name: a folder that is found in itself would never end.
+  @Test func aFolderThatIsFoundInItselfIsRefused() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    for folder in ["a", "a/b", "a/b/c", "d"] { try fixture.mkdir(folder) }
+    let (root, a, c, d) = (try fixture.root, try fixture.ino("a"), try fixture.ino("a/b/c"), try fixture.ino("d"))
+    let again = Array("again".utf8)
+    try library.store.write(.rename) { transaction in
+      for (parent, ino) in [(c, a), (root, root), (a, d)] {
+        try transaction.insert(EntryRow(parent: parent, hash: library.nameHash(again), name: again, ino: ino))
+      }
+    }
+    let handle = fixture.account
+    for path in ["", "a", "a/b/c"] { expect(.corrupt) { _ = try library.children(fixture.path(path)) } }
+    for path in ["again", "a/b/c/again", "a/b/c/again/b", "a/again"] {
+      expect(.corrupt) { _ = try library.children(fixture.path(path)) }
+      expect(.corrupt) { _ = try library.itemStatus(fixture.path(path)) }
+    }
+    expect(.corrupt) { try library.purge(fixture.path("a"), version: nil) }
+    #expect(try library.children(fixture.path("a/b")).map(\.name) == ["c"])
+    // Nor do those that were deleted from each other keep anybody.
+    for path in ["e", "e/f"] { try fixture.mkdir(path) }
+    let (e, f) = (try fixture.ino("e"), try fixture.ino("e/f"))
+    try library.settleEventsByAndBy()
+    try fixture.rmdir("e/f")
+    try fixture.rmdir("e")
+    try library.store.write(.rename) { transaction in
+      try transaction.removeDeleted(e)
+      try transaction.insert(
+        DeletedRow(ino: e, parent: f, name: Array("e".utf8), time: fixture.clock.now, actor: 1))
+      for (ino, parent) in [(e, f), (f, e)] {
+        var row = try #require(try transaction.inode(ino))
+        row.parent = parent
+        try transaction.update(row)
+      }
+    }
+    library.locked {
+      for ino in [e, f] { library.inodes.remove(ino) }
+      library.shares.forgetFolders()
+    }
+    let item = try #require(try library.store.read { try $0.inode(f)?.item.flatMap($0.item) })
+    expect(.corrupt) { _ = try library.recover(fixture.path("e"), id: item.uuid.text) { _ in } }
+    expect(.corrupt) { _ = try library.deleted(handle, below: nil) }
+    #expect(try !library.check { _ in }.problems.isEmpty)
+    let copy = fixture.folder + "/copy"
+    try library.backup(to: copy) { _ in }
+    fixture.clock.advance(31 * 86_400)
+    _ = try fixture.library.compact { _ in }
+    fixture.clock.advance(86_400)
+    _ = try fixture.library.compact { _ in }
+    try? library.close()
+    try? FileManager.default.removeItem(atPath: fixture.folder)
+  }
+
   @Test func circlesOfAnyLengthAreFound() throws {
     let fixture = try LibraryFixture()
     let library = fixture.library

@@ -426,6 +426,97 @@ struct LockHoldTests {
     try fixture.finish()
   }
 
+  /// What is being written enters a share as versions of its own, which are made in steps.
+  @Test func movingIntoAShareWithMuchThatIsOpenHoldsNobodyUp() throws {
+    try People.story { people in
+      let library = people.library
+      let count = 5 * Library.endingStep
+      try people.as(.alice) { alice in
+        for folder in ["plans", "t", "t/deep"] { try alice.mkdir("Documents/\(folder)") }
+        for number in 0..<count { try alice.save("Documents/t/deep/f\(number)", "saved") }
+      }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      try library.settleEventsByAndBy()
+      people.clock.advance(60)
+      for (name, isMoved) in [("Documents/plans/t", true), ("Documents/t", false)] {
+        let former = isMoved ? "Documents/t" : "Documents/plans/t"
+        let handles = try people.as(.alice) { (alice) throws in
+          try (0..<count).map { number in
+            let handle = try alice.open("\(former)/deep/f\(number)", O_RDWR)
+            try alice.write(handle, "edited in \(former)")
+            return handle
+          }
+        }
+        let before = library.lastEvent
+        let steps = Atomic(0)
+        let observer = library.observeEvents { _ in steps.add(1, ordering: .relaxed) }
+        if isMoved {
+          try people.as(.alice) { try $0.rename(former, name) }
+        } else {
+          // And where it begins to be shared on its own.
+          try people.as(.alice) { try $0.rename(former, name) }
+          try people.share(name, with: [(.carol, .readWrite)])
+        }
+        library.endObservingEvents(observer)
+        #expect(steps.load(ordering: .relaxed) >= 4)
+        let events = try library.store.read { try $0.events(after: before, limit: 1000) }
+        #expect(events.count { $0.type == EventType.edit.rawValue } == count)
+        try people.as(.alice) { alice in for handle in handles { try alice.close(handle) } }
+        people.clock.advance(60)
+      }
+    }
+  }
+
+  /// The log of a share may be long; who asks for its status reads it beside the lock.
+  @Test func theStatusOfAShareReadsItsLogBesideTheLock() throws {
+    try People.story { people in
+      let library = people.library
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      try people.as(.bob) { bob in
+        for number in 0..<500 { try bob.mkdir("Shared/alice@example.com/plans/d\(number)") }
+      }
+      try library.settleEventsByAndBy()
+      let path = try ItemPath(account: People.Name.alice.handle, "Documents/plans")
+      let work = try StoreWork.of(library) {
+        let status = try library.itemStatus(path)
+        #expect(status.people.first { $0.handle == People.Name.bob.handle }?.lastEdited == people.clock.now)
+        #expect(status.people.first { $0.handle == People.Name.alice.handle }?.lastEdited == nil)
+      }
+      #expect(work.steps < 500, "\(work)")
+    }
+  }
+
+  /// Whether a file has a history of its own is clear from few of its versions.
+  @Test func whatTakesADocumentsPlaceIsJudgedByFewOfItsVersions() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    try fixture.save("doc", "document")
+    for number in 1...300 { try fixture.save("doc.tmp", "\(number)") }
+    fixture.clock.advance(60)
+    try library.settleEventsByAndBy()
+    let work = try StoreWork.of(library) { try fixture.rename("doc.tmp", "doc") }
+    #expect(work.rows < 100, "\(work)")
+    #expect(try fixture.text("doc") == "300")
+    try fixture.finish()
+  }
+
+  /// What was deleted from a folder is read beside the lock, and then looked at some at a time.
+  @Test func aListOfHistoriesReadsTheDeletedBesideTheLock() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    let count = 1000
+    try fill(fixture, "t", count)
+    let ino = try fixture.ino("t")
+    for number in 0..<count { try library.unlink(ino, Array("file-\(number)".utf8), .library) }
+    let work = try StoreWork.of(library) { () throws in
+      #expect(try library.versionFolders(of: ino, .library).count == count)
+    }
+    // The row of each, with the lock held.
+    #expect(work.rows < count + count / 2, "\(work)")
+    try fixture.finish()
+  }
+
   @Test func longHoldsAreNoted() {
     var holds = LockHolds()
     holds.note("short(_:)", from: 0, to: 999_999)

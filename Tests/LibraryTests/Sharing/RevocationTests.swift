@@ -6,6 +6,36 @@ import Testing
 
 /// What was taken from someone does not come back by what they had prepared.
 struct RevocationTests {
+  /// What could not be kept elsewhere when access ended, as on a full disk, is not saved in its place later.
+  @Test func whatMayBeWrittenNoLongerIsNeverSavedInItsPlace() throws {
+    try People.story { people in
+      let library = people.library
+      try people.as(.alice) { try $0.save("Documents/plan.md", "alice") }
+      try people.share("Documents/plan.md", with: [(.bob, .readWrite)])
+      let path = "Shared/alice@example.com/plan.md"
+      let handle = try people.as(.bob) { (bob) throws in
+        let handle = try bob.open(path, O_RDWR)
+        try bob.write(handle, "bob!!")
+        return handle
+      }
+      // As if keeping it had failed.
+      let ino = try people.as(.alice) { try $0.inode("Documents/plan.md") }
+      try library.locked {
+        let item = try #require(try library.inode(ino).row.item)
+        var share = try #require(library.shares.active(item))
+        share.participants[try library.account(People.Name.bob.handle).id]?.acceptance = .removed
+        library.shares.set(share)
+      }
+      #expect(try library.counts().notSaved == 1)
+      people.clock.advance(10)
+      people.fixture.autosave()
+      #expect(try people.as(.alice) { try $0.read("Documents/plan.md") } == "alice")
+      #expect(try people.as(.bob) { try $0.read("Documents/plan (not saved).md") } == "bob!!")
+      #expect(try library.counts().notSaved == 0)
+      try people.as(.bob) { (bob) throws in expect(.accessDenied) { try bob.close(handle) } }
+    }
+  }
+
   private let item = "Documents/note.md"
   private let entry = "Shared/alice@example.com/note.md"
 
