@@ -130,13 +130,23 @@ final class ProgramWorld {
     }
   }
 
-  func write(_ text: String, _ slot: OpenSlot, at offset: Int64, appends: Bool = false) throws {
-    try Array(text.utf8).withUnsafeBytes { try library.write(slot.handle, at: offset, $0, appends: appends) }
+  func write(
+    _ text: String, _ slot: OpenSlot, at offset: Int64, appends: Bool = false, isWriteBack: Bool = false
+  ) throws {
+    try Array(text.utf8).withUnsafeBytes {
+      try library.write(slot.handle, at: offset, $0, appends: appends, isWriteBack: isWriteBack)
+    }
   }
 
   func read(_ slot: OpenSlot) throws -> String {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     let count = try buffer.withUnsafeMutableBytes { try library.read(slot.handle, at: 0, into: $0) }
+    return String(decoding: buffer.prefix(count), as: UTF8.self)
+  }
+
+  func read(_ reader: VersionReader) throws -> String {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    let count = try buffer.withUnsafeMutableBytes { try library.read(reader, at: 0, into: $0) }
     return String(decoding: buffer.prefix(count), as: UTF8.self)
   }
 
