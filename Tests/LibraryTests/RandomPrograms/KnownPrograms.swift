@@ -528,5 +528,21 @@ enum KnownPrograms {
       alice.0 rename t u
       """
     ),
+    (
+      "a program writes for one person over what it saved for another one",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      bob.0 open 0 team/u creat
+      bob.0 append 0
+      bob.0 read 0
+      alice.0 wait 60
+      alice.0 open 1 team/u creat
+      alice.0 write 1
+      alice.0 unlink team/u
+      alice.0 recover team
+      bob.0 write 0
+      """
+    ),
   ]
 }

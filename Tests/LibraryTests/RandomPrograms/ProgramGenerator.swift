@@ -6,6 +6,10 @@ struct ProgramGenerator {
   struct Scene {
     var documents: [String] = []
     var folders: [String] = []
+    /// Where things were that are among the deleted.
+    var deleted: [String] = []
+    /// The number of the last version of each document.
+    var versions: [String: Int64] = [:]
     /// Those of them that others see.
     var shared: Set<String> = []
     /// Slots that are open.
@@ -100,13 +104,15 @@ struct ProgramGenerator {
       let what = pick(["team", "team", "draft", document(scene)])
       return .init(actor, verb, [what, pick(["bob", "carol"]), pick(["edit", "view"])])
     case .remove: return .init(actor, verb, [pick(["team", "team", "draft"]), pick(["bob", "carol"])])
-    case .restore, .purgeVersion, .peek: return .init(actor, verb, [document(scene), pick(["1", "2", "3"])])
+    case .restore, .purgeVersion, .peek:
+      let path = document(scene)
+      return .init(actor, verb, [path, "\(Int64.random(in: 1...max(1, scene.versions[path] ?? 1), using: &random))"])
     case .recover:
       // Also the parts of a folder that is there.
-      let what = chance(1, of: 3) ? pick(Self.folderNames + scene.folders) : newPath(scene)
+      let what = chance(1, of: 3) ? pick(Self.folderNames + scene.folders) : pick(scene.deleted + [newPath(scene)])
       return .init(actor, verb, [what])
     case .purge:
-      let what = chance(1, of: 2) ? document(scene) : pick(scene.folders + [newPath(scene)])
+      let what = chance(1, of: 2) ? document(scene) : pick(scene.folders + scene.deleted + [newPath(scene)])
       return .init(actor, verb, [what])
     case .wait: return .init(actor, verb, [pick(["2", "16", "16", "60"])])
     case .look: return .init(.init(person: pick([.bob, .carol]), program: 2), verb)

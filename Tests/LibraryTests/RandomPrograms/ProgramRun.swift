@@ -83,14 +83,19 @@ final class ProgramRun {
   private var scene: ProgramGenerator.Scene {
     var scene = ProgramGenerator.Scene()
     let owner = world.accounts[.alice]
-    for document in before.items.values
-    where document.isLive && document.row.owner == owner && document.inode.parent != 0 {
+    for document in before.items.values where document.row.owner == owner && document.inode.parent != 0 {
+      guard document.isLive else {
+        scene.deleted.append(document.path)
+        continue
+      }
+      scene.versions[document.path] = document.row.lastVersion
       let isFolder = document.row.kind == .folder
       if isFolder { scene.folders.append(document.path) } else { scene.documents.append(document.path) }
       if document.sharing != nil { scene.shared.insert(document.path) }
     }
     scene.folders.sort()
     scene.documents.sort()
+    scene.deleted.sort()
     scene.slots = world.slots.keys.sorted()
     return scene
   }
@@ -242,8 +247,8 @@ final class ProgramRun {
     case .append: try write(slot, at: 0, appends: true)
     case .writeKnown: try write(slot, at: slot.known)
     case .mapped:
-      // Who changes what a mapping shows has what is there before them.
-      if let text = world.contents(slot.handle) { saves.read(text, slot, world, before) }
+      // The kernel reads a page before a program changes it.
+      saves.read(try world.read(slot), slot, world, before)
       try write(slot, at: 0, isWriteBack: true)
     case .read:
       let text = try world.read(slot)

@@ -8,7 +8,7 @@ import SheafStore
 /// A library in which a random program's steps are done: what belongs to the people lies in `Documents` of alice, and
 /// every path of a step is relative to that, whoever does it.
 ///
-/// Nothing happens but by steps: the library's own threads are stopped, and the clock moves a little with each step.
+/// Nothing happens but by steps: the library has no threads of its own, and the clock moves a little with each step.
 final class ProgramWorld {
   /// An open file of a step's slot.
   struct OpenSlot {
@@ -49,9 +49,7 @@ final class ProgramWorld {
   private static func open(_ folder: String, _ generation: Int, _ clock: TestClock) throws -> Library {
     let path = "\(folder)/\(generation)/library.sqlite"
     try FileManager.default.createDirectory(atPath: "\(folder)/\(generation)", withIntermediateDirectories: true)
-    let library = try Library.open(LibraryLocation(path: path)) { clock.now }
-    library.stopMaintenance()
-    return library
+    return try Library.open(LibraryLocation(path: path), keepsItselfUp: false) { clock.now }
   }
 
   /// Closes the library and removes it.
