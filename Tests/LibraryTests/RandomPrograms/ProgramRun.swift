@@ -161,15 +161,16 @@ final class ProgramRun {
   /// Who has a version open reads what it held, whatever became of it, for as long as they may.
   private func checkPeeks(_ step: ProgramStep) throws {
     for peek in peeks {
-      let text: String
+      let found: String
       do {
-        text = try world.read(peek.reader)
-      } catch let error as SheafError
-      where peek.account != world.accounts[.alice] && [.accessDenied, .notFound].contains(error.kind) {
-        continue
+        found = try world.read(peek.reader)
+      } catch let error as SheafError {
+        let mayLose = peek.account != world.accounts[.alice]
+        if mayLose, [.accessDenied, .notFound].contains(error.kind) { continue }
+        found = "\(error)"
       }
-      guard text == peek.text else {
-        throw Violation(rule: "an open version stays", what: "'\(step)' made \(peek.text) \(text)")
+      guard found == peek.text else {
+        throw Violation(rule: "an open version stays", what: "'\(step)' made \(peek.text) \(found)")
       }
     }
   }
