@@ -58,10 +58,12 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
 
   /// Opens the library, making it where there is none, and ends what a crash left open.
   ///
+  /// - Parameter keepsItselfUp: whether threads of its own do its upkeep; else it is the caller's to call ``keepUp()``.
   /// - Throws: ``SheafError``: `busy` where another process owns it, `newerFormat`, `corrupt`, `noSpace`,
   ///   `inputOutput`.
   package static func open(
-    _ location: LibraryLocation, clock: @escaping @Sendable () -> Timestamp = Library.systemClock
+    _ location: LibraryLocation, keepsItselfUp: Bool = true,
+    clock: @escaping @Sendable () -> Timestamp = Library.systemClock
   ) throws -> Library {
     let store = try Store(path: location.path, lockPath: location.lockPath)
     let library = try Library(location: location, store: store, clock: clock)
@@ -74,7 +76,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     library.resumeReturns()
     library.completeSaves()
     try library.locked { try library.settleEvents(all: true) }
-    library.startMaintenance()
+    if keepsItselfUp { library.startMaintenance() }
     return library
   }
 

@@ -33,9 +33,10 @@ import SheafModel
 /// 5. `rename(doc → X)` and `unlink(doc)` of an established document are *remembered* until 15 s passed, in memory. The
 ///    same program making `doc` again in that time, by open(2), by linking an own or renaming a young file there, makes
 ///    the same document: `X` becomes a document of its own with the old contents, a deletion is undone; but not where
-///    `X` lies outside of the share that `doc` was in and has changed since, which nobody there is to see. A name that
-///    looks like a temporary file's is not remembered (`doc.tmp` renamed to `doc`, then `doc.tmp` made again, are two
-///    saves). The same goes for a document whose contents another one took by rule 3: a second backup of any name.
+///    `X` lies outside of the share that `doc` was in and has changed since, which nobody there is to see. A rename from
+///    a temporary, lock or probe name is not remembered (`doc.tmp` renamed to `doc`, then `doc.tmp` made again, are two
+///    saves), unless `X` is named after that (`doc.tmp~`). The same goes for a document whose contents another one took
+///    by rule 3: a second backup of any name.
 /// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a
 ///    temporary file, and after every unlink. An own file that is not proved, and its maker's alone, leaves no trace
 ///    when its maker unlinks it. One with the name of a lock, probe or autosave file counts as own for that for as long

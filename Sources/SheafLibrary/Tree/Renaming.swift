@@ -340,15 +340,14 @@ extension Library {
     firstEvent: Int64
   ) {
     guard inode.isRegular, let item = inode.row.item, !source.isExtra else { return }
+    let isTemporary = [.scratch, .temporary].contains(FileRole(source.name))
+    let isNamedAfter = FileRole.isNamedAfter(newName, source.name)
     if identity.isOwn(inode.ino, of: caller.process, at: time) {
-      switch FileRole(source.name) {
-      case .scratch, .temporary: return
-      default:
-        let stepsAside =
-          FileRole.isNamedAfter(newName, source.name)
-          || FileRole.looksPassing(newName) && !FileRole.looksPassing(source.name)
-        guard isSaved(inode), stepsAside, !becomesBackup else { return }
-      }
+      let stepsAside = isNamedAfter || FileRole.looksPassing(newName) && !FileRole.looksPassing(source.name)
+      guard !isTemporary, isSaved(inode), stepsAside, !becomesBackup else { return }
+    } else if isTemporary, !isNamedAfter {
+      // It has the name that it was made for now; the program makes the temporary one again for another save.
+      return
     }
     identity.remember(
       item, ino: inode.ino, from: source.parent, source.name, process: caller.process, mode: inode.row.mode,

@@ -502,5 +502,47 @@ enum KnownPrograms {
       bob.2 label team/doc
       """
     ),
+    (
+      "a temporary name is made again after its file was renamed to the document's",
+      """
+      alice.0 save .doc.tmp
+      alice.1 rename .doc.tmp doc
+      alice.1 save t
+      alice.1 rename t .doc.tmp
+      """
+    ),
+    (
+      "what is left of an empty document that another file became is replaced",
+      """
+      alice.1 save doc
+      alice.0 wait 16
+      alice.0 open 0 doc rw
+      alice.0 truncate 0
+      alice.0 fsync 0
+      alice.0 close 0
+      alice.0 wait 16
+      alice.0 rename doc u
+      alice.0 save t
+      alice.0 rename t doc
+      alice.0 save t
+      alice.0 rename t u
+      """
+    ),
+    (
+      "a program writes for one person over what it saved for another one",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      bob.0 open 0 team/u creat
+      bob.0 append 0
+      bob.0 read 0
+      alice.0 wait 60
+      alice.0 open 1 team/u creat
+      alice.0 write 1
+      alice.0 unlink team/u
+      alice.0 recover team
+      bob.0 write 0
+      """
+    ),
   ]
 }

@@ -16,6 +16,15 @@ extension ProgramRun {
     let document = before.item(of: ino)
     try world.library.unlink(parent, name, world.caller(step.actor))
     let leavesNoTrace = promises.leavesNoTrace(ino, name, process, at: time)
+    if let document, let (_, place) = world.names(of: ino), let id = try item(of: ino), id != document.row.id {
+      // Rule 5 of ``Identity``: it was linked to the name of a document, and is that one now.
+      let former = promises.remembered(place.parent, place.name, process, at: time)
+      promises.dissolved(ino, name, process, holding: currentText(of: ino), at: time)
+      try noteParted(former, process, at: time)
+      guard former != nil else {
+        throw Violation(rule: "an unlink keeps the document", what: "'\(step)' made it another item")
+      }
+    }
     promises.tookName(parent, name, of: ino, isLast: count == 1, process, at: time)
     if leavesNoTrace, let document { vanished.insert(document.row.uuid.text) }
     guard count == 1, let document, !leavesNoTrace, !document.row.isQuiet, document.row.version > 0 else { return }
@@ -44,8 +53,8 @@ extension ProgramRun {
       promises.named(ino, by: process)
       return
     }
-    let isRemembered = promises.remembered(target.parent, target.name, process, at: time) != nil
-    if let file, file.row.kind == .document, other != nil || isRemembered {
+    let former = other ?? promises.remembered(target.parent, target.name, process, at: time)
+    if let file, file.row.kind == .document, try item(of: ino) != file.row.id {
       promises.dissolved(ino, source.name, process, holding: currentText(of: ino), at: time)
     }
     // Of what gives its contents to a file that is quiet once it is told of, no event tells.
@@ -54,12 +63,14 @@ extension ProgramRun {
       promises.tookName(
         target.parent, target.name, of: other, isLast: otherNames?.count == 1, process, at: time)
     }
-    promises.tookName(source.parent, source.name, of: ino, isLast: false, process, at: time)
+    // Rule 5 of ``Identity``: a temporary file's name is made again for another save.
+    if ![.scratch, .temporary].contains(FileRole(source.name)) || FileRole.isNamedAfter(target.name, source.name) {
+      promises.tookName(source.parent, source.name, of: ino, isLast: false, process, at: time)
+    }
     promises.named(ino, by: process)
-    // Rule 9 of ``Identity``: what has other names is a document of its own from now on, which this program made.
-    if let other, let document, otherNames?.count ?? 1 > 1, let left = try item(of: other), left != document.row.id {
-      promises.parted(
-        other, world.names(of: other)?.oldest.name, by: process, holding: currentText(of: other), at: time)
+    try noteParted(former, process, at: time)
+    if former == nil, let file, try item(of: ino) != file.row.id {
+      throw Violation(rule: "a rename to a free name keeps the document", what: "'\(step)' made it another item")
     }
     // Rule 3 of ``Identity``. What its own program had set aside under a passing name may be another document.
     guard let file, file.row.kind == .document, let document, document.row.kind == .document, !document.row.isQuiet,
@@ -70,6 +81,20 @@ extension ProgramRun {
     guard try item(of: world.ino(step.second)) == document.row.id else {
       throw Violation(rule: "a save by rename keeps the document", what: "'\(step)' put another item there")
     }
+  }
+
+  /// Notes what is left of a document that another file became: it is a document of its own from now on, which that
+  /// file's program made (rules 5 and 9 of ``Identity``).
+  func noteParted(_ former: Int64?, _ process: Int32, at time: Timestamp) throws {
+    guard let former, let document = before.item(of: former) else { return }
+    guard let left = try item(of: former) else {
+      let livesOn = try world.library.store.read { try $0.inode(item: document.row.id) } != nil
+      if livesOn { promises.replaced(former, by: process) }
+      return
+    }
+    guard left != document.row.id else { return }
+    promises.parted(
+      former, world.names(of: former)?.oldest.name, by: process, holding: currentText(of: former), at: time)
   }
 
   /// The item that a file is by now.
@@ -172,6 +197,20 @@ extension ProgramRun {
     }
   }
 
+  /// Has an account open a version, which it reads from then on.
+  func peek(_ step: ProgramStep) throws {
+    guard let document = before.item(of: try world.ino(step.first)), let number = Int64(step.second) else { return }
+    let reader = try world.library.openVersion(of: document.row.id, number: number, world.caller(step.actor))
+    let text = try world.read(reader)
+    guard document.texts[number] == text else {
+      throw Violation(
+        rule: "a version reads as it is", what: "'\(step)' reads \(text), not \(document.texts[number] ?? "nothing")")
+    }
+    let account = world.account(step.actor)
+    if step.actor.person != .alice { try sights.check(account, reads: text, in: "\(step)") }
+    peeks.append(Peek(reader: reader, text: text, account: account))
+  }
+
   private func lookAtVersions(_ item: Int64, _ step: ProgramStep, _ caller: Caller) throws {
     let files: [Library.VersionFile]
     do {
@@ -181,10 +220,8 @@ extension ProgramRun {
     }
     for file in files {
       let reader = try world.library.openVersion(of: item, number: file.number, caller)
-      var buffer = [UInt8](repeating: 0, count: 65_536)
-      let count = try buffer.withUnsafeMutableBytes { try world.library.read(reader, at: 0, into: $0) }
       try sights.check(
-        world.account(step.actor), reads: String(decoding: buffer.prefix(count), as: UTF8.self),
+        world.account(step.actor), reads: world.read(reader),
         in: "version \(file.number) of \(before.items[item]?.path ?? "item \(item)")")
     }
   }

@@ -6,6 +6,10 @@ struct ProgramGenerator {
   struct Scene {
     var documents: [String] = []
     var folders: [String] = []
+    /// Where things were that are among the deleted.
+    var deleted: [String] = []
+    /// The number of the last version of each document.
+    var versions: [String: Int64] = [:]
     /// Those of them that others see.
     var shared: Set<String> = []
     /// Slots that are open.
@@ -30,7 +34,8 @@ struct ProgramGenerator {
     (.open, 18), (.write, 9), (.append, 6), (.writeKnown, 6), (.read, 7), (.truncate, 2), (.fsync, 4), (.flush, 2),
     (.close, 16), (.save, 18), (.rename, 26), (.exchange, 4), (.link, 3), (.unlink, 8), (.mkdir, 4), (.rmdir, 2),
     (.recover, 6), (.share, 2), (.unshare, 1), (.invite, 3), (.remove, 1), (.leave, 1), (.label, 2), (.restore, 2),
-    (.resolve, 1), (.purge, 1), (.purgeVersion, 1), (.look, 3), (.upkeep, 4), (.wait, 5), (.restart, 1), (.crash, 1),
+    (.resolve, 1), (.purge, 2), (.purgeVersion, 2), (.look, 3), (.upkeep, 4), (.wait, 5), (.restart, 1), (.crash, 1),
+    (.mapped, 3), (.peek, 3), (.compact, 1),
   ]
 
   /// Without these nothing happens.
@@ -80,7 +85,7 @@ struct ProgramGenerator {
       let slot = (0..<3).first { !scene.slots.contains($0) } ?? 0
       let how = pick(["r", "rw", "rw", "creat", "creat", "trunc"])
       return .init(actor, verb, ["\(slot)", chance(3, of: 4) ? document(scene) : newPath(scene), how])
-    case .write, .append, .writeKnown, .read, .truncate, .fsync, .flush, .close:
+    case .write, .append, .writeKnown, .mapped, .read, .truncate, .fsync, .flush, .close:
       return .init(actor, verb, ["\(scene.slots.isEmpty ? 0 : pick(scene.slots))"])
     case .save: return .init(actor, verb, [chance(1, of: 3) ? document(scene) : newPath(scene)])
     case .rename, .exchange:
@@ -99,12 +104,19 @@ struct ProgramGenerator {
       let what = pick(["team", "team", "draft", document(scene)])
       return .init(actor, verb, [what, pick(["bob", "carol"]), pick(["edit", "view"])])
     case .remove: return .init(actor, verb, [pick(["team", "team", "draft"]), pick(["bob", "carol"])])
-    case .restore, .purgeVersion: return .init(actor, verb, [document(scene), pick(["1", "2", "3"])])
-    case .recover: return .init(actor, verb, [chance(1, of: 3) ? pick(Self.folderNames) : newPath(scene)])
-    case .purge: return .init(actor, verb, [chance(1, of: 2) ? newPath(scene) : pick(scene.folders + ["doc"])])
+    case .restore, .purgeVersion, .peek:
+      let path = document(scene)
+      return .init(actor, verb, [path, "\(Int64.random(in: 1...max(1, scene.versions[path] ?? 1), using: &random))"])
+    case .recover:
+      // Also the parts of a folder that is there.
+      let what = chance(1, of: 3) ? pick(Self.folderNames + scene.folders) : pick(scene.deleted + [newPath(scene)])
+      return .init(actor, verb, [what])
+    case .purge:
+      let what = chance(1, of: 2) ? document(scene) : pick(scene.folders + scene.deleted + [newPath(scene)])
+      return .init(actor, verb, [what])
     case .wait: return .init(actor, verb, [pick(["2", "16", "16", "60"])])
     case .look: return .init(.init(person: pick([.bob, .carol]), program: 2), verb)
-    case .upkeep, .restart, .crash: return .init(actor, verb)
+    case .upkeep, .compact, .restart, .crash: return .init(actor, verb)
     case .unlink, .label, .resolve: return .init(actor, verb, [document(scene)])
     }
   }

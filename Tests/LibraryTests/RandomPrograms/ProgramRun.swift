@@ -17,8 +17,18 @@ final class ProgramRun {
   private(set) var linked: Set<String> = []
   /// Items that left no trace when their own program took them away (rule 6 of ``Identity``), told of or not.
   var vanished: Set<String> = []
-  /// Steps that did something, by verb.
+  /// Steps that did something, and those that the library refused, by verb.
   private(set) var done: [ProgramStep.Verb: Int] = [:]
+  private(set) var refused: [ProgramStep.Verb: Int] = [:]
+  /// Versions that somebody has open.
+  var peeks: [Peek] = []
+
+  /// A version that somebody has open.
+  struct Peek {
+    let reader: VersionReader
+    let text: String
+    let account: Int64
+  }
 
   init() throws {
     world = try ProgramWorld()
@@ -32,6 +42,8 @@ final class ProgramRun {
     var violation: Violation?
     /// Steps that were not refused, by verb.
     var done: [ProgramStep.Verb: Int] = [:]
+    /// Steps that were.
+    var refused: [ProgramStep.Verb: Int] = [:]
   }
 
   /// Runs a program in a library of its own.
@@ -64,21 +76,26 @@ final class ProgramRun {
     } catch let violation as Violation {
       outcome.violation = violation
     }
-    outcome.done = done
+    (outcome.done, outcome.refused) = (done, refused)
     return outcome
   }
 
   private var scene: ProgramGenerator.Scene {
     var scene = ProgramGenerator.Scene()
     let owner = world.accounts[.alice]
-    for document in before.items.values
-    where document.isLive && document.row.owner == owner && document.inode.parent != 0 {
+    for document in before.items.values where document.row.owner == owner && document.inode.parent != 0 {
+      guard document.isLive else {
+        scene.deleted.append(document.path)
+        continue
+      }
+      scene.versions[document.path] = document.row.lastVersion
       let isFolder = document.row.kind == .folder
       if isFolder { scene.folders.append(document.path) } else { scene.documents.append(document.path) }
       if document.sharing != nil { scene.shared.insert(document.path) }
     }
     scene.folders.sort()
     scene.documents.sort()
+    scene.deleted.sort()
     scene.slots = world.slots.keys.sorted()
     return scene
   }
@@ -104,6 +121,7 @@ final class ProgramRun {
       guard error.kind != .corrupt, error.kind != .inputOutput else {
         throw Violation(rule: "no deed finds damage", what: "\(step): \(error)")
       }
+      refused[step.verb, default: 0] += 1
     }
     let after = try ProgramSnapshot(world.library, &texts)
     try compare(before, after, step)
@@ -115,6 +133,7 @@ final class ProgramRun {
       linked.insert(document.row.uuid.text)
     }
     try promises.check(after.contents)
+    try checkPeeks(step)
     try checkVersions(before, after, step)
     sights.note(before, after, step)
     try saves.check(before, after, step)
@@ -139,6 +158,23 @@ final class ProgramRun {
     }
   }
 
+  /// Who has a version open reads what it held, whatever became of it, for as long as they may.
+  private func checkPeeks(_ step: ProgramStep) throws {
+    for peek in peeks {
+      let found: String
+      do {
+        found = try world.read(peek.reader)
+      } catch let error as SheafError {
+        let mayLose = peek.account != world.accounts[.alice]
+        if mayLose, [.accessDenied, .notFound].contains(error.kind) { continue }
+        found = "\(error)"
+      }
+      guard found == peek.text else {
+        throw Violation(rule: "an open version stays", what: "'\(step)' made \(peek.text) \(found)")
+      }
+    }
+  }
+
   func checkSound() throws {
     let problems = try world.library.check { _ in }.problems
     guard problems.isEmpty else { throw Violation(rule: "check is sound", what: problems.joined(separator: "; ")) }
@@ -149,7 +185,7 @@ final class ProgramRun {
   private func act(_ step: ProgramStep) throws {
     let (actor, path) = (step.actor, step.first)
     switch step.verb {
-    case .open, .write, .append, .writeKnown, .read, .truncate, .fsync, .flush, .close: try actOnSlot(step)
+    case .open, .write, .append, .writeKnown, .mapped, .read, .truncate, .fsync, .flush, .close: try actOnSlot(step)
     case .save:
       let slot = try open(path, O_WRONLY | O_CREAT | O_TRUNC, actor)
       defer { close(slot) }
@@ -170,6 +206,8 @@ final class ProgramRun {
       let (parent, name) = try world.place(path)
       try world.library.rmdir(parent, name, world.caller(actor))
     case .look: try look(step)
+    case .peek: try peek(step)
+    case .compact: _ = try world.library.compact { _ in }
     case .upkeep: keepUp()
     case .wait:
       // As long as somebody writes, its upkeep goes on all the time.
@@ -181,6 +219,7 @@ final class ProgramRun {
       try step.verb == .restart ? world.restart() : world.crash()
       promises.endAllSessions()
       saves.forgetHandles()
+      peeks = []
       // Numbers of what is gone are given again.
       texts = ProgramSnapshot.Texts()
       try checkSound()
@@ -208,6 +247,10 @@ final class ProgramRun {
     case .write: try write(slot, at: 0)
     case .append: try write(slot, at: 0, appends: true)
     case .writeKnown: try write(slot, at: slot.known)
+    case .mapped:
+      // The kernel reads a page before a program changes it.
+      saves.read(try world.read(slot), slot, world, before)
+      try write(slot, at: 0, isWriteBack: true)
     case .read:
       let text = try world.read(slot)
       world.slots[number]?.known = Int64(text.utf8.count)
@@ -231,15 +274,12 @@ final class ProgramRun {
     let (process, time) = (world.process(actor), world.clock.now)
     let slot = try world.open(path, flags, actor)
     if existed == nil {
-      promises.made(slot.ino, by: process, at: time)
-      // Rule 5 of ``Identity``: the rest of a document that is made again is one of its own, which this program made.
-      let (parent, name) = try world.place(path)
-      if let former = promises.remembered(parent, name, process, at: time), former != slot.ino,
-        let document = before.item(of: former), let left = try item(of: former), left != document.row.id
-      {
-        promises.parted(
-          former, world.names(of: former)?.oldest.name, by: process, holding: currentText(of: former), at: time)
+      // A document that is made again stays what it was (rule 5 of ``Identity``).
+      if let id = try item(of: slot.ino), before.items[id] == nil {
+        promises.made(slot.ino, by: process, at: time)
       }
+      let (parent, name) = try world.place(path)
+      try noteParted(promises.remembered(parent, name, process, at: time), process, at: time)
     }
     if flags & O_TRUNC != 0 {
       saves.truncated(slot)
@@ -249,14 +289,17 @@ final class ProgramRun {
   }
 
   private func noteWrite(_ slot: ProgramWorld.OpenSlot) {
-    promises.wrote(slot, world.account(slot.actor), world.contents(slot.handle) ?? "")
+    promises.wrote(
+      slot, world.account(slot.actor), world.contents(slot.handle) ?? "", by: world.process(slot.actor))
   }
 
-  private func write(_ slot: ProgramWorld.OpenSlot, at offset: Int64, appends: Bool = false) throws {
+  private func write(
+    _ slot: ProgramWorld.OpenSlot, at offset: Int64, appends: Bool = false, isWriteBack: Bool = false
+  ) throws {
     guard slot.mayWrite else { return }
     let text = world.freshText()
     let former = world.contents(slot.handle) ?? ""
-    try world.write(text, slot, at: offset, appends: appends)
+    try world.write(text, slot, at: offset, appends: appends, isWriteBack: isWriteBack)
     guard let contents = world.contents(slot.handle), contents.contains(text) else {
       throw Violation(rule: "what is written is there", what: "\(text) is not in \(world.contents(slot.handle) ?? "")")
     }
@@ -290,7 +333,7 @@ final class ProgramRun {
     world.release(slot)
     let account = world.account(slot.actor)
     if slot.mayWrite, world.writerCount(of: slot.ino, for: account) == 0 {
-      promises.lastWriterClosed(slot.ino, account)
+      promises.lastWriterClosed(slot.ino, account, "the last close of slot \(slot.handle)")
     }
     saves.closed(slot)
   }

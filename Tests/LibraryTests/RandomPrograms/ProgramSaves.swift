@@ -14,10 +14,13 @@ struct ProgramSaves {
     let ino: Int64
     /// The version that was current when it read last.
     let version: Int64
+    let process: Int32
   }
 
   /// Texts that an account has read or written anywhere.
   private var known: [Int64: Set<String>] = [:]
+  /// Texts that a program has written, for whatever account: it did that itself (rule 6 of ``Readings``).
+  private var written: [Int32: Set<String>] = [:]
   /// Handles that read something, and took nothing away since.
   private var readers: [UInt64: Reader] = [:]
   private var closing: [UInt64] = []
@@ -32,14 +35,17 @@ struct ProgramSaves {
     let account = world.account(slot.actor)
     known[account, default: []].formUnion(Self.tokens(text))
     guard !text.isEmpty, let version = snapshot.item(of: slot.ino)?.row.version else { return }
-    readers[slot.handle] = Reader(account: account, ino: slot.ino, version: version)
+    readers[slot.handle] = Reader(
+      account: account, ino: slot.ino, version: version, process: world.process(slot.actor))
   }
 
   /// Notes that a write made `text` of `former`: what it made of parts of other texts is its own, too.
   mutating func wrote(
     _ text: String, over former: String, _ slot: ProgramWorld.OpenSlot, _ world: ProgramWorld
   ) {
-    known[world.account(slot.actor), default: []].formUnion(Self.tokens(text).subtracting(Self.tokens(former)))
+    let own = Self.tokens(text).subtracting(Self.tokens(former))
+    known[world.account(slot.actor), default: []].formUnion(own)
+    written[world.process(slot.actor), default: []].formUnion(own)
   }
 
   mutating func truncated(_ slot: ProgramWorld.OpenSlot) {
@@ -66,8 +72,9 @@ struct ProgramSaves {
       let lost = Self.tokens(former.text).subtracting(Self.tokens(document.text)).subtracting(isInformed)
       let isStale = readers.values.contains {
         $0.account == version.author && $0.ino == document.inode.ino && $0.version < passed.number
+          && !lost.isSubset(of: written[$0.process] ?? [])
       }
-      guard isStale, !lost.isEmpty else { continue }
+      guard isStale else { continue }
       throw Violation(
         rule: "no save passes over another's in silence",
         what: "'\(step)' lost \(lost.sorted()) of version \(passed.number) of \(document.path), and has no conflict")

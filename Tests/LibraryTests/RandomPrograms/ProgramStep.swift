@@ -5,6 +5,8 @@ struct ProgramStep: Hashable, CustomStringConvertible, Sendable {
   enum Verb: String, CaseIterable, Sendable {
     /// `open SLOT PATH r|rw|creat|trunc`; the other deeds on an open file name its slot.
     case open, write, append, writeKnown, read, truncate, fsync, flush, close
+    /// The kernel writes back what a mapping of an open file changed.
+    case mapped
     /// Opens with O_TRUNC, writes and closes.
     case save
     case rename, exchange, link, unlink, mkdir, rmdir
@@ -12,6 +14,9 @@ struct ProgramStep: Hashable, CustomStringConvertible, Sendable {
     case recover, share, unshare, invite, remove, leave, label, restore, resolve, purge, purgeVersion
     /// `look`: the account reads all that it sees, which must be what it may see.
     case look
+    /// `peek PATH NUMBER`: opens a version, and reads it again after each step from then on.
+    case peek
+    case compact
     /// Upkeep, as every quarter of a second; `wait SECONDS` lets time pass before it.
     case upkeep, wait
     /// The process of the library ends in order, or by kill -9, and another one opens it.

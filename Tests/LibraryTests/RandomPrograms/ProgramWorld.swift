@@ -8,7 +8,7 @@ import SheafStore
 /// A library in which a random program's steps are done: what belongs to the people lies in `Documents` of alice, and
 /// every path of a step is relative to that, whoever does it.
 ///
-/// Nothing happens but by steps: the library's own threads are stopped, and the clock moves a little with each step.
+/// Nothing happens but by steps: the library has no threads of its own, and the clock moves a little with each step.
 final class ProgramWorld {
   /// An open file of a step's slot.
   struct OpenSlot {
@@ -49,9 +49,7 @@ final class ProgramWorld {
   private static func open(_ folder: String, _ generation: Int, _ clock: TestClock) throws -> Library {
     let path = "\(folder)/\(generation)/library.sqlite"
     try FileManager.default.createDirectory(atPath: "\(folder)/\(generation)", withIntermediateDirectories: true)
-    let library = try Library.open(LibraryLocation(path: path)) { clock.now }
-    library.stopMaintenance()
-    return library
+    return try Library.open(LibraryLocation(path: path), keepsItselfUp: false) { clock.now }
   }
 
   /// Closes the library and removes it.
@@ -130,13 +128,23 @@ final class ProgramWorld {
     }
   }
 
-  func write(_ text: String, _ slot: OpenSlot, at offset: Int64, appends: Bool = false) throws {
-    try Array(text.utf8).withUnsafeBytes { try library.write(slot.handle, at: offset, $0, appends: appends) }
+  func write(
+    _ text: String, _ slot: OpenSlot, at offset: Int64, appends: Bool = false, isWriteBack: Bool = false
+  ) throws {
+    try Array(text.utf8).withUnsafeBytes {
+      try library.write(slot.handle, at: offset, $0, appends: appends, isWriteBack: isWriteBack)
+    }
   }
 
   func read(_ slot: OpenSlot) throws -> String {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     let count = try buffer.withUnsafeMutableBytes { try library.read(slot.handle, at: 0, into: $0) }
+    return String(decoding: buffer.prefix(count), as: UTF8.self)
+  }
+
+  func read(_ reader: VersionReader) throws -> String {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    let count = try buffer.withUnsafeMutableBytes { try library.read(reader, at: 0, into: $0) }
     return String(decoding: buffer.prefix(count), as: UTF8.self)
   }
 

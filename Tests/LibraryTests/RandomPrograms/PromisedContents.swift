@@ -59,12 +59,17 @@ struct PromisedContents {
   /// Names that a program took away, which it may make again.
   private var lost: [Name: (process: Int32, time: Timestamp, ino: Int64)] = [:]
   private var purged: Set<String> = []
+  /// The programs that gave a document's name to another file, by the inode which lost it and its row.
+  private var replacers: [Int64: Int32] = [:]
+  /// What accounts have in such inodes once another program than that one wrote to them.
+  private var replacedWork: [Key: String] = [:]
 
   // MARK: - Writing
 
   /// Notes that a handle changed a file, whose account has `text` in it now.
-  mutating func wrote(_ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String) {
+  mutating func wrote(_ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String, by process: Int32) {
     let key = Key(ino: slot.ino, account: account)
+    if let replacer = replacers[slot.ino], replacer != process || replacedWork[key] != nil { replacedWork[key] = text }
     if let session = sessions[key], session.writers[slot.handle] == nil, session.writers.values.allSatisfy({ $0 }) {
       end(key)
     }
@@ -93,7 +98,17 @@ struct PromisedContents {
   }
 
   /// Notes that the last handle that could write was closed.
-  mutating func lastWriterClosed(_ ino: Int64, _ account: Int64) { end(Key(ino: ino, account: account)) }
+  mutating func lastWriterClosed(_ ino: Int64, _ account: Int64, _ deed: String) {
+    let key = Key(ino: ino, account: account)
+    end(key)
+    // It is kept in the account's `Documents`, as `NAME (not saved)`.
+    guard let text = replacedWork.removeValue(forKey: key), !text.isEmpty else { return }
+    count += 1
+    promises[count] = Promise(kept: [text], isOpen: false, deed: deed)
+  }
+
+  /// Notes that a program gave a document's name to another file, and what had it lives on for those who have it open.
+  mutating func replaced(_ ino: Int64, by process: Int32) { replacers[ino] = process }
 
   mutating func endAllSessions() {
     for key in sessions.keys { end(key) }
@@ -101,6 +116,7 @@ struct PromisedContents {
     lives = [:]
     lost = [:]
     byInode = [:]
+    (replacers, replacedWork) = ([:], [:])
   }
 
   private mutating func end(_ key: Key) {
@@ -170,8 +186,9 @@ struct PromisedContents {
     lives[ino] = Life(maker: process, time: time, isProved: isLasting && !(text ?? "").isEmpty)
   }
 
-  /// Notes that a file dissolved in a document, holding `text`.
+  /// Notes that a file, which holds `text`, became a document that was there before: it is not young any more.
   mutating func dissolved(_ ino: Int64, _ name: [UInt8], _ process: Int32, holding text: String?, at time: Timestamp) {
+    defer { lives[ino] = nil }
     let wasBackup = lives[ino]?.wasBackup ?? false
     let isPassing = isYoung(ino, at: time) && FileRole.looksPassing(name) && !wasBackup
     guard !isProved(ino), isPassing || isOwn(ino, of: process, at: time) else { return }

@@ -31,17 +31,18 @@ import Testing
     }
     if let seed = Self.environment["SHEAF_SEED"].flatMap({ UInt64($0) }) { return try replay(seed) }
     let end = seconds.map { ContinuousClock.now + .seconds($0) }
-    var (programs, done): (Int, [ProgramStep.Verb: Int]) = (0, [:])
+    var (programs, done, refused): (Int, [ProgramStep.Verb: Int], [ProgramStep.Verb: Int]) = (0, [:], [:])
     let first = end == nil ? 1 : UInt64.random(in: 1...UInt64(Int64.max))
     while end.map({ ContinuousClock.now < $0 }) ?? (programs < Self.count) {
       let seed = first &+ UInt64(programs)
       let outcome = try ProgramRun.random(seed, count: length, followsLog: followsLog)
       programs += 1
       done.merge(outcome.done) { $0 + $1 }
+      refused.merge(outcome.refused) { $0 + $1 }
       if outcome.violation != nil { return try report(outcome.steps, "SHEAF_SEED=\(seed)") }
     }
-    let counts = done.map { "\($0.key) \($0.value)" }.sorted().joined(separator: ", ")
-    print("\(programs) random programs from seed \(first): \(counts)")
+    let counts = ProgramStep.Verb.allCases.map { "\($0) \(done[$0, default: 0])/\(refused[$0, default: 0])" }
+    print("\(programs) random programs from seed \(first), steps done/refused: \(counts.joined(separator: ", "))")
   }
 
   private func replay(_ seed: UInt64) throws {
