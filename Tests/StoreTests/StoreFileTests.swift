@@ -279,7 +279,7 @@ struct StoreFileTests {
         id: 1_000_001, uuid: .timeOrdered(time), kind: .document, owner: 1, creator: 1, created: time)
       let lost = ItemRow(
         id: 1_000_002, uuid: .timeOrdered(time), kind: .document, owner: 1, creator: 1, created: time)
-      let name = EntryRow(parent: 1, hash: 77, name: Array("a.txt".utf8), ino: 1_000_001)
+      let name = EntryRow(parent: 1, hash: 77, name: Array("a.txt".utf8), ino: 1_000_001, since: Timestamp(nanoseconds: 0))
       try store.write(.create) {
         try $0.insert(kept)
         try $0.insert(name)
