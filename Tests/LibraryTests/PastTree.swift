@@ -100,6 +100,11 @@ struct PastStory {
           let new = (target.isEmpty ? "" : target + "/") + names.randomElement(using: &random)!
           let isOnto = tree[new].map { $0 != "/" && value != "/" } ?? true
           if isOnto, new != place, !(new + "/").hasPrefix(place + "/") {
+            if tree[new] != nil {
+              // What was just made would be how somebody saves the other one, and was never there.
+              people.clock.advance(60)
+              people.library.expireIdentity()
+            }
             try person.rename(folder + place, folder + new)
             let moved = below(place)
             for part in moved { tree[part.path] = nil }

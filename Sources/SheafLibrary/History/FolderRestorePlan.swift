@@ -134,12 +134,14 @@ extension Library {
   }
 
   /// Where an item was at a time, as far as its names tell.
-  private func whereabouts(of item: PresentItem, at time: Timestamp) throws -> Whereabouts {
+  private func whereabouts(of item: PresentItem, at time: Timestamp, _ caller: Caller) throws -> Whereabouts {
     try locked {
       let later = try read {
         try $0.pastNames(of: item.item.id, after: time, limit: Self.pastNamesLookedAt)
       }
-      if let row = later.first(where: { $0.holds(at: time) }) { return .at(parent: row.parent, name: row.name) }
+      if let row = later.first(where: { $0.holds(at: time) }) {
+        return try mayMove(to: row.parent, caller) ? .at(parent: row.parent, name: row.name) : .unknown
+      }
       guard let present = try entry(item.parent, item.name), present.ino == item.ino else { return .unknown }
       if present.since <= time { return .at(parent: item.parent, name: item.name) }
       guard later.count < Self.pastNamesLookedAt else { return .unknown }
@@ -149,6 +151,17 @@ extension Library {
       let begin = min(present.since, later.map(\.since).min() ?? present.since)
       let gap = begin.seconds - former.until.seconds
       return gap >= Self.keptNameSeconds(age: clock().seconds - time.seconds) ? .deleted : .unknown
+    }
+  }
+
+  /// Whether a folder is one that the caller's account may put things in: what it does not see, it is not told of.
+  private func mayMove(to folder: Int64, _ caller: Caller) throws -> Bool {
+    guard let inode = try? inode(folder) else { return false }
+    do {
+      try allow(.write, inode, caller)
+      return true
+    } catch let error as SheafError where error.kind == .accessDenied {
+      return false
     }
   }
 
@@ -173,7 +186,7 @@ extension Library {
         doomed.append(item)
         continue
       }
-      switch try whereabouts(of: item, at: time) {
+      switch try whereabouts(of: item, at: time, caller) {
       case .at(item.parent, item.name): break
       case .at(let parent, let name) where item.links == 1 || item.isFolder:
         if item.isFolder { outside.insert(item.ino) }
@@ -242,7 +255,7 @@ extension Library {
     let present = try presentItems(below: top, caller)
     var doomed: [PresentItem] = []
     for item in present {
-      try locked { try addDeeds(of: person, since: time, to: item, &plan, &doomed) }
+      try locked { try addDeeds(of: person, since: time, to: item, caller, &plan, &doomed) }
     }
     for row in try deletions(below: top, present, by: person, since: time) {
       try locked { try addRecovery(of: row, by: person, since: time, caller, &plan) }
@@ -253,7 +266,7 @@ extension Library {
 
   /// Adds what undoes a person's deeds to an item that is there (rule 2).
   private func addDeeds(
-    of person: Int64, since time: Timestamp, to item: PresentItem, _ plan: inout FolderRestorePlan,
+    of person: Int64, since time: Timestamp, to item: PresentItem, _ caller: Caller, _ plan: inout FolderRestorePlan,
     _ doomed: inout [PresentItem]
   ) throws {
     let id = item.item.id
@@ -271,7 +284,9 @@ extension Library {
     if let first = own.last {
       if first.parent != item.parent || first.name != item.name {
         plan.add(
-          item.links == 1 || item.isFolder
+          try !mayMove(to: first.parent, caller)
+            ? item.leave("nothing tells where it was then")
+            : item.links == 1 || item.isFolder
             ? .place(item: id, parent: first.parent, name: first.name) : item.leave("has several names"))
       }
     } else if moves.contains(where: { $0.actor == person }) {
@@ -338,6 +353,7 @@ extension Library {
     else { return }
     let moves = try read { try $0.pastNames(of: item.id, after: time, limit: Self.pastNamesLookedAt) }
     let first = moves.prefix { $0.actor == person }.last
+    guard try mayMove(to: first?.parent ?? row.parent, caller) else { return }
     plan.add(.place(item: item.id, parent: first?.parent ?? row.parent, name: first?.name ?? row.name))
   }
 }
