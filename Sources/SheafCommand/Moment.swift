@@ -16,8 +16,10 @@ struct Moment {
     let plain = text.hasPrefix("@") ? String(text.dropFirst()) : text
     if let time = Timestamp(nameText: plain) {
       self.time = Self.end(of: time)
-    } else if let time = try Self.absolute(plain) ?? Self.local(plain, as: text) {
+    } else if let time = Self.absolute(plain) {
       self.time = plain.contains(".") ? time : Self.end(of: time)
+    } else if let time = try Self.local(plain, as: text) {
+      self.time = Self.end(of: time)
     } else {
       throw SheafError(
         .invalid, subject: "--time \(text.printable)", reason: "is no time",
@@ -30,7 +32,7 @@ struct Moment {
   }
 
   /// RFC 3339 with `Z` or an offset; nil for anything else.
-  private static func absolute(_ text: String) throws(SheafError) -> Timestamp? {
+  private static func absolute(_ text: String) -> Timestamp? {
     if let time = Timestamp(rfc3339: text.uppercased()) { return time }
     let bytes = Array(text.utf8)
     guard bytes.count > 6 else { return nil }
@@ -71,7 +73,8 @@ struct Moment {
     guard found.count == 1, let moment = found.first else {
       throw SheafError(
         .invalid, subject: "--time \(given.printable)",
-        reason: found.isEmpty ? "did not exist: the clocks were put forward" : "was there twice: the clocks were put back",
+        reason: found.isEmpty
+          ? "did not exist: the clocks were put forward" : "was there twice: the clocks were put back",
         advice: "write it with its offset, such as 2026-10-25T02:30:00+01:00")
     }
     return Timestamp(seconds: Int64(moment))

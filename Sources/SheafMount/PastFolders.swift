@@ -7,8 +7,8 @@ import Synchronization
 /// The folders as they were that a mount's kernel knows, counted as FUSE counts look-ups.
 ///
 /// A folder is a node of its own below each node that leads to it, since the kernel takes two names of one folder for a
-/// folder that moved. A folder and a moment do not fit into the number of a node, so they are numbered here, for as long
-/// as the kernel knows them.
+/// folder that moved. A folder and a moment do not fit into the number of a node. So they are numbered here, for as
+/// long as the kernel knows them.
 final class PastFolders: Sendable {
   struct Place: Hashable {
     /// `.versions`, or the folder around this one as it was.
@@ -67,7 +67,8 @@ final class PastFolders: Sendable {
 /// Folders as they were, in a mount.
 extension AccountFileSystem {
   /// A folder as it was, below `.versions` or in another one.
-  func pastFolder(_ ino: Int64, at time: Timestamp, in parent: NodeID, _ caller: RequestContext) throws(Errno) -> Entry {
+  func pastFolder(_ ino: Int64, at time: Timestamp, in parent: NodeID, _ caller: RequestContext) throws(Errno) -> Entry
+  {
     let attributes = try translated { try library.pastFolder(ino, at: time, credentials(caller)) }
     let node = pastFolders.give(.init(parent: parent, ino: ino, time: time)).id
     return Entry(node: node, attributes: FileAttributes(attributes, of: node))

@@ -16,7 +16,8 @@ struct FolderRestoreTests {
   ) throws -> FolderRestoration {
     try people.as(who) { person in
       try people.library.restoreFolder(
-        person.path(folder), FolderRestoreRequest(time: time, by: by?.handle, dryRun: dryRun)) { _ in }
+        person.path(folder), FolderRestoreRequest(time: time, by: by?.handle, dryRun: dryRun)
+      ) { _ in }
     }
   }
 
@@ -184,9 +185,10 @@ struct FolderRestoreTests {
       #expect(done.steps.allSatisfy { !($0.reason ?? "").contains("own") })
       #expect(try alice.present("Documents/w") == ["a": "1", "secret": "1"])
       people.clock.advance(60)
-      #expect(words(try restore(people, .alice, "Documents/w", time)) == [
-        "move Documents/w/secret Documents/own/secret",
-      ])
+      #expect(
+        words(try restore(people, .alice, "Documents/w", time)) == [
+          "move Documents/w/secret Documents/own/secret"
+        ])
     }
   }
 

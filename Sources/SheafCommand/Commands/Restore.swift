@@ -77,7 +77,7 @@ struct Restore: AsyncParsableCommand {
   private static let fewChanges = 20
 
   private func restoreFolder(at time: Timestamp) async throws {
-    let person = try by.map { text throws(SheafError) in try AccountHandle(text) }
+    let person = try by.map { try AccountHandle($0) }
     try await ItemTarget.with(path, library, changing: !dryRun) { target in
       func run(dryRun: Bool) async throws -> FolderRestoration {
         let request = FolderRestoreRequest(time: time, by: person, dryRun: dryRun)

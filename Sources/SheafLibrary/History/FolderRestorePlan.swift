@@ -6,7 +6,7 @@ import SheafStore
 ///
 /// Rules:
 /// 1. Everybody's deeds are undone: each item that was in the folder comes back to where it was, with the contents that
-///    it had. What was made since is deleted; what was elsewhere then goes back there; what was deleted then is deleted.
+///    it had. What was made since is deleted, and so is what was deleted then; what was elsewhere goes back there.
 /// 2. One person's deeds are undone: those since then that nobody followed up. A document goes back to before the last
 ///    versions that all are theirs, an item to before their last moves, and what they deleted or made is recovered or
 ///    deleted. Where others went on with it, it is left alone.
@@ -30,8 +30,8 @@ struct FolderRestorePlan {
     }
   }
 
-  /// In this order: what is deleted goes first, each folder after what is in it; then items get their places, each folder
-  /// before what is in it.
+  /// In this order: what is deleted goes first, each folder after what is in it; then items get their places, each
+  /// folder before what is in it.
   private(set) var deletions: [Deed] = []
   private(set) var placements: [Deed] = []
   private(set) var contents: [Deed] = []
@@ -86,11 +86,11 @@ extension Library {
   /// Past names of one item that are looked at.
   private static let pastNamesLookedAt = 256
 
-  /// The items in a folder and below it, each folder before what is in it.
-  func presentItems(below top: Int64, _ caller: Caller) throws -> [PresentItem] {
+  /// The items in some folders and below them, each folder before what is in it.
+  private func presentItems(below tops: [Int64], _ caller: Caller) throws -> [PresentItem] {
     var items: [PresentItem] = []
-    var folders = [top]
-    var known: Set<Int64> = [top]
+    var folders = tops
+    var known = Set(tops)
     var next = 0
     while next < folders.count {
       var cookie: Int64? = 0
@@ -101,11 +101,8 @@ extension Library {
           let page = try read { try $0.entries(folder.ino, after: start, limit: Self.pastStep) }
           for entry in page {
             let inode = try inode(entry.ino)
-            guard let item = try item(of: inode) else { continue }
-            items.append(
-              PresentItem(
-                ino: inode.ino, parent: folder.ino, name: entry.name, item: item, links: inode.row.nlink,
-                isEdited: inode.hasSession))
+            guard let item = try presentItem(inode, folder.ino, entry.name) else { continue }
+            items.append(item)
             if inode.isFolder, known.insert(inode.ino).inserted { folders.append(inode.ino) }
           }
           return page.last?.hash
@@ -114,6 +111,19 @@ extension Library {
       next += 1
     }
     return items
+  }
+
+  private func presentItem(_ inode: Inode, _ parent: Int64, _ name: [UInt8]) throws -> PresentItem? {
+    try item(of: inode).map {
+      PresentItem(
+        ino: inode.ino, parent: parent, name: name, item: $0, links: inode.row.nlink, isEdited: inode.hasSession)
+    }
+  }
+
+  /// An item that is there, wherever it is; nil for one that is not.
+  private func presentItem(_ id: Int64) throws -> PresentItem? {
+    guard let row = try read({ try $0.inode(item: id) }), row.nlink > 0 else { return nil }
+    return try presentItem(inode(row.ino), row.parent, row.name)
   }
 
   /// The items that were in a folder and below it, each folder before what was in it.
@@ -171,9 +181,14 @@ extension Library {
   func restorePlan(of top: Int64, at time: Timestamp, _ caller: Caller) throws -> FolderRestorePlan {
     var plan = FolderRestorePlan()
     let past = try pastItems(below: top, at: time, caller)
-    let present = try presentItems(below: top, caller)
+    // What is by now in a folder that comes back from elsewhere comes with it, or is deleted, too.
+    let pastFolders = past.compactMap { if case .folder(let ino) = $0.entry.kind { ino } else { nil } }
+    let present = try presentItems(below: [top] + pastFolders, caller)
     let places = Dictionary(grouping: past, by: \.entry.item)
-    let names = Dictionary(grouping: present, by: \.item.id)
+    var names = Dictionary(grouping: present, by: \.item.id)
+    for id in places.keys where names[id] == nil {
+      if let item = try locked({ try presentItem(id) }) { names[id] = [item] }
+    }
     var doomed: [PresentItem] = []
     /// Folders whose insides are no part of what was.
     var outside: Set<Int64> = []
@@ -198,7 +213,8 @@ extension Library {
     }
     for (id, then) in places where then.count > 1 || (names[id]?.count ?? 0) > 1 {
       let now = names[id] ?? []
-      let same = Set(then.map { [[UInt8]("\($0.parent)/".utf8), $0.entry.name] })
+      let same =
+        Set(then.map { [[UInt8]("\($0.parent)/".utf8), $0.entry.name] })
         == Set(now.map { [[UInt8]("\($0.parent)/".utf8), $0.name] })
       if !same, let one = now.first { plan.add(one.leave("has several names")) }
     }
@@ -213,12 +229,20 @@ extension Library {
     var seen: Set<Int64> = []
     for item in past {
       guard case .document(let id, let version) = item.entry.kind, seen.insert(id).inserted else { continue }
-      let current = try names[id]?.first.map { ($0.item.version, $0.isEdited) } ?? locked {
-        (try read { try $0.item(id) }?.version ?? version, false)
+      if try names[id]?.first?.isEdited ?? false || locked({ try differs(id, from: version) }) {
+        plan.add(.contents(item: id, version: version))
       }
-      if current.0 != version || current.1 { plan.add(.contents(item: id, version: version)) }
     }
     return plan
+  }
+
+  /// Whether a document has other contents than a version of it, as far as can be told without reading them.
+  private func differs(_ id: Int64, from number: Int64) throws -> Bool {
+    guard let item = try read({ try $0.item(id) }), item.version != number else { return false }
+    func content(_ number: Int64) throws -> StoredContent {
+      number == Self.beforeFirst ? .empty : try read { try $0.version(id, number)?.content } ?? .empty
+    }
+    return try content(item.version) != content(number)
   }
 
   /// Adds the deletions of items, each folder after what is in it. A folder stays that holds what is left alone.
@@ -252,10 +276,19 @@ extension Library {
     of top: Int64, at time: Timestamp, by person: Int64, _ caller: Caller
   ) throws -> FolderRestorePlan {
     var plan = FolderRestorePlan()
-    let present = try presentItems(below: top, caller)
+    let present = try presentItems(below: [top], caller)
     var doomed: [PresentItem] = []
     for item in present {
       try locked { try addDeeds(of: person, since: time, to: item, caller, &plan, &doomed) }
+    }
+    let here = Set(present.map(\.item.id))
+    for folder in [top] + present.filter(\.isFolder).map(\.ino) {
+      for id in try itemsTaken(from: folder, by: person, since: time) where !here.contains(id) {
+        try locked {
+          guard let item = try presentItem(id), try mayMove(to: item.parent, caller) else { return }
+          try addMoves(of: item, by: person, since: time, caller, &plan)
+        }
+      }
     }
     for row in try deletions(below: top, present, by: person, since: time) {
       try locked { try addRecovery(of: row, by: person, since: time, caller, &plan) }
@@ -281,19 +314,40 @@ extension Library {
       }
       return doomed.append(item)
     }
-    if let first = own.last {
-      if first.parent != item.parent || first.name != item.name {
-        plan.add(
-          try !mayMove(to: first.parent, caller)
-            ? item.leave("nothing tells where it was then")
-            : item.links == 1 || item.isFolder
-            ? .place(item: id, parent: first.parent, name: first.name) : item.leave("has several names"))
-      }
-    } else if moves.contains(where: { $0.actor == person }) {
-      plan.add(item.leave("others have moved it since"))
-    }
+    try addMoves(of: item, by: person, since: time, caller, &plan)
     guard item.item.kind == .document else { return }
     try addContents(of: item, by: person, since: time, &plan)
+  }
+
+  /// Adds going back to before a person's last moves.
+  private func addMoves(
+    of item: PresentItem, by person: Int64, since time: Timestamp, _ caller: Caller, _ plan: inout FolderRestorePlan
+  ) throws {
+    let moves = try read { try $0.pastNames(of: item.item.id, after: time, limit: Self.pastNamesLookedAt) }
+    guard let first = moves.prefix(while: { $0.actor == person }).last else {
+      if moves.contains(where: { $0.actor == person }) { plan.add(item.leave("others have moved it since")) }
+      return
+    }
+    guard first.parent != item.parent || first.name != item.name else { return }
+    if try !mayMove(to: first.parent, caller) {
+      plan.add(item.leave("nothing tells where it was then"))
+    } else if item.links > 1, !item.isFolder {
+      plan.add(item.leave("has several names"))
+    } else {
+      plan.add(.place(item: item.item.id, parent: first.parent, name: first.name))
+    }
+  }
+
+  /// Items that a person took from a folder.
+  private func itemsTaken(from folder: Int64, by person: Int64, since time: Timestamp) throws -> Set<Int64> {
+    var items: Set<Int64> = []
+    var last: PastNameRow?
+    repeat {
+      let page = try locked { try read { try $0.pastNames(in: folder, after: last, limit: Self.pastStep) } }
+      for row in page where row.until > time && row.actor == person { items.insert(row.item) }
+      last = page.last
+    } while last != nil
+    return items
   }
 
   /// Adds going back to before a person's last versions.
