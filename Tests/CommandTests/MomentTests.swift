@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test func momentsAreReadAsWritten() throws {
-    try inBerlin {
+    try inBerlin { () throws in
       for (text, time) in [
         ("2026-11-17T18:00:00Z", "2026-11-17T18:00:00.999999999Z"),
         ("2026-11-17t18:00:00z", "2026-11-17T18:00:00.999999999Z"),
