@@ -7,7 +7,7 @@ import Testing
 /// Times as people write them.
 @Suite(.serialized) struct MomentTests {
   /// Runs `body` where clocks go as in the middle of Europe.
-  private func inBerlin(_ body: () throws -> Void) rethrows {
+  private func inBerlin(_ body: () -> Void) {
     let former = getenv("TZ").map { String(cString: $0) }
     setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1)
     tzset()
@@ -15,11 +15,11 @@ import Testing
       if let former { setenv("TZ", former, 1) } else { unsetenv("TZ") }
       tzset()
     }
-    try body()
+    body()
   }
 
-  @Test func momentsAreReadAsWritten() throws {
-    try inBerlin { () throws in
+  @Test func momentsAreReadAsWritten() {
+    inBerlin {
       for (text, time) in [
         ("2026-11-17T18:00:00Z", "2026-11-17T18:00:00.999999999Z"),
         ("2026-11-17t18:00:00z", "2026-11-17T18:00:00.999999999Z"),
@@ -34,7 +34,8 @@ import Testing
         ("2026-10-25 01:59", "2026-10-24T23:59:00.999999999Z"),
         ("2026-10-25 03:00", "2026-10-25T02:00:00.999999999Z"),
       ] {
-        #expect(try Moment(text).time == Timestamp(rfc3339: time), "\(text)")
+        let read = try? Moment(text).time
+        #expect(read != nil && read == Timestamp(rfc3339: time), "\(text)")
       }
     }
   }
@@ -46,7 +47,12 @@ import Testing
         "2026-11-17 18:00:00.5", "17.11.2026 18:00", "2026-11-17T18:00:00+24:00", "2026-11-17T18:00:00+0100", "é@é",
         "2026-10-25 02:30", "2026-03-29 02:30",
       ] {
-        #expect { try Moment(text) } throws: { ($0 as? SheafError)?.kind == .invalid }
+        do {
+          _ = try Moment(text)
+          Issue.record("\(text) was read")
+        } catch {
+          #expect(error.kind == .invalid)
+        }
       }
     }
   }
