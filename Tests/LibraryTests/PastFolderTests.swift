@@ -148,18 +148,17 @@ struct PastFolderTests {
       let again = people.clock.now
       people.clock.advance(60)
       let (folder, own) = (try alice.inode("Documents/w"), try alice.inode("Documents/own"))
-      try people.as(.bob) { bob in
-        expect(.notFound) { _ = try bob.past(folder, at: before) }
-        #expect(try bob.past(folder, at: shared) == [:])
-        #expect(try bob.past(folder, at: inside) == ["goes": "goes"])
-        #expect(try bob.past(folder, at: entered) == ["later": "secret"])
-        #expect(try bob.past(folder, at: again) == ["later": "secret", "a": "after"])
-        expect(.accessDenied) { _ = try bob.past(own, at: inside) }
-      }
+      let bob = try people.as(.bob) { $0 }
+      expect(.notFound) { _ = try bob.past(folder, at: before) }
+      #expect(try bob.past(folder, at: shared) == [:])
+      #expect(try bob.past(folder, at: inside) == ["goes": "goes"])
+      #expect(try bob.past(folder, at: entered) == ["later": "secret"])
+      #expect(try bob.past(folder, at: again) == ["later": "secret", "a": "after"])
+      expect(.accessDenied) { _ = try bob.past(own, at: inside) }
       #expect(try alice.past(folder, at: inside) == ["a": "after", "leaves": "leaves", "goes": "goes"])
       #expect(try alice.past(own, at: inside) == ["later": "secret"])
       try alice.remove("Documents/w", .bob)
-      try people.as(.bob) { bob in expect(.accessDenied) { _ = try bob.past(folder, at: inside) } }
+      expect(.accessDenied) { _ = try bob.past(folder, at: inside) }
     }
   }
 
