@@ -61,7 +61,7 @@ import Testing
           refused "Read-only" touch ".versions/@$first/x"
           refused "Read-only" tee -a ".versions/@$first/one.txt" </dev/null
           refused "Read-only" rm -f ".versions/@$first/one.txt"
-          refused "Read-only" mv ".versions/@$first/one.txt" .
+          refused "Read-only" mv ".versions/@$first/one.txt" back
           refused "Read-only" mkdir ".versions/@$first/sub/x"
 
           cd "$(pwd)/.versions/@$first/sub/deep"; same "$(cat d)" deep; cd ../..; same "$(cat two.txt)" two
