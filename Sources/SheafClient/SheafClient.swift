@@ -131,6 +131,13 @@ package final class SheafClient: Sendable {
     try await job("/v1/items/recover", query: item.query, body: RecoverRequest(id: id), progress: progress)
   }
 
+  /// Makes a folder what it was, or says what that would be.
+  package func restoreFolder(
+    _ item: ItemAddress, _ request: FolderRestoreRequest, progress: (Progress) -> Void
+  ) async throws -> FolderRestoration {
+    try await job("/v1/items/restore-folder", query: item.query, body: request, progress: progress)
+  }
+
   package func check(progress: (Progress) -> Void) async throws -> CheckReport {
     try await job("/v1/check", progress: progress)
   }

@@ -23,6 +23,8 @@ final class Change {
   private var loggedEvents: [EventLog.Pending] = []
   /// The numbers that had been given when it began.
   private let numbers: Numbers
+  /// Names that it takes from items.
+  private var endedNames: [PastNameRow] = []
   private var actions: [() -> Void] = []
   private var restorations: [() -> Void] = []
 
@@ -60,7 +62,27 @@ final class Change {
     storedChunks = []
   }
 
+  /// Notes that it takes a name from what `inode` is, for whoever looks at the folder as it was.
+  ///
+  /// - Parameter entry: the entry as it was before this change.
+  func noteEnd(of entry: EntryRow, _ inode: Inode) {
+    guard let item = inode.row.item else { return }
+    endedNames.append(
+      PastNameRow(
+        parent: entry.parent, name: entry.name, until: time, item: item, since: entry.since,
+        actor: caller.actor(in: inode.row)))
+  }
+
   // MARK: - The end
+
+  /// Writes the names that it ended, of the items that it left: what goes without a trace had none.
+  func recordEndedNames() throws {
+    // What had a name for no time had it at no time.
+    for row in endedNames where row.since < row.until {
+      if try rows.item(row.item) != nil { try rows.insert(row) }
+    }
+    endedNames = []
+  }
 
   /// Brings memory up to the rows, which are recorded.
   func finish() {

@@ -195,7 +195,9 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
         let begun = Change(self, by: caller, at: time, rows)
         change = begun
         try endNotedSessions(begun)
-        return try body(begun)
+        let value = try body(begun)
+        try begun.recordEndedNames()
+        return value
       }
       maintenance.wake()
       change?.finish()

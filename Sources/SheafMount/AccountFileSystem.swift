@@ -33,6 +33,7 @@ final class AccountFileSystem: FileSystem {
   /// Whether listings of attributes name those that Sheaf computes.
   private let listsComputed: Bool
   let generations = Generations()
+  let pastFolders = PastFolders()
   let repeater: Repeater
 
   /// Seconds for which the kernel may keep anything that changes only by requests or invalidations.
@@ -77,6 +78,7 @@ final class AccountFileSystem: FileSystem {
 
   func forget(_ nodes: [Forgotten]) {
     foreignNodes.forget(nodes)
+    pastFolders.forget(nodes)
     let inodes = nodes.compactMap { Node($0.node).ino }
     if !inodes.isEmpty { library.forget(inodes) }
   }
@@ -96,7 +98,7 @@ final class AccountFileSystem: FileSystem {
     case .inode(let ino): return ino
     case .root: throw .notPermitted
     case .shared, .sharedOwner, .formerOwner: throw .permissionDenied
-    case .versions, .versionFolder, .versionFile: throw .readOnlyFileSystem
+    case .versions, .versionFolder, .versionFile, .pastFolder, .pastLink: throw .readOnlyFileSystem
     }
   }
 
@@ -149,7 +151,10 @@ final class AccountFileSystem: FileSystem {
 
   /// A node's attributes, and for how many seconds the kernel may keep them.
   func attributes(_ node: Node, _ caller: RequestContext) throws -> (FileAttributes, Double) {
-    let credentials = credentials(caller)
+    try attributes(node, credentials(caller))
+  }
+
+  func attributes(_ node: Node, _ credentials: Caller) throws -> (FileAttributes, Double) {
     switch node {
     case .root: return (folder(.root, mode: user.ownsAll ? 0o700 : 0o555, links: 4), Self.forever)
     case .shared: return (folder(node), Self.forever)
@@ -164,6 +169,10 @@ final class AccountFileSystem: FileSystem {
     case .versionFile(let item, let number):
       let file = try library.versionFile(of: item, number: number, credentials)
       return (self.file(file, owner: try library.versionOwner(of: item, credentials)), file.isOpen ? 0 : Self.forever)
+    case .pastFolder(let number):
+      let place = try pastFolders[number]
+      return (FileAttributes(try library.pastFolder(place.ino, at: place.time, credentials), of: node.id), 0)
+    case .pastLink(let ino): return (FileAttributes(try library.pastLink(ino, credentials).attributes, of: node.id), 0)
     }
   }
 
@@ -289,9 +298,11 @@ final class AccountFileSystem: FileSystem {
 }
 
 extension FileAttributes {
-  init(_ attributes: Attributes) {
+  init(_ attributes: Attributes) { self.init(attributes, of: Node.inode(attributes.ino).id) }
+
+  init(_ attributes: Attributes, of node: NodeID) {
     self.init(
-      node: Node.inode(attributes.ino).id, mode: attributes.mode, linkCount: UInt32(clamping: attributes.nlink),
+      node: node, mode: attributes.mode, linkCount: UInt32(clamping: attributes.nlink),
       uid: attributes.uid, gid: attributes.gid, device: attributes.rdev, size: attributes.size,
       blocks: UInt64(attributes.blocks), accessTime: TimeSpec(attributes.atime),
       modificationTime: TimeSpec(attributes.mtime), changeTime: TimeSpec(attributes.ctime))

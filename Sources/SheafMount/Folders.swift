@@ -61,7 +61,8 @@ extension AccountFileSystem {
             )
           }, areForeign: files.first?.isForeign ?? false)
       case .formerOwner: return .init([])
-      case .versionFile: throw Errno.notDirectory
+      case .pastFolder(let number): return try pastListing(number, caller)
+      case .versionFile, .pastLink: throw Errno.notDirectory
       }
     }
   }

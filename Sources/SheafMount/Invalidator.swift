@@ -109,7 +109,7 @@ final class Invalidator: Sendable {
   /// Whether the mount's account sees a node of another one.
   private func isSeen(_ node: Node) -> Bool {
     switch node {
-    case .inode(let ino): library.sees(ino, account)
+    case .inode(let ino), .pastLink(let ino): library.sees(ino, account)
     case .versionFile(let item, let number): library.sees(version: number, of: item, account)
     default: true
     }

@@ -33,12 +33,14 @@ extension AccountFileSystem {
       case .inode(let ino): return try lookup(name, inFolder: ino, caller)
       case .versions(let ino):
         try permit(parent, .execute, caller)
+        if let time = Library.pastTime(name.bytes) { return try pastFolder(ino, at: time, in: parent, caller) }
         let folder = try translated { try library.versionFolder(of: ino, name.bytes, credentials(caller)) }
         return Entry(
           node: Node.versionFolder(item: folder.item).id,
           attributes: try translated { try versionFolder(folder.item, time: folder.mtime, credentials(caller)) })
       case .versionFolder(let item): return try lookupVersion(name, item, caller)
-      case .versionFile: throw .notDirectory
+      case .pastFolder(let number): return try lookupPast(name, in: parent, number, caller)
+      case .versionFile, .pastLink: throw .notDirectory
       }
     }
   }
@@ -56,6 +58,7 @@ extension AccountFileSystem {
         return entry(attributes)
       }
       let (attributes, timeout) = try self.attributes(Node(target), caller)
+      if case .pastFolder(let number) = Node(target) { _ = pastFolders.give(try pastFolders[number]) }
       return Entry(node: target, attributes: attributes, attributeTimeout: timeout)
     }
   }
@@ -73,7 +76,8 @@ extension AccountFileSystem {
       }
     case .versions(let ino): return Node.inode(ino).id
     case .versionFolder(let item): return Node.versions(of: try translated { try library.folder(ofItem: item) }).id
-    case .versionFile: throw .notDirectory
+    case .pastFolder(let number): return try pastFolders[number].parent
+    case .versionFile, .pastLink: throw .notDirectory
     }
   }
 
@@ -182,6 +186,9 @@ extension AccountFileSystem {
 
   func readlink(_ node: NodeID, caller: RequestContext, reply: consuming LinkReply) {
     reply.answer { () throws(Errno) in
+      if case .pastLink(let ino) = Node(node) {
+        return try translated { try library.pastLink(ino, credentials(caller)).target }
+      }
       guard let ino = Node(node).ino else { throw .invalidArgument }
       return try translated { try library.readLink(ino, notesAccess: accessTimes.notesLinks, credentials(caller)) }
     }

@@ -1,6 +1,6 @@
 import Fuse
 
-/// The meaning of a node's number, which needs no table (rule 7 of docs/ARCHITECTURE.md).
+/// The meaning of a node's number, which needs no table but for folders as they were (rule 7 of docs/ARCHITECTURE.md).
 enum Node: Hashable {
   /// The mount point itself: `Documents` and `Shared`.
   case root
@@ -19,6 +19,10 @@ enum Node: Hashable {
   case versionFolder(item: Int64)
   /// A version as a file.
   case versionFile(item: Int64, number: Int64)
+  /// A folder as it was, by its number in ``PastFolders``.
+  case pastFolder(Int64)
+  /// A symbolic link that was in a folder.
+  case pastLink(ino: Int64)
 
   /// The top four bits tell the kind; a version's file has 36 bits of item and 24 bits of number below them.
   private static let kindShift: UInt64 = 60
@@ -32,6 +36,8 @@ enum Node: Hashable {
       case 2: .versionFolder(item: Int64(value))
       case 4: .sharedOwner(Int64(value))
       case 5: .formerOwner(Int64(value))
+      case 6: .pastFolder(Int64(value))
+      case 7: .pastLink(ino: Int64(value))
       case 3: .versionFile(item: Int64(value >> Self.numberBits), number: Int64(value & (1 << Self.numberBits - 1)))
       default:
         switch value {
@@ -51,6 +57,8 @@ enum Node: Hashable {
     case .inode(let ino): NodeID(rawValue: UInt64(ino))
     case .versions(let ino): NodeID(rawValue: 1 << Self.kindShift | UInt64(ino))
     case .versionFolder(let item): NodeID(rawValue: 2 << Self.kindShift | UInt64(item))
+    case .pastFolder(let number): NodeID(rawValue: 6 << Self.kindShift | UInt64(number))
+    case .pastLink(let ino): NodeID(rawValue: 7 << Self.kindShift | UInt64(ino))
     case .versionFile(let item, let number):
       NodeID(rawValue: 3 << Self.kindShift | UInt64(item) << Self.numberBits | UInt64(number))
     }

@@ -43,6 +43,11 @@ extension LibraryAPI {
       let made = try await call { try $0.restore(path, version: version) }
       return try Response.json(made)
     }
+    routes.post("restore-folder") { request, _ in
+      let path = try await item(request)
+      let restore = try await request.decoded(as: FolderRestoreRequest.self)
+      return try await job { progress in try library.restoreFolder(path, restore, progress: progress) }
+    }
     routes.put("label") { request, _ in
       let path = try await item(request)
       let label = try await request.decoded(as: LabelRequest.self)

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import SheafModel
+package import SheafModel
 
 /// A row of `entries`: a name in a folder.
 package struct EntryRow: Hashable, Sendable {
@@ -10,13 +10,18 @@ package struct EntryRow: Hashable, Sendable {
   package var ino: Int64
   /// Whether the inode has an older name.
   package var isExtra: Bool
+  /// Since when its item has had the name; 1970 where that was before anybody noted it.
+  package var since: Timestamp
 
-  package init(parent: Int64, hash: Int64, name: [UInt8], ino: Int64, isExtra: Bool = false) {
+  package init(
+    parent: Int64, hash: Int64, name: [UInt8], ino: Int64, isExtra: Bool = false, since: Timestamp
+  ) {
     self.parent = parent
     self.hash = hash
     self.name = name
     self.ino = ino
     self.isExtra = isExtra
+    self.since = since
   }
 
   var key: EntryKey { EntryKey(parent: parent, hash: hash, name: name) }
@@ -27,6 +32,7 @@ package struct EntryRow: Hashable, Sendable {
     name = try row.name(2)
     ino = try row[3]
     isExtra = try row[4] as Int64 != 0
+    since = try Timestamp(nanoseconds: row[5])
   }
 }
 
@@ -47,10 +53,10 @@ package struct NameHash: Sendable {
 }
 
 extension StoreTransaction {
-  private static let columns = "parent, hash, name, ino, extra"
+  private static let columns = "parent, hash, name, ino, extra, since"
   // Built once: composing a text costs as much as running it.
   private static let entryByName = "SELECT \(columns) FROM entries WHERE parent = ? AND hash = ? AND name = ?"
-  private static let entryInsertion = "INSERT INTO entries (\(columns)) VALUES (?,?,?,?,?)"
+  private static let entryInsertion = "INSERT INTO entries (\(columns)) VALUES (?,?,?,?,?,?)"
 
   package func entry(_ parent: Int64, hash: Int64, name: [UInt8]) throws -> EntryRow? {
     let key = EntryKey(parent: parent, hash: hash, name: name)
@@ -130,31 +136,32 @@ extension StoreTransaction {
   ) throws -> [(entry: EntryRow, isFolder: Bool, count: Int64)] {
     try all(
       """
-      SELECT e.parent, e.hash, e.name, e.ino, e.extra, i.mode & 61440 = 16384, i.nlink
+      SELECT e.parent, e.hash, e.name, e.ino, e.extra, e.since, i.mode & 61440 = 16384, i.nlink
       FROM entries e JOIN inodes i ON i.ino = e.ino
       WHERE e.parent = ? AND (e.hash, e.name) > (?, ?) ORDER BY e.hash, e.name LIMIT ?
       """, parent, last?.hash ?? 0, last?.name ?? [], limit
-    ) { try (EntryRow($0), $0[5] as Int64 != 0, $0[6]) }
+    ) { try (EntryRow($0), $0[6] as Int64 != 0, $0[7]) }
   }
 
   package func insert(_ entry: EntryRow) throws {
     try change(
-      Self.entryInsertion, entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0
+      Self.entryInsertion, entry.parent, entry.hash, entry.name, entry.ino, entry.isExtra ? 1 : 0,
+      entry.since.nanoseconds
     ) { $0.entries.note(entry.key, entry) }
   }
 
   package func update(_ entry: EntryRow) throws {
     try change(
-      "UPDATE entries SET ino = ?, extra = ? WHERE parent = ? AND hash = ? AND name = ?",
-      entry.ino, entry.isExtra ? 1 : 0, entry.parent, entry.hash, entry.name
+      "UPDATE entries SET ino = ?, extra = ?, since = ? WHERE parent = ? AND hash = ? AND name = ?",
+      entry.ino, entry.isExtra ? 1 : 0, entry.since.nanoseconds, entry.parent, entry.hash, entry.name
     ) { known in known.entries.noteChange(entry.key) { $0 = entry } }
   }
 
   /// Gives the entry `old` another folder or name.
   package func move(_ old: EntryRow, to new: EntryRow) throws {
     try change(
-      "UPDATE entries SET parent = ?, hash = ?, name = ? WHERE parent = ? AND hash = ? AND name = ?",
-      new.parent, new.hash, new.name, old.parent, old.hash, old.name
+      "UPDATE entries SET parent = ?, hash = ?, name = ?, since = ? WHERE parent = ? AND hash = ? AND name = ?",
+      new.parent, new.hash, new.name, new.since.nanoseconds, old.parent, old.hash, old.name
     ) { known in
       if case .some(.some) = known.entries[old.key] {
         known.entries.note(new.key, new)

@@ -171,7 +171,7 @@ extension StoreTransaction {
     ) { known in known.items.noteChange(item.id) { $0 = item } }
   }
 
-  /// Removes the item and its versions; its pending events must be removed before, by their numbers.
+  /// Removes the item, its versions and past names; its pending events must be removed before, by their numbers.
   package func deleteItem(_ id: Int64) throws {
     try change("DELETE FROM versions WHERE item = ?", id) { known in
       if case .some(.some(let item)) = known.items[id], item.lastVersion <= 16 {
@@ -181,6 +181,7 @@ extension StoreTransaction {
       }
     }
     try change("DELETE FROM items WHERE id = ?", id) { $0.items.note(id, nil) }
+    try run("DELETE FROM past_names WHERE item = ?", id)
     // The highest number is not given again: events still tell of the item that had it.
     try run(
       """

@@ -4,10 +4,10 @@ enum Schema {
   static let applicationID: Int32 = 0x5348_4546
 
   /// The `user_version` that this program writes; one more than the number of older formats.
-  static let version: Int32 = 4
+  static let version: Int32 = 5
 
   /// The statements that bring a file from each `user_version` to the next; the first makes a new library.
-  static let migrations: [String] = [versionOne, versionTwo, versionThree, versionFour]
+  static let migrations: [String] = [versionOne, versionTwo, versionThree, versionFour, versionFive]
 
   private static let versionOne = """
     CREATE TABLE settings (
@@ -307,5 +307,25 @@ enum Schema {
       cause INTEGER NOT NULL CHECK (cause BETWEEN 1 AND 6),
       writes BLOB NOT NULL
     ) STRICT;
+    """
+
+  /// Folders as they were. Of names before, nothing is known but what was deleted.
+  private static let versionFive = """
+    ALTER TABLE entries ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+
+    CREATE TABLE past_names (
+      parent INTEGER NOT NULL,
+      name BLOB NOT NULL,
+      until INTEGER NOT NULL,
+      item INTEGER NOT NULL,
+      since INTEGER NOT NULL,
+      actor INTEGER NOT NULL REFERENCES accounts (id),
+      PRIMARY KEY (parent, name, until, item)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX past_names_item ON past_names (item, until);
+
+    INSERT INTO past_names (parent, name, until, item, since, actor)
+      SELECT d.parent, d.name, d.time, i.item, 0, d.actor FROM deleted d JOIN inodes i ON i.ino = d.ino
+      WHERE i.item IS NOT NULL;
     """
 }

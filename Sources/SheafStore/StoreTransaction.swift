@@ -138,7 +138,9 @@ extension StoreTransaction {
       return number
     }
     return (
-      try highest("ino", of: "inodes"), try highest("id", of: "items", or: "itemsBefore"),
+      // A folder that is gone may be where something was.
+      max(try highest("ino", of: "inodes"), try highest("parent", of: "past_names")),
+      try highest("id", of: "items", or: "itemsBefore"),
       try highest("id", of: "chunks", or: "chunksPacked"), try highest("sequence", of: "events", or: "eventsBefore"),
       try highest("id", of: "pending_events")
     )

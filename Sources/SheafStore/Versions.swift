@@ -213,6 +213,20 @@ extension StoreTransaction {
       item, number, limit, decode: VersionRow.init)
   }
 
+  /// The number and time of an item's latest version up to `number`.
+  package func versionTime(_ item: Int64, upTo number: Int64) throws -> (number: Int64, time: Timestamp)? {
+    try first(
+      "SELECT number, time FROM versions WHERE item = ? AND number <= ? ORDER BY number DESC LIMIT 1", item, number
+    ) { (try VersionRow.number($0[0], of: item), Timestamp(nanoseconds: try $0[1])) }
+  }
+
+  /// The lowest number of an item's versions; nil where there are none.
+  package func firstVersion(_ item: Int64) throws -> Int64? {
+    try first("SELECT number FROM versions WHERE item = ? ORDER BY number LIMIT 1", item) {
+      try VersionRow.number($0[0], of: item)
+    }
+  }
+
   /// Contents of every version, by item and number.
   package func versionContents(_ body: (_ item: Int64, _ content: StoredContent) throws -> Void) throws {
     try each("SELECT item, content FROM versions ORDER BY item, number") {

@@ -28,7 +28,9 @@ struct BoundsTests {
             ino: ino, item: item.id, owner: root.owner, parent: folder, name: name, mode: S_IFDIR | 0o755, nlink: 2,
             uid: 0, gid: 0, time: fixture.clock.now))
         try transaction.insert(
-          EntryRow(parent: folder, hash: fixture.library.nameHash(name), name: name, ino: ino))
+          EntryRow(
+            parent: folder, hash: fixture.library.nameHash(name), name: name, ino: ino, since: Timestamp(nanoseconds: 0)
+          ))
       }
       root.nlink += Int64(count)
       try transaction.update(root)

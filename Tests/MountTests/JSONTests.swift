@@ -90,6 +90,8 @@ import Testing
       try library.shell("rm c; rm -r plans/deep")
       try run(["deleted", "--library", file])
       try run(["recover", "\(plans)/deep"])
+      let restored = try run(["restore", plans, "--time", Date().ISO8601Format()])
+      #expect(try JSONSerialization.jsonObject(with: restored) is [String: Any])
       try run(["purge", plans, "--yes"])
       try run(["activity", "--library", file])
       try run(["check", "--library", file])

@@ -22,7 +22,9 @@ struct EntryTests {
       func entry(_ name: Int64, ino: Int64, in folder: Int64? = nil) -> EntryRow {
         let bytes = Array("name\(name)".utf8)
         let parent = folder ?? parents[Int(random(Int64(parents.count)))]
-        return EntryRow(parent: parent, hash: hash(bytes), name: bytes, ino: ino, isExtra: ino % 2 == 1)
+        return EntryRow(
+          parent: parent, hash: hash(bytes), name: bytes, ino: ino, isExtra: ino % 2 == 1,
+          since: Timestamp(nanoseconds: 0))
       }
       func stored(_ row: EntryRow, _ transaction: StoreTransaction) throws -> EntryRow? {
         try transaction.entry(row.parent, hash: row.hash, name: row.name)

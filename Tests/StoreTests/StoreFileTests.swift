@@ -205,6 +205,9 @@ struct StoreFileTests {
             INSERT INTO inodes VALUES (16, 1, 1, 0, x'', 16877, 2, 0, 0, 0, 0, 5, 5, 5, NULL, NULL);
             INSERT INTO inodes VALUES (17, 2, 1, 16, x'646f63', 33188, 1, 0, 0, 0, 0, 5, 5, 5, x'00', NULL);
             INSERT INTO versions VALUES (2, 1, 5, 1, 0, 1, NULL, NULL, x'00', 0);
+            INSERT INTO items VALUES (3, randomblob(16), 3, 1, 5, 0, 0, NULL, 0);
+            INSERT INTO inodes VALUES (18, 3, 1, 16, x'6c', 41471, 0, 0, 0, 0, 1, 5, 5, 5, NULL, x'61');
+            INSERT INTO deleted VALUES (18, 16, x'6c', 7, 1);
             INSERT INTO events VALUES
               (1, randomblob(16), 'sheaf.persistence.created', 5, 1, 2,
                '{"item":{"id":"x","kind":"document","name":"doc","path":"doc"}}');
@@ -218,6 +221,14 @@ struct StoreFileTests {
       #expect(try store.read { try $0.check { _ in } }.problems == [])
       #expect(try store.read { try $0.item(2) }?.creator == 1)
       #expect(try store.read { try $0.events(after: 0, limit: 10) }.map(\.owner) == [1])
+      // What was deleted had its name until then; what is there has had it for long.
+      let (past, entries) = try store.read {
+        (try $0.pastNames(in: 16, after: nil, limit: 10), try $0.entries(16, after: 0, limit: 10))
+      }
+      let (began, ended) = (Timestamp(nanoseconds: 0), Timestamp(nanoseconds: 7))
+      #expect(
+        past == [PastNameRow(parent: 16, name: Array("l".utf8), until: ended, item: 3, since: began, actor: 1)])
+      #expect(entries.map(\.since) == [began])
       try store.close()
     }
   }
@@ -279,7 +290,8 @@ struct StoreFileTests {
         id: 1_000_001, uuid: .timeOrdered(time), kind: .document, owner: 1, creator: 1, created: time)
       let lost = ItemRow(
         id: 1_000_002, uuid: .timeOrdered(time), kind: .document, owner: 1, creator: 1, created: time)
-      let name = EntryRow(parent: 1, hash: 77, name: Array("a.txt".utf8), ino: 1_000_001)
+      let name = EntryRow(
+        parent: 1, hash: 77, name: Array("a.txt".utf8), ino: 1_000_001, since: Timestamp(nanoseconds: 0))
       try store.write(.create) {
         try $0.insert(kept)
         try $0.insert(name)

@@ -89,6 +89,13 @@ package protocol InodeInterface: AnyObject, Sendable {
   ) throws -> Int
   func seek(_ reader: VersionReader, _ offset: Int64, hole: Bool) throws -> Int64
 
+  // MARK: - Folders as they were
+
+  func pastFolder(_ ino: Int64, at time: Timestamp, _ caller: Caller) throws -> Attributes
+  func pastEntry(_ parent: Int64, _ name: [UInt8], at time: Timestamp, _ caller: Caller) throws -> Library.PastEntry
+  func pastEntries(of ino: Int64, at time: Timestamp, _ caller: Caller) throws -> [Library.PastEntry]
+  func pastLink(_ ino: Int64, _ caller: Caller) throws -> (attributes: Attributes, target: [UInt8])
+
   // MARK: - What others share
 
   func sees(_ ino: Int64, _ account: Int64) -> Bool

@@ -38,6 +38,9 @@ package protocol PathInterface: AnyObject, Sendable {
     _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws -> Int
   func restore(_ path: ItemPath, version number: Int64) throws -> Version?
+  func restoreFolder(
+    _ path: ItemPath, _ request: FolderRestoreRequest, progress: (SheafModel.Progress) -> Void
+  ) throws -> FolderRestoration
   func label(_ path: ItemPath, name: String, version number: Int64?) throws -> Version
   func purgeExtent(_ path: ItemPath) throws -> PurgeExtent
   func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String]

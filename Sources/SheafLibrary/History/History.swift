@@ -58,40 +58,49 @@ extension Library {
   package func restore(_ path: ItemPath, version number: Int64) throws -> Version? {
     completeSaves()
     return try locked {
-      let (inode, _) = try document(path, for: .restore)
+      let (inode, item) = try document(path, for: .restore)
       try endSession(inode)
-      guard var item = try item(of: inode) else { throw SheafError(.notFound, subject: "\(path)") }
       let row = try versionRow(item.id, number, inode, path)
-      // Where the current contents are damaged they are other ones.
-      if (try? Content.areSame(row.content, inode.row.content ?? .empty, from: self)) ?? false { return nil }
       let author = try account(path.account).id
-      try clearPrivileges(of: inode, changedBy: author, from: 0)
-      let time = clock()
-      let restored = VersionRow(
-        item: item.id, number: item.lastVersion + 1, time: time, author: author, size: row.size,
-        cause: .restore, base: item.version, content: row.content, isOpen: false)
-      try makeChange(.restore) { change in
-        try change.rows.insert(restored)
-        item.version = restored.number
-        item.lastVersion = restored.number
-        item.conflict = nil
-        try change.rows.update(item)
-        var inodeRow = inode.row
-        inodeRow.content = row.content
-        inodeRow.size = row.size
-        inodeRow.mtime = time
-        inodeRow.ctime = time
-        try change.rows.update(inodeRow)
-        try logSave(restored, of: item, inode: inodeRow, change)
-        change.whenRecorded { [self, item, inodeRow] in
-          inode.item = item
-          inode.row = inodeRow
-          for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(row.content) }
-          tell(.saved(inode.ino), from: 0)
-        }
-      }
+      guard let restored = try makeCurrent(row.content, of: inode, by: .api(author)) else { return nil }
       return try version(restored, seenFrom: firstVisibleVersion(of: item.id, inode, .api(author)))
     }
+  }
+
+  /// Makes contents those of a document, as a new version; nil where they are so already. What programs write to it is
+  /// a version before.
+  func makeCurrent(_ content: StoredContent, of inode: Inode, by caller: Caller) throws -> VersionRow? {
+    try endSession(inode)
+    guard var item = try item(of: inode) else { throw SheafError(.notFound) }
+    // Where the current contents are damaged they are other ones.
+    if (try? Content.areSame(content, inode.row.content ?? .empty, from: self)) ?? false { return nil }
+    let author = caller.actor(in: inode.row)
+    try clearPrivileges(of: inode, changedBy: author, from: 0)
+    let time = clock()
+    let restored = VersionRow(
+      item: item.id, number: item.lastVersion + 1, time: time, author: author, size: content.length,
+      cause: .restore, base: item.version == 0 ? nil : item.version, content: content, isOpen: false)
+    try makeChange(.restore) { change in
+      try change.rows.insert(restored)
+      item.version = restored.number
+      item.lastVersion = restored.number
+      item.conflict = nil
+      try change.rows.update(item)
+      var inodeRow = inode.row
+      inodeRow.content = content
+      inodeRow.size = content.length
+      inodeRow.mtime = time
+      inodeRow.ctime = time
+      try change.rows.update(inodeRow)
+      try logSave(restored, of: item, inode: inodeRow, change)
+      change.whenRecorded { [self, item, inodeRow] in
+        inode.item = item
+        inode.row = inodeRow
+        for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(content) }
+        tell(.saved(inode.ino), from: 0)
+      }
+    }
+    return restored
   }
 
   /// Gives a version (the current one where `number` is nil) a label, unique in its document.

@@ -71,6 +71,8 @@ extension Library {
     let folders = try entries.compactMap { entry -> VersionFolder? in
       let inode = try inode(entry.ino)
       guard inode.isRegular, let item = inode.row.item else { return nil }
+      // That name leads to the folder as it was.
+      if Self.pastTime(entry.name) != nil { return nil }
       return VersionFolder(name: entry.name, item: item, mtime: inode.row.mtime)
     }
     return (entries.map(\.name), folders, entries.last?.hash)
@@ -191,9 +193,22 @@ extension Library {
   package func versionFile(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionFile {
     completeSaves()
     return try locked {
+      if number == Self.beforeFirst { return try unsavedFile(of: item, caller) }
       let (inode, row) = try visibleVersion(of: item, number: number, caller)
       return try versionFile(row, of: inode, caller)
     }
+  }
+
+  /// The number that stands for a document before its first version, which is empty.
+  static let beforeFirst: Int64 = 0
+
+  /// A document before its first version, as a file without a name in `.versions/`.
+  private func unsavedFile(of item: Int64, _ caller: Caller) throws -> VersionFile {
+    let inode = try history(of: item, caller).inode
+    let created = try self.item(of: inode)?.created ?? inode.row.mtime
+    return VersionFile(
+      name: [], item: item, number: Self.beforeFirst, size: 0, mtime: created, isOpen: false,
+      isForeign: isForeign(inode, caller))
   }
 
   /// `NUMBER~TIME~AUTHOR.EXT`; an extension too long is dropped.
@@ -238,6 +253,11 @@ extension Library {
     completeSaves()
     return try locked {
       try settleSessions()
+      if number == Self.beforeFirst {
+        let inode = try history(of: item, caller).inode
+        try permit(inode, caller, Permission.read)
+        return reader(of: .empty, item, number, inode, caller)
+      }
       let (inode, row) = try visibleVersion(of: item, number: number, caller)
       // Whom the document keeps out, its history does too.
       try permit(inode, caller, Permission.read)

@@ -101,6 +101,8 @@ struct Identity {
     /// The first of the item's waiting events that the deed logged: taken back if the document returns. Nil where the
     /// deed logged an event of another document.
     let event: Int64?
+    /// Since when the document had had the name.
+    let since: Timestamp
   }
 
   private struct YoungFile {
@@ -232,13 +234,13 @@ struct Identity {
 
   mutating func remember(
     _ item: Int64, ino: Int64, from parent: Int64, _ name: [UInt8], process: Int32, mode: UInt32, event: Int64?,
-    at time: Timestamp
+    since: Timestamp, at time: Timestamp
   ) {
     guard process != 0 else { return }
     let key = Name(parent: parent, name: name)
     forget(key)
     remembered.append(
-      key, Remembered(item: item, ino: ino, process: process, time: time, mode: mode, event: event))
+      key, Remembered(item: item, ino: ino, process: process, time: time, mode: mode, event: event, since: since))
     namesByItem.update(item, default: []) { _ = $0.insert(key) }
     if remembered.count > Self.limit, let oldest = remembered.oldestKey { forget(oldest) }
   }

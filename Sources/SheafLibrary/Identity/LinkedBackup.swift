@@ -28,7 +28,8 @@ extension Library {
       let copy = Inode(row)
       try change.rows.insert(row)
       try carryXattrs(from: inode, to: row.ino, isNew: true, change)
-      try change.rows.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
+      try change.rows.insert(
+        EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino, since: time))
       try touch(folder, time, change)
       try logEvent(
         .created, fresh, ino: row.ino, try eventData(fresh, parent: folder.ino, name: name),

@@ -108,18 +108,22 @@ extension Library {
       try also(change)
       // Before the old inode loses them.
       let carriesXattrs = try carryXattrs(from: old, to: row.ino, isNew: true, change)
+      var since = time
       if memory == nil, let entry = try change.rows.entry(folder.ino, hash: nameHash(name), name: name) {
         try change.rows.delete(entry)
+        since = entry.since
         let before = old.row
         old.row.nlink -= 1
         defer { old.row = before }
         try partFromItem(old, item, nil, parent: folder.ino, name, change)
       } else {
+        since = try beginOfName(folder.ino, name, memory, change) ?? time
         try partFromItem(old, item, memory, parent: folder.ino, name, change)
         if let memory { try settleReturn(of: &item, old, lostAt: memory.time, to: folder.ino, change) }
       }
       try change.rows.insert(row)
-      try change.rows.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
+      try change.rows.insert(
+        EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino, since: since))
       try touch(folder, time, change)
       let final = item
       change.whenRecorded { [self] in
@@ -137,6 +141,17 @@ extension Library {
       draft.session?.base = try base(of: item, inode, savedBy: caller, asksOthers: true)
     }
     return inode
+  }
+
+  /// Since when a document has had the name that it lost and now has again: nobody is to see that it was away.
+  ///
+  /// - Parameter memory: how it lost the name; nil where it did not.
+  func beginOfName(
+    _ parent: Int64, _ name: [UInt8], _ memory: Identity.Remembered?, _ change: Change
+  ) throws -> Timestamp? {
+    guard let memory else { return nil }
+    try change.rows.removePastName(parent, name, until: memory.time, item: memory.item)
+    return memory.since
   }
 
   /// Takes the item from the inode that had it: what is left of that becomes a document of its own, or is gone.
@@ -359,7 +374,7 @@ extension Library {
       change.whenRecorded { [self, firstEvent] in
         identity.remember(
           item, ino: tombstone.ino, from: source.parent, source.name, process: caller.process, mode: tombstone.mode,
-          event: firstEvent, at: time)
+          event: firstEvent, since: source.since, at: time)
       }
     }
     let (final, finalDocument) = (row, document)

@@ -47,7 +47,9 @@ extension Library {
       inode.row = final
       tellPlace(of: inode)
     }
-    try putBack(entry, row, change)
+    var returned = entry
+    returned.since = change.time
+    try putBack(returned, row, change)
   }
 
   /// Gives a fifo or socket its name again.
@@ -58,7 +60,8 @@ extension Library {
     row.nlink = 1
     try change.rows.insert(row)
     try putBack(
-      EntryRow(parent: row.parent, hash: nameHash(row.name), name: row.name, ino: row.ino), row, change)
+      EntryRow(parent: row.parent, hash: nameHash(row.name), name: row.name, ino: row.ino, since: change.time), row,
+      change)
   }
 
   private func canReturn(to folder: Int64, _ name: [UInt8], _ change: Change) throws -> Bool {

@@ -102,7 +102,8 @@ extension Library {
       try change.rows.insert(item)
       try change.rows.insert(row)
       try change.rows.insert(version)
-      try change.rows.insert(EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino))
+      try change.rows.insert(
+        EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino, since: time))
       try touch(folder, time, change)
       var data = try eventData(item, parent: folder.ino, name: name)
       data.version = .init(version)

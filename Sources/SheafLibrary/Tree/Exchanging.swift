@@ -53,6 +53,11 @@ extension Library {
       var newTarget = target
       newTarget.ino = inode.ino
       newTarget.isExtra = source.isExtra
+      if !swapsContents {
+        change.noteEnd(of: source, inode)
+        change.noteEnd(of: target, other)
+        (newSource.since, newTarget.since) = (time, time)
+      }
       try change.rows.update(newSource)
       try change.rows.update(newTarget)
       let links: Int64 = (inode.isFolder ? 1 : 0) - (other.isFolder ? 1 : 0)

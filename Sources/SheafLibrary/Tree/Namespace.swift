@@ -120,7 +120,7 @@ extension Library {
     try makeChange(step, by: caller, at: time) { change in
       if let item { try change.rows.insert(item) }
       try change.rows.insert(row)
-      try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino))
+      try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino, since: time))
       try touch(folder, time, links: inode.isFolder ? 1 : 0, change)
       if let item {
         let data = try eventData(item, parent: parent, name: name)
@@ -190,7 +190,8 @@ extension Library {
       let isProved = isProved(inode, name)
       if mayReturn { linkedPlaces.insert(.init(parent: parent, name: name, time: time), for: ino) }
       try makeChange(.link, by: caller, at: time) { change in
-        try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true))
+        try change.rows.insert(
+          EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true, since: time))
         var row = inode.row
         row.nlink += 1
         row.ctime = time

@@ -9,24 +9,28 @@ extension Library {
   /// - Throws: `notFound`, `isDirectory`, `accessDenied`, `notPermitted` (sticky folder).
   package func unlink(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
     if let kept = try locked({ try keptInode(parent, name, caller) }) { completeSaves(of: kept) }
-    try locked {
-      let folder = try self.folder(parent)
-      try Self.checkLength(name)
-      guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
-      let inode = try inode(entry.ino)
-      try permitRemoving(inode, from: folder, caller)
-      guard !inode.isFolder else { throw SheafError(.isDirectory) }
-      let time = clock()
-      try endSessionsBeforeTakingLinkedPlace(inode, entry, caller, time)
-      try endSessionBeforeRemoval(inode, name, caller, time)
-      try settleSession(of: inode)
-      try makeChange(.unlink, freesSpace: true, by: caller, at: time) { change in
-        try change.rows.delete(entry)
-        try touch(folder, time, change)
-        try noteDeparture(entry, of: inode, change)
-        try removeName(entry, of: inode, change)
-        change.whenRecorded { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
-      }
+    try locked { try unlinkFile(parent, name, caller) }
+  }
+
+  /// As ``unlink(_:_:_:)``, with the lock held.
+  func unlinkFile(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
+    let folder = try self.folder(parent)
+    try Self.checkLength(name)
+    guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
+    let inode = try inode(entry.ino)
+    try permitRemoving(inode, from: folder, caller)
+    guard !inode.isFolder else { throw SheafError(.isDirectory) }
+    let time = clock()
+    try endSessionsBeforeTakingLinkedPlace(inode, entry, caller, time)
+    try endSessionBeforeRemoval(inode, name, caller, time)
+    try settleSession(of: inode)
+    try makeChange(.unlink, freesSpace: true, by: caller, at: time) { change in
+      try change.rows.delete(entry)
+      change.noteEnd(of: entry, inode)
+      try touch(folder, time, change)
+      try noteDeparture(entry, of: inode, change)
+      try removeName(entry, of: inode, change)
+      change.whenRecorded { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
     }
   }
 
@@ -35,24 +39,28 @@ extension Library {
   /// - Throws: `notFound`, `notDirectory`, `notEmpty`, `busy` for an account's `Documents`, as ``unlink(_:_:_:)``.
   @discardableResult
   package func rmdir(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64 {
-    try locked {
-      let folder = try self.folder(parent)
-      try Self.checkLength(name)
-      guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
-      let inode = try inode(entry.ino)
-      try permitRemoving(inode, from: folder, caller)
-      guard inode.isFolder else { throw SheafError(.notDirectory) }
-      guard try !read({ try $0.hasEntries(inode.ino) }) else { throw SheafError(.notEmpty) }
-      let time = clock()
-      try makeChange(.rmdir, freesSpace: true, by: caller, at: time) { change in
-        try change.rows.delete(entry)
-        try touch(folder, time, links: -1, change)
-        try noteDeparture(entry, of: inode, change)
-        try deleteFolder(inode, entry, opens: caller.thread != 0, change)
-        change.whenRecorded { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
-      }
-      return inode.ino
+    try locked { try removeFolder(parent, name, caller) }
+  }
+
+  /// As ``rmdir(_:_:_:)``, with the lock held.
+  func removeFolder(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64 {
+    let folder = try self.folder(parent)
+    try Self.checkLength(name)
+    guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
+    let inode = try inode(entry.ino)
+    try permitRemoving(inode, from: folder, caller)
+    guard inode.isFolder else { throw SheafError(.notDirectory) }
+    guard try !read({ try $0.hasEntries(inode.ino) }) else { throw SheafError(.notEmpty) }
+    let time = clock()
+    try makeChange(.rmdir, freesSpace: true, by: caller, at: time) { change in
+      try change.rows.delete(entry)
+      change.noteEnd(of: entry, inode)
+      try touch(folder, time, links: -1, change)
+      try noteDeparture(entry, of: inode, change)
+      try deleteFolder(inode, entry, opens: caller.thread != 0, change)
+      change.whenRecorded { [self] in tell(.removed(NamedInode(inode, parent, name)), from: caller.door) }
     }
+    return inode.ino
   }
 
   /// A document that is to be stored before its name goes.
@@ -131,7 +139,7 @@ extension Library {
       if inode.isRegular {
         identity.remember(
           item.id, ino: final.ino, from: entry.parent, entry.name, process: caller.process, mode: final.mode,
-          event: firstEvent, at: time)
+          event: firstEvent, since: entry.since, at: time)
       }
     }
   }
@@ -160,7 +168,8 @@ extension Library {
     let mode = inode.row.mode
     change.whenRecorded { [self] in
       identity.remember(
-        item, ino: inode.ino, from: entry.parent, entry.name, process: caller.process, mode: mode, event: nil, at: time)
+        item, ino: inode.ino, from: entry.parent, entry.name, process: caller.process, mode: mode, event: nil,
+        since: entry.since, at: time)
     }
   }
 

@@ -31,37 +31,45 @@ extension Library {
       try endVersionsByAndBy { (try? entering(newParent, newName, parent, caller)) ?? nil }
       collectMapped(leavingWith: newName, newParent, parent)
     }
-    return try locked {
-      let folder = try self.folder(parent)
-      let newFolder = try self.folder(newParent)
-      try Self.checkLength(name)
-      try Self.checkLength(newName)
-      guard let source = try entry(parent, name) else { throw SheafError(.notFound) }
-      guard newName != Self.versionsName else { throw SheafError(.exists) }
-      let inode = try inode(source.ino)
-      let target = try entry(newParent, newName)
-      let replaced = try target.map { try self.inode($0.ino) }
-      try permitRemoving(inode, from: folder, caller)
-      if let replaced {
-        if mode == .noReplace { throw SheafError(.exists) }
-        try permitRemoving(replaced, from: newFolder, caller)
-      } else {
-        if mode == .exchange { throw SheafError(.notFound) }
-        try permit(newFolder, caller, Permission.write | Permission.execute)
-        guard newFolder.row.nlink > 0 else { throw SheafError(.notFound) }
-      }
-      guard folder.row.owner == newFolder.row.owner else { throw SheafError(.crossDevice) }
-      try checkNesting(inode, replaced, folder, newFolder, mode, caller)
-      if let replaced, replaced === inode { return nil }
-      try checkMove(of: inode, from: folder, to: newFolder)
-      if mode == .exchange, let replaced { try checkMove(of: replaced, from: newFolder, to: folder) }
-      if mode == .exchange, let target, let replaced {
-        try exchange(source, inode, folder, target, replaced, newFolder, settled, caller)
-        return nil
-      }
-      try move(source, inode, folder, newName, target, replaced, newFolder, settled, caller)
-      return replaced.flatMap { $0.isFolder ? $0.ino : nil }
+    return try locked { try rename(parent, name, to: newParent, newName, mode, settled: settled, caller) }
+  }
+
+  /// As ``rename(_:_:to:_:_:_:)``, with the lock held.
+  ///
+  /// - Parameter settled: The last events of what is below source and target that were looked at just before.
+  func rename(
+    _ parent: Int64, _ name: [UInt8], to newParent: Int64, _ newName: [UInt8], _ mode: RenameMode,
+    settled: (source: Int64, target: Int64), _ caller: Caller
+  ) throws -> Int64? {
+    let folder = try self.folder(parent)
+    let newFolder = try self.folder(newParent)
+    try Self.checkLength(name)
+    try Self.checkLength(newName)
+    guard let source = try entry(parent, name) else { throw SheafError(.notFound) }
+    guard newName != Self.versionsName else { throw SheafError(.exists) }
+    let inode = try inode(source.ino)
+    let target = try entry(newParent, newName)
+    let replaced = try target.map { try self.inode($0.ino) }
+    try permitRemoving(inode, from: folder, caller)
+    if let replaced {
+      if mode == .noReplace { throw SheafError(.exists) }
+      try permitRemoving(replaced, from: newFolder, caller)
+    } else {
+      if mode == .exchange { throw SheafError(.notFound) }
+      try permit(newFolder, caller, Permission.write | Permission.execute)
+      guard newFolder.row.nlink > 0 else { throw SheafError(.notFound) }
     }
+    guard folder.row.owner == newFolder.row.owner else { throw SheafError(.crossDevice) }
+    try checkNesting(inode, replaced, folder, newFolder, mode, caller)
+    if let replaced, replaced === inode { return nil }
+    try checkMove(of: inode, from: folder, to: newFolder)
+    if mode == .exchange, let replaced { try checkMove(of: replaced, from: newFolder, to: folder) }
+    if mode == .exchange, let target, let replaced {
+      try exchange(source, inode, folder, target, replaced, newFolder, settled, caller)
+      return nil
+    }
+    try move(source, inode, folder, newName, target, replaced, newFolder, settled, caller)
+    return replaced.flatMap { $0.isFolder ? $0.ino : nil }
   }
 
   /// What a rename has enter a share; nil where nothing does, or may not.
@@ -152,8 +160,17 @@ extension Library {
         row.parent = newFolder.ino
         row.name = newName
       }
+      change.noteEnd(of: source, inode)
+      var since = time
+      if let predecessor {
+        // The document has the name as before, whatever program's dance it was.
+        since = try target?.since ?? beginOfName(newFolder.ino, newName, predecessor.memory, change) ?? time
+      } else if let target, let replaced {
+        change.noteEnd(of: target, replaced)
+      }
       let entry = EntryRow(
-        parent: newFolder.ino, hash: nameHash(newName), name: newName, ino: inode.ino, isExtra: source.isExtra)
+        parent: newFolder.ino, hash: nameHash(newName), name: newName, ino: inode.ino, isExtra: source.isExtra,
+        since: since)
       if target == nil {
         try change.rows.move(source, to: entry)
       } else {
@@ -351,6 +368,6 @@ extension Library {
     }
     identity.remember(
       item, ino: inode.ino, from: source.parent, source.name, process: caller.process, mode: inode.row.mode,
-      event: firstEvent, at: time)
+      event: firstEvent, since: source.since, at: time)
   }
 }

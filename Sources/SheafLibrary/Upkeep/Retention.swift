@@ -57,7 +57,7 @@ extension Library {
 
   /// Events that one transaction of ``thin()`` takes away at most, so that nobody waits long.
   private static let eventBatch = 500
-  /// Versions that it takes away.
+  /// Versions, and past names, that it takes away.
   private static let thinBatch = 64
   /// Deleted items.
   private static let erasedAtOnce = 16
@@ -81,6 +81,7 @@ extension Library {
       }
     }
     try eraseDeleted(at: time)
+    try thinPastNames(at: time)
     guard !maintenance.isStopping else { return removed }
     while try dropSomeEvents(at: time) { guard !maintenance.isStopping else { return removed } }
     try locked {
@@ -139,6 +140,30 @@ extension Library {
             letGo(inode, change)
           }
           return next
+        }
+      }
+    }
+  }
+
+  /// For how long an item must have had a name that it lost `age` seconds ago for that to be kept.
+  static func keptNameSeconds(age: Int64) -> Int64 { spans.first { age < $0.age }?.interval ?? .max }
+
+  /// Removes past names that are old: of each span those that lasted shorter than the time between two versions that
+  /// are kept of it.
+  private func thinPastNames(at time: Timestamp) throws {
+    var surplus: [PastNameRow] = []
+    try store.snapshot { transaction in
+      try transaction.pastNames { row in
+        let kept = Self.keptNameSeconds(age: time.seconds - row.until.seconds)
+        if row.until.seconds - row.since.seconds < kept { surplus.append(row) }
+      }
+    }
+    for batch in stride(from: 0, to: surplus.count, by: Self.thinBatch) where !maintenance.isStopping {
+      try locked {
+        try makeChange(.thin, freesSpace: true) { change in
+          for row in surplus[batch..<min(batch + Self.thinBatch, surplus.count)] {
+            try change.rows.removePastName(row.parent, row.name, until: row.until, item: row.item)
+          }
         }
       }
     }

@@ -44,7 +44,9 @@ struct HardLinkTests {
           for (index, folder) in folders.enumerated() {
             let name = index == 0 ? first : Array("\(next)-\(index)".utf8)
             try transaction.insert(
-              EntryRow(parent: folder, hash: library.nameHash(name), name: name, ino: next, isExtra: index > 0))
+              EntryRow(
+                parent: folder, hash: library.nameHash(name), name: name, ino: next, isExtra: index > 0,
+                since: Timestamp(nanoseconds: 0)))
           }
         }
       }

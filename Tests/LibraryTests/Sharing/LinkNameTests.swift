@@ -38,9 +38,12 @@ struct LinkNameTests {
           InodeRow(
             ino: id, item: id, owner: folder.owner, parent: parent, name: own, mode: S_IFDIR | 0o755, nlink: 2, uid: 0,
             gid: 0, time: time))
-        try transaction.insert(EntryRow(parent: parent, hash: library.nameHash(own), name: own, ino: id))
         try transaction.insert(
-          EntryRow(parent: id, hash: library.nameHash(name), name: name, ino: ino, isExtra: true))
+          EntryRow(parent: parent, hash: library.nameHash(own), name: own, ino: id, since: Timestamp(nanoseconds: 0)))
+        try transaction.insert(
+          EntryRow(
+            parent: id, hash: library.nameHash(name), name: name, ino: ino, isExtra: true,
+            since: Timestamp(nanoseconds: 0)))
       }
       folder.nlink += Int64(count)
       link.nlink += Int64(count)

@@ -1,0 +1,82 @@
+import Glibc
+import SheafModel
+
+/// A moment as people write it, unambiguous or refused.
+///
+/// - `2026-11-17T18:00:00Z`, `2026-11-17T18:00:00.25+01:00`: RFC 3339.
+/// - `2026-11-17 18:00`, `2026-11-17 18:00:05`: local time.
+/// - `@2026-11-17T18-00-00Z`, with or without the `@`: a name of `.versions/`.
+///
+/// A moment without decimals counts to the end of its second, as a name of `.versions/` does.
+struct Moment {
+  let time: Timestamp
+
+  /// - Throws: ``SheafError`` of kind `invalid` that says what to write instead.
+  init(_ text: String) throws(SheafError) {
+    let plain = text.hasPrefix("@") ? String(text.dropFirst()) : text
+    if let time = Timestamp(nameText: plain) {
+      self.time = Self.end(of: time)
+    } else if let time = Self.absolute(plain) {
+      self.time = plain.contains(".") ? time : Self.end(of: time)
+    } else if let time = try Self.local(plain, as: text) {
+      self.time = Self.end(of: time)
+    } else {
+      throw SheafError(
+        .invalid, subject: "--time \(text.printable)", reason: "is no time",
+        advice: "write '2026-11-17 18:00' for local time, or 2026-11-17T18:00:00Z")
+    }
+  }
+
+  private static func end(of time: Timestamp) -> Timestamp {
+    Timestamp(seconds: time.seconds, nanoseconds: 999_999_999)
+  }
+
+  /// RFC 3339 with `Z` or an offset; nil for anything else.
+  private static func absolute(_ text: String) -> Timestamp? {
+    if let time = Timestamp(rfc3339: text.uppercased()) { return time }
+    let bytes = Array(text.utf8)
+    guard bytes.count > 6 else { return nil }
+    let (head, offset) = (bytes.dropLast(6), Array(bytes.suffix(6)))
+    guard let sign = offset.first, [UInt8(ascii: "+"), UInt8(ascii: "-")].contains(sign),
+      offset[3] == UInt8(ascii: ":"),
+      let hours = Int64(String(decoding: offset[1..<3], as: UTF8.self)), hours < 24,
+      let minutes = Int64(String(decoding: offset[4..<6], as: UTF8.self)), minutes < 60,
+      let time = Timestamp(rfc3339: String(decoding: head, as: UTF8.self).uppercased() + "Z")
+    else { return nil }
+    let seconds = (hours * 60 + minutes) * 60
+    return Timestamp(
+      seconds: time.seconds - (sign == UInt8(ascii: "-") ? -seconds : seconds),
+      nanoseconds: time.subsecondNanoseconds)
+  }
+
+  /// A date and a time of day where the person is; nil for anything else.
+  ///
+  /// - Throws: `invalid` for one that was there twice or never, as when clocks are changed.
+  private static func local(_ text: String, as given: String) throws(SheafError) -> Timestamp? {
+    let parts = text.split(whereSeparator: { $0 == " " || $0 == "T" })
+    guard parts.count == 2, parts[1].utf8.count == 5 || parts[1].utf8.count == 8 else { return nil }
+    let clock = parts[1].utf8.count == 5 ? parts[1] + ":00" : parts[1]
+    // Whether day and time exist at all, this says.
+    guard let read = Timestamp(rfc3339: "\(parts[0])T\(clock)Z") else { return nil }
+    var wanted = tm()
+    var seconds = time_t(read.seconds)
+    gmtime_r(&seconds, &wanted)
+    var found: Set<time_t> = []
+    for summer: CInt in [0, 1] {
+      var fields = wanted
+      fields.tm_isdst = summer
+      let moment = mktime(&fields)
+      if fields.tm_isdst == summer, fields.tm_hour == wanted.tm_hour, fields.tm_min == wanted.tm_min {
+        found.insert(moment)
+      }
+    }
+    guard found.count == 1, let moment = found.first else {
+      throw SheafError(
+        .invalid, subject: "--time \(given.printable)",
+        reason: found.isEmpty
+          ? "did not exist: the clocks were put forward" : "was there twice: the clocks were put back",
+        advice: "write it with its offset, such as 2026-10-25T02:30:00+01:00")
+    }
+    return Timestamp(seconds: Int64(moment))
+  }
+}

@@ -1,0 +1,223 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// Making a folder what it was, one ordinary change after the other, so that others work meanwhile.
+///
+/// Rules:
+/// 1. ``FolderRestorePlan`` says what is to be done. Each deed looks at its item anew: what somebody else moved or
+///    deleted meanwhile stays as they left it.
+/// 2. Each deed is a change with its event, and needs the rights that it needs for anybody. One that is refused is left
+///    alone, unless the right to restore is gone.
+/// 3. Nothing is lost: what goes can be recovered, and what programs have not saved yet is a version before.
+/// 4. One that is cut short can be repeated: what is done is as it was, and is not done again.
+extension Library {
+  /// Makes a folder what it was at a time, or undoes what one person did in it since then; with `dryRun` only says what
+  /// that is.
+  ///
+  /// - Throws: `notFound` where the folder or the person does not exist, or the folder did not then; `invalid` for what
+  ///   is no folder, and a time that is yet to come; `accessDenied`; `noSpace`.
+  package func restoreFolder(
+    _ path: ItemPath, _ request: FolderRestoreRequest, progress: (SheafModel.Progress) -> Void
+  ) throws -> FolderRestoration {
+    completeSaves()
+    try settleEventsByAndBy()
+    let (top, caller, person, time) = try locked { try beginRestore(of: path, request) }
+    do {
+      _ = try pastFolder(top, at: time, caller)
+    } catch let error as SheafError where error.kind == .notFound {
+      throw SheafError(
+        .notFound, subject: "\(path)", reason: "is not to be seen as it was at \(time.secondsText)",
+        advice: "give a time since it was made, or since it was shared with you")
+    }
+    let plan =
+      try person.map { try restorePlan(of: top, at: time, by: $0, caller) }
+      ?? restorePlan(of: top, at: time, caller)
+    let left = try plan.leftAlone.compactMap { deed in try locked { try step(of: deed, caller) } }
+    if request.dryRun ?? false {
+      let steps = try plan.deeds.compactMap { deed in try locked { try step(of: deed, caller) } }
+      return FolderRestoration(time: time, before: nil, steps: steps + left)
+    }
+    let before = Timestamp(nanoseconds: clock().nanoseconds - 1)
+    var steps: [FolderRestoration.Step] = []
+    // A folder that is not empty yet is deleted once all else is done.
+    var waiting: [FolderRestorePlan.Deed] = []
+    let total = Int64(plan.deeds.count)
+    for (index, deed) in plan.deeds.enumerated() {
+      do {
+        steps += try carryOut(deed, plan.leaving, top, path, caller)
+      } catch let error as SheafError where error.kind == .notEmpty {
+        waiting.append(deed)
+      }
+      progress(SheafModel.Progress(done: Int64(index + 1), total: total))
+    }
+    for deed in waiting {
+      do {
+        steps += try carryOut(deed, plan.leaving, top, path, caller)
+      } catch let error as SheafError where error.kind == .notEmpty {
+        steps += try locked { try step(of: deed, caller) }.map { [.init(.leave, $0.path, reason: error.reason)] } ?? []
+      }
+    }
+    return FolderRestoration(time: time, before: steps.isEmpty ? nil : before, steps: steps + left)
+  }
+
+  private func beginRestore(
+    of path: ItemPath, _ request: FolderRestoreRequest
+  ) throws -> (top: Int64, caller: Caller, person: Int64?, time: Timestamp) {
+    try settleSessions()
+    let inode = try resolve(path)
+    guard inode.isFolder else {
+      throw SheafError(
+        .invalid, subject: "\(path)", reason: "is not a folder",
+        advice: "restore a document by its version; `sheaf versions` shows those it has")
+    }
+    try allow(.restore, inode, on: path)
+    let now = clock()
+    guard request.time.seconds <= now.seconds else {
+      throw SheafError(
+        .invalid, subject: request.time.secondsText, reason: "is yet to come", advice: "give a time that has passed")
+    }
+    return (
+      inode.ino, .api(try account(path.account).id), try request.by.map { try account($0).id }, min(request.time, now)
+    )
+  }
+
+  // MARK: - Deeds
+
+  /// What a deed does, as people are told; nil where there is nothing to do any more.
+  private func step(of deed: FolderRestorePlan.Deed, _ caller: Caller) throws -> FolderRestoration.Step? {
+    guard let row = try read({ try $0.inode(item: deed.item) }) else { return nil }
+    func place(_ parent: Int64, _ name: [UInt8]) throws -> String {
+      try mountPath(parent, name, for: caller.actor(in: row), item: row.item)
+    }
+    switch deed {
+    case .delete(_, let parent, let name): return .init(.delete, try place(parent, name))
+    case .place(_, let parent, let name):
+      guard row.nlink > 0 else { return .init(.recover, try place(parent, name)) }
+      return .init(.move, try place(row.parent, row.name), to: try place(parent, name))
+    case .contents(_, let version): return .init(.restore, try place(row.parent, row.name), version: version)
+    case .leave(_, let parent, let name, let reason): return .init(.leave, try place(parent, name), reason: reason)
+    }
+  }
+
+  /// Does one thing; returns what was done, or left alone (rule 2).
+  ///
+  /// - Throws: `notEmpty` for a folder that cannot be deleted yet; `accessDenied` where the caller may restore no more.
+  private func carryOut(
+    _ deed: FolderRestorePlan.Deed, _ leaving: Set<Int64>, _ top: Int64, _ path: ItemPath, _ caller: Caller
+  ) throws -> [FolderRestoration.Step] {
+    completeSaves()
+    // What was done before is told before.
+    try settleEventsByAndBy()
+    return try locked {
+      try allow(.restore, inode(top), on: path)
+      guard let step = try step(of: deed, caller) else { return [] }
+      do {
+        let done: FolderRestoration.Step? =
+          switch deed {
+          case .delete(let item, let parent, let name): try delete(item, parent, name, caller) ? step : nil
+          case .place(let item, let parent, let name): try put(item, parent, name, leaving, caller)
+          case .contents(let item, let version): try restore(item, version, caller) ? step : nil
+          case .leave: step
+          }
+        return done.map { [$0] } ?? []
+      } catch let error as SheafError where Self.refusals.contains(error.kind) {
+        return [.init(.leave, step.path, reason: error.reason)]
+      }
+    }
+  }
+
+  /// Failures that are about one item.
+  private static let refusals: Set<SheafError.Kind> = [
+    .accessDenied, .notPermitted, .crossDevice, .notFound, .exists, .busy, .invalid, .nameTooLong, .gone,
+  ]
+
+  /// Deletes an item that is still where it was; returns whether it did.
+  private func delete(_ item: Int64, _ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Bool {
+    guard let row = try read({ try $0.inode(item: item) }) else { return false }
+    if row.mode & S_IFMT == S_IFDIR {
+      // It may have made way for what had its name.
+      guard row.nlink > 0 else { return false }
+      _ = try removeFolder(row.parent, row.name, caller)
+      return true
+    }
+    guard let entry = try entry(parent, name), entry.ino == row.ino else { return false }
+    try unlinkFile(parent, name, caller)
+    return true
+  }
+
+  /// Gives an item the name that it had; returns what was done, nil where it has it.
+  ///
+  /// What has the name by now and is to leave it makes way; what stays keeps it, and the item gets ` (2)`.
+  private func put(
+    _ item: Int64, _ parent: Int64, _ name: [UInt8], _ leaving: Set<Int64>, _ caller: Caller
+  ) throws -> FolderRestoration.Step? {
+    guard let row = try read({ try $0.inode(item: item) }) else { return nil }
+    guard let folder = try? self.folder(parent), folder.row.nlink > 0 else {
+      throw SheafError(.notFound, reason: "the folder that it was in is not there")
+    }
+    var target = name
+    if let occupant = try entry(parent, name) {
+      if occupant.ino == row.ino { return nil }
+      let free = try freeName(name, in: parent)
+      if let other = try inode(occupant.ino).row.item, leaving.contains(other) {
+        _ = try rename(parent, name, to: parent, free, .noReplace, settled: (0, 0), caller)
+      } else {
+        target = free
+      }
+    }
+    func place(_ parent: Int64, _ name: [UInt8]) throws -> String {
+      try mountPath(parent, name, for: caller.actor(in: row), item: item)
+    }
+    let new = try place(parent, target)
+    if row.nlink > 0 {
+      let old = try place(row.parent, row.name)
+      _ = try rename(row.parent, row.name, to: parent, target, .noReplace, settled: (0, 0), caller)
+      return .init(.move, old, to: new)
+    }
+    try recover(row.ino, to: folder, target, caller)
+    return .init(.recover, new)
+  }
+
+  private func freeName(_ name: [UInt8], in parent: Int64) throws -> [UInt8] {
+    var (candidate, number) = (name, 2)
+    while try entry(parent, candidate) != nil {
+      candidate = Self.numbered(name, number)
+      number += 1
+    }
+    return candidate
+  }
+
+  /// Brings back what was deleted, alone, to a folder that may be another than that from which it was deleted.
+  private func recover(_ ino: Int64, to folder: Inode, _ name: [UInt8], _ caller: Caller) throws {
+    let inode = try inode(ino)
+    guard let row = try read({ try $0.deleted(ino) }), try isVisible(row, caller) else {
+      throw SheafError(.notFound, reason: "is not among the deleted any more")
+    }
+    try allow(.recover, inode, caller)
+    try permit(folder, caller, Permission.write | Permission.execute)
+    try makeVersionsBeforeReturn()
+    let (here, there) = (try share(ofFolder: row.parent)?.row.item, try share(ofFolder: folder.ino)?.row.item)
+    try makeChange(.recover, by: caller) { change in
+      let place = DeletedRow(ino: ino, parent: folder.ino, name: name, time: row.time, actor: row.actor)
+      var action = TreeAction()
+      if let part = try giveBack(place, change).part { action.add(part) }
+      // What was elsewhere when it was deleted enters the share now.
+      if there != nil, here != there { try stampEntry(of: inode, change.time, change) }
+      try log(.created, action, change)
+    }
+  }
+
+  /// Makes a version's contents current; returns whether they were not.
+  private func restore(_ item: Int64, _ number: Int64, _ caller: Caller) throws -> Bool {
+    guard let row = try read({ try $0.inode(item: item) }), row.nlink > 0 else { return false }
+    let inode = try inode(row.ino)
+    try allow(.restore, inode, caller)
+    if number == Self.beforeFirst { return try makeCurrent(.empty, of: inode, by: caller) != nil }
+    guard try number >= firstVisibleVersion(of: item, inode, caller) else { throw Self.denied }
+    guard let version = try read({ try $0.version(item, number) }) else {
+      throw SheafError(.gone, reason: "its version \(number) is not kept any more")
+    }
+    return try makeCurrent(version.content, of: inode, by: caller) != nil
+  }
+}

@@ -1,0 +1,413 @@
+import Foundation
+import SheafModel
+import SheafStore
+
+/// What is to be done for a folder to be as it was, found out some at a time with the lock free in between.
+///
+/// Rules:
+/// 1. Everybody's deeds are undone: each item that was in the folder comes back to where it was, with the contents that
+///    it had. What was made since is deleted, and so is what was deleted then; what was elsewhere goes back there.
+/// 2. One person's deeds are undone: those since then that nobody followed up. A document goes back to before the last
+///    versions that all are theirs, an item to before their last moves, and what they deleted or made is recovered or
+///    deleted. Where others went on with it, it is left alone.
+/// 3. What nobody can tell any more is left alone, and so is what has several names and not the same ones as then.
+///    Folders that hold such things stay.
+struct FolderRestorePlan {
+  /// One thing to do.
+  enum Deed {
+    /// Deletes the name of an item.
+    case delete(item: Int64, parent: Int64, name: [UInt8])
+    /// Gives an item a name, from the deleted or from elsewhere.
+    case place(item: Int64, parent: Int64, name: [UInt8])
+    /// Makes a version's contents current; 0 for empty ones.
+    case contents(item: Int64, version: Int64)
+    case leave(item: Int64, parent: Int64, name: [UInt8], reason: String)
+
+    var item: Int64 {
+      switch self {
+      case .delete(let item, _, _), .place(let item, _, _), .contents(let item, _), .leave(let item, _, _, _): item
+      }
+    }
+  }
+
+  /// In this order: what is deleted goes first, each folder after what is in it; then items get their places, each
+  /// folder before what is in it.
+  private(set) var deletions: [Deed] = []
+  private(set) var placements: [Deed] = []
+  private(set) var contents: [Deed] = []
+  private(set) var leftAlone: [Deed] = []
+
+  var deeds: [Deed] { deletions + placements + contents }
+  /// The items that leave their names.
+  var leaving: Set<Int64> { Set((deletions + placements).map(\.item)) }
+
+  mutating func add(_ deed: Deed) {
+    switch deed {
+    case .delete: deletions.append(deed)
+    case .place: placements.append(deed)
+    case .contents: contents.append(deed)
+    case .leave: leftAlone.append(deed)
+    }
+  }
+}
+
+extension Library {
+  /// An item in a folder that is there.
+  struct PresentItem {
+    let ino: Int64
+    let parent: Int64
+    let name: [UInt8]
+    let item: ItemRow
+    let links: Int64
+    /// Whether something is written to it that is no version yet.
+    let isEdited: Bool
+
+    var isFolder: Bool { item.kind == .folder }
+
+    func leave(_ reason: String) -> FolderRestorePlan.Deed {
+      .leave(item: item.id, parent: parent, name: name, reason: reason)
+    }
+  }
+
+  /// An item that was in a folder.
+  private struct PastItem {
+    let parent: Int64
+    let entry: PastEntry
+  }
+
+  /// Where an item was.
+  private enum Whereabouts {
+    case at(parent: Int64, name: [UInt8])
+    /// It had no name.
+    case deleted
+    case unknown
+  }
+
+  /// Past names of one item that are looked at.
+  private static let pastNamesLookedAt = 256
+
+  /// The items in some folders and below them, each folder before what is in it.
+  private func presentItems(below tops: [Int64], _ caller: Caller) throws -> [PresentItem] {
+    var items: [PresentItem] = []
+    var folders = tops
+    var known = Set(tops)
+    var next = 0
+    while next < folders.count {
+      var cookie: Int64? = 0
+      while let start = cookie {
+        cookie = try locked {
+          guard let folder = try? self.folder(folders[next]), folder.row.nlink > 0 else { return nil }
+          try allow(.readHistory, folder, caller)
+          let page = try read { try $0.entries(folder.ino, after: start, limit: Self.pastStep) }
+          for entry in page {
+            let inode = try inode(entry.ino)
+            guard let item = try presentItem(inode, folder.ino, entry.name) else { continue }
+            items.append(item)
+            if inode.isFolder, known.insert(inode.ino).inserted { folders.append(inode.ino) }
+          }
+          return page.last?.hash
+        }
+      }
+      next += 1
+    }
+    return items
+  }
+
+  private func presentItem(_ inode: Inode, _ parent: Int64, _ name: [UInt8]) throws -> PresentItem? {
+    try item(of: inode).map {
+      PresentItem(
+        ino: inode.ino, parent: parent, name: name, item: $0, links: inode.row.nlink, isEdited: inode.hasSession)
+    }
+  }
+
+  /// An item that is there, wherever it is; nil for one that is not.
+  private func presentItem(_ id: Int64) throws -> PresentItem? {
+    guard let row = try read({ try $0.inode(item: id) }), row.nlink > 0 else { return nil }
+    return try presentItem(inode(row.ino), row.parent, row.name)
+  }
+
+  /// The items that were in a folder and below it, each folder before what was in it.
+  private func pastItems(below top: Int64, at time: Timestamp, _ caller: Caller) throws -> [PastItem] {
+    var items: [PastItem] = []
+    var folders = [top]
+    var known: Set<Int64> = [top]
+    var next = 0
+    while next < folders.count {
+      let folder = folders[next]
+      next += 1
+      for entry in try pastEntries(of: folder, at: time, caller) {
+        items.append(PastItem(parent: folder, entry: entry))
+        if case .folder(let ino) = entry.kind, known.insert(ino).inserted { folders.append(ino) }
+      }
+    }
+    return items
+  }
+
+  /// Where an item was at a time, as far as its names tell.
+  private func whereabouts(of item: PresentItem, at time: Timestamp, _ caller: Caller) throws -> Whereabouts {
+    try locked {
+      let later = try read {
+        try $0.pastNames(of: item.item.id, after: time, limit: Self.pastNamesLookedAt)
+      }
+      if let row = later.first(where: { $0.holds(at: time) }) {
+        return try mayMove(to: row.parent, caller) ? .at(parent: row.parent, name: row.name) : .unknown
+      }
+      guard let present = try entry(item.parent, item.name), present.ino == item.ino else { return .unknown }
+      if present.since <= time { return .at(parent: item.parent, name: item.name) }
+      guard later.count < Self.pastNamesLookedAt else { return .unknown }
+      // It had a name before and one after, and none between: it was deleted, unless it had names for so short that
+      // they are not kept.
+      guard let former = try read({ try $0.lastPastName(of: item.item.id, upTo: time) }) else { return .unknown }
+      let begin = min(present.since, later.map(\.since).min() ?? present.since)
+      let gap = begin.seconds - former.until.seconds
+      return gap >= Self.keptNameSeconds(age: clock().seconds - time.seconds) ? .deleted : .unknown
+    }
+  }
+
+  /// Whether a folder is one that the caller's account may put things in: what it does not see, it is not told of.
+  private func mayMove(to folder: Int64, _ caller: Caller) throws -> Bool {
+    guard let inode = try? inode(folder) else { return false }
+    do {
+      try allow(.write, inode, caller)
+      return true
+    } catch let error as SheafError where error.kind == .accessDenied {
+      return false
+    }
+  }
+
+  // MARK: - Everybody's deeds
+
+  /// - Throws: `notFound` where the folder did not exist then.
+  func restorePlan(of top: Int64, at time: Timestamp, _ caller: Caller) throws -> FolderRestorePlan {
+    var plan = FolderRestorePlan()
+    let past = try pastItems(below: top, at: time, caller)
+    // What is by now in a folder that comes back from elsewhere comes with it, or is deleted, too.
+    let pastFolders = past.compactMap { if case .folder(let ino) = $0.entry.kind { ino } else { nil } }
+    let present = try presentItems(below: [top] + pastFolders, caller)
+    let places = Dictionary(grouping: past, by: \.entry.item)
+    var names = Dictionary(grouping: present, by: \.item.id)
+    for id in places.keys where names[id] == nil {
+      if let item = try locked({ try presentItem(id) }) { names[id] = [item] }
+    }
+    var doomed: [PresentItem] = []
+    /// Folders whose insides are no part of what was.
+    var outside: Set<Int64> = []
+    for item in present where places[item.item.id] == nil {
+      if outside.contains(item.parent) {
+        if item.isFolder { outside.insert(item.ino) }
+        continue
+      }
+      if item.item.created > time {
+        doomed.append(item)
+        continue
+      }
+      switch try whereabouts(of: item, at: time, caller) {
+      case .at(item.parent, item.name): break
+      case .at(let parent, let name) where item.links == 1 || item.isFolder:
+        if item.isFolder { outside.insert(item.ino) }
+        plan.add(.place(item: item.item.id, parent: parent, name: name))
+      case .at: plan.add(item.leave("has several names"))
+      case .deleted: doomed.append(item)
+      case .unknown: plan.add(item.leave("nothing tells where it was then"))
+      }
+    }
+    for (id, then) in places where then.count > 1 || (names[id]?.count ?? 0) > 1 {
+      let now = names[id] ?? []
+      let same =
+        Set(then.map { [[UInt8]("\($0.parent)/".utf8), $0.entry.name] })
+        == Set(now.map { [[UInt8]("\($0.parent)/".utf8), $0.name] })
+      if !same, let one = now.first { plan.add(one.leave("has several names")) }
+    }
+    for item in past {
+      let id = item.entry.item
+      let now = names[id] ?? []
+      guard now.count < 2, places[id]?.count == 1 else { continue }
+      if let one = now.first, one.parent == item.parent, one.name == item.entry.name { continue }
+      plan.add(.place(item: id, parent: item.parent, name: item.entry.name))
+    }
+    addDeletions(of: doomed, below: top, present, to: &plan)
+    var seen: Set<Int64> = []
+    for item in past {
+      guard case .document(let id, let version) = item.entry.kind, seen.insert(id).inserted else { continue }
+      if try names[id]?.first?.isEdited ?? false || locked({ try differs(id, from: version) }) {
+        plan.add(.contents(item: id, version: version))
+      }
+    }
+    return plan
+  }
+
+  /// Whether a document has other contents than a version of it, as far as can be told without reading them.
+  private func differs(_ id: Int64, from number: Int64) throws -> Bool {
+    guard let item = try read({ try $0.item(id) }), item.version != number else { return false }
+    func content(_ number: Int64) throws -> StoredContent {
+      number == Self.beforeFirst ? .empty : try read { try $0.version(id, number)?.content } ?? .empty
+    }
+    return try content(item.version) != content(number)
+  }
+
+  /// Adds the deletions of items, each folder after what is in it. A folder stays that holds what is left alone.
+  private func addDeletions(
+    of doomed: [PresentItem], below top: Int64, _ present: [PresentItem], to plan: inout FolderRestorePlan
+  ) {
+    let leaving = Set(doomed.map(\.item.id)).union(plan.leaving)
+    let names = Set(doomed.map { EntryName(parent: $0.parent, name: $0.name) })
+    /// Folders with something in them that stays.
+    var kept: Set<Int64> = []
+    for item in present.reversed() {
+      let isDoomed = names.contains(EntryName(parent: item.parent, name: item.name))
+      let stays = item.isFolder && kept.contains(item.ino)
+      if isDoomed, !stays {
+        plan.add(.delete(item: item.item.id, parent: item.parent, name: item.name))
+      } else if isDoomed {
+        plan.add(item.leave("holds what is left as it is"))
+      }
+      if item.parent != top, stays || !leaving.contains(item.item.id) { kept.insert(item.parent) }
+    }
+  }
+
+  private struct EntryName: Hashable {
+    let parent: Int64
+    let name: [UInt8]
+  }
+
+  // MARK: - One person's deeds
+
+  func restorePlan(
+    of top: Int64, at time: Timestamp, by person: Int64, _ caller: Caller
+  ) throws -> FolderRestorePlan {
+    var plan = FolderRestorePlan()
+    let present = try presentItems(below: [top], caller)
+    var doomed: [PresentItem] = []
+    for item in present {
+      try locked { try addDeeds(of: person, since: time, to: item, caller, &plan, &doomed) }
+    }
+    let here = Set(present.map(\.item.id))
+    for folder in [top] + present.filter(\.isFolder).map(\.ino) {
+      for id in try itemsTaken(from: folder, by: person, since: time) where !here.contains(id) {
+        try locked {
+          guard let item = try presentItem(id), try mayMove(to: item.parent, caller) else { return }
+          try addMoves(of: item, by: person, since: time, caller, &plan)
+        }
+      }
+    }
+    for row in try deletions(below: top, present, by: person, since: time) {
+      try locked { try addRecovery(of: row, by: person, since: time, caller, &plan) }
+    }
+    addDeletions(of: doomed, below: top, present, to: &plan)
+    return plan
+  }
+
+  /// Adds what undoes a person's deeds to an item that is there (rule 2).
+  private func addDeeds(
+    of person: Int64, since time: Timestamp, to item: PresentItem, _ caller: Caller, _ plan: inout FolderRestorePlan,
+    _ doomed: inout [PresentItem]
+  ) throws {
+    let id = item.item.id
+    let moves = try read { try $0.pastNames(of: id, after: time, limit: Self.pastNamesLookedAt) }
+    let own = moves.prefix { $0.actor == person }
+    if item.item.created > time, item.item.creator == person {
+      if own.count < moves.count {
+        return plan.add(item.leave("others have moved it since"))
+      }
+      if try read({ try $0.hasVersions(of: id, notBy: person) }) {
+        return plan.add(item.leave("others have changed it since"))
+      }
+      return doomed.append(item)
+    }
+    try addMoves(of: item, by: person, since: time, caller, &plan)
+    guard item.item.kind == .document else { return }
+    try addContents(of: item, by: person, since: time, &plan)
+  }
+
+  /// Adds going back to before a person's last moves.
+  private func addMoves(
+    of item: PresentItem, by person: Int64, since time: Timestamp, _ caller: Caller, _ plan: inout FolderRestorePlan
+  ) throws {
+    let moves = try read { try $0.pastNames(of: item.item.id, after: time, limit: Self.pastNamesLookedAt) }
+    guard let first = moves.prefix(while: { $0.actor == person }).last else {
+      if moves.contains(where: { $0.actor == person }) { plan.add(item.leave("others have moved it since")) }
+      return
+    }
+    guard first.parent != item.parent || first.name != item.name else { return }
+    if try !mayMove(to: first.parent, caller) {
+      plan.add(item.leave("nothing tells where it was then"))
+    } else if item.links > 1, !item.isFolder {
+      plan.add(item.leave("has several names"))
+    } else {
+      plan.add(.place(item: item.item.id, parent: first.parent, name: first.name))
+    }
+  }
+
+  /// Items that a person took from a folder.
+  private func itemsTaken(from folder: Int64, by person: Int64, since time: Timestamp) throws -> Set<Int64> {
+    var items: Set<Int64> = []
+    var last: PastNameRow?
+    repeat {
+      let page = try locked { try read { try $0.pastNames(in: folder, after: last, limit: Self.pastStep) } }
+      for row in page where row.until > time && row.actor == person { items.insert(row.item) }
+      last = page.last
+    } while last != nil
+    return items
+  }
+
+  /// Adds going back to before a person's last versions.
+  private func addContents(
+    of item: PresentItem, by person: Int64, since time: Timestamp, _ plan: inout FolderRestorePlan
+  ) throws {
+    let (id, current) = (item.item.id, item.item.version)
+    guard current > 0, let last = try read({ try $0.version(id, current) }), last.time > time else { return }
+    guard last.author == person else {
+      if try read({ try $0.versions(id, below: current, limit: Self.pastStep) })
+        .contains(where: { $0.author == person && $0.time > time })
+      {
+        plan.add(item.leave("others have changed it since"))
+      }
+      return
+    }
+    var below = current
+    while true {
+      let rows = try read { try $0.versions(id, below: below, limit: Self.pastStep) }
+      if let before = rows.first(where: { $0.author != person || $0.time <= time }) {
+        return plan.add(.contents(item: id, version: before.number))
+      }
+      guard let end = rows.last?.number else { break }
+      below = end
+    }
+    plan.add(
+      below == 1 ? .contents(item: id, version: Self.beforeFirst) : item.leave("its versions of then are not kept"))
+  }
+
+  /// What a person deleted in a folder and below it, each folder before what was in it.
+  private func deletions(
+    below top: Int64, _ present: [PresentItem], by person: Int64, since time: Timestamp
+  ) throws -> [DeletedRow] {
+    try store.snapshot { transaction in
+      var found: [DeletedRow] = []
+      var folders = [top] + present.filter(\.isFolder).map(\.ino)
+      var known = Set(folders)
+      var next = 0
+      while next < folders.count {
+        let inside = try transaction.deletedFolders(from: folders[next])
+        for row in try transaction.deleted(from: folders[next]) where row.time > time {
+          if row.actor == person { found.append(row) }
+          if inside.contains(row.ino), known.insert(row.ino).inserted { folders.append(row.ino) }
+        }
+        next += 1
+      }
+      return found
+    }
+  }
+
+  /// Adds bringing back what a person deleted, to where it was before they moved it.
+  private func addRecovery(
+    of row: DeletedRow, by person: Int64, since time: Timestamp, _ caller: Caller, _ plan: inout FolderRestorePlan
+  ) throws {
+    guard let inode = try? inode(row.ino), let item = try item(of: inode), !item.isQuiet,
+      try isVisible(row, caller), item.creator != person || item.created <= time
+    else { return }
+    let moves = try read { try $0.pastNames(of: item.id, after: time, limit: Self.pastNamesLookedAt) }
+    let first = moves.prefix { $0.actor == person }.last
+    guard try mayMove(to: first?.parent ?? row.parent, caller) else { return }
+    plan.add(.place(item: item.id, parent: first?.parent ?? row.parent, name: first?.name ?? row.name))
+  }
+}

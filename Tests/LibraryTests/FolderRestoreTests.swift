@@ -1,0 +1,305 @@
+import Foundation
+import Glibc
+import SheafModel
+import SheafStore
+import Testing
+
+@testable import SheafLibrary
+
+/// Making folders what they were.
+struct FolderRestoreTests {
+  /// Restores a folder as one of some people; returns what was done.
+  @discardableResult
+  private func restore(
+    _ people: People, _ who: People.Name, _ folder: String, _ time: Timestamp, by: People.Name? = nil,
+    dryRun: Bool? = nil
+  ) throws -> FolderRestoration {
+    try people.as(who) { person in
+      try people.library.restoreFolder(
+        person.path(folder), FolderRestoreRequest(time: time, by: by?.handle, dryRun: dryRun)
+      ) { _ in }
+    }
+  }
+
+  /// What steps do, without the reasons.
+  private func words(_ restoration: FolderRestoration) -> Set<String> {
+    Set(
+      restoration.steps.map { step in
+        let ending = step.to.map { " \($0)" } ?? step.version.map { " \($0)" } ?? ""
+        return "\(step.action.rawValue) \(step.path)\(ending)"
+      })
+  }
+
+  /// Whatever two people did, the folder becomes what it was at a time, and what it was before when that is undone.
+  @Test func aFolderBecomesWhatItWas() throws {
+    var random = SeededRandom()
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir("Documents/w") }
+      try people.share("Documents/w", with: [(.bob, .readWrite)])
+      people.clock.advance(1)
+      let folders: [People.Name: String] = [.alice: "Documents/w", .bob: "Shared/alice@example.com/w"]
+      var story = PastStory(people, folders)
+      for round in 0..<12 {
+        for _ in 0..<25 { try story.step(&random) }
+        let (first, last) = (story.moments[0].time.seconds, people.clock.now.seconds)
+        let time = Timestamp(seconds: Int64.random(in: max(first, last - 400)...last, using: &random))
+        let who: People.Name = round % 2 == 0 ? .alice : .bob
+        people.clock.advance(5)
+        let dry = try restore(people, who, folders[who]!, time, dryRun: true)
+        #expect(try people.as(.alice) { try $0.present("Documents/w") } == story.tree, "a dry run does nothing")
+        let done = try restore(people, who, folders[who]!, time)
+        #expect(done.steps.allSatisfy { $0.action != .leave }, "\(done.steps) \(random.note)")
+        #expect(try people.as(.alice) { try $0.present("Documents/w") } == story.held(at: time), random.note)
+        #expect(dry.changes.isEmpty == done.changes.isEmpty, random.note)
+        // Again: there is nothing to do.
+        #expect(try restore(people, who, folders[who]!, time).changes == [], random.note)
+        people.clock.advance(5)
+        guard let before = done.before else { continue }
+        if round % 3 == 0 {
+          story.note(story.held(at: time))
+          continue
+        }
+        try restore(people, who, folders[who]!, before)
+        #expect(try people.as(.alice) { try $0.present("Documents/w") } == story.tree, "undone: \(random.note)")
+        story.note(story.tree)
+      }
+    }
+  }
+
+  /// Each kind of deed, and what is told of it.
+  @Test func eachDeedIsUndoneAndTold() throws {
+    try People.story { people in
+      let alice = try people.as(.alice) { $0 }
+      try alice.mkdir("Documents/w")
+      try alice.mkdir("Documents/w/sub")
+      try alice.mkdir("Documents/other")
+      for name in ["edited", "moved", "out", "sub/gone"] { try alice.save("Documents/w/\(name)", "1") }
+      try alice.save("Documents/other/in", "1")
+      let time = people.clock.now
+      people.clock.advance(60)
+      try alice.save("Documents/w/edited", "2")
+      try alice.rename("Documents/w/moved", "Documents/w/sub/renamed")
+      try alice.rename("Documents/w/out", "Documents/other/out")
+      try alice.rename("Documents/other/in", "Documents/w/in")
+      try alice.unlink("Documents/w/sub/gone")
+      try alice.mkdir("Documents/w/new")
+      try alice.save("Documents/w/new/made", "1")
+      people.clock.advance(60)
+      let expected: Set<String> = [
+        "restore Documents/w/edited 1", "move Documents/w/sub/renamed Documents/w/moved",
+        "move Documents/other/out Documents/w/out", "move Documents/w/in Documents/other/in",
+        "recover Documents/w/sub/gone", "delete Documents/w/new", "delete Documents/w/new/made",
+      ]
+      #expect(words(try restore(people, .alice, "Documents/w", time, dryRun: true)) == expected)
+      let start = people.library.lastEvent
+      let done = try restore(people, .alice, "Documents/w", time)
+      #expect(words(done) == expected)
+      #expect(
+        try alice.present("Documents/w")
+          == ["edited": "1", "moved": "1", "out": "1", "sub": "/", "sub/gone": "1"])
+      #expect(try alice.present("Documents/other") == ["in": "1"])
+      let events = try people.library.events(
+        after: start, limit: 100, for: People.Name.alice.handle, in: .all
+      ).events
+      let types = events.map(\.type)
+      #expect(Set(types) == [.edit, .moved, .created, .deleted])
+      #expect(try alice.versions("Documents/w/edited").map(\.cause) == [.save, .save, .restore])
+      // What was made is among the deleted, with its history.
+      let deleted = try people.library.deleted(People.Name.alice.handle, below: nil).map(\.path)
+      #expect(Set(deleted) == ["Documents/w/new", "Documents/w/new/made"])
+    }
+  }
+
+  /// Only one person's deeds are undone; what others went on with stays, and is told.
+  @Test func onePersonsDeedsAreUndone() throws {
+    try People.story { people in
+      let (alice, bob) = (try people.as(.alice) { $0 }, try people.as(.bob) { $0 })
+      let shared = "Shared/alice@example.com/w"
+      try alice.mkdir("Documents/w")
+      for name in ["both", "his", "hers", "moved", "movedon", "gone"] { try alice.save("Documents/w/\(name)", "1") }
+      try people.share("Documents/w", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      try bob.save("\(shared)/his", "bob 1")
+      people.clock.advance(60)
+      try bob.save("\(shared)/his", "bob 2")
+      try bob.save("\(shared)/both", "bob")
+      try bob.rename("\(shared)/moved", "\(shared)/m1")
+      try bob.rename("\(shared)/movedon", "\(shared)/m2")
+      try bob.unlink("\(shared)/gone")
+      try bob.save("\(shared)/made", "bob")
+      try bob.save("\(shared)/made and changed", "bob")
+      people.clock.advance(60)
+      try alice.save("Documents/w/both", "alice")
+      try alice.save("Documents/w/hers", "alice")
+      try alice.rename("Documents/w/m2", "Documents/w/m3")
+      try alice.save("Documents/w/made and changed", "alice")
+      try alice.save("Documents/w/alice's", "alice")
+      people.clock.advance(60)
+      let done = try restore(people, .alice, "Documents/w", time, by: .bob)
+      #expect(
+        words(done) == [
+          "restore Documents/w/his 1", "move Documents/w/m1 Documents/w/moved", "recover Documents/w/gone",
+          "delete Documents/w/made", "leave Documents/w/both", "leave Documents/w/m3",
+          "leave Documents/w/made and changed",
+        ])
+      #expect(done.steps.allSatisfy { ($0.action == .leave) == ($0.reason != nil) })
+      #expect(
+        try alice.present("Documents/w") == [
+          "his": "1", "both": "alice", "hers": "alice", "moved": "1", "m3": "1", "gone": "1",
+          "made and changed": "alice", "alice's": "alice",
+        ])
+      people.clock.advance(60)
+      let before = try #require(done.before)
+      try restore(people, .alice, "Documents/w", before)
+      #expect(try alice.present("Documents/w")["his"] == "bob 2")
+      #expect(try alice.present("Documents/w")["made"] == "bob")
+      #expect(try alice.present("Documents/w")["gone"] == nil)
+    }
+  }
+
+  /// An editor restores within the share, a viewer does not, and nobody takes out of it what they may not.
+  @Test func rightsAreThoseOfEachDeed() throws {
+    try People.story { people in
+      let alice = try people.as(.alice) { $0 }
+      try alice.mkdir("Documents/w")
+      try alice.mkdir("Documents/own")
+      try alice.save("Documents/own/secret", "1")
+      try alice.save("Documents/w/a", "1")
+      try people.share("Documents/w", with: [(.bob, .readWrite), (.carol, .readOnly)])
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      try alice.rename("Documents/own/secret", "Documents/w/secret")
+      try alice.save("Documents/w/a", "2")
+      people.clock.advance(60)
+      let shared = "Shared/alice@example.com/w"
+      expect(.accessDenied) { try restore(people, .carol, shared, time) }
+      expect(.accessDenied) { try restore(people, .carol, shared, time, dryRun: true) }
+      expect(.notFound) { try restore(people, .bob, shared, Timestamp(seconds: time.seconds - 1000)) }
+      expect(.invalid) { try restore(people, .bob, shared, Timestamp(seconds: time.seconds + 1000)) }
+      expect(.invalid) { try restore(people, .alice, "Documents/w/a", time) }
+      let done = try restore(people, .bob, shared, time)
+      #expect(words(done) == ["restore \(shared)/a 1", "leave \(shared)/secret"])
+      #expect(done.steps.allSatisfy { !($0.reason ?? "").contains("own") })
+      #expect(try alice.present("Documents/w") == ["a": "1", "secret": "1"])
+      people.clock.advance(60)
+      #expect(
+        words(try restore(people, .alice, "Documents/w", time)) == [
+          "move Documents/w/secret Documents/own/secret"
+        ])
+    }
+  }
+
+  /// What comes back to a share from elsewhere is seen from then on alone.
+  @Test func whatComesBackToAShareEntersIt() throws {
+    try People.story { people in
+      let alice = try people.as(.alice) { $0 }
+      try alice.mkdir("Documents/w")
+      try alice.mkdir("Documents/own")
+      try people.share("Documents/w", with: [(.bob, .readOnly)])
+      people.clock.advance(60)
+      for name in ["moved", "deleted"] { try alice.save("Documents/w/\(name)", "1") }
+      let time = people.clock.now
+      people.clock.advance(60)
+      for name in ["moved", "deleted"] {
+        try alice.rename("Documents/w/\(name)", "Documents/own/\(name)")
+        people.clock.advance(60)
+        try alice.save("Documents/own/\(name)", "secret")
+        people.clock.advance(60)
+        try alice.save("Documents/own/\(name)", "2")
+        people.clock.advance(60)
+      }
+      try alice.unlink("Documents/own/deleted")
+      people.clock.advance(60)
+      try restore(people, .alice, "Documents/w", time)
+      #expect(try alice.present("Documents/w") == ["moved": "1", "deleted": "1"])
+      let bob = try people.as(.bob) { $0 }
+      for name in ["moved", "deleted"] {
+        let seen = try bob.versions("Shared/alice@example.com/w/\(name)").map(\.number)
+        #expect(seen == [3, 4], "\(name)")
+      }
+    }
+  }
+
+  /// What a program has written and not saved is a version before.
+  @Test func whatIsNotSavedIsAVersionBefore() throws {
+    let fixture = try LibraryFixture()
+    try fixture.mkdir("w")
+    try fixture.save("w/a", "1")
+    let time = fixture.clock.now
+    fixture.clock.advance(60)
+    let handle = try fixture.open("w/a")
+    try fixture.write(handle, Array("2".utf8))
+    let made = try fixture.open("w/b", O_RDWR | O_CREAT)
+    try fixture.write(made, Array("new".utf8))
+    fixture.clock.advance(1)
+    let done = try fixture.library.restoreFolder(fixture.path("w"), .init(time: time)) { _ in }
+    #expect(Set(done.steps.map(\.action)) == [.restore, .delete])
+    #expect(try fixture.text("w/a") == "1")
+    #expect(try fixture.version("w/a", 2) == "2")
+    try fixture.library.release(handle)
+    try fixture.library.release(made)
+    fixture.clock.advance(60)
+    _ = try fixture.library.restoreFolder(fixture.path("w"), .init(time: #require(done.before))) { _ in }
+    #expect(try fixture.text("w/b") == "new")
+    try fixture.finish()
+  }
+
+  /// A name that something else has by now, which stays, is not taken from it.
+  @Test func whatStaysKeepsItsName() throws {
+    try People.story { people in
+      let (alice, bob) = (try people.as(.alice) { $0 }, try people.as(.bob) { $0 })
+      let shared = "Shared/alice@example.com/w"
+      try alice.mkdir("Documents/w")
+      try alice.save("Documents/w/a.md", "1")
+      try people.share("Documents/w", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      try bob.unlink("\(shared)/a.md")
+      try alice.save("Documents/w/a.md", "alice")
+      people.clock.advance(60)
+      let done = try restore(people, .alice, "Documents/w", time, by: .bob)
+      #expect(words(done) == ["recover Documents/w/a (2).md"])
+      #expect(try alice.present("Documents/w") == ["a.md": "alice", "a (2).md": "1"])
+    }
+  }
+
+  /// One that is cut short goes on when it is done again: here its person may not go on for a while.
+  @Test func aRestorationThatIsCutShortGoesOn() throws {
+    try People.story { people in
+      let alice = try people.as(.alice) { $0 }
+      let shared = "Shared/alice@example.com/w"
+      try alice.mkdir("Documents/w")
+      try people.share("Documents/w", with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      for number in 0..<20 { try alice.save("Documents/w/f\(number)", "1") }
+      let time = people.clock.now
+      let tree = try alice.present("Documents/w")
+      people.clock.advance(60)
+      try alice.mkdir("Documents/w/d")
+      for number in 0..<20 {
+        switch number % 4 {
+        case 0: try alice.save("Documents/w/f\(number)", "2")
+        case 1: try alice.rename("Documents/w/f\(number)", "Documents/w/d/f\(number)")
+        case 2: try alice.unlink("Documents/w/f\(number)")
+        default: try alice.save("Documents/w/d/new\(number)", "1")
+        }
+      }
+      people.clock.advance(60)
+      #expect(try restore(people, .bob, shared, time, dryRun: true).changes.count == 21)
+      let bob = try people.as(.bob) { try $0.path(shared) }
+      expect(.accessDenied) {
+        _ = try people.library.restoreFolder(bob, .init(time: time)) { progress in
+          if progress.done == 9 { try? alice.set("Documents/w", .bob, .readOnly) }
+        }
+      }
+      #expect(try alice.present("Documents/w") != tree)
+      try alice.set("Documents/w", .bob, .readWrite)
+      #expect(try restore(people, .bob, shared, time).changes.count == 12)
+      #expect(try alice.present("Documents/w") == tree)
+    }
+  }
+}

@@ -1,0 +1,164 @@
+import Foundation
+import MountKit
+import Testing
+
+/// Folders as they were, and restoring them, at real mounts and by the command.
+@Suite(.serialized) struct PastFolderTests {
+  /// `moment` prints the time of a name of `.versions/`, and lets no change come in that second any more.
+  private static let functions = """
+    moment() {
+      local now; now=$(date -u +%Y-%m-%dT%H-%M-%SZ)
+      while [ "$(date -u +%Y-%m-%dT%H-%M-%SZ)" = "$now" ]; do read -rt 0.05 <> <(:) || :; done
+      echo "$now"
+    }
+    copies=$(mktemp -d)
+
+    """
+
+  @Test func aFolderIsShownAsItWas() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        Self.functions + """
+          cd "$ALICE/Documents"
+          before=$(moment)
+          mkdir -p w/sub/deep other; cd w
+          for n in one two three; do echo "$n" >"$n.txt"; done
+          echo deep >sub/deep/d; ln -s one.txt link; : >empty; mkfifo fifo; chmod 600 two.txt
+          first=$(moment); cp -a . "$copies/first"; rm "$copies/first/fifo"
+          echo more >>one.txt; mv two.txt sub/2.txt; rm three.txt; mv sub/deep ../other/; echo new >new; rm link
+          sed -i s/deep/changed/ ../other/deep/d
+          second=$(moment); cp -a . "$copies/second"; rm "$copies/second/fifo"
+          mv sub gone; rm -r gone; ln -s two link; mv one.txt uno.txt; mkdir one.txt
+          third=$(moment)
+
+          for time in first second; do
+            diff -r --no-dereference "$copies/$time" ".versions/@${!time}"
+            cp -a ".versions/@${!time}" "$copies/copy"; diff -r --no-dereference "$copies/$time" "$copies/copy"
+            chmod -R u+w "$copies/copy"; rm -r "$copies/copy"
+          done
+          diff -r --no-dereference . ".versions/@$third" | grep -v fifo && exit 1
+          same "$(readlink ".versions/@$first/link")" one.txt
+          same "$(cat ".versions/@$first/link")" one
+          same "$(cat ".versions/@$first/sub/../one.txt")" one
+          same "$(ls -A ".versions/@$first/sub/deep")" d
+          same "$(stat -c '%a %F' ".versions/@$first/one.txt")" "444 regular file"
+          same "$(stat -c '%a' ".versions/@$first/sub")" 555
+          # A folder elsewhere shows its own past.
+          same "$(cat "../other/deep/.versions/@$first/d")" deep
+          same "$(cat "../other/deep/.versions/@$second/d")" changed
+
+          # Times are not listed; what is not there is not there.
+          ls -a .versions | grep @ && exit 1
+          refused "No such file" ls ".versions/@$before"
+          refused "No such file" ls .versions/@2999-01-01T00-00-00Z
+          refused "No such file" ls .versions/@2026-11-17
+          refused "No such file" cat ".versions/@$first/new"
+          refused "No such file" cat ".versions/@$first/.versions"
+
+          # Nobody makes the name, or changes anything in it.
+          refused "" mkdir ".versions/@$first"
+          refused "Read-only" mkdir .versions/@2999-01-01T00-00-00Z
+          refused "Read-only" touch ".versions/@$first/x"
+          refused "Read-only" tee -a ".versions/@$first/one.txt" </dev/null
+          refused "Read-only" rm -f ".versions/@$first/one.txt"
+          refused "Read-only" mv ".versions/@$first/one.txt" back
+          refused "Read-only" mkdir ".versions/@$first/sub/x"
+
+          cd "$(pwd)/.versions/@$first/sub/deep"; same "$(cat d)" deep; cd ../..; same "$(cat two.txt)" two
+          rm -r "$copies"
+          """)
+    }
+  }
+
+  @Test func participantsSeeWhatTheyMay() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        Self.functions + """
+          cd "$ALICE/Documents"; mkdir -p w/sub own; echo old >w/a; echo own >own/o; echo s >w/sub/s
+          early=$(moment)
+          invite "$ALICE/Documents/w" bob edit
+          bob="$BOB/Shared/alice@example.com/w"
+          moment >/dev/null
+          echo new >w/a; echo leaves >w/l
+          inside=$(moment)
+          mv w/l own/; mv own/o w/; rm -r w/sub
+          moment >/dev/null
+          refused "No such file" ls "$bob/.versions/@$early"
+          same "$(ls "$bob/.versions/@$inside" | tr '\\n' ' ')" "a sub "
+          same "$(cat "$bob/.versions/@$inside/a")" new
+          same "$(cat "$bob/.versions/@$inside/sub/s")" s
+          refused "No such file" cat "$bob/.versions/@$inside/l"
+          same "$(ls "w/.versions/@$inside" | tr '\\n' ' ')" "a l sub "
+          cat "w/.versions/@$early/a" | grep -q old
+
+          # What may no longer be seen is gone at once, for who has it open, too.
+          exec 7<"$bob/.versions/@$inside/a"
+          cd "$bob/.versions/@$inside/sub"
+          "$SHEAF" participant remove "$ALICE/Documents/w" bob@example.com
+          refused "" cat <&7
+          refused "" ls .
+          refused "" cat s
+          """)
+    }
+  }
+
+  @Test func aFolderIsRestoredByTheCommand() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        Self.functions + """
+          cd "$ALICE/Documents"; mkdir -p w/sub other; cd w
+          for n in one two three; do echo "$n" >"$n.txt"; done; echo deep >sub/d; ln -s one.txt link
+          invite "$ALICE/Documents/w" bob edit
+          first=$(moment); cp -a . "$copies/first"
+          echo more >>one.txt; mv two.txt sub/2.txt; rm three.txt; mv sub ../other/; echo new >new; rm link
+          second=$(moment); cp -a . "$copies/second"
+
+          "$SHEAF" restore . --time "@$first" --dry-run | tee "$copies/plan"
+          grep -q '^restore  Documents/w/one.txt to version 1$' "$copies/plan"
+          grep -q '^move     Documents/other/sub → Documents/w/sub$' "$copies/plan"
+          grep -q '^recover  Documents/w/three.txt$' "$copies/plan"
+          grep -q '^delete   Documents/w/new$' "$copies/plan"
+          grep -q 'Would restore .*: 1 deleted, 2 moved, 2 recovered, 1 with earlier contents\\.$' "$copies/plan"
+          diff -r --no-dereference "$copies/second" .
+          said=$("$SHEAF" restore . --time "@$first")
+          diff -r --no-dereference "$copies/first" .
+          undo=${said##*--time }
+          moment >/dev/null
+          "$SHEAF" restore . --time "$undo" >/dev/null
+          diff -r --no-dereference "$copies/second" .
+          same "$(cat ../other/sub/d)" deep
+          "$SHEAF" restore . --time "@$second" | grep -q '^Nothing to do in Documents/w as of '
+
+          # Times as people write them.
+          for time in "$(date -d "${first:0:10} ${first:11:2}:${first:14:2}:${first:17:2}Z" '+%Y-%m-%d %H:%M:%S')" \\
+            "$(date -d "${first:0:10} ${first:11:2}:${first:14:2}:${first:17:2}Z" --iso-8601=seconds)"; do
+            "$SHEAF" restore . --time "$time" --dry-run | grep -q '1 deleted, 2 moved, 2 recovered'
+          done
+          refused "is no time" "$SHEAF" restore . --time yesterday
+          refused "is no time" "$SHEAF" restore . --time 2026-11-17
+          refused "yet to come" "$SHEAF" restore . --time 2999-01-01T00:00:00Z
+          refused "is not a folder" "$SHEAF" restore one.txt --time "@$first"
+          refused "either" "$SHEAF" restore .
+          refused "go with --time" "$SHEAF" restore one.txt --version 1 --dry-run
+
+          # Only what one person did.
+          bob="$BOB/Shared/alice@example.com/w"
+          third=$(moment)
+          echo bob >"$bob/new"; rm "$bob/one.txt"; echo alice >hers
+          "$SHEAF" restore . --time "@$third" --by bob@example.com >/dev/null
+          same "$(cat new)" new; same "$(cat hers)" alice; same "$(head -1 one.txt)" one
+          cd "$bob"; "$SHEAF" restore . --time "@$first" --dry-run | grep -q 'Shared/alice@example.com/w'
+          cd "$ALICE/Documents/w"
+
+          # A script has to confirm a lot.
+          for n in $(seq 30); do echo "$n" >"many$n"; done
+          refused "confirm them with --yes" "$SHEAF" restore . --time "@$third"
+          ls many30 >/dev/null
+          "$SHEAF" restore . --time "@$third" --yes >/dev/null
+          refused "No such file" ls many1
+          "$SHEAF" deleted . --limit 100 | grep -c many | grep -qx 30
+          rm -r "$copies"
+          """)
+    }
+  }
+}
