@@ -182,6 +182,8 @@ extension Library {
     var row = old.row
     row.item = fresh.id
     try change.rows.update(row)
+    // With the name that is left, which the inode in memory may get later.
+    let left = row
     try logEvent(
       .created, fresh, ino: old.ino, try eventData(fresh, parent: row.parent, name: row.name),
       actor: caller.actor(in: row),
@@ -197,8 +199,8 @@ extension Library {
       if fresh.version > 0 {
         identity.noteCreated(old.ino, process: caller.process, isRemainder: true, at: time)
         // What it holds was closed (rule 2 of ``Identity``).
-        if !fresh.isQuiet, old.row.size > 0, !FileRole.looksPassing(old.row.name) {
-          identity.saved(old.ino, by: nil, under: old.row.name)
+        if !fresh.isQuiet, left.size > 0, !FileRole.looksPassing(left.name) {
+          identity.saved(old.ino, by: nil, under: left.name)
         }
       }
       for draft in old.drafts where draft.session == nil && draft.isChanged {

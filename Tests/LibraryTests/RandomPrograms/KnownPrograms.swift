@@ -544,5 +544,30 @@ enum KnownPrograms {
       bob.0 write 0
       """
     ),
+    (
+      "who replaced a file goes on writing to it after another program emptied it",
+      """
+      alice.1 open 0 doc creat
+      alice.0 open 1 doc rw
+      alice.1 save t
+      alice.0 rename t doc
+      alice.1 truncate 0
+      alice.0 write 1
+      """
+    ),
+    (
+      "what another name is left with, where the oldest one was a backup's, is replaced",
+      """
+      alice.1 open 0 doc.bak creat
+      alice.1 open 1 u creat
+      alice.1 write 0
+      alice.1 link doc.bak doc
+      alice.0 rename u doc.bak
+      alice.0 save u
+      alice.1 truncate 0
+      alice.1 close 0
+      alice.0 rename u doc
+      """
+    ),
   ]
 }

@@ -69,7 +69,9 @@ struct PromisedContents {
   /// Notes that a handle changed a file, whose account has `text` in it now.
   mutating func wrote(_ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String, by process: Int32) {
     let key = Key(ino: slot.ino, account: account)
-    if let replacer = replacers[slot.ino], replacer != process || replacedWork[key] != nil { replacedWork[key] = text }
+    if let replacer = replacers[slot.ino], replacedWork[key] != nil || replacer != process && !text.isEmpty {
+      replacedWork[key] = text
+    }
     if let session = sessions[key], session.writers[slot.handle] == nil, session.writers.values.allSatisfy({ $0 }) {
       end(key)
     }
