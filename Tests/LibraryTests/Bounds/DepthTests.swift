@@ -239,7 +239,8 @@ struct DepthTests {
     let again = Array("again".utf8)
     try library.store.write(.rename) { transaction in
       for (parent, ino) in [(c, a), (root, root), (a, d)] {
-        try transaction.insert(EntryRow(parent: parent, hash: library.nameHash(again), name: again, ino: ino))
+        try transaction.insert(
+          EntryRow(parent: parent, hash: library.nameHash(again), name: again, ino: ino, since: Timestamp(seconds: 0)))
       }
     }
     let handle = fixture.account
