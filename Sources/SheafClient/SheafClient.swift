@@ -125,6 +125,19 @@ package final class SheafClient: Sendable {
 
   // MARK: Long jobs
 
+  /// How much of the trash at or below an item, or of all of the account's, is meant.
+  package func trashExtent(
+    _ item: ItemAddress, _ selection: TrashSelection, progress: (Progress) -> Void
+  ) async throws -> TrashExtent {
+    try await job("/v1/deleted/extent", query: item.query, body: selection, progress: progress)
+  }
+
+  package func emptyTrash(
+    _ item: ItemAddress, _ selection: TrashSelection, progress: (Progress) -> Void
+  ) async throws -> TrashExtent {
+    try await job("/v1/deleted/purge", query: item.query, body: selection, progress: progress)
+  }
+
   package func recover(
     _ item: ItemAddress, id: String?, progress: (Progress) -> Void
   ) async throws -> [String] {

@@ -115,6 +115,53 @@ package struct PurgeExtent: Sendable, Codable {
   }
 }
 
+/// What of an account's trash is meant.
+package struct TrashSelection: Hashable, Sendable, Codable {
+  /// The longest span, in seconds, which no calculation with times goes beyond.
+  package static let longestSpan: Int64 = 1_000_000_000_000
+
+  /// Only what was deleted more than so many seconds ago.
+  package var olderThan: Int64?
+  /// Only what has more than so many bytes, a folder with all that is in it.
+  package var largerThan: Int64?
+
+  package init(olderThan: Int64? = nil, largerThan: Int64? = nil) {
+    self.olderThan = olderThan
+    self.largerThan = largerThan
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let values = try decoder.container(keyedBy: CodingKeys.self)
+    olderThan = try values.decodeIfPresent(Int64.self, forKey: .olderThan)
+    largerThan = try values.decodeIfPresent(Int64.self, forKey: .largerThan)
+    if let olderThan, !(0...Self.longestSpan).contains(olderThan) {
+      throw SheafError(.invalid, subject: "olderThan", reason: "is no span of up to \(Self.longestSpan) seconds")
+    }
+    if let largerThan, largerThan < 0 {
+      throw SheafError(.invalid, subject: "largerThan", reason: "is less than 0 bytes")
+    }
+  }
+}
+
+/// How much of the trash is meant, or was destroyed.
+package struct TrashExtent: Hashable, Sendable, Codable {
+  /// Documents, folders and symbolic links, those in folders included.
+  package private(set) var items: Int
+  /// Bytes of the documents, as their sizes tell, without their history.
+  package private(set) var bytes: Int64
+
+  package init(items: Int, bytes: Int64) {
+    self.items = items
+    self.bytes = bytes
+  }
+
+  package mutating func add(_ other: TrashExtent) {
+    items += other.items
+    let (sum, overflow) = bytes.addingReportingOverflow(other.bytes)
+    bytes = overflow ? .max : sum
+  }
+}
+
 /// One mount of the running process.
 package struct MountInfo: Hashable, Sendable, Codable {
   package let mountpoint: String

@@ -19,6 +19,11 @@ enum Node: Hashable {
   case versionFolder(item: Int64)
   /// A version as a file.
   case versionFile(item: Int64, number: Int64)
+  /// `.deleted` of a folder.
+  case trash(of: Int64)
+  /// A deleted inode, as `.deleted` shows it. It is another node than the inode that it was, and that it may be again:
+  /// to a kernel that one may be dead, and its pages may be those of a program that still writes to it.
+  case deleted(Int64)
 
   /// The top four bits tell the kind; a version's file has 36 bits of item and 24 bits of number below them.
   private static let kindShift: UInt64 = 60
@@ -32,6 +37,8 @@ enum Node: Hashable {
       case 2: .versionFolder(item: Int64(value))
       case 4: .sharedOwner(Int64(value))
       case 5: .formerOwner(Int64(value))
+      case 6: .trash(of: Int64(value))
+      case 7: .deleted(Int64(value))
       case 3: .versionFile(item: Int64(value >> Self.numberBits), number: Int64(value & (1 << Self.numberBits - 1)))
       default:
         switch value {
@@ -49,6 +56,8 @@ enum Node: Hashable {
     case .sharedOwner(let account): NodeID(rawValue: 4 << Self.kindShift | UInt64(account))
     case .formerOwner(let account): NodeID(rawValue: 5 << Self.kindShift | UInt64(account))
     case .inode(let ino): NodeID(rawValue: UInt64(ino))
+    case .trash(let ino): NodeID(rawValue: 6 << Self.kindShift | UInt64(ino))
+    case .deleted(let ino): NodeID(rawValue: 7 << Self.kindShift | UInt64(ino))
     case .versions(let ino): NodeID(rawValue: 1 << Self.kindShift | UInt64(ino))
     case .versionFolder(let item): NodeID(rawValue: 2 << Self.kindShift | UInt64(item))
     case .versionFile(let item, let number):
@@ -58,4 +67,12 @@ enum Node: Hashable {
 
   /// The library's inode; nil for nodes that Sheaf makes up, which nobody can change.
   var ino: Int64? { if case .inode(let ino) = self { ino } else { nil } }
+
+  /// The folder from which this node shows what was deleted; nil where it shows nothing of the kind.
+  var trashFolder: Int64? {
+    switch self {
+    case .trash(let ino), .deleted(let ino): ino
+    default: nil
+    }
+  }
 }

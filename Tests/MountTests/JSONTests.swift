@@ -91,6 +91,7 @@ import Testing
       try run(["deleted", "--library", file])
       try run(["recover", "\(plans)/deep"])
       try run(["purge", plans, "--yes"])
+      try run(["purge", "--deleted", "--older-than", "1y", "--yes"] + bob)
       try run(["activity", "--library", file])
       try run(["check", "--library", file])
       try run(["compact", "--library", file])

@@ -40,6 +40,14 @@ package protocol PathInterface: AnyObject, Sendable {
   func restore(_ path: ItemPath, version number: Int64) throws -> Version?
   func label(_ path: ItemPath, name: String, version number: Int64?) throws -> Version
   func purgeExtent(_ path: ItemPath) throws -> PurgeExtent
+  func trashExtent(
+    _ handle: AccountHandle, below path: ItemPath?, _ selection: TrashSelection,
+    progress: (SheafModel.Progress) -> Void
+  ) throws -> TrashExtent
+  func emptyTrash(
+    _ handle: AccountHandle, below path: ItemPath?, _ selection: TrashSelection,
+    progress: (SheafModel.Progress) -> Void
+  ) throws -> TrashExtent
   func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String]
 
   // MARK: - Sharing

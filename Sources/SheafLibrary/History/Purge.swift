@@ -32,7 +32,7 @@ struct Purge {
 
 extension Library {
   /// Names and deleted inodes that one transaction of a purge erases at most.
-  private static let purgeBatch = 16
+  static let purgeBatch = 16
 
   /// Looks for what a purge is of.
   ///
@@ -86,8 +86,8 @@ extension Library {
     let time = clock()
     let isFolder = try inode(purge.top.ino).isFolder
     return try makeChange(.purge, freesSpace: true, by: purge.caller, at: time) { change in
-      var purge = purge
-      if try erase(of: &purge, change) { return purge }
+      var (purge, budget) = (purge, Self.purgeBatch)
+      if try erase(of: &purge, within: &budget, change) { return purge }
       if case .entry(let entry) = purge.top {
         try touch(inode(entry.parent), time, links: isFolder ? -1 : 0, change)
       }
@@ -98,12 +98,13 @@ extension Library {
 
   /// Erases as much as goes into a transaction, what is below something before it (rule 1); returns whether anything is
   /// left.
-  private func erase(of purge: inout Purge, _ change: Change) throws -> Bool {
+  ///
+  /// - Parameter budget: how much may go, and then how much of that is left.
+  func erase(of purge: inout Purge, within budget: inout Int, _ change: Change) throws -> Bool {
     var open = [purge.top]
     var folders: Set<Int64> = []
-    var erased = 0
     while let next = open.popLast() {
-      if erased >= Self.purgeBatch { return true }
+      if budget == 0 { return true }
       let inode = try inode(next.ino)
       if case .entry(let entry) = next { try note(entry, inode, in: &purge) }
       if inode.isFolder {
@@ -133,7 +134,7 @@ extension Library {
       }
       folders.remove(inode.ino)
       purge.noted.remove(inode.ino)
-      erased += 1
+      budget -= 1
     }
     return false
   }

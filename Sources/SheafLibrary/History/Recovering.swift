@@ -16,15 +16,29 @@ struct Recovery {
   /// How much there was at the beginning.
   let total: Int
   let caller: Caller
+  /// Where the first of it goes, if not back to its place.
+  let destination: Destination?
   /// The paths of what is back.
   private(set) var paths: [String] = []
   var action = TreeAction()
   /// The numbers of the waiting events that tell of it, in the order of the heads of ``action``.
   var events: [Int64] = []
 
-  init(_ rows: [DeletedRow], _ caller: Caller) {
+  /// Whether it comes into a share in which it was not.
+  var entersShare = false
+
+  /// The place that a rename out of the trash names.
+  struct Destination {
+    let folder: Int64
+    let name: [UInt8]
+    /// Who renames, whose mount knows by itself what it does.
+    let mover: Caller
+  }
+
+  init(_ rows: [DeletedRow], to destination: Destination?, _ caller: Caller) {
     self.rows = rows[...]
     total = rows.count
+    self.destination = destination
     self.caller = caller
   }
 
@@ -53,7 +67,7 @@ extension Library {
     try settleEventsByAndBy()
     let (caller, found) = try locked { try findDeleted(path, id: id) }
     switch found {
-    case .deleted(let row): return try recover(row, path, caller, progress: progress)
+    case .deleted(let row): return try recover(row, called: "\(path)", to: nil, caller, progress: progress)
     case .folder(let ino):
       let rows = try lastDeleted(below: ino, caller)
       guard !rows.isEmpty else {
@@ -64,7 +78,7 @@ extension Library {
       var paths: [String] = []
       for (index, row) in rows.enumerated() {
         do {
-          paths += try recover(row, path, caller) { _ in }
+          paths += try recover(row, called: "\(path)", to: nil, caller) { _ in }
         } catch let error as SheafError where error.kind == .notFound {
           // Somebody else was faster (rule 3).
         }
@@ -110,16 +124,20 @@ extension Library {
 
   /// Brings back one deleted item with what went along; returns the paths.
   ///
-  /// - Parameter path: What the person asked for.
+  /// - Parameters:
+  ///   - subject: What the person asked for.
+  ///   - destination: Where it goes; back to its place where nil.
   /// - Throws: `notFound` where it is not among the deleted any more.
-  private func recover(
-    _ top: DeletedRow, _ path: ItemPath, _ caller: Caller, progress: (SheafModel.Progress) -> Void
+  func recover(
+    _ top: DeletedRow, called subject: String, to destination: Recovery.Destination?, _ caller: Caller,
+    progress: (SheafModel.Progress) -> Void
   ) throws -> [String] {
     let isFolder = try locked { try inode(top.ino).isFolder }
-    var recovery = Recovery(isFolder ? try visible(store.snapshot { try Self.gather(top, $0) }, caller) : [top], caller)
+    var recovery = Recovery(
+      isFolder ? try visible(store.snapshot { try Self.gather(top, $0) }, caller) : [top], to: destination, caller)
     let outcome = Result {
       repeat {
-        try locked { try recoverSome(&recovery, top, path) }
+        try locked { try recoverSome(&recovery, top, subject) }
         progress(SheafModel.Progress(done: Int64(recovery.total - recovery.rows.count), total: Int64(recovery.total)))
       } while !recovery.rows.isEmpty
     }
@@ -133,31 +151,44 @@ extension Library {
   }
 
   /// Gives back as much as goes into a transaction, and tells of it.
-  private func recoverSome(_ recovery: inout Recovery, _ top: DeletedRow, _ path: ItemPath) throws {
+  private func recoverSome(_ recovery: inout Recovery, _ top: DeletedRow, _ subject: String) throws {
     let isFirst = recovery.paths.isEmpty
     // A person may lose the right to do it on the way.
-    try allow(.recover, inode(top.ino), on: path)
+    do {
+      try allow(.recover, inode(top.ino), recovery.caller)
+    } catch let error as SheafError where error.kind == .accessDenied {
+      throw error.about(subject)
+    }
+    let destination = isFirst ? recovery.destination : nil
     if isFirst { try settleEvents(all: true) }
     try makeVersionsBeforeReturn()
+    if let destination {
+      try permitReturn(of: top, to: destination)
+      let (here, there) = try (share(ofFolder: top.parent), share(ofFolder: destination.folder))
+      recovery.entersShare = there != nil && there?.row.item != here?.row.item
+    }
     let begun = recovery
     recovery = try makeChange(.recover, by: recovery.caller) { change in
       var recovery = begun
       if isFirst {
         guard try change.rows.deleted(top.ino) == top else {
           throw SheafError(
-            .notFound, subject: "\(path)", reason: "is not among the deleted any more",
+            .notFound, subject: subject, reason: "is not among the deleted any more",
             advice: "`sheaf activity` tells what became of it")
         }
-        var above = TreeAction()
-        try recoverParents(of: top, into: &above, change)
-        try log(.created, above, change)
+        if destination == nil {
+          var above = TreeAction()
+          try recoverParents(of: top, into: &above, change)
+          try log(.created, above, change)
+        }
       }
       for _ in 0..<Self.recoveryBatch {
         guard let row = recovery.next() else { break }
-        guard try change.rows.deleted(row.ino) == row, try (change.rows.inode(row.parent)?.nlink ?? 0) > 0 else {
-          continue
-        }
-        recovery.note(try giveBack(row, change))
+        let place = row == top ? destination : nil
+        guard try change.rows.deleted(row.ino) == row,
+          try (change.rows.inode(place?.folder ?? row.parent)?.nlink ?? 0) > 0
+        else { continue }
+        recovery.note(try giveBack(row, to: place, entersShare: recovery.entersShare, change))
       }
       try tell(of: &recovery, change)
       return recovery

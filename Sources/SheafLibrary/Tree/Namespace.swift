@@ -48,7 +48,7 @@ extension Library {
   func permitMaking(_ name: [UInt8], in folder: Inode, _ caller: Caller) throws {
     try Self.checkLength(name)
     try permit(folder, caller, Permission.execute)
-    guard name != Self.versionsName, try entry(folder.ino, name) == nil else { throw SheafError(.exists) }
+    guard !Self.isReserved(name), try entry(folder.ino, name) == nil else { throw SheafError(.exists) }
     guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
     try permit(folder, caller, Permission.write)
   }
@@ -217,12 +217,18 @@ extension Library {
   package func readLink(_ ino: Int64, notesAccess: Bool = true, _ caller: Caller) throws -> [UInt8] {
     try locked {
       let inode = try inode(ino)
-      try allow(.read, inode, caller)
-      try checkTarget(of: inode, caller)
-      guard let target = inode.row.target else { throw SheafError(.invalid) }
+      let target = try target(of: inode, caller)
       if notesAccess { noteAccess(inode) }
       return target
     }
+  }
+
+  /// - Throws: as ``readLink(_:notesAccess:_:)``.
+  func target(of inode: Inode, _ caller: Caller) throws -> [UInt8] {
+    try allow(.read, inode, caller)
+    try checkTarget(of: inode, caller)
+    guard let target = inode.row.target else { throw SheafError(.invalid) }
+    return target
   }
 
   // MARK: - Listing

@@ -105,10 +105,8 @@ extension Library {
   /// clock that was behind: the later one counts.
   private func eraseDeleted(at time: Timestamp) throws {
     let border = Timestamp(seconds: time.seconds - Self.deletedSeconds)
-    let old = try store.snapshot { try $0.deleted(before: border, at: time) }
+    let (old, late) = try deleted(before: border, at: time)
     guard !old.isEmpty else { return }
-    try settleEventsByAndBy()
-    let late = try store.snapshot { try $0.deletedByClockBehind(before: border, at: time) }
     let due = Set(old).subtracting(late)
     /// Whether nothing that was deleted from it, or its folder with it, is to stay.
     func isDue(_ row: DeletedRow, _ change: Change) throws -> Bool {
@@ -143,12 +141,21 @@ extension Library {
     }
   }
 
+  /// The inodes that were deleted before `border` by their times, oldest first, and those whose times a clock told that
+  /// was behind, which may be among them.
+  func deleted(before border: Timestamp, at time: Timestamp) throws -> (old: [Int64], late: Set<Int64>) {
+    let old = try store.snapshot { try $0.deleted(before: border, at: time) }
+    guard !old.isEmpty else { return ([], []) }
+    try settleEventsByAndBy()
+    return (old, try store.snapshot { try $0.deletedByClockBehind(before: border, at: time) })
+  }
+
   /// Whether what is old by the clock can go: a clock that is far ahead would have nearly all history go at once.
   ///
   /// It is doubted where nothing of the month before is in the library, not even a sign that it was thinned then; what
   /// was made on the last day says nothing, since it bears the time of the same clock. After a day with that time it is
   /// believed.
-  private func believesClock(_ time: Timestamp) throws -> Bool {
+  func believesClock(_ time: Timestamp) throws -> Bool {
     func isRecent(_ other: Timestamp?) -> Bool { other.map { time.seconds - $0.seconds <= Self.doubtSeconds } ?? false }
     let dayBefore = Timestamp(seconds: time.seconds - 86_400)
     let (thinned, doubted) = try store.read { transaction in
