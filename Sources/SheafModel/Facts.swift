@@ -18,8 +18,14 @@ package struct LibrarySettings: Hashable, Sendable, Codable {
   @OrNull package var publicAddress: String?
   /// The account that acts if none is named; nil in a library without accounts.
   @OrNull package var defaultAccount: AccountHandle?
+  /// Seconds for which deleted items are kept, where no folder says otherwise.
+  package let keepDeleted: Int64
+  /// Seconds for which versions are kept, where no folder says otherwise.
+  package let keepVersions: Int64
 
-  package init(publicAddress: String?, defaultAccount: AccountHandle?) {
+  package init(publicAddress: String?, defaultAccount: AccountHandle?, keepDeleted: Int64, keepVersions: Int64) {
+    self.keepDeleted = keepDeleted
+    self.keepVersions = keepVersions
     self.publicAddress = publicAddress
     self.defaultAccount = defaultAccount
   }
@@ -160,6 +166,82 @@ package struct TrashExtent: Hashable, Sendable, Codable {
     let (sum, overflow) = bytes.addingReportingOverflow(other.bytes)
     bytes = overflow ? .max : sum
   }
+}
+
+/// For how many seconds a folder keeps versions and deleted items.
+package struct Retention: Hashable, Sendable, Codable {
+  package let path: String
+  package let keepDeleted: Int64
+  package let keepVersions: Int64
+  /// What the folder itself says; nil where folders around it or the library do.
+  @OrNull package var ownKeepDeleted: Int64?
+  @OrNull package var ownKeepVersions: Int64?
+
+  package init(path: String, keepDeleted: Int64, keepVersions: Int64, ownKeepDeleted: Int64?, ownKeepVersions: Int64?) {
+    self.path = path
+    self.keepDeleted = keepDeleted
+    self.keepVersions = keepVersions
+    self.ownKeepDeleted = ownKeepDeleted
+    self.ownKeepVersions = ownKeepVersions
+  }
+}
+
+/// Bytes of the library's file.
+package struct Usage: Hashable, Sendable {
+  package private(set) var contents: Int64
+  package private(set) var history: Int64
+  package private(set) var trash: Int64
+
+  package init(contents: Int64 = 0, history: Int64 = 0, trash: Int64 = 0) {
+    self.contents = contents
+    self.history = history
+    self.trash = trash
+  }
+
+  package mutating func add(_ other: Usage) {
+    contents += other.contents
+    history += other.history
+    trash += other.trash
+  }
+}
+
+/// What a folder takes, with all that is below it.
+package struct FolderUsage: Hashable, Sendable, Codable {
+  @OrNull package var id: String?
+  package let path: String
+  package let contents: Int64
+  package let history: Int64
+  package let trash: Int64
+
+  package init(id: String?, path: String, _ usage: Usage) {
+    self.id = id
+    self.path = path
+    (contents, history, trash) = (usage.contents, usage.history, usage.trash)
+  }
+
+  package var total: Int64 { contents + history + trash }
+}
+
+/// What an item takes, and of a folder each folder in it, the largest first.
+package struct UsageReport: Hashable, Sendable, Codable {
+  @OrNull package var id: String?
+  package let path: String
+  /// What present contents need.
+  package let contents: Int64
+  /// What earlier versions need besides.
+  package let history: Int64
+  /// What deleted items need besides.
+  package let trash: Int64
+  package let folders: [FolderUsage]
+
+  package init(id: String?, path: String, _ usage: Usage, folders: [FolderUsage]) {
+    self.id = id
+    self.path = path
+    (contents, history, trash) = (usage.contents, usage.history, usage.trash)
+    self.folders = folders
+  }
+
+  package var total: Int64 { contents + history + trash }
 }
 
 /// One mount of the running process.

@@ -197,7 +197,14 @@ final class AccountFileSystem: FileSystem {
     }
     var found: (attributes: FileAttributes, timeout: Double)
     do throws(Errno) {
-      found = try translatedForNode { try self.attributes(Node(node), caller) }
+      found = try translatedForNode {
+        guard case .deleted(let ino) = Node(node), let reader = handle.flatMap(listings.reader) else {
+          return try self.attributes(Node(node), caller)
+        }
+        // Who has it open goes on with it, whatever becomes of it.
+        let shown = try library.attributes(deleted: ino, openAs: reader, credentials(caller))
+        return (deletedEntry(shown).attributes, 0)
+      }
     } catch {
       return reply.fail(error)
     }

@@ -6,8 +6,8 @@ extension LibraryAPI {
   private static let deletedLimit: Int64 = 100_000
 
   /// `GET /v1/deleted` lists each item, and `GET /v1/deleted/trees`, with `limit=`, folders as a whole.
-  /// `POST /v1/deleted/extent` measures what a ``TrashSelection`` means, and `POST /v1/deleted/purge` destroys it. Other
-  /// routes recover or purge single items.
+  /// `POST /v1/deleted/extent` measures what a ``TrashSelection`` means, and `POST /v1/deleted/purge` destroys it.
+  /// `POST /v1/usage` measures what there is, and `/v1/items/retention` is for how long a folder keeps things. Other routes recover or purge single items.
   func addDeletionRoutes(to routes: Routes) {
     routes.get("deleted") { request, _ in
       let address = try request.address()
@@ -35,6 +35,19 @@ extension LibraryAPI {
       return try await job { progress in
         try library.emptyTrash(account, below: path, selection, progress: progress)
       }
+    }
+    routes.get("items/retention") { request, _ in
+      let path = try await item(request)
+      return try Response.json(try await call { try $0.retention(path) })
+    }
+    routes.patch("items/retention") { request, _ in
+      let path = try await item(request)
+      let change = try await request.decoded(as: RetentionChange.self)
+      return try Response.json(try await call { try $0.retain(path, change) })
+    }
+    routes.post("usage") { request, _ in
+      let (account, path) = try await whole(request)
+      return try await job { progress in try library.usage(account, of: path, progress: progress) }
     }
     routes.post("items/recover") { request, _ in
       let path = try await item(request, isExact: false)

@@ -76,6 +76,7 @@ struct EmptyingTrashTests {
     try fixture.unlink("mixed/early")
     try fixture.save("small", "x")
     try fixture.unlink("small")
+    try fixture.library.settleEventsByAndBy()
     fixture.clock.advance(10 * Self.day)
     try fixture.unlink("mixed/late")
     try fixture.rmdir("mixed")

@@ -90,6 +90,8 @@ import Testing
       try library.shell("rm c; rm -r plans/deep")
       try run(["deleted", "--library", file])
       try run(["recover", "\(plans)/deep"])
+      try run(["usage", alice])
+      try run(["retain", plans, "--keep-deleted", "2d"])
       try run(["purge", plans, "--yes"])
       try run(["purge", "--deleted", "--older-than", "1y", "--yes"] + bob)
       try run(["activity", "--library", file])

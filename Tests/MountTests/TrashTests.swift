@@ -44,9 +44,9 @@ import Testing
           a"
           cp -a t/.deleted/in /var/tmp/sheaf-trash-copy-$$; same "$(cat /var/tmp/sheaf-trash-copy-$$/deep/x)" deep
           rm -r /var/tmp/sheaf-trash-copy-$$
-          rsync -a t/.deleted/ other/; same "$(ls other)" "a
+          mkdir synced; rsync -a t/.deleted/ synced/; same "$(ls synced)" "a
           in"
-          rm -r other/*
+          rm -r synced
           # Nothing changes it but what is moved out of it.
           refused "File exists" mkdir t/.deleted
           refused "Read-only" touch t/.deleted/new
@@ -123,7 +123,7 @@ import Testing
         mv "$bob/.deleted/a" "$bob/b"
         same "$(cat "$ALICE/Documents/t/b")" one; same "$(cat "$carol/b")" one; same "$(ls "$carol/.deleted")" ""
         refused "No such file" cat "$ALICE/Documents/t/.deleted/a"
-        same "$(cat <&7)" one
+        same "$(cat <&7)" one; same "$(stat -Lc '%s %h' /proc/self/fd/7)" "4 0"
         # A folder that is dead to this kernel comes back alive.
         (cd "$ALICE/Documents/t/f"; rm -r "$bob/f"; mv "$ALICE/Documents/t/.deleted/f" "$ALICE/Documents/t/g")
         same "$(cat "$bob/g/x")" in; same "$(cat "$ALICE/Documents/t/g/x")" in

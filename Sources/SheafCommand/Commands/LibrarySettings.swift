@@ -10,12 +10,14 @@ struct LibraryCommand: AsyncParsableCommand {
       abstract: "Change the settings.",
       discussion: """
         With a public address, links to shared items are https://ADDRESS/s/…; without one they are sheaf:// links. The default \
-        account is mounted, and acts, where no account is named: at first the one that was made first.
+        account is mounted, and acts, where no account is named: at first the one that was made first. Deleted items are kept for 30 \
+        days and versions for a year, unless this, or `sheaf retain` for a folder, says otherwise.
 
         Examples:
           sheaf library set --public-address files.example.com
           sheaf library set --public-address ""                 takes it away
           sheaf library set --default-account bob@example.com
+          sheaf library set --keep-deleted 90d --keep-versions 2y
         """)
 
     @Option(help: ArgumentHelp("Where links point; empty for nowhere.", valueName: "host"))
@@ -24,20 +26,28 @@ struct LibraryCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The account where none is named.", valueName: "handle"))
     var defaultAccount: String?
 
+    @Option(help: ArgumentHelp("For how long what is deleted can come back: 7d, 2w, 1y.", valueName: "span"))
+    var keepDeleted: SpanArgument?
+
+    @Option(help: ArgumentHelp("For how long versions stay: 7d, 2w, 1y.", valueName: "span"))
+    var keepVersions: SpanArgument?
+
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-      if publicAddress == nil, defaultAccount == nil {
-        throw ValidationError("Give --public-address, --default-account or both.")
+      if publicAddress == nil, defaultAccount == nil, keepDeleted == nil, keepVersions == nil {
+        throw ValidationError("Give --public-address, --default-account, --keep-deleted or --keep-versions.")
       }
     }
 
     func run() async throws {
       let location = try LibraryChoice.location(named: library.file)
       let change = SettingsChange(
-        publicAddress: publicAddress, defaultAccount: try defaultAccount.map { try AccountHandle($0) })
-      let settings = try await LibraryConnection.with(location, creating: defaultAccount == nil) { connection in
+        publicAddress: publicAddress, defaultAccount: try defaultAccount.map { try AccountHandle($0) },
+        keepDeleted: keepDeleted?.seconds, keepVersions: keepVersions?.seconds)
+      let settings = try await LibraryConnection.with(location, creating: publicAddress != nil && defaultAccount == nil)
+      { connection in
         if connection.isNew { try NewLibrary.announce(at: location, output) }
         return try await connection.client.change(change)
       }
@@ -47,6 +57,12 @@ struct LibraryCommand: AsyncParsableCommand {
       }
       if defaultAccount != nil, let account = settings.defaultAccount {
         try StandardOutput.line("\(account) is the default account.")
+      }
+      if keepDeleted != nil {
+        try StandardOutput.line("Deleted items are kept for \(Format.span(settings.keepDeleted)).")
+      }
+      if keepVersions != nil {
+        try StandardOutput.line("Versions are kept for \(Format.span(settings.keepVersions)).")
       }
     }
   }

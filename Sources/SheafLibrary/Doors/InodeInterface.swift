@@ -95,6 +95,7 @@ package protocol InodeInterface: AnyObject, Sendable {
   func trash(of folder: Int64, _ caller: Caller) throws -> [Library.TrashEntry]
   func trashEntry(of folder: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes
   func attributes(deleted ino: Int64, _ caller: Caller) throws -> Attributes
+  func attributes(deleted ino: Int64, openAs reader: VersionReader, _ caller: Caller) throws -> Attributes
   func trashPlace(of ino: Int64, _ caller: Caller) throws -> Library.TrashPlace
   func sees(deleted ino: Int64, _ account: Int64) -> Bool
   func readLink(deleted ino: Int64, _ caller: Caller) throws -> [UInt8]

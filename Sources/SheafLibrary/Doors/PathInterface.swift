@@ -48,6 +48,11 @@ package protocol PathInterface: AnyObject, Sendable {
     _ handle: AccountHandle, below path: ItemPath?, _ selection: TrashSelection,
     progress: (SheafModel.Progress) -> Void
   ) throws -> TrashExtent
+  func retention(_ path: ItemPath) throws -> Retention
+  func retain(_ path: ItemPath, _ change: RetentionChange) throws -> Retention
+  func usage(
+    _ handle: AccountHandle, of path: ItemPath?, progress: (SheafModel.Progress) -> Void
+  ) throws -> UsageReport
   func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String]
 
   // MARK: - Sharing

@@ -120,7 +120,7 @@ extension Library {
       guard try believesClock(time) else {
         throw SheafError(
           .unavailable, subject: "--older-than",
-          reason: "goes by the clock, which is more than 30 days ahead of all that is in the library",
+          reason: "goes by the clock, which is far ahead of all that is in the library",
           advice: "set the clock right; if it is right, say so again in a day")
       }
       let (old, late) = try deleted(before: Timestamp(seconds: time.seconds - span), at: time)

@@ -1,3 +1,4 @@
+import Glibc
 import SheafModel
 import SheafStore
 
@@ -11,12 +12,6 @@ import SheafStore
 /// 3. A folder's own `.deleted`, which people could make before this name was kept for the trash, goes before its
 ///    trash, until somebody renames it.
 extension Library {
-  /// The folder of deleted items that every folder has without listing it.
-  package static let trashName = Array(".deleted".utf8)
-
-  /// Whether nothing can be given a name, since Sheaf shows something of its own under it.
-  static func isReserved(_ name: [UInt8]) -> Bool { name == versionsName || name == trashName }
-
   /// Something that `.deleted/` shows.
   package struct TrashEntry: Hashable, Sendable {
     package let name: [UInt8]
@@ -69,6 +64,22 @@ extension Library {
   /// - Throws: `notFound` once it is not among the deleted any more; `accessDenied`.
   package func attributes(deleted ino: Int64, _ caller: Caller) throws -> Attributes {
     try locked { try attributes(deleted: visibleDeletion(ino, caller), caller) }
+  }
+
+  /// What stat(2) tells of a deleted document to who has it open, also once it is not among the deleted any more: then
+  /// it has no name there, as an open file that was removed has none.
+  ///
+  /// - Throws: `accessDenied` for what the caller does not see, or no longer.
+  package func attributes(deleted ino: Int64, openAs reader: VersionReader, _ caller: Caller) throws -> Attributes {
+    try locked {
+      if try read({ try $0.deleted(ino) }) != nil { return try attributes(deleted: visibleDeletion(ino, caller), caller) }
+      try check(reader)
+      let (user, time) = (caller.user ?? Caller.User(uid: caller.uid, gid: caller.gid), clock())
+      return Attributes(
+        ino: ino, mode: S_IFREG | 0o444, nlink: 0, uid: user.uid, gid: user.gid, rdev: 0, size: reader.copy.size,
+        blocks: (reader.copy.dataLength + 4095) / 4096 * 8, atime: time, mtime: time, ctime: time,
+        isForeign: reader.access != nil)
+    }
   }
 
   /// Where a deleted item is shown.

@@ -222,7 +222,7 @@ extension Library {
   }
 
   /// Checks that the reader of a version that another account shares may still read it.
-  private func check(_ reader: VersionReader) throws {
+  func check(_ reader: VersionReader) throws {
     guard let access = reader.access else { return }
     guard try access.number >= history(of: access.item, access.caller).first else { throw Self.denied }
   }

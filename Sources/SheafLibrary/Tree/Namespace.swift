@@ -7,6 +7,12 @@ extension Library {
   /// The folder of earlier versions that every folder has without listing it.
   package static let versionsName = Array(".versions".utf8)
 
+  /// The folder of deleted items that every folder has without listing it.
+  package static let trashName = Array(".deleted".utf8)
+
+  /// Whether nothing can be given a name, since Sheaf shows something of its own under it.
+  static func isReserved(_ name: [UInt8]) -> Bool { name == versionsName || name == trashName }
+
   // MARK: - Looking up
 
   /// The inode of `name` in the folder `parent`.
