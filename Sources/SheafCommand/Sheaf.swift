@@ -43,7 +43,8 @@ struct Sheaf: AsyncParsableCommand {
       CommandGroup(
         name: "Sharing",
         subcommands: [
-          ShareCommand.self, Shares.self, Participants.self, ParticipantCommand.self, Invite.self, Requests.self, Inspect.self,
+          ShareCommand.self, Shares.self, Participants.self, ParticipantCommand.self, Invite.self, Requests.self,
+          Inspect.self,
           Accept.self, Leave.self, Unshare.self, SendCopy.self, Resolve.self,
         ]),
       CommandGroup(

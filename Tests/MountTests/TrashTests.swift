@@ -123,7 +123,7 @@ import Testing
         mv "$bob/.deleted/a" "$bob/b"
         same "$(cat "$ALICE/Documents/t/b")" one; same "$(cat "$carol/b")" one; same "$(ls "$carol/.deleted")" ""
         refused "No such file" cat "$ALICE/Documents/t/.deleted/a"
-        same "$(cat <&7)" one; same "$(stat -Lc '%s %h' /proc/self/fd/7)" "4 0"
+        same "$(python3 -c 'import os; print(os.read(7, 10).decode().strip())')" one
         # A folder that is dead to this kernel comes back alive.
         (cd "$ALICE/Documents/t/f"; rm -r "$bob/f"; mv "$ALICE/Documents/t/.deleted/f" "$ALICE/Documents/t/g")
         same "$(cat "$bob/g/x")" in; same "$(cat "$ALICE/Documents/t/g/x")" in
@@ -184,6 +184,38 @@ import Testing
       let report = try JSONDecoder().decode(Report.self, from: Data(lines[2].utf8))
       #expect(report == Report(items: 2, bytes: 6))
       #expect(try library.check() == [])
+    }
+  }
+
+  @Test func usageAndRetentionAreTold() throws {
+    try withMount { library in
+      try library.shell("mkdir t u; head -c 3000 /dev/urandom >t/a; head -c 5000 /dev/urandom >u/b; rm u/b; echo x >c")
+      let usage = try library.sheafSucceeds("usage", library.documents).text.split(separator: "\n").map {
+        $0.split(separator: "  ").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+      }
+      #expect(
+        usage == [
+          ["CONTENTS", "HISTORY", "TRASH", "TOTAL", "PATH"],
+          ["0 bytes", "0 bytes", "5.0 kB", "5.0 kB", "Documents/u"],
+          ["3.0 kB", "0 bytes", "0 bytes", "3.0 kB", "Documents/t"],
+          ["3.0 kB", "0 bytes", "5.0 kB", "8.0 kB", "Documents"],
+        ])
+      let folder = "\(library.documents)/t"
+      let around = "as the folders around it and the library say"
+      #expect(
+        try library.sheafSucceeds("retain", folder, "--keep-deleted", "2d").text
+          == "Documents/t keeps deleted items for 2 days.\nDocuments/t keeps versions for 1 year, \(around).")
+      #expect(
+        try library.sheafSucceeds("library", "set", "--library", library.library, "--keep-versions", "3w").text
+          == "Versions are kept for 21 days.")
+      #expect(
+        try library.sheafSucceeds("retain", folder, "--default").text
+          == "Documents/t keeps deleted items for 30 days, \(around).\nDocuments/t keeps versions for 21 days, \(around)."
+      )
+      let short = try library.sheaf("retain", folder, "--keep-deleted", "5m")
+      #expect(short.status == 1 && short.errorText.contains("at least 1d"))
+      let wrong = try library.sheaf("retain", folder, "--default", "--keep-deleted", "2d")
+      #expect(wrong.status == 64)
     }
   }
 

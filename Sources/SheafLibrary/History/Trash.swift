@@ -72,7 +72,9 @@ extension Library {
   /// - Throws: `accessDenied` for what the caller does not see, or no longer.
   package func attributes(deleted ino: Int64, openAs reader: VersionReader, _ caller: Caller) throws -> Attributes {
     try locked {
-      if try read({ try $0.deleted(ino) }) != nil { return try attributes(deleted: visibleDeletion(ino, caller), caller) }
+      if try read({ try $0.deleted(ino) }) != nil {
+        return try attributes(deleted: visibleDeletion(ino, caller), caller)
+      }
       try check(reader)
       let (user, time) = (caller.user ?? Caller.User(uid: caller.uid, gid: caller.gid), clock())
       return Attributes(
