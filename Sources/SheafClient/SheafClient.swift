@@ -123,7 +123,33 @@ package final class SheafClient: Sendable {
     try await transport.perform(.post, "/v1/items/purge", query: item.query, body: purge)
   }
 
+  /// For how long a folder keeps things.
+  package func retention(of item: ItemAddress) async throws -> Retention {
+    try await transport.fetch(.get, "/v1/items/retention", query: item.query)
+  }
+
+  package func retain(_ item: ItemAddress, _ change: RetentionChange) async throws -> Retention {
+    try await transport.fetch(.patch, "/v1/items/retention", query: item.query, body: change)
+  }
+
   // MARK: Long jobs
+
+  /// How much of the trash at or below an item, or of all of the account's, is meant.
+  package func trashExtent(
+    _ item: ItemAddress, _ selection: TrashSelection, progress: (Progress) -> Void
+  ) async throws -> TrashExtent {
+    try await job("/v1/deleted/extent", query: item.query, body: selection, progress: progress)
+  }
+
+  package func usage(of item: ItemAddress, progress: (Progress) -> Void) async throws -> UsageReport {
+    try await job("/v1/usage", query: item.query, progress: progress)
+  }
+
+  package func emptyTrash(
+    _ item: ItemAddress, _ selection: TrashSelection, progress: (Progress) -> Void
+  ) async throws -> TrashExtent {
+    try await job("/v1/deleted/purge", query: item.query, body: selection, progress: progress)
+  }
 
   package func recover(
     _ item: ItemAddress, id: String?, progress: (Progress) -> Void

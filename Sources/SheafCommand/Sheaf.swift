@@ -37,6 +37,7 @@ struct Sheaf: AsyncParsableCommand {
         name: "History",
         subcommands: [
           Versions.self, Show.self, Diff.self, Restore.self, LabelVersion.self, Deleted.self, Recover.self, Purge.self,
+          UsageCommand.self, Retain.self,
         ]),
       CommandGroup(name: "News", subcommands: [Activity.self, Notices.self, CommentCommand.self]),
       CommandGroup(

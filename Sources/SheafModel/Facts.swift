@@ -19,8 +19,17 @@ package struct LibrarySettings: Hashable, Sendable, Codable {
   /// The account that acts if none is named; nil in a library without accounts.
   @OrNull package var defaultAccount: AccountHandle?
   package let rapidSaves: RapidSavesSetting
+  /// Seconds for which deleted items are kept, where no folder says otherwise.
+  package let keepDeleted: Int64
+  /// Seconds for which versions are kept, where no folder says otherwise.
+  package let keepVersions: Int64
 
-  package init(publicAddress: String?, defaultAccount: AccountHandle?, rapidSaves: RapidSavesSetting) {
+  package init(
+    publicAddress: String?, defaultAccount: AccountHandle?, rapidSaves: RapidSavesSetting, keepDeleted: Int64,
+    keepVersions: Int64
+  ) {
+    self.keepDeleted = keepDeleted
+    self.keepVersions = keepVersions
     self.publicAddress = publicAddress
     self.defaultAccount = defaultAccount
     self.rapidSaves = rapidSaves
@@ -123,6 +132,129 @@ package struct PurgeExtent: Sendable, Codable {
     self.items = items
     self.people = people
   }
+}
+
+/// What of an account's trash is meant.
+package struct TrashSelection: Hashable, Sendable, Codable {
+  /// The longest span, in seconds, which no calculation with times goes beyond.
+  package static let longestSpan: Int64 = 1_000_000_000_000
+
+  /// Only what was deleted more than so many seconds ago.
+  package var olderThan: Int64?
+  /// Only what has more than so many bytes, a folder with all that is in it.
+  package var largerThan: Int64?
+
+  package init(olderThan: Int64? = nil, largerThan: Int64? = nil) {
+    self.olderThan = olderThan
+    self.largerThan = largerThan
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let values = try decoder.container(keyedBy: CodingKeys.self)
+    olderThan = try values.decodeIfPresent(Int64.self, forKey: .olderThan)
+    largerThan = try values.decodeIfPresent(Int64.self, forKey: .largerThan)
+    if let olderThan, !(0...Self.longestSpan).contains(olderThan) {
+      throw SheafError(.invalid, subject: "olderThan", reason: "is no span of up to \(Self.longestSpan) seconds")
+    }
+    if let largerThan, largerThan < 0 {
+      throw SheafError(.invalid, subject: "largerThan", reason: "is less than 0 bytes")
+    }
+  }
+}
+
+/// How much of the trash is meant, or was destroyed.
+package struct TrashExtent: Hashable, Sendable, Codable {
+  /// Documents, folders and symbolic links, those in folders included.
+  package private(set) var items: Int
+  /// Bytes of the documents, as their sizes tell, without their history.
+  package private(set) var bytes: Int64
+
+  package init(items: Int, bytes: Int64) {
+    self.items = items
+    self.bytes = bytes
+  }
+
+  package mutating func add(_ other: TrashExtent) {
+    items += other.items
+    let (sum, overflow) = bytes.addingReportingOverflow(other.bytes)
+    bytes = overflow ? .max : sum
+  }
+}
+
+/// For how many seconds a folder keeps versions and deleted items.
+package struct Retention: Hashable, Sendable, Codable {
+  package let path: String
+  package let keepDeleted: Int64
+  package let keepVersions: Int64
+  /// What the folder itself says; nil where folders around it or the library do.
+  @OrNull package var ownKeepDeleted: Int64?
+  @OrNull package var ownKeepVersions: Int64?
+
+  package init(path: String, keepDeleted: Int64, keepVersions: Int64, ownKeepDeleted: Int64?, ownKeepVersions: Int64?) {
+    self.path = path
+    self.keepDeleted = keepDeleted
+    self.keepVersions = keepVersions
+    self.ownKeepDeleted = ownKeepDeleted
+    self.ownKeepVersions = ownKeepVersions
+  }
+}
+
+/// Bytes of the library's file.
+package struct Usage: Hashable, Sendable {
+  package private(set) var contents: Int64
+  package private(set) var history: Int64
+  package private(set) var trash: Int64
+
+  package init(contents: Int64 = 0, history: Int64 = 0, trash: Int64 = 0) {
+    self.contents = contents
+    self.history = history
+    self.trash = trash
+  }
+
+  package mutating func add(_ other: Usage) {
+    contents += other.contents
+    history += other.history
+    trash += other.trash
+  }
+}
+
+/// What a folder takes, with all that is below it.
+package struct FolderUsage: Hashable, Sendable, Codable {
+  @OrNull package var id: String?
+  package let path: String
+  package let contents: Int64
+  package let history: Int64
+  package let trash: Int64
+
+  package init(id: String?, path: String, _ usage: Usage) {
+    self.id = id
+    self.path = path
+    (contents, history, trash) = (usage.contents, usage.history, usage.trash)
+  }
+
+  package var total: Int64 { contents + history + trash }
+}
+
+/// What an item takes, and of a folder each folder in it, the largest first.
+package struct UsageReport: Hashable, Sendable, Codable {
+  @OrNull package var id: String?
+  package let path: String
+  /// What present contents need.
+  package let contents: Int64
+  /// What earlier versions need besides.
+  package let history: Int64
+  /// What deleted items need besides.
+  package let trash: Int64
+  package let folders: [FolderUsage]
+
+  package init(id: String?, path: String, _ usage: Usage, folders: [FolderUsage]) {
+    self.id = id
+    self.path = path
+    (contents, history, trash) = (usage.contents, usage.history, usage.trash)
+    self.folders = folders
+  }
+
+  package var total: Int64 { contents + history + trash }
 }
 
 /// One mount of the running process.

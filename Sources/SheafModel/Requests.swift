@@ -82,13 +82,34 @@ package struct SettingsChange: Hashable, Sendable, Codable {
   package let defaultAccount: AccountHandle?
   /// nil leaves it as it is.
   package let rapidSaves: RapidSavesSetting?
+  /// Seconds for which deleted items and versions are kept; nil leaves them as they are.
+  package let keepDeleted: Int64?
+  package let keepVersions: Int64?
 
   package init(
-    publicAddress: String? = nil, defaultAccount: AccountHandle? = nil, rapidSaves: RapidSavesSetting? = nil
+    publicAddress: String? = nil, defaultAccount: AccountHandle? = nil, rapidSaves: RapidSavesSetting? = nil,
+    keepDeleted: Int64? = nil, keepVersions: Int64? = nil
   ) {
     self.publicAddress = publicAddress
     self.defaultAccount = defaultAccount
     self.rapidSaves = rapidSaves
+    self.keepDeleted = keepDeleted
+    self.keepVersions = keepVersions
+  }
+}
+
+/// Changes for how long a folder keeps things.
+package struct RetentionChange: Hashable, Sendable, Codable {
+  /// Seconds; nil leaves what the folder says as it is.
+  package let keepDeleted: Int64?
+  package let keepVersions: Int64?
+  /// Whether the folder says nothing any more but what this change has.
+  package let isDefault: Bool
+
+  package init(keepDeleted: Int64?, keepVersions: Int64?, isDefault: Bool) {
+    self.keepDeleted = keepDeleted
+    self.keepVersions = keepVersions
+    self.isDefault = isDefault
   }
 }
 

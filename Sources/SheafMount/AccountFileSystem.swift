@@ -5,7 +5,8 @@ import SheafLibrary
 import SheafModel
 import Synchronization
 
-/// A library as one account sees it, as a file system: `Documents`, `Shared`, and `.versions` in every folder.
+/// A library as one account sees it, as a file system: `Documents`, `Shared`, and `.versions` and `.deleted` in
+/// every folder.
 ///
 /// The kernel caches names, attributes and pages without limit of time: changes by other doors are invalidated
 /// (``Invalidator``), and changes by this one the kernel knows.
@@ -92,13 +93,13 @@ final class AccountFileSystem: FileSystem {
 
   /// The inode of a node that can be changed.
   ///
-  /// - Throws: EROFS below `.versions`, EPERM for the root of the mount, EACCES for `Shared` and its own entries.
+  /// - Throws: EROFS below `.versions` and `.deleted`, EPERM for the root of the mount, EACCES for `Shared` and its own entries.
   func changeable(_ node: NodeID) throws(Errno) -> Int64 {
     switch Node(node) {
     case .inode(let ino): return ino
     case .root: throw .notPermitted
     case .shared, .sharedOwner, .formerOwner: throw .permissionDenied
-    case .versions, .versionFolder, .versionFile, .pastFolder, .pastLink: throw .readOnlyFileSystem
+    case .versions, .versionFolder, .versionFile, .pastFolder, .pastLink, .trash, .deleted: throw .readOnlyFileSystem
     }
   }
 
@@ -165,6 +166,13 @@ final class AccountFileSystem: FileSystem {
       var attributes = folder(node, mode: parent.mode & 0o555, time: parent.mtime)
       (attributes.uid, attributes.gid) = (parent.uid, parent.gid)
       return (attributes, 0)
+    case .trash(let ino):
+      let parent = try library.attributes(ino, credentials)
+      // As writable as the folder, for a kernel that checks permissions to let things be renamed out of it.
+      var attributes = folder(node, mode: parent.mode & 0o777, time: parent.mtime)
+      (attributes.uid, attributes.gid) = (parent.uid, parent.gid)
+      return (attributes, 0)
+    case .deleted(let ino): return (deletedEntry(try library.attributes(deleted: ino, credentials)).attributes, 0)
     case .versionFolder(let item): return (try versionFolder(item, credentials), 0)
     case .versionFile(let item, let number):
       let file = try library.versionFile(of: item, number: number, credentials)
@@ -174,6 +182,13 @@ final class AccountFileSystem: FileSystem {
       return (FileAttributes(try library.pastFolder(place.ino, at: place.time, credentials), of: node.id), 0)
     case .pastLink(let ino): return (FileAttributes(try library.pastLink(ino, credentials).attributes, of: node.id), 0)
     }
+  }
+
+  /// An entry of `.deleted`, for the kernel to keep for no time: nobody tells it what is recovered or purged.
+  func deletedEntry(_ attributes: Attributes) -> Entry {
+    var shown = FileAttributes(attributes)
+    shown.node = Node.deleted(attributes.ino).id
+    return Entry(node: shown.node, attributes: shown)
   }
 
   func versionFolder(
@@ -191,7 +206,14 @@ final class AccountFileSystem: FileSystem {
     }
     var found: (attributes: FileAttributes, timeout: Double)
     do throws(Errno) {
-      found = try translatedForNode { try self.attributes(Node(node), caller) }
+      found = try translatedForNode {
+        guard case .deleted(let ino) = Node(node), let reader = handle.flatMap(listings.reader) else {
+          return try self.attributes(Node(node), caller)
+        }
+        // Who has it open goes on with it, whatever becomes of it.
+        let shown = try library.attributes(deleted: ino, openAs: reader, credentials(caller))
+        return (deletedEntry(shown).attributes, 0)
+      }
     } catch {
       return reply.fail(error)
     }
@@ -265,6 +287,9 @@ final class AccountFileSystem: FileSystem {
   func getxattr(_ node: NodeID, name: FileName, caller: RequestContext, reply: consuming XattrReply) {
     reply.answer { () throws(Errno) in
       try Self.checkNamespace(name)
+      if case .deleted(let ino) = Node(node) {
+        return try translated { try library.xattr(deleted: ino, name.bytes, credentials(caller)) }
+      }
       guard let ino = Node(node).ino else { throw .attributeNotFound }
       return try translated { try library.xattr(ino, name.bytes, credentials(caller)) }
     }
@@ -272,10 +297,15 @@ final class AccountFileSystem: FileSystem {
 
   func listxattr(_ node: NodeID, caller: RequestContext, reply: consuming XattrListReply) {
     reply.answer { () throws(Errno) in
-      guard let ino = Node(node).ino else { return [] }
-      return try translated {
-        try library.xattrNames(ino, listsComputed: listsComputed, credentials(caller)).map { FileName($0) }
+      let names: [[UInt8]] = try translated {
+        switch Node(node) {
+        case .inode(let ino): try library.xattrNames(ino, listsComputed: listsComputed, credentials(caller))
+        case .deleted(let ino):
+          try library.xattrNames(deleted: ino, listsComputed: listsComputed, credentials(caller))
+        default: []
+        }
       }
+      return names.map { FileName($0) }
     }
   }
 

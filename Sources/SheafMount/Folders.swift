@@ -60,6 +60,11 @@ extension AccountFileSystem {
                 attributeTimeout: file.isOpen ? 0 : Self.forever)
             )
           }, areForeign: files.first?.isForeign ?? false)
+      case .trash(let folder), .deleted(let folder):
+        let entries = try library.trash(of: folder, credentials(caller))
+        return .init(
+          entries.map { (FileName($0.name), deletedEntry($0.attributes)) },
+          areForeign: entries.first?.attributes.isForeign ?? false)
       case .formerOwner: return .init([])
       case .pastFolder(let number): return try pastListing(number, caller)
       case .versionFile, .pastLink: throw Errno.notDirectory

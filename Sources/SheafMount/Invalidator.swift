@@ -110,6 +110,7 @@ final class Invalidator: Sendable {
   private func isSeen(_ node: Node) -> Bool {
     switch node {
     case .inode(let ino), .pastLink(let ino): library.sees(ino, account)
+    case .deleted(let ino): library.sees(deleted: ino, account)
     case .versionFile(let item, let number): library.sees(version: number, of: item, account)
     default: true
     }

@@ -41,6 +41,13 @@ extension AccountFileSystem {
       case .versionFolder(let item): return try lookupVersion(name, item, caller)
       case .pastFolder(let number): return try lookupPast(name, in: parent, number, caller)
       case .versionFile, .pastLink: throw .notDirectory
+      case .trash(let folder), .deleted(let folder):
+        try permit(parent, .execute, caller)
+        return try translated {
+          let shown = try library.trashEntry(of: folder, name.bytes, credentials(caller))
+          if shown.isForeign { foreignNodes.note(Node.deleted(shown.ino).id) }
+          return deletedEntry(shown)
+        }
       }
     }
   }
@@ -78,6 +85,12 @@ extension AccountFileSystem {
     case .versionFolder(let item): return Node.versions(of: try translated { try library.folder(ofItem: item) }).id
     case .pastFolder(let number): return try pastFolders[number].parent
     case .versionFile, .pastLink: throw .notDirectory
+    case .trash(let folder): return Node.inode(folder).id
+    case .deleted(let ino):
+      switch try translated({ try library.trashPlace(of: ino, credentials(caller)) }) {
+      case .trash(let folder): return Node.trash(of: folder).id
+      case .deletedFolder(let folder): return Node.deleted(folder).id
+      }
     }
   }
 
@@ -87,6 +100,10 @@ extension AccountFileSystem {
   private func lookup(_ name: FileName, inFolder ino: Int64, _ caller: RequestContext) throws(Errno) -> Entry {
     if name.bytes == Library.versionsName {
       let node = Node.versions(of: ino)
+      return Entry(node: node.id, attributes: try translated { try attributes(node, caller).0 })
+    }
+    if name.bytes == Library.trashName, try !translated({ try library.hasOwnTrashName(ino) }) {
+      let node = Node.trash(of: ino)
       return Entry(node: node.id, attributes: try translated { try attributes(node, caller).0 })
     }
     let timeout = self.timeout(in: ino)
@@ -189,6 +206,9 @@ extension AccountFileSystem {
       if case .pastLink(let ino) = Node(node) {
         return try translated { try library.pastLink(ino, credentials(caller)).target }
       }
+      if case .deleted(let ino) = Node(node) {
+        return try translated { try library.readLink(deleted: ino, credentials(caller)) }
+      }
       guard let ino = Node(node).ino else { throw .invalidArgument }
       return try translated { try library.readLink(ino, notesAccess: accessTimes.notesLinks, credentials(caller)) }
     }
@@ -199,7 +219,7 @@ extension AccountFileSystem {
   ) {
     reply.answer { () throws(Errno) in
       let folder = try changeable(newParent)
-      // A version cannot have another name.
+      // A version, or what was deleted, cannot have another name.
       guard let ino = Node(node).ino else { throw .improperLink }
       let linked = try translated { try library.link(ino, folder, newName.bytes, credentials(caller)) }
       return entry(linked, timeout: timeout(in: folder))
@@ -250,10 +270,16 @@ extension AccountFileSystem {
     }
   }
 
+  /// - Throws: EPERM for the trash, where nothing is destroyed but by `sheaf purge`.
+  private func checkRemoval(from parent: NodeID) throws(Errno) {
+    if Node(parent).trashFolder != nil { throw .notPermitted }
+  }
+
   func unlink(_ name: FileName, in parent: NodeID, caller: RequestContext, reply: consuming EmptyReply) {
     reply.answer { () throws(Errno) in
       if try repeater.serveNames(caller) != nil { return }
       if try leave(name, in: parent, caller) != nil { return }
+      try checkRemoval(from: parent)
       let ino = try changeable(parent)
       try translated { try library.unlink(ino, name.bytes, credentials(caller)) }
     }
@@ -266,8 +292,12 @@ extension AccountFileSystem {
         return
       }
       if let entry = try leave(name, in: parent, caller) { return generations.noteDead(entry) }
+      try checkRemoval(from: parent)
       let ino = try changeable(parent)
       if name.bytes == Library.versionsName { throw .notPermitted }
+      if name.bytes == Library.trashName, try !translated({ try library.hasOwnTrashName(ino) }) {
+        throw .notPermitted
+      }
       generations.noteDead(try translated { try library.rmdir(ino, name.bytes, credentials(caller)) })
     }
   }
@@ -292,6 +322,14 @@ extension AccountFileSystem {
         guard parent == newParent, !flags.contains(.exchange) else { throw .notPermitted }
         return try translated {
           try library.renameSharedEntry(account, owner: owner, name.bytes, to: newName.bytes, credentials(caller))
+        }
+      }
+      if let folder = Node(parent).trashFolder {
+        // Out of the trash is back into the tree.
+        if flags.contains(.exchange) { throw .invalidArgument }
+        let to = try changeable(newParent)
+        return try translated {
+          try library.recover(name.bytes, deletedFrom: folder, to: to, newName.bytes, credentials(caller))
         }
       }
       let from = try changeable(parent)

@@ -23,6 +23,11 @@ enum Node: Hashable {
   case pastFolder(Int64)
   /// A symbolic link that was in a folder.
   case pastLink(ino: Int64)
+  /// `.deleted` of a folder.
+  case trash(of: Int64)
+  /// A deleted inode, as `.deleted` shows it. It is another node than the inode that it was, and that it may be again:
+  /// to a kernel that one may be dead, and its pages may be those of a program that still writes to it.
+  case deleted(Int64)
 
   /// The top four bits tell the kind; a version's file has 36 bits of item and 24 bits of number below them.
   private static let kindShift: UInt64 = 60
@@ -38,6 +43,8 @@ enum Node: Hashable {
       case 5: .formerOwner(Int64(value))
       case 6: .pastFolder(Int64(value))
       case 7: .pastLink(ino: Int64(value))
+      case 8: .trash(of: Int64(value))
+      case 9: .deleted(Int64(value))
       case 3: .versionFile(item: Int64(value >> Self.numberBits), number: Int64(value & (1 << Self.numberBits - 1)))
       default:
         switch value {
@@ -55,6 +62,8 @@ enum Node: Hashable {
     case .sharedOwner(let account): NodeID(rawValue: 4 << Self.kindShift | UInt64(account))
     case .formerOwner(let account): NodeID(rawValue: 5 << Self.kindShift | UInt64(account))
     case .inode(let ino): NodeID(rawValue: UInt64(ino))
+    case .trash(let ino): NodeID(rawValue: 8 << Self.kindShift | UInt64(ino))
+    case .deleted(let ino): NodeID(rawValue: 9 << Self.kindShift | UInt64(ino))
     case .versions(let ino): NodeID(rawValue: 1 << Self.kindShift | UInt64(ino))
     case .versionFolder(let item): NodeID(rawValue: 2 << Self.kindShift | UInt64(item))
     case .pastFolder(let number): NodeID(rawValue: 6 << Self.kindShift | UInt64(number))
@@ -66,4 +75,12 @@ enum Node: Hashable {
 
   /// The library's inode; nil for nodes that Sheaf makes up, which nobody can change.
   var ino: Int64? { if case .inode(let ino) = self { ino } else { nil } }
+
+  /// The folder from which this node shows what was deleted; nil where it shows nothing of the kind.
+  var trashFolder: Int64? {
+    switch self {
+    case .trash(let ino), .deleted(let ino): ino
+    default: nil
+    }
+  }
 }

@@ -25,6 +25,10 @@ extension AccountFileSystem {
         let reader = try translated { try library.openVersion(of: item, number: number, credentials(caller)) }
         // The file of an open version changes with the next autosave: reading shows its present bytes.
         return OpenResult(handle: listings.add(reader), noFlush: true)
+      case .deleted(let ino):
+        if flags.isWritable { throw .readOnlyFileSystem }
+        let reader = try translatedForNode { try library.openDeleted(ino, credentials(caller)) }
+        return OpenResult(handle: listings.add(reader), noFlush: true)
       default: throw .isDirectory
       }
     }

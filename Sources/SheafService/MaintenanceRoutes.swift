@@ -5,8 +5,9 @@ extension LibraryAPI {
   /// The largest `limit` of `GET /v1/deleted/trees`.
   private static let deletedLimit: Int64 = 100_000
 
-  /// `GET /v1/deleted` lists each item, and `GET /v1/deleted/trees`, with `limit=`, folders as a whole. Other routes
-  /// recover or purge them.
+  /// `GET /v1/deleted` lists each item, and `GET /v1/deleted/trees`, with `limit=`, folders as a whole.
+  /// `POST /v1/deleted/extent` measures what a ``TrashSelection`` means, and `POST /v1/deleted/purge` destroys it.
+  /// `POST /v1/usage` measures what there is, and `/v1/items/retention` is for how long a folder keeps things. Other routes recover or purge single items.
   func addDeletionRoutes(to routes: Routes) {
     routes.get("deleted") { request, _ in
       let address = try request.address()
@@ -20,6 +21,33 @@ extension LibraryAPI {
       let path = try address.path.map { try ItemPath(account: account, bytes: $0) }
       let limit = Int(min(try request.number("limit") ?? Self.deletedLimit, Self.deletedLimit))
       return try Response.json(try await call { try $0.deletedTrees(account, below: path, limit: limit) })
+    }
+    routes.post("deleted/extent") { request, _ in
+      let (account, path) = try await whole(request)
+      let selection = try await request.decoded(as: TrashSelection.self)
+      return try await job { progress in
+        try library.trashExtent(account, below: path, selection, progress: progress)
+      }
+    }
+    routes.post("deleted/purge") { request, _ in
+      let (account, path) = try await whole(request)
+      let selection = try await request.decoded(as: TrashSelection.self)
+      return try await job { progress in
+        try library.emptyTrash(account, below: path, selection, progress: progress)
+      }
+    }
+    routes.get("items/retention") { request, _ in
+      let path = try await item(request)
+      return try Response.json(try await call { try $0.retention(path) })
+    }
+    routes.patch("items/retention") { request, _ in
+      let path = try await item(request)
+      let change = try await request.decoded(as: RetentionChange.self)
+      return try Response.json(try await call { try $0.retain(path, change) })
+    }
+    routes.post("usage") { request, _ in
+      let (account, path) = try await whole(request)
+      return try await job { progress in try library.usage(account, of: path, progress: progress) }
     }
     routes.post("items/recover") { request, _ in
       let path = try await item(request, isExact: false)
@@ -36,6 +64,13 @@ extension LibraryAPI {
       try await call { try $0.purge(path, version: version) }
       return Response(status: .noContent)
     }
+  }
+
+  /// The account that acts, and the item that a request names; nil where it is about everything of the account.
+  private func whole(_ request: Request) async throws -> (AccountHandle, ItemPath?) {
+    let address = try request.address()
+    let account = try await account(address.account)
+    return (account, address.path == nil ? nil : try await item(request, isExact: false))
   }
 
   /// `POST /v1/check`, `/v1/compact` and `/v1/backup`: long jobs, which report line by line.

@@ -68,7 +68,9 @@ extension LibraryAPI {
 /// Refuses all changes at the door of a user whose mount is read-only.
 private struct ReadOnlyDoor<Context: RequestContext>: RouterMiddleware {
   /// Routes that have a body and change nothing, and the reports of the user's own sidecar.
-  private static var harmless: Set<String> { ["/v1/links/inspect", "/v1/paths", "/v1/sidecar"] }
+  private static var harmless: Set<String> {
+    ["/v1/links/inspect", "/v1/paths", "/v1/sidecar", "/v1/deleted/extent", "/v1/usage"]
+  }
 
   let mountpoint: String
 

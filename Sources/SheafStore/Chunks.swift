@@ -63,6 +63,24 @@ extension StoreTransaction {
     try first("SELECT size FROM chunks WHERE id = ?", id) { try $0[0] as Int64 }
   }
 
+  /// Where the bytes of a chunk are.
+  package enum ChunkSpace: Hashable, Sendable {
+    /// In its row, as many as it takes there.
+    case bytes(Int64)
+    /// In a pack.
+    case pack(Int64)
+  }
+
+  /// What a chunk takes; nil if there is none.
+  package func chunkSpace(_ id: Int64) throws -> ChunkSpace? {
+    let row = try first(
+      "SELECT length(data), encoding, CASE encoding WHEN 2 THEN data ELSE x'' END FROM chunks WHERE id = ?", id
+    ) { (length: try $0[0] as Int64, encoding: try $0[1] as Int64, place: try $0.bytes(2)) }
+    guard let row else { return nil }
+    guard row.encoding == ChunkEncoding.packed.rawValue else { return .bytes(row.length) }
+    return .pack(try PackPlace(encoded: row.place).pack)
+  }
+
   /// Stores a chunk; `bytes` are copied by SQLite.
   package func insertChunk(_ id: Int64, hash: ChunkHash, bytes: UnsafeRawBufferPointer) throws {
     try change(

@@ -29,13 +29,35 @@ package struct DeletedRow: Hashable, Sendable {
   }
 }
 
+/// Which of the deleted items are asked for.
+package enum DeletedKind: Sendable {
+  case documents, items
+
+  /// The queries of a kind, built once: composing a text costs as much as running it.
+  fileprivate struct Queries {
+    let fromFolder: String
+    let ofName: String
+    let hasName: String
+
+    init(where condition: String) {
+      let columns = "d.ino, d.parent, d.name, d.time, d.actor"
+      // The sign has the rows found by the folder rather than by the time.
+      let rows =
+        "deleted d JOIN inodes i ON i.ino = d.ino WHERE d.parent = ? AND +d.time >= ? AND i.item IS NOT NULL\(condition)"
+      fromFolder = "SELECT \(columns) FROM \(rows) ORDER BY d.time DESC, d.ino DESC"
+      ofName = "SELECT \(columns) FROM \(rows) AND d.name = ? ORDER BY d.time DESC, d.ino DESC"
+      hasName = "SELECT 1 FROM \(rows) AND d.name = ? LIMIT 1"
+    }
+  }
+
+  private static let ofDocuments = Queries(where: " AND i.mode & 61440 = 32768")
+  private static let ofItems = Queries(where: "")
+
+  fileprivate var queries: Queries { self == .documents ? Self.ofDocuments : Self.ofItems }
+}
+
 extension StoreTransaction {
   private static let columns = "ino, parent, name, time, actor"
-  private static let documentColumns = "d.ino, d.parent, d.name, d.time, d.actor"
-  // The sign has the rows found by the folder rather than by the time.
-  private static let documents =
-    "deleted d JOIN inodes i ON i.ino = d.ino WHERE d.parent = ? AND +d.time >= ? AND i.mode & 61440 = 32768"
-    + " AND i.item IS NOT NULL"
   // Built once: composing a text costs as much as running it.
   private static let deletedInsertion = "INSERT INTO deleted (\(columns)) VALUES (?,?,?,?,?)"
 
@@ -50,24 +72,22 @@ extension StoreTransaction {
       decode: DeletedRow.init)
   }
 
-  /// The documents that were deleted from a folder since `time`, latest first.
-  package func deletedDocuments(from parent: Int64, since time: Timestamp) throws -> [DeletedRow] {
-    try all(
-      "SELECT \(Self.documentColumns) FROM \(Self.documents) ORDER BY d.time DESC, d.ino DESC", parent,
-      time.nanoseconds, decode: DeletedRow.init)
+  /// What was deleted from a folder since `time`, latest first.
+  package func deleted(_ kind: DeletedKind, from parent: Int64, since time: Timestamp) throws -> [DeletedRow] {
+    try all(kind.queries.fromFolder, parent, time.nanoseconds, decode: DeletedRow.init)
   }
 
-  /// The documents that were deleted from a folder under a name since `time`, latest first.
-  package func deletedDocuments(from parent: Int64, name: [UInt8], since time: Timestamp) throws -> [DeletedRow] {
-    try all(
-      "SELECT \(Self.documentColumns) FROM \(Self.documents) AND d.name = ? ORDER BY d.time DESC, d.ino DESC", parent,
-      time.nanoseconds, name, decode: DeletedRow.init)
+  /// What was deleted from a folder under a name since `time`, latest first.
+  package func deleted(
+    _ kind: DeletedKind, from parent: Int64, name: [UInt8], since time: Timestamp
+  ) throws -> [DeletedRow] {
+    try all(kind.queries.ofName, parent, time.nanoseconds, name, decode: DeletedRow.init)
   }
 
-  /// Whether there are such.
-  package func hasDeletedDocument(from parent: Int64, name: [UInt8], since time: Timestamp) throws -> Bool {
-    try first("SELECT 1 FROM \(Self.documents) AND d.name = ? LIMIT 1", parent, time.nanoseconds, name) { _ in true }
-      ?? false
+  /// Whether there is such.
+  package func hasDeleted(_ kind: DeletedKind, from parent: Int64, name: [UInt8], since time: Timestamp) throws -> Bool
+  {
+    try first(kind.queries.hasName, parent, time.nanoseconds, name) { _ in true } ?? false
   }
 
   /// Some of the items that were deleted from a folder.

@@ -133,6 +133,13 @@ extension StoreTransaction {
     try first("SELECT id, base, chunks, data FROM packs WHERE id = ?", id, decode: Pack.init)
   }
 
+  /// What each member takes of a pack, all having an equal share; 0 if there is none.
+  package func packShare(_ id: Int64) throws -> Int64 {
+    try first("SELECT length(data), chunks FROM packs WHERE id = ?", id) {
+      try ($0[0] as Int64) / Int64(max(1, Pack.decodeChunks($0.bytes(1)).count))
+    } ?? 0
+  }
+
   /// Number, base and members of every pack.
   package func packs(_ body: (_ id: Int64, _ base: StoredContent, _ chunks: [Int64]) throws -> Void) throws {
     try each("SELECT id, base, chunks FROM packs ORDER BY id") {

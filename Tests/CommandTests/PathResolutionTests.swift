@@ -84,7 +84,7 @@ import Testing
 
   @Test(arguments: [
     "/etc/passwd", "notes", "", "Sheaf", "Sheaf/other/x", "Sheaf/Documents/.versions/a", "/tmp/Documents/a",
-    "Sheaf/Documents/gone/../a", "Documents/.versions/a.txt",
+    "Sheaf/Documents/gone/../a", "Documents/.versions/a.txt", "Documents/t/.deleted/a",
   ])
   func refusesWhatIsNoItem(path: String) {
     #expect(throws: SheafError.self) { try place(path) }

@@ -121,7 +121,7 @@ struct DeletedNameTests {
     let name = Array("a".utf8)
     try removeDestroyed(fixture, folder, .init(repeating: name, count: 2000))
     let rows = try library.store.read {
-      try $0.deletedDocuments(from: folder, since: Timestamp(nanoseconds: .min))
+      try $0.deleted(.documents, from: folder, since: Timestamp(nanoseconds: .min))
     }
     let names = DeletedNames(name, rows, isInUse: false)
     var asked = 0

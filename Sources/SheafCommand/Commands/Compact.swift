@@ -28,7 +28,7 @@ struct Compact: AsyncParsableCommand {
     try StandardOutput.line("Thinned \(thinned), packed \(packed), freed \(freed); gave back \(size).")
     if report.isClockDoubted {
       try StandardOutput.line(
-        "Nothing was removed for its age: the clock is more than 30 days ahead of all that is in the library. If it is "
+        "Nothing was removed for its age: the clock is far ahead of all that is in the library. If it is "
           + "right, compact again in a day.")
     }
   }

@@ -10,6 +10,9 @@ struct Deleted: AsyncParsableCommand {
       the path of a folder what was deleted from it; with that of a deleted item all that was deleted there. With --json each \
       item is told of, also those in deleted folders.
 
+      Each folder's trash can be opened, too, and is not listed: ls .deleted shows what was deleted from the folder, any \
+      program can read it there, and mv .deleted/notes.md . recovers it.
+
       Examples:
         sheaf deleted
         sheaf deleted ~/Sheaf/Documents/Letters

@@ -10,15 +10,16 @@ struct LibraryCommand: AsyncParsableCommand {
       abstract: "Change the settings.",
       discussion: """
         With a public address, links to shared items are https://ADDRESS/s/…; without one they are sheaf:// links. The default \
-        account is mounted, and acts, where no account is named: at first the one that was made first. Of versions that \
-        a program saves within a second of each other the first ten stay, the last, and one a minute, unless rapid saves \
-        are to be kept.
+        account is mounted, and acts, where no account is named: at first the one that was made first. Deleted items are kept for 30 \
+        days and versions for a year, unless this, or `sheaf retain` for a folder, says otherwise. Of versions that a program \
+        saves within a second of each other the first ten stay, the last, and one a minute, unless rapid saves are to be kept.
 
         Examples:
           sheaf library set --public-address files.example.com
           sheaf library set --public-address ""                 takes it away
           sheaf library set --default-account bob@example.com
           sheaf library set --rapid-saves keep                  keeps every version
+          sheaf library set --keep-deleted 90d --keep-versions 2y
         """)
 
     @Option(help: ArgumentHelp("Where links point; empty for nowhere.", valueName: "host"))
@@ -29,13 +30,19 @@ struct LibraryCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("Whether versions within a second of each other are thinned.", valueName: "thin|keep"))
     var rapidSaves: RapidSavesSetting?
+    @Option(help: ArgumentHelp("For how long what is deleted can come back: 7d, 2w, 1y.", valueName: "span"))
+    var keepDeleted: SpanArgument?
+
+    @Option(help: ArgumentHelp("For how long versions stay: 7d, 2w, 1y.", valueName: "span"))
+    var keepVersions: SpanArgument?
 
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-      if publicAddress == nil, defaultAccount == nil, rapidSaves == nil {
-        throw ValidationError("Give --public-address, --default-account or --rapid-saves.")
+      if publicAddress == nil, defaultAccount == nil, rapidSaves == nil, keepDeleted == nil, keepVersions == nil {
+        throw ValidationError(
+          "Give --public-address, --default-account, --rapid-saves, --keep-deleted or --keep-versions.")
       }
     }
 
@@ -43,8 +50,9 @@ struct LibraryCommand: AsyncParsableCommand {
       let location = try LibraryChoice.location(named: library.file)
       let change = SettingsChange(
         publicAddress: publicAddress, defaultAccount: try defaultAccount.map { try AccountHandle($0) },
-        rapidSaves: rapidSaves)
-      let settings = try await LibraryConnection.with(location, creating: defaultAccount == nil) { connection in
+        rapidSaves: rapidSaves, keepDeleted: keepDeleted?.seconds, keepVersions: keepVersions?.seconds)
+      let settings = try await LibraryConnection.with(location, creating: publicAddress != nil && defaultAccount == nil)
+      { connection in
         if connection.isNew { try NewLibrary.announce(at: location, output) }
         return try await connection.client.change(change)
       }
@@ -59,6 +67,12 @@ struct LibraryCommand: AsyncParsableCommand {
       case .thin: try StandardOutput.line("Of versions within a second of each other some are kept.")
       case .keep: try StandardOutput.line("All versions are kept, however fast they follow each other.")
       case nil: break
+      }
+      if keepDeleted != nil {
+        try StandardOutput.line("Deleted items are kept for \(Format.span(settings.keepDeleted)).")
+      }
+      if keepVersions != nil {
+        try StandardOutput.line("Versions are kept for \(Format.span(settings.keepVersions)).")
       }
     }
   }

@@ -4,20 +4,36 @@ import SheafModel
 
 struct Purge: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Destroy an item with its history, or one version, for good.",
+    abstract: "Destroy an item with its history, or one version, or what is in the trash, for good.",
     discussion: """
       The only command that destroys anything; it cannot be undone. A version that is current cannot be purged.
+
+      With --deleted it empties the trash: destroys what was deleted at or below PATH, or anywhere in your Documents, and \
+      nothing else. --older-than and --larger-than leave the rest. A deleted folder goes with all that was deleted from it, or \
+      not at all. Only the owner can do so. If it is interrupted, repeat it.
 
       Examples:
         sheaf purge ~/Sheaf/Documents/secret.txt --yes
         sheaf purge ~/Sheaf/Documents/notes.md --version 3 --yes
+        sheaf purge --deleted
+        sheaf purge --deleted --older-than 7d --larger-than 1G ~/Sheaf/Documents/Films --yes
       """)
 
   @Argument(help: "A document or folder, existing or deleted.")
-  var path: PathArgument
+  var path: PathArgument?
 
   @Option(help: ArgumentHelp("Only this version.", valueName: "number"))
   var version: Int64?
+
+  @Flag(help: "What was deleted, at or below PATH, or all of it.")
+  var deleted = false
+
+  @Option(help: ArgumentHelp("Only what was deleted longer ago: 12h, 7d, 2w, 1y.", valueName: "span"))
+  var olderThan: SpanArgument?
+
+  @Option(
+    help: ArgumentHelp("Only what is larger: 800K, 5M, 1G; a folder with all that is in it.", valueName: "size"))
+  var largerThan: SizeArgument?
 
   @Flag(help: "Yes, destroy it; without that a terminal asks, and a script is refused.")
   var yes = false
@@ -26,12 +42,19 @@ struct Purge: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
+    if path == nil, !deleted { throw ValidationError("Name what to destroy, or empty the trash with --deleted.") }
+    if deleted, version != nil { throw ValidationError("--version is of an item, and --deleted is of the trash.") }
+    if !deleted, olderThan != nil || largerThan != nil {
+      throw ValidationError("--older-than and --larger-than go with --deleted.")
+    }
     if !yes, !Question.canBeAsked {
       throw ValidationError("Purging destroys for good and cannot be undone: confirm it with --yes.")
     }
   }
 
   func run() async throws {
+    if deleted { return try await emptyTrash() }
+    guard let path else { return }
     try await ItemTarget.with(path, library, changing: true) { target in
       let what = version.map { "version \($0) of \(target.name)" } ?? target.name
       var extent: PurgeExtent?
@@ -50,6 +73,36 @@ struct Purge: AsyncParsableCommand {
       if output.json { return try JSON.write(PurgeOutput(path: target.name, version: version, items: extent?.items)) }
       try StandardOutput.line("Destroyed \(what)\(Self.inside(extent)).".escapingControls)
     }
+  }
+
+  private func emptyTrash() async throws {
+    let selection = TrashSelection(olderThan: olderThan?.seconds, largerThan: largerThan?.bytes)
+    try await ItemTarget.with(optional: path, library, changing: true) { target in
+      if !yes {
+        let extent = try await ProgressLine.during("Looking through the trash") {
+          try await target.client.trashExtent(target.address, selection, progress: $0)
+        }
+        if extent.items > 0 {
+          let subject = path == nil ? "the trash" : target.name
+          try Question.confirm("Destroy \(Self.items(extent)) for good?", about: subject)
+        }
+      }
+      let destroyed = try await ProgressLine.during("Destroying") {
+        try await target.client.emptyTrash(target.address, selection, progress: $0)
+      }
+      if output.json {
+        return try JSON.write(
+          PurgeOutput(path: path.map { _ in target.name }, items: destroyed.items, bytes: destroyed.bytes))
+      }
+      try StandardOutput.line(
+        destroyed.items == 0
+          ? "Nothing was destroyed: the trash has nothing of that." : "Destroyed \(Self.items(destroyed)).")
+    }
+  }
+
+  /// `58 deleted items of 3.2 MB`.
+  private static func items(_ extent: TrashExtent) -> String {
+    "\(Format.count(extent.items, "deleted item")) of \(Format.size(extent.bytes))"
   }
 
   /// ` with 58 items in it`.

@@ -6,7 +6,8 @@ struct Recover: AsyncParsableCommand {
     abstract: "Bring back what was deleted.",
     discussion: """
       A document or a whole folder comes back with its history and its id, and with the folders above it where they are \
-      missing. Where the name is taken by now, it gets a (2).
+      missing. Where the name is taken by now, it gets a (2). \
+      mv out of the folder's .deleted does the same, to whatever place you name.
 
       Examples:
         sheaf recover ~/Sheaf/Documents/notes.md

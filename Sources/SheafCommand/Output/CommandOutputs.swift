@@ -8,11 +8,14 @@ struct ItemOutput: Encodable {
 
 /// What is printed by `purge`.
 struct PurgeOutput: Encodable {
-  let path: String
+  /// The path, as it was given; nil for all of the account's trash.
+  @OrNull var path: String?
   /// The version, if only one was purged.
   @OrNull var version: Int64?
-  /// How many items lay in the folder; nil if they were not counted.
+  /// How many items lay in the folder, nil if they were not counted; with `--deleted` how many were destroyed.
   @OrNull var items: Int?
+  /// With `--deleted`, the bytes of the documents that were destroyed.
+  @OrNull var bytes: Int64?
 }
 
 /// What is printed by `unshare`.

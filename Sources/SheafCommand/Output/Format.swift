@@ -16,6 +16,15 @@ enum Format {
     return tenths < 100 ? "\(tenths / 10).\(tenths % 10) \(unit)" : "\(Int(value.rounded())) \(unit)"
   }
 
+  /// `90 seconds`, `36 hours`, `7 days`, `2 years`, in the largest unit that it is a whole number of.
+  static func span(_ seconds: Int64) -> String {
+    for (unit, length) in [("year", Int64(365 * 86_400)), ("day", 86_400), ("hour", 3600), ("minute", 60)]
+    where seconds >= length && seconds % length == 0 {
+      return count(Int(seconds / length), unit)
+    }
+    return count(Int(seconds), "second")
+  }
+
   /// Local time to the second: `2026-11-21 10:32:05`.
   static func time(_ time: Timestamp) -> String {
     var seconds = time_t(time.seconds)

@@ -102,6 +102,11 @@ struct PathResolution {
         .invalid, subject: given.readable, reason: "is inside .versions, which is a view of the history",
         advice: "name the document itself")
     }
+    guard !components.contains(where: { $0.readable == ".deleted" }) else {
+      throw SheafError(
+        .invalid, subject: given.readable, reason: "is inside .deleted, which shows what was deleted from a folder",
+        advice: "name the item by the path that it had: `sheaf deleted` lists them, `sheaf recover` brings one back")
+    }
     return Array(components.joined(separator: [SystemPath.slash]))
   }
 

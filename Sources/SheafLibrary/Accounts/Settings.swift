@@ -8,16 +8,21 @@ extension Library {
 
   /// Makes all of a change, or none of it; returns what the settings are then.
   ///
-  /// - Throws: `invalid` for an address that is no host name, `notFound` for an account that is not here.
+  /// - Throws: `invalid` for an address that is no host name and for a span that is too short, `notFound` for an account that is not here.
   package func change(_ change: SettingsChange) throws -> LibrarySettings {
     let address = change.publicAddress
     if let address, !address.isEmpty { try Self.checkHost(address) }
     let rapidSaves = change.rapidSaves
+    for span in [change.keepDeleted, change.keepVersions] { try RetentionPolicy.check(span) }
     return try locked {
       let account = try change.defaultAccount.map { try self.account($0) }
       let host = (address ?? "").isEmpty ? nil : address
       let former = try publicAddresses().filter { $0 != host }.prefix(Self.addressLimit)
+      let spans = [
+        (RetentionPolicy.deletedKey, change.keepDeleted), (RetentionPolicy.versionsKey, change.keepVersions),
+      ]
       try makeChange(.accounts) { change in
+        for (key, span) in spans { if let span { try change.rows.setSetting(key, span) } }
         if address != nil {
           try change.rows.setSetting("publicAddress", host)
           try change.rows.setSetting("formerAddresses", former.isEmpty ? nil : former.joined(separator: " "))
@@ -42,8 +47,10 @@ extension Library {
     let (address, chosen) = try read { (try $0.setting("publicAddress"), try $0.setting(Self.defaultKey)) }
     let accounts = accountTable.present
     let account = accounts.first { $0.handle.description == chosen } ?? accounts.first
+    let spans = try read { try RetentionPolicy($0).library }
     return LibrarySettings(
-      publicAddress: address, defaultAccount: account?.handle, rapidSaves: try rapidSavesSetting())
+      publicAddress: address, defaultAccount: account?.handle, rapidSaves: try rapidSavesSetting(),
+      keepDeleted: spans.deleted, keepVersions: spans.versions)
   }
 
   private static func checkHost(_ host: String) throws(SheafError) {

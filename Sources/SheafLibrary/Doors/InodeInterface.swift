@@ -95,6 +95,22 @@ package protocol InodeInterface: AnyObject, Sendable {
   func pastEntry(_ parent: Int64, _ name: [UInt8], at time: Timestamp, _ caller: Caller) throws -> Library.PastEntry
   func pastEntries(of ino: Int64, at time: Timestamp, _ caller: Caller) throws -> [Library.PastEntry]
   func pastLink(_ ino: Int64, _ caller: Caller) throws -> (attributes: Attributes, target: [UInt8])
+  // MARK: - The trash
+
+  func hasOwnTrashName(_ folder: Int64) throws -> Bool
+  func trash(of folder: Int64, _ caller: Caller) throws -> [Library.TrashEntry]
+  func trashEntry(of folder: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes
+  func attributes(deleted ino: Int64, _ caller: Caller) throws -> Attributes
+  func attributes(deleted ino: Int64, openAs reader: VersionReader, _ caller: Caller) throws -> Attributes
+  func trashPlace(of ino: Int64, _ caller: Caller) throws -> Library.TrashPlace
+  func sees(deleted ino: Int64, _ account: Int64) -> Bool
+  func readLink(deleted ino: Int64, _ caller: Caller) throws -> [UInt8]
+  func xattr(deleted ino: Int64, _ name: [UInt8], _ caller: Caller) throws -> [UInt8]
+  func xattrNames(deleted ino: Int64, listsComputed: Bool, _ caller: Caller) throws -> [[UInt8]]
+  func openDeleted(_ ino: Int64, _ caller: Caller) throws -> VersionReader
+  func recover(
+    _ name: [UInt8], deletedFrom folder: Int64, to newFolder: Int64, _ newName: [UInt8], _ caller: Caller
+  ) throws
 
   // MARK: - What others share
 

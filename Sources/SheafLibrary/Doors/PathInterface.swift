@@ -43,6 +43,19 @@ package protocol PathInterface: AnyObject, Sendable {
   ) throws -> FolderRestoration
   func label(_ path: ItemPath, name: String, version number: Int64?) throws -> Version
   func purgeExtent(_ path: ItemPath) throws -> PurgeExtent
+  func trashExtent(
+    _ handle: AccountHandle, below path: ItemPath?, _ selection: TrashSelection,
+    progress: (SheafModel.Progress) -> Void
+  ) throws -> TrashExtent
+  func emptyTrash(
+    _ handle: AccountHandle, below path: ItemPath?, _ selection: TrashSelection,
+    progress: (SheafModel.Progress) -> Void
+  ) throws -> TrashExtent
+  func retention(_ path: ItemPath) throws -> Retention
+  func retain(_ path: ItemPath, _ change: RetentionChange) throws -> Retention
+  func usage(
+    _ handle: AccountHandle, of path: ItemPath?, progress: (SheafModel.Progress) -> Void
+  ) throws -> UsageReport
   func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String]
 
   // MARK: - Sharing

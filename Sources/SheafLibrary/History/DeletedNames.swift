@@ -1,15 +1,16 @@
 import SheafModel
 import SheafStore
 
-/// The names that `.versions/` gives to the documents which were deleted from a folder under one name.
+/// The names that `.versions/` and `.deleted/` give to what was deleted from a folder under one name.
 ///
 /// Rules:
-/// 1. The document that was deleted last has the name itself, unless something in the folder has it by now.
+/// 1. What was deleted last has the name itself, unless something in the folder has it by now: `.versions/` shows that
+///    too, and `.deleted/` does not.
 /// 2. Of the others, the last one of each second is called `NAME~deleted~TIME`.
 /// 3. Where that is in use or too long, the number of its inode goes behind it, `~INODE`; where that is in use too,
 ///    ` (2)`, ` (3)` and so on. What is too long loses the end of NAME.
 ///
-/// So a name tells where its document is found (``Origin``), and a look-up reads the rows of one name only.
+/// So a name tells where its row is found (``Origin``), and a look-up reads the rows of one name only.
 struct DeletedNames {
   private static let mark = Array("~deleted~".utf8)
   private static let timeLength = 20
@@ -87,4 +88,54 @@ struct DeletedNames {
 
   /// Whether rule 1 is for a document.
   private func hasOwnName(_ index: Int) -> Bool { index == 0 && !isInUse }
+}
+
+extension Library {
+  private static let ever = Timestamp(nanoseconds: .min)
+
+  /// What was deleted from a folder and `caller` sees, each with a name of its own, latest first. It is read beside the
+  /// lock, so whoever shows it looks whether it is still so.
+  ///
+  /// - Parameter used: names that what was deleted cannot have.
+  func deletedNames(
+    _ kind: DeletedKind, from folder: Int64, _ used: Set<[UInt8]>, _ caller: Caller
+  ) throws -> [(row: DeletedRow, name: [UInt8])] {
+    let since = try locked {
+      try allow(.readHistory, inode(folder), caller)
+      return try visibleDeletions(from: folder, caller) ?? Self.ever
+    }
+    let rows = try store.snapshot { try $0.deleted(kind, from: folder, since: since) }
+    let names = Dictionary(grouping: rows, by: \.name).reduce(into: [[UInt8]: DeletedNames]()) { names, group in
+      names[group.key] = DeletedNames(group.key, group.value, isInUse: used.contains(group.key))
+    }
+    var places: [[UInt8]: Int] = [:]
+    return rows.compactMap { row in
+      let place = places[row.name, default: 0]
+      places[row.name] = place + 1
+      let name = names[row.name]?.shownName(at: place) { used.contains($0) || names[$0] != nil }
+      return name.map { (row, $0) }
+    }
+  }
+
+  /// What was deleted from a folder and is shown under `name`; nil where nothing is.
+  ///
+  /// - Parameter isUsed: whether what was deleted cannot have a name; the caller has looked at `name` itself.
+  func deleted(
+    _ kind: DeletedKind, shownAs name: [UInt8], in folder: Int64, _ caller: Caller, _ isUsed: ([UInt8]) throws -> Bool
+  ) throws -> DeletedRow? {
+    let since = try visibleDeletions(from: folder, caller) ?? Self.ever
+    if let last = try read({ try $0.deleted(kind, from: folder, name: name, since: since) }).first { return last }
+    guard let origin = DeletedNames.origin(of: name) else { return nil }
+    var former: [UInt8]
+    switch origin {
+    case .name(let name, _): former = name
+    case .inode(let ino):
+      guard let row = try read({ try $0.deleted(ino) }), row.parent == folder else { return nil }
+      former = row.name
+    }
+    let rows = try read { try $0.deleted(kind, from: folder, name: former, since: since) }
+    return try DeletedNames(former, rows, isInUse: isUsed(former)).row(called: name, origin) { name in
+      try isUsed(name) || read { try $0.hasDeleted(kind, from: folder, name: name, since: since) }
+    }
+  }
 }

@@ -38,28 +38,36 @@ extension Library {
   }
 
   /// Gives a deleted inode a name again; the caller tells of it.
-  func giveBack(_ row: DeletedRow, _ change: Change) throws -> Recovered {
+  ///
+  /// - Parameters:
+  ///   - destination: where it goes, which the caller has looked at; nil for back to its place.
+  ///   - entersShare: whether it comes into a share in which it was not.
+  func giveBack(
+    _ row: DeletedRow, to destination: Recovery.Destination? = nil, entersShare: Bool = false, _ change: Change
+  ) throws -> Recovered {
     let time = clock()
-    guard var inode = try change.rows.inode(row.ino), var folder = try change.rows.inode(row.parent) else {
+    let parent = destination?.folder ?? row.parent
+    guard var inode = try change.rows.inode(row.ino), var folder = try change.rows.inode(parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
     }
-    let name = try freeName(row.name, in: row.parent, change)
+    let name = try destination?.name ?? freeName(row.name, in: parent, change)
+    let left = parent == row.parent ? nil : try share(ofFolder: row.parent)
     inode.nlink = inode.mode & S_IFMT == S_IFDIR ? 2 : 1
-    inode.parent = row.parent
+    inode.parent = parent
     inode.name = name
     inode.ctime = time
     folder.nlink += inode.mode & S_IFMT == S_IFDIR ? 1 : 0
     folder.mtime = time
     folder.ctime = time
     try change.rows.removeDeleted(row.ino)
-    try change.rows.insert(
-      EntryRow(parent: row.parent, hash: nameHash(name), name: name, ino: row.ino, since: time))
+    try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino, since: time))
     try change.rows.update(inode)
     try change.rows.touch(folder: folder.ino, time: time, nlink: folder.nlink)
     var returned: (item: ItemRow, data: EventData)?
     if let id = inode.item, var item = try change.rows.item(id) {
-      try settleReturn(of: &item, self.inode(row.ino), lostAt: row.time, to: row.parent, change)
-      var data = try eventData(item, parent: row.parent, name: name)
+      try settleReturn(
+        of: &item, self.inode(row.ino), lostAt: row.time, to: parent, entersShare: entersShare, change)
+      var data = try eventData(item, parent: parent, name: name)
       if item.version > 0, let version = try change.rows.version(id, item.version) { data.version = .init(version) }
       (data.contents, data.contentCount) = ([], 0)
       returned = (item, data)
@@ -74,8 +82,10 @@ extension Library {
         shares.forgetListings(of: item)
       }
       tell(
-        .made(NamedInode(ino: final.ino, mode: final.mode, place: .init(folder: .inode(row.parent), name: name))),
-        from: 0)
+        .made(NamedInode(ino: final.ino, mode: final.mode, place: .init(folder: .inode(parent), name: name))),
+        from: destination?.mover.door ?? 0)
+      // Who read it in the trash of a share may not see it where it is now.
+      for member in left?.members ?? [] where member.role != .owner { tellAccess(of: member.account) }
     }
     // The paths below a folder that is recovered in this transaction are read through its row.
     for row in [final, finalFolder] where row.mode & S_IFMT == S_IFDIR {
@@ -85,13 +95,13 @@ extension Library {
       cached.row = row
     }
     let isShared = final.item.flatMap { shares.active($0) } != nil
-    if final.mode & S_IFMT == S_IFDIR, isShared || final.name != row.name {
+    if final.mode & S_IFMT == S_IFDIR, isShared || final.name != row.name || parent != row.parent {
       change.whenFailed { [self] in shares.forgetFolders() }
       shares.forgetFolders()
     }
     let actor = change.caller.actor(in: inode)
     return Recovered(
-      path: try mountPath(row.parent, name, for: actor, item: inode.item),
+      path: try mountPath(parent, name, for: actor, item: inode.item),
       part: returned.map { .init(item: $0.item, ino: row.ino, actor: actor, data: $0.data) })
   }
 
@@ -106,7 +116,9 @@ extension Library {
   func freeName(_ name: [UInt8], in parent: Int64, _ change: Change) throws -> [UInt8] {
     var candidate = name
     var number = 2
-    while try change.rows.entry(parent, hash: nameHash(candidate), name: candidate) != nil {
+    while try Self.isReserved(candidate)
+      || change.rows.entry(parent, hash: nameHash(candidate), name: candidate) != nil
+    {
       candidate = Self.numbered(name, number)
       number += 1
     }
@@ -168,7 +180,7 @@ extension Library {
   }
 
   /// Frees what was purged, and gives its room back to the disk.
-  private func freePurged() throws {
+  func freePurged() throws {
     let swept = Result { try sweep(mustMend: true) }
     try shrink()
     _ = try swept.get()

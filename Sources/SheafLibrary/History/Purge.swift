@@ -41,7 +41,7 @@ struct Purge {
 
 extension Library {
   /// Names and deleted inodes that one transaction of a purge erases at most.
-  private static let purgeBatch = 16
+  static let purgeBatch = 16
   /// Names and deleted inodes that it looks at.
   private static let purgeLooks = 64
   /// Versions of a document that one transaction erases at most.
@@ -99,8 +99,8 @@ extension Library {
     let time = clock()
     let isFolder = try inode(purge.top.ino).isFolder
     return try makeChange(.purge, freesSpace: true, by: purge.caller, at: time) { change in
-      var purge = purge
-      if try erase(of: &purge, change) { return purge }
+      var (purge, budget) = (purge, Self.purgeBatch)
+      if try erase(of: &purge, within: &budget, change) { return purge }
       if case .entry(let entry) = purge.top {
         try touch(inode(entry.parent), time, links: isFolder ? -1 : 0, change)
       }
@@ -111,14 +111,16 @@ extension Library {
 
   /// Erases as much as goes into a transaction, what is below something before it (rule 1); returns whether anything is
   /// left.
-  private func erase(of purge: inout Purge, _ change: Change) throws -> Bool {
+  ///
+  /// - Parameter budget: how much may go, and then how much of that is left.
+  func erase(of purge: inout Purge, within budget: inout Int, _ change: Change) throws -> Bool {
     if purge.open.isEmpty || shares.mayHaveMoved(purge.folders, since: purge.moveCount) {
       (purge.open, purge.folders) = ([purge.top], [])
     }
     purge.moveCount = shares.moveCount
-    var (looks, erased) = (0, 0)
+    var looks = 0
     while let last = purge.open.last {
-      if erased >= Self.purgeBatch || looks >= Self.purgeLooks { return true }
+      if budget <= 0 || looks >= Self.purgeLooks { return true }
       looks += 1
       guard let next = try current(last, change) else {
         // It was moved, recovered or removed meanwhile.
@@ -154,7 +156,7 @@ extension Library {
       purge.open.removeLast()
       purge.folders.remove(inode.ino)
       purge.noted.remove(inode.ino)
-      erased += 1
+      budget -= 1
     }
     return false
   }

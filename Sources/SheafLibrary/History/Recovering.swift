@@ -16,15 +16,29 @@ struct Recovery {
   /// How much there was at the beginning.
   let total: Int
   let caller: Caller
+  /// Where the first of it goes, if not back to its place.
+  let destination: Destination?
   /// The paths of what is back.
   private(set) var paths: [String] = []
   var action = TreeAction()
   /// The numbers of the waiting events that tell of it, in the order of the heads of ``action``.
   var events: [Int64] = []
 
-  init(_ rows: [DeletedRow], _ caller: Caller) {
+  /// Whether it comes into a share in which it was not.
+  var entersShare = false
+
+  /// The place that a rename out of the trash names.
+  struct Destination {
+    let folder: Int64
+    let name: [UInt8]
+    /// Who renames, whose mount knows by itself what it does.
+    let mover: Caller
+  }
+
+  init(_ rows: [DeletedRow], to destination: Destination?, _ caller: Caller) {
     self.rows = rows[...]
     total = rows.count
+    self.destination = destination
     self.caller = caller
   }
 
@@ -54,7 +68,7 @@ extension Library {
     if let id, let row = try locked({ try deleted(id: id) }) { try approach(row.parent) }
     let (caller, found) = try locked { try findDeleted(path, id: id) }
     switch found {
-    case .deleted(let row): return try recover(row, path, caller, progress: progress)
+    case .deleted(let row): return try recover(row, called: "\(path)", to: nil, caller, progress: progress)
     case .folder(let ino):
       let rows = try lastDeleted(below: ino, caller)
       guard !rows.isEmpty else {
@@ -65,7 +79,7 @@ extension Library {
       var paths: [String] = []
       for (index, row) in rows.enumerated() {
         do {
-          paths += try recover(row, path, caller) { _ in }
+          paths += try recover(row, called: "\(path)", to: nil, caller) { _ in }
         } catch let error as SheafError where error.kind == .notFound {
           // Somebody else was faster (rule 3).
         }
@@ -117,31 +131,34 @@ extension Library {
 
   /// Brings back one deleted item with what went along; returns the paths.
   ///
-  /// - Parameter path: What the person asked for.
+  /// - Parameters:
+  ///   - subject: What the person asked for.
+  ///   - destination: Where it goes; back to its place where nil.
   /// - Throws: `notFound` where it is not among the deleted any more.
-  private func recover(
-    _ top: DeletedRow, _ path: ItemPath, _ caller: Caller, progress: (SheafModel.Progress) -> Void
+  func recover(
+    _ top: DeletedRow, called subject: String, to destination: Recovery.Destination?, _ caller: Caller,
+    progress: (SheafModel.Progress) -> Void
   ) throws -> [String] {
-    try approach(top.parent)
+    try approach(destination?.folder ?? top.parent)
     let (isFolder, hasFolder) = try locked { (try inode(top.ino).isFolder, try inode(top.parent).row.nlink > 0) }
-    if !hasFolder {
+    if !hasFolder, destination == nil {
       // The folders above, empty: they are a deed of their own, of which the first of them tells.
       let above = try store.snapshot { try Self.deletedFolders(above: top, $0) }
-      _ = try recover(above, of: top, path, caller) { _ in }
+      _ = try recover(above, of: top, called: subject, to: nil, caller) { _ in }
     }
     let rows = isFolder ? try visible(store.snapshot { try Self.gather(top, $0) }, caller) : [top]
-    return try recover(rows, of: top, path, caller, progress: progress)
+    return try recover(rows, of: top, called: subject, to: destination, caller, progress: progress)
   }
 
   /// Brings back some of what was deleted, each folder before what is in it, as one deed.
   private func recover(
-    _ rows: [DeletedRow], of top: DeletedRow, _ path: ItemPath, _ caller: Caller,
-    progress: (SheafModel.Progress) -> Void
+    _ rows: [DeletedRow], of top: DeletedRow, called subject: String, to destination: Recovery.Destination?,
+    _ caller: Caller, progress: (SheafModel.Progress) -> Void
   ) throws -> [String] {
-    var recovery = Recovery(rows, caller)
+    var recovery = Recovery(rows, to: destination, caller)
     let outcome = Result {
       while !recovery.rows.isEmpty {
-        try locked { try recoverSome(&recovery, top, path) }
+        try locked { try recoverSome(&recovery, top, subject) }
         progress(SheafModel.Progress(done: Int64(recovery.total - recovery.rows.count), total: Int64(recovery.total)))
       }
     }
@@ -155,33 +172,45 @@ extension Library {
   }
 
   /// Gives back as much as goes into a transaction, and tells of it.
-  private func recoverSome(_ recovery: inout Recovery, _ top: DeletedRow, _ path: ItemPath) throws {
+  private func recoverSome(_ recovery: inout Recovery, _ top: DeletedRow, _ subject: String) throws {
     let isFirst = recovery.rows.count == recovery.total
     // A person may lose the right to do it on the way.
-    try allow(.recover, inode(top.ino), on: path)
+    do {
+      try allow(.recover, inode(top.ino), recovery.caller)
+    } catch let error as SheafError where error.kind == .accessDenied {
+      throw error.about(subject)
+    }
+    let destination = isFirst ? recovery.destination : nil
     if isFirst { try settleEvents(all: true) }
     try makeVersionsBeforeReturn()
+    if let destination {
+      try permitReturn(of: top, to: destination)
+      let (here, there) = try (share(ofFolder: top.parent), share(ofFolder: destination.folder))
+      recovery.entersShare = there != nil && there?.row.item != here?.row.item
+    }
     let begun = recovery
     recovery = try makeChange(.recover, by: recovery.caller) { change in
       var recovery = begun
       if isFirst {
         guard try change.rows.deleted(top.ino) == top else {
           throw SheafError(
-            .notFound, subject: "\(path)", reason: "is not among the deleted any more",
+            .notFound, subject: subject, reason: "is not among the deleted any more",
             advice: "`sheaf activity` tells what became of it")
         }
-        guard let first = recovery.rows.first, try (change.rows.inode(first.parent)?.nlink ?? 0) > 0 else {
+        let folder = destination?.folder ?? recovery.rows.first?.parent
+        guard let folder, try (change.rows.inode(folder)?.nlink ?? 0) > 0 else {
           throw SheafError(
-            .notFound, subject: "\(path)", reason: "was in a folder that somebody deleted again meanwhile",
+            .notFound, subject: subject, reason: "was in a folder that somebody deleted again meanwhile",
             advice: "recover it once more")
         }
       }
       for _ in 0..<Self.recoveryBatch {
         guard let row = recovery.next() else { break }
-        guard try change.rows.deleted(row.ino) == row, try (change.rows.inode(row.parent)?.nlink ?? 0) > 0 else {
-          continue
-        }
-        recovery.note(try giveBack(row, change))
+        let place = row == top ? destination : nil
+        guard try change.rows.deleted(row.ino) == row,
+          try (change.rows.inode(place?.folder ?? row.parent)?.nlink ?? 0) > 0
+        else { continue }
+        recovery.note(try giveBack(row, to: place, entersShare: recovery.entersShare, change))
       }
       try tell(of: &recovery, change)
       return recovery

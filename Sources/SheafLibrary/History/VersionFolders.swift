@@ -41,13 +41,7 @@ extension Library {
       folders += page.folders
       cookie = page.next
     }
-    let since = try locked {
-      try allow(.readHistory, inode(ino), caller)
-      return try visibleDeletions(from: ino, caller) ?? Self.ever
-    }
-    // Beside the lock: there may be very many.
-    let rows = try store.snapshot { try $0.deletedDocuments(from: ino, since: since) }
-    let deleted = Self.named(rows, besides: used)
+    let deleted = try deletedNames(.documents, from: ino, used, caller)
     for start in stride(from: 0, to: deleted.count, by: Self.listingStep) {
       folders += try locked {
         try allow(.readHistory, inode(ino), caller)
@@ -91,48 +85,12 @@ extension Library {
         }
         throw SheafError(.notFound)
       }
-      guard let row = try deletedDocument(shownAs: name, in: ino, caller),
+      guard let row = try deleted(.documents, shownAs: name, in: ino, caller, { try self.entry(ino, $0) != nil }),
         let folder = try versionFolder(of: row, name)
       else { throw SheafError(.notFound) }
       return folder
     }
   }
-
-  /// The documents deleted from a folder, latest first, each with a name of its own.
-  ///
-  /// - Parameter used: the names in the folder.
-  private static func named(_ rows: [DeletedRow], besides used: Set<[UInt8]>) -> [(row: DeletedRow, name: [UInt8])] {
-    let names = Dictionary(grouping: rows, by: \.name).reduce(into: [[UInt8]: DeletedNames]()) { names, group in
-      names[group.key] = DeletedNames(group.key, group.value, isInUse: used.contains(group.key))
-    }
-    var places: [[UInt8]: Int] = [:]
-    return rows.compactMap { row in
-      let place = places[row.name, default: 0]
-      places[row.name] = place + 1
-      let name = names[row.name]?.shownName(at: place) { used.contains($0) || names[$0] != nil }
-      return name.map { (row, $0) }
-    }
-  }
-
-  /// The document deleted from a folder that `.versions/` there shows under `name`; nil where there is none.
-  private func deletedDocument(shownAs name: [UInt8], in folder: Int64, _ caller: Caller) throws -> DeletedRow? {
-    let since = try visibleDeletions(from: folder, caller) ?? Self.ever
-    if let last = try read({ try $0.deletedDocuments(from: folder, name: name, since: since) }).first { return last }
-    guard let origin = DeletedNames.origin(of: name) else { return nil }
-    var former: [UInt8]
-    switch origin {
-    case .name(let name, _): former = name
-    case .inode(let ino):
-      guard let row = try read({ try $0.deleted(ino) }), row.parent == folder else { return nil }
-      former = row.name
-    }
-    let rows = try read { try $0.deletedDocuments(from: folder, name: former, since: since) }
-    return try DeletedNames(former, rows, isInUse: entry(folder, former) != nil).row(called: name, origin) { name in
-      try entry(folder, name) != nil || read { try $0.hasDeletedDocument(from: folder, name: name, since: since) }
-    }
-  }
-
-  private static let ever = Timestamp(nanoseconds: .min)
 
   private func versionFolder(of row: DeletedRow, _ name: [UInt8]) throws -> VersionFolder? {
     let inode = try inode(row.ino)
@@ -284,7 +242,7 @@ extension Library {
   }
 
   /// Checks that the reader of a version that another account shares may still read it.
-  private func check(_ reader: VersionReader) throws {
+  func check(_ reader: VersionReader) throws {
     guard let access = reader.access else { return }
     guard try access.number >= history(of: access.item, access.caller).first else { throw Self.denied }
   }

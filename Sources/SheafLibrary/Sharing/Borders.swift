@@ -148,12 +148,14 @@ extension Library {
   ///   - inode: The inode that it was.
   ///   - time: When it lost its name.
   ///   - folder: The folder to which it comes back.
+  ///   - entersShare: Whether it was not in the share of that folder when it lost its name.
   func settleReturn(
-    of item: inout ItemRow, _ inode: Inode, lostAt time: Timestamp, to folder: Int64, _ change: Change
+    of item: inout ItemRow, _ inode: Inode, lostAt time: Timestamp, to folder: Int64, entersShare: Bool = false,
+    _ change: Change
   ) throws {
     guard let around = try share(ofFolder: folder) else { return }
     let entry = try entryTime(of: self.inode(folder), in: around)
-    let entersNow = time < entry
+    let entersNow = entersShare || time < entry
     // It may come back from another folder of the share.
     let former = try share(of: inode)?.row.item == around.row.item ? entryTime(of: inode, in: around) : entry
     let entered = max(item.entered ?? former, former, entersNow ? clock() : former)

@@ -202,7 +202,7 @@ extension Library {
       if newName == name { return }
       // An editor that sets a backup aside could not make the name again here; refused, it writes in place.
       guard FileRole(newName) == .document else { throw SheafError(.accessDenied) }
-      guard listing[newName] == nil, newName != Self.versionsName else {
+      guard listing[newName] == nil, !Self.isReserved(newName) else {
         throw SheafError(.exists)
       }
       let item = try sharedInode(entry.share)?.row.name

@@ -44,33 +44,37 @@ extension Library {
   /// - Throws: `noAttribute`, `accessDenied`.
   package func xattr(_ ino: Int64, _ name: [UInt8], _ caller: Caller) throws -> [UInt8] {
     if Self.isComputed(name) { completeSaves(of: ino) }
-    return try locked {
-      let inode = try inode(ino)
-      try permitXattr(name, of: inode, caller, writes: false)
-      if Self.isComputed(name) {
-        if name == Self.idName { identity.becomesKnown(ino) }
-        guard let value = try computedAttributes(inode, caller).first(where: { $0.name == name })?.value else {
-          throw SheafError(.noAttribute)
-        }
-        return value
+    return try locked { try xattr(of: inode(ino), name, caller) }
+  }
+
+  /// - Throws: as ``xattr(_:_:_:)``.
+  func xattr(of inode: Inode, _ name: [UInt8], _ caller: Caller) throws -> [UInt8] {
+    try permitXattr(name, of: inode, caller, writes: false)
+    if Self.isComputed(name) {
+      if name == Self.idName { identity.becomesKnown(inode.ino) }
+      guard let value = try computedAttributes(inode, caller).first(where: { $0.name == name })?.value else {
+        throw SheafError(.noAttribute)
       }
-      if isForeign(inode, caller), !Self.isUserAttribute(name) { throw SheafError(.noAttribute) }
-      guard let value = try storedXattr(inode, name) else { throw SheafError(.noAttribute) }
       return value
     }
+    if isForeign(inode, caller), !Self.isUserAttribute(name) { throw SheafError(.noAttribute) }
+    guard let value = try storedXattr(inode, name) else { throw SheafError(.noAttribute) }
+    return value
   }
 
   /// Names of the extended attributes, computed ones first.
   ///
   /// - Parameter listsComputed: whether those are among them; by name they are there in any case.
   package func xattrNames(_ ino: Int64, listsComputed: Bool, _ caller: Caller) throws -> [[UInt8]] {
-    try locked {
-      let inode = try inode(ino)
-      try allow(.read, inode, caller)
-      let isForeign = isForeign(inode, caller)
-      return try (listsComputed ? computedAttributes(inode, caller).map(\.name) : [])
-        + storedXattrNames(inode).filter { !isForeign || Self.isUserAttribute($0) }
-    }
+    try locked { try xattrNames(of: inode(ino), listsComputed: listsComputed, caller) }
+  }
+
+  /// - Throws: `accessDenied`.
+  func xattrNames(of inode: Inode, listsComputed: Bool, _ caller: Caller) throws -> [[UInt8]] {
+    try allow(.read, inode, caller)
+    let isForeign = isForeign(inode, caller)
+    return try (listsComputed ? computedAttributes(inode, caller).map(\.name) : [])
+      + storedXattrNames(inode).filter { !isForeign || Self.isUserAttribute($0) }
   }
 
   /// Sets an extended attribute; setting a computed one succeeds and changes nothing.

@@ -7,6 +7,12 @@ extension Library {
   /// The folder of earlier versions that every folder has without listing it.
   package static let versionsName = Array(".versions".utf8)
 
+  /// The folder of deleted items that every folder has without listing it.
+  package static let trashName = Array(".deleted".utf8)
+
+  /// Whether nothing can be given a name, since Sheaf shows something of its own under it.
+  static func isReserved(_ name: [UInt8]) -> Bool { name == versionsName || name == trashName }
+
   // MARK: - Looking up
 
   /// The inode of `name` in the folder `parent`.
@@ -48,7 +54,7 @@ extension Library {
   func permitMaking(_ name: [UInt8], in folder: Inode, _ caller: Caller) throws {
     try Self.checkLength(name)
     try permit(folder, caller, Permission.execute)
-    guard name != Self.versionsName, try entry(folder.ino, name) == nil else { throw SheafError(.exists) }
+    guard !Self.isReserved(name), try entry(folder.ino, name) == nil else { throw SheafError(.exists) }
     guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
     try permit(folder, caller, Permission.write)
   }
@@ -218,12 +224,18 @@ extension Library {
   package func readLink(_ ino: Int64, notesAccess: Bool = true, _ caller: Caller) throws -> [UInt8] {
     try locked {
       let inode = try inode(ino)
-      try allow(.read, inode, caller)
-      try checkTarget(of: inode, caller)
-      guard let target = inode.row.target else { throw SheafError(.invalid) }
+      let target = try target(of: inode, caller)
       if notesAccess { noteAccess(inode) }
       return target
     }
+  }
+
+  /// - Throws: as ``readLink(_:notesAccess:_:)``.
+  func target(of inode: Inode, _ caller: Caller) throws -> [UInt8] {
+    try allow(.read, inode, caller)
+    try checkTarget(of: inode, caller)
+    guard let target = inode.row.target else { throw SheafError(.invalid) }
+    return target
   }
 
   // MARK: - Listing

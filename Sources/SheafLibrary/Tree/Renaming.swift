@@ -10,8 +10,8 @@ extension Library {
 
   /// Renames `name` in `parent` to `newName` in `newParent`; returns the inode of a folder that it takes the place of.
   ///
-  /// - Throws: `notFound`, `exists` (with `noReplace`, and for `.versions`), `notDirectory`, `isDirectory`, `notEmpty`,
-  ///   `invalid` (a folder into itself), `crossDevice` (another owner's tree), `accessDenied`, `notPermitted`.
+  /// - Throws: `notFound`, `exists` (with `noReplace`, and for names of Sheaf's own), `notDirectory`, `isDirectory`,
+  ///   `notEmpty`, `invalid` (a folder into itself), `crossDevice` (another owner's tree), `accessDenied`, `notPermitted`.
   @discardableResult
   package func rename(
     _ parent: Int64, _ name: [UInt8], to newParent: Int64, _ newName: [UInt8], _ mode: RenameMode, _ caller: Caller
@@ -46,7 +46,7 @@ extension Library {
     try Self.checkLength(name)
     try Self.checkLength(newName)
     guard let source = try entry(parent, name) else { throw SheafError(.notFound) }
-    guard newName != Self.versionsName else { throw SheafError(.exists) }
+    guard !Self.isReserved(newName) else { throw SheafError(.exists) }
     let inode = try inode(source.ino)
     let target = try entry(newParent, newName)
     let replaced = try target.map { try self.inode($0.ino) }

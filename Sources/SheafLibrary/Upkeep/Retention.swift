@@ -4,15 +4,18 @@ import SheafStore
 
 /// Thinning old history and giving its space back.
 extension Library {
-  /// Seconds for which deleted items can be recovered, and events are kept.
+  /// Seconds for which deleted items can be recovered where nobody says otherwise (``RetentionPolicy``), and for which
+  /// events are kept.
   static let deletedSeconds: Int64 = 30 * 86_400
   static let eventSeconds: Int64 = 90 * 86_400
-  /// Seconds by which a clock may be ahead of what is in the library and be believed.
+  /// Seconds for which versions are kept where nobody says otherwise.
+  static let versionSeconds: Int64 = 365 * 86_400
+  /// Seconds by which a clock may be ahead of what is in the library and be believed, unless something is kept for less.
   private static let doubtSeconds: Int64 = 30 * 86_400
 
-  /// All versions for a day, hourly ones for a week, daily ones for a month, weekly ones for a year.
+  /// All versions for a day, hourly ones for a week, daily ones for a month, weekly ones for as long as they are kept.
   private static let spans: [(age: Int64, interval: Int64)] = [
-    (86_400, 0), (7 * 86_400, 3600), (30 * 86_400, 86_400), (365 * 86_400, 7 * 86_400),
+    (86_400, 0), (7 * 86_400, 3600), (30 * 86_400, 86_400), (.max, 7 * 86_400),
   ]
 
   /// Thins history by the rules of retention, packs what is left of it, frees what nothing refers to, and shrinks the
@@ -88,6 +91,12 @@ extension Library {
       try makeChange(.thin, freesSpace: true) {
         try $0.rows.setSetting("thinned", time.nanoseconds)
         try $0.rows.setSetting("clockDoubted", nil)
+        // Folders that are gone say nothing any more.
+        for item in try RetentionPolicy($0.rows).items where try $0.rows.item(item) == nil {
+          for key in [RetentionPolicy.deletedKey, RetentionPolicy.versionsKey] {
+            try $0.rows.setSetting("\(key).\(item)", nil as String?)
+          }
+        }
       }
     }
     return removed
@@ -109,14 +118,12 @@ extension Library {
   /// A time before that of the item's last version, or of an event that was logged before the deletion, was told by a
   /// clock that was behind: the later one counts.
   private func eraseDeleted(at time: Timestamp) throws {
-    let border = Timestamp(seconds: time.seconds - Self.deletedSeconds)
-    let old = try store.snapshot { try $0.deleted(before: border, at: time) }
+    let (old, late) = try overdue(at: time)
     guard !old.isEmpty else { return }
-    try settleEventsByAndBy()
-    let late = try store.snapshot { try $0.deletedByClockBehind(before: border, at: time) }
+    let borders = Dictionary(old.map { ($0.ino, $0.border) }, uniquingKeysWith: min)
     var forest = DeletedForest()
     try store.snapshot { try $0.deletedParents { forest.add($0, in: $1) } }
-    var next = forest.erasable(due: Set(old).subtracting(late), late: late)[...]
+    var next = forest.erasable(due: Set(borders.keys).subtracting(late), late: late)[...]
     while let first = next.first, !maintenance.isStopping {
       if let folder = forest.folder(of: first) { try approach(folder) }
       try locked {
@@ -127,7 +134,7 @@ extension Library {
           for _ in 0..<Self.erasedAtOnce {
             guard let ino = next.popFirst() else { break }
             // What was recovered meanwhile stays, and so does that from which something was deleted.
-            guard let row = try change.rows.deleted(ino), row.time < border,
+            guard let row = try change.rows.deleted(ino), let border = borders[ino], row.time < border,
               try change.rows.deleted(from: ino, limit: 1).isEmpty
             else { continue }
             let inode = try inode(ino)
@@ -169,13 +176,44 @@ extension Library {
     }
   }
 
+  /// The inodes that were deleted longer ago than their folders keep such, with the time before which they were to be
+  /// deleted for that; and those of them whose times a clock told that was behind.
+  private func overdue(at time: Timestamp) throws -> (old: [(ino: Int64, border: Timestamp)], late: Set<Int64>) {
+    var all: (old: [(ino: Int64, border: Timestamp)], late: Set<Int64>) = ([], [])
+    for span in try store.snapshot({ try RetentionPolicy($0).deletedSpans }).sorted(by: >) {
+      let border = Timestamp(seconds: time.seconds - span)
+      let (old, late) = try deleted(before: border, at: time)
+      guard !old.isEmpty else { continue }
+      try store.snapshot { transaction in
+        var policy = try RetentionPolicy(transaction)
+        func isKept(for ino: Int64) throws -> Bool {
+          guard let row = try transaction.deleted(ino) else { return false }
+          return try policy.spans(in: row.parent, transaction).deleted == span
+        }
+        for ino in old where try isKept(for: ino) { all.old.append((ino, border)) }
+        for ino in late where try isKept(for: ino) { all.late.insert(ino) }
+      }
+    }
+    return all
+  }
+
+  /// The inodes that were deleted before `border` by their times, oldest first, and those whose times a clock told that
+  /// was behind, which may be among them.
+  func deleted(before border: Timestamp, at time: Timestamp) throws -> (old: [Int64], late: Set<Int64>) {
+    let old = try store.snapshot { try $0.deleted(before: border, at: time) }
+    guard !old.isEmpty else { return ([], []) }
+    try settleEventsByAndBy()
+    return (old, try store.snapshot { try $0.deletedByClockBehind(before: border, at: time) })
+  }
+
   /// Whether what is old by the clock can go: a clock that is far ahead would have nearly all history go at once.
   ///
   /// It is doubted where nothing of the month before is in the library, not even a sign that it was thinned then; what
   /// was made on the last day says nothing, since it bears the time of the same clock. After a day with that time it is
   /// believed.
-  private func believesClock(_ time: Timestamp) throws -> Bool {
-    func isRecent(_ other: Timestamp?) -> Bool { other.map { time.seconds - $0.seconds <= Self.doubtSeconds } ?? false }
+  func believesClock(_ time: Timestamp) throws -> Bool {
+    let doubtSeconds = try min(Self.doubtSeconds, read { try RetentionPolicy($0) }.shortest)
+    func isRecent(_ other: Timestamp?) -> Bool { other.map { time.seconds - $0.seconds <= doubtSeconds } ?? false }
     let dayBefore = Timestamp(seconds: time.seconds - 86_400)
     let (thinned, doubted) = try store.read { transaction in
       func setting(_ key: String) throws -> Timestamp? {
@@ -205,6 +243,8 @@ extension Library {
     var surplus: [(item: Int64, number: Int64)] = []
     var previous: (item: Int64, number: Int64, slot: Int64)?
     try store.snapshot { transaction in
+      var policy = try RetentionPolicy(transaction)
+      var kept = (item: Int64(0), span: policy.library.versions)
       var latest = (item: Int64(0), time: time)
       try transaction.versionTimes { item, number, own, canGo in
         if latest.item != item { latest = (item, Timestamp(nanoseconds: .min)) }
@@ -213,7 +253,8 @@ extension Library {
         let made = max(own, latest.time)
         guard canGo else { return }
         let age = time.seconds - made.seconds
-        guard let span = Self.spans.first(where: { age < $0.age }) else {
+        if kept.item != item { kept = (item, try policy.spans(ofItem: item, transaction).versions) }
+        guard age < kept.span, let span = Self.spans.first(where: { age < $0.age }) else {
           surplus.append((item, number))
           previous = nil
           return

@@ -1,0 +1,95 @@
+import SheafModel
+import SheafStore
+
+/// For how long versions and deleted items are kept, by the folder that they are in.
+///
+/// What a folder says counts for all that is below it, and what a folder further down says counts there. What is deleted
+/// belongs to the folder that it was deleted from. Where no folder says anything, the library does.
+struct RetentionPolicy {
+  /// Prefixes of the settings of folders, by the item; without the point they are the library's own keys.
+  static let deletedKey = "keepDeleted"
+  static let versionsKey = "keepVersions"
+  /// Folders whose spans are remembered.
+  private static let limit = 16_384
+
+  /// Seconds.
+  struct Spans: Hashable {
+    var deleted: Int64
+    var versions: Int64
+  }
+
+  /// What folders say, by their items.
+  private struct Said {
+    var deleted: Int64?
+    var versions: Int64?
+  }
+
+  /// The shortest span that can be asked for: a clock is not checked more closely than that.
+  static let shortestSpan: Int64 = 86_400
+
+  /// - Throws: `invalid` for a span that is too short or too long.
+  static func check(_ span: Int64?) throws {
+    guard let span, !(shortestSpan...TrashSelection.longestSpan).contains(span) else { return }
+    throw SheafError(
+      .invalid, subject: "\(span) seconds", reason: "is no span for which things can be kept",
+      advice: "give at least 1d: a clock that is a little wrong must not take what was just deleted")
+  }
+
+  let library: Spans
+  private let said: [Int64: Said]
+  private var known: [Int64: Spans] = [:]
+
+  init(_ transaction: StoreTransaction) throws {
+    library = Spans(
+      deleted: try transaction.numberSetting(Self.deletedKey) ?? Library.deletedSeconds,
+      versions: try transaction.numberSetting(Self.versionsKey) ?? Library.versionSeconds)
+    var said: [Int64: Said] = [:]
+    for (item, span) in try transaction.numberSettings(after: Self.deletedKey + ".") {
+      if let item = Int64(item) { said[item, default: Said()].deleted = span }
+    }
+    for (item, span) in try transaction.numberSettings(after: Self.versionsKey + ".") {
+      if let item = Int64(item) { said[item, default: Said()].versions = span }
+    }
+    self.said = said
+  }
+
+  /// The items of the folders that say anything.
+  var items: [Int64] { Array(said.keys) }
+
+  /// The different spans for which deleted items are kept.
+  var deletedSpans: Set<Int64> { Set([library.deleted] + said.values.compactMap(\.deleted)) }
+
+  /// The shortest span of all.
+  var shortest: Int64 {
+    said.values.reduce(min(library.deleted, library.versions)) { min($0, $1.deleted ?? $0, $1.versions ?? $0) }
+  }
+
+  /// The spans for what is in a folder, or was deleted from it.
+  mutating func spans(in folder: Int64, _ transaction: StoreTransaction) throws -> Spans {
+    if said.isEmpty { return library }
+    var passed: [Int64] = []
+    var (seen, ino): (Set<Int64>, Int64) = ([], folder)
+    var (deleted, versions): (Int64?, Int64?)
+    while let row = try transaction.inode(ino), seen.insert(ino).inserted {
+      if let spans = known[ino] {
+        (deleted, versions) = (deleted ?? spans.deleted, versions ?? spans.versions)
+        break
+      }
+      let said = row.item.flatMap { self.said[$0] }
+      (deleted, versions) = (deleted ?? said?.deleted, versions ?? said?.versions)
+      if deleted == nil, versions == nil { passed.append(ino) }
+      ino = row.parent
+    }
+    let spans = Spans(deleted: deleted ?? library.deleted, versions: versions ?? library.versions)
+    if known.count + passed.count >= Self.limit { known = [:] }
+    for folder in passed.prefix(Self.limit) { known[folder] = spans }
+    return spans
+  }
+
+  /// The spans for the versions of a document.
+  mutating func spans(ofItem item: Int64, _ transaction: StoreTransaction) throws -> Spans {
+    if said.isEmpty { return library }
+    guard let inode = try transaction.inode(item: item) else { return library }
+    return try spans(in: inode.parent, transaction)
+  }
+}
