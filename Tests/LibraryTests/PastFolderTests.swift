@@ -105,7 +105,8 @@ struct PastFolderTests {
     let document = try fixture.ino("a")
     var kept = try fixture.versions("a").map { (number: $0.number, time: $0.time) }
     while kept.count > 1 {
-      let item = try library.locked { try #require(library.item(of: library.inode(document))) }
+      let found = try library.locked { try library.item(of: library.inode(document)) }
+      let item = try #require(found)
       for _ in 0..<10 {
         let time = Timestamp(
           seconds: Int64.random(in: 1_800_000_000 - 20...fixture.clock.now.seconds + 20, using: &random))

@@ -240,7 +240,9 @@ struct TrashTests {
           let entry = try #require(try library.entry(root, former))
           try change.rows.move(
             entry,
-            to: EntryRow(parent: root, hash: library.nameHash(name), name: name, ino: ino, isExtra: false))
+            to: EntryRow(
+              parent: root, hash: library.nameHash(name), name: name, ino: ino, isExtra: false,
+              since: fixture.clock.now))
           try change.rows.setPlace(root, name, time: fixture.clock.now, ino: ino)
           change.whenRecorded { library.inodes[ino]?.row.name = name }
         }

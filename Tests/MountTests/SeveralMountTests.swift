@@ -103,8 +103,8 @@ import Testing
                 os.rename(f"{there}/noise/{number}-{other}", f"{there}/noise/{number}-{other}x")
             os.rename(f"{there}/busy/{name}", f"{there}/busy/elsewhere{number}")
             stale += os.path.exists(f"busy/{name}")
-        # On a loaded machine a kernel may hear of a change after it returned.
-        if stale >= 5: sys.exit(f"{stale} of 100 names were found where they were no more")
+        # On a loaded machine a kernel may hear of a change after it returned; without the rule 25 and more are found.
+        if stale >= 12: sys.exit(f"{stale} of 100 names were found where they were no more")
         END
         python3 '\(library.folder.path)/program.py' '\(second)/Documents'
         """, limit: .seconds(120))
