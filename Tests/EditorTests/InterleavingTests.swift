@@ -16,6 +16,7 @@ import Testing
     let mounted = try MountedLibrary()
     defer { mounted.breakMount() }
     // They save faster than people do, and each text is looked for.
+    try mounted.sheafSucceeds("account", "add", mounted.handle, "--library", mounted.library)
     try mounted.sheafSucceeds("library", "set", "--rapid-saves", "keep", "--library", mounted.library)
     let log = mounted.folder.path + "/log"
     for round in 0..<5 {
