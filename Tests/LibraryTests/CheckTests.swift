@@ -20,23 +20,23 @@ struct CheckTests {
     var description: String { rule }
   }
 
-  private static let secondName = "INSERT INTO entries VALUES ($root, @ghost, CAST('ghost' AS BLOB), $a, 1);"
+  private static let secondName = "INSERT INTO entries VALUES ($root, @ghost, CAST('ghost' AS BLOB), $a, 1, 0);"
   private static let oneMore = "UPDATE inodes SET nlink = nlink + 1 WHERE ino = $a;"
 
   static let damages: [Damage] = [
     Damage(
       rule: "an entry names an inode",
-      sql: "INSERT INTO entries VALUES ($root, @ghost, CAST('ghost' AS BLOB), 999999, 0)"),
+      sql: "INSERT INTO entries VALUES ($root, @ghost, CAST('ghost' AS BLOB), 999999, 0, 0)"),
     Damage(
       rule: "an entry lies in a folder that has a name",
-      sql: oneMore + "INSERT INTO entries VALUES (888888, @ghost, CAST('ghost' AS BLOB), $a, 1)"),
+      sql: oneMore + "INSERT INTO entries VALUES (888888, @ghost, CAST('ghost' AS BLOB), $a, 1, 0)"),
     Damage(
       rule: "a name is one that a file can have",
-      sql: oneMore + "INSERT INTO entries VALUES ($root, @.versions, CAST('.versions' AS BLOB), $a, 1)"),
+      sql: oneMore + "INSERT INTO entries VALUES ($root, @.versions, CAST('.versions' AS BLOB), $a, 1, 0)"),
     Damage(
       rule: "a folder has one name",
       sql: """
-        INSERT INTO entries VALUES ($root, @ghost, CAST('ghost' AS BLOB), $g, 1);
+        INSERT INTO entries VALUES ($root, @ghost, CAST('ghost' AS BLOB), $g, 1, 0);
         UPDATE inodes SET nlink = nlink + 1 WHERE ino = $root
         """),
     Damage(

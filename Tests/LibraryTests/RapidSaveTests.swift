@@ -122,7 +122,7 @@ struct RapidSaveTests {
       let told = events.filter { $0.type == .edit }.compactMap { $0.data.version?.number }
       #expect(Set(told).isSubset(of: Set(try numbers(fixture))))
       #expect(told.last == 64)
-      #expect(fixture.library.lastEvent == last)
+      #expect(fixture.library.lastEvent >= last)
     }
   }
 }
