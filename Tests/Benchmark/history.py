@@ -87,6 +87,8 @@ class History:
         self.sheaf = tools["sheaf"]
         self.library = file_systems.Sheaf("sheaf", work, tools)
         self.library.mount()
+        # They follow each other faster than a person saves, and each is to stay.
+        self.run("library", "set", "--rapid-saves", "keep")
         begin = time.monotonic()
         for text in texts(saves):
             with open(os.path.join(self.library.folder, "text"), "wb") as file:
