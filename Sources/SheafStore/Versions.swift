@@ -192,13 +192,6 @@ extension StoreTransaction {
     return try changes > 0
   }
 
-  /// Moves the versions of `source` after those of `target`, for a document that took another one's place.
-  package func moveVersions(from source: Int64, to target: Int64, addingToNumbers shift: Int64) throws {
-    try change(
-      "UPDATE versions SET item = ?, number = number + ?, label = NULL WHERE item = ?", target, shift, source
-    ) { $0.versions.forgetAll() }
-  }
-
   /// Writes a version's contents in another form of the same bytes.
   package func recode(_ item: Int64, _ number: Int64, to content: StoredContent) throws {
     try change("UPDATE versions SET content = ? WHERE item = ? AND number = ?", content.encoded, item, number) {

@@ -19,6 +19,32 @@ import Testing
     }
   }
 
+  /// Of saves that follow each other at once the first ten stay and the last; a moment that the machine stands still
+  /// begins another series.
+  @Test func whatAProgramSavesAllTheTimeIsThinned() throws {
+    try withMount { library in
+      try library.shell(
+        """
+        python3 - <<'END'
+        import os
+        for number in range(1, 201):
+            with open("doc", "w") as file: file.write(str(number))
+            with open("new", "w") as file: file.write(str(number))
+            os.rename("new", "replaced")
+        END
+        """)
+      for name in ["doc", "replaced"] {
+        try eventually("the surplus of \(name) is gone", within: .seconds(30)) {
+          try library.versions(name).count < 60
+        }
+        let numbers = try library.versions(name).map(\.number)
+        #expect(Array(numbers.prefix(10)) == Array(1...10) && numbers.last == 200, "\(numbers)")
+        #expect(try String(contentsOfFile: "\(library.documents)/\(name)", encoding: .utf8) == "200")
+      }
+      #expect(try library.check() == [])
+    }
+  }
+
   @Test func anOpenDocumentIsSavedWithinTwoSecondsAndSurvivesAKill() throws {
     try withMount { library in
       let path = "\(library.documents)/document"

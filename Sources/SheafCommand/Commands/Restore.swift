@@ -55,7 +55,7 @@ struct Restore: AsyncParsableCommand {
   func run() async throws {
     if let version { return try await restore(version) }
     guard let time else { return }
-    try await restoreFolder(at: Moment(time).time)
+    try await restoreFolder(at: TimeArgument(time).time)
   }
 
   private func restore(_ version: Int64) async throws {

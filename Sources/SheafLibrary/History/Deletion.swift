@@ -50,7 +50,7 @@ extension Library {
     guard var inode = try change.rows.inode(row.ino), var folder = try change.rows.inode(parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
     }
-    let name = try destination?.name ?? freeName(row.name, in: parent, change)
+    let name = try destination?.name ?? freeName(row.name, in: parent)
     let left = parent == row.parent ? nil : try share(ofFolder: row.parent)
     inode.nlink = inode.mode & S_IFMT == S_IFDIR ? 2 : 1
     inode.parent = parent
@@ -113,12 +113,10 @@ extension Library {
   }
 
   /// `name`, or with ` (2)`, ` (3)` … before its extension where it is taken.
-  func freeName(_ name: [UInt8], in parent: Int64, _ change: Change) throws -> [UInt8] {
+  func freeName(_ name: [UInt8], in parent: Int64) throws -> [UInt8] {
     var candidate = name
     var number = 2
-    while try Self.isReserved(candidate)
-      || change.rows.entry(parent, hash: nameHash(candidate), name: candidate) != nil
-    {
+    while try Self.isReserved(candidate) || entry(parent, candidate) != nil {
       candidate = Self.numbered(name, number)
       number += 1
     }

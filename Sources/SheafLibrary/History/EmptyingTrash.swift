@@ -2,6 +2,12 @@ import Glibc
 package import SheafModel
 import SheafStore
 
+/// A deleted item with all that was deleted from it, and how much that is.
+private struct TrashTree {
+  let row: DeletedRow
+  var extent = TrashExtent(items: 0, bytes: 0)
+}
+
 /// Destroying what was deleted, some at a time, so that nobody waits long.
 ///
 /// Rules:
@@ -12,11 +18,6 @@ import SheafStore
 /// 4. What is in a folder goes before it, as in ``Purge``. So one that is cut short can be repeated.
 /// 5. Nothing goes for its age where upkeep would not believe the clock (``believesClock(_:)``), nor what a clock that
 ///    was behind made older than it is.
-private struct TrashTree {
-  let row: DeletedRow
-  var extent = TrashExtent(items: 0, bytes: 0)
-}
-
 extension Library {
   /// What of the trash a path means.
   private struct TrashScope {

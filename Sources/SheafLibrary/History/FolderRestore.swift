@@ -179,15 +179,6 @@ extension Library {
     return .init(.recover, new)
   }
 
-  private func freeName(_ name: [UInt8], in parent: Int64) throws -> [UInt8] {
-    var (candidate, number) = (name, 2)
-    while try entry(parent, candidate) != nil {
-      candidate = Self.numbered(name, number)
-      number += 1
-    }
-    return candidate
-  }
-
   /// Brings back what was deleted, alone, to a folder that may be another than that from which it was deleted.
   private func recover(_ ino: Int64, to folder: Inode, _ name: [UInt8], _ caller: Caller) throws {
     let inode = try inode(ino)
@@ -199,11 +190,11 @@ extension Library {
     try makeVersionsBeforeReturn()
     let (here, there) = (try share(ofFolder: row.parent)?.row.item, try share(ofFolder: folder.ino)?.row.item)
     try makeChange(.recover, by: caller) { change in
-      let place = DeletedRow(ino: ino, parent: folder.ino, name: name, time: row.time, actor: row.actor)
+      let destination = Recovery.Destination(folder: folder.ino, name: name, mover: caller)
       var action = TreeAction()
-      if let part = try giveBack(place, change).part { action.add(part) }
       // What was elsewhere when it was deleted enters the share now.
-      if there != nil, here != there { try stampEntry(of: inode, change.time, change) }
+      let returned = try giveBack(row, to: destination, entersShare: there != nil && here != there, change)
+      if let part = returned.part { action.add(part) }
       try log(.created, action, change)
     }
   }

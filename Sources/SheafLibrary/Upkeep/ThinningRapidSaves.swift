@@ -27,10 +27,7 @@ extension Library {
         let spared = try entryVersions(of: item).union(bases[item] ?? [])
         var thinned: Set<Int64> = []
         for save in saves where save.number != row.conflict && !spared.contains(save.number) {
-          // The number may be another version's by now, of a document that took this one's place.
-          guard let version = try change.rows.version(item, save.number), version.time == save.time,
-            try change.rows.thinVersion(item, save.number)
-          else { continue }
+          guard try change.rows.thinVersion(item, save.number) else { continue }
           thinned.insert(save.number)
           bytes += save.size
         }

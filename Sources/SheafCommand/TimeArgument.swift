@@ -8,7 +8,7 @@ import SheafModel
 /// - `@2026-11-17T18-00-00Z`, with or without the `@`: a name of `.versions/`.
 ///
 /// A moment without decimals counts to the end of its second, as a name of `.versions/` does.
-struct Moment {
+struct TimeArgument {
   let time: Timestamp
 
   /// - Throws: ``SheafError`` of kind `invalid` that says what to write instead.

@@ -5,7 +5,7 @@ import Testing
 @testable import SheafCommand
 
 /// Times as people write them.
-@Suite(.serialized) struct MomentTests {
+@Suite(.serialized) struct TimeArgumentTests {
   /// Runs `body` where clocks go as in the middle of Europe.
   private func inBerlin(_ body: () -> Void) {
     let former = getenv("TZ").map { String(cString: $0) }
@@ -21,7 +21,7 @@ import Testing
   /// Why a text is refused; nil if it is read.
   private func refusal(of text: String) -> SheafError.Kind? {
     do throws(SheafError) {
-      _ = try Moment(text)
+      _ = try TimeArgument(text)
       return nil
     } catch {
       return error.kind
@@ -44,7 +44,7 @@ import Testing
         ("2026-10-25 01:59", "2026-10-24T23:59:00.999999999Z"),
         ("2026-10-25 03:00", "2026-10-25T02:00:00.999999999Z"),
       ] {
-        let read = try? Moment(text).time
+        let read = try? TimeArgument(text).time
         #expect(read != nil && read == Timestamp(rfc3339: time), "\(text)")
       }
     }
