@@ -92,6 +92,36 @@ struct RapidSaveTests {
     }
   }
 
+  /// The version with which a document entered a share stays, and so does one from which somebody goes on.
+  @Test func whatOthersReferToStays() throws {
+    try People.story { people in
+      _ = try people.library.change(.init(rapidSaves: .thin))
+      let (alice, bob) = (try people.as(.alice) { $0 }, try people.as(.bob) { $0 })
+      func saves(_ range: ClosedRange<Int>) throws {
+        for number in range {
+          try alice.save("Documents/w/a", "\(number)")
+          people.clock.advance(milliseconds: 5)
+        }
+      }
+      func numbers() throws -> [Int64] { try alice.versions("Documents/w/a").map(\.number) }
+      try alice.mkdir("Documents/w")
+      try saves(1...20)
+      try people.share("Documents/w", with: [(.bob, .readWrite)])
+      try saves(21...40)
+      let shared = "Shared/alice@example.com/w/a"
+      let handle = try bob.open(shared, O_RDWR)
+      try bob.write(handle, "bob")
+      try saves(41...60)
+      people.library.keepUp()
+      #expect(try numbers() == Array(1...10) + [20, 21, 40, 60])
+      try bob.close(handle)
+      people.library.keepUp()
+      // What he passed over is what the conflict names.
+      let conflict = try alice.attribute("conflict", "Documents/w/a")
+      #expect(try numbers().map(String.init).contains(conflict))
+    }
+  }
+
   /// Documents that are replaced by a new file are saved as much as those that are written in place.
   @Test func safeSavesAreThinned() throws {
     try withLibrary { fixture, save in
