@@ -131,7 +131,12 @@ extension ProgramRun {
     case .label: _ = try library.label(path, name: "label \(world.written)", version: nil)
     case .restore: _ = try library.restore(path, version: Int64(step.second) ?? 1)
     case .resolve: try library.resolveConflict(path)
-    case .purge: try purge(path)
+    case .purge: try purge(path) { try library.purge(path, version: nil) }
+    case .empty:
+      try purge(path, onlyDeleted: true) {
+        _ = try library.emptyTrash(People.Name.alice.handle, below: path, .init()) { _ in }
+      }
+    case .goBack: try goBack(path, step)
     case .purgeVersion:
       let number = Int64(step.second) ?? 1
       let document = world.find(step.first).flatMap { before.item(of: $0) }
@@ -143,86 +148,43 @@ extension ProgramRun {
     }
   }
 
+  /// Takes what was deleted from a folder out of its trash.
+  func takeOut(_ step: ProgramStep) throws {
+    guard step.arguments.count == 3 else { return }
+    let target = try world.place(step.arguments[2])
+    try world.library.recover(
+      Array(step.second.utf8), deletedFrom: world.ino(step.first), to: target.parent, target.name,
+      world.caller(step.actor))
+  }
+
+  /// Makes a folder what it was: nothing of what is there now is lost by that.
+  private func goBack(_ path: ItemPath, _ step: ProgramStep) throws {
+    let time = Self.earlier(world.clock.now, milliseconds: Int64(step.second) ?? 0)
+    _ = try world.library.restoreFolder(path, FolderRestoreRequest(time: time, by: nil, dryRun: nil)) { _ in }
+  }
+
+  static func earlier(_ time: Timestamp, milliseconds: Int64) -> Timestamp {
+    Timestamp(nanoseconds: time.nanoseconds - milliseconds * 1_000_000)
+  }
+
   /// What goes by a purge is all that was in the item, or below it, and nothing else.
-  private func purge(_ path: ItemPath) throws {
+  private func purge(_ path: ItemPath, onlyDeleted: Bool = false, _ deed: () throws -> Void) throws {
     var texts = ProgramSnapshot.Texts()
     // What waits to be stored is part of what goes.
     world.library.completeSaves()
     let former = try ProgramSnapshot(world.library, &texts)
-    let result = Result { try world.library.purge(path, version: nil) }
+    let result = Result { try deed() }
     let left = try ProgramSnapshot(world.library, &texts)
     let prefix = path.components.dropFirst().map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
     for (id, document) in former.items where left.items[id] == nil {
-      guard document.path == prefix || document.path.hasPrefix(prefix + "/") else {
+      guard prefix.isEmpty || document.path == prefix || document.path.hasPrefix(prefix + "/") else {
         throw Violation(rule: "a purge destroys what it names", what: "\(document.path) went with \(prefix)")
+      }
+      guard !onlyDeleted || !document.isLive else {
+        throw Violation(rule: "emptying the trash destroys what is in it", what: "\(document.path) went")
       }
       promises.purged(Set(document.texts.values))
     }
     try result.get()
-  }
-
-  // MARK: - Looking
-
-  /// Has an account read all that it sees.
-  func look(_ step: ProgramStep) throws {
-    let account = world.account(step.actor)
-    guard step.actor.person != .alice else { return }
-    let (library, caller) = (world.library, world.caller(step.actor))
-    let owner = world.accounts[.alice] ?? 0
-    for entry in try library.sharedEntries(account, owner: owner) {
-      var folders = [entry.ino]
-      if try library.attributes(entry.ino, caller).mode & S_IFMT != S_IFDIR {
-        folders = []
-        if let document = before.item(of: entry.ino) { try lookAtVersions(document.row.id, step, caller) }
-      }
-      while let folder = folders.popLast() {
-        for listed in try library.list(folder, after: 0, limit: 1000, caller)
-        where listed.attributes.mode & S_IFMT == S_IFDIR {
-          folders.append(listed.attributes.ino)
-        }
-        for document in try library.versionFolders(of: folder, caller) {
-          try lookAtVersions(document.item, step, caller)
-        }
-      }
-    }
-    for deleted in try library.deleted(step.actor.person.handle, below: nil) where deleted.path.hasPrefix("Shared/") {
-      try sights.check(account, sees: deleted.id, as: "the deleted", before)
-    }
-    for event in try library.events(after: nil, limit: 10_000, for: step.actor.person.handle).events
-    where event.data.share != nil {
-      try sights.check(account, sees: event.subject, as: "the subject of \(event.type.rawValue)", before)
-      for item in event.data.contents ?? [] {
-        try sights.check(account, sees: item.id, as: "part of \(event.type.rawValue)", before)
-      }
-    }
-  }
-
-  /// Has an account open a version, which it reads from then on.
-  func peek(_ step: ProgramStep) throws {
-    guard let document = before.item(of: try world.ino(step.first)), let number = Int64(step.second) else { return }
-    let reader = try world.library.openVersion(of: document.row.id, number: number, world.caller(step.actor))
-    let text = try world.read(reader)
-    guard document.texts[number] == text else {
-      throw Violation(
-        rule: "a version reads as it is", what: "'\(step)' reads \(text), not \(document.texts[number] ?? "nothing")")
-    }
-    let account = world.account(step.actor)
-    if step.actor.person != .alice { try sights.check(account, reads: text, in: "\(step)") }
-    peeks.append(Peek(reader: reader, text: text, account: account))
-  }
-
-  private func lookAtVersions(_ item: Int64, _ step: ProgramStep, _ caller: Caller) throws {
-    let files: [Library.VersionFile]
-    do {
-      files = try world.library.versionFiles(of: item, caller)
-    } catch let error as SheafError where [.notFound, .accessDenied].contains(error.kind) {
-      return
-    }
-    for file in files {
-      let reader = try world.library.openVersion(of: item, number: file.number, caller)
-      try sights.check(
-        world.account(step.actor), reads: world.read(reader),
-        in: "version \(file.number) of \(before.items[item]?.path ?? "item \(item)")")
-    }
   }
 }

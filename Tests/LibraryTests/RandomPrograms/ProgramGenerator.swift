@@ -8,6 +8,8 @@ struct ProgramGenerator {
     var folders: [String] = []
     /// Where things were that are among the deleted.
     var deleted: [String] = []
+    /// What is shared by itself.
+    var shares: [String] = []
     /// The number of the last version of each document.
     var versions: [String: Int64] = [:]
     /// Those of them that others see.
@@ -35,7 +37,7 @@ struct ProgramGenerator {
     (.close, 16), (.save, 18), (.rename, 26), (.exchange, 4), (.link, 3), (.unlink, 8), (.mkdir, 4), (.rmdir, 2),
     (.recover, 6), (.share, 2), (.unshare, 1), (.invite, 3), (.remove, 1), (.leave, 1), (.label, 2), (.restore, 2),
     (.resolve, 1), (.purge, 2), (.purgeVersion, 2), (.look, 3), (.upkeep, 4), (.wait, 5), (.restart, 1), (.crash, 1),
-    (.mapped, 3), (.peek, 3), (.compact, 1),
+    (.mapped, 3), (.peek, 3), (.compact, 1), (.takeOut, 4), (.goBack, 3), (.empty, 1),
   ]
 
   /// Without these nothing happens.
@@ -99,11 +101,19 @@ struct ProgramGenerator {
     case .link: return .init(actor, verb, [document(scene), newPath(scene)])
     case .mkdir: return .init(actor, verb, [join(pick([""] + scene.folders), pick(Self.folderNames))])
     case .rmdir: return .init(actor, verb, [pick(scene.folders + ["sub"])])
-    case .share, .unshare, .leave: return .init(actor, verb, [pick(["team", "team", "draft", document(scene)])])
+    case .share: return .init(actor, verb, [pick(["team", "team", "draft", document(scene)])])
+    case .unshare: return .init(owner, verb, [shared(scene)])
+    case .leave: return .init(.init(person: pick([.bob, .carol]), program: actor.program), verb, [shared(scene)])
     case .invite:
       let what = pick(["team", "team", "draft", document(scene)])
       return .init(actor, verb, [what, pick(["bob", "carol"]), pick(["edit", "view"])])
-    case .remove: return .init(actor, verb, [pick(["team", "team", "draft"]), pick(["bob", "carol"])])
+    case .remove: return .init(owner, verb, [shared(scene), pick(["bob", "carol"])])
+    case .takeOut:
+      let deleted = pick(scene.deleted + ["doc"]).split(separator: "/").map(String.init)
+      return .init(actor, verb, [deleted.dropLast().joined(separator: "/"), deleted.last ?? "", newPath(scene)])
+    case .goBack:
+      return .init(actor, verb, [pick([""] + scene.folders), pick(["4", "20", "100", "2000", "20000", "70000"])])
+    case .empty: return .init(owner, verb, [pick([""] + scene.folders)])
     case .restore, .purgeVersion, .peek:
       let path = document(scene)
       return .init(actor, verb, [path, "\(Int64.random(in: 1...max(1, scene.versions[path] ?? 1), using: &random))"])
@@ -120,6 +130,11 @@ struct ProgramGenerator {
     case .unlink, .label, .resolve: return .init(actor, verb, [document(scene)])
     }
   }
+
+  /// Who may do what only the owner of everything may.
+  private var owner: ProgramStep.Actor { .init(person: .alice, program: 0) }
+
+  private mutating func shared(_ scene: Scene) -> String { pick(scene.shares.isEmpty ? ["team"] : scene.shares) }
 
   private mutating func document(_ scene: Scene) -> String {
     scene.documents.isEmpty ? newPath(scene) : pick(scene.documents)

@@ -92,10 +92,12 @@ final class ProgramRun {
       let isFolder = document.row.kind == .folder
       if isFolder { scene.folders.append(document.path) } else { scene.documents.append(document.path) }
       if document.sharing != nil { scene.shared.insert(document.path) }
+      if document.sharing?.item == document.row.id { scene.shares.append(document.path) }
     }
     scene.folders.sort()
     scene.documents.sort()
     scene.deleted.sort()
+    scene.shares.sort()
     scene.slots = world.slots.keys.sorted()
     return scene
   }
@@ -205,6 +207,7 @@ final class ProgramRun {
     case .rmdir:
       let (parent, name) = try world.place(path)
       try world.library.rmdir(parent, name, world.caller(actor))
+    case .takeOut: try takeOut(step)
     case .look: try look(step)
     case .peek: try peek(step)
     case .compact: _ = try world.library.compact { _ in }

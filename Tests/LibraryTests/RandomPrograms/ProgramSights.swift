@@ -29,7 +29,9 @@ struct ProgramSights {
       var formerSharing = former?.sharing
       if document.isLive {
         // A program that makes a document again undoes its deletion: it was in its share all the time.
-        if let sharing = lost.removeValue(forKey: uuid), step.verb != .recover { formerSharing = sharing }
+        if let sharing = lost.removeValue(forKey: uuid), ![.recover, .takeOut, .goBack].contains(step.verb) {
+          formerSharing = sharing
+        }
       } else if let sharing = former?.sharing {
         lost[uuid] = sharing
       }

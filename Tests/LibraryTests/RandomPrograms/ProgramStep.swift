@@ -12,6 +12,12 @@ struct ProgramStep: Hashable, CustomStringConvertible, Sendable {
     case rename, exchange, link, unlink, mkdir, rmdir
     /// Commands.
     case recover, share, unshare, invite, remove, leave, label, restore, resolve, purge, purgeVersion
+    /// `takeOut FOLDER NAME PATH`: renames what was deleted from a folder out of its `.deleted`.
+    case takeOut
+    /// `goBack FOLDER MILLISECONDS`: makes the folder what it was that long ago.
+    case goBack
+    /// `empty FOLDER`: destroys all that was deleted below a folder.
+    case empty
     /// `look`: the account reads all that it sees, which must be what it may see.
     case look
     /// `peek PATH NUMBER`: opens a version, and reads it again after each step from then on.

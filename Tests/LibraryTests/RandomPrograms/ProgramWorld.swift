@@ -93,7 +93,9 @@ final class ProgramWorld {
 
   /// The path as its person names it in a command: below the entry of `Shared` by which they see it.
   func commandPath(_ path: String, _ actor: ProgramStep.Actor) throws -> ItemPath {
-    if actor.person == .alice { return try ItemPath(account: actor.person.handle, "Documents/" + path) }
+    if actor.person == .alice {
+      return try ItemPath(account: actor.person.handle, path.isEmpty ? "Documents" : "Documents/" + path)
+    }
     let owner = accounts[.alice] ?? 0
     let parts = path.split(separator: "/").map(String.init)
     let entries = try library.sharedEntries(account(actor), owner: owner)
