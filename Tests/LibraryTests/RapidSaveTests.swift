@@ -107,13 +107,15 @@ struct RapidSaveTests {
       try alice.mkdir("Documents/w")
       try saves(1...20)
       try people.share("Documents/w", with: [(.bob, .readWrite)])
+      people.clock.advance(milliseconds: 5)
       try saves(21...40)
       let shared = "Shared/alice@example.com/w/a"
       let handle = try bob.open(shared, O_RDWR)
       try bob.write(handle, "bob")
       try saves(41...60)
       people.library.keepUp()
-      #expect(try numbers() == Array(1...10) + [20, 21, 40, 60])
+      let kept = try numbers()
+      #expect(kept == Array(1...10) + [20, 21, 40, 60])
       try bob.close(handle)
       people.library.keepUp()
       // What he passed over is what the conflict names.

@@ -127,13 +127,15 @@ extension Library {
 
   /// Notes a version that ended, for upkeep to thin.
   private func noteRapidSave(_ version: VersionRow, of item: ItemRow, _ change: Change) {
+    // The save's own event gets its number later in this change.
+    let event = numbers.event
     change.whenRecorded { [self] in
       switch version.cause {
       case .save, .autosave, .replace:
         rapidSaves.note(
           .init(
             item: item.id, number: version.number, time: version.time, author: version.author, size: version.size,
-            event: numbers.event))
+            event: event))
         maintenance.wake()
       case .restore, .recover, .merge: rapidSaves.end(item.id)
       }

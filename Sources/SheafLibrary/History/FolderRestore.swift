@@ -206,6 +206,8 @@ extension Library {
     try allow(.restore, inode, caller)
     if number == Self.beforeFirst { return try makeCurrent(.empty, of: inode, by: caller) != nil }
     guard try number >= firstVisibleVersion(of: item, inode, caller) else { throw Self.denied }
+    // It may be the version of a session, which is renewed before its contents come back.
+    if inode.hasSession { shareChunks(of: inode) }
     guard let version = try read({ try $0.version(item, number) }) else {
       throw SheafError(.gone, reason: "its version \(number) is not kept any more")
     }

@@ -569,5 +569,16 @@ enum KnownPrograms {
       alice.0 rename u doc
       """
     ),
+    (
+      "a folder goes back to what a session had saved that goes on",
+      """
+      alice.1 open 0 u creat
+      alice.1 write 0
+      alice.0 wait 2
+      alice.1 write 0
+      alice.1 goBack / 2000
+      bob.2 look
+      """
+    ),
   ]
 }

@@ -55,12 +55,16 @@ struct ProgramStep: Hashable, CustomStringConvertible, Sendable {
     }
     self.actor = Actor(person: person, program: program)
     self.verb = verb
-    arguments = words.dropFirst(2).map { $0.replacing("%20", with: " ") }
+    arguments = words.dropFirst(2).map { $0 == "/" ? "" : $0.replacing("%20", with: " ") }
   }
 
   var description: String {
-    (["\(actor.person.rawValue).\(actor.program)", verb.rawValue] + arguments.map { $0.replacing(" ", with: "%20") })
-      .joined(separator: " ")
+    (["\(actor.person.rawValue).\(actor.program)", verb.rawValue] + arguments.map(Self.word)).joined(separator: " ")
+  }
+
+  /// An argument as a word of a step's text: `/` for what belongs to the people.
+  private static func word(_ argument: String) -> String {
+    argument.isEmpty ? "/" : argument.replacing(" ", with: "%20")
   }
 
   /// The first and second argument, empty where there is none.
