@@ -55,6 +55,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   var leftEntries = LeftEntries()
   var versionReaders = VersionReaders()
   var rapidSaves = RapidSaves()
+  private(set) var latestTime: LatestTime
 
   /// Opens the library, making it where there is none, and ends what a crash left open.
   ///
@@ -93,10 +94,12 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     self.location = location
     self.store = store
     self.clock = clock
-    (id, nameHash, numbers, accountTable) = try store.read {
-      (
+    (id, nameHash, numbers, accountTable, latestTime) = try store.read {
+      let noted = Timestamp(nanoseconds: try $0.numberSetting(Self.latestTimeSetting) ?? .min)
+      return (
         try $0.setting("library") ?? "", NameHash(key: try $0.numberSetting("hashKey") ?? 0),
-        Numbers(highest: try $0.highestNumbers()), AccountTable(try $0.accounts())
+        Numbers(highest: try $0.highestNumbers()), AccountTable(try $0.accounts()),
+        LatestTime(try $0.latestTime() ?? noted, noted: noted)
       )
     }
     eventObservers = EventObservers(after: numbers.event)
@@ -189,6 +192,8 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     }
   }
 
+  private static let latestTimeSetting = "latestTime"
+
   private func attempt<Value>(
     _ step: DurableStep, _ caller: Caller, _ time: Timestamp, _ body: (Change) throws -> Value
   ) throws -> Value {
@@ -200,6 +205,10 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
         try endNotedSessions(begun)
         let value = try body(begun)
         try begun.recordEndedNames()
+        if let passed = latestTime.note(time) {
+          try rows.setSetting(Self.latestTimeSetting, passed.nanoseconds)
+          begun.whenRecorded { [self] in latestTime.noteRecorded(passed) }
+        }
         return value
       }
       maintenance.wake()

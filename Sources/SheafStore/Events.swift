@@ -152,6 +152,21 @@ extension StoreTransaction {
     ) { try ($0[0] as Int64?).map { Timestamp(nanoseconds: $0) } } ?? nil
   }
 
+  /// Events that ``latestTime()`` looks at, the newest ones.
+  private static let latestEvents = 1000
+
+  /// The latest time of what was logged or deleted last. Where the clock was put back in between, older events may bear a
+  /// later one.
+  package func latestTime() throws -> Timestamp? {
+    try first(
+      """
+      SELECT max(time) FROM (
+        SELECT time FROM (SELECT time FROM events ORDER BY sequence DESC LIMIT ?)
+        UNION ALL SELECT time FROM pending_events UNION ALL SELECT max(time) FROM deleted)
+      """, Self.latestEvents
+    ) { try ($0[0] as Int64?).map { Timestamp(nanoseconds: $0) } } ?? nil
+  }
+
   /// When each account last changed something in a share.
   package func lastEdits(inShare share: Int64) throws -> [Int64: Timestamp] {
     let rows = try all(

@@ -318,6 +318,22 @@ package final class Store: Sendable {
   /// Pages that one step of ``shrink()`` moves: writers wait that long at most, and a full disk needs that much log.
   private static let shrinkPages = 128
 
+  /// Bytes of free pages of which no one can say that they are soon used again.
+  private static let muchFree = 64 << 20
+
+  /// Whether more than half of the file is free, and much.
+  package var isMostlyFree: Bool {
+    get throws(SheafError) {
+      try Self.storeErrors(path) {
+        try pool.read { database in
+          let free = try Int.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0
+          let all = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
+          return free > all / 2 && free * 4096 > Self.muchFree
+        }
+      }
+    }
+  }
+
   /// Gives free pages back to the disk, some at a time.
   package func shrink() throws(SheafError) {
     try Faults.pass(.shrink)

@@ -30,6 +30,40 @@ struct FolderRestoreTests {
       })
   }
 
+  /// What comes back into a share was elsewhere in between, and what it was there is nobody's to see.
+  @Test func participantsSeeNothingOfWhatWasElsewhere() throws {
+    try People.story { people in
+      let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+      try people.as(.alice) { (alice) throws in
+        for folder in [team, "\(team)/draft"] { try alice.mkdir(folder) }
+        try people.share(team, with: [(.bob, .readWrite)])
+        people.clock.advance(60)
+        try alice.save("\(team)/draft/doc", "public")
+      }
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      try people.as(.alice) { (alice) throws in
+        try alice.rename("\(team)/draft", "Documents/draft")
+        people.clock.advance(60)
+        try alice.save("Documents/draft/doc", "secret")
+        try alice.save("Documents/draft/new", "new")
+      }
+      people.clock.advance(60)
+      // As clocks do, it goes on from one deed to the next.
+      people.clock.ticks(true)
+      try restore(people, .alice, team, time)
+      people.clock.ticks(false)
+      people.clock.advance(60)
+      try people.as(.bob) { (bob) throws in
+        #expect(try bob.read("\(seen)/draft/doc") == "public")
+        #expect(try bob.versions("\(seen)/draft/doc").map(\.number) == [3])
+        #expect(try bob.library.deleted(bob.name.handle, below: nil).map(\.path) == [])
+      }
+      #expect(try people.as(.alice) { try $0.versions("\(team)/draft/doc").count } == 3)
+    }
+  }
+
   /// Whatever two people did, the folder becomes what it was at a time, and what it was before when that is undone.
   @Test func aFolderBecomesWhatItWas() throws {
     var random = SeededRandom()

@@ -191,15 +191,32 @@ final class LibraryFixture: Sendable {
 
 /// A clock that stands still until it is moved.
 final class TestClock: Sendable {
-  private let time: Mutex<Timestamp>
+  private struct State {
+    var time: Timestamp
+    var ticks: Bool
+  }
 
-  init(_ time: Timestamp = Timestamp(seconds: 1_800_000_000)) { self.time = Mutex(time) }
+  private let state: Mutex<State>
 
-  var now: Timestamp { time.withLock { $0 } }
+  /// - Parameter ticks: whether it is a nanosecond later each time that somebody looks, as no two things are done at one
+  ///   time.
+  init(_ time: Timestamp = Timestamp(seconds: 1_800_000_000), ticks: Bool = false) {
+    state = Mutex(State(time: time, ticks: ticks))
+  }
+
+  var now: Timestamp {
+    state.withLock {
+      if $0.ticks { $0.time.nanoseconds += 1 }
+      return $0.time
+    }
+  }
+
+  /// Has it tick from now on, or not any more.
+  func ticks(_ ticks: Bool) { state.withLock { $0.ticks = ticks } }
 
   func advance(_ seconds: Int64) { advance(milliseconds: seconds * 1000) }
 
-  func advance(milliseconds: Int64) { time.withLock { $0.nanoseconds += milliseconds * 1_000_000 } }
+  func advance(milliseconds: Int64) { state.withLock { $0.time.nanoseconds += milliseconds * 1_000_000 } }
 }
 
 /// SplitMix64 from `SHEAF_SEED`, or a new seed that every failure prints.

@@ -105,6 +105,43 @@ struct VersionTests {
     try fixture.finish()
   }
 
+  /// The version of a document that stays open ends after ten minutes, and that of a database in a quiet moment.
+  @Test(arguments: [(false, false), (true, false), (true, true)])
+  func aDatabaseIsVersionedInQuietMoments(_ isDatabase: Bool, _ isNeverQuiet: Bool) throws {
+    let fixture = try LibraryFixture()
+    let handle = try fixture.open("a", O_RDWR | O_CREAT)
+    let header = isDatabase ? "SQLite format 3\0" : "SQLite format 4\0"
+    try fixture.write(handle, Array(header.utf8) + [UInt8](repeating: 0, count: 4080))
+    /// Writes ten times a second.
+    func write(for seconds: Int) throws {
+      for number in 0..<10 * seconds {
+        fixture.clock.advance(milliseconds: 100)
+        try fixture.write(handle, [UInt8(number % 251)], at: Int64(100 + number % 3000))
+        if number % 3 == 0 { fixture.autosave() }
+      }
+    }
+    try write(for: 599)
+    #expect(try fixture.versions("a").map(\.open) == [true])
+    try write(for: 60)
+    #expect(try fixture.versions("a").map(\.open) == (isDatabase ? [true] : [false, true]))
+    if isNeverQuiet {
+      try write(for: 2940)
+      #expect(try fixture.versions("a").map(\.open) == [true])
+      try write(for: 60)
+    } else {
+      fixture.clock.advance(milliseconds: 999)
+      fixture.autosave()
+      #expect(try fixture.versions("a").count == (isDatabase ? 1 : 2))
+      fixture.clock.advance(milliseconds: 1)
+      fixture.autosave()
+      #expect(try fixture.versions("a").first?.open == false)
+      try write(for: 2)
+    }
+    #expect(try fixture.versions("a").map(\.open) == [false, true])
+    try fixture.close(handle)
+    try fixture.finish()
+  }
+
   @Test func fsyncStoresAndEndsNothing() throws {
     let fixture = try LibraryFixture()
     let handle = try fixture.open("a", O_RDWR | O_CREAT)

@@ -15,6 +15,8 @@ struct EditingSession {
   var cause: VersionCause
   /// Since when something is not stored; nil when everything is.
   var dirtySince: Timestamp?
+  /// When something was last written.
+  var lastWrite: Timestamp?
   /// Whether anything but a truncation to nothing happened since its version was made last.
   var hasWrites = false
   /// Whether the version that it numbered was made on top of the current one.

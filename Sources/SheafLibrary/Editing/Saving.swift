@@ -18,6 +18,9 @@ extension Library {
   private static let emptyNanoseconds: Int64 = 2_000_000_000
   /// Seconds after which a session's version ends though the document stays open.
   static let sessionSeconds: Int64 = 600
+  /// Seconds without a write after which a database is quiet, and for how long its session waits for that at most.
+  static let quietSeconds: Int64 = 1
+  static let databaseSessionSeconds: Int64 = 3600
 
   /// Loads the contents of a regular file for reading or changing.
   func load(_ inode: Inode, _ draft: Draft) {
@@ -67,6 +70,7 @@ extension Library {
     if let handle { draft.session?.writers[handle] = false }
     if inode.isOrphan, let file = handle.flatMap({ files[$0] }) { noteReplacedWork(through: file) }
     if draft.session?.dirtySince == nil { draft.session?.dirtySince = time }
+    draft.session?.lastWrite = time
     sessions.insert(inode)
     maintenance.wake()
   }
@@ -388,7 +392,7 @@ extension Library {
   private func autosave(_ inode: Inode, _ draft: Draft, _ time: Timestamp) {
     guard let session = draft.session else { return }
     do {
-      if Self.hasPassed(Self.sessionSeconds * 1_000_000_000, since: session.began, at: time), session.number != nil {
+      if try isOver(session, draft, at: time) {
         try endSession(inode, draft, cause: .autosave)
       } else if let since = session.dirtySince,
         Self.hasPassed(Self.autosaveSeconds * 1_000_000_000, since: since, at: time), !Self.isEmptied(draft)
@@ -403,6 +407,27 @@ extension Library {
       log.error("autosave failed", metadata: ["ino": "\(inode.ino)", "error": "\(error)"])
       if draft.session?.dirtySince != nil { draft.session?.dirtySince = time }
     }
+  }
+
+  /// Whether a session has lasted long enough though the document is open: that of a database waits for a quiet moment,
+  /// in which no transaction is half written.
+  private func isOver(_ session: EditingSession, _ draft: Draft, at time: Timestamp) throws -> Bool {
+    func hasPassed(_ seconds: Int64, since start: Timestamp) -> Bool {
+      Self.hasPassed(seconds * 1_000_000_000, since: start, at: time)
+    }
+    guard session.number != nil, hasPassed(Self.sessionSeconds, since: session.began) else { return false }
+    if hasPassed(Self.quietSeconds, since: session.lastWrite ?? session.began) { return true }
+    return try hasPassed(Self.databaseSessionSeconds, since: session.began) || !isDatabase(draft)
+  }
+
+  /// The beginning of an SQLite database (its file format, section 1.3).
+  private static let databaseHeader = Array("SQLite format 3\0".utf8)
+
+  private func isDatabase(_ draft: Draft) throws -> Bool {
+    guard var working = draft.working, working.size % 512 == 0 else { return false }
+    var header = [UInt8](repeating: 0, count: Self.databaseHeader.count)
+    let count = try header.withUnsafeMutableBytes { try working.read(at: 0, into: $0, from: self) }
+    return count == header.count && header == Self.databaseHeader
   }
 
   /// Saves what no program can write any more, and makes everything that returned survive power loss.

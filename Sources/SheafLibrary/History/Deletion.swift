@@ -185,7 +185,7 @@ extension Library {
   }
 
   /// Gives freed space back to the disk, as far as it has room for the work.
-  private func shrink() throws {
+  func shrink() throws {
     do {
       try store.shrink()
     } catch {

@@ -120,7 +120,7 @@ extension Library {
     if here?.row.item == there?.row.item {
       if movesItem, folder !== newFolder { try carryEntry(of: inode, to: newFolder.ino, change) }
     } else {
-      if movesItem, there != nil { try stampEntry(of: inode, time, change) }
+      if movesItem, there != nil { try stampEntry(of: inode, latestTime.following(time), change) }
       // Who takes part in both may do other things there, and sees its history from now on alone.
       change.whenRecorded { [self] in
         for member in here?.members ?? [] where member.role != .owner { tellAccess(of: member.account) }
@@ -158,7 +158,7 @@ extension Library {
     let entersNow = entersShare || time < entry
     // It may come back from another folder of the share.
     let former = try share(of: inode)?.row.item == around.row.item ? entryTime(of: inode, in: around) : entry
-    let entered = max(item.entered ?? former, former, entersNow ? clock() : former)
+    let entered = max(item.entered ?? former, former, entersNow ? latestTime.following(clock()) : former)
     if entered > entry, item.entered.map({ $0 < entered }) ?? true {
       item.entered = entered
       try change.rows.update(item)

@@ -6,7 +6,7 @@ import SheafStore
 /// Rules:
 /// 1. When it entered is a time, and a version's time is that of its last renewal. So what enters a share becomes a
 ///    version, and has its open versions ended before: none that was current then is renewed later, and none is of what
-///    was written over.
+///    was written over. Where the clock was put back, it enters after all that was before (``LatestTime``).
 /// 2. Thinning leaves the version that was current then, and the next one, for as long as the share goes on.
 /// 3. The latest version by that time is taken for the one that was current only if the one after it is there, or it is
 ///    the last one. Otherwise what came between was purged, or thinned by a program without rule 2, and it may be

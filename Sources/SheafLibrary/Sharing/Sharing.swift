@@ -114,7 +114,7 @@ extension Library {
         advice: "stop sharing one first with: sheaf unshare; or share the folder around several")
     }
     try checkBorders(of: inode, path)
-    let time = clock()
+    let time = latestTime.following(clock())
     var row: ShareRow
     if let stopped = shares[item.id]?.row {
       row = stopped

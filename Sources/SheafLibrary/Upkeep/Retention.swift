@@ -31,8 +31,11 @@ extension Library {
   }
 
   /// Does what `compact` does while the library is in use, so that it does not grow for want of a command; started by
-  /// upkeep every few hours. The file is not shrunk: what comes next takes the room.
-  func tidy() throws { _ = try condense { _ in } }
+  /// upkeep every few hours. The file is shrunk only where it is mostly free: else what comes next takes the room.
+  func tidy() throws {
+    _ = try condense { _ in }
+    if try store.isMostlyFree { try shrink() }
+  }
 
   /// Thins, sweeps, packs and compresses.
   ///

@@ -20,7 +20,7 @@ final class ProgramWorld {
     var known: Int64 = 0
   }
 
-  let clock = TestClock()
+  let clock = TestClock(ticks: true)
   private let folder: String
   private var generation = 0
   private(set) var library: Library
