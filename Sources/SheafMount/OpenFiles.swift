@@ -21,12 +21,12 @@ extension AccountFileSystem {
         opened = (ino, handle)
         return OpenResult(handle: handle, keepCache: true, directIO: directWrites.opens(ino, flags, handle))
       case .versionFile(let item, let number):
-        if flags.isWritable { throw .readOnlyFileSystem }
+        if flags.isWritable || flags.truncates { throw .readOnlyFileSystem }
         let reader = try translated { try library.openVersion(of: item, number: number, credentials(caller)) }
         // The file of an open version changes with the next autosave: reading shows its present bytes.
         return OpenResult(handle: listings.add(reader), noFlush: true)
       case .deleted(let ino):
-        if flags.isWritable { throw .readOnlyFileSystem }
+        if flags.isWritable || flags.truncates { throw .readOnlyFileSystem }
         let reader = try translatedForNode { try library.openDeleted(ino, credentials(caller)) }
         return OpenResult(handle: listings.add(reader), noFlush: true)
       default: throw .isDirectory

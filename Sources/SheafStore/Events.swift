@@ -221,6 +221,16 @@ extension StoreTransaction {
       """, first, end, item, "[" + versions.map(String.init).joined(separator: ",") + "]")
   }
 
+  /// The item and version of which the newest event tells; nil where that is no edit.
+  package func newestEdit() throws -> (item: Int64, version: Int64)? {
+    try first(
+      """
+      SELECT item, json_extract(data, '$.version.number') FROM events
+      WHERE sequence = (SELECT max(sequence) FROM events) AND type = 'sheaf.change.edit'
+      """
+    ) { ($0[0] as Int64, $0[1] as Int64? ?? 0) }
+  }
+
   // MARK: - Notices
 
   /// The sequence number up to which an account cleared its notices.

@@ -64,6 +64,44 @@ struct FolderRestoreTests {
     }
   }
 
+  /// Who takes part hears no name and no version of what was before it entered the share, and brings none back.
+  @Test(arguments: [false, true]) func participantsHearNothingOfBeforeEntry(_ isOnePersons: Bool) throws {
+    try People.story { people in
+      let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+      try people.as(.alice) { (alice) throws in
+        for folder in [team, "Documents/draft", "Documents/draft/SECRET"] { try alice.mkdir(folder) }
+        for name in ["SECRET1", "SECRET2", "doc"] { try alice.save("Documents/draft/\(name)", "a \(name)") }
+        try people.share(team, with: [(.bob, .readWrite)])
+      }
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      try people.as(.alice) { (alice) throws in
+        try alice.rename("Documents/draft/SECRET1", "Documents/draft/one")
+        try alice.rename("Documents/draft/SECRET2", "Documents/draft/gone")
+        try alice.rename("Documents/draft/SECRET", "Documents/draft/folder")
+        try alice.save("Documents/draft/doc", "later")
+        people.clock.advance(60)
+        try alice.rename("Documents/draft", "\(team)/draft")
+        people.clock.advance(60)
+        try alice.unlink("\(team)/draft/gone")
+        try alice.save("\(team)/draft/one", "now")
+      }
+      people.clock.advance(60)
+      for dryRun in [true, false] {
+        let restoration = try restore(people, .bob, seen, time, by: isOnePersons ? .alice : nil, dryRun: dryRun)
+        for step in restoration.steps {
+          #expect(!"\(step.path) \(step.to ?? "")".contains("SECRET"), "\(step)")
+          #expect(step.version.map { $0 > 1 } ?? true || !step.path.hasSuffix("/doc"), "\(step)")
+        }
+      }
+      try people.as(.alice) { (alice) throws in
+        #expect(try !alice.names("\(team)/draft").contains { $0.hasPrefix("SECRET") })
+        #expect(try alice.read("\(team)/draft/doc") == "later")
+      }
+    }
+  }
+
   /// Whatever two people did, the folder becomes what it was at a time, and what it was before when that is undone.
   @Test func aFolderBecomesWhatItWas() throws {
     var random = SeededRandom()

@@ -103,6 +103,43 @@ struct RetentionPolicyTests {
     try fixture.finish()
   }
 
+  /// Who takes part in a share does not let others' history go by moving it to where less is kept.
+  @Test func onlyTheOwnerShortensWhatIsKept() throws {
+    try People.story { people in
+      let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+      try people.as(.alice) { (alice) throws in
+        for folder in [team, "\(team)/cache", "\(team)/long", "\(team)/sub"] { try alice.mkdir(folder) }
+        for name in ["a", "b", "sub/c", "cache/x", "long/y"] { try alice.save("\(team)/\(name)", name) }
+        let day = Self.day
+        _ = try alice.library.retain(alice.path("\(team)/cache"), .init(keepDeleted: nil, keepVersions: day, isDefault: false))
+        _ = try alice.library.retain(
+          alice.path("\(team)/long"), .init(keepDeleted: 90 * day, keepVersions: 4000 * day, isDefault: false))
+      }
+      try people.share(team, with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      try people.as(.bob, process: getpid()) { (bob) throws in
+        expect(.notPermitted) { try bob.rename("\(seen)/a", "\(seen)/cache/a") }
+        expect(.notPermitted) { try bob.rename("\(seen)/a", "\(seen)/cache/x") }
+        expect(.notPermitted) { try bob.rename("\(seen)/sub", "\(seen)/cache/sub") }
+        expect(.notPermitted) { try bob.rename("\(seen)/long/y", "\(seen)/y") }
+        expect(.notPermitted) { try bob.exchange("\(seen)/cache/x", "\(seen)/a") }
+        expect(.notPermitted) { try bob.exchange("\(seen)/a", "\(seen)/cache/x") }
+        expect(.notPermitted) { try bob.link("\(seen)/a", "\(seen)/cache/a") }
+        try bob.unlink("\(seen)/b")
+        expect(.notPermitted) {
+          try bob.library.recover(
+            Array("b".utf8), deletedFrom: bob.inode(seen), to: bob.inode("\(seen)/cache"), Array("b".utf8), bob.caller)
+        }
+        // To where as much is kept, or more.
+        try bob.rename("\(seen)/cache/x", "\(seen)/x")
+        try bob.rename("\(seen)/x", "\(seen)/sub/x")
+        try bob.rename("\(seen)/sub/x", "\(seen)/long/x")
+        try bob.save("\(seen)/cache/new", "new")
+      }
+      try people.as(.alice) { try $0.rename("\(team)/a", "\(team)/cache/a") }
+    }
+  }
+
   /// A folder that keeps little makes a clock suspect that is ahead by more than that.
   @Test func aShortSpanDoubtsTheClockSooner() throws {
     let fixture = try LibraryFixture()

@@ -112,12 +112,14 @@ struct VersionTests {
     let handle = try fixture.open("a", O_RDWR | O_CREAT)
     let header = isDatabase ? "SQLite format 3\0" : "SQLite format 4\0"
     try fixture.write(handle, Array(header.utf8) + [UInt8](repeating: 0, count: 4080))
+    var count = 0
     /// Writes ten times a second.
     func write(for seconds: Int) throws {
-      for number in 0..<10 * seconds {
+      for _ in 0..<10 * seconds {
+        count += 1
         fixture.clock.advance(milliseconds: 100)
-        try fixture.write(handle, [UInt8(number % 251)], at: Int64(100 + number % 3000))
-        if number % 3 == 0 { fixture.autosave() }
+        try fixture.write(handle, Array("\(count)".utf8), at: 100)
+        if count % 3 == 0 { fixture.autosave() }
       }
     }
     try write(for: 599)

@@ -187,6 +187,7 @@ extension Library {
     }
     try allow(.recover, inode, caller)
     try permit(folder, caller, Permission.write | Permission.execute)
+    try permitKeeping(of: inode, from: self.folder(row.parent), to: folder, caller)
     try makeVersionsBeforeReturn()
     let (here, there) = (try share(ofFolder: row.parent)?.row.item, try share(ofFolder: folder.ino)?.row.item)
     try makeChange(.recover, by: caller) { change in

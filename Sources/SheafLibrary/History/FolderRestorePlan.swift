@@ -148,6 +148,8 @@ extension Library {
   /// Where an item was at a time, as far as its names tell.
   private func whereabouts(of item: PresentItem, at time: Timestamp, _ caller: Caller) throws -> Whereabouts {
     try locked {
+      // Where it was before it entered the share is not theirs to know.
+      guard try visibleSince(item.ino, time, caller) == time else { return .unknown }
       let later = try read {
         try $0.pastNames(of: item.item.id, after: time, limit: Self.pastNamesLookedAt)
       }
@@ -164,6 +166,15 @@ extension Library {
       let gap = begin.seconds - former.until.seconds
       return gap >= Self.keptNameSeconds(age: clock().seconds - time.seconds) ? .deleted : .unknown
     }
+  }
+
+  /// The time from `time` on of which the caller is told something of an item: participants of what has been since it
+  /// entered the share.
+  private func visibleSince(_ ino: Int64, _ time: Timestamp, _ caller: Caller) throws -> Timestamp {
+    let inode = try inode(ino)
+    guard isForeign(inode, caller) else { return time }
+    guard let share = try share(of: inode) else { return Timestamp(nanoseconds: .max) }
+    return try max(time, entryTime(of: inode, in: share))
   }
 
   /// Whether a folder is one that the caller's account may put things in: what it does not see, it is not told of.
@@ -285,7 +296,8 @@ extension Library {
     }
     let here = Set(present.map(\.item.id))
     for folder in [top] + present.filter(\.isFolder).map(\.ino) {
-      for id in try itemsTaken(from: folder, by: person, since: time) where !here.contains(id) {
+      let since = try locked { try visibleSince(folder, time, caller) }
+      for id in try itemsTaken(from: folder, by: person, since: since) where !here.contains(id) {
         try locked {
           guard let item = try presentItem(id), try mayMove(to: item.parent, caller) else { return }
           try addMoves(of: item, by: person, since: time, caller, &plan)
@@ -305,7 +317,8 @@ extension Library {
     _ doomed: inout [PresentItem]
   ) throws {
     let id = item.item.id
-    let moves = try read { try $0.pastNames(of: id, after: time, limit: Self.pastNamesLookedAt) }
+    let since = try visibleSince(item.ino, time, caller)
+    let moves = try read { try $0.pastNames(of: id, after: since, limit: Self.pastNamesLookedAt) }
     let own = moves.prefix { $0.actor == person }
     if item.item.created > time, item.item.creator == person {
       if own.count < moves.count {
@@ -318,14 +331,15 @@ extension Library {
     }
     try addMoves(of: item, by: person, since: time, caller, &plan)
     guard item.item.kind == .document else { return }
-    try addContents(of: item, by: person, since: time, &plan)
+    try addContents(of: item, by: person, since: time, caller, &plan)
   }
 
   /// Adds going back to before a person's last moves.
   private func addMoves(
     of item: PresentItem, by person: Int64, since time: Timestamp, _ caller: Caller, _ plan: inout FolderRestorePlan
   ) throws {
-    let moves = try read { try $0.pastNames(of: item.item.id, after: time, limit: Self.pastNamesLookedAt) }
+    let since = try visibleSince(item.ino, time, caller)
+    let moves = try read { try $0.pastNames(of: item.item.id, after: since, limit: Self.pastNamesLookedAt) }
     guard let first = moves.prefix(while: { $0.actor == person }).last else {
       if moves.contains(where: { $0.actor == person }) { plan.add(item.leave("others have moved it since")) }
       return
@@ -354,9 +368,15 @@ extension Library {
 
   /// Adds going back to before a person's last versions.
   private func addContents(
-    of item: PresentItem, by person: Int64, since time: Timestamp, _ plan: inout FolderRestorePlan
+    of item: PresentItem, by person: Int64, since time: Timestamp, _ caller: Caller, _ plan: inout FolderRestorePlan
   ) throws {
     let (id, current) = (item.item.id, item.item.version)
+    let firstVisible = try firstVisibleVersion(of: id, inode(item.ino), caller)
+    func add(_ number: Int64) {
+      plan.add(
+        number < firstVisible && firstVisible > 1
+          ? item.leave("its versions of then are not kept") : .contents(item: id, version: number))
+    }
     guard current > 0, let last = try read({ try $0.version(id, current) }), last.time > time else { return }
     guard last.author == person else {
       if try read({ try $0.versions(id, below: current, limit: Self.pastStep) })
@@ -370,13 +390,13 @@ extension Library {
     while true {
       let rows = try read { try $0.versions(id, below: below, limit: Self.pastStep) }
       if let before = rows.first(where: { $0.author != person || $0.time <= time }) {
-        return plan.add(.contents(item: id, version: before.number))
+        return add(before.number)
       }
       guard let end = rows.last?.number else { break }
       below = end
     }
-    plan.add(
-      below == 1 ? .contents(item: id, version: Self.beforeFirst) : item.leave("its versions of then are not kept"))
+    if below == 1 { return add(Self.beforeFirst) }
+    plan.add(item.leave("its versions of then are not kept"))
   }
 
   /// What a person deleted in a folder and below it, each folder before what was in it.
@@ -407,7 +427,8 @@ extension Library {
     guard let inode = try? inode(row.ino), let item = try item(of: inode), !item.isQuiet,
       try isVisible(row, caller), item.creator != person || item.created <= time
     else { return }
-    let moves = try read { try $0.pastNames(of: item.id, after: time, limit: Self.pastNamesLookedAt) }
+    let since = try visibleSince(inode.ino, time, caller)
+    let moves = try read { try $0.pastNames(of: item.id, after: since, limit: Self.pastNamesLookedAt) }
     let first = moves.prefix { $0.actor == person }.last
     guard try mayMove(to: first?.parent ?? row.parent, caller) else { return }
     plan.add(.place(item: item.id, parent: first?.parent ?? row.parent, name: first?.name ?? row.name))

@@ -217,5 +217,6 @@ extension Library {
     if inode.isFolder, source !== folder { try permit(inode, caller, Permission.write) }
     try permitMaking(destination.name, in: folder, caller)
     guard inode.row.owner == folder.row.owner else { throw SheafError(.crossDevice) }
+    try permitKeeping(of: inode, from: source, to: folder, caller)
   }
 }

@@ -54,10 +54,21 @@ extension Library {
     for handle in session.writers.keys {
       guard let file = files[handle] else { continue }
       file.seen = version
+      noteKnown(version, by: file)
       guard isTogether else { continue }
       if inode.savers.count >= Self.saverLimit { inode.savers = [:] }
       inode.savers[Caller.process(of: file.thread)] = version
     }
+  }
+
+  /// Notes that a program knows the version that it saved (rule 1 of ``Readings``).
+  private func noteKnown(_ version: SeenVersion, by file: OpenFile) {
+    let process = Caller.process(of: file.thread)
+    guard !shares.isEmpty, process != 0, let account = file.account, (try? share(of: file.inode)) ?? nil != nil else {
+      return
+    }
+    file.readVersion = version.number
+    readings.note(version.number, of: version.item, by: account, process, at: clock())
   }
 
   /// The version that a save in place is based on (rule 6 of ``Readings``); nil before any.

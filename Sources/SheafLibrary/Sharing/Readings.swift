@@ -8,7 +8,7 @@ import SheafModel
 /// 1. A program has read the version that its account saw when the program read from the document, or opened it for
 ///    reading only. (What it reads may come from the kernel's cache, so that only the opening is seen.) Opening it to
 ///    write counts where the program had not read it yet: to save, programs open a document again without looking at
-///    it.
+///    it. What a program saves it knows as if it had read it.
 /// 2. A file that takes a document's name is based on what the program that renames it had read, else on what its
 ///    account read last (by the program that made the file), else on the current version.
 /// 3. A document that is truncated as it is opened is based on what that program had read, else on the current version.

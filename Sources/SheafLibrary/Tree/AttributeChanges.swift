@@ -130,6 +130,14 @@ extension Library {
     if let gid = change.gid, gid != inode.row.gid {
       guard isOwner, caller.belongs(to: gid) else { throw SheafError(.notPermitted) }
     }
+    if change.onlyClearsSetID, !isOwner, modeWithoutSetID(inode, changedBy: caller) != inode.row.mode {
+      // By a write of who may write, or by chown(2), which is the owner's.
+      do {
+        try permit(inode, caller, Permission.write)
+      } catch let error as SheafError where error.kind == .accessDenied {
+        throw SheafError(.notPermitted)
+      }
+    }
     if change.size != nil, handle == nil { try permit(inode, caller, Permission.write) }
     if !isOwner {
       switch (change.atime, change.mtime) {

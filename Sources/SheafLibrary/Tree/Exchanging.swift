@@ -23,7 +23,10 @@ extension Library {
       // Neither is young: ids go with the entries.
       if !identity.isYoung(inode.ino, at: time) { return nil }
     }
-    return nil
+    let (left, right) = (
+      FileRole.isNamedAfter(source.name, target.name), FileRole.isNamedAfter(target.name, source.name)
+    )
+    return left == right ? nil : left ? other : inode
   }
 
   /// - Parameter settled: The last events of what is below source and target that were looked at just before.

@@ -184,6 +184,7 @@ extension Library {
       guard inode.row.owner == folder.row.owner else { throw SheafError(.crossDevice) }
       try allow(.write, inode, caller)
       if let backup = try linkBackup(of: inode, folder, name, caller) { return try attributes(backup, caller) }
+      try permitKeeping(of: inode, from: self.folder(inode.row.parent), to: folder, caller)
       try checkLink(of: inode, in: folder)
       guard inode.row.nlink < 65_000 else { throw SheafError(.tooManyLinks) }
       try permitMaking(name, in: folder, caller)

@@ -62,6 +62,8 @@ extension Library {
     guard folder.row.owner == newFolder.row.owner else { throw SheafError(.crossDevice) }
     try checkNesting(inode, replaced, folder, newFolder, mode, caller)
     if let replaced, replaced === inode { return nil }
+    try permitKeeping(of: inode, from: folder, to: newFolder, caller)
+    if mode == .exchange, let replaced { try permitKeeping(of: replaced, from: newFolder, to: folder, caller) }
     try checkMove(of: inode, from: folder, to: newFolder)
     if mode == .exchange, let replaced { try checkMove(of: replaced, from: newFolder, to: folder) }
     if mode == .exchange, let target, let replaced {

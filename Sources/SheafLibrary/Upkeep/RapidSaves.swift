@@ -69,6 +69,9 @@ struct RapidSaves {
     return taken
   }
 
+  /// Puts back what was taken and could not be removed yet.
+  mutating func putBack(_ saves: [Save]) { surplus.insert(contentsOf: saves, at: 0) }
+
   /// Forgets all: every save is to stay.
   mutating func removeAll() { self = RapidSaves() }
 

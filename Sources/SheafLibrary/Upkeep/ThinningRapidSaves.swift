@@ -20,25 +20,32 @@ extension Library {
     guard !saves.isEmpty else { return false }
     let bases = sessionBases()
     var bytes: Int64 = 0
+    // The newest number in the log is never given again, so its version waits for the next event.
+    var waiting: [RapidSaves.Save] = []
     try makeChange(.thin, freesSpace: true) { change in
-      bytes = 0
+      (bytes, waiting) = (0, [])
+      let newest = try change.rows.newestEdit()
       for (item, saves) in Dictionary(grouping: saves, by: \.item) {
         guard let row = try change.rows.item(item) else { continue }
         let spared = try entryVersions(of: item).union(bases[item] ?? [])
         var thinned: Set<Int64> = []
         for save in saves where save.number != row.conflict && !spared.contains(save.number) {
+          guard newest?.item != item || newest?.version != save.number else {
+            waiting.append(save)
+            continue
+          }
           guard try change.rows.thinVersion(item, save.number) else { continue }
           thinned.insert(save.number)
           bytes += save.size
         }
         guard let first = saves.map(\.event).min(), !thinned.isEmpty else { continue }
         try dropPending(item, types: [.edit], ofVersions: thinned, change)
-        // The newest number in the log is never given again.
         try change.rows.dropEdits(of: item, versions: thinned, after: first, before: numbers.event)
       }
     }
+    rapidSaves.putBack(waiting)
     if chunks.noteDiscarded(bytes) { sweepDiscarded() }
-    return true
+    return waiting.count < saves.count
   }
 
   /// The versions from which sessions go on, by item.

@@ -134,6 +134,10 @@ final class ProgramRun {
     for document in after.items.values where document.row.kind == .document && document.inode.nlink > 1 {
       linked.insert(document.row.uuid.text)
     }
+    for (id, document) in after.items where document.row.version > before.items[id]?.row.version ?? 0 {
+      // What was written before is a version of its own, and nothing of it is there to be closed.
+      if document.versions.last?.cause == .restore { promises.restored(document.inode.ino) }
+    }
     try promises.check(after.contents)
     try checkPeeks(step)
     try checkVersions(before, after, step)

@@ -121,6 +121,11 @@ struct PromisedContents {
     (replacers, replacedWork) = ([:], [:])
   }
 
+  /// Notes that a file got earlier contents, whoever has it open.
+  mutating func restored(_ ino: Int64) {
+    for key in sessions.keys where key.ino == ino { end(key) }
+  }
+
   private mutating func end(_ key: Key) {
     if let promise = sessions.removeValue(forKey: key)?.promise { promises[promise]?.isOpen = false }
   }

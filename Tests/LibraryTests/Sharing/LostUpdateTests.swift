@@ -39,6 +39,62 @@ struct LostUpdateTests {
     }
   }
 
+  // MARK: - Files that a program made itself
+
+  /// How a program saves.
+  enum Way: CaseIterable { case truncating, inPlace, renaming, withBackup }
+
+  private func save(_ me: Person, _ path: String, _ text: String, _ way: Way) throws {
+    switch way {
+    case .truncating: try me.save(path, text)
+    case .inPlace:
+      let handle = try me.open(path, O_RDWR | O_CREAT)
+      try me.write(handle, text)
+      try me.close(handle)
+    case .renaming:
+      try me.save("\(path).tmpz", text)
+      try me.rename("\(path).tmpz", path)
+    case .withBackup:
+      if try me.names("Documents/plans").contains("new.md") { try me.rename(path, "\(path)~") }
+      try me.save(path, text)
+    }
+  }
+
+  /// A program knows what it wrote, and no more.
+  @Test(arguments: Way.allCases, [0, 20])
+  func whoMadeADocumentDoesNotPassOverOthersInSilence(_ way: Way, _ pause: Int64) throws {
+    try together { people in
+      let path = "Documents/plans/new.md"
+      try people.as(.alice, process: getpid()) { try save($0, path, "mine", way) }
+      people.clock.advance(pause)
+      try people.as(.bob, process: getppid()) { try append($0, "\(plans)/new.md", " theirs") }
+      people.clock.advance(pause)
+      try people.as(.alice, process: getpid()) { try save($0, path, "mine again", way) }
+      try people.as(.alice) { (me) throws in
+        #expect(try me.versions(path).last?.base == 1)
+        #expect(try me.library.itemStatus(me.path(path)).conflict == 2)
+      }
+    }
+  }
+
+  /// A young document is the same one after its program exchanged it for a file that it named after it.
+  @Test func anExchangeOfYoungFilesKeepsTheDocument() throws {
+    try together { people in
+      let path = "Documents/plans/new.md"
+      try people.as(.alice, process: getpid()) { try $0.save(path, "mine") }
+      people.clock.advance(1)
+      try people.as(.bob, process: getppid()) { try append($0, "\(plans)/new.md", " theirs") }
+      people.clock.advance(1)
+      try people.as(.alice, process: getpid()) { (me) throws in
+        try me.save("\(path).x", "mine again")
+        try me.exchange("\(path).x", path)
+        try me.unlink("\(path).x")
+        #expect(try me.versions(path).map(\.number) == [1, 2, 3])
+        #expect(try me.library.itemStatus(me.path(path)).conflict == 2)
+      }
+    }
+  }
+
   // MARK: - Files that were replaced
 
   /// A local disk loses it.

@@ -90,6 +90,23 @@ struct PrivilegeTests {
     }
   }
 
+  /// chown(2) with nothing to change asks for no more than to clear set-id bits, which is for the owner, or for who writes.
+  @Test func whoMayNotWriteClearsNoSetIDBits() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("su", "program")
+    let (ino, account) = (try fixture.ino("su"), try fixture.library.number(of: fixture.account))
+    let stranger = Caller(uid: 5, gid: 5, thread: 0, door: 0, account: account, user: nil) { [] }
+    func mode() throws -> UInt32 { try fixture.library.attributes(ino, .library).mode & 0o7777 }
+    _ = try fixture.library.setAttributes(ino, .init(mode: 0o6755), handle: nil, .library)
+    expect(.notPermitted) { _ = try fixture.library.setAttributes(ino, .init(), handle: nil, stranger) }
+    #expect(try mode() == 0o6755)
+    _ = try fixture.library.setAttributes(ino, .init(mode: 0o6757), handle: nil, .library)
+    _ = try fixture.library.setAttributes(ino, .init(), handle: nil, stranger)
+    #expect(try mode() == 0o757)
+    _ = try fixture.library.setAttributes(ino, .init(), handle: nil, stranger)
+    try fixture.finish()
+  }
+
   /// Whoever a mount was given to removes from a sticky folder what is shown as theirs; nobody else does.
   @Test func aStickyFolderGoesByTheOwnersThatAreShown() throws {
     let fixture = try LibraryFixture()
