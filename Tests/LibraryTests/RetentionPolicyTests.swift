@@ -111,7 +111,8 @@ struct RetentionPolicyTests {
         for folder in [team, "\(team)/cache", "\(team)/long", "\(team)/sub"] { try alice.mkdir(folder) }
         for name in ["a", "b", "sub/c", "cache/x", "long/y"] { try alice.save("\(team)/\(name)", name) }
         let day = Self.day
-        _ = try alice.library.retain(alice.path("\(team)/cache"), .init(keepDeleted: nil, keepVersions: day, isDefault: false))
+        _ = try alice.library.retain(
+          alice.path("\(team)/cache"), .init(keepDeleted: nil, keepVersions: day, isDefault: false))
         _ = try alice.library.retain(
           alice.path("\(team)/long"), .init(keepDeleted: 90 * day, keepVersions: 4000 * day, isDefault: false))
       }
