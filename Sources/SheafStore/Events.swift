@@ -228,7 +228,7 @@ extension StoreTransaction {
       SELECT item, json_extract(data, '$.version.number') FROM events
       WHERE sequence = (SELECT max(sequence) FROM events) AND type = 'sheaf.change.edit'
       """
-    ) { ($0[0] as Int64, $0[1] as Int64? ?? 0) }
+    ) { (try $0[0] as Int64, try $0[1] as Int64? ?? 0) }
   }
 
   // MARK: - Notices
