@@ -156,6 +156,21 @@ import Testing
       for top in tops { model.items[top] = Item(id: top, kind: .folder, parent: .root) }
       var names = 0
       var seen = 0
+      // Shares, and folders with documents that were saved before.
+      for top in tops {
+        let share = try await story.share(top, with: [story.bob])
+        model.shares[top] = share
+        followers[share.id] = SharedStory.Follower(story.place(share, story.bob))
+      }
+      for number in 1...5 {
+        let folder = try await story.folder("a\(number)")
+        model.items[folder] = Item(id: folder, kind: .folder, parent: .root)
+        let document = try await story.document("a", "a\(number)", in: folder)
+        try await story.save(document, "b\(number)")
+        model.items[document] = Item(
+          id: document, kind: .document, parent: folder, versions: [(0, "a\(number)"), (0, "b\(number)")])
+      }
+      model.settle()
       for step in 0..<Self.steps {
         model.turn += 1
         let place = "step \(step) of SHEAF_SEED=\(Self.seed)"
@@ -164,24 +179,24 @@ import Testing
         let folders = [.root] + tops + live.filter { $0.kind == .folder }.map(\.id)
         let parent = folders.randomElement(using: &random) ?? .root
         names += 1
-        switch Int.random(in: 0..<14, using: &random) {
-        case 0, 1:
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0:
           let id = try await story.folder("f\(names)", in: parent)
           model.items[id] = Item(id: id, kind: .folder, made: model.turn, parent: parent)
-        case 2, 3:
+        case 1:
           let id = try await story.document("d\(names)", "\(names)", in: parent)
           model.items[id] = Item(
             id: id, kind: .document, made: model.turn, parent: parent, versions: [(model.turn, "\(names)")])
-        case 4, 5, 6:
+        case 2...5:
           guard let item = live.filter({ $0.kind == .document }).randomElement(using: &random) else { continue }
           try await story.save(item.id, "\(names)")
           model.items[item.id]?.versions.append((model.turn, "\(names)"))
-        case 7, 8, 9, 10:
+        case 6...15:
           guard let item = live.randomElement(using: &random), !model.isInside(parent, item.id) else { continue }
           let verdict = try await story.move(item.id, item.kind, to: parent, "m\(names)")
           #expect(verdict.outcome == .done, "\(place)")
           model.items[item.id]?.parent = parent
-        case 11:
+        case 16:
           guard let item = live.randomElement(using: &random) else { continue }
           let verdict = try await story.delete(item.id, item.kind)
           #expect(verdict.outcome == .done, "\(place)")
@@ -191,7 +206,7 @@ import Testing
             model.items[item.id]?.parent = nil
             model.items[item.id]?.deleted = model.turn
           }
-        case 12:
+        case 17, 18:
           guard let item = all.filter({ $0.parent == nil && model.isLive($0.former) }).randomElement(using: &random)
           else { continue }
           let back = Send(serial: 0, item: item.id, kind: item.kind, mode: 0o600)
