@@ -62,6 +62,13 @@ import Testing
       #expect(try await story.send(recovered, to: share, by: story.bob).map(\.reason) == [.unknown])
       try await story.send(recovered)
       #expect(try await story.texts(note, share, story.bob) == ["newest"])
+      // What was deleted from the share before its folder left that and came in again is not there for members.
+      let lost = try await story.document("lost", "x", in: inner)
+      try await story.delete(lost)
+      let back = Send(serial: 0, item: lost, kind: .document, mode: 0o600)
+      try await story.move(inner, to: .root, "inner")
+      try await story.move(inner, to: trip, "inner")
+      #expect(try await story.send(back, to: share, by: story.bob).map(\.reason) == [.unknown])
       // A share that ended and began again begins its history again.
       let owner = story.alice.zone
       try await story.save(plan, "last")
