@@ -209,7 +209,8 @@ package struct SharedToken: Hashable, Sendable {
   /// The bytes of hexadecimal digits in lower case; nil for any other text.
   static func bytes(_ text: String) -> [UInt8]? {
     let digits = Array(text.utf8)
-    guard digits.count.isMultiple(of: 2), digits.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
+    guard !digits.isEmpty, digits.count.isMultiple(of: 2),
+      digits.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
     else { return nil }
     return stride(from: 0, to: digits.count, by: 2).map { place in
       digits[place...(place + 1)].reduce(UInt8(0)) { $0 << 4 | ($1 < 97 ? $1 - 48 : $1 - 87) }

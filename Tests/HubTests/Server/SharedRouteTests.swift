@@ -111,7 +111,7 @@ import Testing
       let told = try log.decode(EventPage.self)
       #expect(told.events.map(\.type) == [.memberAdded, .edit])
       #expect(told.events.allSatisfy { $0.data.share?.url == place.share.url })
-      for after in ["x", "0", "FF"] {
+      for after in ["", "x", "0", "FF"] {
         let page = "\(path)/items/\(place.trip)/children?after=\(after)"
         #expect(try await client.send("GET", page, token: bob).problem == .invalid)
       }
