@@ -1,6 +1,7 @@
 import Logging
 package import SheafHubStore
 import SheafModel
+import SheafWire
 
 /// A hub: its store, and everything that is done with it. It keeps nothing outside of the store, so several of them, in
 /// processes of their own, may serve one store.
@@ -14,15 +15,22 @@ package struct Hub: Sendable {
   package let feeds: Feeds
   package let contents: Contents
   package let events: ZoneEvents
+  package let sharedFeeds: SharedFeeds
+  package let sharedEvents: SharedEvents
   let sharing: Sharing
   package let addresses: HubAddresses
   let clock: HubClock
 
-  /// The newest numbers of some zones; a zone that is gone has none.
-  func numbers(of zones: [String]) async throws -> [String: Int64] {
+  /// The newest numbers of some feeds: of zones, and of shares by ``SharedPlace/feed``. A zone that is gone has none.
+  func numbers(of feeds: [String]) async throws -> [String: Int64] {
     try await database.read { connection in
       var numbers: [String: Int64] = [:]
-      for zone in zones {
+      for zone in feeds {
+        let words = zone.split(separator: " ")
+        if words.count == 2, let share = WireID(String(words[1])) {
+          numbers[zone] = try SharedHead.read(share, of: String(words[0]), &connection).number
+          continue
+        }
         let rows = try connection.query("SELECT number FROM zones WHERE zone = $1", [.text(zone)])
         if let row = rows.first { numbers[zone] = try row.integer(0) }
       }
@@ -57,6 +65,8 @@ package struct Hub: Sendable {
     feeds = Feeds(database: database, clock: clock)
     contents = Contents(database: database, clock: clock)
     events = ZoneEvents(database: database)
+    sharedFeeds = SharedFeeds(database: database, clock: clock)
+    sharedEvents = SharedEvents(database: database)
     sharing = Sharing(database: database, clock: clock)
     accounts = Accounts(
       database: database, clock: clock, addresses: addresses, secret: try await Accounts.secret(in: database))

@@ -16,11 +16,22 @@ struct HubOption: ParsableArguments {
     let settings = try folder.settings()
     let database = try folder.database(settings)
     let result = await Result {
+      try await addTables(database)
       let hub = try await Hub(database: database, addresses: try folder.addresses(settings))
       try await body(OpenHub(hub: hub, folder: folder, settings: settings))
     }
     await database.close()
     try result.get()
+  }
+
+  /// Adds the tables that an older hub does not have.
+  private func addTables(_ database: any Database) async throws {
+    do {
+      try await Hub.prepare(database)
+    } catch HubStoreError.refused {
+      // PostgreSQL refuses one of two processes that make a table at once; the other's is there then.
+      try await Hub.prepare(database)
+    }
   }
 }
 

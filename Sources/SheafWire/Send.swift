@@ -144,6 +144,10 @@ public struct Verdict: Hashable, Sendable, Codable {
     case loop
     /// It is more than one send may do.
     case tooLarge
+    /// A share would lie in another one, or a name of one document on each side of a share's border.
+    case border
+    /// The account's part in the share does not allow it.
+    case denied
     /// Another send of its group was refused.
     case group
     /// Its verdict was confirmed before.

@@ -20,18 +20,20 @@ final class SessionWatch: Service {
 
   private struct State {
     var answers: [[UInt8]: Answer] = [:]
-    var running: [UInt64: (caller: Caller, end: @Sendable () -> Void)] = [:]
+    var running: [UInt64: (caller: Caller, place: SharedPlace?, end: @Sendable () -> Void)] = [:]
     var next: UInt64 = 0
     var isFinished = false
   }
 
   private let accounts: Accounts
+  private let shares: SharedFeeds
   private let limits: ServerLimits
   private let logger: Logger
   private let state = Mutex(State())
 
-  init(accounts: Accounts, limits: ServerLimits, logger: Logger) {
+  init(accounts: Accounts, shares: SharedFeeds, limits: ServerLimits, logger: Logger) {
     self.accounts = accounts
+    self.shares = shares
     self.limits = limits
     self.logger = logger
   }
@@ -68,14 +70,16 @@ final class SessionWatch: Service {
     keep(Answer(caller: caller, asked: now))
   }
 
-  /// Runs `body` until it ends, the caller's session or device does, or the server does. Then it is cancelled.
+  /// Runs `body` until it ends, the caller's session or device does, the account's part in the share, or the server.
+  /// Then it is cancelled.
   ///
-  /// - Throws: ``HubError`` of kind `tooMany`, `unauthorized` or `unavailable`; what `body` throws.
+  /// - Parameter shared: The share that it is about, if any.
+  /// - Throws: ``HubError`` of kind `tooMany`, `unauthorized`, `notFound` or `unavailable`; what `body` throws.
   func run<Value: Sendable>(
-    for caller: Caller, _ body: @escaping @Sendable () async throws -> Value
+    for caller: Caller, in shared: SharedPlace? = nil, _ body: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     let (ended, end) = AsyncStream.makeStream(of: Void.self)
-    let place = try take(for: caller) { end.finish() }
+    let place = try take(for: caller, in: shared) { end.finish() }
     defer { place.giveBack() }
     return try await withThrowingTaskGroup(of: Value?.self) { group in
       group.addTask { try await body() }
@@ -85,16 +89,19 @@ final class SessionWatch: Service {
       }
       defer { group.cancelAll() }
       if let value = try await group.next() ?? nil { return value }
-      let isEnding = state.withLock(\.isFinished)
-      throw isEnding ? HubError(.unavailable, "the hub is ending") : HubError(.unauthorized, "the session ended")
+      if state.withLock(\.isFinished) { throw HubError(.unavailable, "the hub is ending") }
+      if let shared, try await !shares.open([shared]).contains(shared) { throw HubShare.nothing }
+      throw HubError(.unauthorized, "the session ended")
     }
   }
 
   /// Takes a place for a stream, until it is given back.
   ///
-  /// - Parameter end: Called when the caller's session or device ends, or the server does.
+  /// - Parameters:
+  ///   - shared: The share that it is about, if any.
+  ///   - end: Called when the caller's session or device ends, the account's part in the share, or the server.
   /// - Throws: ``HubError`` of kind `tooMany` or `unavailable`.
-  func take(for caller: Caller, end: @escaping @Sendable () -> Void) throws -> Place {
+  func take(for caller: Caller, in shared: SharedPlace? = nil, end: @escaping @Sendable () -> Void) throws -> Place {
     let number = try state.withLock { state in
       guard !state.isFinished else { throw HubError(.unavailable, "the hub is ending") }
       guard state.running.count < limits.streams,
@@ -102,7 +109,7 @@ final class SessionWatch: Service {
           < limits.streamsOfDevice
       else { throw HubError(.tooMany, "as many streams are open as there may be") }
       state.next += 1
-      state.running[state.next] = (caller, end)
+      state.running[state.next] = (caller, shared, end)
       return state.next
     }
     return Place { [self] in state.withLock { _ = $0.running.removeValue(forKey: number) } }
@@ -130,9 +137,18 @@ final class SessionWatch: Service {
 
   /// Asks the store about everything that runs; its cost is that of a look at each session.
   func check() async {
-    let callers = state.withLock { state in Array(Set(state.running.values.map(\.caller))) }
+    let (callers, places) = state.withLock { state in
+      (Array(Set(state.running.values.map(\.caller))), Set(state.running.values.compactMap(\.place)))
+    }
     if callers.isEmpty { return }
     do {
+      if !places.isEmpty {
+        let lost = places.subtracting(try await shares.open(places))
+        let ended = state.withLock { state in
+          state.running.values.filter { $0.place.map(lost.contains) ?? false }.map(\.end)
+        }
+        for end in ended { end() }
+      }
       let valid = try await accounts.valid(callers)
       end { callers.contains($0) && !valid.contains($0) }
     } catch {

@@ -65,17 +65,25 @@ package struct Contents: Sendable {
   ///
   /// - Throws: ``HubError`` of kind `invalid` if the bytes have another hash, `tooLarge`, or `quota`.
   package func upload(_ bytes: [UInt8], hash: ChunkHash, to zone: String) async throws {
-    guard (1...WireLimits.chunkBytes).contains(bytes.count) else {
-      throw HubError(bytes.isEmpty ? .invalid : .tooLarge, "a chunk has 1 to \(WireLimits.chunkBytes) bytes")
-    }
-    let chunk = Chunk(bytes)
-    guard chunk.hash == hash else { throw HubError(.invalid, "the bytes have another hash") }
+    let chunk = try Self.checked(bytes, hash)
     let now = clock.now
     try await database.write { connection in
       var head = try ZoneHead.take(zone, in: &connection)
       try Self.store(chunk, lease: now, of: zone, in: &connection, &head)
       try head.write(zone, in: &connection)
     }
+  }
+
+  /// Bytes that have this hash.
+  ///
+  /// - Throws: ``HubError`` of kind `invalid` or `tooLarge`.
+  static func checked(_ bytes: [UInt8], _ hash: ChunkHash) throws -> Chunk {
+    guard (1...WireLimits.chunkBytes).contains(bytes.count) else {
+      throw HubError(bytes.isEmpty ? .invalid : .tooLarge, "a chunk has 1 to \(WireLimits.chunkBytes) bytes")
+    }
+    let chunk = Chunk(bytes)
+    guard chunk.hash == hash else { throw HubError(.invalid, "the bytes have another hash") }
+    return chunk
   }
 
   /// Stores a chunk in a zone that the transaction has taken, or renews its lease.
@@ -133,9 +141,14 @@ package struct Contents: Sendable {
   }
 
   /// Bytes of a chunk, verified.
-  fileprivate func chunk(_ hash: ChunkHash, in zone: String) async throws -> [UInt8] {
+  ///
+  /// - Parameter check: looks, in the same snapshot, whether the reader still may have them.
+  fileprivate func chunk(_ hash: ChunkHash, in zone: String, _ check: @escaping ContentReader.Check) async throws
+    -> [UInt8]
+  {
     let bytes = try await database.read { connection in
-      try connection.query(
+      try check(&connection)
+      return try connection.query(
         "SELECT bytes FROM chunks WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)]
       ).first?.blob(0)
     }
@@ -162,6 +175,8 @@ package struct Contents: Sendable {
             "DELETE FROM chunks WHERE zone = $1 AND hash = $2", [.text(zone), .blob(row.blob(0))])
           head.used -= try row.integer(1)
         }
+        try connection.execute(
+          "DELETE FROM uploads WHERE zone = $1 AND lease <= $2", [.text(zone), .integer(now)])
         try head.write(zone, in: &connection)
         return rows.count
       }
@@ -173,6 +188,9 @@ package struct Contents: Sendable {
 
 /// Reads a part of a version's contents, one piece after the other.
 package struct ContentReader: Sendable {
+  /// Looks whether the reader still has the right.
+  typealias Check = @Sendable (inout any SQLConnection) throws -> Void
+
   /// Bytes of a hole that one piece has at most.
   private static let holePiece: Int64 = 1 << 20
 
@@ -184,10 +202,29 @@ package struct ContentReader: Sendable {
   private var index = 0
   private var start: Int64 = 0
   private var position: Int64
+  private let check: Check
 
   /// - Parameter range: what to read; it lies within the manifest's size.
   package init(_ contents: Contents, _ manifest: Manifest, _ range: Range<Int64>, in zone: String) {
+    self.init(contents, manifest, range, in: zone) { _ in }
+  }
+
+  /// A reader of a version for a member of a share, who must see it at each piece.
+  package init(
+    _ contents: Contents, _ manifest: Manifest, _ range: Range<Int64>, of version: WireID, _ item: WireID,
+    in place: SharedPlace
+  ) {
+    self.init(contents, manifest, range, in: place.zone) { connection in
+      var reader = try SharedReader(.readHistory, place, &connection)
+      _ = try reader.version(version, of: item)
+    }
+  }
+
+  private init(
+    _ contents: Contents, _ manifest: Manifest, _ range: Range<Int64>, in zone: String, check: @escaping Check
+  ) {
     self.contents = contents
+    self.check = check
     self.zone = zone
     extents = manifest.extents
     position = max(0, range.lowerBound)
@@ -203,11 +240,13 @@ package struct ContentReader: Sendable {
     }
     let stop = min(end, start + extents[index].length)
     guard let hash = extents[index].hash else {
+      let check = check
+      try await contents.database.read { connection in try check(&connection) }
       let count = min(stop - position, Self.holePiece)
       position += count
       return [UInt8](repeating: 0, count: Int(count))
     }
-    let bytes = try await contents.chunk(hash, in: zone)
+    let bytes = try await contents.chunk(hash, in: zone, check)
     guard Int64(bytes.count) == extents[index].length else { throw HubStoreError.corrupt("a chunk has another length") }
     defer { position = stop }
     return Array(bytes[Int(position - start)..<Int(stop - start)])

@@ -8,12 +8,23 @@ struct PendingEvent {
   let subject: WireID
   let time: Timestamp
   let data: EventDetails
+  /// As the members of shares are told it.
+  var shared: [SharedEvent] = []
 
   func numbered(_ sequence: Int64, of zone: String) -> Event {
     Event(
       id: id, source: "sheaf://\(zone)", type: type, subject: subject.description, time: time, sequence: sequence,
       data: data)
   }
+}
+
+/// An event as the members of a share are told it, before it has the share's number.
+struct SharedEvent {
+  let share: WireID
+  let type: EventType
+  let data: EventDetails
+  /// The account that it is about; nil for what is about no person.
+  var about: String?
 }
 
 /// Tells the events of a group of sends from what it changed.
@@ -34,16 +45,24 @@ struct EventWriter {
     self.takenAlong = takenAlong
   }
 
-  mutating func events(of draft: inout ZoneDraft) throws -> [PendingEvent] {
+  mutating func events(
+    of draft: inout ZoneDraft, _ changes: [SharedChanges.Change]
+  ) throws -> [PendingEvent] {
     let silent = Set(takenAlong.values.joined())
+    let changes = Dictionary(changes.map { ($0.row.item, $0) }) { $1 }
     var events: [PendingEvent] = []
     for (id, before) in draft.changed where !silent.contains(id) {
       guard let row = try draft.item(id) else { continue }
       var data = EventDetails(
         item: try item(row, row.places.first, &draft),
         actor: Account(handle: try AccountHandle(author.handle), name: author.name))
-      func append(_ type: EventType) {
-        events.append(PendingEvent(id: WireID().description, type: type, subject: id, time: author.now, data: data))
+      let change = changes[id]
+      data.share = (change?.after ?? change?.before).map(Self.share)
+      func append(_ type: EventType) throws {
+        let shared = try change.map { try self.shared(type, data, $0, &draft) } ?? []
+        events.append(
+          PendingEvent(
+            id: WireID().description, type: type, subject: id, time: author.now, data: data, shared: shared))
       }
       let version = row.version == before?.version ? nil : try row.version.flatMap { try draft.version($0) }
       let base = try version?.base.flatMap { try draft.version($0) }
@@ -52,7 +71,7 @@ struct EventWriter {
           number: $0.number, base: base?.item == id ? base?.number : nil, size: $0.size, cause: $0.cause.rawValue)
       }
       guard let before else {
-        append(.created)
+        try append(.created)
         continue
       }
       switch (before.isDeleted, row.isDeleted) {
@@ -64,11 +83,11 @@ struct EventWriter {
           }
           data.contentCount = Int64(contents.count)
         }
-        append(.deleted)
+        try append(.deleted)
       case (true, false):
         data.contents = []
         data.contentCount = 0
-        append(.created)
+        try append(.created)
       case (true, true): break
       case (false, false):
         if let old = before.places.first, let new = row.places.first, old != new {
@@ -78,32 +97,117 @@ struct EventWriter {
           data.version = nil
           data.previousPath = previous.path
           data.previousName = previous.name
-          append(old.parent == new.parent ? .renamed : .moved)
+          try append(old.parent == new.parent ? .renamed : .moved)
           swap(&moved, &data)
         }
-        if version != nil { append(.edit) }
+        if version != nil { try append(.edit) }
       }
     }
     return events
   }
 
+  /// The share of an event; its URL and title are those of when it is read.
+  static func share(_ standing: Standing) -> EventDetails.Share { share(standing.share) }
+
+  static func share(_ share: WireID) -> EventDetails.Share {
+    EventDetails.Share(id: share.description, url: "", title: "")
+  }
+
+  /// What the members of the shares are told that an item was in, or is: nothing of what lies outside.
+  private func shared(
+    _ type: EventType, _ data: EventDetails, _ change: SharedChanges.Change, _ draft: inout ZoneDraft
+  ) throws -> [SharedEvent] {
+    var events: [SharedEvent] = []
+    if let after = change.after {
+      var (type, data) = (type, data)
+      data.item.path = try sharedPath(change.row.places.first, of: change.row.item, after, &draft)
+      data.share = Self.share(after)
+      if type == .moved || type == .renamed {
+        (data.previousPath, data.previousName) = (nil, nil)
+        if let before = change.before, before.share == after.share, let former = change.former {
+          let path = try sharedPath(former.places.first, of: former.item, before, &draft)
+          data.previousPath = path
+          data.previousName = former.places.first.map { String(decoding: $0.name, as: UTF8.self) }
+          type = Self.folder(of: path) == Self.folder(of: data.item.path) ? .renamed : .moved
+        } else {
+          type = .created
+        }
+      }
+      // Where its owner keeps what is shared is no matter of the members; what it is called is.
+      if data.previousPath != data.item.path {
+        events.append(SharedEvent(share: after.share, type: type, data: data))
+      }
+    }
+    if let before = change.before, before.share != change.after?.share, let former = change.former, type != .edit {
+      var data = data
+      let place = former.places.first
+      data.item.path = try sharedPath(place, of: former.item, before, &draft)
+      data.item.name = place.map { String(decoding: $0.name, as: UTF8.self) } ?? ""
+      data.share = Self.share(before)
+      (data.previousPath, data.previousName, data.version) = (nil, nil, nil)
+      if change.row.isDeleted {
+        data.contents = try data.contents?.map { content in
+          var content = content
+          if let id = WireID(content.id), let row = try draft.item(id) {
+            content.path = try sharedPath(row.places.first, of: id, before, &draft)
+          }
+          return content
+        }
+      } else {
+        (data.contents, data.contentCount) = (nil, nil)
+      }
+      events.append(SharedEvent(share: before.share, type: .deleted, data: data))
+    }
+    return events
+  }
+
+  private static func folder(of path: String) -> Substring { path[..<(path.lastIndex(of: "/") ?? path.startIndex)] }
+
+  /// The path of a place that begins with the name of what is shared. Of what has no way to that, the name alone.
+  private func sharedPath(
+    _ place: Place?, of item: WireID, _ standing: Standing, _ draft: inout ZoneDraft
+  ) throws -> String {
+    guard let top = standing.item, let place else { return "" }
+    let name = String(decoding: place.name, as: UTF8.self)
+    if item == top { return name }
+    var names = [name]
+    var next = place.parent
+    while names.count <= Decision.depthLimit {
+      if next == .root {
+        guard top == .root else { return name }
+        names.append("Documents")
+        return Self.joined(names)
+      }
+      guard let above = try draft.item(next)?.places.first else { return name }
+      names.append(String(decoding: above.name, as: UTF8.self))
+      if next == top { return Self.joined(names) }
+      next = above.parent
+    }
+    return name
+  }
+
   private func item(_ row: ItemRow, _ place: Place?, _ draft: inout ZoneDraft) throws -> EventDetails.Item {
     let name = place.map { String(decoding: $0.name, as: UTF8.self) } ?? ""
     return EventDetails.Item(
-      id: row.item.description, kind: row.kind.rawValue, name: name, path: try path(place, &draft))
+      id: row.item.description, kind: row.kind.rawValue, name: name, path: try Self.path(place, &draft))
   }
 
   /// The path of a place relative to `Documents`.
-  private func path(_ place: Place?, _ draft: inout ZoneDraft) throws -> String {
+  static func path(_ place: Place?, _ source: inout some ItemSource) throws -> String {
     var names: [String] = []
     var next = place
     while let place = next, names.count <= Decision.depthLimit {
       names.append(String(decoding: place.name, as: UTF8.self))
-      next = place.parent == .root ? nil : try draft.item(place.parent)?.places.first
+      next = place.parent == .root ? nil : try source.item(place.parent)?.places.first
     }
+    return Self.joined(names)
+  }
+
+  /// The path of names, the last one first.
+  private static func joined(_ names: [String]) -> String {
     let path = names.reversed().joined(separator: "/")
-    if path.utf8.count <= Self.pathLimit { return path }
-    let half = Self.pathLimit / 2 - 4
+    if path.utf8.count <= pathLimit { return path }
+    let half = pathLimit / 2 - 4
     return String(decoding: path.utf8.prefix(half), as: UTF8.self) + "…"
       + String(decoding: path.utf8.suffix(half), as: UTF8.self)
   }

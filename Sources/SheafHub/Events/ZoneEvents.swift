@@ -16,7 +16,17 @@ package struct ZoneEvents: Sendable {
       let rows = try connection.query(
         "SELECT event FROM events WHERE zone = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
         [.text(zone), .integer(number), .integer(Int64(min(max(1, limit), WireLimits.rowsPerPage)))])
-      let events: [Event] = try rows.map { try StoredZone.decoded($0.text(0)) }
+      var shares = ShareRows(zone: zone, connection: connection)
+      var known: [String: EventDetails.Share] = [:]
+      let events: [Event] = try rows.map { row in
+        var event: Event = try StoredZone.decoded(row.text(0))
+        guard let id = event.data.share?.id else { return event }
+        if known[id] == nil, let share = try WireID(id).flatMap({ try shares.share($0) }) {
+          known[id] = SharedEvents.facts(share)
+        }
+        event.data.share = known[id]
+        return event
+      }
       return EventPage(events: events, next: events.last?.sequence ?? number, last: head.events)
     }
   }

@@ -31,6 +31,7 @@ struct HubRoutes: Sendable {
     addAccountRoutes(to: session)
     addZoneRoutes(to: session)
     addShareRoutes(to: session)
+    addSharedRoutes(to: session)
     return router
   }
 

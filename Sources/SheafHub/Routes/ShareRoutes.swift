@@ -16,6 +16,7 @@ extension HubRoutes {
           let item = try shareID("item", context)
           let settings = try await request.json(ShareSettings.self, upTo: Self.smallBody)
           let share = try await sharing.share(item, settings, by: caller.person)
+          await watch.check()
           return try .json(try state(of: share, for: caller))
         }
       ])
@@ -30,6 +31,7 @@ extension HubRoutes {
         .delete: { _, context in
           let caller = try context.requireCaller()
           try await sharing.change(try shareID("share", context), by: caller.person) { try $0.stop(by: caller.zone) }
+          await watch.check()
           return Response(status: .noContent)
         },
       ])
@@ -71,6 +73,7 @@ extension HubRoutes {
           try await sharing.change(try shareID("share", context), by: caller.person) {
             try $0.remove(handle, by: caller.zone, at: clock.now)
           }
+          await watch.check()
           return Response(status: .noContent)
         },
       ])
@@ -155,7 +158,7 @@ extension HubRoutes {
 
   // MARK: - What requests say
 
-  private func shareID(_ name: String, _ context: HubContext) throws -> WireID {
+  func shareID(_ name: String, _ context: HubContext) throws -> WireID {
     guard let id = context.parameters.get(name).flatMap({ WireID($0) }) else { throw HubShare.nothing }
     return id
   }

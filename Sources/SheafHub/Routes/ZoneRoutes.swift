@@ -8,8 +8,10 @@ import Synchronization
 extension HubRoutes {
   /// Bytes of a request of sends.
   static let sendsBody = 8 * 1024 * 1024
+  /// Bytes of a question for chunks, of which a hash takes 67.
+  static let hashesBody = WireLimits.hashesPerRequest * 80
   /// Seconds for which a request may wait for news.
-  private static let longestWait: Int64 = 60
+  static let longestWait: Int64 = 60
   /// Rows of a page if the request does not say how many.
   private static let usualPage: Int64 = 100
 
@@ -23,18 +25,27 @@ extension HubRoutes {
           let asked = try await request.json(SendRequest.self, upTo: Self.sendsBody)
           let answer = try await hub.zones.send(asked, to: caller.zone, by: caller.author(now: hub.clock.now))
           news.tell(caller.zone, number: answer.number)
+          await news.check(caller.zone)
           return try .json(answer)
         }
       ])
     add("v1/feed", to: routes, [.get: { request, context in try await feed(request, try context.requireCaller()) }])
-    add("v1/stream", to: routes, [.get: { _, context in try await stream(for: try context.requireCaller()) }])
+    add(
+      "v1/stream", to: routes,
+      [
+        .get: { _, context in
+          let caller = try context.requireCaller()
+          let read = { @Sendable in try await hub.numbers(of: [caller.zone])[caller.zone] ?? 0 }
+          return try await stream(of: caller.zone, for: caller, read)
+        }
+      ])
     add(
       "v1/events", to: routes,
       [
         .get: { request, context in
           let zone = try context.requireCaller().zone
           let (after, limit) = (try request.number("after") ?? 0, try pageLimit(request))
-          return try .json(try await hub.events.page(after: after, limit: limit, of: zone))
+          return try .json(withURLs(try await hub.events.page(after: after, limit: limit, of: zone)))
         }
       ])
     addContentRoutes(to: routes)
@@ -54,17 +65,26 @@ extension HubRoutes {
     let (token, limit) = (try request.parameter("token").map { try FeedToken($0) }, try pageLimit(request))
     let wait = try request.number("wait", upTo: Self.longestWait) ?? 0
     let page = { @Sendable in try await hub.feeds.page(after: token, limit: limit, of: caller.zone) }
-    if wait == 0 { return try .json(try await page()) }
-    let found = try await watch.run(for: caller) {
+    return try .json(
+      try await waiting(wait, for: caller, key: caller.zone, page) { !$0.items.isEmpty })
+  }
+
+  /// A page; with `wait` an empty one is not told before there is news of a feed, or so many seconds are over.
+  func waiting<Page: Sendable>(
+    _ wait: Int64, for caller: Caller, in place: SharedPlace? = nil, key: String,
+    _ page: @escaping @Sendable () async throws -> Page, _ tells: @escaping @Sendable (Page) -> Bool
+  ) async throws -> Page {
+    if wait == 0 { return try await page() }
+    return try await watch.run(for: caller, in: place) {
       // Heard before the page is read, so that nothing falls in between.
-      let numbers = news.numbers(of: caller.zone)
+      let numbers = news.numbers(of: key)
       let first = try await page()
-      if !first.items.isEmpty { return first }
-      return try await withThrowingTaskGroup(of: FeedPage?.self) { group in
+      if tells(first) { return first }
+      return try await withThrowingTaskGroup(of: Page?.self) { group in
         group.addTask {
           for await _ in numbers {
             let next = try await page()
-            if !next.items.isEmpty { return next }
+            if tells(next) { return next }
           }
           return nil
         }
@@ -76,19 +96,23 @@ extension HubRoutes {
         return try await group.next().flatMap { $0 } ?? first
       }
     }
-    return try .json(found)
   }
 
   /// Server-Sent Events (WHATWG HTML, section 9.2), each of which says at which number the zone is: at the beginning,
   /// and whenever it went on. The device then reads the feed.
-  private func stream(for caller: Caller) async throws -> Response {
-    let start = try await hub.numbers(of: [caller.zone])[caller.zone] ?? 0
+  ///
+  /// - Parameter read: Reads the number; throws where the caller may not know it any more.
+  func stream(
+    of key: String, in shared: SharedPlace? = nil, for caller: Caller,
+    _ read: @escaping @Sendable () async throws -> Int64
+  ) async throws -> Response {
+    let start = try await read()
     let (wakeUps, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    let place = try watch.take(for: caller) { wake.finish() }
+    let place = try watch.take(for: caller, in: shared) { wake.finish() }
     let body = ResponseBody { writer in
       defer { place.giveBack() }
       let newest = NewestNumber(start)
-      let numbers = news.numbers(of: caller.zone, after: start)
+      let numbers = news.numbers(of: key, after: start)
       let hearing = Task {
         for await number in numbers {
           newest.rise(to: number)
@@ -109,7 +133,12 @@ extension HubRoutes {
       var told = newest.value
       try await writer.write(ByteBuffer(string: "retry: 1000\n\ndata: {\"number\":\(told)}\n\n"))
       for await _ in wakeUps {
-        let number = newest.value
+        var number = newest.value
+        if shared != nil, number > told {
+          // What came after the end of a right is not told, whoever hears of that first.
+          guard let allowed = try? await read() else { break }
+          number = allowed
+        }
         // A comment tells the device that the stream lives.
         let text = number > told ? "data: {\"number\":\(number)}\n\n" : ": \n\n"
         told = number
@@ -129,8 +158,7 @@ extension HubRoutes {
       [
         .post: { request, context in
           let zone = try context.requireCaller().zone
-          // A hash takes 67 bytes of JSON.
-          let asked = try await request.json(ChunkHashes.self, upTo: WireLimits.hashesPerRequest * 80)
+          let asked = try await request.json(ChunkHashes.self, upTo: Self.hashesBody)
           return try .json(ChunkHashes(hashes: try await contents.missing(asked.hashes, in: zone)))
         }
       ])
@@ -139,9 +167,7 @@ extension HubRoutes {
       [
         .put: { request, context in
           let zone = try context.requireCaller().zone
-          guard let hash = context.parameters.get("hash").flatMap({ ChunkHash($0) }) else {
-            throw HubError(.invalid, "hash: 64 hexadecimal digits in lower case")
-          }
+          let hash = try chunkHash(context)
           // The quota is looked at before the bytes come.
           let length = request.headers[.contentLength].flatMap { Int64($0) } ?? 0
           try await contents.checkRoom(for: length, in: zone)
@@ -168,20 +194,29 @@ extension HubRoutes {
           let caller = try context.requireCaller()
           let (item, version) = (try id("item", context), try id("version", context))
           let (facts, manifest) = try await contents.version(version, of: item, in: caller.zone)
-          return try content(of: manifest, size: facts.size, request, caller)
+          return try content(size: facts.size, request, caller) {
+            ContentReader(contents, manifest, $0, in: caller.zone)
+          }
         }
       ])
   }
 
-  private func id(_ name: String, _ context: HubContext) throws -> WireID {
+  func id(_ name: String, _ context: HubContext) throws -> WireID {
     guard let id = context.parameters.get(name).flatMap({ WireID($0) }) else {
       throw HubError(.notFound, "\(name): nothing has this id")
     }
     return id
   }
 
+  func chunkHash(_ context: HubContext) throws -> ChunkHash {
+    guard let hash = context.parameters.get("hash").flatMap({ ChunkHash($0) }) else {
+      throw HubError(.invalid, "hash: 64 hexadecimal digits in lower case")
+    }
+    return hash
+  }
+
   /// The bytes of a chunk that is uploaded, as they are or compressed.
-  private func chunk(_ request: Request) async throws -> [UInt8] {
+  func chunk(_ request: Request) async throws -> [UInt8] {
     let limit = WireLimits.chunkBytes
     switch request.headers[.contentEncoding]?.lowercased() {
     case nil, "identity": return [UInt8](buffer: try await request.bytes(upTo: limit))
@@ -190,12 +225,14 @@ extension HubRoutes {
     }
   }
 
-  private func content(of manifest: Manifest, size: Int64, _ request: Request, _ caller: Caller) throws -> Response {
+  func content(
+    size: Int64, _ request: Request, _ caller: Caller, _ reader: (Range<Int64>) -> ContentReader
+  ) throws -> Response {
     let range = try ByteRange.of(request.headers[.range], size: size)
     let part = range ?? 0..<size
-    let (contents, watch) = (hub.contents, watch)
+    let (watch, start) = (watch, reader(part))
     let body = ResponseBody(contentLength: Int(part.count)) { writer in
-      var reader = ContentReader(contents, manifest, part, in: caller.zone)
+      var reader = start
       while let piece = try await reader.next() {
         // A device that is removed meanwhile gets no further piece.
         try await watch.recheck(caller)

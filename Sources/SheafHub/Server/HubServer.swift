@@ -44,7 +44,7 @@ package final class HubServer: Sendable {
     // What the parts below tell may name addresses and paths; the hub tells of failures itself.
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
-    let watch = SessionWatch(accounts: hub.accounts, limits: limits, logger: logger)
+    let watch = SessionWatch(accounts: hub.accounts, shares: hub.sharedFeeds, limits: limits, logger: logger)
     let news = ZoneNews(logger: logger) { try await hub.numbers(of: $0) }
     let routes = HubRoutes(
       hub: hub, watch: watch, news: news, limits: limits, scheme: certificate == nil ? "http" : "https",

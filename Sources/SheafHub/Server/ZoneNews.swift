@@ -2,7 +2,7 @@ import Logging
 import ServiceLifecycle
 import Synchronization
 
-/// Wakes those who wait for a zone to go on: at once for what this process did, and within a second for what another
+/// Wakes those who wait for a zone, or a share by ``SharedPlace/feed``, to go on: at once for what this process did, and within a second for what another
 /// one did.
 final class ZoneNews: Service {
   private static let interval = Duration.seconds(1)
@@ -63,8 +63,14 @@ final class ZoneNews: Service {
   }
 
   /// Asks the store about all zones that somebody waits for.
-  func check() async {
-    let zones = state.withLock { state in Array(Set(state.waiters.values.map(\.zone))) }
+  ///
+  /// - Parameter zone: The one alone whose shares and own feed are asked about; nil for all.
+  func check(_ zone: String? = nil) async {
+    let zones = state.withLock { state in
+      Set(state.waiters.values.map(\.zone)).filter { key in
+        zone.map { key == $0 || key.hasPrefix($0 + " ") } ?? true
+      }.sorted()
+    }
     if zones.isEmpty { return }
     do {
       for (zone, number) in try await read(zones) { tell(zone, number: number) }

@@ -106,10 +106,22 @@ struct ShareRows {
 
   /// Stores what changed of a share, and tells everybody whom it concerns: each gets an outgoing row.
   ///
-  /// - Parameter before: The share as it is stored; nil for a new one.
-  mutating func write(_ share: HubShare, before: HubShare?, _ owner: Person) throws {
+  /// - Parameters:
+  ///   - before: The share as it is stored; nil for a new one.
+  ///   - deed: Who changes it, and when.
+  mutating func write(
+    _ share: HubShare, before: HubShare?, _ owner: Person, _ deed: ShareDeed, _ head: inout ZoneHead
+  ) throws {
     if share == before { return }
     let revision = try writeRow(share)
+    if share.isActive, !(before?.isActive ?? false) {
+      // What was before is nobody's but the owner's.
+      var feed = try SharedHead.read(share.id, of: zone, &connection)
+      feed.number += 1
+      (feed.since, feed.opened) = (head.number, feed.number)
+      try feed.write(share.id, of: zone, &connection)
+    }
+    try writeMemberships(share, before, deed, &head)
     let key: [SQLValue] = [.text(zone), .blob(share.id.bytes)]
     for (account, _) in before?.members ?? [:] where share.members[account] == nil {
       try connection.execute(
@@ -146,6 +158,42 @@ struct ShareRows {
     }
     try writeLinks(share, before)
     try tell(share, before, revision, owner)
+  }
+
+  /// Logs what became of the share and its people, and notes from where to where each of them sees feed and log.
+  private mutating func writeMemberships(
+    _ share: HubShare, _ before: HubShare?, _ deed: ShareDeed, _ head: inout ZoneHead
+  ) throws {
+    for event in ShareEvents.events(of: share, since: before) {
+      try head.append(deed.pending(event, share, &self), to: zone, in: &connection)
+      guard event.type == .memberAdded || event.type == .memberRemoved || event.type == .shareCreated,
+        let account = event.account
+      else { continue }
+      let feed = try SharedHead.read(share.id, of: zone, &connection)
+      let key: [SQLValue] = [.text(zone), .blob(share.id.bytes), .text(account)]
+      if event.type == .memberRemoved {
+        try end(key, feed)
+      } else {
+        try connection.execute(
+          """
+          INSERT INTO memberships (zone, share, account, number, events, ended) VALUES ($1, $2, $3, $4, $5, NULL)
+          ON CONFLICT (zone, share, account) DO UPDATE SET number = excluded.number, events = excluded.events,
+            ended = excluded.ended
+          """, key + [.integer(feed.number), .integer(feed.events - 1)])
+      }
+    }
+    if let before, before.isActive, !share.isActive {
+      let feed = try SharedHead.read(share.id, of: zone, &connection)
+      for (account, member) in before.members where member.acceptance == .accepted {
+        try end([.text(zone), .blob(share.id.bytes), .text(account)], feed)
+      }
+    }
+  }
+
+  private mutating func end(_ key: [SQLValue], _ feed: SharedHead) throws {
+    try connection.execute(
+      "UPDATE memberships SET ended = $1 WHERE zone = $2 AND share = $3 AND account = $4",
+      [.integer(feed.events)] + key)
   }
 
   private mutating func writeRow(_ share: HubShare) throws -> Int64 {

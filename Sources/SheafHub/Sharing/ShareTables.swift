@@ -80,5 +80,92 @@ enum ShareTables {
       changed BIGINT NOT NULL,
       PRIMARY KEY (zone, share))
     """,
+    """
+    CREATE TABLE IF NOT EXISTS shared_feeds (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      number BIGINT NOT NULL,
+      since BIGINT NOT NULL,
+      opened BIGINT NOT NULL,
+      horizon BIGINT NOT NULL,
+      events BIGINT NOT NULL,
+      PRIMARY KEY (zone, share))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS shared_rows (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      item BYTEA NOT NULL,
+      number BIGINT NOT NULL,
+      device TEXT NOT NULL,
+      others BIGINT NOT NULL,
+      PRIMARY KEY (zone, share, item))
+    """,
+    "CREATE UNIQUE INDEX IF NOT EXISTS shared_rows_by_number ON shared_rows (zone, share, number)",
+    "CREATE INDEX IF NOT EXISTS shared_rows_by_item ON shared_rows (zone, item)",
+    """
+    CREATE TABLE IF NOT EXISTS entries (
+      zone TEXT NOT NULL,
+      item BYTEA NOT NULL,
+      share BYTEA NOT NULL,
+      number BIGINT NOT NULL,
+      told BIGINT NOT NULL,
+      PRIMARY KEY (zone, item))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS version_changes (
+      zone TEXT NOT NULL,
+      item BYTEA NOT NULL,
+      number BIGINT NOT NULL,
+      change BIGINT NOT NULL,
+      PRIMARY KEY (zone, item, number))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS memberships (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      account TEXT NOT NULL,
+      number BIGINT NOT NULL,
+      events BIGINT NOT NULL,
+      ended BIGINT,
+      PRIMARY KEY (zone, share, account))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS shared_events (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      number BIGINT NOT NULL,
+      about TEXT,
+      event TEXT NOT NULL,
+      PRIMARY KEY (zone, share, number))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS uploads (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      account TEXT NOT NULL,
+      hash BYTEA NOT NULL,
+      lease BIGINT NOT NULL,
+      PRIMARY KEY (zone, share, account, hash))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS shared_verdicts (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      account TEXT NOT NULL,
+      device TEXT NOT NULL,
+      serial BIGINT NOT NULL,
+      verdict TEXT NOT NULL,
+      PRIMARY KEY (zone, share, account, device, serial))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS shared_watermarks (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      account TEXT NOT NULL,
+      device TEXT NOT NULL,
+      confirmed BIGINT NOT NULL,
+      PRIMARY KEY (zone, share, account, device))
+    """,
   ]
 }

@@ -29,7 +29,7 @@ struct Sharing: Sendable {
   func share(_ item: WireID, _ settings: ShareSettings, by caller: Person) async throws -> HubShare {
     let (zone, now) = (caller.zone, clock.now)
     let share = try await database.write { connection in
-      _ = try ZoneHead.take(zone, in: &connection)
+      var head = try ZoneHead.take(zone, in: &connection)
       var tree = SharedTree(StoredZone(zone: zone, connection: connection))
       let found = try tree.shareable(item)
       var rows = ShareRows(zone: zone, connection: connection)
@@ -52,7 +52,9 @@ struct Sharing: Sendable {
         share.beginAgain(by: caller, at: now)
       }
       try share.change(settings, by: zone)
-      try rows.write(share, before: before, try rows.owner() ?? caller)
+      let deed = ShareDeed(actor: caller, time: now)
+      try rows.write(share, before: before, try rows.owner() ?? caller, deed, &head)
+      try head.write(zone, in: &connection)
       return share
     }
     try await inboxes.deliver(from: zone)
@@ -83,15 +85,17 @@ struct Sharing: Sendable {
   func change<Value: Sendable>(
     _ id: WireID, by caller: Person, _ body: @escaping @Sendable (inout HubShare) throws -> Value
   ) async throws -> Value {
-    try await change(id, in: try await zone(of: id, for: caller), body)
+    try await change(id, in: try await zone(of: id, for: caller), by: caller, body)
   }
 
   private func change<Value: Sendable>(
-    _ id: WireID, in zone: String, _ body: @escaping @Sendable (inout HubShare) throws -> Value
+    _ id: WireID, in zone: String, by actor: Person, _ body: @escaping @Sendable (inout HubShare) throws -> Value
   ) async throws -> Value {
+    let deed = ShareDeed(actor: actor, time: clock.now)
     let value = try await database.write { connection in
+      var head: ZoneHead
       do {
-        _ = try ZoneHead.take(zone, in: &connection)
+        head = try ZoneHead.take(zone, in: &connection)
       } catch let error as HubError where error.kind == .notFound {
         throw HubShare.nothing
       }
@@ -101,11 +105,19 @@ struct Sharing: Sendable {
       }
       var share = before
       let value = try body(&share)
-      try rows.write(share, before: before, owner)
+      try rows.write(share, before: before, owner, deed, &head)
+      try head.write(zone, in: &connection)
       return value
     }
     try await inboxes.deliver(from: zone)
     return value
+  }
+
+  /// A share as an account comes to it.
+  ///
+  /// - Throws: ``HubError`` of kind `notFound` for a share that the account has nothing to do with.
+  func place(_ share: WireID, for caller: Person) async throws -> SharedPlace {
+    SharedPlace(share: share, zone: try await zone(of: share, for: caller), account: caller.zone)
   }
 
   /// The zone in which a share is: the account's own, or the one that its inbox names. It is a hint, which the zone
@@ -175,7 +187,7 @@ struct Sharing: Sendable {
       ).first?.integer(0) ?? 0
     }
     let now = clock.now
-    let member = try await change(offer.share.id, in: offer.owner.zone) { share in
+    let member = try await change(offer.share.id, in: offer.owner.zone, by: caller) { share in
       let isMember = share.member(caller.zone)?.acceptance == .accepted
       let member = try share.accept(caller, by: link, at: now)
       guard isMember || member == nil || joined < Self.mostJoined else {
@@ -190,18 +202,19 @@ struct Sharing: Sendable {
 
   /// Ends what an account shares, and its part in what others share.
   func withdraw(_ zone: String) async throws {
-    let own = try await database.read { connection in
+    let (own, account) = try await database.read { connection in
       var rows = ShareRows(zone: zone, connection: connection)
-      return try rows.ids(activeOnly: true)
+      return (try rows.ids(activeOnly: true), try rows.owner())
     }
-    for share in own { try await change(share, in: zone) { try $0.stop(by: zone) } }
+    guard let account else { return }
+    for share in own { try await change(share, in: zone, by: account) { try $0.stop(by: zone) } }
     var last: WireID?
     while true {
       let page = try await inboxes.page(after: last, limit: 100, of: zone)
       for (share, note) in page where note.acceptance != .removed {
         guard let owner = try await person(note.owner), owner.zone != zone else { continue }
         do {
-          try await change(share, in: owner.zone) { try $0.leave(zone) }
+          try await change(share, in: owner.zone, by: account) { try $0.leave(zone) }
         } catch let error as HubError where error.kind == .notFound {
           continue
         }

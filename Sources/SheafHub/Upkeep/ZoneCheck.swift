@@ -137,6 +137,26 @@ private struct ZoneCheck {
       "SELECT COUNT(*) FROM participants WHERE zone = $1 AND share NOT IN (SELECT share FROM shares WHERE zone = $1)",
       [.text(zone)])
     if try lost.first?.integer(0) != 0 { find("somebody takes part in a share that is not there") }
+    try checkFeeds(&rows)
+  }
+
+  private mutating func checkFeeds(_ rows: inout ShareRows) throws {
+    for id in try rows.ids(activeOnly: false) {
+      let head = try SharedHead.read(id, of: zone, &connection)
+      let key: [SQLValue] = [.text(zone), .blob(id.bytes)]
+      let newest = try connection.query("SELECT MAX(number) FROM shared_rows WHERE zone = $1 AND share = $2", key)
+      if try newest.first?.optionalInteger(0) ?? 0 > head.number { find("share \(id): its feed is behind its rows") }
+      let events = try connection.query(
+        "SELECT COUNT(*), MAX(number) FROM shared_events WHERE zone = $1 AND share = $2", key)
+      guard let row = events.first else { continue }
+      if try row.integer(0) != head.events || row.optionalInteger(1) ?? 0 != head.events {
+        find("share \(id): the numbers of its events have gaps")
+      }
+    }
+    let lost = try connection.query(
+      "SELECT COUNT(*) FROM entries WHERE zone = $1 AND item NOT IN (SELECT item FROM items WHERE zone = $1)",
+      [.text(zone)])
+    if try lost.first?.integer(0) != 0 { find("an item that is not there entered a share") }
   }
 
   /// - Returns: how many versions use each chunk.

@@ -72,7 +72,7 @@ package struct Feeds: Sendable {
     return state(try StoredZone.item(row), version)
   }
 
-  private static func state(_ row: ItemRow, _ version: VersionRow?) -> ItemState {
+  static func state(_ row: ItemRow, _ version: VersionRow?) -> ItemState {
     ItemState(
       number: row.number, item: row.item, kind: row.kind, isDeleted: row.isDeleted, places: row.places,
       mode: row.mode, mtime: row.mtime, target: row.target.map { .init($0) }, attributes: row.attributes,
@@ -93,6 +93,7 @@ package struct Feeds: Sendable {
           try connection.execute(
             "DELETE FROM items WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
           head.horizon = max(head.horizon, try row.integer(1))
+          try SharedRows.forget(StoredZone.id(row.blob(0)), of: zone, &connection)
         }
         try head.write(zone, in: &connection)
         return rows.count

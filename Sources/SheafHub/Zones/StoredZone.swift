@@ -6,8 +6,22 @@ import SheafWire
 struct StoredZone: ZoneReader {
   let zone: String
   var connection: any SQLConnection
+  /// The share whose numbers items have; nil for the zone's own alone.
+  private let share: WireID?
+
+  init(zone: String, connection: any SQLConnection, share: WireID? = nil) {
+    self.zone = zone
+    self.connection = connection
+    self.share = share
+  }
 
   mutating func item(_ id: WireID) throws -> ItemRow? {
+    guard var row = try storedItem(id) else { return nil }
+    if let share { row.shared = try SharedRows.numbers(of: id, in: share, of: zone, &connection) }
+    return row
+  }
+
+  private mutating func storedItem(_ id: WireID) throws -> ItemRow? {
     try connection.query(
       """
       SELECT item, number, device, others, kind, deleted, places, mode, mtime, target, attributes, version, versions,
@@ -119,6 +133,12 @@ struct StoredZone: ZoneReader {
     for version in draft.newVersions {
       guard let manifest = manifests[version.id] else { throw HubStoreError.corrupt("a version has no manifest") }
       try write(version, manifest, device: device)
+      try connection.execute(
+        "INSERT INTO version_changes (zone, item, number, change) VALUES ($1, $2, $3, $4)",
+        [
+          .text(zone), .blob(version.item.bytes), .integer(version.number),
+          .integer(numbers[version.item] ?? number),
+        ])
     }
     return numbers
   }

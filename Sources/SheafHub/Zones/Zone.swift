@@ -44,6 +44,15 @@ enum Zone {
   /// Deletes every row of a zone.
   static func destroy(_ zone: String, in connection: inout any SQLConnection) throws {
     let values = [SQLValue.text(zone)]
+    try connection.execute("DELETE FROM shared_verdicts WHERE zone = $1", values)
+    try connection.execute("DELETE FROM shared_watermarks WHERE zone = $1", values)
+    try connection.execute("DELETE FROM uploads WHERE zone = $1", values)
+    try connection.execute("DELETE FROM shared_events WHERE zone = $1", values)
+    try connection.execute("DELETE FROM memberships WHERE zone = $1", values)
+    try connection.execute("DELETE FROM version_changes WHERE zone = $1", values)
+    try connection.execute("DELETE FROM entries WHERE zone = $1", values)
+    try connection.execute("DELETE FROM shared_rows WHERE zone = $1", values)
+    try connection.execute("DELETE FROM shared_feeds WHERE zone = $1", values)
     try connection.execute("DELETE FROM links WHERE zone = $1", values)
     try connection.execute("DELETE FROM inbox WHERE zone = $1", values)
     try connection.execute("DELETE FROM outgoing WHERE zone = $1", values)

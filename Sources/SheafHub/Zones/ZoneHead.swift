@@ -54,6 +54,7 @@ struct ZoneHead {
     try connection.execute(
       "INSERT INTO events (zone, sequence, event) VALUES ($1, $2, $3)",
       [.text(zone), .integer(events), .text(try StoredZone.encoded(event.numbered(events, of: zone)))])
+    for told in event.shared { try SharedEvents.append(told, event, of: zone, &connection) }
   }
 
   /// Counts bytes of contents.

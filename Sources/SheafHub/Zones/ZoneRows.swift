@@ -24,12 +24,24 @@ package struct ItemRow: Hashable, Sendable {
   package var versions: Int64
   package var copyOf: WireID?
 
+  /// The numbers of a share's feed, where the item is looked at for somebody who knows those alone.
+  var shared: SharedNumbers?
+
   package var isDeleted: Bool { deleted != nil }
 
   /// Whether another device changed it after the number that `device` knew.
   func isChanged(since number: Int64, unseenBy device: String) -> Bool {
-    (device == self.device ? others : self.number) > number
+    if let shared { return (device == shared.device ? shared.others : shared.number) > number }
+    return (device == self.device ? others : self.number) > number
   }
+}
+
+/// An item's numbers in the feed of a share; zeros for one that nobody changed since its folder entered.
+struct SharedNumbers: Hashable, Sendable {
+  var number: Int64 = 0
+  var device = ""
+  /// The number of the newest change that another device than ``device`` made; 0 for none.
+  var others: Int64 = 0
 }
 
 /// A version of a document, without its manifest.

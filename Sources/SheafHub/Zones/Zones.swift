@@ -20,9 +20,23 @@ package struct Zones: Sendable {
   ///
   /// - Throws: ``HubError`` of kind `invalid`, `tooLarge`, `quota` or `notFound`, when nothing of the request is done.
   package func send(_ request: SendRequest, to zone: String, by author: SendAuthor) async throws -> SendAnswer {
+    try await send(request, to: zone, by: author, in: nil)
+  }
+
+  /// Does what a device of a member sends to a share. Its numbers are those of the share's feed, and what the member
+  /// may not see is not there for it.
+  ///
+  /// - Throws: As the above, and as ``ShareAccess/require(_:_:_:)``.
+  package func send(_ request: SendRequest, to place: SharedPlace, by author: SendAuthor) async throws -> SendAnswer {
+    try await send(request, to: place.zone, by: author, in: place)
+  }
+
+  private func send(
+    _ request: SendRequest, to zone: String, by author: SendAuthor, in place: SharedPlace?
+  ) async throws -> SendAnswer {
     try SendCheck.check(request)
     return try await database.write { connection in
-      var sending = try Sending(zone: zone, author: author, connection: connection)
+      var sending = try Sending(zone: zone, author: author, place: place, connection: connection)
       return try sending.run(request)
     }
   }
@@ -35,30 +49,35 @@ private struct Sending {
   private var connection: any SQLConnection
   private var head: ZoneHead
   private let confirmed: Int64
+  private let book: VerdictBook
+  /// Nil for the zone's own devices.
+  private let access: ShareAccess?
 
-  init(zone: String, author: SendAuthor, connection: any SQLConnection) throws {
+  init(zone: String, author: SendAuthor, place: SharedPlace?, connection: any SQLConnection) throws {
     self.zone = zone
     self.author = author
     self.connection = connection
     // Takes the zone, so that its changes come one after the other.
     head = try ZoneHead.take(zone, in: &self.connection)
-    confirmed =
-      try self.connection.query(
-        "SELECT confirmed FROM watermarks WHERE zone = $1 AND device = $2", [.text(zone), .text(author.device)]
-      ).first?.integer(0) ?? 0
+    access = if let place { try ShareAccess.require(.read, place, &self.connection) } else { nil }
+    book = VerdictBook(zone: zone, device: author.device, place: place)
+    confirmed = try book.confirmed(&self.connection)
   }
 
   mutating func run(_ request: SendRequest) throws -> SendAnswer {
     let watermark = max(confirmed, request.confirmed)
-    if watermark > confirmed { try forget(through: watermark) }
+    if watermark > confirmed { try book.forget(through: watermark, &connection) }
     var answer = SendAnswer(verdicts: [], later: [], number: 0)
-    var open =
-      try connection.query(
-        "SELECT COUNT(*) FROM verdicts WHERE zone = $1 AND device = $2", [.text(zone), .text(author.device)]
-      ).first?.integer(0) ?? 0
+    var open = try book.count(&connection)
     for group in request.groups {
       if let known = try verdicts(of: group, watermark) {
         answer.verdicts += known
+        continue
+      }
+      if let access, let refusal = try refusal(of: group, access) {
+        for verdict in refusal { try book.keep(verdict, &connection) }
+        open += Int64(refusal.count)
+        answer.verdicts += refusal
         continue
       }
       let missing = try missing(in: group)
@@ -67,35 +86,30 @@ private struct Sending {
         continue
       }
       let verdicts = try decide(group)
-      try keep(verdicts)
+      for verdict in verdicts { try book.keep(verdict, &connection) }
       open += Int64(verdicts.count)
       answer.verdicts += verdicts
     }
     try head.write(zone, in: &connection)
-    answer.number = head.number
+    answer.number =
+      try access.map { try SharedHead.read($0.place.share, of: zone, &connection).number } ?? head.number
     return answer
   }
 
-  private mutating func forget(through watermark: Int64) throws {
-    let values: [SQLValue] = [.text(zone), .text(author.device), .integer(watermark)]
-    try connection.execute(
-      """
-      INSERT INTO watermarks (zone, device, confirmed) VALUES ($1, $2, $3)
-      ON CONFLICT (zone, device) DO UPDATE SET confirmed = excluded.confirmed
-      """, values)
-    try connection.execute("DELETE FROM verdicts WHERE zone = $1 AND device = $2 AND serial <= $3", values)
+  /// The verdicts of a member's group that is refused as it stands; nil where it is not.
+  private mutating func refusal(of group: [Send], _ access: ShareAccess) throws -> [Verdict]? {
+    let proposals = group.map { Proposal(send: $0) }
+    guard access.allows(.write) else { return Decision.refuse(proposals, 0, .denied) }
+    var changes = try SharedChanges(zone: zone, connection: connection)
+    return try changes?.refusal(of: group, for: access).map { Decision.refuse(proposals, $0.index, $0.reason) }
   }
 
   /// The verdicts that a group got already; nil if it is new.
   private mutating func verdicts(of group: [Send], _ watermark: Int64) throws -> [Verdict]? {
     var known: [Verdict] = []
     for send in group {
-      let row = try connection.query(
-        "SELECT verdict FROM verdicts WHERE zone = $1 AND device = $2 AND serial = $3",
-        [.text(zone), .text(author.device), .integer(send.serial)]
-      ).first
-      if let row {
-        known.append(try StoredZone.decoded(row.text(0)))
+      if let verdict = try book.verdict(send.serial, &connection) {
+        known.append(verdict)
       } else if send.serial <= watermark {
         known.append(Verdict(serial: send.serial, outcome: .refused, reason: .confirmed, item: send.item))
       }
@@ -105,16 +119,6 @@ private struct Sending {
       throw HubError(.invalid, "groups: a group was sent again with other serials")
     }
     return known
-  }
-
-  private mutating func keep(_ verdicts: [Verdict]) throws {
-    for verdict in verdicts {
-      try connection.execute(
-        "INSERT INTO verdicts (zone, device, serial, verdict) VALUES ($1, $2, $3, $4)",
-        [
-          .text(zone), .text(author.device), .integer(verdict.serial), .text(try StoredZone.encoded(verdict)),
-        ])
-    }
   }
 
   // MARK: - Contents
@@ -129,7 +133,17 @@ private struct Sending {
       }
     }
     var missing: [ChunkHash] = []
+    var known: Set<ChunkHash> = []
+    if let access, !wanted.isEmpty {
+      var reader = try SharedReader(.write, access.place, &connection)
+      for send in group where send.version != nil { known.formUnion(try reader.chunks(of: send.item)) }
+    }
     for (hash, length) in wanted {
+      // Knowing a hash gives nobody what has it.
+      if let access, !known.contains(hash), try !isUploaded(hash, by: access.place) {
+        missing.append(hash)
+        continue
+      }
       let row = try connection.query(
         "SELECT length FROM chunks WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)]
       ).first
@@ -140,6 +154,13 @@ private struct Sending {
       guard try row.integer(0) == length else { throw HubError(.invalid, "extents: a chunk has another length") }
     }
     return missing.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+  }
+
+  private mutating func isUploaded(_ hash: ChunkHash, by place: SharedPlace) throws -> Bool {
+    try !connection.query(
+      "SELECT lease FROM uploads WHERE zone = $1 AND share = $2 AND account = $3 AND hash = $4",
+      [.text(zone), .blob(place.share.bytes), .text(place.account), .blob(hash.bytes)]
+    ).isEmpty
   }
 
   /// The manifest of a version, whose contents are stored if they came with it.
@@ -170,18 +191,29 @@ private struct Sending {
       }
       proposals.append(Proposal(send: send, digest: manifest.digest, size: manifest.size))
     }
-    var decision = Decision(author, on: StoredZone(zone: zone, connection: connection))
+    let reader = StoredZone(zone: zone, connection: connection, share: access?.place.share)
+    var decision = Decision(author, on: reader)
     var verdicts = try decision.decide(proposals)
     if verdicts.contains(where: { $0.outcome == .refused }) { return verdicts }
     var draft = decision.draft
+    var changes = try SharedChanges(zone: zone, connection: connection)
+    try changes?.look(at: &draft)
+    if let reason = try changes?.refusal(of: &draft, for: access) { return Decision.refuse(proposals, 0, reason) }
     var stored = StoredZone(zone: zone, connection: connection)
     let numbers = try stored.write(&draft, manifests: manifests, device: author.device, number: &head.number)
+    let told = try changes?.tell(numbers, by: author.device) ?? [:]
     for index in verdicts.indices {
-      let row = try draft.item(verdicts[index].item)
-      verdicts[index].number = numbers[verdicts[index].item] ?? row?.number
+      let (item, row) = (verdicts[index].item, try draft.item(verdicts[index].item))
+      if let access {
+        verdicts[index].number = told[access.place.share]?[item] ?? row?.shared?.number
+        verdicts[index].places = verdicts[index].places.map { access.shown($0, of: item) }
+      } else {
+        verdicts[index].number = numbers[item] ?? row?.number
+      }
     }
     var writer = EventWriter(zone: zone, author: author, takenAlong: decision.takenAlong)
-    for event in try writer.events(of: &draft) { try head.append(event, to: zone, in: &connection) }
+    let standings = changes?.changes ?? []
+    for event in try writer.events(of: &draft, standings) { try head.append(event, to: zone, in: &connection) }
     return verdicts
   }
 }

@@ -2,12 +2,35 @@ import Foundation
 import Glibc
 import MountKit
 import SheafHub
+import SheafHubStore
 import SheafModel
 import SheafWire
 import Testing
 
 /// The program as an administrator uses it.
 @Suite struct ProgramTests {
+  /// A hub that was made before there were feeds of shares gets their tables when it is opened.
+  @Test func anOlderHubGetsTheTablesThatItLacks() async throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    try program.succeed("init", "--address", "127.0.0.1:0")
+    try program.account("alice@hub.example")
+    let database = try SQLiteDatabase(path: "\(program.hubFolder)/hub.sqlite")
+    try await database.write { connection in
+      for statement: StaticString in [
+        "DROP TABLE shared_feeds", "DROP TABLE shared_rows", "DROP TABLE entries", "DROP TABLE version_changes",
+        "DROP TABLE memberships", "DROP TABLE shared_events", "DROP TABLE uploads", "DROP TABLE shared_verdicts",
+        "DROP TABLE shared_watermarks",
+      ] {
+        try connection.execute(statement)
+      }
+    }
+    await database.close()
+    #expect(try program.succeed("check") == "Nothing is wrong.")
+    try program.succeed("account", "remove", "--force", "alice@hub.example")
+  }
+
   @Test func anAdministratorsDay() async throws {
     let folder = try TemporaryFolder()
     defer { try? folder.remove() }

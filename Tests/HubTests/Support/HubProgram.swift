@@ -78,6 +78,7 @@ final class HubProgram {
   }
 
   /// Adds an account; returns the code of its link.
+  @discardableResult
   func account(_ handle: String) throws -> String {
     guard let link = EnrollmentLink(try succeed("account", "add", handle)) else {
       throw Command.Failure(description: "account add prints no link")

@@ -1,0 +1,131 @@
+import HTTPTypes
+import Hummingbird
+import SheafModel
+import SheafWire
+
+extension HubRoutes {
+  /// What is in a share: what its members read of it and send to it.
+  func addSharedRoutes(to routes: some RouterMethods<HubContext>) {
+    let (zones, feeds, clock) = (hub.zones, hub.sharedFeeds, hub.clock)
+    add(
+      "v1/shares/:share/sends", to: routes,
+      [
+        .post: { request, context in
+          let (caller, place) = try await shared(context)
+          let asked = try await request.json(SendRequest.self, upTo: Self.sendsBody)
+          let answer = try await zones.send(asked, to: place, by: caller.author(now: clock.now))
+          await news.check(place.zone)
+          return try .json(answer)
+        }
+      ])
+    add(
+      "v1/shares/:share/feed", to: routes,
+      [
+        .get: { request, context in
+          let (caller, place) = try await shared(context)
+          let (token, limit) = (try request.parameter("token").map { try SharedToken($0) }, try pageLimit(request))
+          let wait = try request.number("wait", upTo: Self.longestWait) ?? 0
+          let page = { @Sendable in try await feeds.page(after: token, limit: limit, of: place) }
+          return try .json(
+            try await waiting(wait, for: caller, in: place, key: place.feed, page) { !$0.changes.isEmpty })
+        }
+      ])
+    add(
+      "v1/shares/:share/stream", to: routes,
+      [
+        .get: { _, context in
+          let (caller, place) = try await shared(context)
+          return try await stream(of: place.feed, in: place, for: caller) { try await feeds.number(of: place) }
+        }
+      ])
+    add(
+      "v1/shares/:share/events", to: routes,
+      [
+        .get: { request, context in
+          let place = try await shared(context).place
+          let (after, limit) = (try request.number("after") ?? 0, try pageLimit(request))
+          return try .json(withURLs(try await hub.sharedEvents.page(after: after, limit: limit, of: place)))
+        }
+      ])
+    addSharedContentRoutes(to: routes)
+  }
+
+  private func addSharedContentRoutes(to routes: some RouterMethods<HubContext>) {
+    let (feeds, contents) = (hub.sharedFeeds, hub.contents)
+    add(
+      "v1/shares/:share/items/:item/children", to: routes,
+      [
+        .get: { request, context in
+          let place = try await shared(context).place
+          let (item, limit) = (try id("item", context), try pageLimit(request))
+          let after = try request.parameter("after").map { text in
+            guard let name = SharedToken.bytes(text) else { throw HubError(.invalid, "after: of no page") }
+            return name
+          }
+          return try .json(try await feeds.children(of: item, after: after ?? [], limit: limit, of: place))
+        }
+      ])
+    add(
+      "v1/shares/:share/items/:item/versions", to: routes,
+      [
+        .get: { request, context in
+          let place = try await shared(context).place
+          let item = try id("item", context)
+          let (after, limit) = (try request.number("after") ?? 0, try pageLimit(request))
+          return try .json(
+            VersionList(versions: try await feeds.versions(of: item, after: after, limit: limit, of: place)))
+        }
+      ])
+    add(
+      "v1/shares/:share/items/:item/versions/:version/content", to: routes,
+      [
+        .get: { request, context in
+          let (caller, place) = try await shared(context)
+          let (item, version) = (try id("item", context), try id("version", context))
+          let (facts, manifest) = try await feeds.version(version, of: item, of: place)
+          return try content(size: facts.size, request, caller) {
+            ContentReader(contents, manifest, $0, of: version, item, in: place)
+          }
+        }
+      ])
+    add(
+      "v1/shares/:share/chunks/missing", to: routes,
+      [
+        .post: { request, context in
+          let place = try await shared(context).place
+          let asked = try await request.json(ChunkHashes.self, upTo: Self.hashesBody)
+          return try .json(ChunkHashes(hashes: try await feeds.missing(asked.hashes, of: place)))
+        }
+      ])
+    add(
+      "v1/shares/:share/chunks/:hash", to: routes,
+      [
+        .put: { request, context in
+          let place = try await shared(context).place
+          let hash = try chunkHash(context)
+          // The right and the quota are looked at before the bytes come.
+          let length = request.headers[.contentLength].flatMap { Int64($0) } ?? 0
+          try await feeds.checkRoom(for: length, of: place)
+          try await feeds.upload(try await chunk(request), hash: hash, of: place)
+          return Response(status: .noContent)
+        }
+      ])
+  }
+
+  /// The share of a path, as the caller comes to it.
+  private func shared(_ context: HubContext) async throws -> (caller: Caller, place: SharedPlace) {
+    let caller = try context.requireCaller()
+    let share = try shareID("share", context)
+    return (caller, try await hub.sharing.place(share, for: caller.person))
+  }
+
+  /// Events with the URLs of shares in place of their tokens.
+  func withURLs(_ page: EventPage) -> EventPage {
+    var page = page
+    for index in page.events.indices {
+      guard let share = page.events[index].data.share else { continue }
+      page.events[index].data.share?.url = url(of: ShareToken(stored: share.url))
+    }
+    return page
+  }
+}

@@ -1,0 +1,101 @@
+import SheafHubStore
+import SheafModel
+import SheafWire
+
+/// Who changes a share, and when.
+struct ShareDeed: Sendable {
+  let actor: Person
+  let time: Timestamp
+
+  /// The event of a change, with the item that is shared.
+  func pending(_ event: ShareEvents.Change, _ share: HubShare, _ rows: inout ShareRows) throws -> PendingEvent {
+    var stored = StoredZone(zone: rows.zone, connection: rows.connection)
+    let row = share.item == .root ? nil : try stored.item(share.item)
+    let name = row?.places.first.map { String(decoding: $0.name, as: UTF8.self) } ?? "Documents"
+    let path = try EventWriter.path(row?.places.first, &stored)
+    var data = EventDetails(
+      item: .init(
+        id: share.item.description, kind: share.kind.rawValue, name: name, path: path.isEmpty ? name : path),
+      actor: Account(handle: try AccountHandle(actor.handle), name: actor.name ?? actor.handle))
+    data.share = EventWriter.share(share.id)
+    data.participant = event.participant
+    var told = data
+    told.item.path = name
+    return PendingEvent(
+      id: WireID().description, type: event.type, subject: share.item, time: time, data: data,
+      shared: [
+        SharedEvent(
+          share: share.id, type: event.type, data: told, about: event.participant == nil ? nil : event.account)
+      ])
+  }
+}
+
+/// The events that a change of a share is told by.
+enum ShareEvents {
+  struct Change {
+    let type: EventType
+    /// Whom it concerns; for a share that begins, its owner.
+    var account: String?
+    var participant: EventDetails.Participant?
+  }
+
+  static func events(of share: HubShare, since before: HubShare?) -> [Change] {
+    let wasActive = before?.isActive ?? false
+    if !share.isActive { return wasActive ? [Change(type: .shareStopped)] : [] }
+    var changes: [Change] = []
+    if !wasActive {
+      changes.append(Change(type: .shareCreated, account: share.owner?.person.zone))
+    } else if let before, settings(before) != settings(share) {
+      changes.append(Change(type: .shareUpdated))
+    }
+    let former = wasActive ? before?.members ?? [:] : [:]
+    for (account, member) in former.sorted(by: { $0.key < $1.key })
+    where member.acceptance != .removed && share.members[account]?.acceptance ?? .removed == .removed {
+      changes.append(change(.memberRemoved, account, member, acceptance: .removed))
+    }
+    for (account, member) in share.members.sorted(by: { $0.key < $1.key })
+    where member.role != .owner && member.acceptance != .removed {
+      let old = former[account].flatMap { $0.acceptance == .removed ? nil : $0 }
+      if member.acceptance == .accepted, old?.acceptance != .accepted {
+        changes.append(change(.memberAdded, account, member, acceptance: .accepted))
+      } else if old?.acceptance != member.acceptance || old?.role != member.role
+        || old?.permission != member.permission
+      {
+        changes.append(change(.shareUpdated, account, member, acceptance: member.acceptance))
+      }
+    }
+    return changes + answers(share, before)
+  }
+
+  /// What became of those who ask.
+  private static func answers(_ share: HubShare, _ before: HubShare?) -> [Change] {
+    share.asking.sorted { $0.key < $1.key }.compactMap { account, asking in
+      let old = before?.asking[account]?.state
+      guard old != asking.state else { return nil }
+      let type = asking.state == .asked ? EventType.accessRequested : .accessDeclined
+      // Who is blocked without having asked is not turned down.
+      if type == .accessDeclined, old != .asked { return nil }
+      let member = Member(
+        person: asking.person, role: .privateUser, permission: share.permission, acceptance: .pending,
+        since: asking.time)
+      return change(type, account, member, acceptance: .pending)
+    }
+  }
+
+  private static func change(
+    _ type: EventType, _ account: String, _ member: Member, acceptance: Acceptance
+  ) -> Change {
+    Change(
+      type: type, account: account,
+      participant: EventDetails.Participant(
+        handle: member.person.handle, name: member.person.name ?? member.person.handle, role: member.role.rawValue,
+        permission: member.permission.rawValue, acceptance: acceptance.rawValue))
+  }
+
+  private static func settings(_ share: HubShare) -> [String] {
+    [
+      share.title, share.anyone.rawValue, share.permission.rawValue, "\(share.allowsInvites)",
+      "\(share.allowsRequests)", share.token.text,
+    ]
+  }
+}

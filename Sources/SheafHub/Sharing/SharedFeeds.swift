@@ -1,0 +1,145 @@
+import SheafHubStore
+import SheafModel
+package import SheafWire
+
+/// What members read of shares. Each call is one snapshot, in which their right is looked at, too.
+package struct SharedFeeds: Sendable {
+  let database: any Database
+  let clock: HubClock
+
+  /// What changed in a share after a token; without one, what is shared, and the position from which changes follow.
+  ///
+  /// - Throws: ``HubError`` of kind `gone` for a token of another epoch or share, of a number that the feed does not
+  ///   have, from before the account joined, or so old that something after it is forgotten.
+  package func page(after token: SharedToken?, limit: Int, of place: SharedPlace) async throws -> SharedFeedPage {
+    let limit = min(max(1, limit), WireLimits.rowsPerPage)
+    return try await database.read { connection in
+      var reader = try SharedReader(.read, place, &connection)
+      let (head, epoch) = (reader.head, try ZoneHead.read(place.zone, in: &connection).epoch)
+      let mark = SharedToken.mark(place.share, epoch: epoch)
+      guard let token else {
+        let token = SharedToken(number: head.number, since: head.number, mark: mark)
+        return SharedFeedPage(changes: [try reader.beginning()], token: token.text, hasMore: false)
+      }
+      guard token.mark == mark, token.number <= head.number, token.since >= max(head.horizon, head.opened),
+        token.since >= reader.access.joined
+      else { throw HubError(.gone, "token: of another time; read everything anew") }
+      let changes = try reader.changes(after: token.number, since: token.since, limit: limit + 1)
+      let hasMore = changes.count > limit
+      let told = Array(changes.prefix(limit))
+      let last = hasMore ? told.last?.number ?? head.number : head.number
+      let next = SharedToken(number: last, since: hasMore ? token.since : last, mark: mark)
+      return SharedFeedPage(changes: told, token: next.text, hasMore: hasMore)
+    }
+  }
+
+  /// The newest number of a share's feed, for a member.
+  func number(of place: SharedPlace) async throws -> Int64 {
+    try await database.read { connection in try SharedReader(.read, place, &connection).head.number }
+  }
+
+  /// Which of some places are still open to their accounts.
+  func open(_ places: Set<SharedPlace>) async throws -> Set<SharedPlace> {
+    try await database.read { connection in
+      try places.filter { place in
+        do {
+          _ = try ShareAccess.require(.read, place, &connection)
+          return true
+        } catch is HubError {
+          return false
+        }
+      }
+    }
+  }
+
+  /// The items in a shared folder whose names come after one.
+  package func children(
+    of folder: WireID, after name: [UInt8], limit: Int, of place: SharedPlace
+  ) async throws -> SharedFolderPage {
+    let limit = min(max(1, limit), WireLimits.rowsPerPage)
+    return try await database.read { connection in
+      var reader = try SharedReader(.read, place, &connection)
+      return try reader.children(of: folder, after: name, limit: limit)
+    }
+  }
+
+  package func versions(
+    of item: WireID, after number: Int64, limit: Int, of place: SharedPlace
+  ) async throws -> [ItemVersion] {
+    let limit = min(max(1, limit), WireLimits.rowsPerPage)
+    return try await database.read { connection in
+      var reader = try SharedReader(.readHistory, place, &connection)
+      return try reader.versions(of: item, after: number, limit: limit)
+    }
+  }
+
+  package func version(
+    _ version: WireID, of item: WireID, of place: SharedPlace
+  ) async throws -> (facts: ItemVersion, manifest: Manifest) {
+    try await database.read { connection in
+      var reader = try SharedReader(.readHistory, place, &connection)
+      return try reader.version(version, of: item)
+    }
+  }
+
+  // MARK: - Uploads
+
+  /// Which of these chunks an account has not uploaded to a share. What the zone has besides is told to nobody.
+  package func missing(_ hashes: [ChunkHash], of place: SharedPlace) async throws -> [ChunkHash] {
+    guard hashes.count <= WireLimits.hashesPerRequest else {
+      throw HubError(.invalid, "hashes: \(WireLimits.hashesPerRequest) at most")
+    }
+    let lease = clock.now.nanoseconds + Contents.lease
+    return try await database.write { connection in
+      _ = try ZoneHead.take(place.zone, in: &connection)
+      _ = try ShareAccess.require(.write, place, &connection)
+      return try hashes.filter { hash in
+        let renewed = try connection.execute(
+          "UPDATE uploads SET lease = $1 WHERE zone = $2 AND share = $3 AND account = $4 AND hash = $5",
+          [
+            .integer(lease), .text(place.zone), .blob(place.share.bytes), .text(place.account), .blob(hash.bytes),
+          ])
+        if renewed == 0 { return true }
+        return try connection.execute(
+          "UPDATE chunks SET lease = $1 WHERE zone = $2 AND hash = $3",
+          [.integer(lease), .text(place.zone), .blob(hash.bytes)]) == 0
+      }
+    }
+  }
+
+  /// Whether a member may upload a chunk of this length, asked before its bytes come.
+  package func checkRoom(for length: Int64, of place: SharedPlace) async throws {
+    guard length <= WireLimits.chunkBytes else {
+      throw HubError(.tooLarge, "a chunk has at most \(WireLimits.chunkBytes) bytes")
+    }
+    try await database.read { connection in
+      _ = try ShareAccess.require(.write, place, &connection)
+      var head = try ZoneHead.read(place.zone, in: &connection)
+      try head.use(max(0, length))
+    }
+  }
+
+  /// Stores a chunk that a member uploads in the owner's zone, whose quota counts it.
+  package func upload(_ bytes: [UInt8], hash: ChunkHash, of place: SharedPlace) async throws {
+    let chunk = try Contents.checked(bytes, hash)
+    let now = clock.now
+    try await database.write { connection in
+      var head = try ZoneHead.take(place.zone, in: &connection)
+      _ = try ShareAccess.require(.write, place, &connection)
+      // Refused whether the zone has it or not, since nobody learns that by an upload.
+      var full = head
+      try full.use(Int64(bytes.count))
+      try Contents.store(chunk, lease: now, of: place.zone, in: &connection, &head)
+      try connection.execute(
+        """
+        INSERT INTO uploads (zone, share, account, hash, lease) VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (zone, share, account, hash) DO UPDATE SET lease = excluded.lease
+        """,
+        [
+          .text(place.zone), .blob(place.share.bytes), .text(place.account), .blob(hash.bytes),
+          .integer(now.nanoseconds + Contents.lease),
+        ])
+      try head.write(place.zone, in: &connection)
+    }
+  }
+}

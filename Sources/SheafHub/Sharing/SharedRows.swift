@@ -1,0 +1,109 @@
+import SheafHubStore
+import SheafModel
+import SheafWire
+
+/// The head of a share's feed.
+struct SharedHead: Hashable, Sendable {
+  /// The newest number.
+  var number: Int64 = 0
+  /// The zone's number when the share began, which is when what it is of entered.
+  var since: Int64 = 0
+  /// The feed's number when the share began.
+  var opened: Int64 = 0
+  /// What left the share, or was deleted, up to this number may be forgotten.
+  var horizon: Int64 = 0
+  /// The number of the newest event.
+  var events: Int64 = 0
+
+  static func read(_ share: WireID, of zone: String, _ connection: inout any SQLConnection) throws -> SharedHead {
+    let rows = try connection.query(
+      "SELECT number, since, opened, horizon, events FROM shared_feeds WHERE zone = $1 AND share = $2",
+      [.text(zone), .blob(share.bytes)])
+    guard let row = rows.first else { return SharedHead() }
+    return SharedHead(
+      number: try row.integer(0), since: try row.integer(1), opened: try row.integer(2), horizon: try row.integer(3),
+      events: try row.integer(4))
+  }
+
+  func write(_ share: WireID, of zone: String, _ connection: inout any SQLConnection) throws {
+    try connection.execute(
+      """
+      INSERT INTO shared_feeds (zone, share, number, since, opened, horizon, events)
+      VALUES ($1, $2, $3, $4, $5, $6, $7)
+      ON CONFLICT (zone, share) DO UPDATE SET number = excluded.number, since = excluded.since,
+        opened = excluded.opened, horizon = excluded.horizon, events = excluded.events
+      """,
+      [
+        .text(zone), .blob(share.bytes), .integer(number), .integer(since), .integer(opened), .integer(horizon),
+        .integer(events),
+      ])
+  }
+}
+
+/// The rows of shares' feeds: of each item that changed in a share, entered it or left it, the newest number. What a
+/// reader is told of it is judged when it is read.
+enum SharedRows {
+  static func numbers(
+    of item: WireID, in share: WireID, of zone: String, _ connection: inout any SQLConnection
+  ) throws -> SharedNumbers {
+    let rows = try connection.query(
+      "SELECT number, device, others FROM shared_rows WHERE zone = $1 AND share = $2 AND item = $3",
+      [.text(zone), .blob(share.bytes), .blob(item.bytes)])
+    guard let row = rows.first else { return SharedNumbers() }
+    return SharedNumbers(number: try row.integer(0), device: try row.text(1), others: try row.integer(2))
+  }
+
+  /// Gives a change of an item the next number of a share's feed.
+  static func tell(
+    _ item: WireID, in share: WireID, of zone: String, by device: String, _ connection: inout any SQLConnection
+  ) throws -> Int64 {
+    var head = try SharedHead.read(share, of: zone, &connection)
+    head.number += 1
+    try head.write(share, of: zone, &connection)
+    let known = try numbers(of: item, in: share, of: zone, &connection)
+    let others = known.device == device ? known.others : known.number
+    try connection.execute(
+      """
+      INSERT INTO shared_rows (zone, share, item, number, device, others) VALUES ($1, $2, $3, $4, $5, $6)
+      ON CONFLICT (zone, share, item) DO UPDATE SET number = excluded.number, device = excluded.device,
+        others = excluded.others
+      """,
+      [
+        .text(zone), .blob(share.bytes), .blob(item.bytes), .integer(head.number), .text(device), .integer(others),
+      ])
+    return head.number
+  }
+
+  /// Notes since when an item by itself is in a share.
+  static func enter(
+    _ item: WireID, _ standing: Standing, of zone: String, _ connection: inout any SQLConnection
+  ) throws {
+    try connection.execute(
+      """
+      INSERT INTO entries (zone, item, share, number, told) VALUES ($1, $2, $3, $4, $5)
+      ON CONFLICT (zone, item) DO UPDATE SET share = excluded.share, number = excluded.number, told = excluded.told
+      """,
+      [
+        .text(zone), .blob(item.bytes), .blob(standing.share.bytes), .integer(standing.entered),
+        .integer(standing.told),
+      ])
+  }
+
+  static func forgetEntry(of item: WireID, of zone: String, _ connection: inout any SQLConnection) throws {
+    try connection.execute("DELETE FROM entries WHERE zone = $1 AND item = $2", [.text(zone), .blob(item.bytes)])
+  }
+
+  /// Forgets an item that was deleted long ago.
+  static func forget(_ item: WireID, of zone: String, _ connection: inout any SQLConnection) throws {
+    try forgetEntry(of: item, of: zone, &connection)
+    let rows = try connection.query(
+      "DELETE FROM shared_rows WHERE zone = $1 AND item = $2 RETURNING share, number",
+      [.text(zone), .blob(item.bytes)])
+    for row in rows {
+      let share = try StoredZone.id(row.blob(0))
+      var head = try SharedHead.read(share, of: zone, &connection)
+      head.horizon = max(head.horizon, try row.integer(1))
+      try head.write(share, of: zone, &connection)
+    }
+  }
+}

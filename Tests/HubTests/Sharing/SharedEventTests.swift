@@ -1,0 +1,130 @@
+import Foundation
+import HubKit
+import SheafHubStore
+import SheafModel
+import SheafWire
+import Testing
+
+@testable import SheafHub
+
+/// Events of shares and people in the log of the zone, and what members see of them.
+@Suite struct SharedEventTests {
+  private static func words(_ events: [Event]) -> [String] {
+    events.map { event in
+      let type = event.type.rawValue.replacing("sheaf.", with: "")
+      let person = event.data.participant.map { " \($0.handle.prefix { $0 != "@" }) \($0.acceptance)" } ?? ""
+      let from = event.data.previousPath.map { " from \($0)" } ?? ""
+      return "\(type) \(event.data.item.path)\(from)\(person)"
+    }
+  }
+
+  private static func log(_ story: SharedStory) async throws -> [Event] {
+    try await story.hub.events.page(after: 0, limit: 1_000, of: story.alice.zone).events
+  }
+
+  private static func log(_ story: SharedStory, _ share: HubShare, _ person: Person) async throws -> [Event] {
+    try await story.hub.sharedEvents.page(after: 0, limit: 1_000, of: story.place(share, person)).events
+  }
+
+  @Test(arguments: StoreEngine.available)
+  func theLogTellsOfSharesAndPeople(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      let trip = try await story.folder("trip", in: try await story.folder("home"))
+      let share = try await story.share(trip, with: [story.bob])
+      let owner = story.alice.zone
+      _ = try await story.hub.sharing.share(
+        trip, ShareSettings(title: "Our trip", allowRequests: true), by: story.alice)
+      _ = try await story.hub.sharing.accept(share.token, by: story.carol)
+      let now = story.hub.clock.now
+      try await story.hub.sharing.change(share.id, by: story.alice) {
+        try $0.answer(story.carol.handle, story.carol, .deny, by: owner, at: now)
+      }
+      let bob = story.bob.zone
+      _ = try await story.hub.sharing.change(share.id, by: story.alice) {
+        try $0.invite(story.bob, ParticipantSettings(permission: .readOnly), by: owner, at: now)
+      }
+      try await story.hub.sharing.change(share.id, by: story.bob) { try $0.leave(bob) }
+      try await story.hub.sharing.change(share.id, by: story.alice) { try $0.stop(by: owner) }
+      let log = try await Self.log(story).dropFirst(2)
+      #expect(
+        Self.words(Array(log)) == [
+          "share.created home/trip", "share.updated home/trip bob pending", "membership.added home/trip bob accepted",
+          "share.updated home/trip", "membership.requested home/trip carol pending",
+          "membership.declined home/trip carol pending", "share.updated home/trip bob accepted",
+          "membership.removed home/trip bob removed", "share.stopped home/trip",
+        ])
+      #expect(log.map(\.data.actor.handle.description).map { $0.prefix(1) }.joined() == "aabacaaba")
+      #expect(log.map(\.sequence) == Array(3...11))
+      // From joining to leaving, both included; who asks is told to those who answer.
+      let seen = try await Self.log(story, share, story.bob)
+      #expect(
+        Self.words(seen) == [
+          "membership.added trip bob accepted", "share.updated trip", "share.updated trip bob accepted",
+          "membership.removed trip bob removed",
+        ])
+      #expect(try await problem { _ = try await Self.log(story, share, story.carol) } == .notFound)
+      #expect(try await story.hub.check() == [])
+    }
+  }
+
+  /// Members see the share's paths, and nothing of what is outside.
+  @Test(arguments: StoreEngine.available)
+  func membersSeeTheShareAlone(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      let home = try await story.folder("home")
+      let (trip, box) = (try await story.folder("trip", in: home), try await story.folder("box", in: home))
+      let plan = try await story.document("plan", "0", in: box)
+      let share = try await story.share(trip, with: [story.bob])
+      try await story.invite(story.carol, to: share)
+      let start = try await Self.log(story, share, story.bob).count
+      func news(_ person: Person) async throws -> [Event] {
+        Array(try await Self.log(story, share, person).dropFirst(person == story.bob ? start : 1))
+      }
+      try await story.save(plan, "1")
+      try await story.move(box, to: trip, "box")
+      try await story.save(plan, "2")
+      try await story.move(plan, .document, to: box, "draft")
+      try await story.move(plan, .document, to: trip, "draft")
+      try await story.move(trip, to: .root, "trip")
+      try await story.move(trip, to: .root, "tour")
+      try await story.send(.save(plan, WireID(), base: nil, "beside"), to: share, by: story.bob)
+      try await story.move(plan, .document, to: home, "draft")
+      try await story.save(plan, "3")
+      try await story.delete(box, .folder)
+      let told = try await news(story.bob)
+      #expect(
+        Self.words(told).filter { !$0.contains("(") } == [
+          "persistence.created trip/box", "change.edit trip/box/plan",
+          "persistence.renamed trip/box/draft from trip/box/plan", "persistence.moved trip/draft from trip/box/draft",
+          "persistence.renamed tour from trip", "persistence.deleted tour/draft", "persistence.deleted tour/box",
+        ])
+      #expect(try await news(story.carol).map(\.id) == told.map(\.id))
+      // Its numbers have no gaps that would tell what happens elsewhere.
+      let all = try await Self.log(story, share, story.bob)
+      #expect(all.map(\.sequence) == Array(all[0].sequence...(all[0].sequence + Int64(all.count) - 1)))
+      #expect(!"\(told)".contains("home"))
+      #expect(told.contains { $0.data.actor.handle.description == story.bob.handle })
+      // Who is removed hears of that last, and no more of the link.
+      try await story.remove(story.bob, from: share)
+      try await story.document("later", "x", in: trip)
+      let last = try await Self.log(story, share, story.bob)
+      #expect(last.last?.type == .memberRemoved && last.allSatisfy { $0.data.share == nil })
+      #expect(try await news(story.carol).last?.data.item.path == "tour/later")
+    }
+  }
+
+  /// Who joined by the public permission is told of no other people.
+  @Test func publicUsersAreToldOfNobodyElse() async throws {
+    try await StoreEngine.sqlite.withDatabase { database in
+      let story = try await SharedStory(database)
+      let trip = try await story.folder("trip")
+      let share = try await story.hub.sharing.share(trip, ShareSettings(anyone: .readOnly), by: story.alice)
+      _ = try await story.hub.sharing.accept(share.token, by: story.carol)
+      try await story.invite(story.bob, to: share)
+      try await story.remove(story.bob, from: share)
+      #expect(try await Self.words(Self.log(story, share, story.carol)) == ["membership.added trip carol accepted"])
+    }
+  }
+}
