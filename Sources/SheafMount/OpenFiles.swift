@@ -80,10 +80,12 @@ extension AccountFileSystem {
   func read(
     _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: RequestContext, reply: consuming DataReply
   ) {
-    reply.fill(capacity: size) { (buffer) throws(Errno) in
+    reply.fill(capacity: size) { (buffer, takesLonger) throws(Errno) in
       try translated {
-        if let reader = listings.reader(handle) { return try library.read(reader, at: offset, into: buffer) }
-        return try library.read(handle.rawValue, at: offset, into: buffer)
+        if let reader = listings.reader(handle) {
+          return try library.read(reader, at: offset, into: buffer, beforeFetching: takesLonger)
+        }
+        return try library.read(handle.rawValue, at: offset, into: buffer, beforeFetching: takesLonger)
       }
     }
   }

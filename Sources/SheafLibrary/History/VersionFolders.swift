@@ -232,12 +232,15 @@ extension Library {
   }
 
   /// Reads into `buffer` from `offset` of an open version; returns the number of bytes, 0 at the end.
+  ///
+  /// - Parameter beforeFetching: called without the lock, if the read has to fetch chunks.
   package func read(
-    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer,
+    beforeFetching: () -> Void = {}
   ) throws -> Int {
-    try locked {
+    try readBeside(into: buffer, beforeFetching) {
       try check(reader)
-      return try reader.copy.read(at: offset, into: buffer, from: self)
+      return try reader.copy.plan(at: offset, count: buffer.count, from: self)
     }
   }
 

@@ -38,13 +38,19 @@ final class MemoryFileSystem: FileSystem {
   let entriesPerReply: Int
   /// Whether files are read and written past the page cache.
   let isDirect: Bool
+  /// What reads do once they have said that they take longer.
+  let whileAside: (@Sendable () -> Void)?
   let state = Mutex(State())
   /// Signalled with every forget.
   let wasForgotten = DispatchSemaphore(value: 0)
 
-  init(options: ConnectionOptions = ConnectionOptions(), entriesPerReply: Int = .max, isDirect: Bool = false) {
+  init(
+    options: ConnectionOptions = ConnectionOptions(), entriesPerReply: Int = .max, isDirect: Bool = false,
+    whileAside: (@Sendable () -> Void)? = nil
+  ) {
     self.options = options
     self.isDirect = isDirect
+    self.whileAside = whileAside
     self.entriesPerReply = entriesPerReply
     state.withLock {
       $0.nodes[.root] = Node(attributes: FileAttributes(node: .root, mode: S_IFDIR | 0o755, linkCount: 2))
