@@ -80,12 +80,10 @@ extension AccountFileSystem {
   func read(
     _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: RequestContext, reply: consuming DataReply
   ) {
-    reply.fill(capacity: size) { (buffer, takesLonger) throws(Errno) in
+    reply.fill(capacity: size) { (buffer) throws(Errno) in
       try translated {
-        if let reader = listings.reader(handle) {
-          return try library.read(reader, at: offset, into: buffer, beforeFetching: takesLonger)
-        }
-        return try library.read(handle.rawValue, at: offset, into: buffer, beforeFetching: takesLonger)
+        if let reader = listings.reader(handle) { return try library.read(reader, at: offset, into: buffer) }
+        return try library.read(handle.rawValue, at: offset, into: buffer)
       }
     }
   }

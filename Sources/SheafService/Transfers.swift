@@ -20,7 +20,7 @@ extension LibraryAPI {
         var buffer = ByteBuffer()
         try buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Self.pieceLength) { bytes in
           let piece = UnsafeMutableRawBufferPointer(rebasing: bytes.prefix(Self.pieceLength))
-          return try library.read(reader, at: offset, into: piece) {}
+          return try library.read(reader, at: offset, into: piece)
         }
         return buffer
       }

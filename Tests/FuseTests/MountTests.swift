@@ -7,7 +7,7 @@ struct MountTests {
   static let scenarios = [
     "names", "contents", "attributes", "xattrs", "listing", "forget", "sizes", "mapping", "killpriv", "defaults",
     "dropped",
-    "later", "parallel", "aside", "caller", "invalidation", "two", "unmounted-outside", "lazy", "exit", "exit-detached", "late",
+    "later", "parallel", "caller", "invalidation", "two", "unmounted-outside", "lazy", "exit", "exit-detached", "late",
     "options",
     "refused", "unprivileged", "lifetime",
   ]

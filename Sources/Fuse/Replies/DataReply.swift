@@ -33,21 +33,15 @@ package struct DataReply: ~Copyable, Sendable {
 
   /// Answers with the first bytes of a scratch buffer: `body` fills it and returns how many count, or throws.
   ///
-  /// - Parameters:
-  ///   - capacity: the size of the buffer, as a rule that of the request.
-  ///   - body: calls its second argument, once, if it has no lock and what follows takes longer than a request does as
-  ///     a rule: other requests are answered meanwhile.
+  /// - Parameter capacity: the size of the buffer, as a rule that of the request.
   package consuming func fill(
-    capacity: Int, _ body: (UnsafeMutableRawBufferPointer, _ takesLonger: () -> Void) throws(Errno) -> Int
+    capacity: Int, _ body: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int
   ) {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 16)
     defer { buffer.deallocate() }
-    let device = request.device
-    var aside: RequestLoop.Aside?
     let count: Int
     do {
-      defer { aside?.end() }
-      count = try body(buffer) { aside = device._withUnsafeGuaranteedRef { $0.loop?.stepAside() } }
+      count = try body(buffer)
     } catch {
       return fail(error)
     }

@@ -12,8 +12,7 @@ struct PendingRequest: ~Copyable, @unchecked Sendable {
   // Sendable: libfuse's request may be answered from any thread (fuse_lowlevel.h), this value is its only owner, and
   // the device is Sendable itself.
   private let request: fuse_req_t
-  /// Alive until the answer is given.
-  let device: Unmanaged<Device>
+  private let device: Unmanaged<Device>
   private let operation: StaticString
   /// The number of the action that waits for an interruption; 0 if none does.
   private var interruption: UInt = 0

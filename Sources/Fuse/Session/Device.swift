@@ -23,7 +23,6 @@ final class Device: @unchecked Sendable {
   private struct State {
     var mount: MountTable.Entry?
     var hasEnded = false
-    weak var loop: RequestLoop?
   }
 
   /// Makes a session that is not mounted.
@@ -60,12 +59,6 @@ final class Device: @unchecked Sendable {
 
   /// The mount, once it is made.
   var mount: MountTable.Entry? { state.withLock { $0.mount } }
-
-  /// The loop that answers its requests.
-  var loop: RequestLoop? {
-    get { state.withLock { $0.loop } }
-    set { state.withLock { $0.loop = newValue } }
-  }
 
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
 

@@ -55,14 +55,6 @@ final class RequestLoop: @unchecked Sendable {
   private var number: UInt64 = 0
   /// Whether the leader does not sleep at once.
   private var watches = false
-  /// The thread that leads.
-  private let leader = Atomic<UInt>(0)
-  /// Requests that were received, as far as ``end(_:)`` needs to know.
-  private let received = Atomic<UInt64>(0)
-  /// Threads that stepped aside.
-  private let asideCount = Atomic(0)
-  /// How often the leader still steps aside though no request waits: while it did, others came lately.
-  private let credit = Atomic(0)
   private let isSupervised = Atomic(false)
   private let requestsCome = DispatchSemaphore(value: 0)
   private let ends = DispatchSemaphore(value: 0)
@@ -126,7 +118,6 @@ final class RequestLoop: @unchecked Sendable {
         leads.signal()
         return
       }
-      leader.store(pthread_self(), ordering: .sequentiallyConsistent)
       answering.store(0, ordering: .sequentiallyConsistent)
       watches = false
       lead(&buffer)
@@ -139,8 +130,6 @@ final class RequestLoop: @unchecked Sendable {
       let result = receive(&buffer)
       if result == -EINTR || result == -EAGAIN { continue }
       guard result > 0 else { return end(result) }
-      received.store(received.load(ordering: .relaxed) + 1, ordering: .relaxed)
-      if asideCount.load(ordering: .relaxed) > 0 { credit.store(Self.fullCredit, ordering: .relaxed) }
       if isLong(buffer) {
         passLead()
         fuse_session_process_buf(device.session, &buffer)
@@ -196,7 +185,7 @@ final class RequestLoop: @unchecked Sendable {
     case 20, 30, 50: hasMore
     // FUSE_READ
     case 15 where buffer.size >= 60:
-      (Self.mode == 0 || Self.mode == 5) && request.load(fromByteOffset: 56, as: UInt32.self) >= Self.largeRequest && hasMore
+      request.load(fromByteOffset: 56, as: UInt32.self) >= Self.largeRequest && hasMore
     // FUSE_WRITE
     case 16: buffer.size >= Self.largeRequest && hasMore
     default: false
@@ -217,47 +206,6 @@ final class RequestLoop: @unchecked Sendable {
     }
     if isShort { start("sheaf-fuse", work) }
     leads.signal()
-  }
-
-  private static let mode = getenv("SHEAF_PASS").flatMap { Int(String(cString: $0)) } ?? 3
-  private static let fullCredit = 32
-
-  /// A request whose thread lets others be answered meanwhile, until ``end()``.
-  struct Aside {
-    fileprivate let loop: RequestLoop
-    fileprivate let received: UInt64
-    fileprivate let hasPassed: Bool
-
-    func end() { loop.end(self) }
-  }
-
-  func stepAside() -> Aside? {
-    let current = answering.load(ordering: .sequentiallyConsistent)
-    guard leader.load(ordering: .sequentiallyConsistent) == pthread_self(), current != Self.taken, Self.mode > 1 else {
-      return nil
-    }
-    let received = received.load(ordering: .relaxed)
-    let should =
-      switch Self.mode {
-      case 2: hasMore
-      case 4: true
-      default: credit.load(ordering: .relaxed) > 0 || hasMore
-      }
-    guard should else { return Aside(loop: self, received: received, hasPassed: false) }
-    guard answering.compareExchange(expected: current, desired: Self.taken, ordering: .sequentiallyConsistent).exchanged
-    else { return nil }
-    asideCount.add(1, ordering: .relaxed)
-    passLead()
-    return Aside(loop: self, received: received, hasPassed: true)
-  }
-
-  private func end(_ aside: Aside) {
-    guard aside.hasPassed else {
-      if Self.mode == 3 || Self.mode == 5, hasMore { credit.store(Self.fullCredit, ordering: .relaxed) }
-      return
-    }
-    asideCount.subtract(1, ordering: .relaxed)
-    if aside.received == received.load(ordering: .relaxed) { credit.subtract(1, ordering: .relaxed) }
   }
 
   private func end(_ result: Int32) {

@@ -73,9 +73,7 @@ package final class Session: Sendable {
   /// - Throws: ENOTCONN where nothing is mounted; else the error that ended the loop.
   package func run(threads: Int = 10) throws(Errno) {
     guard device.mount != nil, !device.hasEnded else { throw .notConnected }
-    let loop = RequestLoop(device: device, threads: threads)
-    device.loop = loop
-    let result = loop.run()
+    let result = RequestLoop(device: device, threads: threads).run()
     finish()
     guard result == 0 else { throw Errno(rawValue: abs(result)) }
   }

@@ -9,7 +9,7 @@ extension Library {
   /// read begins again and does all with the lock held: then what it finds is there, and what is wrong is said.
   ///
   /// - Parameters:
-  ///   - beforeFetching: called without the lock, if chunks have to be fetched.
+  ///   - beforeFetching: called without the lock, if chunks have to be fetched: tests have something happen there.
   ///   - makePlan: checks that the caller may read. It may be called twice.
   func readBeside(
     into buffer: UnsafeMutableRawBufferPointer, _ beforeFetching: () -> Void, _ makePlan: () throws -> ReadPlan

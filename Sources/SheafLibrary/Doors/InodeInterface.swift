@@ -58,9 +58,7 @@ package protocol InodeInterface: AnyObject, Sendable {
     _ parent: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64, isNew: Bool)
   func open(_ ino: Int64, flags: Int32, _ caller: Caller) throws -> UInt64
-  func read(
-    _ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, beforeFetching: () -> Void
-  ) throws -> Int
+  func read(_ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int
   func write(
     _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, appends: Bool,
     isWriteBack: Bool, by writer: Caller?, clearsCapability: Bool
@@ -87,7 +85,7 @@ package protocol InodeInterface: AnyObject, Sendable {
   func folder(ofItem item: Int64) throws -> Int64
   func openVersion(of item: Int64, number: Int64, _ caller: Caller) throws -> VersionReader
   func read(
-    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, beforeFetching: () -> Void
+    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws -> Int
   func seek(_ reader: VersionReader, _ offset: Int64, hole: Bool) throws -> Int64
 

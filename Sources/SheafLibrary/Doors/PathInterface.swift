@@ -35,7 +35,7 @@ package protocol PathInterface: AnyObject, Sendable {
   func versions(_ path: ItemPath) throws -> [Version]
   func versionReader(_ path: ItemPath, number: Int64?) throws -> VersionReader
   func read(
-    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, beforeFetching: () -> Void
+    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws -> Int
   func restore(_ path: ItemPath, version number: Int64) throws -> Version?
   func restoreFolder(

@@ -93,10 +93,13 @@ extension Library {
   // MARK: - Reading and writing
 
   /// Reads into `buffer` from `offset`; returns the number of bytes, 0 at the end.
-  ///
-  /// - Parameter beforeFetching: called without the lock, if the read has to fetch chunks.
-  package func read(
-    _ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, beforeFetching: () -> Void = {}
+  package func read(_ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    try read(handle, at: offset, into: buffer) {}
+  }
+
+  /// - Parameter beforeFetching: called without the lock, if chunks have to be fetched.
+  func read(
+    _ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, beforeFetching: () -> Void
   ) throws -> Int {
     try readBeside(into: buffer, beforeFetching) {
       let file = try file(handle)

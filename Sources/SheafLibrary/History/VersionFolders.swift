@@ -232,11 +232,15 @@ extension Library {
   }
 
   /// Reads into `buffer` from `offset` of an open version; returns the number of bytes, 0 at the end.
-  ///
-  /// - Parameter beforeFetching: called without the lock, if the read has to fetch chunks.
   package func read(
-    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer,
-    beforeFetching: () -> Void = {}
+    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+  ) throws -> Int {
+    try read(reader, at: offset, into: buffer) {}
+  }
+
+  /// - Parameter beforeFetching: called without the lock, if chunks have to be fetched.
+  func read(
+    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, beforeFetching: () -> Void
   ) throws -> Int {
     try readBeside(into: buffer, beforeFetching) {
       try check(reader)

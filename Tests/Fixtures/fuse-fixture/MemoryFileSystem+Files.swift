@@ -28,12 +28,8 @@ extension MemoryFileSystem {
     _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: RequestContext, reply: consuming DataReply
   ) {
     count("read")
-    reply.fill(capacity: size) { (buffer, takesLonger) throws(Errno) in
-      if let whileAside {
-        takesLonger()
-        whileAside()
-      }
-      return try state.withLock { (state) throws(Errno) in
+    reply.fill(capacity: size) { (buffer) throws(Errno) in
+      try state.withLock { (state) throws(Errno) in
         state.largestRead = max(state.largestRead, size)
         let bytes = try state.bytes(of: node, offset: offset, count: size)
         buffer.copyBytes(from: bytes)

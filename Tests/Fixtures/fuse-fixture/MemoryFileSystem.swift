@@ -38,19 +38,13 @@ final class MemoryFileSystem: FileSystem {
   let entriesPerReply: Int
   /// Whether files are read and written past the page cache.
   let isDirect: Bool
-  /// What reads do once they have said that they take longer.
-  let whileAside: (@Sendable () -> Void)?
   let state = Mutex(State())
   /// Signalled with every forget.
   let wasForgotten = DispatchSemaphore(value: 0)
 
-  init(
-    options: ConnectionOptions = ConnectionOptions(), entriesPerReply: Int = .max, isDirect: Bool = false,
-    whileAside: (@Sendable () -> Void)? = nil
-  ) {
+  init(options: ConnectionOptions = ConnectionOptions(), entriesPerReply: Int = .max, isDirect: Bool = false) {
     self.options = options
     self.isDirect = isDirect
-    self.whileAside = whileAside
     self.entriesPerReply = entriesPerReply
     state.withLock {
       $0.nodes[.root] = Node(attributes: FileAttributes(node: .root, mode: S_IFDIR | 0o755, linkCount: 2))

@@ -115,51 +115,6 @@ extension Scenarios {
     try mount.unmount()
   }
 
-  /// Reads that take longer are answered beside other requests, and the end of the mount waits for them.
-  static func aside() throws {
-    let (isReading, mayGo) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-    let holds = Atomic(false)
-    let fileSystem = MemoryFileSystem(isDirect: true) {
-      guard holds.load(ordering: .sequentiallyConsistent) else {
-        sched_yield()
-        return
-      }
-      isReading.signal()
-      mayGo.wait()
-    }
-    let mount = try TestMount(fileSystem, threads: 4)
-    let path = mount.path
-    for name in 0..<4 { expectEqual(Posix.writeFile("\(path)/\(name)", "text \(name)"), 6) }
-    let reader: @Sendable () -> Void = {
-      for round in 0..<500 { expectEqual(Posix.readFile("\(path)/\(round % 4)"), "text \(round % 4)") }
-    }
-    concurrently(
-      reader, reader, reader, reader,
-      { for round in 0..<500 { expectDone(access("\(path)/\(round % 4)", F_OK)) } })
-    holds.store(true, ordering: .sequentiallyConsistent)
-    let file = open("\(path)/0", O_RDONLY)
-    let hasEnded = DispatchSemaphore(value: 0)
-    concurrently(
-      {
-        var byte: UInt8 = 0
-        _ = read(file, &byte, 1)
-      },
-      {
-        isReading.wait()
-        mount.session.exit()
-        onThread {
-          expect(mount.waitUntilEnded() == nil, "run to end without error")
-          hasEnded.signal()
-        }
-        expect(hasEnded.wait(timeout: .now() + 0.2) == .timedOut, "the end to wait for who reads")
-        expect(!fileSystem.state.withLock { $0.wasDestroyed }, "the file system to be in use")
-        mayGo.signal()
-        hasEnded.wait()
-      })
-    close(file)
-    expect(fileSystem.state.withLock { $0.wasDestroyed }, "destroy")
-  }
-
   static func caller() throws {
     let callers = Mutex<[RequestContext]>([])
     let groups = Mutex<[UInt32]>([])

@@ -17,7 +17,6 @@ let scenarios: [String: () throws -> Void] = [
   "dropped": Scenarios.dropped,
   "later": Scenarios.later,
   "parallel": Scenarios.parallel,
-  "aside": Scenarios.aside,
   "caller": Scenarios.caller,
   "invalidation": Scenarios.invalidation,
   "two": Scenarios.twoSessions,
