@@ -24,8 +24,13 @@ def rate(tools, system, phase, clients, seconds, run):
         folder = os.path.join(system.folder, f"parallel-{phase}-{run}-{clients}")
     os.makedirs(folder, exist_ok=True)
     output = subprocess.run(
-        [tools["parallel"], phase, str(clients), str(seconds)], cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
-    return float(output.stdout)
+        [tools["parallel"], phase, str(clients), str(seconds)], cwd=folder, stdout=subprocess.PIPE, text=True)
+    # passthrough_ll closes descriptors that others use, now and then.
+    return float(output.stdout) if output.returncode == 0 else None
+
+
+def median(values, form):
+    return format(statistics.median(values), form) if values else ""
 
 
 def main(work, tools, names, phases, runs, seconds):
@@ -48,6 +53,8 @@ def main(work, tools, names, phases, runs, seconds):
                     # The file systems take turns, and none always comes after the same neighbour.
                     for system in systems[run % len(systems):] + systems[:run % len(systems)]:
                         value = rate(tools, system, phase, clients, seconds, run)
+                        if value is None:
+                            print(f"{system.name}, {phase}, {clients}: left out of run {run + 1}", file=sys.stderr)
                         rates.setdefault((phase, clients, system.name), []).append(value)
             load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
             print(f"run {run + 1} of {runs} done, load {load}", file=sys.stderr)
@@ -59,8 +66,8 @@ def main(work, tools, names, phases, runs, seconds):
     for phase in chosen:
         for clients in CLIENTS:
             values = {name: rates[phase, clients, name] for name in names}
-            cells = [f"{statistics.median(values[name]):,.0f}" for name in names]
+            cells = [median([value for value in values[name] if value is not None], ",.0f") for name in names]
             if {"sheaf", "passthrough_ll"} <= set(names):
                 pairs = zip(values["sheaf"], values["passthrough_ll"])
-                cells.append(f"{statistics.median(mine / other for mine, other in pairs):.2f}")
+                cells.append(median([mine / other for mine, other in pairs if mine and other], ".2f"))
             row(phase, clients, *cells)
