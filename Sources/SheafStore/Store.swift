@@ -22,6 +22,10 @@ package final class Store: Sendable {
   let writer: Writer
   /// Readers of committed states.
   let pool: DatabasePool
+  /// Readers of chunks beside the writer.
+  package let readers: ChunkReaders
+  /// The number of the last change that stored a damaged chunk anew.
+  let mended = Atomic(Int64.min)
   /// The connection that copies the log into the file without making the writer wait.
   private let checkpointer: DatabaseQueue
   /// Transactions committed, and how many of them are known to be on the disk.
@@ -81,6 +85,7 @@ package final class Store: Sendable {
       try reserve.release()
       (pool, checkpointer, writer) = try Self.connect(to: path, reserve, working)
     }
+    readers = ChunkReaders(path: path)
     try LibraryFolder.sync(containing: path)
     reserve.establish()
   }
@@ -278,6 +283,7 @@ package final class Store: Sendable {
 
   /// Makes everything durable, leaves one file without a log, closes the connections and releases the lock.
   package func close() throws(SheafError) {
+    readers.close()
     try Self.storeErrors(path) {
       try writer.sync(log: true)
       // Closing the last connection copies the log, too: a log that does not fit must not use up the room for the next

@@ -12,6 +12,7 @@ import time
 
 import file_systems
 import history
+import parallel
 import phases
 import scale
 
@@ -27,6 +28,8 @@ def arguments():
     parser.add_argument(
         "--scale", nargs="*", choices=list(scale.PARTS), metavar="PART",
         help=f"instead: what it costs to have much: {', '.join(scale.PARTS)}; without a name, all")
+    parser.add_argument(
+        "--parallel", action="store_true", help="instead: 1, 2, 4 and 8 clients at once; on passthrough_ll and sheaf")
     parser.add_argument("--work", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--sheaf", required=True, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -161,6 +164,7 @@ def main():
         "driver": os.path.join(options.work, "driver"), "sheaf": options.sheaf,
         "large-library": os.path.join(os.path.dirname(options.sheaf), "large-library"),
         "passthrough_ll": os.path.join(options.work, "passthrough_ll"),
+        "parallel": os.path.join(options.work, "parallel"),
     }
     if options.history or options.scale is not None:
         print(f"{machine()}.\n", flush=True)
@@ -168,6 +172,12 @@ def main():
             history.main(options.work, tools, options.saves or (100 if options.quick else 1000))
         if options.scale is not None:
             scale.main(options.work, tools, options.scale, options.quick)
+        return
+    if options.parallel:
+        print(f"{machine()}.\n", flush=True)
+        parallel.main(
+            options.work, tools, options.on or ["passthrough_ll", "sheaf"], options.phase, options.runs or 5,
+            0.5 if options.quick else 1)
         return
     selected = chosen(options.phase)
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -68,7 +68,7 @@ struct BoundsTests {
   }
 
   @Test func theChunkCacheKeepsToItsLimit() {
-    var cache = ChunkCache(limit: 1_000_000)
+    let cache = ChunkCache(limit: 1_000_000)
     for id: Int64 in 0..<1000 {
       cache.insert(id, [UInt8](repeating: 1, count: 10_000))
       #expect(cache.value(id) != nil)

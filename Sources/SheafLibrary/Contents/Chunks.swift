@@ -7,7 +7,8 @@ struct Chunks {
   /// Bytes of chunks that are kept in memory.
   private static let cacheLimit = 24 << 20
 
-  private var cache = ChunkCache(limit: cacheLimit)
+  /// The bytes of chunks that were read or stored lately.
+  let cache = ChunkCache(limit: cacheLimit)
   private var sound: SoundChunks
   /// The inode whose session's version alone holds a chunk, so that a renewal can free it.
   private var owners: [Int64: Int64] = [:]
@@ -20,14 +21,6 @@ struct Chunks {
   init(after last: Int64) { sound = SoundChunks(after: last) }
 
   // MARK: - Bytes
-
-  /// The bytes of a chunk, where they were read or stored lately.
-  mutating func cached(_ id: Int64) -> [UInt8]? { cache.value(id) }
-
-  mutating func cache(_ id: Int64, _ bytes: [UInt8]) { cache.insert(id, bytes) }
-
-  /// Forgets the bytes of a chunk that is gone or holds others now.
-  mutating func uncache(_ id: Int64) { cache.remove(id) }
 
   /// Whether a chunk is known to hold the bytes of its hash.
   func isSound(_ id: Int64) -> Bool { sound.contains(id) }

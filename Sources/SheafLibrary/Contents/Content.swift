@@ -141,29 +141,28 @@ struct Content {
     return result
   }
 
-  /// Copies the bytes of `range`, which lies within ``length``, to `buffer`.
-  mutating func read(
-    _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, from storage: any ChunkSource
+  /// Adds to `plan` where the bytes of `range`, which lies within ``length``, come from.
+  ///
+  /// - Parameter place: the first byte's place in what is read.
+  mutating func plan(
+    _ range: Range<Int64>, at place: Int, _ plan: inout ReadPlan, from storage: any ChunkSource
   ) throws {
     for (start, extent) in try extents(touching: range, from: storage) {
       let lower = max(start, range.lowerBound)
       let upper = min(start + extent.length, range.upperBound)
-      let target = UnsafeMutableRawBufferPointer(
-        rebasing: buffer[Int(lower - range.lowerBound)..<Int(upper - range.lowerBound)])
-      if extent.isHole {
-        target.initializeMemory(as: UInt8.self, repeating: 0)
-      } else {
-        let offset = Int(extent.offset + lower - start)
-        let bytes = try storage.chunk(extent.chunk)
-        guard offset + target.count <= bytes.count else {
-          throw SheafError(
-            .corrupt, subject: "chunk \(extent.chunk)", reason: "is too short", advice: "run sheaf check")
-        }
-        bytes.withUnsafeBytes {
-          target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[offset..<(offset + target.count)]))
-        }
-      }
+      let first = place + Int(lower - range.lowerBound)
+      plan.add(extent.dropping(first: lower - start).prefix(upper - lower), at: first)
     }
+  }
+
+  /// Copies the bytes of `range`, which lies within ``length``, to `buffer`.
+  mutating func read(
+    _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, from storage: any ChunkSource
+  ) throws {
+    var plan = ReadPlan(count: range.count)
+    try self.plan(range, at: 0, &plan, from: storage)
+    try plan.fetch(from: storage)
+    try plan.copy(to: buffer)
   }
 
   /// Puts `replacement` in the place of `range`; the rest moves where the lengths differ.

@@ -18,7 +18,7 @@ extension Library {
         ? session.ownChunks[chunk] : change.storedChunks.contains(chunk) ? 1 : nil
       guard let own, own + difference <= 0 else { continue }
       try change.rows.deleteChunk(chunk)
-      chunks.uncache(chunk)
+      chunks.cache.remove(chunk)
       freed.insert(chunk)
     }
     return freed

@@ -8,9 +8,9 @@ extension Library: ChunkSource {
   private static let shortChunk = 16 << 10
 
   func chunk(_ id: Int64) throws -> [UInt8] {
-    if let bytes = chunks.cached(id) { return bytes }
+    if let bytes = chunks.cache.value(id) { return bytes }
     let bytes = try read { try $0.chunkBytes(id) }
-    chunks.cache(id, bytes)
+    chunks.cache.insert(id, bytes)
     return bytes
   }
 
@@ -31,7 +31,7 @@ extension Library: ChunkSource {
     try change.rows.insertChunk(id, hash: hash, bytes: bytes)
     if bytes.count <= Self.shortChunk {
       let copy = [UInt8](bytes)
-      change.whenRecorded { [self] in chunks.cache(id, copy) }
+      change.whenRecorded { [self] in chunks.cache.insert(id, copy) }
     }
     chunks.noteStored(id)
     change.noteStored(id)
@@ -43,15 +43,18 @@ extension Library: ChunkSource {
     guard !chunks.isSound(id) else { return }
     let present: [UInt8]?
     do {
-      present = try chunks.cached(id) ?? change.rows.chunkBytes(id)
+      present = try chunks.cache.value(id) ?? change.rows.chunkBytes(id)
     } catch let error as SheafError where error.kind == .corrupt {
       present = nil
     }
     if let present, present.elementsEqual(bytes) { return chunks.noteSound(id) }
     log.warning("a damaged chunk was stored anew", metadata: ["chunk": "\(id)"])
     try change.rows.restoreChunk(id, bytes: bytes)
-    chunks.uncache(id)
-    change.whenRecorded { [self] in chunks.noteSound(id) }
+    chunks.cache.remove(id)
+    change.whenRecorded { [self] in
+      chunks.noteSound(id)
+      store.noteMended()
+    }
   }
 }
 

@@ -32,14 +32,26 @@ struct WorkingCopy {
   mutating func read(
     at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, from storage: any ChunkSource
   ) throws -> Int {
-    guard offset < size else { return 0 }
-    let range = offset..<min(size, offset + Int64(buffer.count))
-    let target = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(range.count))
-    if !(dirty.touching(range).first.map { $0.start <= range.lowerBound && $0.end >= range.upperBound } ?? false) {
-      try content.read(range, into: target, from: storage)
+    var plan = try plan(at: offset, count: buffer.count, from: storage)
+    try plan.fetch(from: storage)
+    try plan.copy(to: buffer)
+    return plan.count
+  }
+
+  /// Where up to `count` bytes from `offset` come from; nothing past the end.
+  mutating func plan(at offset: Int64, count: Int, from storage: any ChunkSource) throws -> ReadPlan {
+    guard offset < size else { return ReadPlan(count: 0) }
+    let range = offset..<min(size, offset + Int64(count))
+    var plan = ReadPlan(count: range.count)
+    let written = dirty.touching(range)
+    if !(written.first.map { $0.start <= range.lowerBound && $0.end >= range.upperBound } ?? false) {
+      try content.plan(range, at: 0, &plan, from: storage)
     }
-    try dirty.overlay(range, onto: target)
-    return range.count
+    for run in written {
+      let part = max(run.start, range.lowerBound)..<min(run.end, range.upperBound)
+      plan.add(run.part(part), at: Int(part.lowerBound - range.lowerBound))
+    }
+    return plan
   }
 
   // MARK: - Changing

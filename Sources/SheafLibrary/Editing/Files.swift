@@ -94,15 +94,22 @@ extension Library {
 
   /// Reads into `buffer` from `offset`; returns the number of bytes, 0 at the end.
   package func read(_ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-    try locked {
+    try read(handle, at: offset, into: buffer) {}
+  }
+
+  /// - Parameter beforeFetching: called without the lock, if chunks have to be fetched.
+  func read(
+    _ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, beforeFetching: () -> Void
+  ) throws -> Int {
+    try readBeside(into: buffer, beforeFetching) {
       let file = try file(handle)
       guard file.canRead || file.canWrite else { throw SheafError(.badDescriptor) }
       try allow(.read, file)
-      let count = try file.draft.working?.read(at: offset, into: buffer, from: self) ?? 0
+      let plan = try file.draft.working?.plan(at: offset, count: buffer.count, from: self)
       if file.notesAccess { noteAccess(file.inode) }
       noteReading(file)
       try noteSeen(file)
-      return count
+      return plan ?? ReadPlan(count: 0)
     }
   }
 

@@ -235,9 +235,16 @@ extension Library {
   package func read(
     _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws -> Int {
-    try locked {
+    try read(reader, at: offset, into: buffer) {}
+  }
+
+  /// - Parameter beforeFetching: called without the lock, if chunks have to be fetched.
+  func read(
+    _ reader: VersionReader, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, beforeFetching: () -> Void
+  ) throws -> Int {
+    try readBeside(into: buffer, beforeFetching) {
       try check(reader)
-      return try reader.copy.read(at: offset, into: buffer, from: self)
+      return try reader.copy.plan(at: offset, count: buffer.count, from: self)
     }
   }
 

@@ -345,7 +345,7 @@ extension Library {
         }
         guard !doomed.isEmpty else { return 0 }
         try makeChange(.sweep, freesSpace: true) { for chunk in doomed { try $0.rows.deleteChunk(chunk) } }
-        for chunk in doomed { chunks.uncache(chunk) }
+        for chunk in doomed { chunks.cache.remove(chunk) }
         return doomed.count
       }
     }
@@ -369,7 +369,7 @@ extension Library {
         for chunk in members { try change.rows.deleteChunk(chunk) }
         try change.rows.deletePack(pack.id)
       }
-      for chunk in members { chunks.uncache(chunk) }
+      for chunk in members { chunks.cache.remove(chunk) }
       freed += members.count
     }
   }

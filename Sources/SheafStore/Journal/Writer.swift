@@ -52,7 +52,11 @@ final class Writer: @unchecked Sendable {
   /// The thread that makes a change, and reads its changes so far; 0 for none.
   private let changing = Atomic<UInt>(0)
   /// The number of the last change that is committed.
-  private(set) var committed: Int64
+  private(set) var committed: Int64 {
+    get { lastCommitted.load(ordering: .acquiring) }
+    set { lastCommitted.store(newValue, ordering: .releasing) }
+  }
+  private let lastCommitted: Atomic<Int64>
   /// The number of the last change that the synced log is known to hold.
   private(set) var logged = Int64.min
   /// The number of the last change that was promised to survive power loss in the record.
@@ -74,11 +78,12 @@ final class Writer: @unchecked Sendable {
     sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
     try connection.execute(Store.pragmas)
     connection.known = KnownRows()
-    committed = Int64.random(in: 1 ... .max / 2)
-    try connection.setLastChange(committed)
+    let first = Int64.random(in: 1 ... .max / 2)
+    lastCommitted = Atomic(first)
+    try connection.setLastChange(first)
     connection.needsTransaction = true
     log = try WALFile(of: path)
-    recorder = ChangeRecorder(path: recordPath, of: path, number: committed)
+    recorder = ChangeRecorder(path: recordPath, of: path, number: first)
     connection.queue = recorder?.queue
     schedule.start { [weak self] in
       // Not more than that: a commit may be due.
@@ -440,6 +445,9 @@ final class Writer: @unchecked Sendable {
       recorder?.erase()
     }
   }
+
+  /// Whether other connections see the change of this number; to be asked by any thread.
+  func isCommitted(_ number: Int64) -> Bool { number <= committed || number <= recorder?.queue.committed ?? .min }
 
   /// The number of the last change.
   var number: Int64 { recorder?.number ?? committed }

@@ -1,0 +1,45 @@
+import SheafStore
+
+/// Reading takes the lock for a moment, and fetches and copies without it (docs/ARCHITECTURE.md, "Reading beside the
+/// lock").
+extension Library {
+  /// Carries out a plan that `makePlan` makes with the lock held; returns the number of bytes.
+  ///
+  /// Where the chunks cannot be had beside the lock, since they are not committed yet, or gone by now, or damaged, the
+  /// read begins again and does all with the lock held: then what it finds is there, and what is wrong is said.
+  ///
+  /// - Parameters:
+  ///   - beforeFetching: called without the lock, if chunks have to be fetched: tests have something happen there.
+  ///   - makePlan: checks that the caller may read. It may be called twice.
+  func readBeside(
+    into buffer: UnsafeMutableRawBufferPointer, _ beforeFetching: () -> Void, _ makePlan: () throws -> ReadPlan
+  ) throws -> Int {
+    var (plan, missing, cache, removals) = try locked { () -> (ReadPlan, [Int64], ChunkCache, UInt64) in
+      var plan = try makePlan()
+      let cache = chunks.cache
+      plan.take(cache.value)
+      let missing = plan.missing
+      // Closing the library waits for this reader from here on.
+      if !missing.isEmpty { store.readers.begin() }
+      return (plan, missing, cache, missing.isEmpty ? 0 : cache.removals)
+    }
+    guard !missing.isEmpty else {
+      try plan.copy(to: buffer)
+      return plan.count
+    }
+    defer { store.readers.end() }
+    beforeFetching()
+    if let fetched = store.chunksBeside(missing) {
+      for (chunk, bytes) in fetched { cache.insert(chunk, bytes, since: removals) }
+      plan.take { fetched[$0] }
+      // A chunk that is too short is one that the lock's holder complains of.
+      if (try? plan.copy(to: buffer)) != nil { return plan.count }
+    }
+    return try locked {
+      var plan = try makePlan()
+      try plan.fetch(from: self)
+      try plan.copy(to: buffer)
+      return plan.count
+    }
+  }
+}
