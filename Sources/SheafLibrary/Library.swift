@@ -45,6 +45,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   var accountTable: AccountTable
   var chunks: Chunks
   var identity = Identity()
+  var ignored = IgnoredFolders()
   var events = EventLog()
   var shares = ShareBook()
   var readings = Readings()
