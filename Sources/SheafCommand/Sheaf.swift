@@ -62,6 +62,7 @@ struct Sheaf: AsyncParsableCommand {
     var command: any ParsableCommand
     do {
       if arguments == ["--version"] { throw CleanExit.message(version) }
+      if arguments == ["--generate-completion-script", "bash"] { throw CleanExit.message(bashCompletionScript) }
       command = try await asyncParseAsRoot(arguments)
     } catch {
       exit(withError: error)

@@ -61,7 +61,7 @@ import Testing
       #expect(try offered(library, "sheaf label plans/a f").isSuperset(of: ["first"]))
       let people = try offered(library, "sheaf share plans --with ")
       #expect(people.isSuperset(of: ["bob@example.com", "carol@example.com"]), "\(people)")
-      // One that is left is inserted, also behind the @ that parts words in bash.
+      // One that is left is inserted, also behind the @, at which bash ends words by itself.
       #expect(try offered(library, "sheaf share plans --with bo").contains("bob@example.com"))
       #expect(try offered(library, "sheaf share plans --with bob@ex").contains("bob@example.com"))
       #expect(try offered(library, "sheaf recover plans/g").contains("plans/gone"))

@@ -231,29 +231,25 @@ struct CommandLineWords: Sendable {
 
 /// The word that is being typed.
 struct TypedWord: Sendable {
-  /// What bash took for a word of its own, since words end before `@` there, and does not replace.
-  private let before: String
   private let word: String
 
   init(_ words: [String], at index: Int) {
-    var word = words.indices.contains(index) ? CommandLineWords.unquoted(words[index]) : ""
-    var before = ""
-    if index > 1, word == "@" {
-      before = words[index - 1]
-    } else if index > 2, words.indices.contains(index), words[index - 1] == "@" {
-      (before, word) = (words[index - 2], "@" + word)
-    }
-    (self.before, self.word) = (before, word)
+    word = words.indices.contains(index) ? CommandLineWords.unquoted(words[index]) : ""
   }
 
   /// The folder of a path that is being typed, with its `/`.
   var folder: String { word.lastIndex(of: "/").map { String(word[...$0]) } ?? "" }
 
-  /// Those that go on as the word begins, each once, as far as the shell takes them for this word.
+  /// Those that go on as the word begins, each once.
   func fitting(_ offered: [String]) -> [String] {
     var known: Set<String> = []
-    return offered.filter { $0.hasPrefix(before + word) && known.insert($0).inserted }.map {
-      String($0.dropFirst(before.count))
-    }
+    return offered.filter { $0.hasPrefix(word) && known.insert($0).inserted }
+  }
+}
+
+extension Sheaf {
+  /// The completion script of bash, whose words end at `@` unless it is told otherwise: handles are words.
+  static var bashCompletionScript: String {
+    completionScript(for: .bash) + "\nCOMP_WORDBREAKS=${COMP_WORDBREAKS//@/}\n"
   }
 }
