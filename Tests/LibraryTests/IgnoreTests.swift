@@ -173,6 +173,26 @@ struct IgnoreTests {
     try? FileManager.default.removeItem(atPath: fixture.folder)
   }
 
+  /// Whoever may write may make rules, and nobody is to wait long for them.
+  @Test func fewRulesCount() throws {
+    let fixture = try LibraryFixture()
+    let filler = String(repeating: "# nothing\n", count: 1700)
+    try fixture.mkdir("in")
+    try fixture.save(".sheafignore", "*.a\n" + filler + "*.b\n")
+    try fixture.save("in/.sheafignore", "*.c\n")
+    for (path, versions) in [("x.a", 0), ("x.b", 1), ("in/x.a", 0), ("in/x.c", 1)] {
+      try fixture.save(path, "x")
+      #expect(try fixture.versions(path).count == versions, "\(path)")
+    }
+    let wild = (0..<40).map { "**/\(String(repeating: "a", count: 30))\($0)" }.joined(separator: "\n")
+    try fixture.save(".sheafignore", wild + "\n*.d\n**/late\n")
+    for (path, versions) in [("x.d", 0), ("late", 1)] {
+      try fixture.save(path, "x")
+      #expect(try fixture.versions(path).count == versions, "\(path)")
+    }
+    try fixture.finish()
+  }
+
   private func fixtureRoot(_ library: Library, _ fixture: LibraryFixture) throws -> Int64 {
     try library.documents(of: fixture.account)
   }

@@ -8,6 +8,8 @@ struct IgnoredFolders {
   struct Source {
     let folder: Int64
     let rules: IgnoreRules
+    /// Bytes of the rules.
+    var bytes = 0
   }
 
   struct Place {

@@ -11,11 +11,19 @@ import SheafStore
 /// 3. A plain file that gets another name, and is not ignored under that, is a document from then on, with its contents
 ///    as the first version; what rules no longer ignore is one from its next save on.
 /// 4. A plain file leaves nothing behind when its last name goes.
-/// 5. Within a file the last rule decides, and the deeper file before the others. What is in an ignored folder is
+/// 5. Whoever may write may make rules, and everybody waits while a name is compared with them. So few bytes of rules
+///    count for each folder (``ruleBytes``), and fewer of those that try many places of a path.
+/// 6. Within a file the last rule decides, and the deeper file before the others. What is in an ignored folder is
 ///    ignored, whatever rules say of it.
 extension Library {
   /// The name of the files that hold rules, for their folder and all below it.
   static let ignoreName = Array(".sheafignore".utf8)
+
+  /// Bytes of rules that count for what is in a folder, those of the folders above it first; and of rules with `**`.
+  private static let ruleBytes = 16 << 10
+  private static let wildBytes = 1 << 10
+  /// Names of a path that rules of paths are compared with.
+  private static let pathLimit = 16
 
   /// Whether something of a name in a folder is ignored.
   func isIgnored(_ folder: Int64, _ name: [UInt8], isFolder: Bool) throws -> Bool {
@@ -66,8 +74,9 @@ extension Library {
       if inode.row.parent != 0, !place.isIgnored {
         place.isIgnored = try verdict(place, inode.row.parent, inode.row.name, isFolder: true)
       }
-      if !place.isIgnored, let rules = try rules(in: inode.ino) {
-        place.sources.append(.init(folder: inode.ino, rules: rules))
+      let left = Self.ruleBytes - place.sources.reduce(0) { $0 + $1.bytes }
+      if !place.isIgnored, left > 0, let source = try rules(in: inode.ino, atMost: left) {
+        place.sources.append(source)
       }
       ignored.note(place, of: inode.ino)
     }
@@ -83,7 +92,7 @@ extension Library {
         try ascend(from: folder) { inode in
           guard inode.ino != source.folder else { return false }
           path.append(inode.row.name)
-          return true
+          return path.count <= Self.pathLimit
         }
         path.reverse()
       }
@@ -93,17 +102,24 @@ extension Library {
   }
 
   /// The rules that a folder's own file holds, as it was saved last; nil where there are none.
-  private func rules(in folder: Int64) throws -> IgnoreRules? {
+  private func rules(in folder: Int64, atMost left: Int) throws -> IgnoredFolders.Source? {
     guard let entry = try entry(folder, Self.ignoreName) else { return nil }
     let file = try inode(entry.ino)
     guard file.isRegular, let content = file.row.content else { return nil }
     ignored.noteFile(file.ino)
-    var buffer = [UInt8](repeating: 0, count: Int(min(content.length, Int64(IgnoreRules.longest))))
+    var buffer = [UInt8](repeating: 0, count: Int(min(content.length, Int64(left))))
     // What is damaged is `check`'s to tell, and ignores nothing.
     var copy = WorkingCopy(content)
     let count = try? buffer.withUnsafeMutableBytes { try copy.read(at: 0, into: $0, from: self) }
-    let rules = IgnoreRules(buffer.prefix(count ?? 0))
-    return rules.isEmpty ? nil : rules
+    let star = UInt8(ascii: "*")
+    var wild = Self.wildBytes
+    let lines = buffer.prefix(count ?? 0).split(separator: UInt8(ascii: "\n")).filter { line in
+      guard zip(line, line.dropFirst()).contains(where: { $0 == star && $1 == star }) else { return true }
+      wild -= line.count
+      return wild >= 0
+    }
+    let rules = IgnoreRules(Array(lines.joined(separator: [UInt8(ascii: "\n")])))
+    return rules.isEmpty ? nil : .init(folder: folder, rules: rules, bytes: count ?? 0)
   }
 
   // MARK: - Becoming plain, and a document
