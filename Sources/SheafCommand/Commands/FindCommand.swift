@@ -102,7 +102,7 @@ struct FindCommand: AsyncParsableCommand {
   /// is not mounted.
   private static func mountpoint(_ target: ItemTarget) async -> String {
     guard let mounts = try? await target.client.mounts() else { return "" }
-    var account = target.address.account
+    var account = target.address.account ?? target.connection.info.account
     if account == nil { account = try? await target.client.settings().defaultAccount }
     return mounts.first { $0.account == account }.map { $0.mountpoint + "/" } ?? ""
   }
