@@ -32,7 +32,11 @@ static ssize_t device_read(int fd, void *buffer, size_t length, void *userdata) 
   // to libfuse only ENODEV is an end without error.
   if (count < 0 && errno == ECONNABORTED) errno = ENODEV;
   if (count >= (ssize_t)(sizeof(struct fuse_in_header) + 4 * sizeof(uint32_t))) {
-    const struct fuse_in_header *header = buffer;
+    struct fuse_in_header *header = buffer;
+    if (__builtin_expect(header->opcode == FUSE_TMPFILE, 0)) {
+      const char *name = (const char *)(header + 1) + sizeof(struct fuse_create_in);
+      if (count > name - (const char *)buffer && *name == '/') header->opcode = FUSE_CREATE;
+    }
     if (header->opcode == FUSE_INIT) {
       const struct fuse_init_in *init = (const void *)(header + 1);
       context->offered_init_flags = init->flags;

@@ -85,6 +85,12 @@ extension FileSystem {
     reply.fail(.noSuchFunction)
   }
 
+  package func tmpfile(
+    in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: RequestContext, reply: consuming CreateReply
+  ) {
+    reply.fail(.noSuchFunction)
+  }
+
   package func read(
     _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: RequestContext, reply: consuming DataReply
   ) {

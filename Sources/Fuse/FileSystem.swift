@@ -58,6 +58,9 @@ package protocol FileSystem: Sendable {
   func create(
     _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: RequestContext,
     reply: consuming CreateReply)
+  /// Makes a regular file without a name, as open(2) with O_TMPFILE does, and opens it; link may give it one.
+  func tmpfile(
+    in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: RequestContext, reply: consuming CreateReply)
   func read(
     _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: RequestContext, reply: consuming DataReply)
   /// Writes. `data` is valid until the method returns.

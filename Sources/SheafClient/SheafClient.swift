@@ -145,6 +145,13 @@ package final class SheafClient: Sendable {
     try await job("/v1/usage", query: item.query, progress: progress)
   }
 
+  /// What is so as asked for, in a folder or in all that the account sees.
+  package func find(
+    in item: ItemAddress, _ request: FindRequest, progress: (Progress) -> Void
+  ) async throws -> FoundItems {
+    try await job("/v1/find", query: item.query, body: request, progress: progress)
+  }
+
   package func emptyTrash(
     _ item: ItemAddress, _ selection: TrashSelection, progress: (Progress) -> Void
   ) async throws -> TrashExtent {

@@ -6,13 +6,15 @@ struct LibraryOptions: ParsableArguments {
   @Option(
     name: .customLong("library"),
     help: ArgumentHelp(
-      "The library (default: SHEAF_LIBRARY, else ~/.local/share/sheaf/library.sqlite).", valueName: "file"))
+      "The library (default: SHEAF_LIBRARY, else ~/.local/share/sheaf/library.sqlite).", valueName: "file"),
+    completion: .file())
   var file: String?
 
   @Option(
     name: .customLong("as"),
     help: ArgumentHelp(
-      "The account that acts (default: that of the mount, else the library's default account).", valueName: "handle"))
+      "The account that acts (default: that of the mount, else the library's default account).", valueName: "handle"),
+    completion: Completions.accounts)
   var handle: String?
 
   /// The account of `--as`.

@@ -37,7 +37,7 @@ struct Sheaf: AsyncParsableCommand {
         name: "History",
         subcommands: [
           Versions.self, Show.self, Diff.self, Restore.self, LabelVersion.self, Deleted.self, Recover.self, Purge.self,
-          UsageCommand.self, Retain.self,
+          UsageCommand.self, Retain.self, FindCommand.self,
         ]),
       CommandGroup(name: "News", subcommands: [Activity.self, Notices.self, CommentCommand.self]),
       CommandGroup(
@@ -62,7 +62,8 @@ struct Sheaf: AsyncParsableCommand {
     var command: any ParsableCommand
     do {
       if arguments == ["--version"] { throw CleanExit.message(version) }
-      command = try parseAsRoot(arguments)
+      if arguments == ["--generate-completion-script", "bash"] { throw CleanExit.message(bashCompletionScript) }
+      command = try await asyncParseAsRoot(arguments)
     } catch {
       exit(withError: error)
     }

@@ -11,18 +11,22 @@ import SheafModel
 struct TimeArgument {
   let time: Timestamp
 
+  /// The beginning of what was meant, for what counts from then on.
+  var start: Timestamp { time.subsecondNanoseconds == 999_999_999 ? Timestamp(seconds: time.seconds) : time }
+
+  /// - Parameter option: The option whose value it is.
   /// - Throws: ``SheafError`` of kind `invalid` that says what to write instead.
-  init(_ text: String) throws(SheafError) {
+  init(_ text: String, of option: String = "--time") throws(SheafError) {
     let plain = text.hasPrefix("@") ? String(text.dropFirst()) : text
     if let time = Timestamp(nameText: plain) {
       self.time = Self.end(of: time)
     } else if let time = Self.absolute(plain) {
       self.time = plain.contains(".") ? time : Self.end(of: time)
-    } else if let time = try Self.local(plain, as: text) {
+    } else if let time = try Self.local(plain, as: "\(option) \(text.printable)") {
       self.time = Self.end(of: time)
     } else {
       throw SheafError(
-        .invalid, subject: "--time \(text.printable)", reason: "is no time",
+        .invalid, subject: "\(option) \(text.printable)", reason: "is no time",
         advice: "write '2026-11-17 18:00' for local time, or 2026-11-17T18:00:00Z")
     }
   }
@@ -72,7 +76,7 @@ struct TimeArgument {
     }
     guard found.count == 1, let moment = found.first else {
       throw SheafError(
-        .invalid, subject: "--time \(given.printable)",
+        .invalid, subject: given,
         reason: found.isEmpty
           ? "did not exist: the clocks were put forward" : "was there twice: the clocks were put back",
         advice: "write it with its offset, such as 2026-10-25T02:30:00+01:00")

@@ -31,6 +31,8 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   private let lock = Mutex<Void>(())
   /// Held by whoever frees chunks or packs them, one at a time; taken before the lock.
   let packCare = Mutex(PackCare())
+  /// Held by whoever searches contents or keeps their index, one at a time; taken before the lock.
+  let searchedContents = Mutex(SearchedContents())
   /// Threads that wait for the lock.
   let waiting = Atomic(0)
 
@@ -43,6 +45,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   var accountTable: AccountTable
   var chunks: Chunks
   var identity = Identity()
+  var ignored = IgnoredFolders()
   var events = EventLog()
   var shares = ShareBook()
   var readings = Readings()
@@ -130,6 +133,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
         try ended.get()
       }
     }
+    closeSearchedContents()
     try store.close()
     try saved.get()
   }

@@ -23,11 +23,14 @@ package struct LibrarySettings: Hashable, Sendable, Codable {
   package let keepDeleted: Int64
   /// Seconds for which versions are kept, where no folder says otherwise.
   package let keepVersions: Int64
+  /// Whether a search looks into contents, too.
+  package let searchContents: Bool
 
   package init(
     publicAddress: String?, defaultAccount: AccountHandle?, rapidSaves: RapidSavesSetting, keepDeleted: Int64,
-    keepVersions: Int64
+    keepVersions: Int64, searchContents: Bool
   ) {
+    self.searchContents = searchContents
     self.keepDeleted = keepDeleted
     self.keepVersions = keepVersions
     self.publicAddress = publicAddress

@@ -85,11 +85,14 @@ package struct SettingsChange: Hashable, Sendable, Codable {
   /// Seconds for which deleted items and versions are kept; nil leaves them as they are.
   package let keepDeleted: Int64?
   package let keepVersions: Int64?
+  /// Whether a search looks into contents, too; nil leaves it as it is.
+  package let searchContents: Bool?
 
   package init(
     publicAddress: String? = nil, defaultAccount: AccountHandle? = nil, rapidSaves: RapidSavesSetting? = nil,
-    keepDeleted: Int64? = nil, keepVersions: Int64? = nil
+    keepDeleted: Int64? = nil, keepVersions: Int64? = nil, searchContents: Bool? = nil
   ) {
+    self.searchContents = searchContents
     self.publicAddress = publicAddress
     self.defaultAccount = defaultAccount
     self.rapidSaves = rapidSaves

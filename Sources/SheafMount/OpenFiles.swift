@@ -77,6 +77,28 @@ extension AccountFileSystem {
     }
   }
 
+  func tmpfile(
+    in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: RequestContext, reply: consuming CreateReply
+  ) {
+    var opened: (ino: Int64, handle: FileHandle)?
+    let delivered = reply.answer { () throws(Errno) in
+      let folder = try changeable(parent)
+      let (attributes, number) = try translated {
+        try library.createNameless(folder, mode: mode, flags: accessTimes.flags(flags), credentials(caller))
+      }
+      let (ino, handle) = (attributes.ino, FileHandle(rawValue: number))
+      opened = (ino, handle)
+      return (
+        entry(attributes, timeout: Self.forever),
+        OpenResult(handle: handle, keepCache: true, directIO: directWrites.begins(ino, flags, handle))
+      )
+    }
+    if !delivered, let opened {
+      directWrites.releases(opened.ino, opened.handle)
+      try? library.release(opened.handle.rawValue)
+    }
+  }
+
   func read(
     _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: RequestContext, reply: consuming DataReply
   ) {

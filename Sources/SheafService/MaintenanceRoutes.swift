@@ -7,7 +7,8 @@ extension LibraryAPI {
 
   /// `GET /v1/deleted` lists each item, and `GET /v1/deleted/trees`, with `limit=`, folders as a whole.
   /// `POST /v1/deleted/extent` measures what a ``TrashSelection`` means, and `POST /v1/deleted/purge` destroys it.
-  /// `POST /v1/usage` measures what there is, and `/v1/items/retention` is for how long a folder keeps things. Other routes recover or purge single items.
+  /// `POST /v1/usage` measures what there is, `POST /v1/find` looks for something in it, and `/v1/items/retention` is
+  /// for how long a folder keeps things. Other routes recover or purge single items.
   func addDeletionRoutes(to routes: Routes) {
     routes.get("deleted") { request, _ in
       let address = try request.address()
@@ -48,6 +49,11 @@ extension LibraryAPI {
     routes.post("usage") { request, _ in
       let (account, path) = try await whole(request)
       return try await job { progress in try library.usage(account, of: path, progress: progress) }
+    }
+    routes.post("find") { request, _ in
+      let (account, path) = try await whole(request)
+      let wanted = try await request.decoded(as: FindRequest.self)
+      return try await job { progress in try library.find(account, in: path, wanted, progress: progress) }
     }
     routes.post("items/recover") { request, _ in
       let path = try await item(request, isExact: false)

@@ -69,7 +69,7 @@ extension LibraryAPI {
 private struct ReadOnlyDoor<Context: RequestContext>: RouterMiddleware {
   /// Routes that have a body and change nothing, and the reports of the user's own sidecar.
   private static var harmless: Set<String> {
-    ["/v1/links/inspect", "/v1/paths", "/v1/sidecar", "/v1/deleted/extent", "/v1/usage"]
+    ["/v1/links/inspect", "/v1/paths", "/v1/sidecar", "/v1/deleted/extent", "/v1/usage", "/v1/find"]
   }
 
   let mountpoint: String

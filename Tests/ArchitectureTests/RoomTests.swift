@@ -14,7 +14,7 @@ import Testing
   /// Which folders use each room, by its property.
   static let users: [String: Set<String>] = [
     "accessTimes": ["Tree", "Upkeep"],
-    "accountTable": ["Accounts", "Events", "Sharing", "Tree"],
+    "accountTable": ["Accounts", "Events", "Search", "Sharing", "Tree"],
     "chunks": ["Contents", "Editing", "Tree", "Upkeep"],
     "departures": ["Sharing"],
     "doors": ["Doors", "Editing", "Sharing"],
@@ -22,6 +22,7 @@ import Testing
     "events": ["Events", "History", "Identity", "Sharing", "Tree", "Upkeep"],
     "files": ["Doors", "Editing", "Identity", "Sharing"],
     "holds": ["Upkeep"],
+    "ignored": ["Tree"],
     "identity": ["Editing", "Events", "History", "Identity", "Sharing", "Tree", "Upkeep"],
     "inodes": [
       "Accounts", "Doors", "Editing", "Events", "History", "Identity", "Sharing", "Tree", "Upkeep",
@@ -32,7 +33,7 @@ import Testing
     "rapidSaves": ["Events", "Upkeep"],
     "readings": ["Sharing"],
     "sessions": ["Editing", "Identity", "Sharing", "Tree", "Upkeep"],
-    "shares": ["Accounts", "Doors", "Editing", "Events", "History", "Identity", "Sharing", "Tree"],
+    "shares": ["Accounts", "Doors", "Editing", "Events", "History", "Identity", "Search", "Sharing", "Tree"],
     "shownEntries": ["Doors", "Sharing"],
     "versionReaders": ["History", "Upkeep"],
   ]

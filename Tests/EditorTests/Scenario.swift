@@ -149,8 +149,9 @@ struct Scenario: Sendable, CustomStringConvertible {
 
   static let danceNames = [
     "atomic", "fixed_name", "plain_name", "replaced_while_open", "in_place", "truncated", "mapped", "recreate",
-    "unlink_rename", "unlink_link", "backup_create", "backup_create_unlink", "backup_rename", "backup_passing_name",
-    "backup_original", "link_backup", "exchanged", "other_folder", "threads", "probe", "replaced_half_written",
+    "unlink_rename", "unlink_link", "anonymous", "backup_create", "backup_create_unlink", "backup_rename",
+    "backup_passing_name", "backup_original", "link_backup", "exchanged", "other_folder", "threads", "probe",
+    "replaced_half_written",
   ]
 
   private static let editors: [Scenario] = [

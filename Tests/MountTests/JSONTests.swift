@@ -93,6 +93,7 @@ import Testing
       let restored = try run(["restore", plans, "--time", Date().ISO8601Format()])
       #expect(try JSONSerialization.jsonObject(with: restored) is [String: Any])
       try run(["usage", alice])
+      for way in [["a"], ["--deleted"], ["--versions"]] { try run(["find", "--library", file] + way) }
       try run(["retain", plans, "--keep-deleted", "2d"])
       try run(["purge", plans, "--yes"])
       try run(["purge", "--deleted", "--older-than", "1y", "--yes"] + bob)

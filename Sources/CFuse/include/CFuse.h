@@ -40,7 +40,9 @@ extern const uint64_t cfuse_init_direct_io_allow_mmap;
 struct fuse_session *cfuse_session_new(struct fuse_args *args, const struct fuse_lowlevel_ops *operations,
                                        struct cfuse_context *context);
 
-/// Puts the session's device, after fuse_session_mount(), behind functions that complete the answer to INIT.
+/// Puts the session's device, after fuse_session_mount(), behind functions that complete the answer to INIT, and hand
+/// FUSE_TMPFILE to libfuse, which does not know it, as FUSE_CREATE. Both have the same arguments and answer; the kernel
+/// gives the file without a name the name `/`, which no other one has (fs/namei.c, vfs_tmpfile).
 int cfuse_session_adopt_device(struct fuse_session *session);
 
 /// Has the kernel look up all names anew before it uses them (FUSE_NOTIFY_INC_EPOCH, which libfuse 3.14 does not know);

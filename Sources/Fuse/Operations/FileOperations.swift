@@ -17,6 +17,12 @@ extension Operations {
     }
     table.create = { request, parent, name, mode, info in
       let call = IncomingRequest(request!)
+      // FUSE_TMPFILE (CFuse.h, cfuse_session_adopt_device).
+      if name![0] == CChar(UInt8(ascii: "/")) {
+        return call.fileSystem.tmpfile(
+          in: NodeID(parent), mode: mode, flags: OpenFlags(info!), caller: call.caller,
+          reply: CreateReply(request: call.pending("tmpfile")))
+      }
       call.fileSystem.create(
         FileName(cString: name!), in: NodeID(parent), mode: mode, flags: OpenFlags(info!), caller: call.caller,
         reply: CreateReply(request: call.pending("create")))

@@ -72,7 +72,7 @@ struct AccountCommand: AsyncParsableCommand {
         stays, with an error.
         """)
 
-    @Argument(help: "Whom to remove.")
+    @Argument(help: "Whom to remove.", completion: Completions.accounts)
     var handle: String
 
     @OptionGroup var library: LibraryOptions

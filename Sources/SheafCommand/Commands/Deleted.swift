@@ -19,7 +19,7 @@ struct Deleted: AsyncParsableCommand {
         sheaf deleted --limit 1000
       """)
 
-  @Argument(help: "A folder, or the path of what was deleted.")
+  @Argument(help: "A folder, or the path of what was deleted.", completion: Completions.deletedPaths)
   var path: PathArgument?
 
   @Option(help: "How many lines to show.")

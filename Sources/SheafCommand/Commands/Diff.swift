@@ -17,10 +17,14 @@ struct Diff: AsyncParsableCommand {
   @Argument(help: "A document.")
   var path: PathArgument
 
-  @Option(help: ArgumentHelp("The older version (default: the one before --to).", valueName: "number"))
+  @Option(
+    help: ArgumentHelp("The older version (default: the one before --to).", valueName: "number"),
+    completion: Completions.versions)
   var from: Int64?
 
-  @Option(help: ArgumentHelp("The newer version (default: the current one).", valueName: "number"))
+  @Option(
+    help: ArgumentHelp("The newer version (default: the current one).", valueName: "number"),
+    completion: Completions.versions)
   var to: Int64?
 
   @OptionGroup var library: LibraryOptions

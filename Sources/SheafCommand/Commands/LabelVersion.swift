@@ -15,10 +15,12 @@ struct LabelVersion: AsyncParsableCommand {
   @Argument(help: "A document.")
   var path: PathArgument
 
-  @Argument(help: "The label.")
+  @Argument(help: "The label.", completion: Completions.labels)
   var name: String
 
-  @Option(help: ArgumentHelp("The version (default: the current one).", valueName: "number"))
+  @Option(
+    help: ArgumentHelp("The version (default: the current one).", valueName: "number"), completion: Completions.versions
+  )
   var version: Int64?
 
   @OptionGroup var library: LibraryOptions

@@ -14,18 +14,23 @@ struct LibraryCommand: AsyncParsableCommand {
         days and versions for a year, unless this, or `sheaf retain` for a folder, says otherwise. Of versions that a program \
         saves within a second of each other the first ten stay, the last, and one a minute, unless rapid saves are to be kept.
 
+        With --search-contents on, `sheaf find` looks into texts, too. Their words are kept in a file beside the library, which \
+        takes about twice what the texts take, up to 256 MB of them; off removes it.
+
         Examples:
           sheaf library set --public-address files.example.com
           sheaf library set --public-address ""                 takes it away
           sheaf library set --default-account bob@example.com
           sheaf library set --rapid-saves keep                  keeps every version
           sheaf library set --keep-deleted 90d --keep-versions 2y
+          sheaf library set --search-contents on                lets sheaf find look into texts
         """)
 
     @Option(help: ArgumentHelp("Where links point; empty for nowhere.", valueName: "host"))
     var publicAddress: String?
 
-    @Option(help: ArgumentHelp("The account where none is named.", valueName: "handle"))
+    @Option(
+      help: ArgumentHelp("The account where none is named.", valueName: "handle"), completion: Completions.accounts)
     var defaultAccount: String?
 
     @Option(help: ArgumentHelp("Whether versions within a second of each other are thinned.", valueName: "thin|keep"))
@@ -36,13 +41,19 @@ struct LibraryCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("For how long versions stay: 7d, 2w, 1y.", valueName: "span"))
     var keepVersions: SpanArgument?
 
+    @Option(help: ArgumentHelp("Whether `sheaf find` looks into texts, too.", valueName: "on|off"))
+    var searchContents: SwitchArgument?
+
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-      if publicAddress == nil, defaultAccount == nil, rapidSaves == nil, keepDeleted == nil, keepVersions == nil {
+      if publicAddress == nil, defaultAccount == nil, rapidSaves == nil, keepDeleted == nil, keepVersions == nil,
+        searchContents == nil
+      {
         throw ValidationError(
-          "Give --public-address, --default-account, --rapid-saves, --keep-deleted or --keep-versions.")
+          "Give --public-address, --default-account, --rapid-saves, --keep-deleted, --keep-versions or --search-contents."
+        )
       }
     }
 
@@ -50,7 +61,8 @@ struct LibraryCommand: AsyncParsableCommand {
       let location = try LibraryChoice.location(named: library.file)
       let change = SettingsChange(
         publicAddress: publicAddress, defaultAccount: try defaultAccount.map { try AccountHandle($0) },
-        rapidSaves: rapidSaves, keepDeleted: keepDeleted?.seconds, keepVersions: keepVersions?.seconds)
+        rapidSaves: rapidSaves, keepDeleted: keepDeleted?.seconds, keepVersions: keepVersions?.seconds,
+        searchContents: searchContents.map { $0 == .on })
       let settings = try await LibraryConnection.with(location, creating: publicAddress != nil && defaultAccount == nil)
       { connection in
         if connection.isNew { try NewLibrary.announce(at: location, output) }
@@ -74,8 +86,18 @@ struct LibraryCommand: AsyncParsableCommand {
       if keepVersions != nil {
         try StandardOutput.line("Versions are kept for \(Format.span(settings.keepVersions)).")
       }
+      switch searchContents {
+      case .on: try StandardOutput.line("`sheaf find` looks into texts, too.")
+      case .off: try StandardOutput.line("`sheaf find` looks at names alone; the words of texts are removed.")
+      case nil: break
+      }
     }
   }
 }
 
 extension RapidSavesSetting: ExpressibleByArgument {}
+
+/// Whether something is so.
+enum SwitchArgument: String, ExpressibleByArgument, CaseIterable {
+  case on, off
+}

@@ -162,7 +162,7 @@ struct Requests: AsyncParsableCommand {
     @Argument(help: "The shared item.")
     var path: PathArgument
 
-    @Argument(help: "Who asks.")
+    @Argument(help: "Who asks.", completion: Completions.requesters)
     var handle: String
 
     @OptionGroup var library: LibraryOptions

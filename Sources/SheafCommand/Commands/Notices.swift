@@ -41,7 +41,7 @@ struct Notices: AsyncParsableCommand {
 
 extension Timestamp {
   /// CLOCK_REALTIME.
-  fileprivate static var now: Timestamp {
+  static var now: Timestamp {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))

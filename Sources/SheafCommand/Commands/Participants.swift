@@ -44,7 +44,7 @@ struct ParticipantCommand: AsyncParsableCommand {
     @Argument(help: "The shared item.")
     var path: PathArgument
 
-    @Argument(help: "Who.")
+    @Argument(help: "Who.", completion: Completions.people)
     var handle: String
 
     @Option(help: ArgumentHelp("What they may do.", valueName: "view|edit"))
@@ -99,7 +99,7 @@ struct ParticipantCommand: AsyncParsableCommand {
     @Argument(help: "The shared item.")
     var path: PathArgument
 
-    @Argument(help: "Who.")
+    @Argument(help: "Who.", completion: Completions.participants)
     var handle: String
 
     @OptionGroup var library: LibraryOptions

@@ -19,10 +19,10 @@ struct Purge: AsyncParsableCommand {
         sheaf purge --deleted --older-than 7d --larger-than 1G ~/Sheaf/Documents/Films --yes
       """)
 
-  @Argument(help: "A document or folder, existing or deleted.")
+  @Argument(help: "A document or folder, existing or deleted.", completion: Completions.anyPaths)
   var path: PathArgument?
 
-  @Option(help: ArgumentHelp("Only this version.", valueName: "number"))
+  @Option(help: ArgumentHelp("Only this version.", valueName: "number"), completion: Completions.versions)
   var version: Int64?
 
   @Flag(help: "What was deleted, at or below PATH, or all of it.")

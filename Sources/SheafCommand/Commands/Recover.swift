@@ -14,10 +14,12 @@ struct Recover: AsyncParsableCommand {
         sheaf recover Documents/notes.md --id 5f0c…      an earlier one of that name
       """)
 
-  @Argument(help: "The path where it was.")
+  @Argument(help: "The path where it was.", completion: Completions.deletedPaths)
   var path: PathArgument
 
-  @Option(help: "Which one, where several were deleted there (default: the latest); see: sheaf deleted.")
+  @Option(
+    help: "Which one, where several were deleted there (default: the latest); see: sheaf deleted.",
+    completion: Completions.deletedIDs)
   var id: String?
 
   @OptionGroup var library: LibraryOptions

@@ -25,13 +25,16 @@ struct Restore: AsyncParsableCommand {
   @Argument(help: "A document, or a folder with --time.")
   var path: PathArgument
 
-  @Option(help: ArgumentHelp("The version whose contents come back.", valueName: "number"))
+  @Option(
+    help: ArgumentHelp("The version whose contents come back.", valueName: "number"), completion: Completions.versions)
   var version: Int64?
 
   @Option(help: ArgumentHelp("The time as of which the folder comes back.", valueName: "time"))
   var time: String?
 
-  @Option(help: ArgumentHelp("Undo only what this person did since then.", valueName: "handle"))
+  @Option(
+    help: ArgumentHelp("Undo only what this person did since then.", valueName: "handle"),
+    completion: Completions.people)
   var by: String?
 
   @Flag(help: "Say what would be done, and do nothing.")

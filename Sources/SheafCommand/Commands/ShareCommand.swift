@@ -19,7 +19,9 @@ struct ShareCommand: AsyncParsableCommand {
   @Argument(help: "A document, a folder, or a whole Documents.")
   var path: PathArgument
 
-  @Option(name: .customLong("with"), help: ArgumentHelp("Invite this account; may be repeated.", valueName: "handle"))
+  @Option(
+    name: .customLong("with"), help: ArgumentHelp("Invite this account; may be repeated.", valueName: "handle"),
+    completion: Completions.people)
   var people: [String] = []
 
   @Option(

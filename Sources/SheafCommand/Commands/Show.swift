@@ -13,7 +13,9 @@ struct Show: AsyncParsableCommand {
   @Argument(help: "A document.")
   var path: PathArgument
 
-  @Option(help: ArgumentHelp("The version (default: the current one).", valueName: "number"))
+  @Option(
+    help: ArgumentHelp("The version (default: the current one).", valueName: "number"), completion: Completions.versions
+  )
   var version: Int64?
 
   @OptionGroup var library: LibraryOptions

@@ -13,8 +13,9 @@ extension Library {
     let address = change.publicAddress
     if let address, !address.isEmpty { try Self.checkHost(address) }
     let rapidSaves = change.rapidSaves
+    let searchContents = change.searchContents
     for span in [change.keepDeleted, change.keepVersions] { try RetentionPolicy.check(span) }
-    return try locked {
+    let settings = try locked {
       let account = try change.defaultAccount.map { try self.account($0) }
       let host = (address ?? "").isEmpty ? nil : address
       let former = try publicAddresses().filter { $0 != host }.prefix(Self.addressLimit)
@@ -29,9 +30,12 @@ extension Library {
         }
         if let account { try change.rows.setSetting(Self.defaultKey, account.handle.description) }
         if let rapidSaves { try change.rows.setSetting(Self.rapidSavesKey, rapidSaves.rawValue) }
+        if let searchContents { try setSearchesContents(searchContents, change) }
       }
       return try currentSettings()
     }
+    if searchContents != nil { try applySearchesContents() }
+    return settings
   }
 
   /// The settings' keys.
@@ -50,7 +54,7 @@ extension Library {
     let spans = try read { try RetentionPolicy($0).library }
     return LibrarySettings(
       publicAddress: address, defaultAccount: account?.handle, rapidSaves: try rapidSavesSetting(),
-      keepDeleted: spans.deleted, keepVersions: spans.versions)
+      keepDeleted: spans.deleted, keepVersions: spans.versions, searchContents: try searchesContents())
   }
 
   private static func checkHost(_ host: String) throws(SheafError) {

@@ -57,6 +57,9 @@ package protocol InodeInterface: AnyObject, Sendable {
   func create(
     _ parent: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64, isNew: Bool)
+  func createNameless(
+    _ parent: Int64, mode: UInt32, flags: Int32, _ caller: Caller
+  ) throws -> (attributes: Attributes, handle: UInt64)
   func open(_ ino: Int64, flags: Int32, _ caller: Caller) throws -> UInt64
   func read(_ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int
   func write(

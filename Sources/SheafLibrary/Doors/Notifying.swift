@@ -40,6 +40,7 @@ extension Library {
   /// Tells the doors of those who see it of a change that came by `door`, once the lock is free.
   func tell(_ change: LibraryChange, from door: Int) {
     noteSharedEntry(change)
+    noteRules(change)
     guard doors.hasOthers(than: door) else { return }
     guard case .renamed(let inode, let place, _, _) = change, inode.place.folder != place.folder,
       let left = audience(of: inode.place), let reached = audience(of: place)

@@ -56,6 +56,9 @@ package protocol PathInterface: AnyObject, Sendable {
   func usage(
     _ handle: AccountHandle, of path: ItemPath?, progress: (SheafModel.Progress) -> Void
   ) throws -> UsageReport
+  func find(
+    _ handle: AccountHandle, in path: ItemPath?, _ request: FindRequest, progress: (SheafModel.Progress) -> Void
+  ) throws -> FoundItems
   func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String]
 
   // MARK: - Sharing

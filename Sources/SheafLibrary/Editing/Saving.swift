@@ -113,8 +113,9 @@ extension Library {
       return
     }
     if working.isChanged, try !mayWrite(inode, draft) { return try rescueDenied(inode, draft) }
-    let item = try item(of: inode)
-    let isFirst = item?.version == 0
+    var item = try item(of: inode)
+    let isPlain = try item.map { try self.isPlain($0, inode) } ?? false
+    let isFirst = item?.version == 0 && !isPlain
     guard working.isChanged || isFirst else {
       if ends {
         if let number = session.number, let item { noteEnd(of: number, item, inode, session) }
@@ -122,7 +123,13 @@ extension Library {
       }
       return
     }
-    try makeChange(.save) { change in
+    let formerSize = inode.row.size
+    // What no rule ignores any more is a document from now on (Ignoring.swift). Its first version ends at once, so that
+    // one event tells of both.
+    let isProved =
+      isFirst && item?.isQuiet == true && formerSize > 0 && FileRole(inode.row.name) == .document
+    if isProved { item?.isQuiet = false }
+    try makeChange(.save) { [item] change in
       var content = try working.stored(in: change)
       let references = content.references
       var stored = try content.stored(in: change)
@@ -136,7 +143,7 @@ extension Library {
       row.content = stored
       row.size = stored.length
       var result = (number: session.number, isOnTop: session.isOnTop, item: item)
-      if let item {
+      if let item, !isPlain {
         let version = VersionRow(
           item: item.id, number: session.number ?? item.lastVersion + 1, time: time, author: session.author,
           size: row.size, cause: cause, base: session.base, content: stored, isOpen: !ends)
@@ -144,7 +151,13 @@ extension Library {
         // Back to what it began from, while another account saved something else: that stays.
         if result.number == nil, result.item?.version == item.version, !isFirst { row.content = inode.row.content }
         row.size = row.content?.length ?? 0
-        if ends, result.number != nil, let item = result.item {
+        if isProved, let number = result.number, let item = result.item {
+          try change.rows.closeVersion(item.id, number, cause: cause)
+          var data = try eventData(item, parent: row.parent, name: row.name)
+          data.version = .init(version)
+          try logEvent(
+            .created, item, ino: row.ino, data, actor: session.author, thread: 0, opens: false, change)
+        } else if ends, result.number != nil, let item = result.item {
           var ended = version
           ended.isOpen = false
           try logSave(ended, of: item, inode: row, change)
@@ -166,7 +179,11 @@ extension Library {
         } else {
           draft.working = WorkingCopy(row.content ?? .empty)
         }
-        draft.session?.number = result.number
+        draft.session?.number = isProved ? nil : result.number
+        if isProved {
+          draft.session?.base = result.number
+          draft.session?.baseContent = stored
+        }
         draft.session?.isOnTop = result.isOnTop
         draft.session?.isPassedOver = row.content != stored
         draft.session?.cause = cause
@@ -176,6 +193,8 @@ extension Library {
         if let number = result.number, let item { noteSaved(.init(item: item.id, number: number), by: session, inode) }
         claim(storedNow, inode, draft)
         for (chunk, difference) in references { draft.session?.ownChunks[chunk]? += difference }
+        if isPlain, chunks.noteDiscarded(formerSize) { sweepDiscarded() }
+        noteRules(savedIn: inode)
         disown(freed, draft)
         if isNew {
           adoptSaved(in: inode, by: draft)

@@ -177,11 +177,13 @@ extension Library {
     try freePurged()
   }
 
-  /// Frees what was purged, and gives its room back to the disk.
+  /// Frees what was purged, takes it out of what is searched, and gives its room back to the disk.
   func freePurged() throws {
     let swept = Result { try sweep(mustMend: true) }
+    let forgotten = Result { try forgetPurgedContents() }
     try shrink()
     _ = try swept.get()
+    try forgotten.get()
   }
 
   /// Gives freed space back to the disk, as far as it has room for the work.

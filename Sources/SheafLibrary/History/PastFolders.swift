@@ -182,6 +182,8 @@ extension Library {
     case .folder: kind = .folder(ino: inode.ino)
     case .symbolicLink: kind = .symbolicLink(ino: inode.ino)
     case .document:
+      // Plain files and editors' temporary ones have no past.
+      guard !item.isQuiet || item.lastVersion > 0 else { return nil }
       guard let number = try versionNumber(of: item, at: time),
         try !isForeign(inode, caller) || number >= firstVisibleVersion(of: id, inode, caller)
       else { return nil }

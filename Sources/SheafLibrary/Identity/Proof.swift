@@ -62,6 +62,7 @@ extension Library {
   func leavesNoTrace(_ inode: Inode, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) -> Bool {
     guard inode.row.item != nil else { return true }
     guard let item = try? item(of: inode) else { return false }
+    if (try? isPlain(item, inode)) ?? false { return true }
     let isChanged = item.lastVersion > 1 || inode.hasSession
     if FileRole(name) == .scratch, !identity.wasProved(inode.ino) {
       if identity.isRemainder(inode.ino), isChanged { return false }

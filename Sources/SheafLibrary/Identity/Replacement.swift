@@ -90,24 +90,31 @@ extension Library {
   ///
   /// - Parameters:
   ///   - memory: How the document lost its name; nil where it loses it now.
+  ///   - nameless: The file, where a program made it without a name and links it into place: it has the contents.
   ///   - also: What else the transaction does, first.
   func remake(
     _ old: Inode, _ memory: Identity.Remembered?, _ folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller,
-    _ time: Timestamp, also: (Change) throws -> Void = { _ in }
+    _ time: Timestamp, holding nameless: Inode? = nil, also: (Change) throws -> Void = { _ in }
   ) throws -> Inode {
     try endSessionBeforeReplacement(old)
     guard var item = try item(of: old) else { throw SheafError(.notFound) }
-    var row = newRow(S_IFREG, in: folder, name, mode: mode, caller, time)
-    row.mode = remadeMode(row.mode, of: old, former: memory?.mode ?? old.row.mode, caller, time)
+    var row =
+      nameless?.row(named: name, in: folder, time) ?? newRow(S_IFREG, in: folder, name, mode: mode, caller, time)
+    let formerMode = memory?.mode ?? old.row.mode
+    row.mode =
+      nameless == nil
+      ? remadeMode(row.mode, of: old, former: formerMode, caller, time)
+      : keptMode(row.mode, of: old, former: formerMode, caller, time)
     row.item = item.id
     row.content = old.row.content ?? .empty
     row.size = old.row.size
-    let inode = Inode(row)
+    let inode = nameless ?? Inode(row)
     let draft = inode.draft(of: caller.account)
     try makeChange(.create, by: caller, at: time) { change in
       try also(change)
+      if nameless != nil { try insertXattrs(of: inode, change) }
       // Before the old inode loses them.
-      let carriesXattrs = try carryXattrs(from: old, to: row.ino, isNew: true, change)
+      let carriesXattrs = try carryXattrs(from: old, to: row.ino, isNew: inode.orphanXattrs.isEmpty, change)
       var since = time
       if memory == nil, let entry = try change.rows.entry(folder.ino, hash: nameHash(name), name: name) {
         try change.rows.delete(entry)
@@ -127,13 +134,21 @@ extension Library {
       try touch(folder, time, change)
       let final = item
       change.whenRecorded { [self] in
+        if nameless != nil { inode.becomeNamed(row) }
         inode.item = final
-        if !carriesXattrs { inode.xattrSpace = XattrSpace() }
+        if carriesXattrs { inode.xattrSpace = nil } else if nameless == nil { inode.xattrSpace = XattrSpace() }
         load(inode, draft)
         inodes.insert(inode)
         identity.settle(folder.ino, name)
         tell(.made(NamedInode(inode, folder.ino, name)), from: caller.door)
       }
+    }
+    if draft.isChanged {
+      // It is a version of its own as soon as it has the name: until then the document has what it had.
+      draft.session?.base = try base(of: item, inode, savedBy: caller, asksOthers: true)
+      draft.session?.baseContent = row.content ?? .empty
+      try makeVersion(inode, draft, cause: .replace)
+      return inode
     }
     try draft.working?.truncate(to: 0, from: self)
     if inode.row.size > 0 {

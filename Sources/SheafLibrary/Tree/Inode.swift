@@ -15,6 +15,8 @@ final class Inode {
   var others: [Int64: Draft] = [:]
   /// Whether the store has no row (any more): it lives on for those who have it open.
   var isOrphan = false
+  /// Whether it was made without a name (O_TMPFILE of open(2)), and may get one.
+  var isNameless = false
   /// The program that made the document anew, or gave its name to another file, where it lost its row by that.
   var replacer: Int32?
   /// The share that it was in when it lost its row.

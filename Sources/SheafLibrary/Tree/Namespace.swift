@@ -118,12 +118,13 @@ extension Library {
     case .file: row.content = .empty
     case .folder: row.nlink = 2
     }
-    let item = kind.map { newItem($0, owner: row.owner, creator: caller.actor(in: row), time: time) }
+    var item = kind.map { newItem($0, owner: row.owner, creator: caller.actor(in: row), time: time) }
+    if item != nil { item?.isQuiet = try isIgnored(parent, name, isFolder: type == S_IFDIR) }
     row.item = item?.id
     let inode = Inode(row)
     // A folder is what it is at once, unless a program means it for its temporary files.
     let isPassing = !inode.isFolder || FileRole.looksPassing(name)
-    try makeChange(step, by: caller, at: time) { change in
+    try makeChange(step, by: caller, at: time) { [item] change in
       if let item { try change.rows.insert(item) }
       try change.rows.insert(row)
       try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino, since: time))
@@ -172,7 +173,8 @@ extension Library {
     }
   }
 
-  /// Gives `ino` another name; what is told may be a copy (rule 16 of ``Identity``).
+  /// Gives `ino` another name, or its first one (``nameNameless(_:_:_:_:)``); what is told may be a copy (rule 16 of
+  /// ``Identity``).
   ///
   /// - Throws: `notPermitted` for folders, and where the link would cross a share's border; as ``make(_:_:_:mode:_:)``.
   package func link(_ ino: Int64, _ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
@@ -180,9 +182,10 @@ extension Library {
       let inode = try inode(ino)
       let folder = try self.folder(parent)
       guard !inode.isFolder else { throw SheafError(.notPermitted) }
-      guard inode.row.nlink > 0, !inode.isOrphan else { throw SheafError(.notFound) }
+      guard inode.row.nlink > 0 && !inode.isOrphan || inode.isNameless else { throw SheafError(.notFound) }
       guard inode.row.owner == folder.row.owner else { throw SheafError(.crossDevice) }
       try allow(.write, inode, caller)
+      if inode.isNameless { return try nameNameless(inode, folder, name, caller) }
       if let backup = try linkBackup(of: inode, folder, name, caller) { return try attributes(backup, caller) }
       try permitKeeping(of: inode, from: self.folder(inode.row.parent), to: folder, caller)
       try checkLink(of: inode, in: folder)

@@ -227,8 +227,8 @@ extension Library {
   ) throws {
     let (caller, time) = (change.caller, change.time)
     guard let item = try item(of: inode) else { return try erase(inode, change) }
-    // Nobody was told of it yet, and nothing of it is to come back.
-    if events.has(item.id, type: .created), shares[item.id] == nil,
+    // Nobody was told of it yet, or ever is, and nothing of it is to come back.
+    if try events.has(item.id, type: .created) || isPlain(item, inode), shares[item.id] == nil,
       try change.rows.deleted(from: inode.ino, limit: 1).isEmpty
     {
       return try erase(inode, change)

@@ -290,13 +290,15 @@ extension Library {
   ) throws {
     let (caller, time) = (change.caller, change.time)
     guard var item = try item(of: inode), !source.isExtra else { return }
+    let becomesIgnored = try isIgnored(entry.parent, entry.name, isFolder: inode.isFolder)
     if item.isQuiet {
       let isQuiet = try FileRole(entry.name).isQuiet {
         try change.rows.entry(entry.parent, hash: nameHash($0), name: $0) != nil
       }
-      if isQuiet { return }
+      if isQuiet || becomesIgnored { return }
       // Renamed to a name of its own, it proves to be a document.
       item.isQuiet = false
+      try insertFirstVersion(of: &item, inode, change)
       try change.rows.update(item)
       let proven = item
       change.whenRecorded { inode.item = proven }
@@ -304,6 +306,9 @@ extension Library {
         .created, item, ino: inode.ino, try eventData(item, parent: entry.parent, name: entry.name),
         actor: caller.actor(in: inode.row), thread: caller.thread, opens: true, change)
       return
+    }
+    if becomesIgnored, events.has(item.id, type: .created), shares[item.id] == nil, item.lastVersion <= 1 {
+      return try becomePlain(inode, item, change)
     }
     if let former = try formerDocument(entry.parent, entry.name, caller, time), former.inode === inode,
       let event = former.memory.event,

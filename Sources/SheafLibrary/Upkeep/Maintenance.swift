@@ -59,10 +59,13 @@ extension Library {
           self.startThread("tidying") { try self.tidy() }
         } else if maintenance.isTimeToSweep() {
           self.startThread("sweeping") { _ = try self.sweep() }
+        } else if maintenance.isTimeToIndex() {
+          self.startThread("indexing contents") { try self.updateSearchedContents() }
         }
         maintenance.note(busy: busy || !self.store.isDurable)
       }
     }
+    attempt("indexing contents") { if try locked({ try searchesContents() }) { maintenance.keepIndex(true) } }
     startStoring()
     if locked({ sessions.hasKept }) { storing.wake() }
   }

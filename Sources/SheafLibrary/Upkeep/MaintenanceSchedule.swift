@@ -23,6 +23,11 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private var isSweepWanted = false
   private var nextSweep = Moment.past
   private var sweepBegan: Moment?
+  /// Whether there is an index of contents, whether it may be behind, and from when on it may be brought up to date.
+  private var hasIndex = false
+  private var isIndexBehind = false
+  private var nextIndexing = Moment.past
+  private var indexingBegan: Moment?
 
   /// Seconds between rounds, and between syncs: what was closed survives power loss 5 s later.
   private static let interval = 0.25
@@ -34,6 +39,8 @@ final class MaintenanceSchedule: @unchecked Sendable {
   /// Seconds from one sweep, which looks at all that there is, to the next: twenty times what it took.
   private static let sweepIntervals = 1.0...60
   private static let sweepShare = 20.0
+  /// The same for the index of contents, for which all documents are looked at.
+  private static let indexIntervals = 2.0...300
   /// Seconds that a library was in use before it is tidied: people who open it have something else to do first.
   private static let tidyDelay = 300.0
 
@@ -67,6 +74,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
     worker.change {
       let rested = !isBusy
       isBusy = true
+      isIndexBehind = hasIndex
       return rested
     }
   }
@@ -81,7 +89,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
   }
 
   /// Notes whether a round has left anything for another one.
-  func note(busy: Bool) { worker.locked { isBusy = isBusy || busy } }
+  func note(busy: Bool) { worker.locked { isBusy = isBusy || busy || isIndexBehind } }
 
   /// Whether no round comes before something changes.
   var isResting: Bool { worker.locked { !isBusy && sessionsDue == nil } }
@@ -140,9 +148,37 @@ final class MaintenanceSchedule: @unchecked Sendable {
     }
   }
 
+  /// Asks for an index of contents, which is kept from now on, or for none.
+  func keepIndex(_ isKept: Bool) {
+    worker.locked {
+      hasIndex = isKept
+      isIndexBehind = isKept
+      nextIndexing = .past
+    }
+    wake()
+  }
+
+  /// Whether to bring the index of contents up to date now; it is going on then until ``endTidying()``.
+  func isTimeToIndex() -> Bool {
+    worker.locked {
+      let now = Moment.now
+      guard isIndexBehind, !worker.isStopped, !isTidying, now >= nextIndexing else { return false }
+      indexingBegan = now
+      isIndexBehind = false
+      isTidying = true
+      return true
+    }
+  }
+
   func endTidying() {
     worker.change {
       isTidying = false
+      if let began = indexingBegan {
+        let now = Moment.now
+        let pause = max(now.seconds(since: began) * Self.sweepShare, Self.indexIntervals.lowerBound)
+        nextIndexing = now.after(seconds: min(pause, Self.indexIntervals.upperBound))
+        indexingBegan = nil
+      }
       if let began = sweepBegan {
         let now = Moment.now
         let pause = max(now.seconds(since: began) * Self.sweepShare, Self.sweepIntervals.lowerBound)

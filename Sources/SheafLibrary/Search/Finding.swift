@@ -1,0 +1,266 @@
+import Foundation
+package import SheafModel
+import SheafStore
+
+/// Looking for items by name, contents, person and time.
+///
+/// Rules:
+/// 1. Names are gone through beside the lock, in snapshots of the store. What fits is then looked at again with the
+///    lock held, some at a time: whether it is still there, and the account sees it (``allow(_:_:_:)``), is decided
+///    when it is told of.
+/// 2. A participant is told nothing of before an item entered the share: neither who made it, nor its versions, nor
+///    what was deleted from it.
+/// 3. Each name costs the same however deep it lies.
+extension Library {
+  /// Names that one snapshot reads, and finds that are looked at with everybody waiting.
+  private static let walkStep = 512
+  static let findStep = 32
+
+  /// What is looked for, as the walk needs it.
+  private struct Criteria {
+    let request: FindRequest
+    let account: Int64
+    /// The account of `by`; nil where any will do.
+    let by: Int64?
+    let words: NameWords?
+    let pattern: NamePattern?
+    /// The versions whose contents have the text.
+    let contents: [Int64: SearchIndex.Document]
+
+    /// Whether what has a name and an item may be meant, as far as these tell.
+    func fits(_ name: [UInt8], _ item: Int64) -> Bool {
+      if let pattern, !pattern.matches(name) { return false }
+      guard let words else { return true }
+      return contents[item] != nil || words.areIn(name)
+    }
+
+    /// As ``fits(_:_:)``, of an item with its current version: what the index has of another version counts for nothing
+    /// (rule 2 of ``SearchIndex``).
+    func means(_ name: [UInt8], _ item: ItemRow, _ time: Timestamp?) -> Bool {
+      guard fits(name, item.id) else { return false }
+      guard let words, let indexed = contents[item.id] else { return true }
+      return indexed.number == item.version && indexed.time == time || words.areIn(name)
+    }
+
+    /// Whether what somebody did then is meant.
+    func fits(_ actor: Int64, _ time: Timestamp) -> Bool {
+      (by ?? actor) == actor && time >= request.since ?? time
+    }
+  }
+
+  /// Where something was found.
+  private enum Place {
+    case entry(parent: Int64, name: [UInt8], ino: Int64, item: Int64)
+    /// The item that others share.
+    case shared(item: Int64)
+  }
+
+  /// Folders of which the names are still to be gone through.
+  private struct Walk {
+    var open: [(ino: Int64, last: NamedItemRow?)]
+    /// A damaged library may have a folder in itself.
+    var passed: Set<Int64> = []
+    var looked: Int64 = 0
+  }
+
+  /// What an account sees that is so as asked for, by path.
+  ///
+  /// - Parameter path: Only what is in this folder; `Shared` and `Shared/OWNER`, too. Everything where nil.
+  /// - Throws: `notFound` also for a person that is no account here, `accessDenied`, `notDirectory`, `invalid`.
+  package func find(
+    _ handle: AccountHandle, in path: ItemPath?, _ request: FindRequest, progress: (SheafModel.Progress) -> Void
+  ) throws -> FoundItems {
+    completeSaves()
+    try locked { try settleSessions() }
+    let contents = try request.text.map { try self.contents(with: $0, progress: progress) } ?? [:]
+    let pattern = try request.name.map { try NamePattern($0) }
+    let criteria = try locked {
+      Criteria(
+        request: request, account: try account(handle).id, by: try request.by.map { try account($0).id },
+        words: request.text.map { NameWords($0) }, pattern: pattern, contents: contents)
+    }
+    var items =
+      request.deleted
+      ? try findDeleted(handle, in: path, criteria) : try findPresent(in: path, criteria, progress)
+    let more = items.count > request.limit
+    items.removeLast(max(0, items.count - request.limit))
+    items.sort { ($0.path, $0.version ?? 0) < ($1.path, $1.version ?? 0) }
+    return FoundItems(items: items, more: more)
+  }
+
+  // MARK: - What is there
+
+  private func findPresent(
+    in path: ItemPath?, _ criteria: Criteria, _ progress: (SheafModel.Progress) -> Void
+  ) throws -> [FoundItem] {
+    var (walk, places) = try locked { try tops(of: path, for: criteria.account) }
+    var found: [FoundItem] = []
+    repeat {
+      for start in stride(from: 0, to: places.count, by: Self.findStep) {
+        guard found.count <= criteria.request.limit else { return found }
+        let some = places[start..<min(start + Self.findStep, places.count)]
+        let seen = try locked { try some.compactMap { try look(at: $0, criteria) } }
+        guard criteria.request.versions else {
+          found += seen.map(\.found)
+          continue
+        }
+        for (item, fact) in seen where fact.kind == ItemKind.document.word {
+          guard found.count <= criteria.request.limit else { break }
+          found += try versions(of: item, fact, criteria)
+        }
+      }
+      places = []
+      guard !walk.open.isEmpty else { break }
+      try store.snapshot { try Self.go(&walk, criteria, &places, $0) }
+      progress(SheafModel.Progress(done: walk.looked, total: 0))
+    } while true
+    return found
+  }
+
+  /// Where a search begins: folders, and the items that others share.
+  private func tops(of path: ItemPath?, for account: Int64) throws -> (Walk, [Place]) {
+    let components = path?.components ?? []
+    let isShared = components.first == Array("Shared".utf8) && components.count < 3
+    if let path, !isShared {
+      let folder = try resolve(path)
+      try allow(.read, folder, on: path)
+      guard folder.isFolder else {
+        throw SheafError(
+          .notDirectory, subject: "\(path)", reason: "is not a folder", advice: "name the folder to search")
+      }
+      return (Walk(open: [(folder.ino, nil)]), [])
+    }
+    var walk = Walk(open: [])
+    var places: [Place] = []
+    for owner in shares.owners(sharingWith: account) {
+      if components.count == 2, Array(try handle(owner).description.utf8) != components[1] { continue }
+      for entry in try listing(of: account, owner: owner).entries {
+        places.append(.shared(item: entry.share))
+        if try inode(entry.ino).isFolder { walk.open.append((entry.ino, nil)) }
+      }
+    }
+    guard let path else {
+      guard let documents = accountTable[account]?.documents else { return (walk, places) }
+      walk.open.append((documents, nil))
+      return (walk, places)
+    }
+    if components.count == 2, places.isEmpty {
+      throw SheafError(.notFound, subject: "\(path)", reason: "shares nothing with you")
+    }
+    return (walk, places)
+  }
+
+  /// Goes on through the names, some of them.
+  private static func go(
+    _ walk: inout Walk, _ criteria: Criteria, _ places: inout [Place], _ transaction: StoreTransaction
+  ) throws {
+    var left = walkStep
+    while left > 0, let (folder, last) = walk.open.popLast() {
+      if last == nil, !walk.passed.insert(folder).inserted { continue }
+      let page = try transaction.namedItems(in: folder, after: last, limit: left)
+      if page.count == left { walk.open.append((folder, page.last)) }
+      left -= page.count + 1
+      walk.looked += Int64(page.count)
+      for row in page {
+        guard let item = row.item else { continue }
+        if row.isFolder { walk.open.append((row.ino, nil)) }
+        guard criteria.fits(row.name, item) else { continue }
+        // A version of it may be meant, whoever made the current one.
+        guard criteria.request.versions ? !row.isFolder : criteria.fits(row.author, row.time) else { continue }
+        places.append(.entry(parent: folder, name: row.name, ino: row.ino, item: item))
+      }
+    }
+  }
+
+  /// What is at a place now, if the account sees it and it is meant (rule 1).
+  private func look(at place: Place, _ criteria: Criteria) throws -> (item: Int64, found: FoundItem)? {
+    let caller = Caller.api(criteria.account)
+    let (inode, path, shown): (Inode, String, [UInt8])
+    do {
+      switch place {
+      case .entry(let parent, let name, let ino, let item):
+        guard try entry(parent, name)?.ino == ino else { return nil }
+        inode = try self.inode(ino)
+        guard inode.row.item == item else { return nil }
+        try allow(.read, inode, caller)
+        let isOldest = inode.row.parent == parent && inode.row.name == name
+        path = try mountPath(parent, name, for: criteria.account, item: isOldest ? item : nil)
+        shown = name
+      case .shared(let item):
+        guard let shared = try sharedInode(item), shared.row.nlink > 0 else { return nil }
+        inode = shared
+        try allow(.read, inode, caller)
+        path = try mountPath(inode, for: criteria.account)
+        shown = path.utf8.split(separator: UInt8(ascii: "/")).last.map(Array.init) ?? []
+        guard criteria.fits(shown, item) else { return nil }
+      }
+    } catch let error as SheafError where [.accessDenied, .notFound].contains(error.kind) {
+      return nil
+    }
+    guard let item = try self.item(of: inode) else { return nil }
+    let version = item.version == 0 ? nil : try read { try $0.version(item.id, item.version) }
+    guard criteria.means(shown, item, version?.time) else { return nil }
+    let (actor, time) = try version.map { ($0.author, $0.time) } ?? maker(of: item, inode, caller)
+    guard criteria.request.versions || criteria.fits(actor, time) else { return nil }
+    let found = FoundItem(
+      id: item.uuid.text, kind: item.kind.word, path: path,
+      size: item.kind == .document ? version?.size ?? inode.row.size : nil, time: time, by: try handle(actor),
+      version: version?.number, label: version?.label)
+    return (item.id, found)
+  }
+
+  /// Who made something without a version, and when, as the caller may know it (rule 2).
+  private func maker(of item: ItemRow, _ inode: Inode, _ caller: Caller) throws -> (Int64, Timestamp) {
+    guard isForeign(inode, caller), let share = try share(of: inode) else { return (item.creator, item.created) }
+    let entered = try entryTime(of: inode, in: share)
+    return item.created < entered ? (inode.row.owner, entered) : (item.creator, item.created)
+  }
+
+  /// The versions of a document that are meant.
+  private func versions(of item: Int64, _ fact: FoundItem, _ criteria: Criteria) throws -> [FoundItem] {
+    do {
+      return try visibleVersions(of: item, .api(criteria.account)) { row, _, _ -> FoundItem? in
+        guard criteria.fits(row.author, row.time) else { return nil }
+        return FoundItem(
+          id: fact.id, kind: fact.kind, path: fact.path, size: row.size, time: row.time, by: try handle(row.author),
+          version: row.number, label: row.label)
+      }.compactMap { $0 }
+    } catch let error as SheafError where [.accessDenied, .notFound].contains(error.kind) {
+      return []
+    }
+  }
+
+  // MARK: - What was deleted
+
+  private func findDeleted(_ handle: AccountHandle, in path: ItemPath?, _ criteria: Criteria) throws -> [FoundItem] {
+    var found: [FoundItem] = []
+    var last: DeletedRow?
+    repeat {
+      last = try locked { try addDeleted(before: last, in: path, criteria, to: &found) }
+    } while last != nil && found.count <= criteria.request.limit
+    return found
+  }
+
+  /// Adds some of what was deleted before `last`; returns the last that was looked at, nil at the end.
+  private func addDeleted(
+    before last: DeletedRow?, in path: ItemPath?, _ criteria: Criteria, to found: inout [FoundItem]
+  ) throws -> DeletedRow? {
+    let prefix = path.map { $0.bytes + [UInt8(ascii: "/")] }
+    let owners = Set([criteria.account] + shares.owners(sharingWith: criteria.account))
+    let rows = try read { try $0.deleted(before: last, limit: Self.findStep) }
+    for (row, owner) in rows where owners.contains(owner) && criteria.fits(row.actor, row.time) {
+      let inode = try inode(row.ino)
+      guard let item = try item(of: inode), criteria.fits(row.name, item.id),
+        try criteria.means(row.name, item, read { try $0.version(item.id, item.version) }?.time),
+        try isVisible(row, .api(criteria.account))
+      else { continue }
+      let place = try mountPath(row.parent, row.name, for: criteria.account)
+      if let prefix, !Array(place.utf8).starts(with: prefix) { continue }
+      found.append(
+        FoundItem(
+          id: item.uuid.text, kind: item.kind.word, path: place, size: item.kind == .document ? inode.row.size : nil,
+          time: row.time, by: try self.handle(row.actor), version: item.version == 0 ? nil : item.version, label: nil))
+    }
+    return rows.count < Self.findStep ? nil : rows.last?.row
+  }
+}

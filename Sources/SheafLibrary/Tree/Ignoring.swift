@@ -1,0 +1,162 @@
+import Glibc
+import SheafModel
+import SheafStore
+
+/// What `.sheafignore` says: plain files, which have no versions and no events.
+///
+/// Rules:
+/// 1. A file is made plain if it is made under an ignored name, or in an ignored folder, or gets such a name while
+///    nobody was told of it yet. It is a quiet item whose version stays 0: its inode has the contents.
+/// 2. What had a version stays a document whatever rules come later, as git(1) goes on with what it tracks.
+/// 3. A plain file that gets another name, and is not ignored under that, is a document from then on, with its contents
+///    as the first version; what rules no longer ignore is one from its next save on.
+/// 4. A plain file leaves nothing behind when its last name goes.
+/// 5. Whoever may write may make rules, and everybody waits while a name is compared with them. So few bytes of rules
+///    count for each folder (``ruleBytes``), and fewer of those that try many places of a path.
+/// 6. Within a file the last rule decides, and the deeper file before the others. What is in an ignored folder is
+///    ignored, whatever rules say of it.
+extension Library {
+  /// The name of the files that hold rules, for their folder and all below it.
+  static let ignoreName = Array(".sheafignore".utf8)
+
+  /// Bytes of rules that count for what is in a folder, those of the folders above it first; and of rules with `**`.
+  private static let ruleBytes = 16 << 10
+  private static let wildBytes = 1 << 10
+  /// Names of a path that rules of paths are compared with.
+  private static let pathLimit = 16
+
+  /// Whether something of a name in a folder is ignored.
+  func isIgnored(_ folder: Int64, _ name: [UInt8], isFolder: Bool) throws -> Bool {
+    guard name != Self.ignoreName else { return false }
+    let place = try ignoredPlace(of: folder)
+    return try place.isIgnored || verdict(place, folder, name, isFolder: isFolder)
+  }
+
+  /// Whether a file is a plain one (rule 1).
+  func isPlain(_ item: ItemRow, _ inode: Inode) throws -> Bool {
+    guard item.isQuiet, item.lastVersion == 0, inode.row.nlink > 0, inode.row.parent != 0 else { return false }
+    return try isIgnored(inode.row.parent, inode.row.name, isFolder: inode.isFolder)
+  }
+
+  /// Forgets what rules said where a change may have others hold.
+  func noteRules(_ change: LibraryChange) {
+    let isOfRules =
+      switch change {
+      case .saved(let ino): ignored.holdsRules(ino)
+      case .made(let named), .removed(let named): named.place.name == Self.ignoreName
+      case .renamed(let named, let place, let replaced, _):
+        [named.mode, replaced?.mode ?? 0].contains { $0 & S_IFMT == S_IFDIR }
+          || [named.place.name, place.name].contains(Self.ignoreName)
+      default: false
+      }
+    if isOfRules { ignored.forget() }
+  }
+
+  /// Notes that a document was saved, which may hold rules.
+  func noteRules(savedIn inode: Inode) {
+    if inode.row.name == Self.ignoreName { ignored.forget() }
+  }
+
+  // MARK: - Places
+
+  private func ignoredPlace(of folder: Int64) throws -> IgnoredFolders.Place {
+    var place = IgnoredFolders.Place()
+    var passed: [Inode] = []
+    try ascend(from: folder) { inode in
+      if let known = ignored[inode.ino] {
+        place = known
+        return false
+      }
+      passed.append(inode)
+      return true
+    }
+    for inode in passed.reversed() {
+      if inode.row.parent != 0, !place.isIgnored {
+        place.isIgnored = try verdict(place, inode.row.parent, inode.row.name, isFolder: true)
+      }
+      let left = Self.ruleBytes - place.sources.reduce(0) { $0 + $1.bytes }
+      if !place.isIgnored, left > 0, let source = try rules(in: inode.ino, atMost: left) {
+        place.sources.append(source)
+      }
+      ignored.note(place, of: inode.ino)
+    }
+    return place
+  }
+
+  private func verdict(
+    _ place: IgnoredFolders.Place, _ folder: Int64, _ name: [UInt8], isFolder: Bool
+  ) throws -> Bool {
+    for source in place.sources.reversed() {
+      var path = [name]
+      if source.rules.needPaths, source.folder != folder {
+        try ascend(from: folder) { inode in
+          guard inode.ino != source.folder else { return false }
+          path.append(inode.row.name)
+          return path.count <= Self.pathLimit
+        }
+        path.reverse()
+      }
+      if let found = source.rules.verdict(path, isFolder: isFolder) { return found }
+    }
+    return false
+  }
+
+  /// The rules that a folder's own file holds, as it was saved last; nil where there are none.
+  private func rules(in folder: Int64, atMost left: Int) throws -> IgnoredFolders.Source? {
+    guard let entry = try entry(folder, Self.ignoreName) else { return nil }
+    let file = try inode(entry.ino)
+    guard file.isRegular, let content = file.row.content else { return nil }
+    ignored.noteFile(file.ino)
+    var buffer = [UInt8](repeating: 0, count: Int(min(content.length, Int64(left))))
+    // What is damaged is `check`'s to tell, and ignores nothing.
+    var copy = WorkingCopy(content)
+    let count = try? buffer.withUnsafeMutableBytes { try copy.read(at: 0, into: $0, from: self) }
+    let star = UInt8(ascii: "*")
+    var wild = Self.wildBytes
+    let lines = buffer.prefix(count ?? 0).split(separator: UInt8(ascii: "\n")).filter { line in
+      guard zip(line, line.dropFirst()).contains(where: { $0 == star && $1 == star }) else { return true }
+      wild -= line.count
+      return wild >= 0
+    }
+    let rules = IgnoreRules(Array(lines.joined(separator: [UInt8(ascii: "\n")])))
+    return rules.isEmpty ? nil : .init(folder: folder, rules: rules, bytes: count ?? 0)
+  }
+
+  // MARK: - Becoming plain, and a document
+
+  /// Makes a plain file of one of which nobody was told yet (rule 1), whose row the caller's change writes.
+  func becomePlain(_ inode: Inode, _ item: ItemRow, _ change: Change) throws {
+    var item = item
+    try dropPending(item.id, change)
+    for number in stride(from: 1, through: item.lastVersion, by: 1) { try change.rows.deleteVersion(item.id, number) }
+    (item.version, item.lastVersion, item.isQuiet, item.conflict) = (0, 0, true, nil)
+    try change.rows.update(item)
+    let final = item
+    change.whenRecorded { [self] in
+      inode.item = final
+      shareChunks(of: inode)
+      for draft in inode.drafts {
+        draft.session?.number = nil
+        draft.session?.base = nil
+      }
+    }
+  }
+
+  /// Gives a plain file that is about to be a document its contents as the first version (rule 3); the caller writes
+  /// the item.
+  func insertFirstVersion(of item: inout ItemRow, _ inode: Inode, _ change: Change) throws {
+    guard inode.isRegular, item.lastVersion == 0, let content = inode.row.content, content.length > 0 else { return }
+    (item.version, item.lastVersion) = (1, 1)
+    try change.rows.insert(
+      VersionRow(
+        item: item.id, number: 1, time: change.time, author: change.caller.actor(in: inode.row), size: content.length,
+        cause: .save, base: nil, content: content, isOpen: false))
+    change.whenRecorded { [self] in
+      shareChunks(of: inode)
+      for draft in inode.drafts where draft.session != nil {
+        draft.session?.base = 1
+        draft.session?.baseContent = content
+      }
+    }
+  }
+}

@@ -1,0 +1,69 @@
+package import SheafModel
+
+/// A name in a folder, with what a search asks about what has it.
+package struct NamedItemRow: Sendable {
+  /// Position in the folder's order, with the name.
+  package let hash: Int64
+  package let name: [UInt8]
+  package let ino: Int64
+  package let isFolder: Bool
+  /// Nil for fifos, sockets and device nodes.
+  package let item: Int64?
+  /// Who made the current version, or what has none, and when.
+  package let author: Int64
+  package let time: Timestamp
+}
+
+extension StoreTransaction {
+  /// The names of a folder that come after one in its order, `limit` of them at most.
+  package func namedItems(in parent: Int64, after last: NamedItemRow?, limit: Int) throws -> [NamedItemRow] {
+    try all(
+      """
+      SELECT e.hash, e.name, e.ino, i.mode & 61440 = 16384, i.item, coalesce(v.author, t.creator, i.owner),
+        coalesce(v.time, t.created, i.ctime)
+      FROM entries e JOIN inodes i ON i.ino = e.ino LEFT JOIN items t ON t.id = i.item
+        LEFT JOIN versions v ON v.item = t.id AND v.number = t.version
+      WHERE e.parent = ? AND (e.hash, e.name) > (?, ?) ORDER BY e.hash, e.name LIMIT ?
+      """, parent, last?.hash ?? 0, last?.name ?? [], limit
+    ) {
+      NamedItemRow(
+        hash: try $0[0], name: try $0.name(1), ino: try $0[2], isFolder: try $0[3] as Int64 != 0, item: try $0[4],
+        author: try $0[5], time: Timestamp(nanoseconds: try $0[6]))
+    }
+  }
+
+  /// Documents that have a version, after one, in the order of their numbers, with their current versions' numbers.
+  /// Temporary, lock and backup files are not among them.
+  package func currentVersions(after item: Int64, limit: Int) throws -> [(item: Int64, number: Int64)] {
+    try all(
+      """
+      SELECT id, version FROM items WHERE id > ? AND kind = ? AND version > 0 AND quiet = 0 ORDER BY id LIMIT ?
+      """, item, ItemKind.document.rawValue, limit
+    ) { (try $0[0], try $0[1]) }
+  }
+
+  /// The first bytes of some contents, `limit` at most; nil where a hole is among them, as no text has one.
+  package func firstBytes(of content: StoredContent, limit: Int) throws -> [UInt8]? {
+    var bytes: [UInt8] = []
+    /// Appends what extents have, up to the limit; returns false at a hole.
+    func add(_ extents: [Extent]) throws -> Bool {
+      for extent in extents where bytes.count < limit {
+        if extent.isHole { return false }
+        let chunk = try chunkBytes(extent.chunk)
+        guard extent.offset <= chunk.count else {
+          throw SheafError(.corrupt, subject: "chunk \(extent.chunk)", advice: "run sheaf check")
+        }
+        bytes += chunk[Int(extent.offset)...].prefix(min(limit - bytes.count, Int(clamping: extent.length)))
+      }
+      return true
+    }
+    switch content {
+    case .extents(let extents): return try add(extents) ? bytes : nil
+    case .nodes(let nodes):
+      for node in nodes where bytes.count < limit {
+        guard try add(StoredContent.decodeNode(chunkBytes(node.chunk))) else { return nil }
+      }
+      return bytes
+    }
+  }
+}

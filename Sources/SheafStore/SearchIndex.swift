@@ -1,0 +1,180 @@
+internal import Foundation
+internal import GRDB
+internal import Glibc
+package import SheafModel
+
+/// The words of documents' current versions, in a file of its own beside the library (SQLite's FTS5).
+///
+/// Rules:
+/// 1. All that it holds follows from the library: it may be lost at any time, and is made anew where it is damaged or
+///    belongs to another library.
+/// 2. It says of which version, made when, it holds the words. Who searches compares that with the version that is
+///    current, so what it has of an older one is never told.
+/// 3. It holds as much of texts as ``textLimit`` and ``totalLimit`` allow. Other documents are in it without words.
+package final class SearchIndex: Sendable {
+  /// Bytes of a document whose words are searched.
+  package static let textLimit = 1 << 20
+  /// Bytes of all of them.
+  package static let totalLimit: Int64 = 256 << 20
+  /// Documents that one search finds.
+  package static let matchLimit = 100_000
+
+  private static let suffix = "-search"
+  /// The form of the file; another one is made anew.
+  private static let format = 1
+
+  /// A document's version in the index.
+  package struct Document: Hashable, Sendable {
+    package let item: Int64
+    package let number: Int64
+    package let time: Timestamp
+    /// Whether its session went on, so that the version may be another one by now.
+    package let isOpen: Bool
+
+    package init(item: Int64, number: Int64, time: Timestamp, isOpen: Bool) {
+      (self.item, self.number, self.time, self.isOpen) = (item, number, time, isOpen)
+    }
+  }
+
+  private let path: String
+  private let database: DatabaseQueue
+
+  /// Opens the index of a library, making it where there is none.
+  ///
+  /// - Parameter library: The library's file, and its id.
+  package init(of library: (path: String, id: String)) throws(SheafError) {
+    let path = library.path + Self.suffix
+    self.path = path
+    do throws(SheafError) {
+      database = try Self.open(path, library)
+    } catch  where error.kind == .corrupt {
+      LibraryFolder.remove(path)
+      database = try Self.open(path, library)
+    }
+  }
+
+  /// Removes the index of a library; nobody has it open.
+  package static func remove(of library: String) {
+    for end in ["", "-journal"] { LibraryFolder.remove(library + suffix + end) }
+  }
+
+  private static func open(
+    _ path: String, _ library: (path: String, id: String)
+  ) throws(SheafError) -> DatabaseQueue {
+    let made = try LibraryFolder.openFile(at: path, beside: library.path)
+    Glibc.close(made)
+    return try Store.storeErrors(path) {
+      var configuration = Configuration()
+      configuration.refuseLink(at: path)
+      configuration.prepareDatabase {
+        try $0.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY")
+      }
+      let database = try DatabaseQueue(path: path, configuration: configuration)
+      try database.write { database in
+        let mark = "\(format) \(library.id)"
+        guard
+          try database.tableExists("mark") == false
+            || String.fetchOne(database, sql: "SELECT library FROM mark") != mark
+        else { return }
+        try database.execute(
+          sql: """
+            DROP TABLE IF EXISTS mark; DROP TABLE IF EXISTS documents; DROP TABLE IF EXISTS texts;
+            CREATE TABLE mark (library TEXT NOT NULL) STRICT;
+            CREATE TABLE documents (
+              item INTEGER PRIMARY KEY, number INTEGER NOT NULL, time INTEGER NOT NULL, open INTEGER NOT NULL,
+              bytes INTEGER NOT NULL
+            ) STRICT;
+            CREATE INDEX documents_bytes ON documents (bytes) WHERE bytes > 0;
+            CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2', columnsize = 0);
+            """)
+        try database.execute(sql: "INSERT INTO mark (library) VALUES (?)", arguments: [mark])
+      }
+      return database
+    }
+  }
+
+  package func close() throws(SheafError) { try Store.storeErrors(path) { try database.close() } }
+
+  // MARK: - Keeping it
+
+  /// The versions that it has of the documents after one, up to and with another.
+  package func documents(after item: Int64, through last: Int64) throws(SheafError) -> [Int64: Document] {
+    try Store.storeErrors(path) {
+      try database.read { database in
+        let rows = try GRDB.Row.fetchAll(
+          database, sql: "SELECT item, number, time, open FROM documents WHERE item > ? AND item <= ?",
+          arguments: [item, last])
+        return Dictionary(
+          uniqueKeysWithValues: rows.map { row in
+            let item: Int64 = row[0]
+            return (
+              item,
+              Document(item: item, number: row[1], time: Timestamp(nanoseconds: row[2]), isOpen: row[3] as Int64 != 0)
+            )
+          })
+      }
+    }
+  }
+
+  /// Takes in documents with their words, in the place of what it had of them, and forgets others.
+  package func update(_ documents: [(document: Document, text: String)], removing gone: [Int64]) throws(SheafError) {
+    guard !documents.isEmpty || !gone.isEmpty else { return }
+    try Store.storeErrors(path) {
+      try database.write { database in
+        for item in gone + documents.map(\.document.item) {
+          try database.execute(sql: "DELETE FROM texts WHERE rowid = ?", arguments: [item])
+          try database.execute(sql: "DELETE FROM documents WHERE item = ?", arguments: [item])
+        }
+        var total = try Int64.fetchOne(database, sql: "SELECT sum(bytes) FROM documents WHERE bytes > 0") ?? 0
+        for (document, text) in documents {
+          let bytes = Int64(text.utf8.count)
+          let fits = bytes > 0 && total + bytes <= Self.totalLimit
+          try database.execute(
+            sql: "INSERT INTO documents (item, number, time, open, bytes) VALUES (?, ?, ?, ?, ?)",
+            arguments: [
+              document.item, document.number, document.time.nanoseconds, document.isOpen ? 1 : 0, fits ? bytes : 0,
+            ])
+          guard fits else { continue }
+          total += bytes
+          try database.execute(
+            sql: "INSERT INTO texts (rowid, text) VALUES (?, ?)", arguments: [document.item, text])
+        }
+      }
+    }
+  }
+
+  /// Writes the words anew without those that were removed, which are in the file until then.
+  package func tighten() throws(SheafError) {
+    try Store.storeErrors(path) {
+      try database.write { try $0.execute(sql: "INSERT INTO texts (texts) VALUES ('optimize')") }
+      try database.vacuum()
+    }
+  }
+
+  // MARK: - Searching
+
+  /// The documents that have, for each word of a text, a word that begins with it, whatever case and accents.
+  package func documents(with text: String) throws(SheafError) -> [Int64: Document] {
+    let words = text.split(whereSeparator: { $0.isWhitespace || $0 == "\0" }).map {
+      "\"\($0.replacing("\"", with: "\"\""))\" *"
+    }
+    return try Store.storeErrors(path) {
+      try database.read { database in
+        let rows = try GRDB.Row.fetchAll(
+          database,
+          sql: """
+            SELECT d.item, d.number, d.time, d.open FROM texts JOIN documents d ON d.item = texts.rowid
+            WHERE texts MATCH ? LIMIT ?
+            """, arguments: [words.joined(separator: " "), Self.matchLimit])
+        return Dictionary(
+          uniqueKeysWithValues: rows.map { row in
+            let item: Int64 = row[0]
+            return (
+              item,
+              Document(item: item, number: row[1], time: Timestamp(nanoseconds: row[2]), isOpen: row[3] as Int64 != 0)
+            )
+          })
+      }
+    }
+  }
+}

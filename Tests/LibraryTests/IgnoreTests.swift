@@ -1,0 +1,199 @@
+import Foundation
+import Glibc
+import SheafModel
+import SheafStore
+import Testing
+
+@testable import SheafLibrary
+
+/// `.sheafignore`: plain files, without versions and events.
+struct IgnoreTests {
+  private static let verdicts: [(rules: String, path: String, isFolder: Bool, ignored: Bool?)] = [
+    ("*.log", "a.log", false, true), ("*.log", "in/deep/a.log", false, true), ("*.log", "a.logs", false, nil),
+    ("build/", "build", true, true), ("build/", "build", false, nil), ("build/", "in/build", true, true),
+    ("/build", "build", false, true), ("/build", "in/build", false, nil), ("in/build", "in/build", false, true),
+    ("in/build", "deep/in/build", false, nil), ("in/*.log", "in/a.log", false, true),
+    ("in/*.log", "in/deep/a.log", false, nil), ("**/build", "in/deep/build", true, true),
+    ("**/build", "build", true, true), ("in/**/a", "in/a", false, true), ("in/**/a", "in/x/y/a", false, true),
+    ("in/**", "in", true, nil), ("in/**", "in/x/y", false, true), ("# comment", "# comment", false, nil),
+    ("\\#a", "#a", false, true), ("\\!a", "!a", false, true), ("a  ", "a", false, true), ("a\\ ", "a ", false, true),
+    ("*.log\n!keep.log", "keep.log", false, false), ("!keep.log\n*.log", "keep.log", false, true),
+    ("[", "[", false, nil), ("", "a", false, nil), ("a\r\nb", "a", false, true), ("/", "a", true, nil),
+    ("doc/*/x", "doc/a/x", false, true), ("doc/*/x", "doc/x", false, nil), ("a/**/b/**/c", "a/1/b/2/3/c", false, true),
+  ]
+
+  @Test func rulesAreThoseOfGit() {
+    for (rules, path, isFolder, ignored) in Self.verdicts {
+      let names = path.split(separator: "/").map { Array($0.utf8) }
+      #expect(
+        IgnoreRules(Array(rules.utf8)).verdict(names, isFolder: isFolder) == ignored,
+        "\(rules.debugDescription), \(path)")
+    }
+  }
+
+  private func events(_ fixture: LibraryFixture, after position: Int64) throws -> [String] {
+    try fixture.library.settleEventsByAndBy()
+    try fixture.library.locked {
+      try fixture.library.settleSessions()
+      try fixture.library.settleEvents(all: true)
+    }
+    return try fixture.library.events(after: position, limit: 1000, for: fixture.account).events.map {
+      "\($0.type.rawValue.split(separator: ".").last ?? "") \($0.data.item.path)"
+    }
+  }
+
+  @Test func whatIsIgnoredIsAPlainFile() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    try fixture.save(".sheafignore", "*.log\nout/\n!keep.log\n")
+    try fixture.mkdir("in")
+    _ = try events(fixture, after: 0)
+    let before = library.lastEvent
+    for folder in ["out", "out/deep", "in/out"] { try fixture.mkdir(folder) }
+    let plain = ["a.log", "in/b.log", "out/c", "out/deep/keep.log", "in/out/d"]
+    for path in plain {
+      for text in ["one", "two and more", "three"] { try fixture.save(path, "\(text) \(path)") }
+      #expect(try fixture.versions(path).isEmpty && fixture.text(path) == "three \(path)", "\(path)")
+    }
+    let handle = try fixture.open("a.log")
+    try fixture.write(handle, Array("autosaved".utf8))
+    fixture.clock.advance(5)
+    fixture.autosave()
+    try fixture.close(handle)
+    #expect(try fixture.versions("a.log").isEmpty && fixture.text("a.log").hasPrefix("autosaved"))
+    try fixture.rename("a.log", "in/c.log")
+    try fixture.rename("out", "in/out2")
+    try fixture.rename("in/out2", "out")
+    #expect(try events(fixture, after: before).filter { !$0.contains("out2") } == [])
+    #expect(try fixture.text("in/c.log").hasPrefix("autosaved"))
+    // What goes leaves nothing.
+    for path in ["in/c.log", "in/b.log", "out/c", "out/deep/keep.log", "in/out/d"] { try fixture.unlink(path) }
+    for folder in ["out/deep", "in/out"] { try fixture.rmdir(folder) }
+    #expect(try library.deleted(fixture.account, below: nil).isEmpty)
+    // What no rule is of, and what one takes back, is a document.
+    for path in ["in/keep.log", "other"] { try fixture.save(path, "x") }
+    #expect(try fixture.versions("in/keep.log").count == 1 && fixture.versions("other").count == 1)
+    #expect(try events(fixture, after: before).suffix(2) == ["created in/keep.log", "created other"])
+    try fixture.finish()
+  }
+
+  @Test func namesMakeDocumentsOfPlainFilesAndNeverTheOtherWay() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    try fixture.save(".sheafignore", "*.log\n")
+    try fixture.save("a.log", "text")
+    _ = try events(fixture, after: 0)
+    var before = library.lastEvent
+    try fixture.rename("a.log", "a.txt")
+    #expect(try fixture.versions("a.txt").map(\.size) == [4] && fixture.version("a.txt", 1) == "text")
+    #expect(try events(fixture, after: before) == ["created a.txt"])
+    try fixture.save("a.txt", "more text")
+    #expect(try fixture.versions("a.txt").count == 2)
+    // What has a history keeps it under any name, and goes to the trash.
+    before = library.lastEvent
+    try fixture.rename("a.txt", "b.log")
+    try fixture.save("b.log", "even more text")
+    #expect(try fixture.versions("b.log").count == 3)
+    #expect(try events(fixture, after: before) == ["renamed b.log", "edit b.log"])
+    try fixture.unlink("b.log")
+    #expect(try library.deleted(fixture.account, below: nil).map(\.path) == ["Documents/b.log"])
+    // A program's new file that takes an ignored name is plain.
+    before = library.lastEvent
+    let program = Caller(uid: 0, gid: 0, thread: getpid(), door: 0) { [] }
+    for text in ["one", "two"] {
+      let made = try library.create(fixture.root, Array("c.new".utf8), mode: 0o644, flags: O_RDWR, program)
+      try fixture.write(made.handle, Array(text.utf8))
+      try fixture.close(made.handle)
+      try library.rename(fixture.root, Array("c.new".utf8), to: fixture.root, Array("c.log".utf8), .replace, program)
+      #expect(try fixture.versions("c.log").isEmpty && fixture.text("c.log") == text)
+    }
+    #expect(try events(fixture, after: before).filter { !$0.contains("b.log") } == [])
+    // A plain file that a program renames over a document is its next version.
+    try fixture.save("doc", "first")
+    _ = try events(fixture, after: 0)
+    fixture.clock.advance(60)
+    let made = try library.create(fixture.root, Array("doc.log".utf8), mode: 0o644, flags: O_RDWR, program)
+    try fixture.write(made.handle, Array("second".utf8))
+    try fixture.close(made.handle)
+    let id = try library.itemStatus(fixture.path("doc")).id
+    try library.rename(fixture.root, Array("doc.log".utf8), to: fixture.root, Array("doc".utf8), .replace, program)
+    #expect(try fixture.versions("doc").count == 2 && fixture.version("doc", 2) == "second")
+    #expect(try library.itemStatus(fixture.path("doc")).id == id)
+    try fixture.finish()
+  }
+
+  @Test func rulesHoldFromWhenTheyAreSaved() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    try fixture.mkdir("in")
+    try fixture.save("in/a.tmpl", "x")
+    try fixture.save("in/.sheafignore", "*.tmpl\n")
+    try fixture.save("in/a.tmpl", "y")
+    try fixture.save("in/b.tmpl", "y")
+    try fixture.save("b.tmpl", "y")
+    #expect(try fixture.versions("in/a.tmpl").count == 2 && fixture.versions("in/b.tmpl").isEmpty)
+    #expect(try fixture.versions("b.tmpl").count == 1)
+    // The deeper file decides, and a document of the name of rules is never ignored.
+    try fixture.save(".sheafignore", "!*.tmpl\n*.md\n.sheafignore\n")
+    try fixture.save("in/c.tmpl", "z")
+    try fixture.save("in/c.md", "z")
+    #expect(try fixture.versions("in/c.tmpl").isEmpty && fixture.versions("in/c.md").isEmpty)
+    #expect(try fixture.versions(".sheafignore").count == 1)
+    // Without rules it is a document from the next save on.
+    try fixture.unlink("in/.sheafignore")
+    _ = try events(fixture, after: 0)
+    let before = library.lastEvent
+    try fixture.save("in/b.tmpl", "document")
+    #expect(try fixture.versions("in/b.tmpl").count == 1)
+    #expect(try events(fixture, after: before) == ["created in/b.tmpl"])
+    // A folder that moves comes under other rules.
+    try fixture.mkdir("out")
+    try fixture.save("out/.sheafignore", "*.tex\n")
+    try fixture.save("in/a.tex", "x")
+    try fixture.rename("in", "out/in")
+    try fixture.save("out/in/b.tex", "x")
+    #expect(try fixture.versions("out/in/a.tex").count == 1 && fixture.versions("out/in/b.tex").isEmpty)
+    // By default.
+    try fixture.mkdir("node_modules")
+    for path in ["node_modules/x.js", ".DS_Store", "Thumbs.db"] {
+      try fixture.save(path, "x")
+      #expect(try fixture.versions(path).isEmpty, "\(path)")
+    }
+    // What it holds outlives the process.
+    try fixture.expectSound()
+    try library.close()
+    let again = try Library.open(LibraryLocation(path: fixture.path)) { fixture.clock.now }
+    let copy = try again.check { _ in }
+    #expect(copy.problems == [])
+    let ino = try again.lookup(
+      again.lookup(fixtureRoot(again, fixture), Array("out".utf8), .library).ino, Array("in".utf8), .library
+    ).ino
+    #expect(try again.lookup(ino, Array("b.tex".utf8), .library).size == 1)
+    try again.close()
+    try? FileManager.default.removeItem(atPath: fixture.folder)
+  }
+
+  /// Whoever may write may make rules, and nobody is to wait long for them.
+  @Test func fewRulesCount() throws {
+    let fixture = try LibraryFixture()
+    let filler = String(repeating: "# nothing\n", count: 1700)
+    try fixture.mkdir("in")
+    try fixture.save(".sheafignore", "*.a\n" + filler + "*.b\n")
+    try fixture.save("in/.sheafignore", "*.c\n")
+    for (path, versions) in [("x.a", 0), ("x.b", 1), ("in/x.a", 0), ("in/x.c", 1)] {
+      try fixture.save(path, "x")
+      #expect(try fixture.versions(path).count == versions, "\(path)")
+    }
+    let wild = (0..<40).map { "**/\(String(repeating: "a", count: 30))\($0)" }.joined(separator: "\n")
+    try fixture.save(".sheafignore", wild + "\n*.d\n**/late\n")
+    for (path, versions) in [("x.d", 0), ("late", 1)] {
+      try fixture.save(path, "x")
+      #expect(try fixture.versions(path).count == versions, "\(path)")
+    }
+    try fixture.finish()
+  }
+
+  private func fixtureRoot(_ library: Library, _ fixture: LibraryFixture) throws -> Int64 {
+    try library.documents(of: fixture.account)
+  }
+}
