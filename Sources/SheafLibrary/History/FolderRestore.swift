@@ -95,7 +95,7 @@ extension Library {
     case .place(_, let parent, let name):
       guard row.nlink > 0 else { return .init(.recover, try place(parent, name)) }
       return .init(.move, try place(row.parent, row.name), to: try place(parent, name))
-    case .contents(_, let version, _): return .init(.restore, try place(row.parent, row.name), version: version)
+    case .contents(_, let version): return .init(.restore, try place(row.parent, row.name), version: version)
     case .leave(_, let parent, let name, let reason): return .init(.leave, try place(parent, name), reason: reason)
     }
   }
@@ -117,7 +117,7 @@ extension Library {
           switch deed {
           case .delete(let item, let parent, let name): try delete(item, parent, name, caller) ? step : nil
           case .place(let item, let parent, let name): try put(item, parent, name, leaving, caller)
-          case .contents(let item, let version, _): try restore(item, version, caller) ? step : nil
+          case .contents(let item, let version): try restore(item, version, caller) ? step : nil
           case .leave: step
           }
         return done.map { [$0] } ?? []
@@ -202,8 +202,11 @@ extension Library {
 
   /// Makes a version's contents current; returns whether they were not.
   private func restore(_ item: Int64, _ number: Int64, _ caller: Caller) throws -> Bool {
-    guard let row = try read({ try $0.inode(item: item) }), row.nlink > 0 else { return false }
+    guard let row = try read({ try $0.inode(item: item) }) else { return false }
     let inode = try inode(row.ino)
+    if row.nlink == 0 {
+      guard let deleted = try read({ try $0.deleted(row.ino) }), try isVisible(deleted, caller) else { return false }
+    }
     try allow(.restore, inode, caller)
     if number == Self.beforeFirst { return try makeCurrent(.empty, of: inode, by: caller) != nil }
     guard try number >= firstVisibleVersion(of: item, inode, caller) else { throw Self.denied }

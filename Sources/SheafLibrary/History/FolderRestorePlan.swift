@@ -20,26 +20,25 @@ struct FolderRestorePlan {
     /// Gives an item a name, from the deleted or from elsewhere.
     case place(item: Int64, parent: Int64, name: [UInt8])
     /// Makes a version's contents current; 0 for empty ones.
-    case contents(item: Int64, version: Int64, isDeleted: Bool = false)
+    case contents(item: Int64, version: Int64)
     case leave(item: Int64, parent: Int64, name: [UInt8], reason: String)
 
     var item: Int64 {
       switch self {
-      case .delete(let item, _, _), .place(let item, _, _), .contents(let item, _, _), .leave(let item, _, _, _): item
+      case .delete(let item, _, _), .place(let item, _, _), .contents(let item, _), .leave(let item, _, _, _): item
       }
     }
   }
 
-  /// In this order: what is deleted goes first, each folder after what is in it; then documents get their contents; then
-  /// items get their places, each folder before what is in it; and what was deleted gets its contents once it is back.
-  /// So participants of a share into which something comes back see nothing of what it was in between.
+  /// In this order: what is deleted goes first, each folder after what is in it; then documents get their contents, those
+  /// that are among the deleted, too; then items get their places, each folder before what is in it. So participants of a
+  /// share into which something comes back see nothing of what it was in between.
   private(set) var deletions: [Deed] = []
   private(set) var contents: [Deed] = []
   private(set) var placements: [Deed] = []
-  private(set) var contentsOfRecovered: [Deed] = []
   private(set) var leftAlone: [Deed] = []
 
-  var deeds: [Deed] { deletions + contents + placements + contentsOfRecovered }
+  var deeds: [Deed] { deletions + contents + placements }
   /// The items that leave their names.
   var leaving: Set<Int64> { Set((deletions + placements).map(\.item)) }
 
@@ -47,7 +46,7 @@ struct FolderRestorePlan {
     switch deed {
     case .delete: deletions.append(deed)
     case .place: placements.append(deed)
-    case .contents(_, _, let isDeleted): isDeleted ? contentsOfRecovered.append(deed) : contents.append(deed)
+    case .contents: contents.append(deed)
     case .leave: leftAlone.append(deed)
     }
   }
@@ -243,7 +242,7 @@ extension Library {
     for item in past {
       guard case .document(let id, let version) = item.entry.kind, seen.insert(id).inserted else { continue }
       if try names[id]?.first?.isEdited ?? false || locked({ try differs(id, from: version) }) {
-        plan.add(.contents(item: id, version: version, isDeleted: names[id] == nil))
+        plan.add(.contents(item: id, version: version))
       }
     }
     return plan

@@ -580,5 +580,32 @@ enum KnownPrograms {
       bob.2 look
       """
     ),
+    (
+      "what was written elsewhere, and deleted there, comes back into a share as it was",
+      """
+      alice.0 mkdir team
+      alice.0 invite team carol view
+      alice.0 open 1 team/doc trunc
+      bob.2 wait 16
+      alice.0 rename team/doc doc.bak
+      alice.0 write 1
+      alice.3 wait 60
+      alice.1 unlink doc.bak
+      alice.1 goBack team 70000
+      carol.2 look
+      """
+    ),
+    (
+      "a file that went back to nothing has nothing to be closed",
+      """
+      alice.0 mkdir draft
+      alice.0 open 0 draft/doc creat
+      bob.2 write 0
+      alice.3 goBack draft 4
+      carol.1 close 0
+      alice.1 save doc.bak
+      alice.0 rename doc.bak draft/doc
+      """
+    ),
   ]
 }
