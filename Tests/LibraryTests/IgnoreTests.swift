@@ -31,6 +31,45 @@ struct IgnoreTests {
     }
   }
 
+  /// Who takes part in a share does not have what others make there be lost when it is deleted.
+  @Test func onlyTheOwnerMakesRules() throws {
+    try People.story { people in
+      let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+      try people.as(.alice) { (alice) throws in
+        for folder in [team, "\(team)/sub"] { try alice.mkdir(folder) }
+        try people.share(team, with: [(.bob, .readWrite)])
+      }
+      func versions(_ name: String) throws -> Int {
+        try people.as(.alice) { (alice) throws in
+          people.clock.advance(20)
+          try alice.save("\(team)/\(name)", name)
+          return try alice.versions("\(team)/\(name)").count
+        }
+      }
+      let rules = ".sheafignore"
+      try people.as(.bob) { (bob) throws in
+        try bob.save("\(seen)/rules", "*.log")
+        expect(.notPermitted) { try bob.save("\(seen)/\(rules)", "*.log") }
+        expect(.notPermitted) { try bob.rename("\(seen)/rules", "\(seen)/\(rules)") }
+        expect(.notPermitted) { try bob.link("\(seen)/rules", "\(seen)/\(rules)") }
+        expect(.notPermitted) { try bob.mkdir("\(seen)/\(rules)") }
+      }
+      #expect(try versions("1.log") == 1)
+      try people.as(.alice) { try $0.save("\(team)/sub/\(rules)", "*.log") }
+      #expect(try versions("sub/2.log") == 0 && versions("3.log") == 1)
+      people.clock.advance(20)
+      try people.as(.bob) { (bob) throws in
+        expect(.notPermitted) { try bob.rename("\(seen)/sub/\(rules)", "\(seen)/\(rules)") }
+        expect(.notPermitted) { try bob.exchange("\(seen)/sub/\(rules)", "\(seen)/rules") }
+        try bob.save("\(seen)/sub/\(rules)", "*.log\n*.txt")
+      }
+      #expect(try versions("sub/4.txt") == 1 && versions("sub/5.log") == 1)
+      people.clock.advance(20)
+      try people.as(.alice) { try $0.save("\(team)/sub/\(rules)", "*.txt") }
+      #expect(try versions("sub/6.txt") == 0 && versions("sub/7.log") == 1)
+    }
+  }
+
   private func events(_ fixture: LibraryFixture, after position: Int64) throws -> [String] {
     try fixture.library.settleEventsByAndBy()
     try fixture.library.locked {

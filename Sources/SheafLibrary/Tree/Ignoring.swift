@@ -11,8 +11,10 @@ import SheafStore
 /// 3. A plain file that gets another name, and is not ignored under that, is a document from then on, with its contents
 ///    as the first version; what rules no longer ignore is one from its next save on.
 /// 4. A plain file leaves nothing behind when its last name goes.
-/// 5. Whoever may write may make rules, and everybody waits while a name is compared with them. So few bytes of rules
-///    count for each folder (``ruleBytes``), and fewer of those that try many places of a path.
+/// 5. The owner of a folder alone makes rules for it, since what they name is lost when it is deleted: nobody else makes a
+///    file of this name, and what others save in one counts for nothing until the owner saves it again. Everybody waits
+///    while a name is compared with rules. So few bytes of them count for each folder (``ruleBytes``), and fewer of those
+///    that try many places of a path.
 /// 6. Within a file the last rule decides, and the deeper file before the others. What is in an ignored folder is
 ///    ignored, whatever rules say of it.
 extension Library {
@@ -36,6 +38,14 @@ extension Library {
   func isPlain(_ item: ItemRow, _ inode: Inode) throws -> Bool {
     guard item.isQuiet, item.lastVersion == 0, inode.row.nlink > 0, inode.row.parent != 0 else { return false }
     return try isIgnored(inode.row.parent, inode.row.name, isFolder: inode.isFolder)
+  }
+
+  /// Checks that who gives something a name makes no rules for what another account owns (rule 5).
+  func permitRules(_ name: [UInt8], in folder: Inode, _ caller: Caller) throws {
+    guard name == Self.ignoreName, isForeign(folder, caller) else { return }
+    throw SheafError(
+      .notPermitted, reason: "says what is lost when it is deleted, which the owner of the folder decides",
+      advice: "ask the owner to make it")
   }
 
   /// Forgets what rules said where a change may have others hold.
@@ -107,6 +117,8 @@ extension Library {
     let file = try inode(entry.ino)
     guard file.isRegular, let content = file.row.content else { return nil }
     ignored.noteFile(file.ino)
+    guard let item = try item(of: file), try read({ try $0.version(item.id, item.version) })?.author == file.row.owner
+    else { return nil }
     var buffer = [UInt8](repeating: 0, count: Int(min(content.length, Int64(left))))
     // What is damaged is `check`'s to tell, and ignores nothing.
     var copy = WorkingCopy(content)

@@ -57,6 +57,7 @@ extension Library {
     guard !Self.isReserved(name), try entry(folder.ino, name) == nil else { throw SheafError(.exists) }
     guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
     try permit(folder, caller, Permission.write)
+    try permitRules(name, in: folder, caller)
   }
 
   /// Checks that `caller` may take `inode`'s name out of `folder`: sticky folders guard their entries (chmod(2)).

@@ -60,6 +60,8 @@ extension Library {
       guard newFolder.row.nlink > 0 else { throw SheafError(.notFound) }
     }
     guard folder.row.owner == newFolder.row.owner else { throw SheafError(.crossDevice) }
+    try permitRules(newName, in: newFolder, caller)
+    if mode == .exchange { try permitRules(name, in: folder, caller) }
     try checkNesting(inode, replaced, folder, newFolder, mode, caller)
     if let replaced, replaced === inode { return nil }
     try permitKeeping(of: inode, from: folder, to: newFolder, caller)
