@@ -27,6 +27,7 @@ import Testing
     "inodes": [
       "Accounts", "Doors", "Editing", "Events", "History", "Identity", "Sharing", "Tree", "Upkeep",
     ],
+    "latestTime": ["Sharing"],
     "leftEntries": ["Sharing"],
     "linkedPlaces": ["Identity", "Tree"],
     "numbers": ["Accounts", "Contents", "Events", "History", "Identity", "Sharing", "Tree", "Upkeep"],

@@ -43,24 +43,6 @@ extension Library {
     }
   }
 
-  /// Checks that what another account owns is kept for as long where it goes as where it was: only its owner lets its
-  /// history go earlier.
-  ///
-  /// - Throws: `notPermitted`.
-  func permitKeeping(of inode: Inode, from folder: Inode, to newFolder: Inode, _ caller: Caller) throws {
-    guard folder !== newFolder, isForeign(inode, caller) else { return }
-    try read { transaction in
-      var policy = try RetentionPolicy(transaction)
-      let here = try policy.spans(in: folder.ino, transaction)
-      let there = try policy.spans(in: newFolder.ino, transaction)
-      guard there.deleted >= here.deleted, there.versions >= here.versions else {
-        throw SheafError(
-          .notPermitted, reason: "is kept for a shorter time there, which only its owner decides",
-          advice: "ask the owner to move it, or copy it")
-      }
-    }
-  }
-
   private func retainingFolder(_ path: ItemPath) throws -> Inode {
     let folder = try resolve(path)
     try allow(.purge, folder, on: path)

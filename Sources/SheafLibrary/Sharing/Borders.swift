@@ -90,6 +90,24 @@ extension Library {
     if there != nil { try endVersions(below: inode) }
   }
 
+  /// Checks that what another account owns is kept for as long where it goes as where it was: only its owner lets its
+  /// history go earlier.
+  ///
+  /// - Throws: `notPermitted`.
+  func permitKeeping(of inode: Inode, from folder: Inode, to newFolder: Inode, _ caller: Caller) throws {
+    guard folder !== newFolder, isForeign(inode, caller) else { return }
+    try read { transaction in
+      var policy = try RetentionPolicy(transaction)
+      let here = try policy.spans(in: folder.ino, transaction)
+      let there = try policy.spans(in: newFolder.ino, transaction)
+      guard there.deleted >= here.deleted, there.versions >= here.versions else {
+        throw SheafError(
+          .notPermitted, reason: "is kept for a shorter time there, which only its owner decides",
+          advice: "ask the owner to move it, or copy it")
+      }
+    }
+  }
+
   /// Checks that a file may get a name in `folder`: hard links never cross a border.
   func checkLink(of inode: Inode, in folder: Inode) throws {
     if shares.isEmpty { return }
