@@ -64,12 +64,13 @@ package final class ChunkReaders: @unchecked Sendable {
 
   /// Waits for the readers that have begun, and closes the connections.
   func close() {
-    let idle = locked { state in
-      state.isClosed = true
-      while state.readers > 0 { condition.wait() }
-      defer { state.idle = [] }
-      return state.idle
-    }
+    condition.lock()
+    state.isClosed = true
+    // Each look is an access of its own: others change the state while this waits.
+    while state.readers > 0 { condition.wait() }
+    let idle = state.idle
+    state.idle = []
+    condition.unlock()
     for connection in idle { connection.close() }
   }
 
