@@ -573,9 +573,12 @@ enum KnownPrograms {
       "a folder goes back to what a session had saved that goes on",
       """
       alice.1 open 0 u creat
-      alice.1 write 0
-      alice.0 wait 2
-      alice.1 write 0
+      bob.0 writeKnown 0
+      alice.0 invite u bob edit
+      alice.1 open 2 u creat
+      alice.1 save u
+      bob.2 wait 2
+      bob.0 write 2
       alice.1 goBack / 2000
       bob.2 look
       """
