@@ -20,6 +20,8 @@ import Testing
     let mounted = try MountedLibrary()
     defer { mounted.breakMount() }
     try mounted.mount()
+    // These are looked at one by one.
+    try mounted.sheafSucceeds("library", "set", "--rapid-saves", "keep", "--library", mounted.library)
     let receiver = try Receiver(in: mounted.folder, ["--random", "\(seed % 1_000_000)"])
     var sidecar = try startSidecar(mounted, receiver)
     let documents = try makeDocuments(mounted)

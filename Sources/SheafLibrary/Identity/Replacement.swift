@@ -16,19 +16,19 @@ extension Library {
     guard caller.thread != 0, !identity.isEmpty,
       let memory = identity.former(parent, name, process: caller.process, at: time),
       let inode = try? inode(memory.ino), inode.row.item == memory.item, let item = try item(of: inode),
-      try !wasChangedOutside(inode, item, of: parent, since: memory.time)
+      try !isPrivate(inode, item, of: parent, since: memory.time)
     else { return nil }
     return FormerDocument(inode: inode, item: item, memory: memory)
   }
 
-  /// Whether a document that lost its name in a shared folder is outside of that share, and was changed there: who sees
-  /// the folder is not to see that.
-  private func wasChangedOutside(
+  /// Whether a document that lost its name in a folder which is shared by now holds what is not for those who see the
+  /// folder: it lost the name before they could see it, or is outside of the share, and was changed there.
+  private func isPrivate(
     _ inode: Inode, _ item: ItemRow, of folder: Int64, since time: Timestamp
   ) throws -> Bool {
-    guard let around = try share(ofFolder: folder),
-      try share(ofFolder: inode.row.parent)?.row.item != around.row.item
-    else { return false }
+    guard let around = try share(ofFolder: folder) else { return false }
+    if try time < entryTime(of: self.inode(folder), in: around) { return true }
+    guard try share(ofFolder: inode.row.parent)?.row.item != around.row.item else { return false }
     if inode.drafts.contains(where: \.isChanged) { return true }
     return try (read { try $0.version(item.id, item.version) }?.time).map { $0 > time } ?? false
   }

@@ -610,5 +610,16 @@ enum KnownPrograms {
       alice.0 rename doc.bak draft/doc
       """
     ),
+    (
+      "what was renamed out of a folder before that was shared does not come back to it",
+      """
+      alice.0 mkdir team
+      alice.1 save team/doc
+      alice.0 rename team/doc u
+      alice.0 invite team carol edit
+      alice.0 save team/doc
+      carol.2 look
+      """
+    ),
   ]
 }
