@@ -22,12 +22,12 @@ extension Library {
   }
 
   /// Whether a document that lost its name in a folder which is shared by now holds what is not for those who see the
-  /// folder: it lost the name before they could see it, or is outside of the share, and was changed there.
+  /// folder: it got another name before they could see it, or is outside of the share, and was changed there.
   private func isPrivate(
     _ inode: Inode, _ item: ItemRow, of folder: Int64, since time: Timestamp
   ) throws -> Bool {
     guard let around = try share(ofFolder: folder) else { return false }
-    if try time < entryTime(of: self.inode(folder), in: around) { return true }
+    if inode.row.nlink > 0, try time < entryTime(of: self.inode(folder), in: around) { return true }
     guard try share(ofFolder: inode.row.parent)?.row.item != around.row.item else { return false }
     if inode.drafts.contains(where: \.isChanged) { return true }
     return try (read { try $0.version(item.id, item.version) }?.time).map { $0 > time } ?? false
