@@ -53,8 +53,8 @@ import SheafModel
 /// 9. All names of an inode are one item, its place the oldest name. A rename over the oldest name keeps the identity
 ///    there, and the other names become a document of their own; over a younger name it makes only that name new.
 /// 10. RENAME_EXCHANGE of two regular files swaps contents and leaves ids on their names if one of them is a document
-///    and the other young; which one is, is decided by age and fame, then by who made it, then by the names: a temporary file's, or one that is
-///    made of the other's (`doc.x` of `doc`). Otherwise ids go with the entries.
+///    and the other young. Age and fame decide which one is the young file, then who made it, then the names: a
+///    temporary file's, or one that is made of the other's (`doc.x` of `doc`). Otherwise ids go with the entries.
 /// 11. `rename(new → doc)` while one account is still writing `new`: the version that this makes ends when the writer
 ///    closes, and there is none before the first byte. What several accounts wrote to `new` are versions before that.
 ///

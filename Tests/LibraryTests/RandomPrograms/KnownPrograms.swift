@@ -599,7 +599,7 @@ enum KnownPrograms {
       """
     ),
     (
-      "a file that went back to nothing has nothing to be closed",
+      "a close after a restoration to nothing proves no document",
       """
       alice.0 mkdir draft
       alice.0 open 0 draft/doc creat
