@@ -50,6 +50,11 @@ def main(work, tools, names, phases, runs, seconds):
         for run in range(runs):
             for phase in chosen:
                 for clients in CLIENTS:
+                    if phase == "create":
+                        # passthrough_ll keeps a descriptor for every file until its mount ends.
+                        for system in systems:
+                            system.unmount()
+                            system.mount()
                     # The file systems take turns, and none always comes after the same neighbour.
                     for system in systems[run % len(systems):] + systems[:run % len(systems)]:
                         value = rate(tools, system, phase, clients, seconds, run)

@@ -28,11 +28,29 @@ struct EditingSession {
   var ownChunks: [Int64: Int] = [:]
   /// When its contents were kept in the working file, to be stored soon; nil where they were not.
   var kept: Timestamp?
-  /// Handles that wrote, and whether each was flushed since.
-  var writers: [UInt64: Bool] = [:]
+  /// Handles that wrote.
+  var writers: [UInt64: SessionWriter] = [:]
 
   /// Whether all that was written is kept and waits to be stored.
   var isKept: Bool { kept != nil && dirtySince == nil }
+}
+
+/// A handle that wrote in an editing session.
+struct SessionWriter {
+  /// Whether it was flushed since it wrote last.
+  var isFlushed = false
+  /// Whether all it wrote went to the end of the document, whatever that was.
+  var onlyAppends = true
+}
+
+/// What a change of a document goes by.
+enum ChangeBasis {
+  /// What the program may have read before.
+  case reading
+  /// The end of the document, whatever it holds.
+  case end
+  /// What a mapping shows, which is what is there.
+  case mapping
 }
 
 /// A version that a program knows, of the item that the file was then; number 0 for none of those that the item has.

@@ -138,8 +138,7 @@ extension Library {
       if clearsCapability { try clearCapability(of: inode, from: file.door) }
       try clearPrivileges(of: inode, changedBy: draft.account, from: file.door)
       let time = clock()
-      // Who appends, or changed what a mapping showed, changes what is there now.
-      try beginSession(inode, draft, handle: handle, goesByReading: !appends && !isWriteBack, at: time)
+      try beginSession(inode, draft, handle: handle, basis: isWriteBack ? .mapping : appends ? .end : .reading, at: time)
       let before = draft.unsavedBytes
       if data.count >= Self.directLength, draft.working?.area != nil, mayKeep(inode, draft) {
         try draft.working?.write(data, at: start, spillingTo: store.working, from: self)
@@ -190,7 +189,7 @@ extension Library {
       if try !keepClosed(of: file.inode, file.draft) { try save(file.inode, file.draft) }
       identity.closed(file.inode.ino, at: clock())
       noteProof(of: file)
-      if file.draft.session?.writers[handle] != nil { file.draft.session?.writers[handle] = true }
+      file.draft.session?.writers[handle]?.isFlushed = true
       if file.hasUnflushed {
         file.hasUnflushed = false
         file.isToldClosed = true

@@ -36,14 +36,14 @@ extension Library {
   /// kernel tells of the last close later than close(2) returns.
   ///
   /// - Parameters:
-  ///   - goesByReading: whether what is written may have been made from what was read through `handle`.
+  ///   - basis: what the change through `handle` goes by.
   ///   - caller: who truncates the document by its name; nil for a change through `handle`, and for one by the library.
   func beginSession(
-    _ inode: Inode, _ draft: Draft, handle: UInt64?, goesByReading: Bool = true, by caller: Caller? = nil,
+    _ inode: Inode, _ draft: Draft, handle: UInt64?, basis: ChangeBasis = .reading, by caller: Caller? = nil,
     at time: Timestamp
   ) throws {
     if let session = draft.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
-      session.writers.values.allSatisfy({ $0 }), session.dirtySince == nil
+      session.writers.values.allSatisfy(\.isFlushed), session.dirtySince == nil
     {
       if isEmptied(inode, draft, at: time) {
         // The bytes that follow are the contents of this version; the program that emptied it begins another.
@@ -54,25 +54,47 @@ extension Library {
         load(inode, draft)
       }
     }
+    let writer = handle.flatMap { draft.session?.writers[$0] }
     if draft.session == nil {
-      let item = try item(of: inode)
-      var base = item.flatMap { $0.version == 0 ? nil : $0.version }
-      if goesByReading, let item, base != nil, let file = handle.flatMap({ files[$0] }) {
-        base = try self.base(of: item, inode, writtenThrough: file)
-      } else if handle == nil, let item, base != nil, let caller {
-        base = try self.base(of: item, inode, savedBy: caller, asksOthers: false)
-      }
+      let base = try base(of: inode, changedThrough: handle, basis, by: caller)
       try endVersion(base, ofOthersThan: draft, inode)
       draft.session = EditingSession(
         author: draft.account, base: base,
         baseContent: inode.row.content ?? .empty, began: time, cause: .save)
+    } else if basis == .reading, writer?.onlyAppends ?? true {
+      try rebase(draft, inode, changedThrough: handle, by: caller)
     }
-    if let handle { draft.session?.writers[handle] = false }
+    if let handle {
+      draft.session?.writers[handle] = SessionWriter(onlyAppends: basis == .end && writer?.onlyAppends ?? true)
+    }
     if inode.isOrphan, let file = handle.flatMap({ files[$0] }) { noteReplacedWork(through: file) }
     if draft.session?.dirtySince == nil { draft.session?.dirtySince = time }
     draft.session?.lastWrite = time
     sessions.insert(inode)
     maintenance.wake()
+  }
+
+  /// The version that a change which begins now is based on; nil before any.
+  private func base(
+    of inode: Inode, changedThrough handle: UInt64?, _ basis: ChangeBasis, by caller: Caller?
+  ) throws -> Int64? {
+    guard let item = try item(of: inode), item.version > 0 else { return nil }
+    if let file = handle.flatMap({ files[$0] }) {
+      return basis == .reading ? try base(of: item, inode, writtenThrough: file) : item.version
+    }
+    guard handle == nil, let caller else { return item.version }
+    return try base(of: item, inode, savedBy: caller, asksOthers: false)
+  }
+
+  /// Makes the next version of a session that goes on one of what the program knew that changes the document now, where
+  /// that is less than what the session began from: its changes pass over the rest.
+  private func rebase(_ draft: Draft, _ inode: Inode, changedThrough handle: UInt64?, by caller: Caller?) throws {
+    guard let began = draft.session?.base, handle != nil || caller != nil else { return }
+    let base = try base(of: inode, changedThrough: handle, .reading, by: caller)
+    guard base ?? 0 < began else { return }
+    // What others wrote in this session passed over nothing.
+    try makeChange(.endSession, freesSpace: true) { try endVersion(of: draft, inode, $0) }
+    draft.session?.base = base
   }
 
   /// Ends a draft's session after the last writer closed it; one that only emptied the document goes on for a moment.

@@ -51,8 +51,13 @@ extension Library {
   /// Notes that those who wrote in a session have seen the version that it made.
   func noteSaved(_ version: SeenVersion, by session: EditingSession, _ inode: Inode) {
     let isTogether = inode.openCount > 1
-    for handle in session.writers.keys {
+    for (handle, writer) in session.writers {
       guard let file = files[handle] else { continue }
+      // Who only appended need not know what they appended to.
+      if writer.onlyAppends, let base = session.base, let item = inode.item {
+        let known = try? self.base(of: item, inode, writtenThrough: file)
+        if known ?? 0 < base { continue }
+      }
       file.seen = version
       noteKnown(version, by: file)
       guard isTogether else { continue }
@@ -101,10 +106,28 @@ extension Library {
     var read = process == 0 ? nil : readings.version(of: item.id, by: account, process, at: time)
     if read == nil, asksOthers { read = readings.version(of: item.id, by: account, 0, at: time) }
     guard let read, read < item.version else { return item.version }
-    for number in stride(from: item.version, to: max(read, item.version - 64), by: -1)
-    where try self.read({ try $0.version(item.id, number) })?.author == account {
-      return number
+    return try latest(of: item, knownTo: account, whoRead: read) ?? read
+  }
+
+  /// How many versions are looked at to find one that an account knows.
+  private static let knownLimit: Int64 = 256
+
+  /// The latest version of an account's own that is on top of one that its program has read, by versions of its own
+  /// (rule 4 of ``Readings``); nil where none of the latest is.
+  private func latest(of item: ItemRow, knownTo account: Int64, whoRead read: Int64) throws -> Int64? {
+    var (latest, base): (Int64?, Int64) = (nil, 0)
+    for number in stride(from: item.version, to: max(read, item.version - Self.knownLimit), by: -1) {
+      // What was thinned had the author of what followed.
+      if latest != nil, number > base { continue }
+      guard let version = try self.read({ try $0.version(item.id, number) }) else { continue }
+      if version.author != account {
+        latest = nil
+      } else {
+        latest = latest ?? number
+        base = version.base ?? 0
+        if base <= read { return latest }
+      }
     }
-    return read
+    return nil
   }
 }

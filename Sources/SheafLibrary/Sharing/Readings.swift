@@ -12,13 +12,16 @@ import SheafModel
 /// 2. A file that takes a document's name is based on what the program that renames it had read, else on what its
 ///    account read last (by the program that made the file), else on the current version.
 /// 3. A document that is truncated as it is opened is based on what that program had read, else on the current version.
-/// 4. A program, and so an account, knows what its account saved: versions of its own are on top of what it read.
+/// 4. A program, and so an account, knows what its account saved on top of what it read. It does not know what that
+///    appended to a version which it had not read.
 /// 5. It is remembered for a day, of 4096 programs and documents; those read longest ago are forgotten first. Only what
 ///    is in a share is remembered.
 /// 6. A save in place is based on what the program that writes it had read, as in rule 3. Where it writes through a
 ///    file that it opened to read and write, that is the version that it saw there last, also where its own account
 ///    saved a later one, unless the program did that itself. Appending is on top of what is there, and so is writing
-///    what is locked: programs that take turns look at what the others wrote.
+///    what is locked: programs that take turns look at what the others wrote. Each program that joins a session is
+///    looked at when it first writes elsewhere than at the end: where it had read less than the session began from, the
+///    session's next version is based on that.
 /// 7. Where a file becomes another item (rules 3, 9 and 10 of ``Identity``), who saw through it the latest that it held
 ///    has seen the version which that is from then on. Who saw less has seen nothing of the item.
 struct Readings {

@@ -621,5 +621,21 @@ enum KnownPrograms {
       carol.2 look
       """
     ),
+    (
+      "who appends in a session, and then writes what it made of an earlier version, passes over nothing in silence",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      bob.2 open 1 team/doc rw
+      alice.0 write 0
+      alice.0 read 1
+      alice.0 close 0
+      carol.1 append 1
+      bob.2 write 1
+      bob.2 close 1
+      """
+    ),
   ]
 }

@@ -275,6 +275,85 @@ struct LostUpdateTests {
     }
   }
 
+  /// An append makes a version on top of what is there, which the program that appends need not have seen.
+  @Test(arguments: [O_RDWR, O_WRONLY | O_TRUNC], [true, false])
+  func whoAppendedKnowsNoMoreThanBefore(_ flags: Int32, _ inOneSession: Bool) throws {
+    try together { people in
+      let bob = try people.as(.bob, process: editor) { me in
+        let handle = try me.open(theirs, O_RDWR)
+        #expect(try me.read(handle) == "one")
+        if !inOneSession { try me.close(handle) }
+        return handle
+      }
+      try people.as(.alice, process: other) { try append($0, mine, "+line") }
+      try people.as(.bob, process: editor) { (me) throws in
+        try append(me, theirs, "+bob")
+        let handle = try me.open(theirs, flags)
+        try me.write(handle, "ONE from bob")
+        try me.close(handle)
+        if inOneSession { try me.close(bob) }
+        #expect(try me.read(theirs) == "ONE from bob")
+      }
+      try expectConflict(people, 3, base: 1)
+    }
+  }
+
+  /// The session's version is not renewed by who knows less than those that made it.
+  @Test(arguments: [O_RDWR, O_WRONLY | O_TRUNC], [true, false])
+  func whoJoinsASessionPassesOverWhatTheyHadNotRead(_ flags: Int32, _ isStored: Bool) throws {
+    try together { people in
+      let handle = try people.as(.bob, process: editor) { me in
+        let handle = try me.open(theirs, O_RDWR)
+        #expect(try me.read(handle) == "one")
+        return handle
+      }
+      try people.as(.alice, process: other) { try append($0, mine, "+line") }
+      let second = try people.as(.bob, process: getpid()) { me in
+        let second = try me.open(theirs, O_RDWR)
+        #expect(try me.read(second) == "one+line")
+        try me.write(second, "ONE")
+        return second
+      }
+      if isStored {
+        people.clock.advance(5)
+        people.fixture.autosave()
+      }
+      try people.as(.bob, process: editor) { (me) throws in
+        if flags & O_TRUNC != 0 {
+          let third = try me.open(theirs, flags)
+          try me.write(third, "whole")
+          try me.close(third)
+        } else {
+          try me.write(handle, "one from bob")
+        }
+        try me.close(handle)
+      }
+      try people.as(.bob, process: getpid()) { try $0.close(second) }
+      try expectConflict(people, isStored ? 3 : 2, base: 1)
+      if isStored {
+        try people.as(.alice) { #expect(try $0.versions(mine).map(\.size) == [3, 8, 8, flags & O_TRUNC != 0 ? 5 : 12]) }
+      }
+    }
+  }
+
+  /// What another program of the account saved on top of that is not known to who read less.
+  @Test func whoReadLessThanAnotherProgramOfTheAccountPassesOverTheRest() throws {
+    try together { people in
+      try people.as(.bob, process: editor) { #expect(try $0.read(theirs) == "one") }
+      try people.as(.alice, process: other) { try append($0, mine, "+line") }
+      try people.as(.bob, process: getpid()) { (me) throws in
+        #expect(try me.read(theirs) == "one+line")
+        try me.save(theirs, "one+line+bob")
+        try me.save(theirs, "one+line+bob+bob")
+      }
+      try people.as(.bob, process: editor) { try $0.save(theirs, "ONE") }
+      try expectConflict(people, 4, base: 1)
+      // It knows what it passed over itself.
+      try people.as(.bob, process: editor) { try $0.save(theirs, "TWO") }
+      try expectConflict(people, nil, base: 5)
+    }
+  }
+
   // MARK: - One account
 
   @Test(arguments: [true, false]) func oneAccountAndTwoPrograms(_ isShared: Bool) throws {
