@@ -1,4 +1,4 @@
-/// A durable record of a person's deed: a CloudEvents 1.0 event (docs/REFERENCE.md, "Events").
+/// A durable record of a person's action: a CloudEvents 1.0 event (docs/REFERENCE.md, "Events").
 package struct Event: Hashable, Sendable, Codable {
   /// Digits of `sequence` in JSON, so that its text has the order of the number (CloudEvents, "Sequence" extension).
   private static let sequenceDigits = 19
@@ -10,7 +10,7 @@ package struct Event: Hashable, Sendable, Codable {
   package let type: EventType
   /// Id of the item that the event is about.
   package let subject: String
-  /// When the deed was done.
+  /// When the action was done.
   package let time: Timestamp
   /// Its number in the log, from 1, in the order of settlement.
   package let sequence: Int64

@@ -1,7 +1,7 @@
 /// Asks for a folder as it was.
 package struct FolderRestoreRequest: Hashable, Sendable, Codable {
   package let time: Timestamp
-  /// The account whose deeds since then alone are undone; nil for everybody's.
+  /// The account whose actions since then alone are undone; nil for everybody's.
   package let by: AccountHandle?
   /// Whether only to say what would be done; nil for false.
   package let dryRun: Bool?

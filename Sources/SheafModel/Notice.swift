@@ -1,4 +1,4 @@
-/// A notice to a person about the deeds of others: one line for an event, or for a burst of events.
+/// A notice to a person about the actions of others: one line for an event, or for a burst of events.
 package struct Notice: Hashable, Sendable, Codable {
   /// Id of the first event that it tells of.
   package let id: String
@@ -6,7 +6,7 @@ package struct Notice: Hashable, Sendable, Codable {
   package let actor: Account
   /// The item as it was in the end.
   package private(set) var item: EventDetails.Item
-  /// The deed as a person says it: `Bob renamed Plan.md to Trip plan.md`.
+  /// The action as a person says it: `Bob renamed Plan.md to Trip plan.md`.
   package private(set) var text: String
   /// How many events it tells of.
   package private(set) var count: Int
@@ -19,7 +19,7 @@ package struct Notice: Hashable, Sendable, Codable {
 
   private enum CodingKeys: CodingKey { case id, type, actor, item, text, count, time, sequence }
 
-  /// Seconds without a further deed after which the next one is another burst.
+  /// Seconds without a further action after which the next one is another burst.
   private static let burst: Int64 = 600
 
   /// - Parameters:
@@ -63,7 +63,7 @@ package struct Notice: Hashable, Sendable, Codable {
   }
 
   /// The notices of an account about events, latest first: one for a burst, a mention instead of its comment, and none
-  /// of the account's own deeds except changes that it could not save.
+  /// of the account's own actions except changes that it could not save.
   package static func notices(of events: [Event], for account: AccountHandle) -> [Notice] {
     var notices: [Notice] = []
     var latest: [String: Int] = [:]
@@ -96,7 +96,7 @@ package struct NoticeList: Sendable, Codable {
 }
 
 extension Event {
-  /// The deed as a person says it.
+  /// The action as a person says it.
   ///
   /// - Parameters:
   ///   - account: The account that it is said to.

@@ -34,7 +34,7 @@ package struct EventRow: Hashable, Sendable {
   package let item: Int64
   /// The CloudEvents `data`, JSON.
   package var data: String
-  /// The share that the item was in after the deed; nil for none.
+  /// The share that the item was in after the action; nil for none.
   package var share: ShareMark?
   /// The share that `previousPath` was in, of events that have one.
   package var previousShare: ShareMark?

@@ -68,13 +68,13 @@ package final class WorkingFile: Sendable {
     }
 
     deinit {
-      disclaim()
+      abandon()
       file.release(ranges.withLock { $0 })
     }
 
     /// Notes that nobody's durability depends on these bytes any more: their document is gone, and lives on for
     /// programs that have it open.
-    package func disclaim() {
+    package func abandon() {
       let known = failures.exchange(-2, ordering: .relaxed)
       if known >= 0 { file.forgetArea(since: known) }
     }
@@ -218,7 +218,7 @@ package final class WorkingFile: Sendable {
         }
         guard fdatasync(descriptor) == 0 else {
           let error = SheafError(systemError: errno, subject: path)
-          distrust()
+          markUnreliable()
           throw error
         }
       }
@@ -227,7 +227,7 @@ package final class WorkingFile: Sendable {
   }
 
   /// Marks the bytes of all present areas as unreliable.
-  func distrust() {
+  func markUnreliable() {
     state.withLock { state in
       state.failures += 1
       state.doubtful += state.sound

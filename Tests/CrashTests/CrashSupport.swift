@@ -10,7 +10,7 @@ let crashSeed = ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap(UInt64
 /// Rounds of the randomized tests: `SHEAF_ROUNDS`.
 func rounds(_ usual: Int) -> Int { ProcessInfo.processInfo.environment["SHEAF_ROUNDS"].flatMap(Int.init) ?? usual }
 
-/// A program that does deeds in a folder and records them, as a process of its own.
+/// A program that does actions in a folder and records them, as a process of its own.
 final class Worker {
   let folder: String
   let record: String
@@ -24,7 +24,7 @@ final class Worker {
     self.record = record
   }
 
-  /// Starts drawing deeds from `seed`, with a new record.
+  /// Starts drawing actions from `seed`, with a new record.
   func start(seed: UInt64, count: Int) throws {
     unlink(record)
     let helper = try #require(TestHelper.path, "test-helper is not beside the tests")
@@ -32,14 +32,14 @@ final class Worker {
     wasKilled = false
   }
 
-  /// Does the deeds of a list with a new record, and waits until they are done or the mount is dead.
-  func perform(_ deeds: [Deed]) throws {
+  /// Does the actions of a list with a new record, and waits until they are done or the mount is dead.
+  func perform(_ actions: [Action]) throws {
     unlink(record)
     wasKilled = false
     let helper = try #require(TestHelper.path, "test-helper is not beside the tests")
     var command = Command([helper, "work", folder, record], limit: .seconds(300))
     command.environment = ["SHEAF_BIN": try SheafProgram.path()]
-    command.input = Array(try JSONEncoder().encode(deeds))
+    command.input = Array(try JSONEncoder().encode(actions))
     try command.succeed()
   }
 
@@ -67,8 +67,8 @@ final class Worker {
     unlink(record)
     return lines.map { line in
       let name = line.prefix { $0 != ":" }
-      let deeds = entries.filter { "\($0.deed)".contains("\"\(name)\"") }.suffix(4).map(\.description)
-      return "\(folder): \(line); the last of \(entries.count) deeds there: \(deeds.joined(separator: ", "))"
+      let actions = entries.filter { "\($0.action)".contains("\"\(name)\"") }.suffix(4).map(\.description)
+      return "\(folder): \(line); the last of \(entries.count) actions there: \(actions.joined(separator: ", "))"
     }
   }
 }

@@ -8,13 +8,13 @@ import Testing
 
 /// Every durable step in turn: the process dies there, or the step fails, and nothing is lost or half done.
 @Suite(.serialized) struct FaultPointTests {
-  /// Deeds that pass every durable step; `%` is the folder.
-  static let exercise: [Deed] = {
+  /// Actions that pass every durable step; `%` is the folder.
+  static let exercise: [Action] = {
     let text = Contents(seed: 1, count: 5000)
     let large = Contents(seed: 2, count: 3_000_000)
     let other = Contents(seed: 3, count: 70_000)
     return [
-      // The first create is that of a document which no later deed is about.
+      // The first create is that of a document which no later action is about.
       .save("first", text), .save("doc", text), .save("doc", other), .append("doc", text), .mkdir("folder"),
       // The second fsync(2) is one of the record of changes.
       .append("doc", text), .mkdir("other"),
@@ -32,7 +32,7 @@ import Testing
   }()
 
   /// What passes the steps that the library takes by itself, some time later.
-  static let patience: [Deed] = [
+  static let patience: [Action] = [
     .scatter("scattered", 4200), .save("spilled", Contents(seed: 7, count: 9_000_000)),
     .patch("spilled", at: 100, Contents(seed: 8, count: 8_500_000)), .pause(1.5),
     .save("read", Contents(seed: 4, count: 6_000_000)), .read("read"),
@@ -129,7 +129,7 @@ import Testing
       for number in 0..<4200 { #expect(pwrite(spilled, "y", 1, number * 10) == 1) }
       // A document that is saved, and too large to be stored yet.
       let large = Contents(seed: 3, count: 12_000_000)
-      try Deed.save("large", large).perform(in: folder)
+      try Action.save("large", large).perform(in: folder)
       try library.killServer()
       close(file)
       close(spilled)
@@ -183,8 +183,8 @@ import Testing
     let worker = Worker(folder: folder, record: record)
     let made = mkdir(folder, 0o755) == 0
     if made {
-      let deeds = Self.exercise + (Self.isPatient(fault) ? Self.patience : [])
-      try worker.perform(deeds.map { $0.naming(library.library) })
+      let actions = Self.exercise + (Self.isPatient(fault) ? Self.patience : [])
+      try worker.perform(actions.map { $0.naming(library.library) })
       // What is settled when the program has ended comes soon after.
       if fault.hasSuffix(":kill:1") { try? eventually("the fault", within: .seconds(2)) { library.server == nil } }
     }
@@ -203,7 +203,7 @@ import Testing
     if !made, mkdir(folder, 0o755) != 0, errno != EEXIST { wrong.append("the folder cannot be made any more") }
     wrong += try worker.judge()
     // The mount goes on working, and the tree survives an orderly end.
-    try Deed.save("afterwards", Contents(seed: 9, count: 100)).perform(in: folder)
+    try Action.save("afterwards", Contents(seed: 9, count: 100)).perform(in: folder)
     if unlink("\(folder)/afterwards") != 0 { wrong.append("a document cannot be removed any more") }
     try library.unmount()
     wrong += try library.check()
@@ -213,9 +213,9 @@ import Testing
   }
 }
 
-extension Deed {
+extension Action {
   /// Commands without a path get the library's name.
-  func naming(_ library: String) -> Deed {
+  func naming(_ library: String) -> Action {
     if case .command(let words) = self, !words.contains(where: { $0.contains("%") }) {
       return .command(words + ["--library", library])
     }

@@ -214,7 +214,7 @@ struct FullDiskTests {
     while filled.count < 100 {
       let contents = Contents(seed: UInt64(filled.count + 1), count: 2 << 20)
       do {
-        try Deed.save("fill-\(filled.count)", contents).perform(in: folder)
+        try Action.save("fill-\(filled.count)", contents).perform(in: folder)
       } catch {
         #expect(error.code == ENOSPC || deadMount.contains(error.code), "\(error)")
         return filled

@@ -15,7 +15,7 @@ import Testing
         try worker.end()
         #expect(try worker.judge() == [], "SHEAF_SEED=\(crashSeed)")
       }
-      // Interrupted: one deed may be half done.
+      // Interrupted: one action may be half done.
       for round in 0..<20 {
         try worker.start(seed: crashSeed &+ UInt64(100 + round), count: 1_000_000)
         try eventually("lines of a record") { worker.lines > round * 7 }
@@ -40,7 +40,7 @@ import Testing
         },
       ]
       for damage in damages {
-        try performDeeds([.save("f1", contents)], in: place, record: record)
+        try performActions([.save("f1", contents)], in: place, record: record)
         try #require(try damage() == 0)
         let worker = Worker(folder: place, record: record)
         #expect(try worker.judge() != [])
@@ -56,8 +56,8 @@ import Testing
     try withTemporaryFolder { folder in
       let disk = try LoopFileSystem(below: folder, mebibytes: 64, options: "commit=900")
       defer { disk.detach() }
-      try Deed.append("synced", Contents(seed: 1, count: 100_000)).perform(in: disk.mountpoint)
-      try Deed.save("not synced", Contents(seed: 2, count: 100_000)).perform(in: disk.mountpoint)
+      try Action.append("synced", Contents(seed: 1, count: 100_000)).perform(in: disk.mountpoint)
+      try Action.save("not synced", Contents(seed: 2, count: 100_000)).perform(in: disk.mountpoint)
       try disk.cutPower()
       #expect(open("\(disk.mountpoint)/new", O_WRONLY | O_CREAT, 0o644) == -1)
       try disk.unmount()

@@ -20,7 +20,7 @@ struct PowerLossTests {
       let written = [nil, "-wal", "-changes", "-working"].randomElement(using: &random)!
       let spills = Bool.random(using: &random)
       let wrong = try cutPower(
-        options, random.next(), deeds: Int.random(in: 1...300, using: &random), writing: written, spilling: spills)
+        options, random.next(), actions: Int.random(in: 1...300, using: &random), writing: written, spilling: spills)
       let manner = "\(options), \(written ?? "nothing") written\(spills ? ", spilling" : "")"
       for line in wrong { Issue.record("SHEAF_SEED=\(crashSeed), round \(round), \(manner): \(line)") }
       guard wrong.isEmpty else { return }
@@ -30,7 +30,7 @@ struct PowerLossTests {
   @Test func whatWasClosedIsDurableAfterFiveSeconds() throws {
     print("SHEAF_SEED=\(crashSeed)")
     // No fsync comes from the program: the library's own does it.
-    let wrong = try cutPower("commit=900", crashSeed, deeds: 60, waiting: Self.grace + 1, spilling: true)
+    let wrong = try cutPower("commit=900", crashSeed, actions: 60, waiting: Self.grace + 1, spilling: true)
     for line in wrong { Issue.record("SHEAF_SEED=\(crashSeed): \(line)") }
   }
 
@@ -77,7 +77,7 @@ struct PowerLossTests {
   ///   - suffix: of the one of its files that the disk has whole by then.
   ///   - spills: whether documents of some size wait in the working file before they are stored.
   private func cutPower(
-    _ options: String, _ seed: UInt64, deeds: Int, waiting: Double = 0, writing suffix: String? = nil,
+    _ options: String, _ seed: UInt64, actions: Int, waiting: Double = 0, writing suffix: String? = nil,
     spilling spills: Bool
   ) throws -> [String] {
     try withLibraryOnADisk(options, environment: spills ? ["SHEAF_SPILL_LIMIT": "20000"] : [:]) {
@@ -85,12 +85,12 @@ struct PowerLossTests {
       let record = "\(folder.path)/record"
       let worker = Worker(folder: library.documents, record: record)
       defer { worker.stop() }
-      try worker.start(seed: seed, count: waiting > 0 ? deeds : 1_000_000)
+      try worker.start(seed: seed, count: waiting > 0 ? actions : 1_000_000)
       if waiting > 0 {
         try worker.end()
         Thread.sleep(forTimeInterval: waiting)
       } else {
-        try eventually("\(deeds) deeds", within: .seconds(60)) { worker.lines >= 2 * deeds }
+        try eventually("\(actions) actions", within: .seconds(60)) { worker.lines >= 2 * actions }
       }
       let server = try #require(library.server)
       if let suffix {
@@ -141,13 +141,13 @@ struct PowerLossTests {
   }
 
   /// Nothing where the tree is what some prefix of the record leaves, one with everything that had to be durable.
-  private func prefix(_ record: [RecordedDeed], _ cut: Double, _ found: FoundTree) -> [String] {
+  private func prefix(_ record: [RecordedAction], _ cut: Double, _ found: FoundTree) -> [String] {
     var judgement = Judgement(TreeModel())
     var nearest = ["no prefix is allowed"]
     let durable =
       (record.lastIndex { ($0.synced && $0.ended ?? cut < cut) || $0.ended ?? cut < cut - Self.grace }) ?? -1
     for (index, entry) in record.enumerated() {
-      // Between the deed's system calls.
+      // Between the action's system calls.
       var underway = judgement
       var open = entry
       open.returned = nil
@@ -162,16 +162,16 @@ struct PowerLossTests {
     var all = judgement
     let differences = all.settle(found)
     if differences.isEmpty { return [] }
-    return ["\(record.count) deeds, of which \(durable + 1) must be there; not a prefix:"]
+    return ["\(record.count) actions, of which \(durable + 1) must be there; not a prefix:"]
       + (durable + 1 < record.count ? nearest : differences)
   }
 }
 
-extension RecordedDeed {
-  /// Whether the deed ended with an fsync, after which all before it is durable too.
+extension RecordedAction {
+  /// Whether the action ended with an fsync, after which all before it is durable too.
   fileprivate var synced: Bool {
     guard returned == 0 else { return false }
-    if case .append = deed { return true }
+    if case .append = action { return true }
     return false
   }
 }

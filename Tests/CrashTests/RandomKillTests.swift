@@ -24,7 +24,7 @@ import Testing
       defer { workers.forEach { $0.stop() } }
       for round in 0..<rounds(25) {
         for worker in workers { try worker.start(seed: random.next(), count: 1_000_000) }
-        // The moment: after some deeds, and somewhere within the next one.
+        // The moment: after some actions, and somewhere within the next one.
         let lines = Int.random(in: 1...400, using: &random)
         let rest = Double.random(in: 0...0.01, using: &random)
         try eventually("\(lines) lines of a record", within: .seconds(60)) { workers[0].lines >= lines }

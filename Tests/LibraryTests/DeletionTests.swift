@@ -235,7 +235,7 @@ struct DeletionTests {
     func types() throws -> [String] {
       try fixture.library.store.read { try $0.events(after: 0, limit: 100) }.map(\.type)
     }
-    // By a program, whose deeds wait: this process, which does not end.
+    // By a program, whose actions wait: this process, which does not end.
     let caller = Caller(uid: 0, gid: 0, thread: getpid(), door: 0) { [] }
     let made = try fixture.library.create(fixture.root, Array("a".utf8), mode: 0o644, flags: O_RDWR, caller)
     try fixture.write(made.handle, [1])

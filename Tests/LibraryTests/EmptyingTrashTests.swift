@@ -76,7 +76,7 @@ struct EmptyingTrashTests {
     try fixture.unlink("mixed/early")
     try fixture.save("small", "x")
     try fixture.unlink("small")
-    try fixture.library.settleEventsByAndBy()
+    try fixture.library.settleEventsInSteps()
     fixture.clock.advance(10 * Self.day)
     try fixture.unlink("mixed/late")
     try fixture.rmdir("mixed")
@@ -99,17 +99,17 @@ struct EmptyingTrashTests {
     try fixture.save("keep", "1")
     try fixture.save("a", "1")
     try fixture.unlink("a")
-    try fixture.library.settleEventsByAndBy()
+    try fixture.library.settleEventsInSteps()
     fixture.clock.advance(40 * Self.day)
     expect(.unavailable) { try empty(fixture, olderThan: Self.day) }
     #expect(try paths(fixture) == ["Documents/a"])
     fixture.clock.advance(Self.day)
     try fixture.save("keep", "2")
-    try fixture.library.settleEventsByAndBy()
+    try fixture.library.settleEventsInSteps()
     fixture.clock.advance(-20 * Self.day)
     try fixture.save("b", "2")
     try fixture.unlink("b")
-    try fixture.library.settleEventsByAndBy()
+    try fixture.library.settleEventsInSteps()
     fixture.clock.advance(21 * Self.day)
     // By its time b is 21 days old; the event before it says that it is one day old.
     #expect(try empty(fixture, olderThan: 10 * Self.day) == TrashExtent(items: 1, bytes: 1))
@@ -154,7 +154,7 @@ struct EmptyingTrashTests {
       _ = try library.make(.file, folder, Array("f\(number)".utf8), mode: 0o644, .library)
     }
     for number in 0..<100 { try library.unlink(folder, Array("f\(number)".utf8), .library) }
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     var steps: [Int64] = []
     let destroyed = try library.emptyTrash(fixture.account, below: nil, TrashSelection()) { progress in
       if progress.total > 0 { steps.append(progress.done) }

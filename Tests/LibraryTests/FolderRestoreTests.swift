@@ -50,7 +50,7 @@ struct FolderRestoreTests {
         try alice.save("Documents/draft/new", "new")
       }
       people.clock.advance(60)
-      // As clocks do, it goes on from one deed to the next.
+      // As clocks do, it goes on from one action to the next.
       people.clock.ticks(true)
       try restore(people, .alice, team, time)
       people.clock.ticks(false)
@@ -138,8 +138,8 @@ struct FolderRestoreTests {
     }
   }
 
-  /// Each kind of deed, and what is told of it.
-  @Test func eachDeedIsUndoneAndTold() throws {
+  /// Each kind of action, and what is told of it.
+  @Test func eachActionIsUndoneAndTold() throws {
     try People.story { people in
       let alice = try people.as(.alice) { $0 }
       try alice.mkdir("Documents/w")
@@ -182,8 +182,8 @@ struct FolderRestoreTests {
     }
   }
 
-  /// Only one person's deeds are undone; what others went on with stays, and is told.
-  @Test func onePersonsDeedsAreUndone() throws {
+  /// Only one person's actions are undone; what others went on with stays, and is told.
+  @Test func onePersonsActionsAreUndone() throws {
     try People.story { people in
       let (alice, bob) = (try people.as(.alice) { $0 }, try people.as(.bob) { $0 })
       let shared = "Shared/alice@example.com/w"
@@ -232,7 +232,7 @@ struct FolderRestoreTests {
   }
 
   /// An editor restores within the share, a viewer does not, and nobody takes out of it what they may not.
-  @Test func rightsAreThoseOfEachDeed() throws {
+  @Test func rightsAreThoseOfEachAction() throws {
     try People.story { people in
       let alice = try people.as(.alice) { $0 }
       try alice.mkdir("Documents/w")

@@ -71,7 +71,7 @@ struct IgnoreTests {
   }
 
   private func events(_ fixture: LibraryFixture, after position: Int64) throws -> [String] {
-    try fixture.library.settleEventsByAndBy()
+    try fixture.library.settleEventsInSteps()
     try fixture.library.locked {
       try fixture.library.settleSessions()
       try fixture.library.settleEvents(all: true)

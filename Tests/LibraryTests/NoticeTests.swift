@@ -38,7 +38,7 @@ struct NoticeTests {
     #expect(texts([saves[0], event(20, .edit, "a", by: carol, after: 1), saves[1]]).count == 3)
   }
 
-  @Test func ownDeedsMakeNone() {
+  @Test func ownActionsMakeNone() {
     let own = Account(handle: alice, name: "Alice")
     #expect(texts([event(1, .edit, "a", by: own, after: 0)]).isEmpty)
   }

@@ -18,7 +18,7 @@ struct PastFolderTests {
     }
   }
 
-  /// Whatever two people do in a folder, it is shown as it was after each deed, to both of them.
+  /// Whatever two people do in a folder, it is shown as it was after each action, to both of them.
   @Test func aFolderIsShownAsItWas() throws {
     var random = SeededRandom()
     try People.story { people in
@@ -171,7 +171,7 @@ struct PastFolderTests {
       try editor.save("Documents/w/a", "0")
       let folder = try editor.inode("Documents/w")
       people.clock.advance(100)
-      try people.library.settleEventsByAndBy()
+      try people.library.settleEventsInSteps()
       people.library.expireIdentity()
       var times: [(Timestamp, String)] = []
       for round in 1...9 {
@@ -193,7 +193,7 @@ struct PastFolderTests {
           try editor.unlink("Documents/w/a~")
         }
         people.clock.advance(100)
-        try people.library.settleEventsByAndBy()
+        try people.library.settleEventsInSteps()
         people.library.expireIdentity()
       }
       for (time, text) in times {

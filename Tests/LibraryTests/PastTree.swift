@@ -60,7 +60,7 @@ extension Person {
   }
 }
 
-/// Random deeds of two people in a shared folder, with what the folder held after each.
+/// Random actions of two people in a shared folder, with what the folder held after each.
 struct PastStory {
   private(set) var tree: TreeText = [:]
   /// What the folder held from each time on.

@@ -123,7 +123,7 @@ struct TrashTests {
     try fixture.save("t/a", "two")
     let id = try library.itemStatus(fixture.path("t/a")).id
     try fixture.unlink("t/a")
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     let last = library.lastEvent
     fixture.clock.advance(60)
     try move(fixture, "a", of: "t", to: "u/b")
@@ -148,7 +148,7 @@ struct TrashTests {
     for number in 0..<40 { try fixture.save("t/in/\(number)", "\(number)") }
     for number in 0..<40 { try fixture.unlink("t/in/\(number)") }
     try fixture.rmdir("t/in")
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     let last = library.lastEvent
     let ino = try #require(library.trash(of: fixture.ino("t"), .library).first?.attributes.ino)
     // One of it comes back alone, without the folder.
@@ -389,7 +389,7 @@ struct TrashTests {
     try fixture.finish()
   }
 
-  /// Random deeds, and a model of what was deleted from where.
+  /// Random actions, and a model of what was deleted from where.
   @Test func theTrashIsWhatAModelSays() throws {
     struct Gone {
       let folder: Int64

@@ -96,7 +96,7 @@ struct UserDoorTests {
       #expect(!seen.contains { $0.data.item.name == "private" })
       let refused = try given.sheaf("activity", "--as", "alice@example.com")
       #expect(refused.status == 1 && refused.errorText.contains("this mount is bob@example.com's"), "\(refused)")
-      // A comment and a deed by the user are Bob's; what Alice does becomes a notice of his.
+      // A comment and an action by the user are Bob's; what Alice does becomes a notice of his.
       let plans = "\(given.place)/Shared/alice@example.com/team/plans"
       let comment = try SheafProgram.run(["comment", plans, "Fine, @alice@example.com."], as: given.user)
       #expect(comment.status == 0, "\(comment)")
@@ -200,7 +200,7 @@ struct UserDoorTests {
       }
       try given.mounted.shell("mkdir team/later; mkdir elsewhere")
       try Command.shell("mkdir mine", as: given.user, in: "\(given.place)/Documents").succeed()
-      try eventually("the deed of Bob himself", within: .seconds(30)) {
+      try eventually("the action of Bob himself", within: .seconds(30)) {
         try receiver.requests().contains { try $0.event().data.item.path == "mine" }
       }
       let paths = try receiver.requests().map { try $0.event().data.item.path }

@@ -175,12 +175,12 @@ struct DurabilityTests {
           try $0.setSetting("test", "\(number)")
           try $0.setSetting("test\(number)", String(repeating: "x", count: 300_000))
         }
-        store.writer.log.distrust()
+        store.writer.log.markUnreliable()
         #expect(throws: SheafError.self) { try store.writer.log.sync() }
         let before = try moment(of: store).log
         // It is written again as it is, with what came since.
         try store.sync(log: true)
-        #expect(!store.writer.log.isDoubtful && store.writer.logged == store.writer.number)
+        #expect(!store.writer.log.isUnreliable && store.writer.logged == store.writer.number)
         #expect(try moment(of: store).log.starts(with: before))
       }
       let last = try moment(of: store)

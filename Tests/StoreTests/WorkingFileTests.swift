@@ -47,7 +47,7 @@ struct WorkingFileTests {
       try write(to: areas[0])
       try file.sync()
       file.promise()
-      file.distrust()
+      file.markUnreliable()
       #expect(throws: SheafError.self) { try file.sync() }
       // What is written from then on has to wait for the rest.
       try write(to: areas[1])
@@ -57,9 +57,9 @@ struct WorkingFileTests {
       #expect(!file.needsSync)
       // Nor has anybody to wait for a file that is gone, and open yet.
       try write(to: areas[0])
-      file.distrust()
+      file.markUnreliable()
       #expect(throws: SheafError.self) { try file.sync() }
-      areas[0].disclaim()
+      areas[0].abandon()
       try file.sync()
       file.promise()
       try write(to: areas[0])

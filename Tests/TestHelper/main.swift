@@ -29,17 +29,17 @@ default:
   exit(64)
 }
 
-/// Does deeds that a seed draws, or those of a list.
+/// Does actions that a seed draws, or those of a list.
 func work(_ words: [String]) -> Int32 {
   do {
-    let deeds: any Sequence<Deed>
+    let actions: any Sequence<Action>
     if words.count == 4 {
       var random = SeededRandom(seed: UInt64(words[2]) ?? 0)
-      deeds = (0..<(Int(words[3]) ?? 0)).lazy.map { _ in Deed.random(using: &random) }
+      actions = (0..<(Int(words[3]) ?? 0)).lazy.map { _ in Action.random(using: &random) }
     } else {
-      deeds = try JSONDecoder().decode([Deed].self, from: FileHandle.standardInput.readDataToEndOfFile())
+      actions = try JSONDecoder().decode([Action].self, from: FileHandle.standardInput.readDataToEndOfFile())
     }
-    try performDeeds(deeds, in: words[0], record: words[1])
+    try performActions(actions, in: words[0], record: words[1])
     return 0
   } catch {
     print("\(error)")

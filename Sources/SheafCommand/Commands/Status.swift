@@ -98,13 +98,13 @@ struct Status: AsyncParsableCommand {
   private static func changes(_ changes: [LatestChange]) -> String {
     var table = Table([("", .left), ("", .left), ("", .left), ("", .left)])
     for change in changes {
-      table.append(["  \(Format.time(change.time))", change.actor.description, deed(change), change.name])
+      table.append(["  \(Format.time(change.time))", change.actor.description, action(change), change.name])
     }
     return table.text
   }
 
   /// A change in a word for people.
-  private static func deed(_ change: LatestChange) -> String {
+  private static func action(_ change: LatestChange) -> String {
     switch EventType(rawValue: change.type) {
     case .edit: "edited"
     case .comment: "commented"

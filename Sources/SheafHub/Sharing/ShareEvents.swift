@@ -3,7 +3,7 @@ import SheafModel
 import SheafWire
 
 /// Who changes a share, and when.
-struct ShareDeed: Sendable {
+struct ShareAction: Sendable {
   let actor: Person
   let time: Timestamp
 

@@ -108,9 +108,9 @@ struct ShareRows {
   ///
   /// - Parameters:
   ///   - before: The share as it is stored; nil for a new one.
-  ///   - deed: Who changes it, and when.
+  ///   - action: Who changes it, and when.
   mutating func write(
-    _ share: HubShare, before: HubShare?, _ owner: Person, _ deed: ShareDeed, _ head: inout ZoneHead
+    _ share: HubShare, before: HubShare?, _ owner: Person, _ action: ShareAction, _ head: inout ZoneHead
   ) throws {
     if share == before { return }
     let revision = try writeRow(share)
@@ -121,7 +121,7 @@ struct ShareRows {
       (feed.since, feed.opened) = (head.number, feed.number)
       try feed.write(share.id, of: zone, &connection)
     }
-    try writeMemberships(share, before, deed, &head)
+    try writeMemberships(share, before, action, &head)
     let key: [SQLValue] = [.text(zone), .blob(share.id.bytes)]
     for (account, _) in before?.members ?? [:] where share.members[account] == nil {
       try connection.execute(
@@ -162,10 +162,10 @@ struct ShareRows {
 
   /// Logs what became of the share and its people, and notes from where to where each of them sees feed and log.
   private mutating func writeMemberships(
-    _ share: HubShare, _ before: HubShare?, _ deed: ShareDeed, _ head: inout ZoneHead
+    _ share: HubShare, _ before: HubShare?, _ action: ShareAction, _ head: inout ZoneHead
   ) throws {
     for event in ShareEvents.events(of: share, since: before) {
-      try head.append(deed.pending(event, share, &self), to: zone, in: &connection)
+      try head.append(action.pending(event, share, &self), to: zone, in: &connection)
       guard event.type == .memberAdded || event.type == .memberRemoved || event.type == .shareCreated,
         let account = event.account
       else { continue }

@@ -52,8 +52,8 @@ struct Sharing: Sendable {
         share.beginAgain(by: caller, at: now)
       }
       try share.change(settings, by: zone)
-      let deed = ShareDeed(actor: caller, time: now)
-      try rows.write(share, before: before, try rows.owner() ?? caller, deed, &head)
+      let action = ShareAction(actor: caller, time: now)
+      try rows.write(share, before: before, try rows.owner() ?? caller, action, &head)
       try head.write(zone, in: &connection)
       return share
     }
@@ -91,7 +91,7 @@ struct Sharing: Sendable {
   private func change<Value: Sendable>(
     _ id: WireID, in zone: String, by actor: Person, _ body: @escaping @Sendable (inout HubShare) throws -> Value
   ) async throws -> Value {
-    let deed = ShareDeed(actor: actor, time: clock.now)
+    let action = ShareAction(actor: actor, time: clock.now)
     let value = try await database.write { connection in
       var head: ZoneHead
       do {
@@ -105,7 +105,7 @@ struct Sharing: Sendable {
       }
       var share = before
       let value = try body(&share)
-      try rows.write(share, before: before, owner, deed, &head)
+      try rows.write(share, before: before, owner, action, &head)
       try head.write(zone, in: &connection)
       return value
     }

@@ -138,7 +138,8 @@ extension Library {
       if clearsCapability { try clearCapability(of: inode, from: file.door) }
       try clearPrivileges(of: inode, changedBy: draft.account, from: file.door)
       let time = clock()
-      try beginSession(inode, draft, handle: handle, basis: isWriteBack ? .mapping : appends ? .end : .reading, at: time)
+      let basis: ChangeBasis = isWriteBack ? .mapping : appends ? .end : .reading
+      try beginSession(inode, draft, handle: handle, basis: basis, at: time)
       let before = draft.unsavedBytes
       if data.count >= Self.directLength, draft.working?.area != nil, mayKeep(inode, draft) {
         try draft.working?.write(data, at: start, spillingTo: store.working, from: self)

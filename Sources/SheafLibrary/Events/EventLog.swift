@@ -1,18 +1,18 @@
 import SheafModel
 import SheafStore
 
-/// Events whose meaning is still open, in the order of the deeds (docs/REFERENCE.md, "Events").
+/// Events whose meaning is still open, in the order of the actions (docs/REFERENCE.md, "Events").
 struct EventLog {
   struct Pending {
     /// Without its data where those are in the store alone.
     var row: EventRow
     /// The program that did it; 0 where none did.
     let process: Int32
-    /// The inode of the item at the time of the deed.
+    /// The inode of the item at the time of the action.
     let ino: Int64
     /// What `row.data` says; nil for what a crash left, and where that is in the store alone.
     var data: EventData?
-    /// The folder that a deletion was from; 0 for other deeds.
+    /// The folder that a deletion was from; 0 for other actions.
     var folder: Int64 = 0
     /// How much else a deletion tells of (``EventData/contentCount``).
     var contentCount: Int64 = 0
@@ -64,7 +64,7 @@ struct EventLog {
   /// By program: how many deletions came in a row, and when the last of them was.
   private var bursts: [Int32: (count: Int, last: Timestamp)] = [:]
   private var order = AscendingNumbers()
-  /// Events whose deed goes on, and which are not settled before its end.
+  /// Events whose action goes on, and which are not settled before its end.
   private var growing: Set<Int64> = []
   /// Programs whose deletions are being undone, with how often.
   private var holding: [Int32: Int] = [:]
@@ -184,7 +184,7 @@ struct EventLog {
     return !absorbedKeys.isEmpty || !absorptions.isClear
   }
 
-  /// Makes an event wait for the end of its deed.
+  /// Makes an event wait for the end of its action.
   mutating func beginGrowing(_ number: Int64) { growing.insert(number) }
 
   mutating func endGrowing(_ numbers: [Int64]) { growing.subtract(numbers) }

@@ -59,14 +59,14 @@ extension Library {
     data.previousShare = place.share
   }
 
-  /// Logs a deed.
+  /// Logs an action.
   ///
   /// - Parameters:
   ///   - opens: whether its meaning stays open until the program of `thread` ends or the window has passed. It stays
-  ///     open in any case while an earlier deed on the item is.
-  ///   - folder: that from which the item was deleted, for that folder's own deletion to tell of it; 0 for other deeds.
+  ///     open in any case while an earlier action on the item is.
+  ///   - folder: that from which the item was deleted, for that folder's own deletion to tell of it; 0 for other actions.
   ///   - absorbed: the deletions of which this one tells.
-  ///   - time: that of the deed; nil for now.
+  ///   - time: that of the action; nil for now.
   func logEvent(
     _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
     folder: Int64 = 0, absorbed: FolderDeletions.Key? = nil, at time: Timestamp? = nil, _ change: Change
@@ -142,7 +142,7 @@ extension Library {
     }
   }
 
-  /// Takes back deeds on an item that turned out not to be what they looked like; returns whether there were any.
+  /// Takes back actions on an item that turned out not to be what they looked like; returns whether there were any.
   ///
   /// - Parameters:
   ///   - first: number of the first one to take back.
@@ -203,7 +203,7 @@ extension Library {
   }
 
   /// As ``settleEvents(all:)``, with the lock free in between: for what is then settled with it held nobody waits long.
-  func settleEventsByAndBy() throws {
+  func settleEventsInSteps() throws {
     while try locked({ try settleSomeEvents(all: true) }) {}
   }
 
@@ -217,7 +217,7 @@ extension Library {
   }
 
   /// Numbers the events whose meaning is settled, and looks at some at a time, with the lock free in between.
-  func settleEventsInPassing() throws {
+  func settleDueEventsInSteps() throws {
     var scan = locked { SettlingScan(upTo: numbers.pending) }
     while !scan.isOver {
       try locked { _ = try settle(settledEvents(all: false, in: &scan)) }
@@ -231,7 +231,7 @@ extension Library {
   /// - Parameter someItems: Looks them up with the lock held, those of some events at a time.
   /// - Returns: The number of the last event that was looked at; 0 where none was.
   @discardableResult
-  func settleEventsByAndBy(of someItems: (inout SettlingScan) throws -> Set<Int64>) throws -> Int64 {
+  func settleEventsInSteps(of someItems: (inout SettlingScan) throws -> Set<Int64>) throws -> Int64 {
     let (count, upTo) = locked { (events.count, numbers.pending) }
     guard count > Self.settleBatch else { return 0 }
     var items: Set<Int64> = []

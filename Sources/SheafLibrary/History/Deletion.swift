@@ -131,7 +131,7 @@ extension Library {
   ///   `corrupt` or `noSpace` where a pack still holds what was purged.
   package func purge(_ path: ItemPath, version number: Int64?) throws {
     completeSaves()
-    try settleEventsByAndBy()
+    try settleEventsInSteps()
     guard let number else { return try purge(path) }
     try partChunks(ofVersion: number, of: path)
     try locked {

@@ -50,7 +50,7 @@ extension Library {
     progress: (SheafModel.Progress) -> Void
   ) throws -> TrashExtent {
     completeSaves()
-    try settleEventsByAndBy()
+    try settleEventsInSteps()
     let all = try chooseTrash(handle, below: path, selection, progress)
     let caller = Caller.api(try locked { try account(handle).id })
     let subject = try path ?? ItemPath(account: handle, "Documents")

@@ -5,9 +5,9 @@ import SheafStore
 /// Making a folder what it was, one ordinary change after the other, so that others work meanwhile.
 ///
 /// Rules:
-/// 1. ``FolderRestorePlan`` says what is to be done. Each deed looks at its item anew: what somebody else moved or
+/// 1. ``FolderRestorePlan`` says what is to be done. Each action looks at its item anew: what somebody else moved or
 ///    deleted meanwhile stays as they left it.
-/// 2. Each deed is a change with its event, and needs the rights that it needs for anybody. One that is refused is left
+/// 2. Each action is a change with its event, and needs the rights that it needs for anybody. One that is refused is left
 ///    alone, unless the right to restore is gone.
 /// 3. Nothing is lost: what goes can be recovered, and what programs have not saved yet is a version before.
 /// 4. One that is cut short can be repeated: what is done is as it was, and is not done again.
@@ -21,7 +21,7 @@ extension Library {
     _ path: ItemPath, _ request: FolderRestoreRequest, progress: (SheafModel.Progress) -> Void
   ) throws -> FolderRestoration {
     completeSaves()
-    try settleEventsByAndBy()
+    try settleEventsInSteps()
     let (top, caller, person, time) = try locked { try beginRestore(of: path, request) }
     do {
       _ = try pastFolder(top, at: time, caller)
@@ -33,29 +33,30 @@ extension Library {
     let plan =
       try person.map { try restorePlan(of: top, at: time, by: $0, caller) }
       ?? restorePlan(of: top, at: time, caller)
-    let left = try plan.leftAlone.compactMap { deed in try locked { try step(of: deed, caller) } }
+    let left = try plan.leftAlone.compactMap { action in try locked { try step(of: action, caller) } }
     if request.dryRun ?? false {
-      let steps = try plan.deeds.compactMap { deed in try locked { try step(of: deed, caller) } }
+      let steps = try plan.actions.compactMap { action in try locked { try step(of: action, caller) } }
       return FolderRestoration(time: time, before: nil, steps: steps + left)
     }
     let before = Timestamp(nanoseconds: clock().nanoseconds - 1)
     var steps: [FolderRestoration.Step] = []
     // A folder that is not empty yet is deleted once all else is done.
-    var waiting: [FolderRestorePlan.Deed] = []
-    let total = Int64(plan.deeds.count)
-    for (index, deed) in plan.deeds.enumerated() {
+    var waiting: [FolderRestorePlan.Action] = []
+    let total = Int64(plan.actions.count)
+    for (index, action) in plan.actions.enumerated() {
       do {
-        steps += try carryOut(deed, plan.leaving, top, path, caller)
+        steps += try carryOut(action, plan.leaving, top, path, caller)
       } catch let error as SheafError where error.kind == .notEmpty {
-        waiting.append(deed)
+        waiting.append(action)
       }
       progress(SheafModel.Progress(done: Int64(index + 1), total: total))
     }
-    for deed in waiting {
+    for action in waiting {
       do {
-        steps += try carryOut(deed, plan.leaving, top, path, caller)
+        steps += try carryOut(action, plan.leaving, top, path, caller)
       } catch let error as SheafError where error.kind == .notEmpty {
-        steps += try locked { try step(of: deed, caller) }.map { [.init(.leave, $0.path, reason: error.reason)] } ?? []
+        let step = try locked { try step(of: action, caller) }
+        if let step { steps.append(.init(.leave, step.path, reason: error.reason)) }
       }
     }
     return FolderRestoration(time: time, before: steps.isEmpty ? nil : before, steps: steps + left)
@@ -82,15 +83,15 @@ extension Library {
     )
   }
 
-  // MARK: - Deeds
+  // MARK: - Actions
 
-  /// What a deed does, as people are told; nil where there is nothing to do any more.
-  private func step(of deed: FolderRestorePlan.Deed, _ caller: Caller) throws -> FolderRestoration.Step? {
-    guard let row = try read({ try $0.inode(item: deed.item) }) else { return nil }
+  /// What an action does, as people are told; nil where there is nothing to do any more.
+  private func step(of action: FolderRestorePlan.Action, _ caller: Caller) throws -> FolderRestoration.Step? {
+    guard let row = try read({ try $0.inode(item: action.item) }) else { return nil }
     func place(_ parent: Int64, _ name: [UInt8]) throws -> String {
       try mountPath(parent, name, for: caller.actor(in: row), item: row.item)
     }
-    switch deed {
+    switch action {
     case .delete(_, let parent, let name): return .init(.delete, try place(parent, name))
     case .place(_, let parent, let name):
       guard row.nlink > 0 else { return .init(.recover, try place(parent, name)) }
@@ -104,17 +105,17 @@ extension Library {
   ///
   /// - Throws: `notEmpty` for a folder that cannot be deleted yet; `accessDenied` where the caller may restore no more.
   private func carryOut(
-    _ deed: FolderRestorePlan.Deed, _ leaving: Set<Int64>, _ top: Int64, _ path: ItemPath, _ caller: Caller
+    _ action: FolderRestorePlan.Action, _ leaving: Set<Int64>, _ top: Int64, _ path: ItemPath, _ caller: Caller
   ) throws -> [FolderRestoration.Step] {
     completeSaves()
     // What was done before is told before.
-    try settleEventsByAndBy()
+    try settleEventsInSteps()
     return try locked {
       try allow(.restore, inode(top), on: path)
-      guard let step = try step(of: deed, caller) else { return [] }
+      guard let step = try step(of: action, caller) else { return [] }
       do {
         let done: FolderRestoration.Step? =
-          switch deed {
+          switch action {
           case .delete(let item, let parent, let name): try delete(item, parent, name, caller) ? step : nil
           case .place(let item, let parent, let name): try put(item, parent, name, leaving, caller)
           case .contents(let item, let version): try restore(item, version, caller) ? step : nil

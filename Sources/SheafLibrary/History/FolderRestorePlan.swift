@@ -5,16 +5,16 @@ import SheafStore
 /// What is to be done for a folder to be as it was, found out some at a time with the lock free in between.
 ///
 /// Rules:
-/// 1. Everybody's deeds are undone: each item that was in the folder comes back to where it was, with the contents that
+/// 1. Everybody's actions are undone: each item that was in the folder comes back to where it was, with the contents that
 ///    it had. What was made since is deleted, and so is what was deleted then; what was elsewhere goes back there.
-/// 2. One person's deeds are undone: those since then that nobody followed up. A document goes back to before the last
+/// 2. One person's actions are undone: those since then that nobody followed up. A document goes back to before the last
 ///    versions that all are theirs, an item to before their last moves, and what they deleted or made is recovered or
 ///    deleted. Where others went on with it, it is left alone.
 /// 3. What nobody can tell any more is left alone, and so is what has several names and not the same ones as then.
 ///    Folders that hold such things stay.
 struct FolderRestorePlan {
   /// One thing to do.
-  enum Deed {
+  enum Action {
     /// Deletes the name of an item.
     case delete(item: Int64, parent: Int64, name: [UInt8])
     /// Gives an item a name, from the deleted or from elsewhere.
@@ -33,21 +33,21 @@ struct FolderRestorePlan {
   /// In this order: what is deleted goes first, each folder after what is in it; then documents get their contents, those
   /// that are among the deleted, too; then items get their places, each folder before what is in it. So participants of a
   /// share into which something comes back see nothing of what it was in between.
-  private(set) var deletions: [Deed] = []
-  private(set) var contents: [Deed] = []
-  private(set) var placements: [Deed] = []
-  private(set) var leftAlone: [Deed] = []
+  private(set) var deletions: [Action] = []
+  private(set) var contents: [Action] = []
+  private(set) var placements: [Action] = []
+  private(set) var leftAlone: [Action] = []
 
-  var deeds: [Deed] { deletions + contents + placements }
+  var actions: [Action] { deletions + contents + placements }
   /// The items that leave their names.
   var leaving: Set<Int64> { Set((deletions + placements).map(\.item)) }
 
-  mutating func add(_ deed: Deed) {
-    switch deed {
-    case .delete: deletions.append(deed)
-    case .place: placements.append(deed)
-    case .contents: contents.append(deed)
-    case .leave: leftAlone.append(deed)
+  mutating func add(_ action: Action) {
+    switch action {
+    case .delete: deletions.append(action)
+    case .place: placements.append(action)
+    case .contents: contents.append(action)
+    case .leave: leftAlone.append(action)
     }
   }
 }
@@ -65,7 +65,7 @@ extension Library {
 
     var isFolder: Bool { item.kind == .folder }
 
-    func leave(_ reason: String) -> FolderRestorePlan.Deed {
+    func leave(_ reason: String) -> FolderRestorePlan.Action {
       .leave(item: item.id, parent: parent, name: name, reason: reason)
     }
   }
@@ -187,7 +187,7 @@ extension Library {
     }
   }
 
-  // MARK: - Everybody's deeds
+  // MARK: - Everybody's actions
 
   /// - Throws: `notFound` where the folder did not exist then.
   func restorePlan(of top: Int64, at time: Timestamp, _ caller: Caller) throws -> FolderRestorePlan {
@@ -282,7 +282,7 @@ extension Library {
     let name: [UInt8]
   }
 
-  // MARK: - One person's deeds
+  // MARK: - One person's actions
 
   func restorePlan(
     of top: Int64, at time: Timestamp, by person: Int64, _ caller: Caller
@@ -291,7 +291,7 @@ extension Library {
     let present = try presentItems(below: [top], caller)
     var doomed: [PresentItem] = []
     for item in present {
-      try locked { try addDeeds(of: person, since: time, to: item, caller, &plan, &doomed) }
+      try locked { try addActions(of: person, since: time, to: item, caller, &plan, &doomed) }
     }
     let here = Set(present.map(\.item.id))
     for folder in [top] + present.filter(\.isFolder).map(\.ino) {
@@ -310,8 +310,8 @@ extension Library {
     return plan
   }
 
-  /// Adds what undoes a person's deeds to an item that is there (rule 2).
-  private func addDeeds(
+  /// Adds what undoes a person's actions to an item that is there (rule 2).
+  private func addActions(
     of person: Int64, since time: Timestamp, to item: PresentItem, _ caller: Caller, _ plan: inout FolderRestorePlan,
     _ doomed: inout [PresentItem]
   ) throws {

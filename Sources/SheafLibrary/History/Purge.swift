@@ -5,7 +5,7 @@ import SheafStore
 ///
 /// Rules:
 /// 1. What is in a folder goes before it, so that a purge that is cut short leaves a sound tree, and can be repeated.
-/// 2. It is one deed: it is told with the transaction that takes the item itself away.
+/// 2. It is one action: it is told with the transaction that takes the item itself away.
 /// 3. What comes to lie in the folder meanwhile goes along; where the item itself was moved, the purge ends with an
 ///    error.
 /// 4. It goes down the tree once and not anew in each step, so it costs the same however deep that is. What it is about
@@ -29,7 +29,7 @@ struct Purge {
   let top: Target
   let caller: Caller
   var action = TreeAction()
-  /// The folders that are in the deed, and still there.
+  /// The folders that are in the action, and still there.
   var noted: Set<Int64> = []
   /// What is still to go, as far as that was looked at: each behind the folder that it is in.
   var open: [Target] = []

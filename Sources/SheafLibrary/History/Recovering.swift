@@ -7,7 +7,7 @@ import SheafStore
 /// Rules:
 /// 1. A folder comes back before what is in it, so that a recovery that is cut short leaves a sound tree and the rest
 ///    among the deleted. Recovering the folder again, which is there by then, goes on.
-/// 2. It is one deed. Its event waits until the last of it is back and grows meanwhile, so that at each moment it tells
+/// 2. It is one action. Its event waits until the last of it is back and grows meanwhile, so that at each moment it tells
 ///    of what is back. Where the recovery is cut short, the event is settled as it is.
 /// 3. What was recovered, purged or deleted with its folder meanwhile stays as it is.
 struct Recovery {
@@ -64,7 +64,7 @@ extension Library {
   /// - Throws: `notFound` that names the path; `noSpace`.
   package func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String] {
     // What was deleted is told before that it is back, also where a folder's deletion tells of it.
-    try settleEventsByAndBy()
+    try settleEventsInSteps()
     if let id, let row = try locked({ try deleted(id: id) }) { try approach(row.parent) }
     let (caller, found) = try locked { try findDeleted(path, id: id) }
     switch found {
@@ -142,7 +142,7 @@ extension Library {
     try approach(destination?.folder ?? top.parent)
     let (isFolder, hasFolder) = try locked { (try inode(top.ino).isFolder, try inode(top.parent).row.nlink > 0) }
     if !hasFolder, destination == nil {
-      // The folders above, empty: they are a deed of their own, of which the first of them tells.
+      // The folders above, empty: they are an action of their own, of which the first of them tells.
       let above = try store.snapshot { try Self.deletedFolders(above: top, $0) }
       _ = try recover(above, of: top, called: subject, to: nil, caller) { _ in }
     }
@@ -150,7 +150,7 @@ extension Library {
     return try recover(rows, of: top, called: subject, to: destination, caller, progress: progress)
   }
 
-  /// Brings back some of what was deleted, each folder before what is in it, as one deed.
+  /// Brings back some of what was deleted, each folder before what is in it, as one action.
   private func recover(
     _ rows: [DeletedRow], of top: DeletedRow, called subject: String, to destination: Recovery.Destination?,
     _ caller: Caller, progress: (SheafModel.Progress) -> Void
@@ -165,7 +165,7 @@ extension Library {
     if !recovery.events.isEmpty {
       // However it ended, they tell what is so.
       locked { events.endGrowing(recovery.events) }
-      try settleEventsInPassing()
+      try settleDueEventsInSteps()
     }
     try outcome.get()
     return recovery.paths

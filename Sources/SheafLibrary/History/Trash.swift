@@ -198,7 +198,7 @@ extension Library {
   package func recover(
     _ name: [UInt8], deletedFrom folder: Int64, to newFolder: Int64, _ newName: [UInt8], _ caller: Caller
   ) throws {
-    try settleEventsByAndBy()
+    try settleEventsInSteps()
     let row = try locked { try deletedRow(name, in: folder, caller) }
     let recovery = caller.account.map(Caller.api) ?? caller
     _ = try recover(

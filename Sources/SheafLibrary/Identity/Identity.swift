@@ -98,8 +98,8 @@ struct Identity {
     let time: Timestamp
     /// The mode that the file had under the name.
     let mode: UInt32
-    /// The first of the item's waiting events that the deed logged: taken back if the document returns. Nil where the
-    /// deed logged an event of another document.
+    /// The first of the item's waiting events that the action logged: taken back if the document returns. Nil where the
+    /// action logged an event of another document.
     let event: Int64?
     /// Since when the document had had the name.
     let since: Timestamp

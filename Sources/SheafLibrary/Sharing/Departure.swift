@@ -33,7 +33,7 @@ struct Departure {
     case special(InodeRow)
   }
 
-  /// Whether what it deletes from now on is another deed: by now everybody was told of what it had deleted.
+  /// Whether what it deletes from now on is another action: by now everybody was told of what it had deleted.
   func isOver(at time: Timestamp) -> Bool { time.nanoseconds - last.nanoseconds >= Identity.window }
 
   mutating func note(_ ino: Int64, at time: Timestamp) {

@@ -47,7 +47,7 @@ extension Library {
   ///   account takes part in as many shares as it can.
   package func accept(_ url: String, as handle: AccountHandle) throws -> AcceptResult {
     // Events from before are settled before anybody joins.
-    try settleEventsByAndBy { scan in
+    try settleEventsInSteps { scan in
       let (share, way, _) = try offer(url, account(handle).id)
       guard case .join = way else {
         scan.decline()
@@ -292,7 +292,7 @@ extension Library {
   ///
   /// - Throws: `notFound` for someone who did not ask.
   package func answer(_ path: ItemPath, _ answer: RequestAnswer) throws {
-    if answer.answer == .approve { try settleEventsByAndBy(beforeApproving: answer.handle, to: path) }
+    if answer.answer == .approve { try settleEventsInSteps(beforeApproving: answer.handle, to: path) }
     try locked {
       let account = try account(path.account)
       var (share, inode) = try sharedItem(path)
@@ -339,8 +339,8 @@ extension Library {
   }
 
   /// Tells what was done in a share before somebody who asked is let in.
-  private func settleEventsByAndBy(beforeApproving handle: AccountHandle, to path: ItemPath) throws {
-    try settleEventsByAndBy { scan in
+  private func settleEventsInSteps(beforeApproving handle: AccountHandle, to path: ItemPath) throws {
+    try settleEventsInSteps { scan in
       let account = try account(path.account)
       let (share, _) = try sharedItem(path)
       try require(.answerRequests, in: share, account.id, path)

@@ -119,7 +119,7 @@ extension Library {
   /// a share: few are left to be ended then.
   ///
   /// - Parameter top: Looks for it with the lock held; nil where nothing enters.
-  func endVersionsByAndBy(below top: () throws -> Inode?) throws {
+  func endVersionsInSteps(below top: () throws -> Inode?) throws {
     guard !locked({ sessions.isEmpty }) else { return }
     var left = try locked { try top().map { try entering(with: $0).map(\.ino) } ?? [] }[...]
     while left.count > Self.endingStep {

@@ -15,7 +15,7 @@ extension Library {
   package func share(_ path: ItemPath, _ change: ShareChange) throws -> Share {
     drainWorkingFile()
     if change.anyone != nil || change.permission == .readOnly { collectMapped(inShareOf: path) }
-    try endVersionsByAndBy {
+    try endVersionsInSteps {
       let (inode, item) = try shareable(path)
       return try shares.active(item.id) == nil && item.owner == account(path.account).id ? inode : nil
     }
@@ -48,7 +48,7 @@ extension Library {
       if before == nil || share.row != before?.row || share.participants != before?.participants {
         try makeChange(.share) { change in
           if before == nil {
-            try tellQuiet(inode, item.id, actor: account.id, change)
+            try logQuietCreation(inode, item.id, actor: account.id, change)
             try logShareEvent(.shareCreated, share, inode, actor: account.id, change)
           } else if share.row != before?.row {
             try logShareEvent(.shareUpdated, share, inode, actor: account.id, change)
@@ -137,7 +137,7 @@ extension Library {
   }
 
   /// Tells of a file that was quiet so far, before its share is told of.
-  private func tellQuiet(_ inode: Inode, _ id: Int64, actor: Int64, _ change: Change) throws {
+  private func logQuietCreation(_ inode: Inode, _ id: Int64, actor: Int64, _ change: Change) throws {
     try settleEvents(before: id, change)
     guard var item = try change.rows.item(id), item.isQuiet else { return }
     item.isQuiet = false

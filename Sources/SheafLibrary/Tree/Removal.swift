@@ -197,7 +197,7 @@ extension Library {
       for draft in inode.drafts {
         if draft !== inode.own, draft.isEdited { noteLostChanges(of: draft) }
         shareChunks(of: draft)
-        draft.working?.area?.disclaim()
+        draft.working?.area?.abandon()
         discardUnsaved(draft)
         load(inode, draft)
         draft.session = nil

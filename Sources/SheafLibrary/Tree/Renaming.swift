@@ -19,16 +19,16 @@ extension Library {
     drainWorkingFile(of: parent, name)
     drainWorkingFile(of: newParent, newName)
     let settled = try (
-      source: settleEventsByAndBy { try waitingItems(below: parent, name, caller, in: &$0) },
-      target: settleEventsByAndBy {
+      source: settleEventsInSteps { try waitingItems(below: parent, name, caller, in: &$0) },
+      target: settleEventsInSteps {
         try waitingItems(below: newParent, newName, mode == .exchange ? caller : nil, in: &$0)
       }
     )
     // What keeps it from being renamed is told below.
-    try endVersionsByAndBy { (try? entering(parent, name, newParent, caller)) ?? nil }
+    try endVersionsInSteps { (try? entering(parent, name, newParent, caller)) ?? nil }
     collectMapped(leavingWith: name, parent, newParent)
     if mode == .exchange {
-      try endVersionsByAndBy { (try? entering(newParent, newName, parent, caller)) ?? nil }
+      try endVersionsInSteps { (try? entering(newParent, newName, parent, caller)) ?? nil }
       collectMapped(leavingWith: newName, newParent, parent)
     }
     return try locked { try rename(parent, name, to: newParent, newName, mode, settled: settled, caller) }
@@ -337,7 +337,7 @@ extension Library {
       thread: caller.thread, opens: inode.isRegular && caller.thread != 0, change)
   }
 
-  /// The waiting events of an item of whose making a rename is part; nil where the rename is a deed of its own.
+  /// The waiting events of an item of whose making a rename is part; nil where the rename is an action of its own.
   private func making(
     of item: ItemRow, _ inode: Inode, _ name: [UInt8], _ newName: [UInt8], becomesBackup: Bool, _ caller: Caller,
     _ time: Timestamp

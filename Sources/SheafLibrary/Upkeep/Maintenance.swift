@@ -91,7 +91,7 @@ extension Library {
   package func keepUp() -> Bool {
     locked { autosave() }
     // Some at a time: nobody waits for all that a program made.
-    attempt("settling events") { try settleEventsInPassing() }
+    attempt("settling events") { try settleDueEventsInSteps() }
     attempt("thinning rapid saves") { while try locked({ try thinRapidSaves() }) {} }
     expireIdentity()
     return locked {

@@ -205,7 +205,7 @@ extension Library {
   func deleted(before border: Timestamp, at time: Timestamp) throws -> (old: [Int64], late: Set<Int64>) {
     let old = try store.snapshot { try $0.deleted(before: border, at: time) }
     guard !old.isEmpty else { return ([], []) }
-    try settleEventsByAndBy()
+    try settleEventsInSteps()
     return (old, try store.snapshot { try $0.deletedByClockBehind(before: border, at: time) })
   }
 

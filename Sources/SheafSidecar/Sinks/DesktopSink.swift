@@ -5,7 +5,7 @@ package import SheafModel
 import Subprocess
 import Synchronization
 
-/// Shows an account the deeds of others, by the Desktop Notifications Specification of freedesktop.org.
+/// Shows an account the actions of others, by the Desktop Notifications Specification of freedesktop.org.
 ///
 /// One notification tells of one item: the item's next event replaces it. gdbus(1), which every desktop has, speaks
 /// D-Bus.
@@ -53,7 +53,7 @@ package final class DesktopSink: Sink {
     }
   }
 
-  /// Whether the account is told of an event: not of its own deeds, and only once of a comment that mentions it.
+  /// Whether the account is told of an event: not of its own actions, and only once of a comment that mentions it.
   private func concerns(_ event: Event) -> Bool {
     guard let person = person.withLock({ $0 }), event.data.actor.handle != person else { return false }
     return event.type != .comment || !Mentions.handles(in: event.data.comment ?? "").contains(person)

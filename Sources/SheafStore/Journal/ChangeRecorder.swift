@@ -161,7 +161,7 @@ final class ChangeRecorder {
   }
 
   /// Marks the record as unreliable until ``reset()``.
-  func distrust() { isWhole = false }
+  func markUnreliable() { isWhole = false }
 
   /// Makes recorded changes survive power loss; may run while more are recorded.
   ///

@@ -11,7 +11,7 @@ final class CommitSchedule: @unchecked Sendable {
 
   private let condition = MonotonicCondition()
   private var isDue = false
-  private var isHurried = false
+  private var isUrgent = false
   private var isStopped = false
 
   /// - Parameters:
@@ -40,10 +40,10 @@ final class CommitSchedule: @unchecked Sendable {
   }
 
   /// Makes the thread run recorded statements at once, since many wait.
-  func hurry() {
+  func runNow() {
     condition.lock()
-    if !isHurried {
-      isHurried = true
+    if !isUrgent {
+      isUrgent = true
       condition.signal()
     }
     condition.unlock()
@@ -68,9 +68,9 @@ final class CommitSchedule: @unchecked Sendable {
   private func pause(until deadline: Moment) -> Bool {
     condition.lock()
     defer { condition.unlock() }
-    while !isStopped, !isHurried, condition.wait(until: deadline) {}
-    defer { isHurried = false }
-    return isHurried && !isStopped
+    while !isStopped, !isUrgent, condition.wait(until: deadline) {}
+    defer { isUrgent = false }
+    return isUrgent && !isStopped
   }
 
   /// Ends a pause; returns whether to commit the group.

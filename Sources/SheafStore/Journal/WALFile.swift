@@ -26,29 +26,29 @@ struct WALFile: ~Copyable {
 
   /// Makes everything committed survive power loss.
   func sync() throws(SheafError) {
-    try doubt.withLock { (isDoubtful) throws(SheafError) in
-      guard !isDoubtful else {
+    try doubt.withLock { (isUnreliable) throws(SheafError) in
+      guard !isUnreliable else {
         throw SheafError(.inputOutput, subject: path, reason: "could not be written a moment ago")
       }
       guard fdatasync(descriptor) == 0 else {
-        isDoubtful = true
+        isUnreliable = true
         throw SheafError(systemError: errno, subject: path)
       }
     }
   }
 
   /// Whether a sync failed, so that the disk may miss pages that the kernel takes for written.
-  var isDoubtful: Bool { doubt.withLock { $0 } }
+  var isUnreliable: Bool { doubt.withLock { $0 } }
 
   /// Marks the log as unreliable until ``rewrite()``.
-  func distrust() { doubt.withLock { $0 = true } }
+  func markUnreliable() { doubt.withLock { $0 = true } }
 
   /// Bytes that are written at a time.
   private static let pieceBytes = 1 << 20
 
   /// Writes the kernel's copy of the log once more, and syncs it. The caller keeps SQLite from writing to it meanwhile.
   func rewrite() throws(SheafError) {
-    try doubt.withLock { (isDoubtful) throws(SheafError) in
+    try doubt.withLock { (isUnreliable) throws(SheafError) in
       var piece = [UInt8](repeating: 0, count: Self.pieceBytes)
       var position: off_t = 0
       while true {
@@ -60,7 +60,7 @@ struct WALFile: ~Copyable {
         position += off_t(count)
       }
       guard fdatasync(descriptor) == 0 else { throw SheafError(systemError: errno, subject: path) }
-      isDoubtful = false
+      isUnreliable = false
     }
   }
 

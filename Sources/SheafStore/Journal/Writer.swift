@@ -136,7 +136,7 @@ final class Writer: @unchecked Sendable {
 
   /// Lets SQLite keep up with the record (rule 5 of ``ApplyQueue``).
   private func keepShort(_ queue: ApplyQueue) {
-    if queue.length > ApplyQueue.limit / 2 { schedule.hurry() }
+    if queue.length > ApplyQueue.limit / 2 { schedule.runNow() }
     if queue.length > ApplyQueue.limit { queue.apply(connection, limit: ApplyQueue.share) }
   }
 
@@ -397,7 +397,7 @@ final class Writer: @unchecked Sendable {
     try commitGroup()
     if committed == logged { return .nothing }
     // With everything committed, SQLite writes nothing to it.
-    if log.isDoubtful { try log.rewrite() }
+    if log.isUnreliable { try log.rewrite() }
     if promised <= logged { recorder?.reset() }
     if !wantsLog, let recorder, !keepsRecord {
       recorder.fillAhead()
@@ -408,7 +408,7 @@ final class Writer: @unchecked Sendable {
 
   private func syncLog() throws {
     do { try Faults.pass(.logSync) } catch {
-      log.distrust()
+      log.markUnreliable()
       throw error
     }
     try log.sync()
@@ -420,7 +420,7 @@ final class Writer: @unchecked Sendable {
       try recorder?.sync()
     } catch {
       // Changes that the disk did not take must not count as durable if it takes the next ones.
-      locked { recorder?.distrust() }
+      locked { recorder?.markUnreliable() }
       throw error
     }
   }
@@ -429,7 +429,7 @@ final class Writer: @unchecked Sendable {
   private func renewRecord() throws {
     try commitGroup()
     if promised > logged {
-      if log.isDoubtful { try log.rewrite() }
+      if log.isUnreliable { try log.rewrite() }
       try syncLog()
       logged = committed
     }

@@ -6,7 +6,7 @@ import SheafModel
 // Does everything with libraries of which one value is not what any program of ours writes:
 // `crafted-library make TEMPLATE` makes a library with a row in each table;
 // `crafted-library run TEMPLATE FOLDER FIRST STEP` goes through each STEPth case from number FIRST on, in FOLDER. Each
-// line that it prints is the number and name of a case, or a deed; a trap or a hang ends the process after the line
+// line that it prints is the number and name of a case, or an action; a trap or a hang ends the process after the line
 // that is to blame.
 
 /// Seconds of a case, past which SIGALRM ends the process.
@@ -32,7 +32,7 @@ case ("run", 6):
     for suffix in ["", "-wal", "-shm", "-changes", "-working", "-reserve", "-lock", "-backup"] { unlink(path + suffix) }
     try FileManager.default.copyItem(atPath: template, toPath: path)
     guard try crafted.apply(to: path) else { continue }
-    Deeds(path: path).all()
+    Actions(path: path).all()
   }
   say("end")
 default:

@@ -35,7 +35,7 @@ import Testing
       #expect(bob.paths == ["trip", "trip/box", "trip/box/note", "trip/plan"])
       #expect(try await story.texts(plan, share, story.carol) == ["1", "2"])
       #expect(try await story.hub.feeds.item(plan, in: story.alice.zone)?.version?.number == 2)
-      // Every deed of a reader is refused, and nothing is done.
+      // Every action of a reader is refused, and nothing is done.
       let last = try await story.hub.feeds.numbers(of: [story.alice.zone])
       let attempts: [Send] = [
         .save(plan, WireID(), base: nil, "3"),
@@ -49,7 +49,7 @@ import Testing
         #expect(try await story.send(attempt, to: share, by: story.carol).map(\.reason) == [.denied])
       }
       #expect(try await story.hub.feeds.numbers(of: [story.alice.zone]) == last)
-      // So is every deed of an editor to what is shared itself.
+      // So is every action of an editor to what is shared itself.
       for attempt: Send in [
         .move(trip, .folder, to: Place(parent: box, "trip"), base: 1 << 40),
         .move(trip, .folder, to: Place(parent: trip, "trip"), base: 1 << 40),

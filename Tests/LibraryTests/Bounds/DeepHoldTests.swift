@@ -132,7 +132,7 @@ struct DeepHoldTests {
       ]
       for path in paths.prefix(isShared ? 2 : 1) {
         try library.unlink(inos.last!, name, .library)
-        try library.settleEventsByAndBy()
+        try library.settleEventsInSteps()
         library.locked { library.shares.forgetFolders() }
         try Self.expectShortHolds("recover, shared: \(isShared)", library) { () throws in
           #expect(try library.recover(path, id: item.uuid.text) { _ in }.count == 1)
@@ -149,7 +149,7 @@ struct DeepHoldTests {
       try fixture.mkdir(name)
       let inos = try Self.nest(library, in: fixture.ino(name), depth: depth)
       for ino in inos { _ = try library.make(.file, ino, Array("f".utf8), mode: 0o644, .library) }
-      try library.settleEventsByAndBy()
+      try library.settleEventsInSteps()
       for ino in inos { try library.unlink(ino, Array("f".utf8), .library) }
       return try DepthTests.cost { () throws in
         #expect(try library.recover(fixture.path(name), id: nil) { _ in }.count == depth)
@@ -170,7 +170,7 @@ struct DeepHoldTests {
     let inos = try Self.nest(library, in: fixture.root, depth: 300)
     _ = try library.make(.file, inos[299], Array("kept".utf8), mode: 0o644, .library)
     for ino in [inos[10], inos[299]] { _ = try library.make(.folder, ino, Array("x".utf8), mode: 0o755, .library) }
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     let path = try fixture.path("d")
     var purge: Purge? = try library.locked { try library.beginPurge(path) }
     var isMoved = false
@@ -210,7 +210,7 @@ struct DeepHoldTests {
     for number in 1...count { try fixture.save("a", "\(number)") }
     let ino = try fixture.ino("a")
     let item = try library.locked { try #require(library.inode(ino).row.item) }
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     var purge: Purge? = try library.locked { try library.beginPurge(fixture.path("a")) }
     var left: [Int] = []
     while let begun = purge {

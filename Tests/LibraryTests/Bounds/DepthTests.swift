@@ -254,7 +254,7 @@ struct DepthTests {
     // Nor do those that were deleted from each other keep anybody.
     for path in ["e", "e/f"] { try fixture.mkdir(path) }
     let (e, f) = (try fixture.ino("e"), try fixture.ino("e/f"))
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     try fixture.rmdir("e/f")
     try fixture.rmdir("e")
     try library.store.write(.rename) { transaction in

@@ -55,7 +55,7 @@ struct LockHoldTests {
     let ino = try fixture.ino("around")
     try fill(fixture, "around/t", 3000)
     try fixture.save("around/other", "x")
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     let before = library.lastEvent
     let folder = try fixture.ino("around/t")
     let file = try fixture.ino("around/t/file-2999")
@@ -84,7 +84,7 @@ struct LockHoldTests {
       isAbsorbed = library.events.isAbsorbed(last)
       #expect(isAbsorbed && library.events.count == 1)
     }
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     let isAbsorbed = library.locked { library.events.isAbsorbed(last) }
     #expect(!isAbsorbed)
     while library.locked({ library.events.clear(100) }) {}
@@ -101,7 +101,7 @@ struct LockHoldTests {
     let library = fixture.library
     try fixture.mkdir("t")
     let folder = try fixture.ino("t")
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     for number in 0..<500 {
       let made = try library.create(folder, Array("f\(number)".utf8), mode: 0o644, flags: O_RDWR, Self.program)
       try fixture.write(made.handle, Array("x".utf8))
@@ -127,12 +127,12 @@ struct LockHoldTests {
     let library = fixture.library
     try fixture.mkdir("t")
     let folder = try fixture.ino("t")
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     for number in 0..<(2 * SettlingScan.step + 100) {
       _ = try library.make(.file, folder, Array("f\(number)".utf8), mode: 0o644, Self.program)
     }
     var steps = 0
-    let seen = try library.settleEventsByAndBy { scan in
+    let seen = try library.settleEventsInSteps { scan in
       steps += 1
       return try library.waitingItems(below: library.inode(folder), in: &scan)
     }
@@ -155,7 +155,7 @@ struct LockHoldTests {
       let path = try ItemPath(account: People.Name.alice.handle, "Documents/plans")
       _ = try people.as(.alice) { try $0.share("Documents/plans") { $0.allowRequests = true } }
       try people.as(.carol) { (carol) throws in #expect(try carol.accept(url).requested) }
-      try library.settleEventsByAndBy()
+      try library.settleEventsInSteps()
       try people.as(.alice, process: getpid()) { alice in
         for number in 0..<200 { try alice.save("Documents/plans/f\(number)", "x") }
       }
@@ -178,23 +178,23 @@ struct LockHoldTests {
     let library = fixture.library
     for name in ["t", "u"] { try fixture.mkdir(name) }
     let (folder, other) = (try fixture.ino("t"), try fixture.ino("u"))
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     for number in 0..<100 {
       let made = try library.create(folder, Array("f\(number)".utf8), mode: 0o644, flags: O_RDWR, Self.program)
       try fixture.write(made.handle, Array("x".utf8))
       try fixture.close(made.handle)
     }
     let last = library.locked { library.numbers.pending }
-    let seen = try library.settleEventsByAndBy { try library.waitingItems(below: library.inode(other), in: &$0) }
+    let seen = try library.settleEventsInSteps { try library.waitingItems(below: library.inode(other), in: &$0) }
     #expect(seen == last && library.locked { library.events.count } == 100)
     // Few that are told are told in the first look, too.
     let made = try library.create(other, Array("f".utf8), mode: 0o644, flags: O_RDWR, Self.program)
     try fixture.write(made.handle, Array("x".utf8))
     try fixture.close(made.handle)
-    let next = try library.settleEventsByAndBy { try library.waitingItems(below: library.inode(other), in: &$0) }
+    let next = try library.settleEventsInSteps { try library.waitingItems(below: library.inode(other), in: &$0) }
     #expect(next > last && library.locked { library.events.count } == 100)
     // Where nothing was looked at, all is left to do.
-    let declined = try library.settleEventsByAndBy { scan in
+    let declined = try library.settleEventsInSteps { scan in
       scan.decline()
       return []
     }
@@ -202,18 +202,18 @@ struct LockHoldTests {
     try fixture.finish()
   }
 
-  /// Others have the library in between, and hear of each step; it is one deed all the same.
+  /// Others have the library in between, and hear of each step; it is one action all the same.
   @Test func aRecoveryLeavesTheLibraryToOthersInBetween() throws {
     let fixture = try LibraryFixture()
     try fill(fixture, "t", 500)
     try fixture.library.locked { try fixture.library.settleEvents(all: true) }
     try remove(fixture, "t", 500)
-    try fixture.library.settleEventsByAndBy()
+    try fixture.library.settleEventsInSteps()
     let before = fixture.library.lastEvent
     var steps = 0
     let paths = try fixture.library.recover(fixture.path("t"), id: nil) { progress in
       steps += 1
-      // The lock is free, and nobody hears of half a deed.
+      // The lock is free, and nobody hears of half an action.
       #expect(fixture.library.lastEvent == before || progress.done == progress.total)
       if steps == 2 { #expect((try? fixture.names("t").count) == 2 * 16 - 1) }
     }
@@ -230,7 +230,7 @@ struct LockHoldTests {
     try fill(fixture, "t", 200)
     try fixture.library.locked { try fixture.library.settleEvents(all: true) }
     try remove(fixture, "t", 200)
-    try fixture.library.settleEventsByAndBy()
+    try fixture.library.settleEventsInSteps()
     let before = fixture.library.lastEvent
     _ = try fixture.library.recover(fixture.path("t"), id: nil) { progress in
       if progress.done == 96 { try? fixture.library.copyAsKilled(to: fixture.folder + "/killed") }
@@ -294,7 +294,7 @@ struct LockHoldTests {
     try fixture.rmdir("F/G")
     try fixture.unlink("F/a")
     try fixture.rmdir("F")
-    try fixture.library.settleEventsByAndBy()
+    try fixture.library.settleEventsInSteps()
     #expect(try fixture.library.recover(fixture.path("F/G/b"), id: nil) { _ in } == ["Documents/F/G/b"])
     #expect(try fixture.names("F") == ["G"])
     let before = fixture.library.lastEvent
@@ -323,7 +323,7 @@ struct LockHoldTests {
     try fixture.library.purge(fixture.path("t"), version: nil)
     fixture.library.endObserving(door)
     #expect(steps.withLock { $0.reduce(0, +) } == 1421 && steps.withLock { $0.max() ?? 0 } <= 16)
-    // It is one deed all the same.
+    // It is one action all the same.
     let events = try fixture.library.events(after: before, limit: 10, for: fixture.account).events
     #expect(events.map(\.type) == [.deleted] && events.first?.data.contentCount == 1420)
     #expect(events.first?.data.item.path == "t")
@@ -410,11 +410,11 @@ struct LockHoldTests {
     let fixture = try LibraryFixture()
     let library = fixture.library
     try fill(fixture, "t", 1200)
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     let last = library.lastEvent
     fixture.clock.advance(Library.eventSeconds + 10)
     try fixture.save("new", "x")
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     var dropped: [Int64] = []
     var mayBeMore = true
     while mayBeMore {
@@ -436,7 +436,7 @@ struct LockHoldTests {
         for number in 0..<count { try alice.save("Documents/t/deep/f\(number)", "saved") }
       }
       try people.share("Documents/plans", with: [(.bob, .readWrite)])
-      try library.settleEventsByAndBy()
+      try library.settleEventsInSteps()
       people.clock.advance(60)
       for (name, isMoved) in [("Documents/plans/t", true), ("Documents/t", false)] {
         let former = isMoved ? "Documents/t" : "Documents/plans/t"
@@ -476,7 +476,7 @@ struct LockHoldTests {
       try people.as(.bob) { bob in
         for number in 0..<500 { try bob.mkdir("Shared/alice@example.com/plans/d\(number)") }
       }
-      try library.settleEventsByAndBy()
+      try library.settleEventsInSteps()
       let path = try ItemPath(account: People.Name.alice.handle, "Documents/plans")
       let work = try StoreWork.of(library) {
         let status = try library.itemStatus(path)
@@ -494,7 +494,7 @@ struct LockHoldTests {
     try fixture.save("doc", "document")
     for number in 1...300 { try fixture.save("doc.tmp", "\(number)") }
     fixture.clock.advance(60)
-    try library.settleEventsByAndBy()
+    try library.settleEventsInSteps()
     let work = try StoreWork.of(library) { try fixture.rename("doc.tmp", "doc") }
     #expect(work.rows < 100, "\(work)")
     #expect(try fixture.text("doc") == "300")

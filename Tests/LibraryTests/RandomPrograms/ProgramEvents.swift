@@ -4,7 +4,7 @@ import SheafStore
 @testable import SheafLibrary
 
 extension ProgramRun {
-  /// The log tells each deed once: whoever follows it has the tree that is there.
+  /// The log tells each action once: whoever follows it has the tree that is there.
   func checkEvents() throws {
     let library = world.library
     library.completeSaves()
@@ -88,10 +88,10 @@ private struct FollowedLog {
     order.removeAll { $0 == id }
   }
 
-  private func require(_ id: String, isThere: Bool, _ deed: String) throws {
+  private func require(_ id: String, isThere: Bool, _ action: String) throws {
     guard (nodes[id] != nil) == isThere else {
       throw Violation(
-        rule: "each deed is told once", what: "\(deed), and was \(isThere ? "not" : "already") there\n\(text)")
+        rule: "each action is told once", what: "\(action), and was \(isThere ? "not" : "already") there\n\(text)")
     }
   }
 

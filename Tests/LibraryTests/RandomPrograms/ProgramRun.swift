@@ -121,7 +121,7 @@ final class ProgramRun {
       done[step.verb, default: 0] += 1
     } catch let error as SheafError {
       guard error.kind != .corrupt, error.kind != .inputOutput else {
-        throw Violation(rule: "no deed finds damage", what: "\(step): \(error)")
+        throw Violation(rule: "no action finds damage", what: "\(step): \(error)")
       }
       refused[step.verb, default: 0] += 1
     }

@@ -2,7 +2,7 @@ import SheafModel
 
 @testable import SheafLibrary
 
-/// Who may have seen what, by the order of deeds and not by clocks.
+/// Who may have seen what, by the order of actions and not by clocks.
 ///
 /// Contents that were current while their document was in a share, and versions that came while it was, are its
 /// participants' to see for as long as the sharing goes on, whenever they joined. What was current only before is

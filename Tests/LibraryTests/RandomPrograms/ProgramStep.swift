@@ -3,7 +3,7 @@
 /// Its text, `alice.0 rename f/doc team/doc`, is what a failure prints and what `SHEAF_PROGRAM` replays.
 struct ProgramStep: Hashable, CustomStringConvertible, Sendable {
   enum Verb: String, CaseIterable, Sendable {
-    /// `open SLOT PATH r|rw|creat|trunc`; the other deeds on an open file name its slot.
+    /// `open SLOT PATH r|rw|creat|trunc`; the other actions on an open file name its slot.
     case open, write, append, writeKnown, read, truncate, fsync, flush, close
     /// The kernel writes back what a mapping of an open file changed.
     case mapped

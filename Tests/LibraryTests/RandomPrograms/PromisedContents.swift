@@ -18,7 +18,7 @@ struct PromisedContents {
     var kept: Set<String>
     /// Whether its session goes on.
     var isOpen = true
-    let deed: String
+    let action: String
   }
 
   private struct Session {
@@ -83,7 +83,7 @@ struct PromisedContents {
   /// Notes that a close or fsync returned, and promised what the account had written.
   ///
   /// - Parameter handle: The one that was flushed; nil for fsync(2), which goes for all.
-  mutating func saved(_ ino: Int64, _ account: Int64, _ handle: UInt64?, _ name: [UInt8], _ deed: String) {
+  mutating func saved(_ ino: Int64, _ account: Int64, _ handle: UInt64?, _ name: [UInt8], _ action: String) {
     let key = Key(ino: ino, account: account)
     // What all who wrote have closed is promised already, or was given up since.
     guard let text = sessions[key]?.text, sessions[key]?.writers.values.contains(false) ?? false else { return }
@@ -92,7 +92,7 @@ struct PromisedContents {
     sessions[key]?.promise = nil
     guard !text.isEmpty else { return }
     count += 1
-    promises[count] = Promise(kept: [text], deed: deed)
+    promises[count] = Promise(kept: [text], action: action)
     byInode[ino, default: []].append(count)
     sessions[key]?.promise = count
     if handle != nil, !FileRole.looksPassing(name) { lives[ino]?.isProved = true }
@@ -100,13 +100,13 @@ struct PromisedContents {
   }
 
   /// Notes that the last handle that could write was closed.
-  mutating func lastWriterClosed(_ ino: Int64, _ account: Int64, _ deed: String) {
+  mutating func lastWriterClosed(_ ino: Int64, _ account: Int64, _ action: String) {
     let key = Key(ino: ino, account: account)
     end(key)
     // It is kept in the account's `Documents`, as `NAME (not saved)`.
     guard let text = replacedWork.removeValue(forKey: key), !text.isEmpty else { return }
     count += 1
-    promises[count] = Promise(kept: [text], isOpen: false, deed: deed)
+    promises[count] = Promise(kept: [text], isOpen: false, action: action)
   }
 
   /// Notes that a program gave a document's name to another file, and what had it lives on for those who have it open.
@@ -222,7 +222,7 @@ struct PromisedContents {
     {
       throw Violation(
         rule: "closed contents are in some version",
-        what: "\(promise.kept.sorted().joined(separator: " or ")) of '\(promise.deed)' is nowhere")
+        what: "\(promise.kept.sorted().joined(separator: " or ")) of '\(promise.action)' is nowhere")
     }
   }
 }

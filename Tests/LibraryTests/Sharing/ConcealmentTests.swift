@@ -74,18 +74,18 @@ struct ConcealmentTests {
       try people.as(.bob) { (bob) throws in
         let path = try bob.path(seen)
         let handles = [People.Name.carol.handle, People.Name.dan.handle, try AccountHandle("nobody@example.com")]
-        let deeds: [(AccountHandle) throws -> Void] = [
+        let actions: [(AccountHandle) throws -> Void] = [
           { _ = try bob.library.addParticipant(path, .init(handle: $0)) },
           { _ = try bob.library.addParticipant(path, .init(handle: $0, permission: .readOnly)) },
           { _ = try bob.library.setParticipant(path, .init(handle: $0, permission: .readOnly)) },
           { try bob.library.removeParticipant(path, $0) },
           { try bob.library.answer(path, .init(handle: $0, answer: .block)) },
         ]
-        for (index, deed) in deeds.enumerated() {
+        for (index, action) in actions.enumerated() {
           var errors: Set<String> = []
           for handle in handles {
             do {
-              try deed(handle)
+              try action(handle)
               errors.insert("done")
             } catch {
               errors.insert("\(error)")

@@ -53,7 +53,7 @@ struct DepartureStoryTests {
     }
     let url = try people.share("Documents/plans", with: [(.bob, .readWrite)])
     people.clock.advance(60)
-    try people.library.settleEventsByAndBy()
+    try people.library.settleEventsInSteps()
     let before = people.library.lastEvent
     let steps = Mutex<[Int]>([])
     let door = try people.library.observe(account: people.library.number(of: People.Name.alice.handle)) { news in
@@ -107,7 +107,7 @@ struct DepartureStoryTests {
       #expect(longest == 16)
       #expect(didJoin.withLock { $0 })
       try expectAllThere(people, 400)
-      try people.library.settleEventsByAndBy()
+      try people.library.settleEventsInSteps()
       let events = try people.library.store.read { try $0.events(after: before, limit: 1000) }
       #expect(
         events.map(\.type) == ["sheaf.membership.removed", "sheaf.share.updated", "sheaf.membership.added"])
@@ -124,7 +124,7 @@ struct DepartureStoryTests {
       }
       try people.share("Documents/plans", with: [(.bob, .readWrite), (.carol, .readWrite)])
       people.clock.advance(60)
-      try people.library.settleEventsByAndBy()
+      try people.library.settleEventsInSteps()
       let before = people.library.lastEvent
       try people.as(.bob, process: getpid()) { bob in
         for file in ["f", "y/h"] { try bob.unlink("\(plans)/x/\(file)") }
@@ -139,7 +139,7 @@ struct DepartureStoryTests {
         for file in ["f", "g", "y/h"] { #expect(try alice.read("Documents/plans/x/\(file)") == file) }
         #expect(try alice.library.deleted(alice.name.handle, below: nil).isEmpty)
       }
-      try people.library.settleEventsByAndBy()
+      try people.library.settleEventsInSteps()
       let events = try people.library.store.read { try $0.events(after: before, limit: 100) }
       #expect(events.map(\.type) == ["sheaf.membership.removed", "sheaf.membership.removed"])
     }

@@ -268,7 +268,7 @@ struct EntryTimeTests {
   }
 }
 
-/// Random deeds of an owner and an editor in two shares and outside, and what must be so after each.
+/// Random actions of an owner and an editor in two shares and outside, and what must be so after each.
 private struct EntryModel {
   private static let names = ["a.txt", "b.txt", "a.txt~", "new.tmp", "sub", "deep"]
   private static let folders = ["Documents/one", "Documents/two", "Documents/own"]
@@ -309,7 +309,7 @@ private struct EntryModel {
   private var urls: [String: String] = [:]
   /// Where something is, as the owner finds it.
   private var paths: [String] = []
-  private var deeds: [String] = []
+  private var actions: [String] = []
 
   init(random: SeededRandom) throws {
     self.random = random
@@ -324,7 +324,7 @@ private struct EntryModel {
     try look()
   }
 
-  // MARK: - Deeds
+  // MARK: - Actions
 
   /// Does something, if it can be done, and looks at what came of it.
   mutating func step() throws {
@@ -336,7 +336,7 @@ private struct EntryModel {
     let choice = Int.random(in: 0..<20, using: &random)
     let text = "\(random.next())"
     let chance = Bool.random(using: &random)
-    deeds.append("\(who) \(process) \(choice) \(source) \(target)")
+    actions.append("\(who) \(process) \(choice) \(source) \(target)")
     do {
       switch choice {
       case 0..<4: try person.save(source, text)
@@ -400,7 +400,7 @@ private struct EntryModel {
 
   /// Compares the library with what is known, and notes what changed.
   private mutating func look() throws {
-    let note: Comment = "\(random.note) \(deeds.suffix(12).joined(separator: "\n"))"
+    let note: Comment = "\(random.note) \(actions.suffix(12).joined(separator: "\n"))"
     let (found, paths) = try self.found()
     self.paths = paths
     for thing in found {

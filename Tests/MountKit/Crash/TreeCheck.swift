@@ -76,31 +76,31 @@ public struct FoundTree: Sendable {
 
 private func octal(_ mode: UInt32) -> String { String(mode, radix: 8) }
 
-/// Judges a folder by the record of the deeds in it.
+/// Judges a folder by the record of the actions in it.
 public struct Judgement {
   /// The trees that the record allows.
   public private(set) var candidates: [TreeModel]
 
   public init(_ start: TreeModel) { candidates = [start] }
 
-  /// Follows the record: deeds that returned are done; deeds that failed or had not returned may be done, undone or in
+  /// Follows the record: actions that returned are done; actions that failed or had not returned may be done, undone or in
   /// between.
   ///
   /// - Parameter killed: the program that kept the record was killed.
   /// - Returns: a line for each answer that no allowed tree explains.
-  public mutating func follow(_ record: [RecordedDeed], killed: Bool = false) -> [String] {
+  public mutating func follow(_ record: [RecordedAction], killed: Bool = false) -> [String] {
     var lines: [String] = []
     for entry in record {
       let before = candidates
       if let returned = entry.returned, ![EIO, ENOSPC].contains(returned) {
-        candidates = before.filter { $0.answer(to: entry.deed) == returned }
-        if returned == 0 { candidates = candidates.map { $0.after(entry.deed) } }
+        candidates = before.filter { $0.answer(to: entry.action) == returned }
+        if returned == 0 { candidates = candidates.map { $0.after(entry.action) } }
         if candidates.isEmpty {
-          lines.append("\(entry.deed) came back with \(Errno.name(returned)), which nothing explains")
+          lines.append("\(entry.action) came back with \(Errno.name(returned)), which nothing explains")
           candidates = before
         }
       } else {
-        candidates = before.flatMap { $0.during(entry.deed, killed: killed) }
+        candidates = before.flatMap { $0.during(entry.action, killed: killed) }
       }
       if candidates.count > 1 { candidates = Array(Set(candidates)) }
     }

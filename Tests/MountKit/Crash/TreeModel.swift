@@ -2,7 +2,7 @@ import ConformanceKit
 import Foundation
 import Glibc
 
-/// The contents that a folder should have after the deeds, or does have.
+/// The contents that a folder should have after the actions, or does have.
 public struct TreeModel: Hashable, Sendable {
   public enum Node: Hashable, Sendable {
     /// A document: the number of its file, which hard links share.
@@ -89,9 +89,9 @@ public struct TreeModel: Hashable, Sendable {
     if case .file(let number) = node, !nodes.values.contains(node) { files[number] = nil }
   }
 
-  /// The errno that a deed must return here: 0 for success.
-  func answer(to deed: Deed) -> Int32 {
-    switch deed {
+  /// The errno that an action must return here: 0 for success.
+  func answer(to action: Action) -> Int32 {
+    switch action {
     case .save(let name, _), .append(let name, _), .replace(let name, _), .revive(_, let name, _),
       .scatter(let name, _):
       if case .folder = nodes[name] { return EISDIR }
@@ -118,10 +118,10 @@ public struct TreeModel: Hashable, Sendable {
     }
   }
 
-  /// The tree after a deed that succeeded.
-  func after(_ deed: Deed) -> TreeModel {
+  /// The tree after an action that succeeded.
+  func after(_ action: Action) -> TreeModel {
     var tree = self
-    switch deed {
+    switch action {
     case .save(let name, let contents), .revive(_, let name, let contents): tree.set(name, contents.bytes)
     case .replace(let name, let contents):
       // The document keeps its mode and mark; another name of the old file keeps the old contents.
@@ -137,7 +137,7 @@ public struct TreeModel: Hashable, Sendable {
     case .truncate(let name, let size):
       let bytes = tree.bytes(name)
       tree.set(name, Array(bytes.prefix(size)) + [UInt8](repeating: 0, count: max(0, size - bytes.count)))
-    case .scatter(let name, let count): tree.set(name, Deed.scattered(count))
+    case .scatter(let name, let count): tree.set(name, Action.scattered(count))
     case .unlink(let name), .rmdir(let name), .removeElsewhere(let name): tree.drop(name)
     case .rename(let from, let to):
       guard from != to, nodes[from] != nodes[to] else { break }
@@ -181,11 +181,11 @@ public struct TreeModel: Hashable, Sendable {
     return all
   }
 
-  /// Every tree that may be found when a deed was under way: untouched, done, or between two of its system calls.
+  /// Every tree that may be found when an action was under way: untouched, done, or between two of its system calls.
   ///
   /// - Parameter killed: the program itself was killed. The kernel then ends its write(2) at a border of pages
   ///   (generic_perform_write()).
-  func during(_ deed: Deed, killed: Bool = false) -> [TreeModel] {
+  func during(_ action: Action, killed: Bool = false) -> [TreeModel] {
     var trees = [self]
     func add(_ name: String, _ base: (Int) -> [UInt8], _ count: Int, at offset: Int = 0) {
       for former in formerContents(name) {
@@ -193,7 +193,7 @@ public struct TreeModel: Hashable, Sendable {
         tree.set(name, former.all)
         trees.append(tree)
       }
-      var ends = Set(stride(from: 0, to: count, by: Deed.piece)).union([count])
+      var ends = Set(stride(from: 0, to: count, by: Action.piece)).union([count])
       if killed { ends.formUnion((0..<count).lazy.filter { (offset + $0).isMultiple(of: 4096) }) }
       for end in ends.sorted() {
         var tree = self
@@ -201,7 +201,7 @@ public struct TreeModel: Hashable, Sendable {
         trees.append(tree)
       }
     }
-    switch deed {
+    switch action {
     case .save(let name, let contents):
       let bytes = contents.bytes
       add(name, { Array(bytes[..<$0]) }, bytes.count)
@@ -216,10 +216,10 @@ public struct TreeModel: Hashable, Sendable {
       add(name, { patched(name, offset, Array(bytes[..<$0])) }, bytes.count, at: offset)
     case .scatter(let name, let count):
       // Nothing, or the bytes that were there when the working copy spilled.
-      for end in [0, min(4095, count), min(4096, count)] { add(name, { _ in Deed.scattered(end) }, 0) }
+      for end in [0, min(4095, count), min(4096, count)] { add(name, { _ in Action.scattered(end) }, 0) }
     default: break
     }
-    if answer(to: deed) == 0 { trees.append(after(deed)) }
+    if answer(to: action) == 0 { trees.append(after(action)) }
     return trees
   }
 }

@@ -168,12 +168,12 @@ extension ProgramRun {
   }
 
   /// What goes by a purge is all that was in the item, or below it, and nothing else.
-  private func purge(_ path: ItemPath, onlyDeleted: Bool = false, _ deed: () throws -> Void) throws {
+  private func purge(_ path: ItemPath, onlyDeleted: Bool = false, _ action: () throws -> Void) throws {
     var texts = ProgramSnapshot.Texts()
     // What waits to be stored is part of what goes.
     world.library.completeSaves()
     let former = try ProgramSnapshot(world.library, &texts)
-    let result = Result { try deed() }
+    let result = Result { try action() }
     let left = try ProgramSnapshot(world.library, &texts)
     let prefix = path.components.dropFirst().map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
     for (id, document) in former.items where left.items[id] == nil {

@@ -15,8 +15,8 @@ public struct Contents: Hashable, Codable, Sendable {
   public var bytes: [UInt8] { pattern(count, seed: seed) }
 }
 
-/// A deed of a program on documents; names are relative to the folder that it works in.
-public enum Deed: Hashable, Codable, Sendable {
+/// An action of a program on documents; names are relative to the folder that it works in.
+public enum Action: Hashable, Codable, Sendable {
   /// Creates or truncates, writes, closes.
   case save(String, Contents)
   /// Writes a temporary file, syncs, closes, renames it over.
@@ -54,8 +54,8 @@ public enum Deed: Hashable, Codable, Sendable {
   /// The bytes of one write request.
   static let piece = 65_536
 
-  /// Draws a deed. Families of names keep deeds apart whose outcome would depend on a document's identity.
-  public static func random(using random: inout SeededRandom) -> Deed {
+  /// Draws an action. Families of names keep actions apart whose outcome would depend on a document's identity.
+  public static func random(using random: inout SeededRandom) -> Action {
     let number = Int.random(in: 0..<5, using: &random)
     let contents = Contents(
       seed: random.next() % 1_000_000,
@@ -128,7 +128,7 @@ public enum Deed: Hashable, Codable, Sendable {
     case .touch(let name, let seconds):
       let time = timespec(tv_sec: seconds, tv_nsec: 5)
       try done(utimensat(AT_FDCWD, "\(folder)/\(name)", [time, time], 0))
-    case .command(let arguments), .revive(let arguments, _, _): try Deed.run(arguments, folder)
+    case .command(let arguments), .revive(let arguments, _, _): try Action.run(arguments, folder)
     }
   }
 
@@ -152,7 +152,7 @@ public enum Deed: Hashable, Codable, Sendable {
     var failure: Errno?
     var start = 0
     while start < bytes.count, failure == nil {
-      let end = min(start + Deed.piece, bytes.count)
+      let end = min(start + Action.piece, bytes.count)
       let count = bytes[start..<end].withUnsafeBytes { piece in
         offset.map { Glibc.pwrite(file, piece.baseAddress, piece.count, $0 + start) }
           ?? Glibc.write(file, piece.baseAddress, piece.count)

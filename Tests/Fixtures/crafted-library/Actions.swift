@@ -3,7 +3,7 @@ import SheafLibrary
 import SheafModel
 
 /// What commands, clients of the API and mounts do, once each. Errors are as good as answers, if they are Sheaf's.
-struct Deeds {
+struct Actions {
   let path: String
 
   /// Does one thing.

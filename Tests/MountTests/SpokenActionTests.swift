@@ -3,7 +3,7 @@ import MountKit
 import Testing
 
 /// Commands say what they did, ask before what concerns many, and change nothing where nothing can be changed.
-@Suite(.serialized) struct SpokenDeedTests {
+@Suite(.serialized) struct SpokenActionTests {
   @Test func commandsSayWhatTheyDid() throws {
     try withSharedMounts(["alice", "bob", "carol"]) { mounts in
       try mounts.shell(
