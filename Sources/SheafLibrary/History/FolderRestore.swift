@@ -55,7 +55,7 @@ extension Library {
       do {
         steps += try carryOut(action, plan.leaving, top, path, caller)
       } catch let error as SheafError where error.kind == .notEmpty {
-        let step = try locked { try step(of: action, caller) }
+        let step = try locked { () -> FolderRestoration.Step? in try step(of: action, caller) }
         if let step { steps.append(.init(.leave, step.path, reason: error.reason)) }
       }
     }
