@@ -55,8 +55,8 @@ extension Library {
       do {
         steps += try carryOut(action, plan.leaving, top, path, caller)
       } catch let error as SheafError where error.kind == .notEmpty {
-        let step = try locked { () -> FolderRestoration.Step? in try step(of: action, caller) }
-        if let step { steps.append(.init(.leave, step.path, reason: error.reason)) }
+        let stays = try locked { () -> FolderRestoration.Step? in try step(of: action, caller) }
+        if let stays { steps.append(.init(.leave, stays.path, reason: error.reason)) }
       }
     }
     return FolderRestoration(time: time, before: steps.isEmpty ? nil : before, steps: steps + left)

@@ -338,7 +338,7 @@ struct LostUpdateTests {
   /// What another program of the account saved on top of that is not known to who read less.
   @Test func whoReadLessThanAnotherProgramOfTheAccountPassesOverTheRest() throws {
     try together { people in
-      try people.as(.bob, process: editor) { #expect(try $0.read(theirs) == "one") }
+      try people.as(.bob, process: editor) { (me) throws in #expect(try me.read(theirs) == "one") }
       try people.as(.alice, process: other) { try append($0, mine, "+line") }
       try people.as(.bob, process: getpid()) { (me) throws in
         #expect(try me.read(theirs) == "one+line")
