@@ -2,6 +2,29 @@ internal import Glibc
 internal import GRDBSQLite
 internal import SheafModel
 
+/// A part of a chunk that is to be read.
+package struct ChunkPart {
+  let chunk: Int64
+  /// In bytes.
+  let offset: Int64
+  let length: Int64
+  /// Where its first byte goes in what is read.
+  let place: Int
+
+  package init(_ extent: Extent, at place: Int) {
+    (chunk, offset, length) = (extent.chunk, extent.offset, extent.length)
+    self.place = place
+  }
+}
+
+/// What became of parts of chunks that were to be read: each was copied, or its chunk is here.
+package struct ChunkPartsRead {
+  /// Places in the list of parts.
+  package fileprivate(set) var copied: Set<Int> = []
+  /// The bytes of whole chunks.
+  package fileprivate(set) var chunks: [Int64: [UInt8]] = [:]
+}
+
 /// Connections that read chunks beside the writer, in the state that was committed last.
 ///
 /// Rules:
@@ -76,15 +99,38 @@ package final class ChunkReaders: @unchecked Sendable {
 
   // MARK: - Reading
 
-  /// The bytes of chunks, each once; nil where they cannot be had here (rule 2).
-  func bytes(of chunks: [Int64]) -> [Int64: [UInt8]]? {
+  /// Parts of chunks that are as long as this are copied from where they lie, without the rest of their chunk.
+  private static let directLength: Int64 = 16 * 1024
+
+  /// Reads parts of chunks into `buffer`, or gives the chunks; nil where they cannot be had here (rule 2), and then
+  /// `buffer` may hold anything.
+  func read(_ parts: [ChunkPart], into buffer: UnsafeMutableRawBufferPointer) -> ChunkPartsRead? {
     guard let connection = take() else { return nil }
-    var found: [Int64: [UInt8]]? = [:]
+    var found: ChunkPartsRead? = ChunkPartsRead()
     var isSound = true
     do {
       try connection.run(connection.statement("BEGIN"))
-      for chunk in chunks where found?[chunk] == nil {
-        found?[chunk] = try StoreTransaction(connection).chunkBytes(chunk)
+      let rows = StoreTransaction(connection)
+      var blob: Blob?
+      // An open one keeps the transaction from ending.
+      defer { blob?.close() }
+      for (index, part) in parts.enumerated() where found?.chunks[part.chunk] == nil {
+        if part.length >= Self.directLength, let size = try rows.plainSize(of: part.chunk),
+          part.offset + part.length <= size
+        {
+          if blob == nil {
+            blob = try Blob(connection, table: "chunks", column: "data", row: part.chunk)
+          } else {
+            try blob?.move(to: part.chunk)
+          }
+          if blob?.count == size {
+            let target = buffer[part.place..<(part.place + Int(part.length))]
+            try blob?.read(at: part.offset, into: UnsafeMutableRawBufferPointer(rebasing: target))
+            found?.copied.insert(index)
+            continue
+          }
+        }
+        found?.chunks[part.chunk] = try rows.chunkBytes(part.chunk)
       }
     } catch {
       found = nil
@@ -142,13 +188,14 @@ package final class ChunkReaders: @unchecked Sendable {
 }
 
 extension Store {
-  /// The bytes of chunks, read beside the writer: for callers that hold no lock, between ``ChunkReaders/begin()`` and
+  /// Reads parts of chunks beside the writer: for callers that hold no lock, between ``ChunkReaders/begin()`` and
   /// ``ChunkReaders/end()``.
   ///
-  /// - Returns: nil where they cannot be had so; ``read(_:)`` has them or says what is wrong.
-  package func chunksBeside(_ chunks: [Int64]) -> [Int64: [UInt8]]? {
+  /// - Returns: nil where they cannot be had so; ``read(_:)`` has them or says what is wrong. `buffer` may hold anything
+  ///   then.
+  package func readBeside(_ parts: [ChunkPart], into buffer: UnsafeMutableRawBufferPointer) -> ChunkPartsRead? {
     guard writer.isCommitted(mended.load(ordering: .acquiring)) else { return nil }
-    return readers.bytes(of: chunks)
+    return readers.read(parts, into: buffer)
   }
 
   /// Notes that the last change stored a chunk anew whose row was damaged (rule 4 of ``ChunkReaders``).

@@ -96,6 +96,13 @@ extension StoreTransaction {
     sizes.contains(size) ? Zstandard.decompress(frame, limit: Int(size)) : nil
   }
 
+  /// The size of a chunk whose row has its bytes as they are; nil for any other one.
+  func plainSize(of id: Int64) throws -> Int64? {
+    try first("SELECT encoding, size FROM chunks WHERE id = ?", id) {
+      try ChunkEncoding(rawValue: $0[0]) == .plain ? $0[1] as Int64 : nil
+    } ?? nil
+  }
+
   /// The chunk's bytes.
   ///
   /// - Throws: ``SheafError`` of kind `corrupt` where it is missing, or cannot be decoded.

@@ -13,6 +13,10 @@ struct ReadPlan {
     let extent: Extent
     /// The bytes of the extent's chunk, once they are known.
     var bytes: [UInt8]?
+    /// Whether its bytes are in the buffer already.
+    var isCopied = false
+
+    var isMissing: Bool { bytes == nil && !isCopied && !extent.isHole }
   }
 
   /// How many bytes the read gives.
@@ -30,7 +34,7 @@ struct ReadPlan {
 
   /// Takes the bytes of chunks that are not known yet, where `find` has them.
   mutating func take(_ find: (Int64) throws -> [UInt8]?) rethrows {
-    for index in pieces.indices where pieces[index].bytes == nil && !pieces[index].extent.isHole {
+    for index in pieces.indices where pieces[index].isMissing {
       pieces[index].bytes = try find(pieces[index].extent.chunk)
     }
   }
@@ -38,14 +42,25 @@ struct ReadPlan {
   /// Takes the bytes of all chunks that are not known yet.
   mutating func fetch(from storage: any ChunkSource) throws { try take(storage.chunk) }
 
-  /// The chunks whose bytes are not known yet.
-  var missing: [Int64] { pieces.filter { $0.bytes == nil && !$0.extent.isHole }.map(\.extent.chunk) }
+  /// The parts of chunks whose bytes are not known yet.
+  var missing: [ChunkPart] { pieces.filter(\.isMissing).map { ChunkPart($0.extent, at: $0.place) } }
 
-  /// Copies the bytes; all chunks must be known.
+  /// Takes what was read of ``missing``.
+  mutating func take(_ read: ChunkPartsRead) {
+    for (part, index) in pieces.indices.filter({ pieces[$0].isMissing }).enumerated() {
+      if read.copied.contains(part) {
+        pieces[index].isCopied = true
+      } else {
+        pieces[index].bytes = read.chunks[pieces[index].extent.chunk]
+      }
+    }
+  }
+
+  /// Copies the bytes that are not in the buffer yet; all chunks must be known.
   ///
   /// - Throws: `corrupt` where a chunk is too short; `inputOutput` of the working file.
   func copy(to buffer: UnsafeMutableRawBufferPointer) throws {
-    for piece in pieces {
+    for piece in pieces where !piece.isCopied {
       let extent = piece.extent
       let target = UnsafeMutableRawBufferPointer(rebasing: buffer[piece.place..<(piece.place + Int(extent.length))])
       guard let bytes = piece.bytes else {

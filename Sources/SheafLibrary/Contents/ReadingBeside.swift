@@ -14,7 +14,7 @@ extension Library {
   func readBeside(
     into buffer: UnsafeMutableRawBufferPointer, _ beforeFetching: () -> Void, _ makePlan: () throws -> ReadPlan
   ) throws -> Int {
-    var (plan, missing, cache, removals) = try locked { () -> (ReadPlan, [Int64], ChunkCache, UInt64) in
+    var (plan, missing, cache, removals) = try locked { () -> (ReadPlan, [ChunkPart], ChunkCache, UInt64) in
       var plan = try makePlan()
       let cache = chunks.cache
       plan.take(cache.value)
@@ -29,9 +29,9 @@ extension Library {
     }
     defer { store.readers.end() }
     beforeFetching()
-    if let fetched = store.chunksBeside(missing) {
-      for (chunk, bytes) in fetched { cache.insert(chunk, bytes, since: removals) }
-      plan.take { fetched[$0] }
+    if let read = store.readBeside(missing, into: buffer) {
+      for (chunk, bytes) in read.chunks { cache.insert(chunk, bytes, since: removals) }
+      plan.take(read)
       // A chunk that is too short is one that the lock's holder complains of.
       if (try? plan.copy(to: buffer)) != nil { return plan.count }
     }
