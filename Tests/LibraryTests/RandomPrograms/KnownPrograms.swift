@@ -637,5 +637,35 @@ enum KnownPrograms {
       bob.2 close 1
       """
     ),
+    (
+      "what was deleted elsewhere before its former folder was shared does not come back to that",
+      """
+      alice.0 mkdir team
+      alice.0 save team/doc
+      alice.0 link team/doc doc.bak
+      alice.0 unlink team/doc
+      alice.0 rename doc.bak u
+      alice.0 invite team carol edit
+      alice.0 unlink u
+      alice.0 save team/doc
+      """
+    ),
+    (
+      "what got another name before its folder was shared, and was deleted, does not come back to it",
+      """
+      alice.0 mkdir team
+      alice.0 mkdir team/draft
+      alice.0 save team/u
+      alice.0 link team/u doc.bak
+      alice.0 rename team/u team/draft/doc
+      alice.0 rename team/draft/doc doc
+      alice.0 rename doc team/draft/.doc.swp
+      alice.3 unlink team/draft/.doc.swp
+      alice.0 rename doc.bak u
+      alice.0 invite team carol edit
+      alice.0 unlink u
+      alice.0 save team/draft/doc
+      """
+    ),
   ]
 }
