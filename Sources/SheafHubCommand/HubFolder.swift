@@ -5,7 +5,7 @@ import SheafHub
 import SheafHubStore
 import SheafModel
 
-/// What `sheaf-hub init` decided, in the file `hub.json` of the hub's folder.
+/// The decisions of `sheaf-hub init`, in the file `hub.json` of the hub's folder.
 struct HubSettings: Codable, Hashable {
   /// How the hub proves to devices who it is.
   enum Security: String, Codable {

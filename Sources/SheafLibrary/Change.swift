@@ -11,7 +11,7 @@ import SheafStore
 ///   time as another value: whoever makes it changes nothing but what this one holds.
 final class Change {
   let library: Library
-  /// Who makes it: the library itself where nobody asked for it.
+  /// The caller that makes it: the library itself if nobody asked for it.
   let caller: Caller
   /// When it is made.
   let time: Timestamp
@@ -77,7 +77,7 @@ final class Change {
 
   /// Writes the names that it ended, of the items that it left: what goes without a trace had none.
   func recordEndedNames() throws {
-    // What had a name for no time had it at no time.
+    // A name that lasted no time leaves no row.
     for row in endedNames where row.since < row.until {
       if try rows.item(row.item) != nil { try rows.insert(row) }
     }

@@ -124,7 +124,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   /// Saves everything, makes it durable and lets go of the lock.
   package func close() throws {
     stopMaintenance()
-    // What cannot be saved stays beside the library for the next time; all else is made durable.
+    // Changes that cannot be saved stay beside the library for the next time; everything else becomes durable.
     let saved = Result {
       try locked {
         let ended = Result { try endAllSessions() }

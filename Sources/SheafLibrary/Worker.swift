@@ -5,7 +5,7 @@ import SheafStore
 /// work. What work there is, and when, a schedule says, which keeps that under this lock.
 // Sendable: everything that changes is touched only with `condition` locked.
 final class Worker: @unchecked Sendable {
-  /// What comes next.
+  /// The worker's next action.
   enum Next<Work> {
     case work(Work)
     /// Nothing before that moment, unless something changes.

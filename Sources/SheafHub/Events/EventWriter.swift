@@ -36,7 +36,7 @@ struct EventWriter {
 
   private let zone: String
   private let author: SendAuthor
-  /// What went along with each folder that was deleted.
+  /// The items that went along with each deleted folder.
   private let takenAlong: [WireID: [WireID]]
 
   init(zone: String, author: SendAuthor, takenAlong: [WireID: [WireID]]) {
@@ -113,7 +113,8 @@ struct EventWriter {
     EventDetails.Share(id: share.description, url: "", title: "")
   }
 
-  /// What the members of the shares are told that an item was in, or is: nothing of what lies outside.
+  /// The events for the members of the shares in which an item was, or is. They contain nothing from outside of the
+  /// share.
   private func shared(
     _ type: EventType, _ data: EventDetails, _ change: SharedChanges.Change, _ draft: inout ZoneDraft
   ) throws -> [SharedEvent] {

@@ -135,7 +135,7 @@ extension HubRoutes {
       for await _ in wakeUps {
         var number = newest.value
         if shared != nil, number > told {
-          // What came after the end of a right is not told, whoever hears of that first.
+          // Nothing that came after the end of a right is told, whichever part of the hub learns of that end first.
           guard let allowed = try? await read() else { break }
           number = allowed
         }

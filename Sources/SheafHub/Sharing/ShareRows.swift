@@ -115,7 +115,7 @@ struct ShareRows {
     if share == before { return }
     let revision = try writeRow(share)
     if share.isActive, !(before?.isActive ?? false) {
-      // What was before is nobody's but the owner's.
+      // Only the owner sees what was before.
       var feed = try SharedHead.read(share.id, of: zone, &connection)
       feed.number += 1
       (feed.since, feed.opened) = (head.number, feed.number)
@@ -269,7 +269,7 @@ struct ShareRows {
   }
 }
 
-/// What an inbox is told of a share.
+/// The form of a share in an inbox.
 struct InboxNote: Hashable, Sendable, Codable {
   struct Offer: Hashable, Sendable, Codable {
     let token: String
@@ -284,7 +284,7 @@ struct InboxNote: Hashable, Sendable, Codable {
 
   let owner: String
   let acceptance: Acceptance
-  /// Nothing for somebody who is out: they learn nothing more.
+  /// Nil for somebody who is out: they learn nothing more.
   let offer: Offer?
 
   init(_ share: HubShare, for account: String, _ owner: Person) {

@@ -2,7 +2,7 @@ import SheafHubStore
 import SheafModel
 import SheafWire
 
-/// What a group of sends does to the shares of a zone: whether they allow it, and what their feeds tell of it.
+/// The effects of a group of sends on the shares of a zone: whether the shares allow it, and how their feeds report it.
 struct SharedChanges {
   /// An item that changed, with where it was and where it is.
   struct Change {
@@ -123,7 +123,7 @@ struct SharedChanges {
     let (share, row) = (access.place.share, change.row)
     var operation = ShareOperation.create
     if let former = change.former {
-      // What it is called outside, and whether it is there, is its owner's business.
+      // Only its owner decides about its name outside, and whether it exists.
       if row.item == access.item, row.isDeleted || former.places != row.places { return .denied }
       let wasThere = former.isDeleted ? try wasDeleted(former, from: share) : change.before?.share == share
       guard wasThere else { return .denied }

@@ -10,7 +10,7 @@ struct SharedHead: Hashable, Sendable {
   var since: Int64 = 0
   /// The feed's number when the share began.
   var opened: Int64 = 0
-  /// What left the share, or was deleted, up to this number may be forgotten.
+  /// The feed may have forgotten items that left the share, or were deleted, up to this number.
   var horizon: Int64 = 0
   /// The number of the newest event.
   var events: Int64 = 0

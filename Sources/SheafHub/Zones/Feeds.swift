@@ -17,7 +17,7 @@ package struct Feeds: Sendable {
     self.clock = clock
   }
 
-  /// What changed after a token, or everything without one.
+  /// The changes after a token; everything without one.
   ///
   /// - Throws: ``HubError`` of kind `gone` for a token of another epoch, of a number that the zone does not have, or so
   ///   old that deletions after it are forgotten: then the device reads everything anew.
