@@ -74,7 +74,7 @@ extension AccountFileSystem {
     return Entry(node: node, attributes: FileAttributes(attributes, of: node))
   }
 
-  /// What had a name in a folder as it was.
+  /// Looks up a name in a folder as it was.
   func lookupPast(_ name: FileName, in parent: NodeID, _ number: Int64, _ caller: RequestContext) throws(Errno) -> Entry
   {
     try permit(parent, .execute, caller)

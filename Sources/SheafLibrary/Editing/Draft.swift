@@ -47,7 +47,7 @@ extension Inode {
     return draft
   }
 
-  /// What an account has of the contents; stored contents where it has nothing of its own.
+  /// An account's own state of the contents; the stored contents if it has none of its own.
   func contents(for account: Int64?) -> (size: Int64, dataLength: Int64) {
     let draft = account == nil || account == row.owner ? own : others[account ?? 0]
     if let working = draft?.working { return (working.size, working.dataLength) }

@@ -51,7 +51,7 @@ package final class FileLocks: Sendable {
     }
   }
 
-  /// What became of a request.
+  /// The outcome of a request.
   package enum Outcome: Sendable {
     case granted
     /// EAGAIN.
@@ -94,7 +94,7 @@ package final class FileLocks: Sendable {
     }
   }
 
-  /// What is held and wanted at one place.
+  /// The locks that are held and requested at one place.
   fileprivate final class Table {
     var held = HeldLocks()
     /// Those who wait behind each holder, by the number of their request.

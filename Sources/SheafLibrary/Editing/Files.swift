@@ -179,7 +179,7 @@ extension Library {
     try requireRoom(for: Int64(sessions.unsavedBytes + count) + store.working.liveBytes)
   }
 
-  /// What close(2) promises: all that was written survives the end of this process.
+  /// Carries out the promise of close(2): all written bytes survive the end of this process.
   package func flush(_ handle: UInt64) throws {
     try locked {
       let file = try file(handle)
@@ -203,7 +203,7 @@ extension Library {
   private func save(_ inode: Inode, _ draft: Draft) throws {
     if try item(of: inode)?.version == 0 || draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
     try makeVersion(inode, draft, cause: .save)
-    // What fsync(2) stored before is saved by the close, too.
+    // Contents that fsync(2) stored before count as saved by the close, too.
     draft.session?.cause = .save
   }
 
@@ -299,7 +299,7 @@ extension Library {
     return mode & ~UInt32(S_ISGID)
   }
 
-  /// What fallocate(2) does to a range.
+  /// The effect of fallocate(2) on a range.
   package enum Allocation: Sendable {
     /// Room for `range`; the file grows unless it keeps its size.
     case preallocate(keepsSize: Bool)
@@ -405,7 +405,7 @@ extension Library {
 
   // MARK: - The disk
 
-  /// What statfs(2) tells, in bytes: the library's disk, less the reserve and what waits to be stored.
+  /// The answer of statfs(2), in bytes: the library's disk, less the reserve and the bytes that wait to be stored.
   package func space() -> (total: Int64, free: Int64, available: Int64) {
     let space = store.reserve.space()
     let unsaved = Int64(locked { sessions.unsavedBytes }) + store.working.liveBytes

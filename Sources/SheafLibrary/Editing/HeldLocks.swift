@@ -6,7 +6,7 @@ struct HeldLocks {
   typealias Lock = FileLocks.Lock
   typealias Owner = FileLocks.Owner
 
-  /// What a range becomes: the locks that go, and those that come in their place.
+  /// The replacement of a range: the locks that go, and those that come in their place.
   struct Replacement {
     fileprivate(set) var gone: [Lock] = []
     fileprivate(set) var new: [Lock] = []
@@ -104,7 +104,7 @@ struct HeldLocks {
   /// The locks of an owner.
   func locks(of owner: Owner) -> [Lock] { (starts[owner] ?? []).map { lock(from: $0, of: owner) } }
 
-  /// What becomes of an owner's locks if `range` is taken from them, and made `lock` where one is given.
+  /// Computes an owner's locks without `range`, which becomes `lock` if one is given.
   ///
   /// Neighbours of one kind that were set through one handle are one lock.
   func replacement(of range: ClosedRange<Int64>, by owner: Owner, with lock: Lock? = nil) -> Replacement {

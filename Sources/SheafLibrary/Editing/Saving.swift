@@ -86,13 +86,13 @@ extension Library {
     return try base(of: item, inode, savedBy: caller, asksOthers: false)
   }
 
-  /// Makes the next version of a session that goes on one of what the program knew that changes the document now, where
-  /// that is less than what the session began from: its changes pass over the rest.
+  /// Bases the next version of a session on the version that the program knew which changes the document now, if that
+  /// is older than the session's base: its changes ignore everything after that.
   private func rebase(_ draft: Draft, _ inode: Inode, changedThrough handle: UInt64?, by caller: Caller?) throws {
     guard let began = draft.session?.base, handle != nil || caller != nil else { return }
     let base = try base(of: inode, changedThrough: handle, .reading, by: caller)
     guard base ?? 0 < began else { return }
-    // What others wrote in this session passed over nothing.
+    // The writes of others in this session ignored nothing, so they end as a version of their own.
     try makeChange(.endSession, freesSpace: true) { try endVersion(of: draft, inode, $0) }
     draft.session?.base = base
   }
@@ -146,8 +146,8 @@ extension Library {
       return
     }
     let formerSize = inode.row.size
-    // What no rule ignores any more is a document from now on (Ignoring.swift). Its first version ends at once, so that
-    // one event tells of both.
+    // A file that no rule ignores any more is a document from now on (Ignoring.swift). Its first version ends at once,
+    // so that one event reports both.
     let isProved =
       isFirst && item?.isQuiet == true && formerSize > 0 && FileRole(inode.row.name) == .document
     if isProved { item?.isQuiet = false }
@@ -228,7 +228,7 @@ extension Library {
   }
 
   private func isSame(_ left: StoredContent, _ right: StoredContent) -> Bool {
-    // What is damaged in the old contents must not keep the new ones from being stored.
+    // Damage in the old contents must not prevent storing the new ones.
     (try? Content.areSame(left, right, from: self)) ?? false
   }
 
@@ -263,7 +263,7 @@ extension Library {
       isOnTop || !isSame(version.content, inode.row.content ?? .empty)
     else { return (nil, true, item) }
     try change.rows.insert(version)
-    // Who saved on top has seen it all; who did not is told of the version that they passed over.
+    // A save on top of the current version has seen everything; any other save is told which version it ignored.
     item.conflict = isOnTop ? nil : item.version
     item.version = version.number
     item.lastVersion = version.number

@@ -22,7 +22,7 @@ extension Library {
       let actor = try account(path.account)
       let inode = try resolve(path)
       try allow(.comment, inode, on: path)
-      // Who named it in a command knows it (rule 1 of identity).
+      // A command that named it makes it known (rule 1 of identity).
       identity.becomesKnown(inode.ino)
       guard let item = try item(of: inode), !item.isQuiet else {
         throw SheafError(

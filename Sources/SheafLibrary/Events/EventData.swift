@@ -15,8 +15,8 @@ struct EventData: Decodable {
   static let contentLimit = 100
   private static let contentBytes = 16_384
 
-  /// What a folder took along, or what came back with it: the first of them, and how many there are. Of a document they
-  /// say that it came back, alone.
+  /// The items that a folder took along, or that came back with it: the first ones, and their number. On a document
+  /// they mean only that it came back.
   var contents: [Item]?
   var contentCount: Int64?
   var comment: String?

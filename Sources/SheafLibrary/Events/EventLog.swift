@@ -10,7 +10,7 @@ struct EventLog {
     let process: Int32
     /// The inode of the item at the time of the action.
     let ino: Int64
-    /// What `row.data` says; nil for what a crash left, and where that is in the store alone.
+    /// The decoded `row.data`; nil for a row that a crash left, and if it is only in the store.
     var data: EventData?
     /// The folder that a deletion was from; 0 for other actions.
     var folder: Int64 = 0

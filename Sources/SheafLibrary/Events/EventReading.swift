@@ -103,7 +103,7 @@ extension Library {
   /// The number of the newest event.
   package var lastEvent: Int64 { locked { numbers.event } }
 
-  /// What `path` means for the log: the item there, or that was deleted from there, with all that is below.
+  /// The events that `path` selects: those of the item there, or that was deleted from there, and of everything below.
   ///
   /// - Throws: `notFound`, `accessDenied`.
   package func eventScope(_ path: ItemPath) throws -> EventScope {

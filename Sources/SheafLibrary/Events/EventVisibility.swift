@@ -95,7 +95,7 @@ struct EventVisibility: Sendable {
       return false
     }
     if own.acceptance == .accepted { return own.role != .publicUser }
-    // What they are now says nothing of then; the events of their joining and departure do.
+    // Their present role says nothing about the past; the events of their joining and departure do.
     return try [own.joined, own.ended].contains { number in
       guard let row = try number.flatMap(log.event), row.share?.share == mark.share,
         let former = try decoded(row).data.participant

@@ -1,9 +1,10 @@
-/// Deletions from one folder that wait, by one program and in one share: what the folder's own deletion tells of.
+/// Pending deletions from one folder, by one program and in one share, which the event of the folder's own deletion
+/// will name.
 struct FolderDeletions {
   struct Key: Hashable {
     let folder: Int64
     let process: Int32
-    /// What was a share of its own is told by itself, to its participants.
+    /// A deleted share has an event of its own, for its participants.
     let share: Int64?
   }
 

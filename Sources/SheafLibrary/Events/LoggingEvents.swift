@@ -173,7 +173,7 @@ extension Library {
     guard let deletions = events.deletions(key) else { return nil }
     data.contents = []
     data.contentCount = 0
-    // What the event names no more of is not read.
+    // Deletions that the event no longer names need not be read.
     for event in events.oldest(EventData.contentLimit, of: deletions) where !data.namesAll {
       if let deleted = try self.data(of: event, change) { data.include(deleted) }
     }
@@ -182,7 +182,7 @@ extension Library {
     return key
   }
 
-  /// What a waiting event says; nil for what a crash left.
+  /// The data of a pending event; nil for an event that a crash left.
   private func data(of event: EventLog.Pending, _ change: Change) throws -> EventData? {
     guard event.isInStore else { return event.data }
     return try JSONDecoder().decode(EventData.self, from: Data(stored(event, change).data.utf8))

@@ -92,7 +92,7 @@ extension Library {
       next = inode.row.parent
       guard next != passed else { throw Self.liesInItself(next) }
       steps += 1
-      // Whatever circle it is, a folder of it is looked out for at some time.
+      // In a circle of any length, `passed` is some day a folder of the circle.
       if steps == limit { (passed, steps, limit) = (next, 0, limit * 2) }
     }
   }
@@ -121,7 +121,7 @@ extension Library {
       knowsTime = knowsTime || shares.entryTime(ofFolder: inode.ino) != nil
       if let share = shares.share(ofFolder: inode.ino) {
         knowsShare = true
-        // What is in none entered none.
+        // An item in no share entered none.
         knowsTime = knowsTime || share == 0
       }
       if inode.row.parent == 0 { (knowsPlace, knowsShare, knowsTime) = (true, true, true) }

@@ -19,7 +19,7 @@ private struct TrashTree {
 /// 5. Nothing goes for its age where upkeep would not believe the clock (``believesClock(_:)``), nor what a clock that
 ///    was behind made older than it is.
 extension Library {
-  /// What of the trash a path means.
+  /// The part of the trash that a path selects.
   private struct TrashScope {
     /// The account whose trash it is.
     let owner: Int64
@@ -60,7 +60,7 @@ extension Library {
     while !trees.isEmpty {
       (trees, destroyed, begun) = try locked {
         try settleSessions()
-        // What was done before is told before the item goes: an event that waits would go with it.
+        // Events of earlier actions are settled before the item goes: a pending event would go with it.
         try settleEvents(all: true)
         return try makeChange(.purge, freesSpace: true, by: caller) { change in
           var (left, done, budget, purge) = (trees, destroyed, Self.purgeBatch, begun)

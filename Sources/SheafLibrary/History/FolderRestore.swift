@@ -85,7 +85,7 @@ extension Library {
 
   // MARK: - Actions
 
-  /// What an action does, as people are told; nil where there is nothing to do any more.
+  /// The step of an action, as people see it; nil if there is nothing to do any more.
   private func step(of action: FolderRestorePlan.Action, _ caller: Caller) throws -> FolderRestoration.Step? {
     guard let row = try read({ try $0.inode(item: action.item) }) else { return nil }
     func place(_ parent: Int64, _ name: [UInt8]) throws -> String {
@@ -108,7 +108,7 @@ extension Library {
     _ action: FolderRestorePlan.Action, _ leaving: Set<Int64>, _ top: Int64, _ path: ItemPath, _ caller: Caller
   ) throws -> [FolderRestoration.Step] {
     completeSaves()
-    // What was done before is told before.
+    // Earlier actions have earlier events.
     try settleEventsInSteps()
     return try locked {
       try allow(.restore, inode(top), on: path)
@@ -147,9 +147,10 @@ extension Library {
     return true
   }
 
-  /// Gives an item the name that it had; returns what was done, nil where it has it.
+  /// Gives an item the name that it had. Returns the step; nil if it has the name already.
   ///
-  /// What has the name by now and is to leave it makes way; what stays keeps it, and the item gets ` (2)`.
+  /// If another item has the name by now and is to leave it, that item makes way. If the other item stays, it keeps the
+  /// name, and this one gets ` (2)`.
   private func put(
     _ item: Int64, _ parent: Int64, _ name: [UInt8], _ leaving: Set<Int64>, _ caller: Caller
   ) throws -> FolderRestoration.Step? {
@@ -194,7 +195,7 @@ extension Library {
     try makeChange(.recover, by: caller) { change in
       let destination = Recovery.Destination(folder: folder.ino, name: name, mover: caller)
       var action = TreeAction()
-      // What was elsewhere when it was deleted enters the share now.
+      // An item that was elsewhere when it was deleted enters the share now.
       let returned = try giveBack(row, to: destination, entersShare: there != nil && here != there, change)
       if let part = returned.part { action.add(part) }
       try log(.created, action, change)

@@ -125,7 +125,7 @@ extension Library {
           advice: "give another label")
       }
       try makeChange(.label) { change in
-        // What goes on being written is another version than the one that was meant.
+        // Later writes belong to another version than the one that gets the label.
         if row.isOpen {
           for draft in inode.drafts where draft.session?.number == row.number {
             try endVersion(of: draft, inode, change)

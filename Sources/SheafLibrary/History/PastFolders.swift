@@ -43,9 +43,9 @@ extension Library {
     return Timestamp(seconds: time.seconds, nanoseconds: 999_999_999)
   }
 
-  /// What stat(2) tells of a folder as it was: nobody can write to it.
+  /// The answer of stat(2) for a folder as it was: nobody can write to it.
   ///
-  /// - Throws: `notFound` for a time at which it did not exist, which is yet to come, or which the caller does not see;
+  /// - Throws: `notFound` for a time at which it did not exist, in the future, or which the caller does not see;
   ///   `accessDenied`.
   package func pastFolder(_ ino: Int64, at time: Timestamp, _ caller: Caller) throws -> Attributes {
     try locked {
@@ -54,7 +54,7 @@ extension Library {
     }
   }
 
-  /// What had `name` in a folder.
+  /// The item that had `name` in a folder.
   ///
   /// - Throws: `notFound`, `accessDenied`.
   package func pastEntry(
@@ -71,9 +71,9 @@ extension Library {
     }
   }
 
-  /// What was in a folder, in no order.
+  /// The items that were in a folder, in no order.
   ///
-  /// What loses or gets its name meanwhile is among them once, since names that are lost are looked at last.
+  /// An item that loses or gets its name meanwhile is among them once, since lost names are read last.
   package func pastEntries(of ino: Int64, at time: Timestamp, _ caller: Caller) throws -> [PastEntry] {
     completeSaves()
     var entries: [PastEntry] = []
@@ -165,7 +165,8 @@ extension Library {
     return try isVisible(deleted, caller)
   }
 
-  /// What an item was that had a name in `folder`, which the caller sees; nil for what they do not see.
+  /// The past state of an item that had a name in `folder`, which the caller sees; nil for an item that they do not
+  /// see.
   private func pastEntry(
     _ name: [UInt8], _ id: Int64, in folder: Inode, at time: Timestamp, _ caller: Caller
   ) throws -> PastEntry? {

@@ -31,7 +31,7 @@ struct Purge {
   var action = TreeAction()
   /// The folders that are in the action, and still there.
   var noted: Set<Int64> = []
-  /// What is still to go, as far as that was looked at: each behind the folder that it is in.
+  /// The items that are still to go, as far as they are known: each after the folder that it is in.
   var open: [Target] = []
   /// The folders on the way down.
   var folders: Set<Int64> = []

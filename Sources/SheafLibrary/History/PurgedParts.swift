@@ -1,7 +1,7 @@
 import SheafModel
 import SheafStore
 
-/// What would be left of a purged version in chunks of which other versions use a part.
+/// Removes the remains of a purged version from chunks of which other versions use a part.
 ///
 /// A version that was cut short, or written in place, refers to parts of the chunks of the version before. Chunks go as
 /// a whole, so the rest would stay as long as the part does. Such parts get chunks of their own before the purge: the
@@ -12,8 +12,8 @@ extension Library {
 
   /// Gives the other versions of a document, and its contents, chunks of their own for parts of those of `number`.
   ///
-  /// What is being edited keeps the parts that it has, and so do documents of more than 8 MiB, whose chunks are listed
-  /// in nodes.
+  /// Documents that are being edited keep the parts that they have, and so do documents of more than 8 MiB, whose
+  /// chunks are listed in nodes.
   ///
   /// - Throws: as ``purge(_:version:)``; nothing where there is no such version, or it cannot be purged.
   func partChunks(ofVersion number: Int64, of path: ItemPath) throws {

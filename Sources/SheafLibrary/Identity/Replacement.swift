@@ -210,10 +210,10 @@ extension Library {
         old.ino, from: SeenVersion(item: item.id, number: item.version),
         to: SeenVersion(item: fresh.id, number: fresh.version))
       shareChunks(of: old)
-      // What has no version yet is written by another program, which loses nothing by an unlink of this one.
+      // A file without a version is being written by another program, which loses nothing by an unlink of this one.
       if fresh.version > 0 {
         identity.noteCreated(old.ino, process: caller.process, isRemainder: true, at: time)
-        // What it holds was closed (rule 2 of ``Identity``).
+        // Its contents were closed (rule 2 of ``Identity``).
         if !fresh.isQuiet, left.size > 0, !FileRole.looksPassing(left.name) {
           identity.saved(old.ino, by: nil, under: left.name)
         }
@@ -429,7 +429,7 @@ extension Library {
   ) throws -> Bool {
     let (caller, time) = (change.caller, change.time)
     guard let item = try item(of: inode), item.lastVersion > 1 else { return false }
-    // What several accounts wrote are versions of each (rule 11 of ``Identity``).
+    // Contents of several accounts are versions of each (rule 11 of ``Identity``).
     func hasSeveralAuthors() throws -> Bool {
       let author = try change.rows.version(item.id, item.version)?.author
       return try author.map { try change.rows.hasVersions(of: item.id, notBy: $0) } ?? false

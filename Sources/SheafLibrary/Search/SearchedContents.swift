@@ -2,7 +2,7 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// Who searches contents, one at a time, with the index once it is open.
+/// The search of contents, one at a time, with the index once it is open.
 struct SearchedContents {
   private(set) var index: SearchIndex?
 
@@ -117,7 +117,7 @@ extension Library {
         else { return nil }
         let document = SearchIndex.Document(
           item: item, number: number, time: version.time, isOpen: version.isOpen)
-        // What is damaged is `check`'s to tell.
+        // `check` reports damage.
         let bytes = (try? transaction.firstBytes(of: version.content, limit: SearchIndex.textLimit)) ?? nil
         return (document, bytes.flatMap(Self.text) ?? "")
       }

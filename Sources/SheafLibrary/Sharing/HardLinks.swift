@@ -35,7 +35,7 @@ struct LinkSearch {
 /// with a limit that grows, and finding out costs as much as the shorter one, a few times over: what other folders have
 /// does not matter where little moves, nor does what moves where there are few links.
 extension Library {
-  /// What searching in one way found.
+  /// The result of searching in one way.
   private enum Finding {
     case name(LinkSearch.Name)
     case nothing

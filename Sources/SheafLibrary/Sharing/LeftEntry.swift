@@ -45,7 +45,7 @@ struct LeftEntry {
 }
 
 extension Library {
-  /// What the program of `caller` may undo, taking away the name (rules 2 and 4).
+  /// The departure that the program of `caller` may undo, taking away the name (rules 2 and 4).
   private func undoable(_ name: LeftEntry.Name, _ caller: Caller) throws -> (left: LeftEntry, inode: Inode)? {
     guard var left = leftEntries[name], left.process == caller.process, !left.isOver(at: clock()),
       let share = shares.active(left.share.item), share.row.since == left.share.since,
@@ -66,7 +66,7 @@ extension Library {
     share.participants[account].map { $0.acceptance == .removed && $0.role == .publicUser } ?? true
   }
 
-  /// What an account that left a share can still undo; nil where it is in the share, or too late.
+  /// The departure from a share that an account can still undo; nil if it is in the share, or if it is too late.
   func left(_ account: Int64, _ share: ShareBook.Entry) -> LeftEntry? {
     guard isAway(account, share) else { return nil }
     return leftEntries.first(of: account, share.row.item, at: clock())

@@ -119,7 +119,7 @@ extension Library {
     try undoDeletions(back)
   }
 
-  /// What was deleted and is to come back, each folder before what is in it.
+  /// The deleted items that are to come back, each folder before its contents.
   private static func gather(_ back: Return, _ transaction: StoreTransaction) throws -> [DeletedRow] {
     var rows: [DeletedRow] = []
     var folders = [back.folder]

@@ -36,7 +36,7 @@ struct ShareBook {
   private var joined: [Int64: [Int64: Set<Int64>]] = [:]
   /// The active shares of each owner.
   private var owned: [Int64: Set<Int64>] = [:]
-  /// What stands in `Shared/OWNER/`, as far as somebody looked since it changed.
+  /// The entries of each `Shared/OWNER/`, as far as somebody looked since they changed.
   private var listings: [SharedFolder: SharedListing] = [:]
   /// The folders in which something changed since that was taken.
   private var changedFolders: Set<SharedFolder> = []
@@ -121,7 +121,7 @@ struct ShareBook {
 
   mutating func set(_ entry: Entry) {
     let item = entry.row.item
-    // Who takes part says nothing of where folders are.
+    // A change of participants does not change in which share folders are.
     if shares[item]?.row.isActive ?? false != entry.row.isActive { forgetFolders() }
     remove(item)
     shares[item] = entry
@@ -165,7 +165,7 @@ struct ShareBook {
 
   // MARK: - What stands in `Shared`
 
-  /// What stands in `Shared/OWNER/`, where somebody looked since it changed.
+  /// The entries of `Shared/OWNER/`; nil if nobody looked since they changed.
   func listing(_ folder: SharedFolder) -> SharedListing? { listings[folder] }
 
   mutating func note(_ listing: SharedListing, of folder: SharedFolder) { listings[folder] = listing }

@@ -139,7 +139,7 @@ extension Library {
   private func entering(with top: Inode) throws -> [Inode] { try entering(with: top, among: sessions.inodes) }
 
   private func entering(with top: Inode, among inodes: some Sequence<Inode>) throws -> [Inode] {
-    // What is known of the folders on the way.
+    // Whether the folders on the way are in it, as far as known.
     var known: [Int64: Bool] = [top.ino: true]
     return try inodes.filter { inode in
       guard inode.hasSession else { return false }

@@ -222,7 +222,7 @@ extension Library {
         continue
       }
       participant.acceptance = .removed
-      // Who was in it to the end is a stranger to whatever is shared later, and not someone who was removed.
+      // A person who was in it to the end is a stranger to a later share, and not someone who was removed.
       participant.role = .publicUser
       participant.since = time
       share.participants[account] = participant

@@ -28,9 +28,9 @@ extension Library {
     }
   }
 
-  /// What stat(2) tells.
+  /// The answer of stat(2).
   ///
-  /// - Throws: `accessDenied` for what the caller's account does not see.
+  /// - Throws: `accessDenied` if the caller's account does not see the inode.
   package func attributes(_ ino: Int64, _ caller: Caller) throws -> Attributes {
     try locked { try attributes(inode(ino), caller) }
   }
@@ -71,7 +71,7 @@ extension Library {
 
   // MARK: - Making
 
-  /// What to make.
+  /// The kind of inode to make.
   package enum NewNode: Sendable {
     case file, folder
     case symbolicLink(target: [UInt8])
@@ -153,7 +153,7 @@ extension Library {
     _ type: UInt32, in folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller, _ time: Timestamp
   ) -> InodeRow {
     let inheritsGroup = folder.row.mode & UInt32(S_ISGID) != 0
-    // What participants make belongs to the user of the folder, and has no set-id bits.
+    // Inodes that participants make belong to the user of the folder, and have no set-id bits.
     let isForeign = isForeign(folder, caller)
     let bits = mode & (isForeign ? 0o1777 : 0o7777)
     return InodeRow(

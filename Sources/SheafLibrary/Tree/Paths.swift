@@ -39,7 +39,7 @@ extension Library {
   func document(_ path: ItemPath, for operation: ShareOperation) throws -> (inode: Inode, item: ItemRow) {
     let inode = try resolve(path)
     try allow(operation, inode, on: path)
-    // Who named it in a command knows it (rule 1 of identity).
+    // A command that named it makes it known (rule 1 of identity).
     identity.becomesKnown(inode.ino)
     guard inode.isRegular, let item = try item(of: inode) else {
       throw SheafError(

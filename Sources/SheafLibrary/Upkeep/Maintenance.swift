@@ -2,7 +2,8 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// What the library does by itself: autosave, settling events, making durable, ending what a crash left open.
+/// The work that the library does by itself: autosave, settling events, syncing, ending sessions that a crash left
+/// open.
 extension Library {
   /// CLOCK_REALTIME.
   @Sendable package static func systemClock() -> Timestamp {

@@ -3,7 +3,7 @@ import SheafStore
 /// When the upkeep thread runs: every quarter of a second while there is something to do, never while there is not.
 // Sendable: everything that changes is touched only with the worker's lock held.
 final class MaintenanceSchedule: @unchecked Sendable {
-  /// What there is to do.
+  /// The work of a round.
   enum Round {
     case everything
     /// Versions that wait to be ended, whose events others wait for.
@@ -55,7 +55,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
       if isBusy, now >= nextRound {
         nextRound = now.after(seconds: Self.interval)
         sessionsDue = nil
-        // What changes from here on may be too late for this round.
+        // Later changes may be too late for this round.
         isBusy = false
         return .work(.everything)
       }

@@ -96,7 +96,7 @@ extension Library {
         let batch = try store.read { try $0.plainChunks(from: next, through: last, limit: Self.compressionBatch) }
         var frames: [(chunk: Int64, hash: ChunkHash, frame: [UInt8])] = []
         for (chunk, size) in batch {
-          // What is damaged stays for `check` to tell; what was freed meanwhile needs nothing.
+          // `check` reports damage; a chunk that was freed meanwhile needs nothing.
           guard let (bytes, hash) = try? store.read({ try $0.verifiedBytes(chunk) }) else { continue }
           let frame = try Zstandard.compress(bytes, level: Zstandard.chunkLevel)
           // Less would not be worth the decoding.
