@@ -32,7 +32,7 @@ struct HubFolder {
 
   let path: String
 
-  /// - Parameter path: What the user named; nil for the usual folder.
+  /// - Parameter path: The folder that the user named; nil for the usual one.
   init(_ path: String?) { self.path = path ?? Environment.value(Self.environment) ?? Self.usual }
 
   var settingsFile: String { "\(path)/hub.json" }

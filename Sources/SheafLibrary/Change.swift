@@ -1,14 +1,14 @@
 import SheafModel
 import SheafStore
 
-/// One change of a library, handed along to whatever takes part in it: the rows that it writes, the chunks that it
-/// stores, and what becomes of memory once it is recorded, or if it fails.
+/// One change of a library, handed along to all functions that take part in it: the rows that it writes, the chunks
+/// that it stores, and the changes of memory once it is recorded, or if it fails.
 ///
 /// Rules:
 /// - Memory follows the rows: it changes in ``whenRecorded(_:)`` only, so that a change that fails leaves both as they
 ///   were. The few places that must change it before say in ``whenFailed(_:)`` how to put it back.
 /// - A change that may use the reserve on a full disk can be made twice (``Library/makeChange(_:freesSpace:_:)``), each
-///   time as another value: whoever makes it changes nothing but what this one holds.
+///   time as another value: its body changes nothing but the state of this value.
 final class Change {
   let library: Library
   /// The caller that makes it: the library itself if nobody asked for it.

@@ -133,7 +133,7 @@ struct HubShare: Hashable, Sendable {
     revokeInvitations()
   }
 
-  /// Ends all participation. Whoever was in it is a stranger to what is shared later.
+  /// Ends all participation. Those who took part are strangers to whatever is shared later.
   mutating func stop(by zone: String) throws {
     try require(.unshare, by: zone)
     isActive = false

@@ -104,11 +104,11 @@ struct ShareRows {
 
   // MARK: - Writing
 
-  /// Stores what changed of a share, and tells everybody whom it concerns: each gets an outgoing row.
+  /// Stores the changes of a share, and writes an outgoing row for everybody whom they concern.
   ///
   /// - Parameters:
   ///   - before: The share as it is stored; nil for a new one.
-  ///   - action: Who changes it, and when.
+  ///   - action: The person who changes it, and the time.
   mutating func write(
     _ share: HubShare, before: HubShare?, _ owner: Person, _ action: ShareAction, _ head: inout ZoneHead
   ) throws {

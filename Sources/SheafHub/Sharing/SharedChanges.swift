@@ -37,8 +37,8 @@ struct SharedChanges {
 
   // MARK: - What participants may name
 
-  /// Why a member's group is about what is not in their share; nil where it is not. What they may not see is answered
-  /// as what is not there.
+  /// The reason to refuse a member's group because it concerns items outside of their share; nil if it does not. The
+  /// answer for items that they may not see is that for items that do not exist.
   mutating func refusal(of group: [Send], for access: ShareAccess) throws -> (index: Int, reason: Verdict.Reason)? {
     var made: Set<WireID> = []
     for (index, send) in group.enumerated() {

@@ -22,8 +22,8 @@ struct Sharing: Sendable {
 
   // MARK: - The share itself
 
-  /// Shares an item of the account, or changes the share that is there. What was shared before is shared again under
-  /// the same URL.
+  /// Shares an item of the account, or changes its share. An item that was shared before is shared again under the same
+  /// URL.
   ///
   /// - Throws: ``HubError`` of kind `notFound`, `invalid`, or `conflict` for an item in a share or around one.
   func share(_ item: WireID, _ settings: ShareSettings, by caller: Person) async throws -> HubShare {

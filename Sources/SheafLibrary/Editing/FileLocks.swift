@@ -278,11 +278,11 @@ package final class FileLocks: Sendable {
 }
 
 /// The tables. Rules:
-/// 1. Whoever waits does so behind one holder of a lock that is in the way, and is looked at when that one lets go of
-///    something in the waiter's range. Then another holder is in the way, or the lock is granted: nobody who could go
-///    on waits, and nobody is looked at for what others let go of.
-/// 2. As each waits behind one holder, a ring of owners is found when the last of its waiters comes to wait behind the
-///    next.
+/// 1. Each waiter waits behind one holder of a lock that is in the way, and is looked at when this holder releases
+///    something in the waiter's range. Then another holder is in the way, or the lock is granted. So nobody waits who
+///    could go on, and releases of other holders cost nothing.
+/// 2. As each waiter waits behind one holder, a ring of owners is found when the last of its waiters begins to wait
+///    behind the next owner.
 extension FileLocks.State {
   fileprivate typealias Owner = FileLocks.Owner
   fileprivate typealias Range = ClosedRange<Int64>

@@ -15,8 +15,8 @@ struct HeldLocks {
     var growth: Int { new.count - gone.count }
   }
 
-  /// How far locks reach: the furthest end, and the furthest one of another owner than that. Whoever asks, one of the
-  /// two is not their own.
+  /// How far locks reach: the furthest end, and the furthest one of any other owner. So for each owner, one of the two
+  /// belongs to somebody else.
   private struct Reach {
     private var first: (owner: Owner, end: Int64)?
     private var second: (owner: Owner, end: Int64)?

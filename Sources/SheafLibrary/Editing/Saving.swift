@@ -244,9 +244,9 @@ extension Library {
       inode.drafts.allSatisfy({ $0 === draft || $0.isIdle }),
       try change.rows.version(item.id, open)?.label == nil, try change.rows.version(item.id, base) != nil
     {
-      // Back to what it began from: contents equal to the version before make none, if nobody purged that meanwhile and
-      // no other account has the file open, which may go on from what it saw. What others saw they remember by its
-      // number, which is not given again then.
+      // Back to the base: contents equal to the version before make no version, if nobody purged that one meanwhile and
+      // no other account has the file open, which may go on from what it saw. Others remember a version that they saw
+      // by its number, so the number is not given again then.
       try change.rows.deleteVersion(item.id, open)
       item.version = base
       if try share(of: inode) == nil { item.lastVersion = max(base, open - 1) }

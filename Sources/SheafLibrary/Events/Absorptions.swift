@@ -1,7 +1,7 @@
-/// Which waiting event tells of which deletions: that of a folder tells of those of what was in it.
+/// Which pending event names which deletions: the event of a folder's deletion names those of its contents.
 ///
-/// A folder's deletion takes over as a whole what the deletions in it told of, so that each costs the same however deep
-/// it is. What has ended is cleared some at a time (``clear(_:)``).
+/// A folder's deletion takes over the lists of the deletions in it as a whole, so that each costs the same however deep
+/// it is. Ended entries are cleared some at a time (``clear(_:)``).
 struct Absorptions {
   /// By item, the event that absorbed its deletion first.
   private var events = SegmentedDictionary<Int64, Int64>()

@@ -245,9 +245,9 @@ extension Library {
     return upTo
   }
 
-  /// Numbers what waits of items below a folder that is about to get another place: it was done before. What is still
-  /// being made is told later, with the place that it has then, and so is all in a folder that is part of what its
-  /// program makes.
+  /// Numbers the pending events of items below a folder that is about to get another place, since their actions came
+  /// before. The event of an item that is still being made comes later, with the place that it has then, and so do the
+  /// events in a folder that its program is still making.
   ///
   /// - Parameter start: The number of the last event that was looked at just before.
   func settleEvents(below folder: Inode, after start: Int64, _ caller: Caller, _ time: Timestamp) throws {

@@ -130,8 +130,8 @@ extension Library {
     return knowsPlace && knowsShare && knowsTime
   }
 
-  /// Has it remembered where a folder is, and in which share since when, however deep that is: from the top down, some
-  /// folders at a time. Who then asks for it with the lock held goes up a few folders only.
+  /// Makes the library remember where a folder is, in which share, and since when, however deep that is: from the top
+  /// down, some folders at a time. A later look-up with the lock held goes up a few folders only.
   func approach(_ folder: Int64) throws {
     if try locked({ try isNear(folder) }) { return }
     let passed = try store.snapshot { transaction in

@@ -1,14 +1,14 @@
 import SheafModel
 import SheafStore
 
-/// The names that `.versions/` and `.deleted/` give to what was deleted from a folder under one name.
+/// The names that `.versions/` and `.deleted/` give to items that were deleted from a folder under one name.
 ///
 /// Rules:
-/// 1. What was deleted last has the name itself, unless something in the folder has it by now: `.versions/` shows that
-///    too, and `.deleted/` does not.
+/// 1. The item that was deleted last has the name itself, unless something in the folder has it by now: `.versions/`
+///    shows that too, and `.deleted/` does not.
 /// 2. Of the others, the last one of each second is called `NAME~deleted~TIME`.
-/// 3. Where that is in use or too long, the number of its inode goes behind it, `~INODE`; where that is in use too,
-///    ` (2)`, ` (3)` and so on. What is too long loses the end of NAME.
+/// 3. If that is in use or too long, the number of its inode follows, `~INODE`; if that is in use too, ` (2)`, ` (3)`
+///    and so on. In a name that is too long, NAME loses its end.
 ///
 /// So a name tells where its row is found (``Origin``), and a look-up reads the rows of one name only.
 struct DeletedNames {

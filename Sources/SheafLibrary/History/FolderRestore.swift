@@ -2,15 +2,15 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// Making a folder what it was, one ordinary change after the other, so that others work meanwhile.
+/// Restoring a folder as it was, by one ordinary change after the other, so that others can work meanwhile.
 ///
 /// Rules:
-/// 1. ``FolderRestorePlan`` says what is to be done. Each action looks at its item anew: what somebody else moved or
+/// 1. ``FolderRestorePlan`` has the actions. Each action looks at its item anew: an item that somebody else moved or
 ///    deleted meanwhile stays as they left it.
-/// 2. Each action is a change with its event, and needs the rights that it needs for anybody. One that is refused is left
-///    alone, unless the right to restore is gone.
-/// 3. Nothing is lost: what goes can be recovered, and what programs have not saved yet is a version before.
-/// 4. One that is cut short can be repeated: what is done is as it was, and is not done again.
+/// 2. Each action is a change with its event, and needs the same rights as always. If an action is refused, its item is
+///    left alone, unless the right to restore is gone.
+/// 3. Nothing is lost: deleted items can be recovered, and unsaved contents of programs become a version first.
+/// 4. An interrupted restoration can be repeated: items that are restored already need no action.
 extension Library {
   /// Makes a folder what it was at a time, or undoes what one person did in it since then; with `dryRun` only says what
   /// that is.

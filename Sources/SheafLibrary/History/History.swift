@@ -67,8 +67,8 @@ extension Library {
     }
   }
 
-  /// Makes contents those of a document, as a new version; nil where they are so already. What programs write to it is
-  /// a version before.
+  /// Gives a document contents, as a new version; nil if it has them already. Unsaved contents of programs become a
+  /// version first.
   func makeCurrent(_ content: StoredContent, of inode: Inode, by caller: Caller) throws -> VersionRow? {
     try endSession(inode)
     guard var item = try item(of: inode) else { throw SheafError(.notFound) }

@@ -2,18 +2,18 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// Folders as they were at a time, from the names that items have and had.
+/// Folders as they were at a time, computed from the present and past names of items.
 ///
 /// Rules:
-/// 1. An item was where an entry or a past name says. Of an entry that was there before anybody noted it, the item's
-///    making decides.
-/// 2. A document has the contents of its latest version by then. One that had no version yet was empty; of one whose
-///    versions of then are not kept, nothing is shown.
+/// 1. An item was where an entry or a past name says. If nobody noted when an entry began, the time when the item was
+///    made counts.
+/// 2. A document has the contents of its latest version by then. A document that had no version yet was empty. A
+///    document whose versions of then are not kept is not shown.
 /// 3. Fifos, sockets and devices are no items, and have no past.
-/// 4. A participant sees nothing of a time before something entered the share, and nothing that is in another share, or
-///    in none, by now.
-/// 5. What is looked at is what is paid for: a name costs a few rows, and a listing goes through the names of one
-///    folder, some at a time with the lock free in between.
+/// 4. A participant sees no item at a time before it entered the share, and no item that is in another share, or in
+///    none, by now.
+/// 5. The cost depends only on what is looked at: a name costs a few rows, and a listing goes through the names of one
+///    folder in steps, between which the lock is free.
 extension Library {
   /// Something that was in a folder.
   package struct PastEntry: Hashable, Sendable {

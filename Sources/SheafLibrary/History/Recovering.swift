@@ -2,7 +2,7 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// Bringing back what was deleted, a folder with all that went with it, some at a time, so that nobody waits long.
+/// Recovering deleted items, a folder with everything that went with it, some at a time, so that nobody waits long.
 ///
 /// Rules:
 /// 1. A folder comes back before its contents, so an interrupted recovery leaves a sound tree, and the rest in the
@@ -129,12 +129,12 @@ extension Library {
     }
   }
 
-  /// Brings back one deleted item with what went along; returns the paths.
+  /// Brings back one deleted item with everything that went along; returns the paths.
   ///
   /// - Parameters:
-  ///   - subject: What the person asked for.
-  ///   - destination: Where it goes; back to its place where nil.
-  /// - Throws: `notFound` where it is not among the deleted any more.
+  ///   - subject: The path that the person gave.
+  ///   - destination: Where it goes; back to its place if nil.
+  /// - Throws: `notFound` if it is no longer in the trash.
   func recover(
     _ top: DeletedRow, called subject: String, to destination: Recovery.Destination?, _ caller: Caller,
     progress: (SheafModel.Progress) -> Void

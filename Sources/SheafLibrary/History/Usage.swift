@@ -8,7 +8,7 @@ import SheafStore
 /// 1. Bytes are those that chunks take as they are stored, compressed or packed. Each chunk counts once, as du(1) counts
 ///    a file with several names: for present contents if any refer to it, else for history, else for the trash, and for
 ///    the folder that comes to it first.
-/// 2. All is read from a snapshot, beside the lock.
+/// 2. Everything is read from a snapshot, without the lock.
 /// 3. The numbers include items that participants may not see. So only the owner gets them.
 extension Library {
   /// The space that an item takes, and for a folder the space of each folder in it, the largest first.

@@ -107,7 +107,8 @@ extension Library {
 
   /// The versions of a document that someone sees, oldest first, read some at a time with the lock free in between.
   ///
-  /// - Parameter value: What to make of a version, its document's inode and the number of the first that they see.
+  /// - Parameter value: Makes a value from a version, its document's inode and the number of the first version that
+  ///   they see.
   func visibleVersions<Value>(
     of item: Int64, _ caller: Caller, _ value: (VersionRow, Inode, Int64) throws -> Value
   ) throws -> [Value] {

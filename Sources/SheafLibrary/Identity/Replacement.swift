@@ -91,7 +91,7 @@ extension Library {
   /// - Parameters:
   ///   - memory: How the document lost its name; nil where it loses it now.
   ///   - nameless: The file, where a program made it without a name and links it into place: it has the contents.
-  ///   - also: What else the transaction does, first.
+  ///   - also: Further work of the transaction, done first.
   func remake(
     _ old: Inode, _ memory: Identity.Remembered?, _ folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller,
     _ time: Timestamp, holding nameless: Inode? = nil, also: (Change) throws -> Void = { _ in }

@@ -5,11 +5,11 @@ import SheafStore
 /// Looking for items by name, contents, person and time.
 ///
 /// Rules:
-/// 1. Names are gone through beside the lock, in snapshots of the store. What fits is then looked at again with the
-///    lock held, some at a time: whether it is still there, and the account sees it (``allow(_:_:_:)``), is decided
-///    when it is told of.
-/// 2. A participant is told nothing of before an item entered the share: neither who made it, nor its versions, nor
-///    what was deleted from it.
+/// 1. The search reads names without the lock, in snapshots of the store. Then it looks at matching items again with
+///    the lock held, some at a time. So it decides as late as possible whether an item is still there, and whether the
+///    account sees it (``allow(_:_:_:)``).
+/// 2. A participant learns nothing from before an item entered the share: neither its maker, nor its versions, nor
+///    items that were deleted from it.
 /// 3. Each name costs the same however deep it lies.
 extension Library {
   /// Names that one snapshot reads, and finds that are looked at with everybody waiting.

@@ -102,8 +102,8 @@ extension Library {
   /// Leaves a share.
   ///
   /// - Parameter entry: the name in `Shared/OWNER` that was taken away, where its program may make it again.
-  /// - Returns: What the same program deleted in the share, as `rm -r` of the entry does before it takes that away, for
-  ///   the caller to undo (``undoDeletions(_:)``): somebody who leaves deletes nothing.
+  /// - Returns: The items that the same program deleted in the share, as `rm -r` of the entry does before it removes
+  ///   the entry, for the caller to undo (``undoDeletions(_:)``): somebody who leaves deletes nothing.
   @discardableResult
   func leave(_ share: ShareBook.Entry, _ account: Int64, _ caller: Caller, entry: [UInt8]? = nil) throws -> Return? {
     guard var participant = share.member(account), Self.allows(.leave, participant) else {

@@ -2,7 +2,7 @@ import Glibc
 import SheafModel
 import SheafStore
 
-/// Storing old history in few bytes: every version but the current one as what differs from its successor.
+/// Storing old history in few bytes: every version but the current one as the difference from its successor.
 ///
 /// ```
 ///   current ◄── 41 ◄── 40 ◄── 39 …        a pack: members, each made from the one before, the first one from the base
@@ -11,8 +11,8 @@ import SheafStore
 /// Rules:
 /// 1. A version's bytes never change, only the form in which they are stored: each pack is verified before it is
 ///    written.
-/// 2. The base of a pack is not packed itself and, where anything else has use for it, the contents of a version or an
-///    inode; a pack of which that is not so is made anew (``mendPacks(_:)``).
+/// 2. The base of a pack is not packed itself. If anything else refers to it, it is the contents of a version or an
+///    inode. A pack that breaks this rule is made anew (``mendPacks(_:)``).
 /// 3. A run of versions becomes a pack in one transaction, in which each is still what it was when it was read.
 /// 4. Contents that are current, open or being edited are left alone, so that reading them stays fast.
 extension Library {

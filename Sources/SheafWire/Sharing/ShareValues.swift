@@ -18,7 +18,7 @@ public enum WireAcceptance: String, Sendable, Codable, CaseIterable {
   case pending, accepted, removed
 }
 
-/// `PUT /v1/items/ITEM/share`: shares an item, or changes the share that is there. What is left out stays.
+/// `PUT /v1/items/ITEM/share`: shares an item, or changes its share. Settings that are left out stay.
 public struct ShareSettings: Hashable, Sendable, Codable {
   public var title: String?
   public var anyone: WirePublicPermission?
