@@ -9,7 +9,7 @@ import Synchronization
 /// Rules that never break (docs/ARCHITECTURE.md), kept here:
 /// - 1. One change, one transaction: every operation does all its rows in one ``Change``, and changes memory only once
 ///   that is recorded, so a failed operation leaves both as they were.
-/// - 3. What returned is safe: operations return once their change is recorded.
+/// - 3. A call that returned is safe: operations return once their change is recorded.
 /// - 7. Memory is bounded: inodes, chunks, unsaved bytes and pending events have limits.
 ///
 /// The functions called by doors (mount, service) take the lock; those they call in turn expect it held.
