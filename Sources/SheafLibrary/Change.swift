@@ -75,7 +75,7 @@ final class Change {
 
   // MARK: - The end
 
-  /// Writes the names that it ended, of the items that it left: what goes without a trace had none.
+  /// Writes the names that it ended, of the items that remain: an item that goes without a trace leaves none.
   func recordEndedNames() throws {
     // A name that lasted no time leaves no row.
     for row in endedNames where row.since < row.until {

@@ -172,7 +172,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   /// - Parameters:
   ///   - freesSpace: whether the operation may use the reserve when the disk is full, and `body` may run twice: it
   ///     changes nothing but what its change holds. Every other one is refused while the reserve cannot be held.
-  ///   - caller: who asked for it; the library itself where nobody did.
+  ///   - caller: the caller that asked for it; the library itself if nobody did.
   ///   - time: that of the change; now where nil.
   func makeChange<Value>(
     _ step: DurableStep, freesSpace: Bool = false, by caller: Caller = .library, at time: Timestamp? = nil,

@@ -12,7 +12,7 @@ public struct Problem: Hashable, Sendable, Codable {
     case notFound = "not-found"
     /// 405: the resource has no such method.
     case method
-    /// 409: what is there now is in the way.
+    /// 409: something that is there now is in the way.
     case conflict
     /// 410: the position is of another time; start anew.
     case gone

@@ -8,7 +8,7 @@ struct PendingEvent {
   let subject: WireID
   let time: Timestamp
   let data: EventDetails
-  /// As the members of shares are told it.
+  /// The forms for the members of shares.
   var shared: [SharedEvent] = []
 
   func numbered(_ sequence: Int64, of zone: String) -> Event {
@@ -18,7 +18,7 @@ struct PendingEvent {
   }
 }
 
-/// An event as the members of a share are told it, before it has the share's number.
+/// An event in the form for the members of a share, before it has the share's number.
 struct SharedEvent {
   let share: WireID
   let type: EventType
@@ -134,7 +134,7 @@ struct EventWriter {
           type = .created
         }
       }
-      // Where its owner keeps what is shared is no matter of the members; what it is called is.
+      // Members do not learn where the owner keeps the shared item; they learn its name.
       if data.previousPath != data.item.path {
         events.append(SharedEvent(share: after.share, type: type, data: data))
       }

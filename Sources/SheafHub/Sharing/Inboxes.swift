@@ -8,7 +8,8 @@ import SheafWire
 /// transaction of the other zone, which takes it once: an inbox keeps the newest revision of each share that it was
 /// told. Last, the row is deleted where it still is the one that was brought. Each step may be repeated, by any process.
 struct Inboxes: Sendable {
-  /// Shares that an inbox tells of. Whom it has no room for is invited all the same, and can join by the URL.
+  /// The most shares in an inbox. An invitation for which it has no room holds all the same, and the person can join by
+  /// the URL.
   static let mostEntries: Int64 = 5_000
   /// How long an inbox says that something ended, in nanoseconds.
   private static let endedLifetime: Int64 = 180 * 86_400 * 1_000_000_000

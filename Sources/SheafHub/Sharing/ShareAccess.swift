@@ -20,7 +20,7 @@ struct ShareAccess: Sendable {
   private let role: Role
   private let permission: SharePermission
   private let acceptance: Acceptance
-  /// Up to which number of the feed nothing is told, since it was before they joined.
+  /// The number of the feed up to which they see nothing, since it was before they joined.
   let joined: Int64
 
   var isOwner: Bool { role == .owner }

@@ -30,11 +30,11 @@ struct ShareAction: Sendable {
   }
 }
 
-/// The events that a change of a share is told by.
+/// The events of a change of a share.
 enum ShareEvents {
   struct Change {
     let type: EventType
-    /// Whom it concerns; for a share that begins, its owner.
+    /// The account that it concerns; for a share that begins, its owner.
     var account: String?
     var participant: EventDetails.Participant?
   }

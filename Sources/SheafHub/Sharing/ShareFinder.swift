@@ -16,7 +16,7 @@ struct Standing: Hashable, Sendable {
   var item: WireID?
   /// The zone's number of the change with which it entered.
   var entered: Int64
-  /// The number under which the share's feed tells of that.
+  /// The number of that change in the share's feed.
   var told: Int64
 
   func later(_ other: Standing?) -> Standing {

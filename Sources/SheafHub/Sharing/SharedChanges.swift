@@ -161,7 +161,7 @@ struct SharedChanges {
         try SharedRows.enter(id, entry, of: zone, &connection)
         continue
       }
-      // An entry never falls: what goes to another folder takes along what counted for it until then.
+      // An entry never falls: an item that goes to another folder takes along the entry that counted for it until then.
       if before.later(after) != after { try SharedRows.enter(id, before.later(after), of: zone, &connection) }
     }
     return told

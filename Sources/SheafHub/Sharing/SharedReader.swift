@@ -49,7 +49,7 @@ struct SharedReader {
       versions: 0, copyOf: nil)
   }
 
-  /// An item's state as members are told it: with the share's numbers, and without anything from outside.
+  /// An item's state as members see it: with the share's numbers, and without anything from outside.
   mutating func state(_ row: ItemRow, _ standing: Standing) throws -> ItemState {
     var state = Feeds.state(row, nil)
     state.number = row.shared?.number ?? 0
@@ -173,7 +173,7 @@ struct SharedReader {
 package struct SharedToken: Hashable, Sendable {
   /// The number up to which the reader has read.
   let number: Int64
-  /// The number at which it was last complete: what entered since is new to it.
+  /// The number at which it was last complete: items that entered since are new to it.
   let since: Int64
   /// Of the share and the epoch of its zone.
   let mark: [UInt8]

@@ -155,7 +155,7 @@ package struct Decision {
       } else if original.isDeleted || base == row.version {
         add(version, proposal, to: &row, &verdict)
       } else {
-        // Neither is based on the other: what came first stays, and the names may be the device's.
+        // Neither is based on the other: the version that came first stays, and the names may be the device's.
         if row != original { try draft.put(row) }
         return try saveBeside(row, base: base, version, proposal)
       }
@@ -229,7 +229,7 @@ package struct Decision {
 
   // MARK: - Parents and names
 
-  /// The places with the parents that there are; what was deleted of those comes back.
+  /// The places with their present parents. Deleted parents come back.
   private mutating func usable(_ places: [Place], of kind: ItemKind) throws -> [Place] {
     guard !places.isEmpty, kind != .folder || places.count == 1, Set(places).count == places.count else {
       throw Refusal(reason: .invalid)

@@ -4,7 +4,7 @@ package import SheafWire
 
 /// The feed of a zone: the newest state of each item, by number.
 package struct Feeds: Sendable {
-  /// For how long it is told that an item was deleted, in nanoseconds.
+  /// How long a feed reports a deletion, in nanoseconds.
   static let tombstoneLifetime: Int64 = 180 * 86_400 * 1_000_000_000
   /// Tombstones that one transaction drops.
   private static let tombstoneStep: Int64 = 256

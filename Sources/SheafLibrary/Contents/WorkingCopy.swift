@@ -86,7 +86,7 @@ struct WorkingCopy {
 
   /// Moves what lies in memory to the working file.
   ///
-  /// - Throws: `noSpace`, `inputOutput`; what was not moved stays where it was.
+  /// - Throws: `noSpace`, `inputOutput`; bytes that were not moved stay where they were.
   mutating func spill(to file: WorkingFile, from storage: any ChunkSource) throws {
     for run in dirty.runs {
       guard case .memory(let bytes) = run.bytes else { continue }
@@ -191,7 +191,7 @@ struct WorkingCopy {
     return nil
   }
 
-  /// Bytes that are data rather than holes; what is written into holes counts in full.
+  /// Bytes that are data rather than holes; writes into holes count in full.
   var dataLength: Int64 { min(size, content.dataLength + Int64(dirty.count)) }
 
   // MARK: - Storing

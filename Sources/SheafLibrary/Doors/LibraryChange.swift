@@ -78,7 +78,7 @@ package struct NamedInode: Hashable, Sendable {
   }
 }
 
-/// A change as a door is told of it.
+/// A change in the form for a door.
 package struct LibraryNews: Hashable, Sendable {
   package let change: LibraryChange
   /// Where the inode was that the change is of; nil where it had no name, and for changes that say it themselves.

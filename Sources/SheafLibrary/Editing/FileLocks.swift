@@ -119,7 +119,7 @@ package final class FileLocks: Sendable {
     var comparisons = 0
   }
 
-  /// Locks held by one door at most (rule 7 of docs/ARCHITECTURE.md): whoever takes all that they can leaves others
+  /// Locks held by one door at most (rule 7 of docs/ARCHITECTURE.md): a user who takes all that they can leaves others
   /// theirs.
   static let limit = 32_768
   /// Requests that wait at one door at most.

@@ -119,7 +119,7 @@ extension Library {
   ///   - offset: where.
   ///   - appends: whether the end counts instead, which may not be where a mount's kernel takes it to be.
   ///   - isWriteBack: whether a kernel writes back what a mapping changed.
-  ///   - writer: who takes set-id bits away by writing (inode(7)); nil for root and for the kernel.
+  ///   - writer: the caller whose write clears set-id bits (inode(7)); nil for root and for the kernel.
   ///   - clearsCapability: whether `security.capability` goes, too, as the kernel sees to by itself for what it has
   ///     pages of.
   /// - Throws: `noSpace` before anything is written; `tooLarge`, `badDescriptor`.
@@ -213,7 +213,7 @@ extension Library {
     try beginSession(inode, draft, handle: nil, at: clock())
   }
 
-  /// fsync(2): what was written survives power loss.
+  /// fsync(2): the written bytes survive power loss.
   package func fsync(_ ino: Int64) throws {
     try makeVersionsInSteps(ino)
     try locked {
@@ -289,7 +289,7 @@ extension Library {
   /// A set-group-ID bit without the group's right to execute stays where root or a member of the group makes the change
   /// (fs/attr.c, `setattr_should_drop_sgid`).
   ///
-  /// - Parameter caller: who makes the change; nil for one whose groups mean nothing here.
+  /// - Parameter caller: the caller that makes the change; nil for one whose groups mean nothing here.
   func modeWithoutSetID(_ inode: Inode, changedBy caller: Caller?) -> UInt32 {
     let mode = inode.row.mode & ~UInt32(S_ISUID)
     guard mode & UInt32(S_ISGID) != 0 else { return mode }

@@ -165,7 +165,7 @@ struct HeldLocks {
 
   /// Removes the locks of an owner that were set through a handle, or all of them where that is nil; returns how many.
   mutating func removeAll(of owner: Owner, through handle: UInt64? = nil) -> Int {
-    // The last first: what lies behind has to move for every one that goes.
+    // The last first, since each removal moves everything behind it.
     let gone = locks(of: owner).filter { handle == nil || $0.handle == handle }.reversed()
     for lock in gone { remove(lock) }
     return gone.count

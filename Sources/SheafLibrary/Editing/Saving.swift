@@ -36,8 +36,9 @@ extension Library {
   /// kernel tells of the last close later than close(2) returns.
   ///
   /// - Parameters:
-  ///   - basis: what the change through `handle` goes by.
-  ///   - caller: who truncates the document by its name; nil for a change through `handle`, and for one by the library.
+  ///   - basis: the contents on which the change through `handle` is based.
+  ///   - caller: the caller that truncates the document by its name; nil for a change through `handle`, and for one by
+  ///     the library.
   func beginSession(
     _ inode: Inode, _ draft: Draft, handle: UInt64?, basis: ChangeBasis = .reading, by caller: Caller? = nil,
     at time: Timestamp
@@ -156,7 +157,7 @@ extension Library {
       let references = content.references
       var stored = try content.stored(in: change)
       if session.number == nil, !isFirst, stored != session.baseContent, isSame(stored, session.baseContent) {
-        // The same bytes, divided into other chunks: what was there stays.
+        // The same bytes, divided into other chunks: the old chunks stay.
         stored = session.baseContent
         content = Content(stored)
         try change.deleteStored()
@@ -276,7 +277,7 @@ extension Library {
     for other in inode.drafts where other !== draft { try endVersion(of: other, inode, change) }
   }
 
-  /// Ends the version of a session that goes on: what is written from now on is the next one.
+  /// Ends the version of a session that goes on: later writes make the next version.
   func endVersion(of draft: Draft, _ inode: Inode, _ change: Change) throws {
     guard let session = draft.session, let number = session.number, let item = try item(of: inode) else { return }
     try change.rows.closeVersion(item.id, number, cause: session.cause)

@@ -20,7 +20,7 @@ struct Absorptions {
   /// The event that absorbed an item's deletion first; it may wait no longer.
   func event(for item: Int64) -> Int64? { events[item] }
 
-  /// The event that tells of what `event` told: itself, unless it was absorbed.
+  /// The event that names the items of `event` now: itself, unless it was absorbed.
   mutating func root(of event: Int64) -> Int64 {
     var event = event
     while let next = absorbers[event] {
@@ -33,7 +33,7 @@ struct Absorptions {
 
   func wasAbsorbed(_ event: Int64) -> Bool { absorbers[event] != nil }
 
-  /// Makes `event` tell of a deletion, and of what that told of.
+  /// Makes `event` name a deletion, and the items that it named.
   mutating func absorb(_ deletion: Deletion, into event: Int64) {
     events[deletion.item] = event
     absorbers[deletion.event] = event

@@ -7,7 +7,7 @@ extension Library {
   private static let commentLimit = 4000
   private static let commentByteLimit = 4 * commentLimit
 
-  /// Comments on an item; whoever the text mentions by `@handle` gets a notice of it.
+  /// Comments on an item. People that the text mentions by `@handle` get a notice.
   ///
   /// - Throws: `invalid` for no text or too much of it; `accessDenied` for a mention of someone who cannot see the
   ///   item; `notFound`.

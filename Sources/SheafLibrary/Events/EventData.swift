@@ -1,7 +1,7 @@
 import SheafModel
 import SheafStore
 
-/// The `data` of an event as it is stored: without actor and share, which are told from the row (docs/FORMAT.md).
+/// The `data` of an event as it is stored: without actor and share, which come from the row (docs/FORMAT.md).
 struct EventData: Decodable {
   typealias Item = EventDetails.Item
   typealias Version = EventDetails.Version

@@ -88,7 +88,7 @@ struct EventVisibility: Sendable {
     return participant.ended.map { row.number <= $0 } ?? true
   }
 
-  /// Whether the viewer is told of someone's joining, leaving or standing.
+  /// Whether the viewer sees an event of someone's joining, leaving or standing.
   private func sees(
     _ viewer: AccountRow, news participant: EventDetails.Participant, _ row: EventRow, _ log: StoreTransaction
   ) throws -> Bool {
@@ -118,7 +118,7 @@ struct EventVisibility: Sendable {
       {
         data.previousPath = former
         if previous.share == mark.share {
-          // Where the owner keeps the shared item is no matter of the participants; what it is called is.
+          // Participants do not learn where the owner keeps the shared item; they learn its name.
           if former == data.item.path { return nil }
           if type == .moved, Self.folder(of: former) == Self.folder(of: data.item.path) { type = .renamed }
         }

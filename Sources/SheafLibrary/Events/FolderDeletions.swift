@@ -14,10 +14,10 @@ struct FolderDeletions {
   private(set) var runs: [ClosedRange<Int64>] = []
   /// How many of them wait.
   private(set) var count = 0
-  /// How much they tell of, themselves included.
+  /// How many items they name, themselves included.
   private(set) var contentCount: Int64 = 0
 
-  /// - Parameter contentCount: how much else the deletion tells of.
+  /// - Parameter contentCount: how many other items the deletion names.
   mutating func append(_ number: Int64, contentCount: Int64) {
     numbers.append(number)
     if let last = runs.last, last.upperBound == number - 1 {

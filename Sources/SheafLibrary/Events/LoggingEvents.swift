@@ -11,7 +11,7 @@ struct SettlingScan {
   /// Events looked at with the lock held at most.
   static let step = 1024
 
-  /// The last number that is looked at: what is noted meanwhile is left for the next time.
+  /// The last number that is looked at: events that are noted meanwhile are left for the next time.
   let upTo: Int64
   /// All up to this number were looked at before; those of them that wait hold back what follows of their items.
   private let start: Int64
@@ -95,7 +95,7 @@ extension Library {
     }
   }
 
-  /// Gives an event its number; those whom it may concern are told of it.
+  /// Gives an event its number, and wakes those whom it may concern.
   @discardableResult
   func number(_ row: EventRow, about account: Int64? = nil, _ change: Change) throws -> Int64 {
     var row = row
@@ -106,7 +106,7 @@ extension Library {
     return row.number
   }
 
-  /// Logs the end of a session: `edit`, or nothing where `created` will tell of the version.
+  /// Logs the end of a session: `edit`, or nothing if `created` will have the version.
   func logSave(_ version: VersionRow, of item: ItemRow, inode: InodeRow, _ change: Change) throws {
     noteRapidSave(version, of: item, change)
     if version.number == 1, events.has(item.id, type: .created) { return }
@@ -309,7 +309,7 @@ extension Library {
     return true
   }
 
-  /// Whether a file can still prove to be a temporary one, or has no version to tell of.
+  /// Whether a file can still prove to be a temporary one, or has no version for an event.
   func isBeingMade(_ event: EventLog.Pending) -> Bool {
     guard event.row.type == EventType.created.rawValue, let inode = inodes[event.ino], inode.isRegular else {
       return false
@@ -348,7 +348,7 @@ extension Library {
         return false
       }
       if isCreation {
-        // A file that is still being written has no version to tell of, and may be a temporary one.
+        // A file that is still being written has no version for an event, and may be a temporary one.
         if let inode = inodes[event.ino], inode.hasSession || inode.writerCount > 0 { return false }
         // Known, it is a document whatever its program does.
         guard let made = identity.time(of: event.ino) else { return true }

@@ -146,7 +146,7 @@ extension Library {
     for index in stride(from: passed.count / Self.approachStep * Self.approachStep, through: 0, by: -Self.approachStep)
     where index < passed.count {
       try locked {
-        // It may have gone meanwhile: whoever asks for it next finds out.
+        // It may have gone meanwhile: the next look-up finds out.
         guard let inode = try? inode(passed[index]) else { return }
         _ = try place(ofFolder: inode.ino)
         if let share = try share(ofFolder: inode.ino) { _ = try entryTime(of: inode, in: share) }

@@ -53,7 +53,7 @@ struct DeletedNames {
   /// The document that is shown under a name of rule 2 or 3.
   ///
   /// - Parameters:
-  ///   - origin: what the name tells of it.
+  ///   - origin: the document that the name means.
   ///   - isTaken: whether a name is that of something in the folder, or of a document deleted from it.
   func row(called shown: [UInt8], _ origin: Origin, _ isTaken: ([UInt8]) throws -> Bool) rethrows -> DeletedRow? {
     let index =

@@ -12,7 +12,7 @@ extension Library {
   /// - Parameters:
   ///   - path: a folder, for what was deleted below it; a deleted item, for all that was deleted there, and for what
   ///     was in it; nil for all there is.
-  ///   - limit: how many are told of.
+  ///   - limit: how many are returned.
   /// - Throws: `notFound` for an unknown account.
   package func deletedTrees(_ handle: AccountHandle, below path: ItemPath?, limit: Int) throws -> DeletedTrees {
     var found: [(ino: Int64, item: DeletedItem, since: Timestamp)] = []

@@ -37,7 +37,7 @@ extension Library {
     return rows.count < Self.deletedBatch ? nil : rows.last?.row
   }
 
-  /// Gives a deleted inode a name again; the caller tells of it.
+  /// Gives a deleted inode a name again; the caller logs the event.
   ///
   /// - Parameters:
   ///   - destination: where it goes, which the caller has looked at; nil for back to its place.

@@ -31,8 +31,8 @@ struct FolderRestorePlan {
     }
   }
 
-  /// In this order: what is deleted goes first, each folder after what is in it; then documents get their contents, those
-  /// that are among the deleted, too; then items get their places, each folder before what is in it. So participants of a
+  /// In this order: deletions come first, each folder after its contents; then documents get their contents, those that
+  /// are among the deleted, too; then items get their places, each folder before what is in it. So participants of a
   /// share into which something comes back see nothing of what it was in between.
   private(set) var deletions: [Action] = []
   private(set) var contents: [Action] = []
@@ -177,7 +177,7 @@ extension Library {
     return try max(time, entryTime(of: inode, in: share))
   }
 
-  /// Whether a folder is one that the caller's account may put things in: what it does not see, it is not told of.
+  /// Whether the caller's account may put things into a folder. It learns nothing of folders that it does not see.
   private func mayMove(to folder: Int64, _ caller: Caller) throws -> Bool {
     guard let inode = try? inode(folder) else { return false }
     do {

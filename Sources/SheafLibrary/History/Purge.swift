@@ -93,7 +93,8 @@ extension Library {
       advice: "purge what is left of it where it is now")
   }
 
-  /// Erases some of a purge, and tells of it with the last; returns what is left, nil for nothing.
+  /// Erases some items of a purge, and stores its event with the last ones. Returns the rest of the purge; nil if
+  /// nothing is left.
   func eraseSome(_ purge: Purge) throws -> Purge? {
     let time = clock()
     let isFolder = try inode(purge.top.ino).isFolder
@@ -190,7 +191,7 @@ extension Library {
     return true
   }
 
-  /// Adds an item to what is told of a purge, once.
+  /// Adds an item to the event of a purge, once.
   private func note(_ entry: EntryRow, _ inode: Inode, in purge: inout Purge) throws {
     guard inode.isFolder || inode.row.nlink == 1, !purge.noted.contains(inode.ino), let item = try item(of: inode)
     else { return }

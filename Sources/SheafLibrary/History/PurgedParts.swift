@@ -90,7 +90,7 @@ extension Library {
         let own = try whole[Int(extent.offset)..<Int(end)].withUnsafeBytes { try change.store([$0]) }
         extents[index] = Extent(chunk: own[0], length: extent.length)
       } catch let error as SheafError where error.kind == .corrupt {
-        // `check` tells of it; what is damaged stays as it is.
+        // `check` reports it; damaged bytes stay as they are.
         log.error("a part of a chunk was not copied", metadata: ["chunk": "\(extent.chunk)", "error": "\(error)"])
       }
     }

@@ -21,7 +21,7 @@ struct Recovery {
   /// The paths of what is back.
   private(set) var paths: [String] = []
   var action = TreeAction()
-  /// The numbers of the waiting events that tell of it, in the order of the heads of ``action``.
+  /// The numbers of its pending events, in the order of the heads of ``action``.
   var events: [Int64] = []
 
   /// Whether it comes into a share in which it was not.
@@ -171,7 +171,7 @@ extension Library {
     return recovery.paths
   }
 
-  /// Gives back as much as goes into a transaction, and tells of it.
+  /// Gives back as many items as go into a transaction, and logs that.
   private func recoverSome(_ recovery: inout Recovery, _ top: DeletedRow, _ subject: String) throws {
     let isFirst = recovery.rows.count == recovery.total
     // A person may lose the right to do it on the way.

@@ -169,7 +169,7 @@ extension Library {
     return memory.since
   }
 
-  /// Takes the item from the inode that had it: what is left of that becomes a document of its own, or is gone.
+  /// Takes the item from the inode that had it. The rest of that inode becomes a document of its own, or is gone.
   ///
   /// - Parameters:
   ///   - memory: How the document lost its name; nil where it loses it now.
@@ -361,7 +361,7 @@ extension Library {
         cause: .replace, base: base, content: content, isOpen: continues)
       try change.rows.insert(version)
       number = version.number
-      // As for a save in place: who saved on top has seen it all.
+      // As for a save in place: a save on top of the current version has seen everything.
       document.conflict = isOnTop ? nil : document.version
       document.version = version.number
       document.lastVersion = version.number

@@ -34,8 +34,8 @@ extension Library {
       return contents[item] != nil || words.areIn(name)
     }
 
-    /// As ``fits(_:_:)``, of an item with its current version: what the index has of another version counts for nothing
-    /// (rule 2 of ``SearchIndex``).
+    /// As ``fits(_:_:)``, of an item with its current version: the index's words of another version do not count (rule
+    /// 2 of ``SearchIndex``).
     func means(_ name: [UInt8], _ item: ItemRow, _ time: Timestamp?) -> Bool {
       guard fits(name, item.id) else { return false }
       guard let words, let indexed = contents[item.id] else { return true }

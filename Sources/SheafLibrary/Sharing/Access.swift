@@ -116,8 +116,8 @@ extension Library {
 }
 
 extension Attributes {
-  /// As a door shows it to `user`: what another account owns is theirs, so it gives nobody their rights by set-id bits,
-  /// and no device.
+  /// As a door shows it to `user`: items of another account appear as theirs, so they give nobody the user's rights by
+  /// set-id bits, and no device.
   func shown(to user: Caller.User?, writable: Bool, isForeign: Bool) -> Attributes {
     var mode = writable ? mode : mode & ~0o222
     if isForeign { mode &= ~0o6000 }

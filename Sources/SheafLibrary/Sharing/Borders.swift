@@ -2,7 +2,7 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// The borders of shares: what may lie where, and what a move across one means.
+/// The borders of shares: which items may lie where, and the effect of a move across a border.
 extension Library {
   // MARK: - Beginning to share
 

@@ -14,7 +14,8 @@ struct Departure {
   private(set) var latest: Timestamp
   /// The inodes that are among the deleted.
   private var deleted: Set<Int64> = []
-  /// When it deleted the first that was too much to remember: what its account has deleted since counts as its own.
+  /// When it deleted the first item that was too much to remember: everything that its account has deleted since counts
+  /// as its own.
   private var overflow: Timestamp?
   /// Removed names that leave nothing in the trash, in the order of removal: those of fifos and sockets, and of files
   /// that have other names.
@@ -33,7 +34,7 @@ struct Departure {
     case special(InodeRow)
   }
 
-  /// Whether what it deletes from now on is another action: by now everybody was told of what it had deleted.
+  /// Whether its next deletions are another action, since everybody has seen the events of the earlier ones by now.
   func isOver(at time: Timestamp) -> Bool { time.nanoseconds - last.nanoseconds >= Identity.window }
 
   mutating func note(_ ino: Int64, at time: Timestamp) {

@@ -79,7 +79,7 @@ extension Library {
 
   /// Whether a folder is that of a search or lies below it; nil where finding out takes longer.
   ///
-  /// - Parameter sides: what is known of the folders on the way.
+  /// - Parameter sides: the sides of the folders on the way, as far as known.
   private func isInside(
     _ folder: Int64, _ sides: inout [Int64: Bool], _ search: inout LinkSearch
   ) throws -> Bool? {

@@ -189,7 +189,7 @@ extension Library {
 
   /// A link for one person, for seven days.
   ///
-  /// - Parameter permission: what they may do; what people are invited to do where nil.
+  /// - Parameter permission: the permission of the person; if nil, that of people who are invited without one.
   /// - Throws: `accessDenied` for an account that may not invite; `tooLarge` past 100 links that nobody claimed.
   package func inviteOnce(_ path: ItemPath, permission: SharePermission?) throws -> OneTimeLink {
     try locked {

@@ -69,7 +69,7 @@ extension Library {
           participant.ended = try logShareEvent(
             .memberRemoved, share, inode, participant: participant, actor: actor.id, change)
         } else if left != nil {
-          // That they left is told already.
+          // The event of their leaving is logged already.
           try settleEvents(before: share.row.item, change)
           participant.ended = numbers.event
         }

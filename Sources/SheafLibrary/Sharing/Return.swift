@@ -28,7 +28,7 @@ struct Return {
   fileprivate(set) var rows: ArraySlice<DeletedRow> = []
   /// The last name that went comes back first, so that the oldest becomes the oldest again.
   fileprivate var removedNames: ArraySlice<Departure.RemovedName>
-  /// Deletions of folders that are back, and that tell of what was in them.
+  /// Deletions of folders that are back, and whose events name their contents.
   fileprivate var events: [Int64] = []
   /// Where an earlier process began it: folders of whose deletion nobody was told, nor of that of what was in them.
   fileprivate var untold: Set<Int64> = []
@@ -48,7 +48,7 @@ struct Return {
     row.actor == account && row.time <= left && departure.includes(row)
   }
 
-  /// Of the settings that tell of what is to come back: share, account and when it left follow.
+  /// The prefix of the settings that say which items are to come back: share, account and time of leaving follow.
   static let settingPrefix = "returning."
 }
 
@@ -60,7 +60,7 @@ extension Library {
 
   /// Brings back what a person deleted who has left; that they left is committed.
   ///
-  /// - Throws: what keeps the rest from coming back, which does when the library is opened next.
+  /// - Throws: the error that keeps the rest from coming back. It comes back when the library is next opened.
   func undoDeletions(_ begun: Return) throws {
     var back = begun
     let outcome = Result {
@@ -95,7 +95,7 @@ extension Library {
     }
   }
 
-  /// - Parameter key: what follows ``Return/settingPrefix``.
+  /// - Parameter key: the part after ``Return/settingPrefix``.
   private func resumeReturn(_ key: String, since: Timestamp) throws {
     let numbers = key.split(separator: ".").compactMap { Int64($0) }
     guard numbers.count == 3, let folder = try locked({ try sharedInode(numbers[0])?.ino }) else {

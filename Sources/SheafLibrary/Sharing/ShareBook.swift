@@ -47,7 +47,8 @@ struct ShareBook {
   private var folders = RecentTable<Int64, Int64>(limit: folderLimit)
   /// Where folders are.
   private var toldPlaces = RecentTable<Int64, ToldPlace>(limit: placeLimit)
-  /// Where those are that have so many above them, or a multiple: what goes on deep down makes nobody forget them.
+  /// Places of folders that have so many above them, or a multiple: operations deep down do not make the library forget
+  /// them.
   private var placesOnTheWay = RecentTable<Int64, ToldPlace>(limit: placeLimit)
   static let placeDistance = 256
   /// When the latest of a folder and those above it in its share entered that.
@@ -73,7 +74,7 @@ struct ShareBook {
   /// Whether nothing is shared, so that no one needs to look.
   var isEmpty: Bool { activeCount == 0 }
 
-  /// Shares of which an account is told something, stopped ones too.
+  /// Shares of which an account sees anything, stopped ones too.
   subscript(item: Int64) -> Entry? { shares[item] }
 
   /// All, by shared item; stopped ones too.
@@ -181,7 +182,7 @@ struct ShareBook {
     }
   }
 
-  /// Forgets all listings: what they were made of is not so.
+  /// Forgets all listings, since the facts that they were made of changed.
   mutating func forgetListings() { listings = [:] }
 
   /// Takes the folders in which something changed.

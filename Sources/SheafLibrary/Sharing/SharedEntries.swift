@@ -152,7 +152,7 @@ extension Library {
     }
   }
 
-  /// Notes what a door finds in its account's `Shared`, so that it is told what changes there.
+  /// Notes the entries that a door finds in its account's `Shared`, so that the library can tell it of changes there.
   func noteSharedEntries(of account: Int64) {
     for owner in shares.owners(sharingWith: account) {
       shownEntries[.init(account: account, owner: owner)] = try? listing(of: account, owner: owner).entries

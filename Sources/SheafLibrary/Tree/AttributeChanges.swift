@@ -84,7 +84,7 @@ extension Library {
       try updateAttributes(row, of: inode)
       if change.mode != nil { identity.choseMode(ino) }
       if !inode.isOrphan { inode.hasNewAccessTime = false }
-      // A truncation is told as a change of contents.
+      // The event of a truncation is that of a change of contents.
       tell(change.size == nil ? .attributes(ino) : .appearance(ino), from: caller.door)
       return try attributes(inode, caller)
     }

@@ -174,8 +174,8 @@ extension Library {
     }
   }
 
-  /// Gives `ino` another name, or its first one (``nameNameless(_:_:_:_:)``); what is told may be a copy (rule 16 of
-  /// ``Identity``).
+  /// Gives `ino` another name, or its first one (``nameNameless(_:_:_:_:)``); the returned inode may be a copy (rule 16
+  /// of ``Identity``).
   ///
   /// - Throws: `notPermitted` for folders, and where the link would cross a share's border; as ``make(_:_:_:mode:_:)``.
   package func link(_ ino: Int64, _ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
@@ -255,8 +255,8 @@ extension Library {
 
   /// The entries of a folder after `cookie` (0 for the first), about `limit` of them; empty at the end.
   ///
-  /// The order is that of a hash of the names, so an entry that exists throughout is told once, whatever else comes and
-  /// goes. Entries of one cookie come together.
+  /// The order is that of a hash of the names, so an entry that exists throughout is listed once, whatever else comes
+  /// and goes. Entries of one cookie come together.
   ///
   /// - Parameter notesAccess: whether beginning to read is to be noted in the access time.
   package func list(

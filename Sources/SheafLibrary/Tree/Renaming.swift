@@ -151,7 +151,7 @@ extension Library {
     try settleSession(of: inode)
     if let replaced { try settleSession(of: replaced) }
     try settleEvents(below: inode, after: settled.source, caller, time)
-    // Its deletion is told at once, and after that of what was in it.
+    // The event of its deletion comes at once, after those of its contents.
     if let replaced { try settleEvents(below: replaced, after: settled.target) }
     let firstEvent = numbers.pending + 1
     let isProved = isProved(inode, source.name)
@@ -196,7 +196,7 @@ extension Library {
           change)
       } else if let replaced, let target {
         if replaced.isFolder {
-          // At once: what takes its place is told at once, too.
+          // At once, since the event of the item that takes its place comes at once, too.
           try deleteFolder(replaced, target, opens: false, change)
         } else if try isKeptInHistory(replaced, newName, of: inode, source.name, change) {
           try erase(replaced, change)

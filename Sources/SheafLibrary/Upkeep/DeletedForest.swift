@@ -21,7 +21,8 @@ struct DeletedForest {
   ///   - due: the items that are old enough.
   ///   - late: the items that are old only by the time of their deletion, and stay with everything in them.
   func erasable(due: Set<Int64>, late: Set<Int64>) -> [Int64] {
-    // From the bottom up: what nothing was deleted from, and then what nothing is left of to look at.
+    // From the bottom up: first items from which nothing was deleted, then those of whose contents nothing is left to
+    // look at.
     var order = parents.keys.filter { counts[$0] == nil }.sorted()
     var left = counts
     var next = 0

@@ -29,7 +29,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private var nextIndexing = Moment.past
   private var indexingBegan: Moment?
 
-  /// Seconds between rounds, and between syncs: what was closed survives power loss 5 s later.
+  /// Seconds between rounds, and between syncs: a closed document survives power loss 5 s later.
   private static let interval = 0.25
   private static let syncInterval = 2.0
   /// Seconds that a version waits for the next transaction to end it; while documents are made one comes sooner.

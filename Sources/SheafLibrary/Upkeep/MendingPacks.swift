@@ -1,7 +1,8 @@
 import SheafModel
 import SheafStore
 
-/// Keeping packs and chunks as small as they should be: what is gone goes out of them, what is plain is compressed.
+/// Keeping packs and chunks as small as they should be: members that are gone leave their packs, and plain chunks are
+/// compressed.
 extension Library {
   /// Makes anew the packs that hold what nothing refers to any more; returns how many, and why one could not be that
   /// holds more of it than before.

@@ -209,7 +209,7 @@ extension Library {
           try startAnew(bytes)
         }
       } catch let error as SheafError where error.kind == .corrupt {
-        // `check` tells of it; what is damaged stays as it is.
+        // `check` reports it; damaged versions stay as they are.
         log.error("a version was not packed", metadata: ["item": "\(item)", "error": "\(error)"])
         try finish(&run, of: item, &marks, &outcome)
         run = nil

@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-/// `GET /v1`: who answers.
+/// `GET /v1`: the hub that answers.
 public struct HubFacts: Hashable, Sendable, Codable {
   /// `sheaf-hub`.
   public let name: String
