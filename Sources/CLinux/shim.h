@@ -1,4 +1,4 @@
-// What Swift's Glibc module does not declare, since it is compiled without _GNU_SOURCE.
+// Declarations that Swift's Glibc module lacks, since it is compiled without _GNU_SOURCE.
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-// What Swift cannot call, since its arguments vary.
+// Functions that Swift cannot call, since their number of arguments varies.
 
 int sqlite3_config(int option, ...);
 

@@ -145,7 +145,7 @@ package final class SheafClient: Sendable {
     try await job("/v1/usage", query: item.query, progress: progress)
   }
 
-  /// What is so as asked for, in a folder or in all that the account sees.
+  /// Finds items that meet the request, in a folder or in everything that the account sees.
   package func find(
     in item: ItemAddress, _ request: FindRequest, progress: (Progress) -> Void
   ) async throws -> FoundItems {

@@ -116,7 +116,7 @@ private struct ErrorFact: Encodable {
   }
 }
 
-/// The line that tells of a failure.
+/// The line that reports a failure.
 enum ErrorLine {
   /// `sheaf: ` and the description, on one line whatever it contains.
   static func text(_ description: String) -> String {

@@ -38,8 +38,8 @@ package struct Hub: Sendable {
     }
   }
 
-  /// Removes an account with everything in its zone, for good. What it shared ends first, and its part in what others
-  /// share.
+  /// Removes an account with everything in its zone, for good. First its shares end, and its part in the shares of
+  /// others.
   package func removeAccount(zone: String) async throws {
     try await sharing.withdraw(zone)
     try await accounts.remove(zone: zone)

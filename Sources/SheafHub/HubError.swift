@@ -1,6 +1,6 @@
 package import SheafWire
 
-/// A failure that a caller is told: the kind, and a text that has no secret, name or contents in it.
+/// A failure as the caller gets it: the kind, and a text that has no secret, name or contents in it.
 package struct HubError: Error, Hashable, Sendable {
   package let kind: Problem.Kind
   package let detail: String

@@ -5,7 +5,7 @@ import SheafHub
 import SheafHubStore
 import SheafModel
 
-/// What `sheaf-hub init` decided, in the file `hub.json` of the hub's folder.
+/// The decisions of `sheaf-hub init`, in the file `hub.json` of the hub's folder.
 struct HubSettings: Codable, Hashable {
   /// How the hub proves to devices who it is.
   enum Security: String, Codable {
@@ -32,7 +32,7 @@ struct HubFolder {
 
   let path: String
 
-  /// - Parameter path: What the user named; nil for the usual folder.
+  /// - Parameter path: The folder that the user named; nil for the usual one.
   init(_ path: String?) { self.path = path ?? Environment.value(Self.environment) ?? Self.usual }
 
   var settingsFile: String { "\(path)/hub.json" }

@@ -1,17 +1,17 @@
 import SheafModel
 import SheafStore
 
-/// One change of a library, handed along to whatever takes part in it: the rows that it writes, the chunks that it
-/// stores, and what becomes of memory once it is recorded, or if it fails.
+/// One change of a library, handed along to all functions that take part in it: the rows that it writes, the chunks
+/// that it stores, and the changes of memory once it is recorded, or if it fails.
 ///
 /// Rules:
 /// - Memory follows the rows: it changes in ``whenRecorded(_:)`` only, so that a change that fails leaves both as they
 ///   were. The few places that must change it before say in ``whenFailed(_:)`` how to put it back.
 /// - A change that may use the reserve on a full disk can be made twice (``Library/makeChange(_:freesSpace:_:)``), each
-///   time as another value: whoever makes it changes nothing but what this one holds.
+///   time as another value: its body changes nothing but the state of this value.
 final class Change {
   let library: Library
-  /// Who makes it: the library itself where nobody asked for it.
+  /// The caller that makes it: the library itself if nobody asked for it.
   let caller: Caller
   /// When it is made.
   let time: Timestamp
@@ -75,9 +75,9 @@ final class Change {
 
   // MARK: - The end
 
-  /// Writes the names that it ended, of the items that it left: what goes without a trace had none.
+  /// Writes the names that it ended, of the items that remain: an item that goes without a trace leaves none.
   func recordEndedNames() throws {
-    // What had a name for no time had it at no time.
+    // A name that lasted no time leaves no row.
     for row in endedNames where row.since < row.until {
       if try rows.item(row.item) != nil { try rows.insert(row) }
     }

@@ -1,15 +1,15 @@
 import SheafModel
 
-/// The latest time that a library bears: what is done now comes after it, also where the clock was put back since.
+/// The latest time in a library: new changes come after it, also if the clock was put back since.
 ///
-/// What the rows tell at the beginning is enough as long as clocks go forward. Once the clock was seen to be behind, the
-/// setting `latestTime` tells the next process.
+/// While clocks go forward, the times of the rows at the beginning are enough. Once the clock was seen to be behind,
+/// the setting `latestTime` tells the next process.
 struct LatestTime {
   /// Nanoseconds by which the clock may be put back without a note: adjustments of a running clock.
   private static let slack: Int64 = 1_000_000_000
 
   private var time: Timestamp
-  /// What the setting says.
+  /// The time in the setting.
   private var noted: Timestamp
 
   init(_ time: Timestamp, noted: Timestamp) { (self.time, self.noted) = (max(time, noted), noted) }

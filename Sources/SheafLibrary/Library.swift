@@ -9,7 +9,7 @@ import Synchronization
 /// Rules that never break (docs/ARCHITECTURE.md), kept here:
 /// - 1. One change, one transaction: every operation does all its rows in one ``Change``, and changes memory only once
 ///   that is recorded, so a failed operation leaves both as they were.
-/// - 3. What returned is safe: operations return once their change is recorded.
+/// - 3. A call that returned is safe: operations return once their change is recorded.
 /// - 7. Memory is bounded: inodes, chunks, unsaved bytes and pending events have limits.
 ///
 /// The functions called by doors (mount, service) take the lock; those they call in turn expect it held.
@@ -124,7 +124,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   /// Saves everything, makes it durable and lets go of the lock.
   package func close() throws {
     stopMaintenance()
-    // What cannot be saved stays beside the library for the next time; all else is made durable.
+    // Changes that cannot be saved stay beside the library for the next time; everything else becomes durable.
     let saved = Result {
       try locked {
         let ended = Result { try endAllSessions() }
@@ -172,7 +172,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   /// - Parameters:
   ///   - freesSpace: whether the operation may use the reserve when the disk is full, and `body` may run twice: it
   ///     changes nothing but what its change holds. Every other one is refused while the reserve cannot be held.
-  ///   - caller: who asked for it; the library itself where nobody did.
+  ///   - caller: the caller that asked for it; the library itself if nobody did.
   ///   - time: that of the change; now where nil.
   func makeChange<Value>(
     _ step: DurableStep, freesSpace: Bool = false, by caller: Caller = .library, at time: Timestamp? = nil,

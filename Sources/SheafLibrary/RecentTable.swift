@@ -1,6 +1,6 @@
 /// A table that remembers what was noted last, `limit` entries at most.
 ///
-/// When it is full it forgets the older half, and not all: who goes on from what was noted just before finds that.
+/// When it is full it forgets only the older half, so that a program finds what was noted just before.
 struct RecentTable<Key: Hashable, Value> {
   private let limit: Int
   private var newer: [Key: Value] = [:]

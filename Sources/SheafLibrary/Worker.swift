@@ -1,11 +1,11 @@
 import Foundation
 import SheafStore
 
-/// A thread of the library's own, which sleeps while there is nothing to do, and the lock under which others tell it of
-/// work. What work there is, and when, a schedule says, which keeps that under this lock.
+/// A thread of the library's own, which sleeps while there is nothing to do, and the lock under which others give it
+/// work. A schedule decides on the work and its time, and keeps its state under this lock.
 // Sendable: everything that changes is touched only with `condition` locked.
 final class Worker: @unchecked Sendable {
-  /// What comes next.
+  /// The worker's next action.
   enum Next<Work> {
     case work(Work)
     /// Nothing before that moment, unless something changes.

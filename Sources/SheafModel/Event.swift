@@ -3,7 +3,7 @@ package struct Event: Hashable, Sendable, Codable {
   /// Digits of `sequence` in JSON, so that its text has the order of the number (CloudEvents, "Sequence" extension).
   private static let sequenceDigits = 19
 
-  /// UUID in lower case, the same wherever and however often the event is told.
+  /// UUID in lower case, the same wherever and however often the event appears.
   package let id: String
   /// The library, `sheaf://LIBRARY-ID`.
   package let source: String

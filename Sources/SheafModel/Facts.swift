@@ -39,7 +39,7 @@ package struct LibrarySettings: Hashable, Sendable, Codable {
   }
 }
 
-/// What becomes of versions that follow each other faster than a person saves.
+/// Whether versions stay that follow each other faster than a person saves.
 package enum RapidSavesSetting: String, Sendable, Codable, CaseIterable {
   /// Some of a series stay.
   case thin
@@ -137,14 +137,14 @@ package struct PurgeExtent: Sendable, Codable {
   }
 }
 
-/// What of an account's trash is meant.
+/// A selection of an account's trash.
 package struct TrashSelection: Hashable, Sendable, Codable {
   /// The longest span, in seconds, which no calculation with times goes beyond.
   package static let longestSpan: Int64 = 1_000_000_000_000
 
-  /// Only what was deleted more than so many seconds ago.
+  /// Only items that were deleted more than so many seconds ago.
   package var olderThan: Int64?
-  /// Only what has more than so many bytes, a folder with all that is in it.
+  /// Only items of more than so many bytes, a folder with everything in it.
   package var largerThan: Int64?
 
   package init(olderThan: Int64? = nil, largerThan: Int64? = nil) {
@@ -189,7 +189,7 @@ package struct Retention: Hashable, Sendable, Codable {
   package let path: String
   package let keepDeleted: Int64
   package let keepVersions: Int64
-  /// What the folder itself says; nil where folders around it or the library do.
+  /// The folder's own span; nil if that of a folder around it or of the library counts.
   @OrNull package var ownKeepDeleted: Int64?
   @OrNull package var ownKeepVersions: Int64?
 
@@ -221,7 +221,7 @@ package struct Usage: Hashable, Sendable {
   }
 }
 
-/// What a folder takes, with all that is below it.
+/// The space that a folder takes, with everything below it.
 package struct FolderUsage: Hashable, Sendable, Codable {
   @OrNull package var id: String?
   package let path: String
@@ -238,15 +238,15 @@ package struct FolderUsage: Hashable, Sendable, Codable {
   package var total: Int64 { contents + history + trash }
 }
 
-/// What an item takes, and of a folder each folder in it, the largest first.
+/// The space that an item takes, and for a folder the space of each folder in it, the largest first.
 package struct UsageReport: Hashable, Sendable, Codable {
   @OrNull package var id: String?
   package let path: String
-  /// What present contents need.
+  /// Bytes that present contents need.
   package let contents: Int64
-  /// What earlier versions need besides.
+  /// Further bytes that earlier versions need.
   package let history: Int64
-  /// What deleted items need besides.
+  /// Further bytes that deleted items need.
   package let trash: Int64
   package let folders: [FolderUsage]
 

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What is looked for by `sheaf find`: all that is given has to be so.
+/// The conditions of `sheaf find`, all of which an item has to meet.
 package struct FindRequest: Hashable, Sendable, Codable {
-  /// The highest number of things that one answer tells of.
+  /// The highest number of items in one answer.
   package static let longestAnswer = 100_000
   /// Characters of the longest text.
   package static let longestText = 1024
@@ -11,11 +11,11 @@ package struct FindRequest: Hashable, Sendable, Codable {
   package let text: String?
   /// A pattern that the whole name has (``NamePattern``).
   package let name: String?
-  /// Who made the version, or what has none, or who deleted it.
+  /// The person who made the version, or the item without one, or who deleted it.
   package let by: AccountHandle?
   /// Not before then.
   package let since: Timestamp?
-  /// What was deleted, instead of what is there.
+  /// Whether to find deleted items instead of present ones.
   package let deleted: Bool
   /// Each version, instead of each item.
   package let versions: Bool
@@ -68,9 +68,9 @@ package struct FoundItem: Hashable, Sendable, Codable {
   package let path: String
   /// Bytes of a document, or of the version.
   @OrNull package var size: Int64?
-  /// When the version was made, or what has none, or when it was deleted.
+  /// When the version was made, or the item without one, or when it was deleted.
   package let time: Timestamp
-  /// Who did that.
+  /// The person who did that.
   package let by: AccountHandle
   /// The version: the current one of a document, or the one that was found.
   @OrNull package var version: Int64?
@@ -87,7 +87,7 @@ package struct FoundItem: Hashable, Sendable, Codable {
   }
 }
 
-/// What was found, by path.
+/// The found items, by path.
 package struct FoundItems: Sendable, Codable {
   package let items: [FoundItem]
   /// Whether there is more than the limit allowed.

@@ -13,7 +13,7 @@ package struct FolderRestoreRequest: Hashable, Sendable, Codable {
   }
 }
 
-/// What a restoration of a folder did, or would do.
+/// The steps that a restoration of a folder took, or would take.
 package struct FolderRestoration: Hashable, Sendable, Codable {
   /// One thing that is done, or left alone.
   package struct Step: Hashable, Sendable, Codable {

@@ -5,7 +5,7 @@ package struct IgnoreRules: Hashable, Sendable {
   package static let longest = 64 << 10
   private static let limit = 1000
 
-  /// What holds where no file says otherwise: what systems and tools leave beside people's work, and make again.
+  /// The rules if no file says otherwise: files that systems and tools leave beside people's work, and make again.
   package static let byDefault = IgnoreRules(
     Array(".DS_Store\nThumbs.db\nehthumbs.db\ndesktop.ini\n__pycache__/\nnode_modules/\n.cache/\n".utf8))
 

@@ -43,7 +43,7 @@ package struct NamePattern: Hashable, Sendable {
       advice: "write one as the shell has it, such as '*.md'")
   }
 
-  /// What follows `[`, up to `]`.
+  /// The characters after `[`, up to `]`.
   private static func set(
     _ rest: inout Substring.UnicodeScalarView, of pattern: String
   ) throws(SheafError) -> Token {

@@ -1,6 +1,6 @@
 /// A notice to a person about the actions of others: one line for an event, or for a burst of events.
 package struct Notice: Hashable, Sendable, Codable {
-  /// Id of the first event that it tells of.
+  /// Id of the first of its events.
   package let id: String
   package private(set) var type: EventType
   package let actor: Account
@@ -8,7 +8,7 @@ package struct Notice: Hashable, Sendable, Codable {
   package private(set) var item: EventDetails.Item
   /// The action as a person says it: `Bob renamed Plan.md to Trip plan.md`.
   package private(set) var text: String
-  /// How many events it tells of.
+  /// How many events it covers.
   package private(set) var count: Int
   /// When the last of them was.
   package private(set) var time: Timestamp
@@ -23,7 +23,7 @@ package struct Notice: Hashable, Sendable, Codable {
   private static let burst: Int64 = 600
 
   /// - Parameters:
-  ///   - account: The account that is told.
+  ///   - account: The account that gets the notice.
   ///   - tellsURL: Whether an invitation contains the link to join by, which is a secret.
   package init(_ event: Event, for account: AccountHandle? = nil, tellsURL: Bool = true) {
     id = event.id
@@ -86,7 +86,7 @@ package struct Notice: Hashable, Sendable, Codable {
 package struct NoticeList: Sendable, Codable {
   /// Latest first.
   package var notices: [Notice]
-  /// Sequence number up to which they tell of the log, to clear them with.
+  /// Sequence number up to which they cover the log, to clear them with.
   package var through: Int64
 
   package init(notices: [Notice], through: Int64) {

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The place of a service's Unix socket: a name in a folder that is held open. Who can swap a folder above it can
-/// neither have a process of root's make a socket elsewhere, nor have it remove another one.
+/// The place of a service's Unix socket: a name in a folder that is held open. A user who can swap a folder above it
+/// can make a process of root's neither create a socket elsewhere, nor remove another one.
 package final class ServiceSocket: Sendable {
   /// The path to bind.
   package let address: String

@@ -61,7 +61,7 @@ package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConve
   package let subject: String
   /// The reason, in words that follow the subject.
   package let reason: String
-  /// What to do about it; nil if there is no advice.
+  /// Advice what to do about it; nil if there is none.
   package let advice: String?
 
   package init(_ kind: Kind, subject: String = "", reason: String? = nil, advice: String? = nil) {

@@ -210,7 +210,7 @@ final class AccountFileSystem: FileSystem {
         guard case .deleted(let ino) = Node(node), let reader = handle.flatMap(listings.reader) else {
           return try self.attributes(Node(node), caller)
         }
-        // Who has it open goes on with it, whatever becomes of it.
+        // A program that has it open can go on using it, even after it was recovered or purged.
         let shown = try library.attributes(deleted: ino, openAs: reader, credentials(caller))
         return (deletedEntry(shown).attributes, 0)
       }

@@ -20,7 +20,7 @@ import Synchronization
 /// An answer that was given before the names expired and arrives after that has expired as well: the kernel notes the
 /// moment before it asks.
 final class ChangedFolders: Sendable {
-  /// What a kernel can do about the names that it remembers (``Notifier``).
+  /// The notifications about names that a kernel remembers (``Notifier``).
   protocol KernelNames: Sendable {
     @discardableResult
     func invalidateEntry(_ name: FileName, in parent: NodeID) throws(Errno) -> Bool

@@ -74,7 +74,7 @@ extension AccountFileSystem {
     return Entry(node: node, attributes: FileAttributes(attributes, of: node))
   }
 
-  /// What had a name in a folder as it was.
+  /// Looks up a name in a folder as it was.
   func lookupPast(_ name: FileName, in parent: NodeID, _ number: Int64, _ caller: RequestContext) throws(Errno) -> Entry
   {
     try permit(parent, .execute, caller)
@@ -88,7 +88,7 @@ extension AccountFileSystem {
     return entry
   }
 
-  /// The entries of a folder as it was, which have no nodes: what is in them is looked up by name.
+  /// The entries of a folder as it was. They have no nodes: the kernel looks up items in the folder by name.
   func pastListing(_ number: Int64, _ caller: RequestContext) throws -> Listings.Listing {
     let place = try pastFolders[number]
     return .init(

@@ -32,8 +32,8 @@ struct BackupFile {
     flock(descriptor, LOCK_EX | LOCK_NB)
   }
 
-  /// Checks that SQLite has this very file open: whoever can change the folder may put another one at the path before
-  /// SQLite opens that.
+  /// Checks that SQLite has this very file open: a user who can change the folder may put another one at the path
+  /// before SQLite opens that.
   ///
   /// - Throws: `busy`.
   func verifyIsOpen() throws(SheafError) {

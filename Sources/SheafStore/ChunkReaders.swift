@@ -29,8 +29,8 @@ package struct ChunkPartsRead {
 ///
 /// Rules:
 /// 1. A read is one transaction: packing moves a chunk's bytes from one row to another in one change.
-/// 2. Nothing waits for a connection. Where none is to be had (all are in use, no descriptor or no memory is left, the
-///    library's file was moved away), and where a chunk is not committed yet or cannot be read, the answer is nil: the
+/// 2. Nothing waits for a connection. If none is available (all are in use, no descriptor or no memory is left, the
+///    library's file was moved away), or if a chunk is not committed yet or cannot be read, the answer is nil: the
 ///    caller then reads by the writer's connection, which knows everything and says what is wrong.
 /// 3. ``close()`` returns once every reader that has begun has ended.
 /// 4. A chunk that was stored anew since its row was damaged is not read here before that is committed.

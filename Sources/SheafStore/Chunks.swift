@@ -71,7 +71,7 @@ extension StoreTransaction {
     case pack(Int64)
   }
 
-  /// What a chunk takes; nil if there is none.
+  /// The space that a chunk takes; nil if there is none.
   package func chunkSpace(_ id: Int64) throws -> ChunkSpace? {
     let row = try first(
       "SELECT length(data), encoding, CASE encoding WHEN 2 THEN data ELSE x'' END FROM chunks WHERE id = ?", id

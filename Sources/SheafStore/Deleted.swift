@@ -72,12 +72,12 @@ extension StoreTransaction {
       decode: DeletedRow.init)
   }
 
-  /// What was deleted from a folder since `time`, latest first.
+  /// The items that were deleted from a folder since `time`, latest first.
   package func deleted(_ kind: DeletedKind, from parent: Int64, since time: Timestamp) throws -> [DeletedRow] {
     try all(kind.queries.fromFolder, parent, time.nanoseconds, decode: DeletedRow.init)
   }
 
-  /// What was deleted from a folder under a name since `time`, latest first.
+  /// The items that were deleted from a folder under a name since `time`, latest first.
   package func deleted(
     _ kind: DeletedKind, from parent: Int64, name: [UInt8], since time: Timestamp
   ) throws -> [DeletedRow] {

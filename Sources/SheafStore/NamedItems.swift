@@ -9,7 +9,7 @@ package struct NamedItemRow: Sendable {
   package let isFolder: Bool
   /// Nil for fifos, sockets and device nodes.
   package let item: Int64?
-  /// Who made the current version, or what has none, and when.
+  /// The account that made the current version, or the item if it has none, and the time.
   package let author: Int64
   package let time: Timestamp
 }

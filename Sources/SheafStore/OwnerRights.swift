@@ -11,11 +11,11 @@ internal import Synchronization
 ///    root only to files that they can reach themselves. They apply as well if the file, or its folder, is missing
 ///    where that user may make it: what root makes there is theirs.
 /// 2. The owner is looked up once, before anything else happens to the files, and holds while a ``Store`` is open. A
-///    later look-up would find the owner of whatever the path leads to by then. The look-up follows no symbolic link:
-///    where one leads at that moment is for whoever made it to choose.
+///    later look-up would find the owner of whatever the path leads to by then. The look-up follows no symbolic link,
+///    since the link's maker chooses where it leads at that moment.
 /// 3. The groups are those that the user database gives the owner, since anybody can have a file of a group that is not
 ///    theirs (in a set-group-ID folder). None of root's own stays.
-/// 4. What cannot be done with these rights is not done: a process that may not take them opens no such library.
+/// 4. Nothing is done without these rights: a process that may not take them opens no such library.
 /// 5. An open descriptor keeps its rights: root reads, writes and allocates by it.
 final class OwnerRights: Sendable {
   private struct Registration {

@@ -133,7 +133,7 @@ extension StoreTransaction {
     try first("SELECT id, base, chunks, data FROM packs WHERE id = ?", id, decode: Pack.init)
   }
 
-  /// What each member takes of a pack, all having an equal share; 0 if there is none.
+  /// The space of each member in a pack, if all have an equal share; 0 if there is no pack.
   package func packShare(_ id: Int64) throws -> Int64 {
     try first("SELECT length(data), chunks FROM packs WHERE id = ?", id) {
       try ($0[0] as Int64) / Int64(max(1, Pack.decodeChunks($0.bytes(1)).count))

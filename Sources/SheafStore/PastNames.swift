@@ -30,7 +30,7 @@ package struct PastNameRow: Hashable, Sendable {
     actor = try row[5]
   }
 
-  /// Whether the item had the name at `time`: what was done in that moment is done.
+  /// Whether the item had the name at `time`, after all changes of that moment.
   package func holds(at time: Timestamp) -> Bool { since <= time && time < until }
 }
 

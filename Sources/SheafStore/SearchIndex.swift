@@ -6,10 +6,10 @@ package import SheafModel
 /// The words of documents' current versions, in a file of its own beside the library (SQLite's FTS5).
 ///
 /// Rules:
-/// 1. All that it holds follows from the library: it may be lost at any time, and is made anew where it is damaged or
+/// 1. Everything in it follows from the library: it may be lost at any time, and is made anew if it is damaged or
 ///    belongs to another library.
-/// 2. It says of which version, made when, it holds the words. Who searches compares that with the version that is
-///    current, so what it has of an older one is never told.
+/// 2. It names the version, with its time, whose words it holds. A search compares that with the current version, so it
+///    never finds words of an older one.
 /// 3. It holds as much of texts as ``textLimit`` and ``totalLimit`` allow. Other documents are in it without words.
 package final class SearchIndex: Sendable {
   /// Bytes of a document whose words are searched.

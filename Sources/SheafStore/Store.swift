@@ -10,8 +10,8 @@ package import SheafModel
 ///
 /// Rules that never break (docs/ARCHITECTURE.md):
 /// - 1. One change, one transaction: ``write(_:_:)`` commits all rows of a change or none.
-/// - 3. What returned is safe: before ``write(_:_:)`` returns, a change is recorded (``Writer``) or committed. Either
-///   way it is in the kernel, so it survives the end of the process; ``sync(log:)`` makes it survive power loss.
+/// - 3. A call that returned is safe: before ``write(_:_:)`` returns, a change is recorded (``Writer``) or committed.
+///   Either way it is in the kernel, so it survives the end of the process; ``sync(log:)`` makes it survive power loss.
 ///   SQLite's log has a checksum for each frame, and the record one for each change, so a whole prefix of the changes
 ///   survives.
 package final class Store: Sendable {

@@ -75,7 +75,7 @@ extension StoreTransaction {
     }
   }
 
-  /// Gives one inode attributes of another one, without reading their values. What it has of these names stays.
+  /// Gives one inode attributes of another one, without reading their values. Its own attributes of these names stay.
   ///
   /// - Parameter names: in their order, one or more; of those between them `target` has what `source` has.
   package func copyXattrs(_ names: [[UInt8]], from source: Int64, to target: Int64) throws {

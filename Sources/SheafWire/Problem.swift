@@ -1,6 +1,6 @@
 /// The body of an answer that tells of a failure: problem details (RFC 9457), `application/problem+json`.
 public struct Problem: Hashable, Sendable, Codable {
-  /// What went wrong, named for what the caller can do about it.
+  /// Kinds of failures, named after what the caller can do about them.
   public enum Kind: String, Sendable, Codable, CaseIterable {
     /// 400: the request makes no sense; another try will not either.
     case invalid
@@ -12,7 +12,7 @@ public struct Problem: Hashable, Sendable, Codable {
     case notFound = "not-found"
     /// 405: the resource has no such method.
     case method
-    /// 409: what is there now is in the way.
+    /// 409: something that is there now is in the way.
     case conflict
     /// 410: the position is of another time; start anew.
     case gone
@@ -77,7 +77,7 @@ public struct Problem: Hashable, Sendable, Codable {
   public let type: String
   public let title: String
   public let status: Int
-  /// What was wrong, for people.
+  /// The failure, described for people.
   public let detail: String
 
   public init(_ kind: Kind, detail: String) {
@@ -87,7 +87,7 @@ public struct Problem: Hashable, Sendable, Codable {
     self.detail = detail
   }
 
-  /// What went wrong; nil for a kind that is newer than this program.
+  /// The kind; nil for one that is newer than this program.
   public var kind: Kind? {
     guard type.hasPrefix(Self.prefix) else { return nil }
     return Kind(rawValue: String(type.dropFirst(Self.prefix.count)))

@@ -37,7 +37,7 @@ public struct SentVersion: Hashable, Sendable, Codable {
   }
 }
 
-/// What a device asks the hub to make so of one item. What is left out stays.
+/// A device's request to make, change or delete one item. Whatever it leaves out stays.
 public struct Send: Hashable, Sendable, Codable {
   /// The device's number of it, rising from 1.
   public var serial: Int64
@@ -116,7 +116,7 @@ public struct SendRequest: Hashable, Sendable, Codable {
   }
 }
 
-/// What became of a send. It is the same however often the send is repeated.
+/// The outcome of a send. It is the same however often the device repeats the send.
 public struct Verdict: Hashable, Sendable, Codable {
   public enum Outcome: String, Sendable, Codable, CaseIterable {
     /// It is as the device wanted.
@@ -127,7 +127,7 @@ public struct Verdict: Hashable, Sendable, Codable {
     case joined
     /// Its name was taken, and it has another one.
     case renamed
-    /// What was to be deleted was changed meanwhile, and stays.
+    /// The item to delete was changed meanwhile, and stays.
     case kept
     /// Nothing was done.
     case refused

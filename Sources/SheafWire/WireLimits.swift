@@ -1,8 +1,8 @@
-/// What a hub takes at most. Clients may rely on these.
+/// The limits of a hub. Clients may rely on these.
 public enum WireLimits {
   /// Bytes of a chunk.
   public static let chunkBytes = 4 * 1024 * 1024
-  /// Bytes of contents that ride in a send.
+  /// Bytes of contents that travel in a send.
   public static let inlineBytes = 64 * 1024
   /// Bytes of a name.
   public static let nameBytes = 255

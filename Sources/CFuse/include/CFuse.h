@@ -1,5 +1,5 @@
-/// What Swift cannot say about libfuse 3: its macros, its printf-style log, and the two functions by which it uses the
-/// device.
+/// The parts of libfuse 3 that Swift cannot express: its macros, its printf-style log, and the two functions by which
+/// it uses the device.
 ///
 /// _FILE_OFFSET_BITS stays undefined: off_t has 64 bits on every platform of 64, and with it `struct statvfs` and
 /// `struct flock` would differ from those of the module Glibc.

@@ -49,13 +49,13 @@ struct Status: AsyncParsableCommand {
     return LibraryLocation(path: entry.source.readable)
   }
 
-  /// What others share with the account, where `Shared` or `Shared/OWNER` is asked about; nil for anything else.
+  /// The shares of others that the account joined, if the target is `Shared` or `Shared/OWNER`; nil for anything else.
   private static func shared(_ target: ItemTarget) async throws -> AccountShares? {
     let names = (target.address.path ?? []).split(separator: UInt8(ascii: "/"))
     guard names.count <= 2, names.first?.elementsEqual("Shared".utf8) ?? false else { return nil }
     let owner = names.count == 2 ? String(decoding: names[1], as: UTF8.self) : nil
     let others = try await target.client.shares(of: target.address.account).fromOthers(owner: owner)
-    // What nobody has as a handle, and who shares nothing, is no folder there.
+    // An owner who does not exist, or shares nothing, has no folder there.
     return owner == nil || !others.isEmpty ? others : nil
   }
 

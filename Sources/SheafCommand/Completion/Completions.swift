@@ -4,10 +4,10 @@ import SheafClient
 import SheafLibrary
 import SheafModel
 
-/// What a shell offers where a command takes a handle, a version, a label or what was deleted: asked of the library, in
-/// the name of the account that would act, so that nobody is offered what they do not see.
+/// Completions of a shell for handles, versions, labels and deleted items. They ask the library, in the name of the
+/// account that would act, so nobody is offered anything that they do not see.
 ///
-/// Whatever fails offers nothing, without a word: the command itself says why.
+/// After a failure they offer nothing, and print nothing: the command itself says why.
 enum Completions {
   /// How long a person waits for what a shell offers.
   private static let patience: Duration = .seconds(3)
@@ -33,14 +33,14 @@ enum Completions {
     }
   }
 
-  /// Who takes part in the share of the PATH.
+  /// The participants of the share of the PATH.
   static let participants = kind { line, _ in
     try await line.withPath { target in
       try await target.client.participants(target.address).filter { $0.role != .owner }.map(\.handle.description)
     }
   }
 
-  /// Who asks for access to the PATH.
+  /// The people who ask for access to the PATH.
   static let requesters = kind { line, _ in
     try await line.withPath { target in
       try await target.client.accessRequests(target.address).map(\.handle.description)
@@ -143,7 +143,7 @@ struct CommandLineWords: Sendable {
 
   private(set) var library: String?
   private var handle: String?
-  /// What is no option, after the command's name.
+  /// The arguments after the command's name that are no options.
   private var plain: [String] = []
 
   /// - Parameter index: the word that is being typed, which does not count.

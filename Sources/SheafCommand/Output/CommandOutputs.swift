@@ -1,12 +1,12 @@
 import SheafModel
 
-/// What a command on one item prints, as JSON.
+/// The JSON output of a command on one item.
 struct ItemOutput: Encodable {
   /// The item's path, as it was given.
   let path: String
 }
 
-/// What is printed by `purge`.
+/// The JSON output of `purge`.
 struct PurgeOutput: Encodable {
   /// The path, as it was given; nil for all of the account's trash.
   @OrNull var path: String?
@@ -18,7 +18,7 @@ struct PurgeOutput: Encodable {
   @OrNull var bytes: Int64?
 }
 
-/// What is printed by `unshare`.
+/// The JSON output of `unshare`.
 struct UnshareOutput: Encodable {
   let path: String
   /// The people who lost access.
@@ -32,25 +32,25 @@ struct AnswerOutput: Encodable {
   let answer: RequestAnswer.Answer
 }
 
-/// What is printed by `send-copy`.
+/// The JSON output of `send-copy`.
 struct CopyOutput: Encodable {
   let path: String
   let destination: String
 }
 
-/// What is printed by `resolve`.
+/// The JSON output of `resolve`.
 struct ResolveOutput: Encodable {
   let path: String
   /// The version that was passed over; nil if there was no conflict.
   @OrNull var conflict: Int64?
 }
 
-/// What is printed by `unmount`.
+/// The JSON output of `unmount`.
 struct UnmountOutput: Encodable {
   let mountpoint: String
 }
 
-/// What is printed by `participant remove`.
+/// The JSON output of `participant remove`.
 struct MemberOutput: Encodable {
   let path: String
   let handle: AccountHandle

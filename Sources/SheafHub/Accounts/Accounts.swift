@@ -5,7 +5,7 @@ package import SheafWire
 
 /// The accounts of a hub with their devices, enrolment codes and sessions.
 ///
-/// What changes an account takes its row first, so that changes of one account come one after the other.
+/// Each change of an account first locks the account's row, so that changes of one account come one after the other.
 package struct Accounts: Sendable {
   /// Devices of an account.
   static let mostDevices = 64

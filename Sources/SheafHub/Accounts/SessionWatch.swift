@@ -3,10 +3,11 @@ import NIOCore
 import ServiceLifecycle
 import Synchronization
 
-/// Knows the callers of the last second, and ends what runs for those whose device or session is removed.
+/// Knows the callers of the last second, and ends streams and waiting requests of callers whose device or session is
+/// removed.
 ///
-/// A request asks the store whose token it is unless that was asked within a second. What runs for longer is registered
-/// here; once a second the watch asks the store about all of it.
+/// A request asks the store for the caller of its token, unless the watch knows an answer of the last second. Streams
+/// and waiting requests are registered here; once a second the watch asks the store about all of them.
 final class SessionWatch: Service {
   /// How old an answer of the store may be.
   private static let freshness = Duration.seconds(1)

@@ -8,7 +8,7 @@ package struct Caller: Hashable, Sendable {
   package let zone: String
   package let device: String
   package let handle: String
-  /// What people call the person; the handle where nobody said.
+  /// The person's display name; the handle if nobody gave one.
   let name: String
   let deviceName: String
   /// The hash of the session's token.

@@ -105,7 +105,7 @@ package struct Contents: Sendable {
 
   /// A version of an item, with what its contents are made of.
   ///
-  /// - Throws: ``HubError`` of kind `notFound`: chunks are told only as parts of a version.
+  /// - Throws: ``HubError`` of kind `notFound`: chunks can be read only as parts of a version.
   package func version(
     _ version: WireID, of item: WireID, in zone: String
   ) async throws -> (facts: ItemVersion, manifest: Manifest) {
@@ -204,7 +204,7 @@ package struct ContentReader: Sendable {
   private var position: Int64
   private let check: Check
 
-  /// - Parameter range: what to read; it lies within the manifest's size.
+  /// - Parameter range: The bytes to read; they lie within the manifest's size.
   package init(_ contents: Contents, _ manifest: Manifest, _ range: Range<Int64>, in zone: String) {
     self.init(contents, manifest, range, in: zone) { _ in }
   }

@@ -1,8 +1,8 @@
 import Crypto
 package import SheafWire
 
-/// What a version's contents are made of, in the form in which it is stored: for each extent 32 bytes of hash, zeros
-/// for a hole, and eight of length, the highest first.
+/// The extents of a version's contents, in their stored form: for each extent a hash of 32 bytes, zeros for a hole, and
+/// a length of eight bytes, the highest first.
 package struct Manifest: Hashable, Sendable {
   /// Extents of a version.
   package static let limit = 65_536

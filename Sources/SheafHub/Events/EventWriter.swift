@@ -8,7 +8,7 @@ struct PendingEvent {
   let subject: WireID
   let time: Timestamp
   let data: EventDetails
-  /// As the members of shares are told it.
+  /// The forms for the members of shares.
   var shared: [SharedEvent] = []
 
   func numbered(_ sequence: Int64, of zone: String) -> Event {
@@ -18,7 +18,7 @@ struct PendingEvent {
   }
 }
 
-/// An event as the members of a share are told it, before it has the share's number.
+/// An event in the form for the members of a share, before it has the share's number.
 struct SharedEvent {
   let share: WireID
   let type: EventType
@@ -36,7 +36,7 @@ struct EventWriter {
 
   private let zone: String
   private let author: SendAuthor
-  /// What went along with each folder that was deleted.
+  /// The items that went along with each deleted folder.
   private let takenAlong: [WireID: [WireID]]
 
   init(zone: String, author: SendAuthor, takenAlong: [WireID: [WireID]]) {
@@ -113,7 +113,8 @@ struct EventWriter {
     EventDetails.Share(id: share.description, url: "", title: "")
   }
 
-  /// What the members of the shares are told that an item was in, or is: nothing of what lies outside.
+  /// The events for the members of the shares in which an item was, or is. They contain nothing from outside of the
+  /// share.
   private func shared(
     _ type: EventType, _ data: EventDetails, _ change: SharedChanges.Change, _ draft: inout ZoneDraft
   ) throws -> [SharedEvent] {
@@ -133,7 +134,7 @@ struct EventWriter {
           type = .created
         }
       }
-      // Where its owner keeps what is shared is no matter of the members; what it is called is.
+      // Members do not learn where the owner keeps the shared item; they learn its name.
       if data.previousPath != data.item.path {
         events.append(SharedEvent(share: after.share, type: type, data: data))
       }

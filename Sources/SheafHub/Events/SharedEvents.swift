@@ -42,7 +42,7 @@ package struct SharedEvents: Sendable {
       else { throw HubShare.nothing }
       let head = try SharedHead.read(place.share, of: place.zone, &connection)
       let (joined, ended) = (try own.integer(0), try own.optionalInteger(1))
-      // Whoever takes part knows how far the log goes; who left, how far it went then.
+      // Members know how far the log goes; people who left know how far it went then.
       let (start, last) = (max(number, joined), ended ?? head.events)
       let found = try connection.query(
         """
@@ -56,7 +56,7 @@ package struct SharedEvents: Sendable {
         guard try Self.sees(place.account, event, about: row.optionalText(1), share, hasLeft: ended != nil) else {
           continue
         }
-        // Who is out has no business with a link that may have been made since.
+        // People who are out must not see a link that may have been made since.
         event.data.share = ended == nil ? Self.facts(share) : nil
         page.events.append(event)
       }

@@ -7,7 +7,7 @@ extension HubRoutes {
   /// The version of the interface.
   private static let api = 1
 
-  /// What anybody may ask: who answers, whether it is well, and how to become a device or begin a session.
+  /// The requests that anybody may make: which hub this is, whether it works, becoming a device, beginning a session.
   func addPublicRoutes(to routes: some RouterMethods<HubContext>) {
     let accounts = hub.accounts
     add(
@@ -43,7 +43,7 @@ extension HubRoutes {
       ])
   }
 
-  /// What a browser shows that opens an enrolment link, whatever its code is: nobody learns which ones are good.
+  /// The page of an enrolment link in a browser. It is the same for every code, so nobody learns which ones are good.
   private static func enrollmentPage() -> Response {
     let page = """
       <!doctype html>

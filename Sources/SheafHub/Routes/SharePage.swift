@@ -6,7 +6,7 @@ import SheafWire
 import Synchronization
 
 extension HubRoutes {
-  /// What a browser shows that opens the URL of a share.
+  /// The page of a share's URL in a browser.
   func addSharePage(to routes: some RouterMethods<HubContext>) {
     let (sharing, pace) = (hub.sharing, PagePace())
     add(

@@ -4,7 +4,7 @@ import SheafModel
 import SheafWire
 
 extension HubRoutes {
-  /// What is in a share: what its members read of it and send to it.
+  /// The contents of a share: the requests by which its members read them and send to them.
   func addSharedRoutes(to routes: some RouterMethods<HubContext>) {
     let (zones, feeds, clock) = (hub.zones, hub.sharedFeeds, hub.clock)
     add(

@@ -15,7 +15,7 @@ extension HubRoutes {
   /// Rows of a page if the request does not say how many.
   private static let usualPage: Int64 = 100
 
-  /// The zone of the session: what is sent to it, and what is read of it.
+  /// The requests to the zone of the session: sending to it, and reading it.
   func addZoneRoutes(to routes: some RouterMethods<HubContext>) {
     add(
       "v1/sends", to: routes,
@@ -135,7 +135,7 @@ extension HubRoutes {
       for await _ in wakeUps {
         var number = newest.value
         if shared != nil, number > told {
-          // What came after the end of a right is not told, whoever hears of that first.
+          // Nothing that came after the end of a right is told, whichever part of the hub learns of that end first.
           guard let allowed = try? await read() else { break }
           number = allowed
         }

@@ -41,7 +41,7 @@ package final class HubServer: Sendable {
     }
     self.hub = hub
     (binding, bound) = AsyncThrowingStream.makeStream(of: Int?.self)
-    // What the parts below tell may name addresses and paths; the hub tells of failures itself.
+    // Messages of the parts below may name addresses and paths; the hub logs failures itself.
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
     let watch = SessionWatch(accounts: hub.accounts, shares: hub.sharedFeeds, limits: limits, logger: logger)

@@ -4,7 +4,7 @@ import Hummingbird
 import SheafModel
 import SheafWire
 
-/// What the hub knows of a request.
+/// The hub's knowledge of a request.
 struct HubContext: RequestContext {
   var coreContext: CoreRequestContextStorage
   /// Whose request it is, once the session was found.

@@ -2,8 +2,8 @@ import Logging
 import ServiceLifecycle
 import Synchronization
 
-/// Wakes those who wait for a zone, or a share by ``SharedPlace/feed``, to go on: at once for what this process did, and within a second for what another
-/// one did.
+/// Wakes those who wait for changes of a zone, or of a share by ``SharedPlace/feed``: at once after a change by this
+/// process, and within a second after a change by another one.
 final class ZoneNews: Service {
   private static let interval = Duration.seconds(1)
 

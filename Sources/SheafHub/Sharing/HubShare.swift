@@ -6,7 +6,7 @@ import SheafWire
 struct Person: Hashable, Sendable {
   let zone: String
   let handle: String
-  /// What people call it; nil where only its handle is known.
+  /// The display name; nil if only the handle is known.
   var name: String?
 }
 
@@ -37,9 +37,9 @@ struct Invitation: Hashable, Sendable {
 }
 
 /// A share with everybody in it, and what each may do to it. All rules of sharing are here, on values: an operation
-/// changes the value or throws, and what came of it is stored by the difference.
+/// changes the value or throws, and the caller stores the difference.
 ///
-/// Who takes no part learns nothing: every operation is `notFound` for them, as if the share were none.
+/// Strangers learn nothing: every operation is `notFound` for them, as if there were no share.
 struct HubShare: Hashable, Sendable {
   /// Participants, the owner and those who have yet to accept among them.
   static let mostMembers = 100
@@ -122,8 +122,8 @@ struct HubShare: Hashable, Sendable {
     if let anyone = settings.anyone { setPublic(PublicPermission(anyone)) }
   }
 
-  /// Who joined by the public permission may do what it says now, and is out where it says nothing. They are strangers
-  /// again, not people who were removed.
+  /// Changes what members who joined by the public permission may do. Without a public permission they are out. They
+  /// are strangers then, not people who were removed.
   private mutating func setPublic(_ anyone: PublicPermission) {
     self.anyone = anyone
     for (zone, member) in members where member.role == .publicUser {
@@ -133,7 +133,7 @@ struct HubShare: Hashable, Sendable {
     revokeInvitations()
   }
 
-  /// Ends all participation. Whoever was in it is a stranger to what is shared later.
+  /// Ends all participation. Those who took part are strangers to whatever is shared later.
   mutating func stop(by zone: String) throws {
     try require(.unshare, by: zone)
     isActive = false
@@ -153,8 +153,8 @@ struct HubShare: Hashable, Sendable {
 
   /// Invites somebody, or changes what a participant may do.
   ///
-  /// Who does not see the others learns nothing of them: the answer is always that of an invitation, though it invites
-  /// nobody who is there or was blocked.
+  /// A member who does not see the others learns nothing of them: the answer is always that of an invitation, though
+  /// nobody who takes part or was blocked is invited.
   ///
   /// - Parameter person: Nil for a handle that has no account, which only those learn who may invite.
   mutating func invite(
@@ -207,7 +207,7 @@ struct HubShare: Hashable, Sendable {
     return member
   }
 
-  /// Takes somebody out, who needs a new invitation to come back; oneself, one leaves.
+  /// Removes somebody, who then needs a new invitation to come back. Members who remove themselves leave.
   mutating func remove(_ handle: String, by zone: String, at now: Timestamp) throws {
     guard let remover = member(zone) else { throw Self.nothing }
     if remover.person.handle == handle { return try leave(zone) }
@@ -286,7 +286,7 @@ struct HubShare: Hashable, Sendable {
     }
     let state = asking[person.zone]?.state
     if state == .blocked { throw Self.nothing }
-    // Who was removed needs a new invitation, or asks.
+    // A person who was removed needs a new invitation, or asks for access.
     if members[person.zone] == nil, let permission = invitation?.permission ?? anyone.permission {
       let role = invitation == nil ? Role.publicUser : .privateUser
       let member = Member(person: person, role: role, permission: permission, acceptance: .accepted, since: now)

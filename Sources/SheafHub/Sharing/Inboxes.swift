@@ -2,13 +2,14 @@ import SheafHubStore
 import SheafModel
 import SheafWire
 
-/// Brings what one zone says of another to that other's inbox.
+/// Brings the news of one zone to the inboxes of others.
 ///
 /// A change of a share writes its outgoing rows in its own transaction. Each is then brought to the inbox in a
 /// transaction of the other zone, which takes it once: an inbox keeps the newest revision of each share that it was
 /// told. Last, the row is deleted where it still is the one that was brought. Each step may be repeated, by any process.
 struct Inboxes: Sendable {
-  /// Shares that an inbox tells of. Whom it has no room for is invited all the same, and can join by the URL.
+  /// The most shares in an inbox. An invitation for which it has no room holds all the same, and the person can join by
+  /// the URL.
   static let mostEntries: Int64 = 5_000
   /// How long an inbox says that something ended, in nanoseconds.
   private static let endedLifetime: Int64 = 180 * 86_400 * 1_000_000_000
@@ -25,7 +26,7 @@ struct Inboxes: Sendable {
     let entry: String
   }
 
-  /// Brings what a zone has to say; where that is interrupted, the upkeep goes on with it.
+  /// Brings the news of a zone. After an interruption the upkeep goes on with it.
   func deliver(from zone: String) async throws {
     while true {
       let rows = try await database.read { connection in
@@ -85,7 +86,7 @@ struct Inboxes: Sendable {
     }
   }
 
-  /// Brings what is left of every zone: what a process did not come to that ended.
+  /// Brings what is left of every zone: the rows that a process had not brought when it ended.
   func deliverAll() async throws {
     let zones = try await database.read { connection in
       Set(try connection.query("SELECT zone FROM outgoing").map { try $0.text(0) })
@@ -96,7 +97,7 @@ struct Inboxes: Sendable {
     }
   }
 
-  /// What an account has to do with shares, after a share's id.
+  /// A page of an account's inbox: the shares after a share's id.
   func page(
     after share: WireID?, limit: Int, of zone: String
   ) async throws -> [(share: WireID, note: InboxNote)] {
@@ -108,7 +109,7 @@ struct Inboxes: Sendable {
     }
   }
 
-  /// Forgets what ended long ago.
+  /// Forgets shares that ended long ago.
   func forgetEnded(in zone: String) async throws {
     let limit = clock.now.nanoseconds - Self.endedLifetime
     _ = try await database.write { connection in

@@ -8,19 +8,19 @@ package struct SharedPlace: Hashable, Sendable {
   package let zone: String
   package let account: String
 
-  /// What wakes those who wait for news of the share.
+  /// The key by which ``ZoneNews`` wakes those who wait for news of the share.
   var feed: String { "\(zone) \(share)" }
 }
 
-/// What somebody may do in a share, as it is in one transaction.
+/// The rights of somebody in a share, as they are in one transaction.
 struct ShareAccess: Sendable {
   let place: SharedPlace
-  /// What is shared.
+  /// The shared item.
   let item: WireID
   private let role: Role
   private let permission: SharePermission
   private let acceptance: Acceptance
-  /// Up to which number of the feed nothing is told, since it was before they joined.
+  /// The number of the feed up to which they see nothing, since it was before they joined.
   let joined: Int64
 
   var isOwner: Bool { role == .owner }
@@ -29,7 +29,7 @@ struct ShareAccess: Sendable {
     ShareRules.allows(operation, role: role, permission: permission, acceptance: acceptance)
   }
 
-  /// Places as members are told them: where its owner keeps what is shared is not theirs.
+  /// Places as members see them: they do not learn where the owner keeps the shared item.
   func shown(_ places: [Place], of item: WireID) -> [Place] {
     item == self.item ? places.prefix(1).map { Place(parent: .root, name: $0.name) } : places
   }

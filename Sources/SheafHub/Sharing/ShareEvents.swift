@@ -2,7 +2,7 @@ import SheafHubStore
 import SheafModel
 import SheafWire
 
-/// Who changes a share, and when.
+/// The person who changes a share, and the time.
 struct ShareAction: Sendable {
   let actor: Person
   let time: Timestamp
@@ -30,11 +30,11 @@ struct ShareAction: Sendable {
   }
 }
 
-/// The events that a change of a share is told by.
+/// The events of a change of a share.
 enum ShareEvents {
   struct Change {
     let type: EventType
-    /// Whom it concerns; for a share that begins, its owner.
+    /// The account that it concerns; for a share that begins, its owner.
     var account: String?
     var participant: EventDetails.Participant?
   }
@@ -67,13 +67,13 @@ enum ShareEvents {
     return changes + answers(share, before)
   }
 
-  /// What became of those who ask.
+  /// Events of people who asked for access, and of the answers.
   private static func answers(_ share: HubShare, _ before: HubShare?) -> [Change] {
     share.asking.sorted { $0.key < $1.key }.compactMap { account, asking in
       let old = before?.asking[account]?.state
       guard old != asking.state else { return nil }
       let type = asking.state == .asked ? EventType.accessRequested : .accessDeclined
-      // Who is blocked without having asked is not turned down.
+      // A person who was blocked without having asked was not turned down.
       if type == .accessDeclined, old != .asked { return nil }
       let member = Member(
         person: asking.person, role: .privateUser, permission: share.permission, acceptance: .pending,

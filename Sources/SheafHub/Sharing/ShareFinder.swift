@@ -9,14 +9,14 @@ protocol ItemSource {
 extension StoredZone: ItemSource {}
 extension ZoneDraft: ItemSource {}
 
-/// In which share something is, and since when: nobody but the owner is told what was before.
+/// The share in which an item is, and since when: only the owner learns what was before.
 struct Standing: Hashable, Sendable {
   let share: WireID
-  /// What is shared; nil in what is noted of an entry.
+  /// The shared item; nil in a noted entry.
   var item: WireID?
   /// The zone's number of the change with which it entered.
   var entered: Int64
-  /// The number under which the share's feed tells of that.
+  /// The number of that change in the share's feed.
   var told: Int64
 
   func later(_ other: Standing?) -> Standing {
@@ -64,7 +64,7 @@ struct ShareFinder {
 
   func isShared(_ item: WireID) -> Bool { shares[item] != nil }
 
-  /// What is noted of an item by itself.
+  /// The entry that is noted of an item itself.
   mutating func entry(of item: WireID) throws -> Standing? {
     if let known = entries[item] { return known }
     let row = try connection.query(

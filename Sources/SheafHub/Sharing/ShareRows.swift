@@ -104,18 +104,18 @@ struct ShareRows {
 
   // MARK: - Writing
 
-  /// Stores what changed of a share, and tells everybody whom it concerns: each gets an outgoing row.
+  /// Stores the changes of a share, and writes an outgoing row for everybody whom they concern.
   ///
   /// - Parameters:
   ///   - before: The share as it is stored; nil for a new one.
-  ///   - action: Who changes it, and when.
+  ///   - action: The person who changes it, and the time.
   mutating func write(
     _ share: HubShare, before: HubShare?, _ owner: Person, _ action: ShareAction, _ head: inout ZoneHead
   ) throws {
     if share == before { return }
     let revision = try writeRow(share)
     if share.isActive, !(before?.isActive ?? false) {
-      // What was before is nobody's but the owner's.
+      // Only the owner sees what was before.
       var feed = try SharedHead.read(share.id, of: zone, &connection)
       feed.number += 1
       (feed.since, feed.opened) = (head.number, feed.number)
@@ -269,7 +269,7 @@ struct ShareRows {
   }
 }
 
-/// What an inbox is told of a share.
+/// The form of a share in an inbox.
 struct InboxNote: Hashable, Sendable, Codable {
   struct Offer: Hashable, Sendable, Codable {
     let token: String
@@ -284,7 +284,7 @@ struct InboxNote: Hashable, Sendable, Codable {
 
   let owner: String
   let acceptance: Acceptance
-  /// Nothing for somebody who is out: they learn nothing more.
+  /// Nil for somebody who is out: they learn nothing more.
   let offer: Offer?
 
   init(_ share: HubShare, for account: String, _ owner: Person) {

@@ -2,7 +2,7 @@ import SheafHubStore
 import SheafModel
 import SheafWire
 
-/// What a group of sends does to the shares of a zone: whether they allow it, and what their feeds tell of it.
+/// The effects of a group of sends on the shares of a zone: whether the shares allow it, and how their feeds report it.
 struct SharedChanges {
   /// An item that changed, with where it was and where it is.
   struct Change {
@@ -37,8 +37,8 @@ struct SharedChanges {
 
   // MARK: - What participants may name
 
-  /// Why a member's group is about what is not in their share; nil where it is not. What they may not see is answered
-  /// as what is not there.
+  /// The reason to refuse a member's group because it concerns items outside of their share; nil if it does not. The
+  /// answer for items that they may not see is that for items that do not exist.
   mutating func refusal(of group: [Send], for access: ShareAccess) throws -> (index: Int, reason: Verdict.Reason)? {
     var made: Set<WireID> = []
     for (index, send) in group.enumerated() {
@@ -123,7 +123,7 @@ struct SharedChanges {
     let (share, row) = (access.place.share, change.row)
     var operation = ShareOperation.create
     if let former = change.former {
-      // What it is called outside, and whether it is there, is its owner's business.
+      // Only its owner decides about its name outside, and whether it exists.
       if row.item == access.item, row.isDeleted || former.places != row.places { return .denied }
       let wasThere = former.isDeleted ? try wasDeleted(former, from: share) : change.before?.share == share
       guard wasThere else { return .denied }
@@ -161,7 +161,7 @@ struct SharedChanges {
         try SharedRows.enter(id, entry, of: zone, &connection)
         continue
       }
-      // An entry never falls: what goes to another folder takes along what counted for it until then.
+      // An entry never falls: an item that goes to another folder takes along the entry that counted for it until then.
       if before.later(after) != after { try SharedRows.enter(id, before.later(after), of: zone, &connection) }
     }
     return told

@@ -2,12 +2,13 @@ import SheafHubStore
 import SheafModel
 package import SheafWire
 
-/// What members read of shares. Each call is one snapshot, in which their right is looked at, too.
+/// The feeds that members read of shares. Each call reads one snapshot, and checks the member's right in it.
 package struct SharedFeeds: Sendable {
   let database: any Database
   let clock: HubClock
 
-  /// What changed in a share after a token; without one, what is shared, and the position from which changes follow.
+  /// The changes in a share after a token. Without a token, the shared item, and the position from which changes
+  /// follow.
   ///
   /// - Throws: ``HubError`` of kind `gone` for a token of another epoch or share, of a number that the feed does not
   ///   have, from before the account joined, or so old that something after it is forgotten.
@@ -84,7 +85,7 @@ package struct SharedFeeds: Sendable {
 
   // MARK: - Uploads
 
-  /// Which of these chunks an account has not uploaded to a share. What the zone has besides is told to nobody.
+  /// The chunks among these that an account has not uploaded to a share. Nobody learns which other chunks the zone has.
   package func missing(_ hashes: [ChunkHash], of place: SharedPlace) async throws -> [ChunkHash] {
     guard hashes.count <= WireLimits.hashesPerRequest else {
       throw HubError(.invalid, "hashes: \(WireLimits.hashesPerRequest) at most")

@@ -3,8 +3,8 @@ import SheafHubStore
 import SheafModel
 import SheafWire
 
-/// What a member of a share may see of it, on one snapshot of the rows. The right is looked at in the same snapshot, so
-/// nothing is told of what came after its end.
+/// Reads what a member of a share may see, in one snapshot of the rows. It checks the right in the same snapshot, so
+/// members learn nothing that came after its end.
 struct SharedReader {
   let access: ShareAccess
   let head: SharedHead
@@ -49,7 +49,7 @@ struct SharedReader {
       versions: 0, copyOf: nil)
   }
 
-  /// An item's state as members are told it: with the share's numbers, and without anything from outside.
+  /// An item's state as members see it: with the share's numbers, and without anything from outside.
   mutating func state(_ row: ItemRow, _ standing: Standing) throws -> ItemState {
     var state = Feeds.state(row, nil)
     state.number = row.shared?.number ?? 0
@@ -63,7 +63,7 @@ struct SharedReader {
 
   // MARK: - The feed
 
-  /// What changed after a position.
+  /// The changes after a position.
   mutating func changes(after position: Int64, since: Int64, limit: Int) throws -> [SharedChange] {
     let rows = try stored.connection.query(
       """
@@ -75,7 +75,8 @@ struct SharedReader {
       guard let (row, standing) = try item(id), row.item == id else {
         return SharedChange(number: number, item: id, change: .left, state: nil)
       }
-      // What entered by itself since the reader was last complete is new to it, and so is what it took along.
+      // An item that entered by itself since the reader was last complete is new to the reader, and so is everything
+      // that it took along.
       let entry = try finder.entry(of: id)
       let isNew = entry?.share == access.place.share && entry?.told ?? 0 > since
       return SharedChange(
@@ -83,7 +84,7 @@ struct SharedReader {
     }
   }
 
-  /// What is shared, for a reader that knows nothing yet.
+  /// The shared item, for a reader that knows nothing yet.
   mutating func beginning() throws -> SharedChange {
     let (row, standing) = try require(access.item)
     return SharedChange(number: head.number, item: row.item, change: .entered, state: try state(row, standing))
@@ -172,7 +173,7 @@ struct SharedReader {
 package struct SharedToken: Hashable, Sendable {
   /// The number up to which the reader has read.
   let number: Int64
-  /// The number at which it was last complete: what entered since is new to it.
+  /// The number at which it was last complete: items that entered since are new to it.
   let since: Int64
   /// Of the share and the epoch of its zone.
   let mark: [UInt8]

@@ -10,7 +10,7 @@ struct SharedHead: Hashable, Sendable {
   var since: Int64 = 0
   /// The feed's number when the share began.
   var opened: Int64 = 0
-  /// What left the share, or was deleted, up to this number may be forgotten.
+  /// The feed may have forgotten items that left the share, or were deleted, up to this number.
   var horizon: Int64 = 0
   /// The number of the newest event.
   var events: Int64 = 0
@@ -40,8 +40,8 @@ struct SharedHead: Hashable, Sendable {
   }
 }
 
-/// The rows of shares' feeds: of each item that changed in a share, entered it or left it, the newest number. What a
-/// reader is told of it is judged when it is read.
+/// The rows of shares' feeds: the newest number of each item that changed in a share, entered it or left it. Each read
+/// decides anew how the feed reports the item.
 enum SharedRows {
   static func numbers(
     of item: WireID, in share: WireID, of zone: String, _ connection: inout any SQLConnection

@@ -2,8 +2,8 @@ import SheafHubStore
 import SheafModel
 import SheafWire
 
-/// The shares of a hub. ``HubShare`` has the rules; this finds the share, stores what became of it in one transaction of
-/// its owner's zone, and has the inboxes of others told.
+/// The shares of a hub. ``HubShare`` has the rules. This finds the share, stores its changes in one transaction of its
+/// owner's zone, and brings the news to the inboxes of others.
 struct Sharing: Sendable {
   /// Shares of an owner, those that were stopped among them.
   static let mostShares: Int64 = 1_000
@@ -22,8 +22,8 @@ struct Sharing: Sendable {
 
   // MARK: - The share itself
 
-  /// Shares an item of the account, or changes the share that is there. What was shared before is shared again under
-  /// the same URL.
+  /// Shares an item of the account, or changes its share. An item that was shared before is shared again under the same
+  /// URL.
   ///
   /// - Throws: ``HubError`` of kind `notFound`, `invalid`, or `conflict` for an item in a share or around one.
   func share(_ item: WireID, _ settings: ShareSettings, by caller: Person) async throws -> HubShare {
@@ -144,13 +144,13 @@ struct Sharing: Sendable {
 
   // MARK: - Links
 
-  /// What a link tells.
+  /// The share that a link leads to, with its owner.
   struct Offer: Sendable {
     let share: HubShare
     let owner: Person
   }
 
-  /// What a link offers to an account.
+  /// The offer of a link to an account.
   ///
   /// - Throws: ``HubError`` of kind `notFound`, the same for a link that is none and for one that is not theirs.
   func offer(_ link: ShareToken, to caller: Person) async throws -> (offer: Offer, way: HubShare.Way) {
@@ -158,7 +158,7 @@ struct Sharing: Sendable {
     return (offer, try offer.share.way(caller, by: link, at: clock.now))
   }
 
-  /// What a link tells somebody of whom nothing is known; nil for a link that tells nothing.
+  /// The offer of a link to somebody without an account; nil for a link that tells them nothing.
   func offerToStrangers(_ link: ShareToken) async throws -> Offer? {
     guard let offer = try await offer(link), offer.share.tellsStrangers(link, at: clock.now) else { return nil }
     return offer

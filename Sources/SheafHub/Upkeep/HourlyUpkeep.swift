@@ -36,7 +36,7 @@ struct HourlyUpkeep: Service {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
         do {
-          // What a process did not come to that ended.
+          // Rows that another process had not brought when it ended.
           try await hub.sharing.inboxes.deliverAll()
           try? await Task.sleep(for: Self.interval)
           try Task.checkCancellation()

@@ -2,7 +2,7 @@ import Crypto
 package import SheafModel
 package import SheafWire
 
-/// Who sends, and when.
+/// The device and person that send, and the time.
 package struct SendAuthor: Hashable, Sendable {
   package let device: String
   package let deviceName: String
@@ -19,7 +19,7 @@ package struct SendAuthor: Hashable, Sendable {
   }
 }
 
-/// A send with what the hub found of its contents.
+/// A send with the digest and size of its contents.
 package struct Proposal: Hashable, Sendable {
   package let send: Send
   /// Of the version's manifest.
@@ -53,7 +53,7 @@ package struct Decision {
   /// The items that the group is about, so that none is changed twice.
   private var sent: [WireID] = []
   private var verdicts: [Verdict] = []
-  /// What went along with a folder that was deleted.
+  /// The items that went along with a deleted folder.
   private(set) package var takenAlong: [WireID: [WireID]] = [:]
 
   package init(_ author: SendAuthor, on reader: any ZoneReader) {
@@ -136,7 +136,7 @@ package struct Decision {
     var row = row
     let original = row
     var verdict = Verdict(serial: send.serial, outcome: .done, item: row.item)
-    // What was saved or changed here and deleted there comes back where it was.
+    // An item that was saved or changed here, and deleted there, comes back where it was.
     row.deleted = nil
     if let places = send.places {
       row.places = try usable(places, of: row.kind)
@@ -155,7 +155,7 @@ package struct Decision {
       } else if original.isDeleted || base == row.version {
         add(version, proposal, to: &row, &verdict)
       } else {
-        // Neither is based on the other: what came first stays, and the names may be the device's.
+        // Neither is based on the other: the version that came first stays, and the names may be the device's.
         if row != original { try draft.put(row) }
         return try saveBeside(row, base: base, version, proposal)
       }
@@ -229,7 +229,7 @@ package struct Decision {
 
   // MARK: - Parents and names
 
-  /// The places with the parents that there are; what was deleted of those comes back.
+  /// The places with their present parents. Deleted parents come back.
   private mutating func usable(_ places: [Place], of kind: ItemKind) throws -> [Place] {
     guard !places.isEmpty, kind != .folder || places.count == 1, Set(places).count == places.count else {
       throw Refusal(reason: .invalid)
@@ -268,7 +268,7 @@ package struct Decision {
       guard let row = try draft.item(id), !row.isDeleted else { continue }
       for place in row.places where wanted.updateValue(id, forKey: place) != nil { throw Refusal(reason: .invalid) }
     }
-    // What was sent comes before what the hub brought back or put beside.
+    // Sent items come before those that the hub brought back or put beside.
     let others = draft.changed.map(\.item).filter { !sent.contains($0) }
     for id in sent + others {
       guard var row = try draft.item(id), !row.isDeleted, draft.isChanged(id) else { continue }
@@ -300,7 +300,7 @@ package struct Decision {
       guard let mine = row.version, let theirs = other.version, let digest = try draft.version(mine)?.digest,
         digest == (try draft.version(theirs)?.digest)
       else { return false }
-      // What is based on the version that is not kept is based on the one that is.
+      // From now on the id of the dropped version means the version that stays.
       draft.add(alias: mine, of: theirs)
     }
     try draft.withdraw(row.item)
@@ -363,7 +363,7 @@ package struct Decision {
     var row = row
     var verdict = Verdict(serial: send.serial, outcome: .done, item: row.item)
     if row.isDeleted { return verdict }
-    // What another device changed meanwhile stays.
+    // An item that another device changed meanwhile stays.
     if row.isChanged(since: send.base ?? send.read, unseenBy: author.device) {
       verdict.outcome = .kept
       return verdict

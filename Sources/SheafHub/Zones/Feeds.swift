@@ -4,7 +4,7 @@ package import SheafWire
 
 /// The feed of a zone: the newest state of each item, by number.
 package struct Feeds: Sendable {
-  /// For how long it is told that an item was deleted, in nanoseconds.
+  /// How long a feed reports a deletion, in nanoseconds.
   static let tombstoneLifetime: Int64 = 180 * 86_400 * 1_000_000_000
   /// Tombstones that one transaction drops.
   private static let tombstoneStep: Int64 = 256
@@ -17,7 +17,7 @@ package struct Feeds: Sendable {
     self.clock = clock
   }
 
-  /// What changed after a token, or everything without one.
+  /// The changes after a token; everything without one.
   ///
   /// - Throws: ``HubError`` of kind `gone` for a token of another epoch, of a number that the zone does not have, or so
   ///   old that deletions after it are forgotten: then the device reads everything anew.

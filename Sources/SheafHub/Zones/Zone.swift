@@ -2,7 +2,7 @@ import SheafHubStore
 import SheafModel
 import SheafWire
 
-/// What an account's room is for those who keep accounts: it is made and destroyed with the account.
+/// The zone of an account, as `Accounts` uses it: it is made and destroyed with the account.
 enum Zone {
   /// Makes an empty zone.
   static func make(_ zone: String, now: Timestamp, in connection: inout any SQLConnection) throws {

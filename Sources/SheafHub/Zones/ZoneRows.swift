@@ -62,13 +62,13 @@ package struct VersionRow: Hashable, Sendable {
   }
 }
 
-/// What the rules read of a zone as it was before a send.
+/// The reads that the rules need of a zone as it was before a send.
 package protocol ZoneReader {
   /// An item, deleted ones too.
   mutating func item(_ id: WireID) throws -> ItemRow?
   /// The item that another one became.
   mutating func alias(_ id: WireID) throws -> WireID?
-  /// Who has a name.
+  /// The item that has a name.
   mutating func occupant(of place: Place) throws -> WireID?
   /// Up to `limit` of the items in a folder.
   mutating func children(of folder: WireID, limit: Int) throws -> [WireID]
@@ -139,7 +139,7 @@ package struct ZoneDraft {
     newVersions.removeAll { $0.item == id }
   }
 
-  /// Whoever has a name, other than `except`.
+  /// The item that has a name, other than `except`.
   mutating func occupant(of place: Place, except: WireID) throws -> WireID? {
     if let id = taken[place]?.first(where: { $0 != except }) { return id }
     guard let id = try reader.occupant(of: place), id != except, let row = try item(id) else { return nil }

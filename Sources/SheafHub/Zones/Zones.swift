@@ -3,7 +3,7 @@ package import SheafHubStore
 import SheafModel
 package import SheafWire
 
-/// What devices send to zones, and read of them.
+/// The sends of devices to zones.
 package struct Zones: Sendable {
   /// Verdicts that a device has not confirmed, at most.
   package static let openVerdicts: Int64 = 10_000

@@ -8,9 +8,8 @@ package protocol Database: Sendable {
   /// The engine may refuse a transaction that met another one, or lose its connection before the commit. Then `body`
   /// runs again, so it must change nothing but rows.
   ///
-  /// - Throws: What `body` throws, when nothing is changed; ``HubStoreError``. After `unavailable` the transaction may
-  ///   be
-  ///   done nevertheless, if the connection broke while it was committed.
+  /// - Throws: The error of `body`, and then nothing is changed; ``HubStoreError``. After `unavailable` the transaction
+  ///   may be done nevertheless, if the connection broke while it was committed.
   func write<T: Sendable>(_ body: @escaping @Sendable (inout any SQLConnection) throws -> T) async throws -> T
 
   /// Runs `body` on one snapshot of the rows. It must not change any.

@@ -136,7 +136,7 @@ package final class PostgresDatabase: Database {
           // Both would meet again if they waited equally long.
           usleep(UInt32.random(in: 0...(500 << UInt32(min(refusals, 7)))))
         case .lost where !hasLostOne:
-          // What ended one connection has most often ended all.
+          // The cause that ended one connection has most often ended all.
           hasLostOne = true
           dropIdle()
         case .again: throw HubStoreError.unavailable("PostgreSQL refuses the transaction again and again")

@@ -29,12 +29,12 @@ final class PostgresSession: @unchecked Sendable {
 
   private let handle: OpaquePointer
   private var prepared: [Key: String] = [:]
-  /// What the engine said of the open transaction, whatever the body made of it.
+  /// The engine's error in the open transaction, even if the body caught it.
   private var failure: (any Error)?
 
   /// - Throws: ``HubStoreError/unavailable(_:)`` where no connection can be made.
   init(target: String) throws {
-    // What comes later has precedence: the caller's string over the first ones, the encoding over that.
+    // Later parameters have precedence: the caller's string over the first ones, the encoding over that.
     let parameters: [(String, String)] = [
       ("application_name", "sheaf-hub"), ("connect_timeout", "5"), ("keepalives_idle", "5"),
       ("keepalives_interval", "5"), ("keepalives_count", "3"), ("tcp_user_timeout", "15000"), ("dbname", target),

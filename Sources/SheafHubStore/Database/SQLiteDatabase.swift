@@ -17,7 +17,7 @@ package final class SQLiteDatabase: Database {
     var waiting: [WaitingWrite] = []
     var isRunning = false
     var isClosed = false
-    /// Who waits for the last write.
+    /// Callers of `close` that wait for the last write.
     var closers: [CheckedContinuation<Void, Never>] = []
   }
 
@@ -176,7 +176,7 @@ package final class SQLiteDatabase: Database {
     }
   }
 
-  /// What a caller hears of an error of GRDB; others pass unchanged.
+  /// The error that a caller gets for an error of GRDB; other errors pass unchanged.
   private static func storeError(_ error: any Error) -> any Error {
     guard let error = error as? DatabaseError else { return error }
     let text = "SQLite: \(error.message ?? "error \(error.resultCode.rawValue)")"

@@ -2,7 +2,7 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// Accounts: who owns the documents.
+/// Accounts, which own the documents.
 extension Library {
   /// The accounts, first made first.
   package func accounts() throws -> [Account] {
@@ -84,7 +84,7 @@ extension Library {
     }
   }
 
-  /// Keeps the name of a removed account for the history that tells of it.
+  /// Keeps the name of a removed account for the history that names it.
   private func retire(_ account: AccountRow) throws {
     var retired = account
     retired.removed = clock()

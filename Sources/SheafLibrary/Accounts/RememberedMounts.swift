@@ -52,7 +52,7 @@ extension Library {
   private static let mountsKey = "mounts"
 }
 
-/// What the setting holds.
+/// The value of the setting.
 private struct MountRecord: Codable {
   /// Path of the library that was mounted.
   let library: String

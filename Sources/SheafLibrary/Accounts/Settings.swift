@@ -1,7 +1,7 @@
 package import SheafModel
 import SheafStore
 
-/// What people set for a library as a whole.
+/// Settings of a library as a whole.
 extension Library {
   /// The settings, of which the default account is the library's first where none was set.
   package func settings() throws -> LibrarySettings { try locked { try currentSettings() } }
@@ -42,7 +42,7 @@ extension Library {
   fileprivate static let defaultKey = "defaultAccount"
   private static let rapidSavesKey = "rapidSaves"
 
-  /// What becomes of versions that follow each other faster than a person saves.
+  /// Whether versions stay that follow each other faster than a person saves.
   func rapidSavesSetting() throws -> RapidSavesSetting {
     try read { try $0.setting(Self.rapidSavesKey) }.flatMap(RapidSavesSetting.init) ?? .thin
   }

@@ -1,5 +1,5 @@
-/// What is known in memory of the chunks of a library: bytes read lately, those that hold what their hashes say, whose
-/// they are, and which a sweep must leave.
+/// The knowledge in memory of a library's chunks: bytes read lately, chunks known to have their hashes, their owners,
+/// and chunks that a sweep must leave.
 struct Chunks {
   /// Bytes of files that went without a trace after which what they left is freed: databases and compilers make and
   /// remove such files all day.

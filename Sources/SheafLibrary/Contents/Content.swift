@@ -99,7 +99,7 @@ struct Content {
     if let extents = groups[index].extents { return extents }
     let node = groups[index].node!
     let extents = try StoredContent.decodeNode(storage.chunk(node))
-    // What it lacks would be read as whatever memory held before.
+    // A read of missing bytes would return whatever memory held before.
     guard extents.reduce(0, { $0 + $1.length }) == groups[index].length else {
       throw SheafError(.corrupt, subject: "node \(node)", reason: "has another length", advice: "run sheaf check")
     }
@@ -286,7 +286,7 @@ private struct ExtentCursor {
 
   mutating func skipNode() { nodes.removeFirst() }
 
-  /// What begins here; nil at the end.
+  /// The extent that begins here; nil at the end.
   mutating func head(_ storage: any ChunkSource) throws -> Extent? {
     while extents.isEmpty, let node = nodes.popFirst() {
       extents = try StoredContent.decodeNode(storage.chunk(node.chunk))[...]

@@ -1,16 +1,16 @@
 import SheafModel
 import SheafStore
 
-/// The contents of a file as its readers and writers see them: stored extents with what was written since laid over.
+/// The contents of a file as its readers and writers see them: stored extents, overlaid with later writes.
 ///
-/// What is written lies in memory or in the working file (``dirty``) until a version is made: ``stored(in:)`` chunks
-/// just the written neighbourhoods and gives the contents that a version can hold.
+/// Written bytes lie in memory or in the working file (``dirty``) until a version is made. Then ``stored(in:)`` cuts
+/// only the written neighbourhoods into chunks, and returns the contents that a version can hold.
 struct WorkingCopy {
   /// Stored extents; exactly `size` bytes, holes where only `dirty` has data.
   private(set) var content: Content
   private(set) var dirty = DirtyRuns()
-  /// What was done since the contents were stored last, but for what lies in memory; nil where it was more than that
-  /// can say.
+  /// The steps since the contents were last stored, except for writes that lie in memory; nil if the log cannot express
+  /// them.
   private(set) var log: WriteLog? = WriteLog()
   /// Where the working file has what was written since then.
   private(set) var area: WorkingFile.Area?
@@ -86,7 +86,7 @@ struct WorkingCopy {
 
   /// Moves what lies in memory to the working file.
   ///
-  /// - Throws: `noSpace`, `inputOutput`; what was not moved stays where it was.
+  /// - Throws: `noSpace`, `inputOutput`; bytes that were not moved stay where they were.
   mutating func spill(to file: WorkingFile, from storage: any ChunkSource) throws {
     for run in dirty.runs {
       guard case .memory(let bytes) = run.bytes else { continue }
@@ -103,7 +103,7 @@ struct WorkingCopy {
         dirty.write(length, at: offset, in: area, place: place)
       case .truncate(let size): try truncate(to: size, from: storage)
       case .hole(let range):
-        // What lay in memory then, and had lengthened the document, has a later step or is gone.
+        // Bytes that lay in memory then, and had lengthened the document, have a later step or are gone.
         try lengthen(to: range.upperBound, from: storage)
         try replace(range, with: [.hole(Int64(range.count))], from: storage)
       }
@@ -191,7 +191,7 @@ struct WorkingCopy {
     return nil
   }
 
-  /// Bytes that are data rather than holes; what is written into holes counts in full.
+  /// Bytes that are data rather than holes; writes into holes count in full.
   var dataLength: Int64 { min(size, content.dataLength + Int64(dirty.count)) }
 
   // MARK: - Storing
@@ -223,7 +223,7 @@ struct WorkingCopy {
       index += 1
       var extents: [Extent] = []
       var buffer: [UInt8] = []
-      /// What of `buffer` is in no chunk yet, and whether it ends where contents do.
+      /// The part of `buffer` that is in no chunk yet, and whether it ends where the contents end.
       var rest = 0..<0
       var isWhole = false
       var end = window
@@ -285,7 +285,7 @@ struct WorkingCopy {
 
   /// Takes what ``stored(first:in:)`` gave, once it is recorded.
   mutating func adopt(_ stored: Content, of part: DirtyRuns) {
-    // What it put out of use is freed when a version is made, as nothing stored refers to it any more.
+    // Extents that it replaced are freed when a version is made, as nothing stored refers to them any more.
     content = stored
     if part.memoryCount > 0 { log = nil }
     for run in part.runs { dirty.remove(run.start..<run.end) }

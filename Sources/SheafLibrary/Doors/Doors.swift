@@ -28,7 +28,7 @@ struct Doors {
     }
   }
 
-  /// What the doors are to be told of one operation.
+  /// The notifications for doors of one operation.
   struct Notifications {
     private var notifications: [Notification] = []
     private var doors: [Int: Door] = [:]

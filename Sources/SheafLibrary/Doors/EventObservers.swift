@@ -4,7 +4,7 @@ import SheafStore
 struct EventObservers {
   typealias Listener = @Sendable (EventNews) -> Void
 
-  /// What observers are to be told of one operation.
+  /// The notification for observers of one operation.
   struct Notification {
     let news: EventNews
     fileprivate let listeners: [Int: Listener]
@@ -60,7 +60,7 @@ struct EventObservers {
   }
 }
 
-/// What those hear who wait for changes of the log.
+/// The news for those who wait for changes of the log.
 package struct EventNews: Sendable {
   /// Accounts that may see the new events, by the library's numbers (``Library/number(of:)``); nobody else sees any.
   package let audience: Set<Int64>

@@ -1,6 +1,6 @@
 package import SheafModel
 
-/// What mounts need of a library: items by inode, each request with its caller.
+/// The interface of a library for mounts: items by inode, each request with its caller.
 ///
 /// Every function takes the lock itself, and is documented where it is implemented.
 package protocol InodeInterface: AnyObject, Sendable {

@@ -1,6 +1,6 @@
 package import SheafModel
 
-/// What changed through a door, for the kernels of the others: for their caches, and for those who watch there.
+/// A change through a door, for the kernels of the other doors: for their caches, and for programs that watch there.
 package enum LibraryChange: Hashable, Sendable {
   /// Data and attributes of an inode.
   case contents(Int64)
@@ -23,7 +23,7 @@ package enum LibraryChange: Hashable, Sendable {
   case renamed(NamedInode, to: LibraryPlace, replaced: NamedInode?, exchanged: Bool)
   /// A folder of the account's `Shared` came or went.
   case sharedOwner(SharedOwner)
-  /// What the account may see or do of what others share.
+  /// The account may see or do something else in what others share.
   case access
 }
 
@@ -78,7 +78,7 @@ package struct NamedInode: Hashable, Sendable {
   }
 }
 
-/// A change as a door is told of it.
+/// A change in the form for a door.
 package struct LibraryNews: Hashable, Sendable {
   package let change: LibraryChange
   /// Where the inode was that the change is of; nil where it had no name, and for changes that say it themselves.

@@ -15,7 +15,7 @@ extension Library {
     }
   }
 
-  /// Closes a door: what is open by it is released.
+  /// Closes a door, and releases everything that is open by it.
   package func endObserving(_ door: Int) {
     locks.ended(door)
     let handles = locked {

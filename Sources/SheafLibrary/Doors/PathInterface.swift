@@ -1,6 +1,6 @@
 package import SheafModel
 
-/// What commands and the API need of a library: items by path, in the name of an account.
+/// The interface of a library for commands and the API: items by path, in the name of an account.
 ///
 /// Every function takes the lock itself, and is documented where it is implemented.
 package protocol PathInterface: AnyObject, Sendable {

@@ -1,4 +1,5 @@
-/// What the mounts of accounts were last shown in `Shared/OWNER`, so that they can be told what changes there.
+/// The entries of `Shared/OWNER` that mounts of accounts were last shown, so that the library can tell them of changes
+/// there.
 struct ShownEntries {
   /// A change of entries that a mount's own kernel made, and knows of.
   struct Change {

@@ -1,10 +1,10 @@
 import SheafStore
 
-/// A document's contents as one account has them open: what is stored, with what it wrote and did not save yet.
+/// A document's contents as one account has them open: the stored contents with its unsaved writes.
 ///
-/// Two accounts that write the same document have a draft each. What one saves is what the other reads on, unless that
-/// one is editing itself; then both are saved, one after the other, and the later one is current, on record
-/// (`items.conflict`). At most one draft of an inode has a numbered session: that whose version is current.
+/// Two accounts that write the same document have a draft each. If one saves, the other reads the new contents, unless
+/// the other is editing, too. Then both are saved, one after the other, the later one is current, and the conflict is
+/// recorded (`items.conflict`). At most one draft of an inode has a numbered session: the one whose version is current.
 ///
 /// Belongs to an ``Inode`` and is touched only under the library's lock.
 final class Draft {
@@ -47,7 +47,7 @@ extension Inode {
     return draft
   }
 
-  /// What an account has of the contents; stored contents where it has nothing of its own.
+  /// An account's own state of the contents; the stored contents if it has none of its own.
   func contents(for account: Int64?) -> (size: Int64, dataLength: Int64) {
     let draft = account == nil || account == row.owner ? own : others[account ?? 0]
     if let working = draft?.working { return (working.size, working.dataLength) }

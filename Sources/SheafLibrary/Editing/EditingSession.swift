@@ -43,13 +43,13 @@ struct SessionWriter {
   var onlyAppends = true
 }
 
-/// What a change of a document goes by.
+/// The contents on which a change of a document is based.
 enum ChangeBasis {
-  /// What the program may have read before.
+  /// Contents that the program may have read before.
   case reading
   /// The end of the document, whatever it holds.
   case end
-  /// What a mapping shows, which is what is there.
+  /// The current contents, which a mapping shows.
   case mapping
 }
 

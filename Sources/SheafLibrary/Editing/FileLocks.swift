@@ -51,7 +51,7 @@ package final class FileLocks: Sendable {
     }
   }
 
-  /// What became of a request.
+  /// The outcome of a request.
   package enum Outcome: Sendable {
     case granted
     /// EAGAIN.
@@ -94,7 +94,7 @@ package final class FileLocks: Sendable {
     }
   }
 
-  /// What is held and wanted at one place.
+  /// The locks that are held and requested at one place.
   fileprivate final class Table {
     var held = HeldLocks()
     /// Those who wait behind each holder, by the number of their request.
@@ -119,7 +119,7 @@ package final class FileLocks: Sendable {
     var comparisons = 0
   }
 
-  /// Locks held by one door at most (rule 7 of docs/ARCHITECTURE.md): whoever takes all that they can leaves others
+  /// Locks held by one door at most (rule 7 of docs/ARCHITECTURE.md): a user who takes all that they can leaves others
   /// theirs.
   static let limit = 32_768
   /// Requests that wait at one door at most.
@@ -278,11 +278,11 @@ package final class FileLocks: Sendable {
 }
 
 /// The tables. Rules:
-/// 1. Whoever waits does so behind one holder of a lock that is in the way, and is looked at when that one lets go of
-///    something in the waiter's range. Then another holder is in the way, or the lock is granted: nobody who could go
-///    on waits, and nobody is looked at for what others let go of.
-/// 2. As each waits behind one holder, a ring of owners is found when the last of its waiters comes to wait behind the
-///    next.
+/// 1. Each waiter waits behind one holder of a lock that is in the way, and is looked at when this holder releases
+///    something in the waiter's range. Then another holder is in the way, or the lock is granted. So nobody waits who
+///    could go on, and releases of other holders cost nothing.
+/// 2. As each waiter waits behind one holder, a ring of owners is found when the last of its waiters begins to wait
+///    behind the next owner.
 extension FileLocks.State {
   fileprivate typealias Owner = FileLocks.Owner
   fileprivate typealias Range = ClosedRange<Int64>

@@ -119,7 +119,7 @@ extension Library {
   ///   - offset: where.
   ///   - appends: whether the end counts instead, which may not be where a mount's kernel takes it to be.
   ///   - isWriteBack: whether a kernel writes back what a mapping changed.
-  ///   - writer: who takes set-id bits away by writing (inode(7)); nil for root and for the kernel.
+  ///   - writer: the caller whose write clears set-id bits (inode(7)); nil for root and for the kernel.
   ///   - clearsCapability: whether `security.capability` goes, too, as the kernel sees to by itself for what it has
   ///     pages of.
   /// - Throws: `noSpace` before anything is written; `tooLarge`, `badDescriptor`.
@@ -179,7 +179,7 @@ extension Library {
     try requireRoom(for: Int64(sessions.unsavedBytes + count) + store.working.liveBytes)
   }
 
-  /// What close(2) promises: all that was written survives the end of this process.
+  /// Carries out the promise of close(2): all written bytes survive the end of this process.
   package func flush(_ handle: UInt64) throws {
     try locked {
       let file = try file(handle)
@@ -203,7 +203,7 @@ extension Library {
   private func save(_ inode: Inode, _ draft: Draft) throws {
     if try item(of: inode)?.version == 0 || draft.working?.isChanged ?? false { try resumeSession(inode, draft) }
     try makeVersion(inode, draft, cause: .save)
-    // What fsync(2) stored before is saved by the close, too.
+    // Contents that fsync(2) stored before count as saved by the close, too.
     draft.session?.cause = .save
   }
 
@@ -213,7 +213,7 @@ extension Library {
     try beginSession(inode, draft, handle: nil, at: clock())
   }
 
-  /// fsync(2): what was written survives power loss.
+  /// fsync(2): the written bytes survive power loss.
   package func fsync(_ ino: Int64) throws {
     try makeVersionsInSteps(ino)
     try locked {
@@ -289,7 +289,7 @@ extension Library {
   /// A set-group-ID bit without the group's right to execute stays where root or a member of the group makes the change
   /// (fs/attr.c, `setattr_should_drop_sgid`).
   ///
-  /// - Parameter caller: who makes the change; nil for one whose groups mean nothing here.
+  /// - Parameter caller: the caller that makes the change; nil for one whose groups mean nothing here.
   func modeWithoutSetID(_ inode: Inode, changedBy caller: Caller?) -> UInt32 {
     let mode = inode.row.mode & ~UInt32(S_ISUID)
     guard mode & UInt32(S_ISGID) != 0 else { return mode }
@@ -299,7 +299,7 @@ extension Library {
     return mode & ~UInt32(S_ISGID)
   }
 
-  /// What fallocate(2) does to a range.
+  /// The effect of fallocate(2) on a range.
   package enum Allocation: Sendable {
     /// Room for `range`; the file grows unless it keeps its size.
     case preallocate(keepsSize: Bool)
@@ -405,7 +405,7 @@ extension Library {
 
   // MARK: - The disk
 
-  /// What statfs(2) tells, in bytes: the library's disk, less the reserve and what waits to be stored.
+  /// The answer of statfs(2), in bytes: the library's disk, less the reserve and the bytes that wait to be stored.
   package func space() -> (total: Int64, free: Int64, available: Int64) {
     let space = store.reserve.space()
     let unsaved = Int64(locked { sessions.unsavedBytes }) + store.working.liveBytes

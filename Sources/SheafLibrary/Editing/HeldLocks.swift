@@ -6,7 +6,7 @@ struct HeldLocks {
   typealias Lock = FileLocks.Lock
   typealias Owner = FileLocks.Owner
 
-  /// What a range becomes: the locks that go, and those that come in their place.
+  /// The replacement of a range: the locks that go, and those that come in their place.
   struct Replacement {
     fileprivate(set) var gone: [Lock] = []
     fileprivate(set) var new: [Lock] = []
@@ -15,8 +15,8 @@ struct HeldLocks {
     var growth: Int { new.count - gone.count }
   }
 
-  /// How far locks reach: the furthest end, and the furthest one of another owner than that. Whoever asks, one of the
-  /// two is not their own.
+  /// How far locks reach: the furthest end, and the furthest one of any other owner. So for each owner, one of the two
+  /// belongs to somebody else.
   private struct Reach {
     private var first: (owner: Owner, end: Int64)?
     private var second: (owner: Owner, end: Int64)?
@@ -104,7 +104,7 @@ struct HeldLocks {
   /// The locks of an owner.
   func locks(of owner: Owner) -> [Lock] { (starts[owner] ?? []).map { lock(from: $0, of: owner) } }
 
-  /// What becomes of an owner's locks if `range` is taken from them, and made `lock` where one is given.
+  /// Computes an owner's locks without `range`, which becomes `lock` if one is given.
   ///
   /// Neighbours of one kind that were set through one handle are one lock.
   func replacement(of range: ClosedRange<Int64>, by owner: Owner, with lock: Lock? = nil) -> Replacement {
@@ -165,7 +165,7 @@ struct HeldLocks {
 
   /// Removes the locks of an owner that were set through a handle, or all of them where that is nil; returns how many.
   mutating func removeAll(of owner: Owner, through handle: UInt64? = nil) -> Int {
-    // The last first: what lies behind has to move for every one that goes.
+    // The last first, since each removal moves everything behind it.
     let gone = locks(of: owner).filter { handle == nil || $0.handle == handle }.reversed()
     for lock in gone { remove(lock) }
     return gone.count

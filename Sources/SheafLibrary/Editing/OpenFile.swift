@@ -15,7 +15,7 @@ final class OpenFile {
   let door: Int
   /// The account that opened it; nil for the library itself.
   let account: Int64?
-  /// What that account has of the contents.
+  /// That account's state of the contents.
   let draft: Draft
   /// The thread that opened it.
   let thread: Int32

@@ -36,8 +36,9 @@ extension Library {
   /// kernel tells of the last close later than close(2) returns.
   ///
   /// - Parameters:
-  ///   - basis: what the change through `handle` goes by.
-  ///   - caller: who truncates the document by its name; nil for a change through `handle`, and for one by the library.
+  ///   - basis: the contents on which the change through `handle` is based.
+  ///   - caller: the caller that truncates the document by its name; nil for a change through `handle`, and for one by
+  ///     the library.
   func beginSession(
     _ inode: Inode, _ draft: Draft, handle: UInt64?, basis: ChangeBasis = .reading, by caller: Caller? = nil,
     at time: Timestamp
@@ -86,13 +87,13 @@ extension Library {
     return try base(of: item, inode, savedBy: caller, asksOthers: false)
   }
 
-  /// Makes the next version of a session that goes on one of what the program knew that changes the document now, where
-  /// that is less than what the session began from: its changes pass over the rest.
+  /// Bases the next version of a session on the version that the program knew which changes the document now, if that
+  /// is older than the session's base: its changes ignore everything after that.
   private func rebase(_ draft: Draft, _ inode: Inode, changedThrough handle: UInt64?, by caller: Caller?) throws {
     guard let began = draft.session?.base, handle != nil || caller != nil else { return }
     let base = try base(of: inode, changedThrough: handle, .reading, by: caller)
     guard base ?? 0 < began else { return }
-    // What others wrote in this session passed over nothing.
+    // The writes of others in this session ignored nothing, so they end as a version of their own.
     try makeChange(.endSession, freesSpace: true) { try endVersion(of: draft, inode, $0) }
     draft.session?.base = base
   }
@@ -146,8 +147,8 @@ extension Library {
       return
     }
     let formerSize = inode.row.size
-    // What no rule ignores any more is a document from now on (Ignoring.swift). Its first version ends at once, so that
-    // one event tells of both.
+    // A file that no rule ignores any more is a document from now on (Ignoring.swift). Its first version ends at once,
+    // so that one event reports both.
     let isProved =
       isFirst && item?.isQuiet == true && formerSize > 0 && FileRole(inode.row.name) == .document
     if isProved { item?.isQuiet = false }
@@ -156,7 +157,7 @@ extension Library {
       let references = content.references
       var stored = try content.stored(in: change)
       if session.number == nil, !isFirst, stored != session.baseContent, isSame(stored, session.baseContent) {
-        // The same bytes, divided into other chunks: what was there stays.
+        // The same bytes, divided into other chunks: the old chunks stay.
         stored = session.baseContent
         content = Content(stored)
         try change.deleteStored()
@@ -228,7 +229,7 @@ extension Library {
   }
 
   private func isSame(_ left: StoredContent, _ right: StoredContent) -> Bool {
-    // What is damaged in the old contents must not keep the new ones from being stored.
+    // Damage in the old contents must not prevent storing the new ones.
     (try? Content.areSame(left, right, from: self)) ?? false
   }
 
@@ -244,9 +245,9 @@ extension Library {
       inode.drafts.allSatisfy({ $0 === draft || $0.isIdle }),
       try change.rows.version(item.id, open)?.label == nil, try change.rows.version(item.id, base) != nil
     {
-      // Back to what it began from: contents equal to the version before make none, if nobody purged that meanwhile and
-      // no other account has the file open, which may go on from what it saw. What others saw they remember by its
-      // number, which is not given again then.
+      // Back to the base: contents equal to the version before make no version, if nobody purged that one meanwhile and
+      // no other account has the file open, which may go on from what it saw. Others remember a version that they saw
+      // by its number, so the number is not given again then.
       try change.rows.deleteVersion(item.id, open)
       item.version = base
       if try share(of: inode) == nil { item.lastVersion = max(base, open - 1) }
@@ -263,7 +264,7 @@ extension Library {
       isOnTop || !isSame(version.content, inode.row.content ?? .empty)
     else { return (nil, true, item) }
     try change.rows.insert(version)
-    // Who saved on top has seen it all; who did not is told of the version that they passed over.
+    // A save on top of the current version has seen everything; any other save is told which version it ignored.
     item.conflict = isOnTop ? nil : item.version
     item.version = version.number
     item.lastVersion = version.number
@@ -276,7 +277,7 @@ extension Library {
     for other in inode.drafts where other !== draft { try endVersion(of: other, inode, change) }
   }
 
-  /// Ends the version of a session that goes on: what is written from now on is the next one.
+  /// Ends the version of a session that goes on: later writes make the next version.
   func endVersion(of draft: Draft, _ inode: Inode, _ change: Change) throws {
     guard let session = draft.session, let number = session.number, let item = try item(of: inode) else { return }
     try change.rows.closeVersion(item.id, number, cause: session.cause)

@@ -2,9 +2,9 @@ import SheafModel
 
 /// Files that programs have mapped shared by one mount and change by another one.
 ///
-/// A kernel keeps the pages that a mapping changed, and writes them whole when somebody asks for them: over what came
-/// by another mount meanwhile. So before bytes are changed by one door, the kernels of the others are asked for what
-/// they have of them; after the change they forget the pages, as always.
+/// A kernel keeps the pages that a mapping changed, and writes whole pages when somebody requests it: over bytes that
+/// came by another mount meanwhile. So before bytes are changed by one door, the kernels of the others are asked for
+/// what they have of them; after the change they forget the pages, as always.
 extension Library {
   /// Makes other mounts of the account write back what may be mapped of bytes that are about to be changed by an open
   /// file.
@@ -76,7 +76,8 @@ extension Library {
   }
 
   private func tellOverwriting(_ start: Int64, _ count: Int64?, of inode: Inode, _ draft: Draft, from door: Int) {
-    // Who mapped it shared to write there has a handle that can do both, for as long as the mapping is.
+    // A program that mapped it shared for writing has a handle that can read and write, for as long as the mapping
+    // exists.
     let isMapped = files.all.contains { $0.draft === draft && $0.door != door && $0.canRead && $0.canWrite }
     guard isMapped, start >= 0 else { return }
     let end = count.map { start.addingReportingOverflow($0) } ?? (.max, false)

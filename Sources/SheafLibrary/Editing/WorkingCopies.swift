@@ -2,7 +2,7 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// Contents that wait in the working file: a large save is kept first, and completed behind the writer's back.
+/// Contents that wait in the working file: a large save is kept first, and completed in the background.
 ///
 /// ```
 ///            8 MiB or 4096 runs           close, 1 s              a thread, in steps
@@ -11,13 +11,12 @@ import SheafStore
 ///                                                              storeStep(of:_:), then makeVersion(_:_:cause:)
 /// ```
 /// Rules:
-/// 1. What is kept has a row (`working_copies`) that says how to make the contents again of those that are stored, and
-///    is as safe as a version: a process that opens the library after a crash completes it
-///    (``recoverWorkingCopies()``).
+/// 1. A kept save has a row (`working_copies`) with the steps that make its contents from the stored ones. It is as
+///    safe as a version: a process that opens the library after a crash completes it (``recoverWorkingCopies()``).
 /// 2. The row goes in the transaction that makes the version, or takes the inode away.
-/// 3. Nobody sees the difference: a caller that asks for versions, or for what Sheaf tells of the document, waits until
-///    the save is complete (``completeSaves(of:)``), without the lock. A document in a share, which others see, is
-///    never kept: each save makes its version at once.
+/// 3. Nobody sees the difference: a caller that asks for versions, or for facts of the document, waits until the save
+///    is complete (``completeSaves(of:)``), without the lock. A save of a document in a share, which others see, is
+///    never kept: it makes its version at once.
 /// 4. Storing goes in steps, so that others wait for one at most.
 extension Library {
   /// Bytes in memory of one document past which they are spilled; `SHEAF_SPILL_LIMIT` lowers it for tests, and what

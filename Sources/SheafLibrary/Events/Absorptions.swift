@@ -1,7 +1,7 @@
-/// Which waiting event tells of which deletions: that of a folder tells of those of what was in it.
+/// Which pending event names which deletions: the event of a folder's deletion names those of its contents.
 ///
-/// A folder's deletion takes over as a whole what the deletions in it told of, so that each costs the same however deep
-/// it is. What has ended is cleared some at a time (``clear(_:)``).
+/// A folder's deletion takes over the lists of the deletions in it as a whole, so that each costs the same however deep
+/// it is. Ended entries are cleared some at a time (``clear(_:)``).
 struct Absorptions {
   /// By item, the event that absorbed its deletion first.
   private var events = SegmentedDictionary<Int64, Int64>()
@@ -20,7 +20,7 @@ struct Absorptions {
   /// The event that absorbed an item's deletion first; it may wait no longer.
   func event(for item: Int64) -> Int64? { events[item] }
 
-  /// The event that tells of what `event` told: itself, unless it was absorbed.
+  /// The event that names the items of `event` now: itself, unless it was absorbed.
   mutating func root(of event: Int64) -> Int64 {
     var event = event
     while let next = absorbers[event] {
@@ -33,7 +33,7 @@ struct Absorptions {
 
   func wasAbsorbed(_ event: Int64) -> Bool { absorbers[event] != nil }
 
-  /// Makes `event` tell of a deletion, and of what that told of.
+  /// Makes `event` name a deletion, and the items that it named.
   mutating func absorb(_ deletion: Deletion, into event: Int64) {
     events[deletion.item] = event
     absorbers[deletion.event] = event

@@ -7,7 +7,7 @@ extension Library {
   private static let commentLimit = 4000
   private static let commentByteLimit = 4 * commentLimit
 
-  /// Comments on an item; whoever the text mentions by `@handle` gets a notice of it.
+  /// Comments on an item. People that the text mentions by `@handle` get a notice.
   ///
   /// - Throws: `invalid` for no text or too much of it; `accessDenied` for a mention of someone who cannot see the
   ///   item; `notFound`.
@@ -22,7 +22,7 @@ extension Library {
       let actor = try account(path.account)
       let inode = try resolve(path)
       try allow(.comment, inode, on: path)
-      // Who named it in a command knows it (rule 1 of identity).
+      // A command that named it makes it known (rule 1 of identity).
       identity.becomesKnown(inode.ino)
       guard let item = try item(of: inode), !item.isQuiet else {
         throw SheafError(

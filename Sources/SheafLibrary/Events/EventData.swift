@@ -1,7 +1,7 @@
 import SheafModel
 import SheafStore
 
-/// The `data` of an event as it is stored: without actor and share, which are told from the row (docs/FORMAT.md).
+/// The `data` of an event as it is stored: without actor and share, which come from the row (docs/FORMAT.md).
 struct EventData: Decodable {
   typealias Item = EventDetails.Item
   typealias Version = EventDetails.Version
@@ -15,8 +15,8 @@ struct EventData: Decodable {
   static let contentLimit = 100
   private static let contentBytes = 16_384
 
-  /// What a folder took along, or what came back with it: the first of them, and how many there are. Of a document they
-  /// say that it came back, alone.
+  /// The items that a folder took along, or that came back with it: the first ones, and their number. On a document
+  /// they mean only that it came back.
   var contents: [Item]?
   var contentCount: Int64?
   var comment: String?

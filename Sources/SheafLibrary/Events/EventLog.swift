@@ -10,11 +10,11 @@ struct EventLog {
     let process: Int32
     /// The inode of the item at the time of the action.
     let ino: Int64
-    /// What `row.data` says; nil for what a crash left, and where that is in the store alone.
+    /// The decoded `row.data`; nil for a row that a crash left, and if it is only in the store.
     var data: EventData?
     /// The folder that a deletion was from; 0 for other actions.
     var folder: Int64 = 0
-    /// How much else a deletion tells of (``EventData/contentCount``).
+    /// How many other items a deletion names (``EventData/contentCount``).
     var contentCount: Int64 = 0
 
     var isInStore: Bool { row.data.isEmpty }
@@ -23,7 +23,7 @@ struct EventLog {
   /// Events kept open at most; the oldest are settled early. So many documents of one folder can be deleted at once and
   /// be told as one thing; those of a folder that went already do not count any more.
   static let limit = 65_536
-  /// Deletions kept in memory with all that they say; what more say is read from the store.
+  /// Deletions kept in memory with all their data; the data of further ones is read from the store.
   private static let memoryLimit = 1024
   /// Deletions by one program, none a ``grace`` after the one before, from which on they wait for its end.
   private static let burstLength = 1000
@@ -53,13 +53,13 @@ struct EventLog {
   private var events = SegmentedDictionary<Int64, Entry>()
   private var numbersByItem = SegmentedDictionary<Int64, [Int64]>()
   private var deletions: [FolderDeletions.Key: FolderDeletions] = [:]
-  /// Deletions that one of a folder tells of by now, and whose entries here are not all cleared.
+  /// Deletions that the event of a folder's deletion names by now, and whose entries here are not all cleared.
   private var absorbed: [FolderDeletions.Key: AbsorbedDeletions] = [:]
   /// Their keys, the one last that is being cleared.
   private var absorbedKeys: [FolderDeletions.Key] = []
   /// How many entries are theirs.
   private var absorbedCount = 0
-  /// The deletions that open ones of folders tell of.
+  /// The deletions that pending ones of folders name.
   private var absorptions = Absorptions()
   /// By program: how many deletions came in a row, and when the last of them was.
   private var bursts: [Int32: (count: Int, last: Timestamp)] = [:]
@@ -96,10 +96,10 @@ struct EventLog {
     deletions.numbers.lazy.compactMap(waiting).prefix(limit)
   }
 
-  /// Whether the deletion of an item is told by that of a folder, and nobody has heard of it yet.
+  /// Whether the event of a folder's deletion names that of an item, and nobody has seen it yet.
   mutating func isAbsorbed(_ item: Int64) -> Bool { absorber(of: item) != nil }
 
-  /// The deletion of a folder that tells of an item's.
+  /// The deletion of a folder that names an item's.
   mutating func absorber(of item: Int64) -> Int64? {
     var first = absorptions.event(for: item)
     if !absorbed.isEmpty {
@@ -147,7 +147,7 @@ struct EventLog {
 
   // MARK: - Deletions that a folder's tells of
 
-  /// Makes `event` tell of deletions that wait; if it is 0, nobody hears of them.
+  /// Makes `event` name pending deletions; if it is 0, they have no event.
   ///
   /// However many they are, that costs the same: their entries are cleared some at a time (``clear(_:)``).
   mutating func absorb(_ key: FolderDeletions.Key, into event: Int64) {

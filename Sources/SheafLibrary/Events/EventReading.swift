@@ -91,7 +91,7 @@ extension Library {
   /// Calls `observer` whenever events were numbered or webhooks changed, from now on, with whom that concerns; returns
   /// a number for ``endObservingEvents(_:)``.
   ///
-  /// The observer is called without the lock and must return at once; what came it reads with
+  /// The observer is called without the lock and must return at once; it reads the new events with
   /// ``events(after:limit:for:)``.
   package func observeEvents(_ observer: @escaping @Sendable (EventNews) -> Void) -> Int {
     locked { eventObservers.add(observer) }
@@ -103,7 +103,7 @@ extension Library {
   /// The number of the newest event.
   package var lastEvent: Int64 { locked { numbers.event } }
 
-  /// What `path` means for the log: the item there, or that was deleted from there, with all that is below.
+  /// The events that `path` selects: those of the item there, or that was deleted from there, and of everything below.
   ///
   /// - Throws: `notFound`, `accessDenied`.
   package func eventScope(_ path: ItemPath) throws -> EventScope {

@@ -2,18 +2,20 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// The one place that decides which account sees which event, and as what (docs/REFERENCE.md, "Events").
+/// The one place that decides which account sees which event, and in which form (docs/REFERENCE.md, "Events").
 ///
 /// - An account sees events of its own documents, with paths relative to its `Documents`.
 /// - A participant sees events of the share from joining to departure, both included, with paths that begin with the
-///   shared item's name. What comes into the share is `created` for them, what leaves it `deleted`; between two shares
-///   of theirs it is `moved`. That something's contents went to another document is told to those who see both.
-/// - Where the owner keeps the shared item is told to nobody else; what it is called is.
-/// - Whom a membership event is about sees it, joined or not: an invitation, a removal. Public users see of others only
-///   what the owner does. People who are out go on seeing what they saw as what they were, public users or not.
-/// - Who asked for access is told by the owner and to administrators; the answer to them too, and to who asked, who
-///   learns nothing by it but the title that the link told.
-/// - A mention is seen by whom it mentions, and by nobody else.
+///   shared item's name. An item that comes into the share is `created` for them, one that leaves it is `deleted`, and
+///   one that goes between two shares of theirs is `moved`. People who see both documents learn that the contents of
+///   one went to the other.
+/// - Only the owner learns where they keep the shared item; the others learn its name.
+/// - The person that a membership event is about sees it, joined or not: an invitation, a removal. Public users see
+///   none that is about another person. People who are out still see what they saw in their former role, as public
+///   users or not.
+/// - Owner and administrators see requests for access and the answers. The person who asked sees the answer, too, and
+///   learns nothing from it but the title that the link told.
+/// - Only the person mentioned sees a mention.
 /// - The library itself, for the machine's owner and the sidecar, sees every event as the owner of the item sees it.
 struct EventVisibility: Sendable {
   /// The account that looks; nil for the library itself.
@@ -86,7 +88,7 @@ struct EventVisibility: Sendable {
     return participant.ended.map { row.number <= $0 } ?? true
   }
 
-  /// Whether the viewer is told of someone's joining, leaving or standing.
+  /// Whether the viewer sees an event of someone's joining, leaving or standing.
   private func sees(
     _ viewer: AccountRow, news participant: EventDetails.Participant, _ row: EventRow, _ log: StoreTransaction
   ) throws -> Bool {
@@ -95,7 +97,7 @@ struct EventVisibility: Sendable {
       return false
     }
     if own.acceptance == .accepted { return own.role != .publicUser }
-    // What they are now says nothing of then; the events of their joining and departure do.
+    // Their present role says nothing about the past; the events of their joining and departure do.
     return try [own.joined, own.ended].contains { number in
       guard let row = try number.flatMap(log.event), row.share?.share == mark.share,
         let former = try decoded(row).data.participant
@@ -116,7 +118,7 @@ struct EventVisibility: Sendable {
       {
         data.previousPath = former
         if previous.share == mark.share {
-          // Where the owner keeps the shared item is no matter of the participants; what it is called is.
+          // Participants do not learn where the owner keeps the shared item; they learn its name.
           if former == data.item.path { return nil }
           if type == .moved, Self.folder(of: former) == Self.folder(of: data.item.path) { type = .renamed }
         }
@@ -131,7 +133,8 @@ struct EventVisibility: Sendable {
         return item
       }
     } else if let previous = row.previousShare {
-      // It went to where the viewer does not see. What gave its contents alone is told to be deleted by itself.
+      // It went to a place that the viewer does not see. If only its contents went there, its deletion has an event of
+      // its own.
       if type == .edit { return nil }
       type = .deleted
       data.item.path = previous.path(data.previousPath ?? "")

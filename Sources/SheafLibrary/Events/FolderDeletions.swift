@@ -1,9 +1,10 @@
-/// Deletions from one folder that wait, by one program and in one share: what the folder's own deletion tells of.
+/// Pending deletions from one folder, by one program and in one share, which the event of the folder's own deletion
+/// will name.
 struct FolderDeletions {
   struct Key: Hashable {
     let folder: Int64
     let process: Int32
-    /// What was a share of its own is told by itself, to its participants.
+    /// A deleted share has an event of its own, for its participants.
     let share: Int64?
   }
 
@@ -13,10 +14,10 @@ struct FolderDeletions {
   private(set) var runs: [ClosedRange<Int64>] = []
   /// How many of them wait.
   private(set) var count = 0
-  /// How much they tell of, themselves included.
+  /// How many items they name, themselves included.
   private(set) var contentCount: Int64 = 0
 
-  /// - Parameter contentCount: how much else the deletion tells of.
+  /// - Parameter contentCount: how many other items the deletion names.
   mutating func append(_ number: Int64, contentCount: Int64) {
     numbers.append(number)
     if let last = runs.last, last.upperBound == number - 1 {

@@ -11,7 +11,7 @@ struct SettlingScan {
   /// Events looked at with the lock held at most.
   static let step = 1024
 
-  /// The last number that is looked at: what is noted meanwhile is left for the next time.
+  /// The last number that is looked at: events that are noted meanwhile are left for the next time.
   let upTo: Int64
   /// All up to this number were looked at before; those of them that wait hold back what follows of their items.
   private let start: Int64
@@ -95,7 +95,7 @@ extension Library {
     }
   }
 
-  /// Gives an event its number; those whom it may concern are told of it.
+  /// Gives an event its number, and wakes those whom it may concern.
   @discardableResult
   func number(_ row: EventRow, about account: Int64? = nil, _ change: Change) throws -> Int64 {
     var row = row
@@ -106,7 +106,7 @@ extension Library {
     return row.number
   }
 
-  /// Logs the end of a session: `edit`, or nothing where `created` will tell of the version.
+  /// Logs the end of a session: `edit`, or nothing if `created` will have the version.
   func logSave(_ version: VersionRow, of item: ItemRow, inode: InodeRow, _ change: Change) throws {
     noteRapidSave(version, of: item, change)
     if version.number == 1, events.has(item.id, type: .created) { return }
@@ -173,7 +173,7 @@ extension Library {
     guard let deletions = events.deletions(key) else { return nil }
     data.contents = []
     data.contentCount = 0
-    // What the event names no more of is not read.
+    // Deletions that the event no longer names need not be read.
     for event in events.oldest(EventData.contentLimit, of: deletions) where !data.namesAll {
       if let deleted = try self.data(of: event, change) { data.include(deleted) }
     }
@@ -182,7 +182,7 @@ extension Library {
     return key
   }
 
-  /// What a waiting event says; nil for what a crash left.
+  /// The data of a pending event; nil for an event that a crash left.
   private func data(of event: EventLog.Pending, _ change: Change) throws -> EventData? {
     guard event.isInStore else { return event.data }
     return try JSONDecoder().decode(EventData.self, from: Data(stored(event, change).data.utf8))
@@ -245,9 +245,9 @@ extension Library {
     return upTo
   }
 
-  /// Numbers what waits of items below a folder that is about to get another place: it was done before. What is still
-  /// being made is told later, with the place that it has then, and so is all in a folder that is part of what its
-  /// program makes.
+  /// Numbers the pending events of items below a folder that is about to get another place, since their actions came
+  /// before. The event of an item that is still being made comes later, with the place that it has then, and so do the
+  /// events in a folder that its program is still making.
   ///
   /// - Parameter start: The number of the last event that was looked at just before.
   func settleEvents(below folder: Inode, after start: Int64, _ caller: Caller, _ time: Timestamp) throws {
@@ -309,7 +309,7 @@ extension Library {
     return true
   }
 
-  /// Whether a file can still prove to be a temporary one, or has no version to tell of.
+  /// Whether a file can still prove to be a temporary one, or has no version for an event.
   func isBeingMade(_ event: EventLog.Pending) -> Bool {
     guard event.row.type == EventType.created.rawValue, let inode = inodes[event.ino], inode.isRegular else {
       return false
@@ -348,7 +348,7 @@ extension Library {
         return false
       }
       if isCreation {
-        // A file that is still being written has no version to tell of, and may be a temporary one.
+        // A file that is still being written has no version for an event, and may be a temporary one.
         if let inode = inodes[event.ino], inode.hasSession || inode.writerCount > 0 { return false }
         // Known, it is a document whatever its program does.
         guard let made = identity.time(of: event.ino) else { return true }

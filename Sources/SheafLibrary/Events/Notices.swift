@@ -1,7 +1,7 @@
 package import SheafModel
 import SheafStore
 
-/// What an account is told of what others did, until it clears it.
+/// Notices: what others did, for an account, until the account clears them.
 extension Library {
   /// Events that notices are made of at most; of older ones `activity` tells.
   private static let noticeEvents = 1000

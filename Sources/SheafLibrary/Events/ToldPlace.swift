@@ -92,7 +92,7 @@ extension Library {
       next = inode.row.parent
       guard next != passed else { throw Self.liesInItself(next) }
       steps += 1
-      // Whatever circle it is, a folder of it is looked out for at some time.
+      // In a circle of any length, `passed` is some day a folder of the circle.
       if steps == limit { (passed, steps, limit) = (next, 0, limit * 2) }
     }
   }
@@ -121,7 +121,7 @@ extension Library {
       knowsTime = knowsTime || shares.entryTime(ofFolder: inode.ino) != nil
       if let share = shares.share(ofFolder: inode.ino) {
         knowsShare = true
-        // What is in none entered none.
+        // An item in no share entered none.
         knowsTime = knowsTime || share == 0
       }
       if inode.row.parent == 0 { (knowsPlace, knowsShare, knowsTime) = (true, true, true) }
@@ -130,8 +130,8 @@ extension Library {
     return knowsPlace && knowsShare && knowsTime
   }
 
-  /// Has it remembered where a folder is, and in which share since when, however deep that is: from the top down, some
-  /// folders at a time. Who then asks for it with the lock held goes up a few folders only.
+  /// Makes the library remember where a folder is, in which share, and since when, however deep that is: from the top
+  /// down, some folders at a time. A later look-up with the lock held goes up a few folders only.
   func approach(_ folder: Int64) throws {
     if try locked({ try isNear(folder) }) { return }
     let passed = try store.snapshot { transaction in
@@ -146,7 +146,7 @@ extension Library {
     for index in stride(from: passed.count / Self.approachStep * Self.approachStep, through: 0, by: -Self.approachStep)
     where index < passed.count {
       try locked {
-        // It may have gone meanwhile: whoever asks for it next finds out.
+        // It may have gone meanwhile: the next look-up finds out.
         guard let inode = try? inode(passed[index]) else { return }
         _ = try place(ofFolder: inode.ino)
         if let share = try share(ofFolder: inode.ino) { _ = try entryTime(of: inode, in: share) }

@@ -1,7 +1,7 @@
 import SheafModel
 import SheafStore
 
-/// What a person did to an item and all that is below it, as it is told: one event for the item, and one for each share
+/// The events of a person's action on an item and everything below it: one event for the item, and one for each share
 /// below that has its own participants.
 struct TreeAction {
   /// An item that it was done to.

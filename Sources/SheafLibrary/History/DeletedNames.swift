@@ -1,14 +1,14 @@
 import SheafModel
 import SheafStore
 
-/// The names that `.versions/` and `.deleted/` give to what was deleted from a folder under one name.
+/// The names that `.versions/` and `.deleted/` give to items that were deleted from a folder under one name.
 ///
 /// Rules:
-/// 1. What was deleted last has the name itself, unless something in the folder has it by now: `.versions/` shows that
-///    too, and `.deleted/` does not.
+/// 1. The item that was deleted last has the name itself, unless something in the folder has it by now: `.versions/`
+///    shows that too, and `.deleted/` does not.
 /// 2. Of the others, the last one of each second is called `NAME~deleted~TIME`.
-/// 3. Where that is in use or too long, the number of its inode goes behind it, `~INODE`; where that is in use too,
-///    ` (2)`, ` (3)` and so on. What is too long loses the end of NAME.
+/// 3. If that is in use or too long, the number of its inode follows, `~INODE`; if that is in use too, ` (2)`, ` (3)`
+///    and so on. In a name that is too long, NAME loses its end.
 ///
 /// So a name tells where its row is found (``Origin``), and a look-up reads the rows of one name only.
 struct DeletedNames {
@@ -36,7 +36,7 @@ struct DeletedNames {
     case inode(Int64)
   }
 
-  /// What a name of rule 2 or 3 tells of its document; nil for any other name.
+  /// The document that a name of rule 2 or 3 means; nil for any other name.
   static func origin(of shown: [UInt8]) -> Origin? {
     guard let start = shown.indices.last(where: { shown[$0...].starts(with: mark) }) else { return nil }
     let rest = shown[(start + mark.count)...]
@@ -53,7 +53,7 @@ struct DeletedNames {
   /// The document that is shown under a name of rule 2 or 3.
   ///
   /// - Parameters:
-  ///   - origin: what the name tells of it.
+  ///   - origin: the document that the name means.
   ///   - isTaken: whether a name is that of something in the folder, or of a document deleted from it.
   func row(called shown: [UInt8], _ origin: Origin, _ isTaken: ([UInt8]) throws -> Bool) rethrows -> DeletedRow? {
     let index =
@@ -93,10 +93,10 @@ struct DeletedNames {
 extension Library {
   private static let ever = Timestamp(nanoseconds: .min)
 
-  /// What was deleted from a folder and `caller` sees, each with a name of its own, latest first. It is read beside the
-  /// lock, so whoever shows it looks whether it is still so.
+  /// The items that were deleted from a folder and that `caller` sees, each with a name of its own, latest first. They
+  /// are read without the lock, so a caller that shows one checks whether it is still deleted.
   ///
-  /// - Parameter used: names that what was deleted cannot have.
+  /// - Parameter used: names that deleted items cannot have.
   func deletedNames(
     _ kind: DeletedKind, from folder: Int64, _ used: Set<[UInt8]>, _ caller: Caller
   ) throws -> [(row: DeletedRow, name: [UInt8])] {
@@ -117,9 +117,9 @@ extension Library {
     }
   }
 
-  /// What was deleted from a folder and is shown under `name`; nil where nothing is.
+  /// The item that was deleted from a folder and is shown under `name`; nil if there is none.
   ///
-  /// - Parameter isUsed: whether what was deleted cannot have a name; the caller has looked at `name` itself.
+  /// - Parameter isUsed: whether a deleted item cannot have a name; the caller has checked `name` itself.
   func deleted(
     _ kind: DeletedKind, shownAs name: [UInt8], in folder: Int64, _ caller: Caller, _ isUsed: ([UInt8]) throws -> Bool
   ) throws -> DeletedRow? {

@@ -1,18 +1,18 @@
 package import SheafModel
 import SheafStore
 
-/// What was deleted, as people look at it: a folder is one thing, with all that went with it.
+/// Deleted items as people see them: a folder is one item, with everything that went with it.
 extension Library {
   /// Rows that are looked at with the lock held, so that nobody waits for a long list.
   private static let treeBatch = 128
 
-  /// What was deleted and can be recovered, latest first, without what lies in deleted folders: those tell how much
-  /// that is.
+  /// The deleted items that can be recovered, latest first, without those in deleted folders: each folder has the
+  /// number of these.
   ///
   /// - Parameters:
   ///   - path: a folder, for what was deleted below it; a deleted item, for all that was deleted there, and for what
   ///     was in it; nil for all there is.
-  ///   - limit: how many are told of.
+  ///   - limit: how many are returned.
   /// - Throws: `notFound` for an unknown account.
   package func deletedTrees(_ handle: AccountHandle, below path: ItemPath?, limit: Int) throws -> DeletedTrees {
     var found: [(ino: Int64, item: DeletedItem, since: Timestamp)] = []
@@ -25,7 +25,7 @@ extension Library {
         let owners = Set([account.id] + shares.owners(sharingWith: account.id))
         let rows = try read { try $0.deleted(before: last, limit: Self.treeBatch) }
         for (row, owner) in rows where owners.contains(owner) {
-          // What lies in a deleted folder comes back with it, or is looked at by that folder's path.
+          // An item in a deleted folder comes back with the folder, or is listed by the folder's path.
           let isTop = try inode(row.parent).row.nlink > 0 || row.parent == folder
           guard isTop, let item = try item(of: inode(row.ino)), try isVisible(row, .api(account.id)) else { continue }
           let place = try mountPath(row.parent, row.name, for: account.id)

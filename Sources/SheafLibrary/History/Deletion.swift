@@ -2,12 +2,12 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// What was deleted: listing, recovering, and destroying for good.
+/// Deleted items: listing, recovering, and destroying them for good.
 extension Library {
   /// Deleted items that are looked at with the lock held, so that nobody waits for a long list.
   private static let deletedBatch = 32
 
-  /// What was deleted at or below `path` (all where nil) and can be recovered, latest first.
+  /// The items that were deleted at or below `path` (all if nil) and can be recovered, latest first.
   package func deleted(_ handle: AccountHandle, below path: ItemPath?) throws -> [DeletedItem] {
     var items: [DeletedItem] = []
     var last: DeletedRow?
@@ -37,7 +37,7 @@ extension Library {
     return rows.count < Self.deletedBatch ? nil : rows.last?.row
   }
 
-  /// Gives a deleted inode a name again; the caller tells of it.
+  /// Gives a deleted inode a name again; the caller logs the event.
   ///
   /// - Parameters:
   ///   - destination: where it goes, which the caller has looked at; nil for back to its place.
@@ -84,7 +84,7 @@ extension Library {
       tell(
         .made(NamedInode(ino: final.ino, mode: final.mode, place: .init(folder: .inode(parent), name: name))),
         from: destination?.mover.door ?? 0)
-      // Who read it in the trash of a share may not see it where it is now.
+      // A member who read it in the trash of a share may not see it in its present place.
       for member in left?.members ?? [] where member.role != .owner { tellAccess(of: member.account) }
     }
     // The paths below a folder that is recovered in this transaction are read through its row.
@@ -105,7 +105,7 @@ extension Library {
       part: returned.map { .init(item: $0.item, ino: row.ino, actor: actor, data: $0.data) })
   }
 
-  /// What has a name again.
+  /// An item that has a name again.
   struct Recovered {
     let path: String
     /// Nil for what is no item.
@@ -136,7 +136,7 @@ extension Library {
     try partChunks(ofVersion: number, of: path)
     try locked {
       try settleSessions()
-      // What was done before is told before the item goes: an event that waits would go with it.
+      // Events of earlier actions are settled before the item goes: a pending event would go with it.
       try settleEvents(all: true)
       let (inode, item) = try document(path, for: .purge)
       guard let row = try read({ try $0.version(item.id, number) }) else {
@@ -168,7 +168,7 @@ extension Library {
     repeat {
       try locked {
         try settleSessions()
-        // What was done before is told before the item goes: an event that waits would go with it.
+        // Events of earlier actions are settled before the item goes: a pending event would go with it.
         try settleEvents(all: true)
         purge = try purge.map(resumed) ?? beginPurge(path)
         if let begun = purge { purge = try eraseSome(begun) }

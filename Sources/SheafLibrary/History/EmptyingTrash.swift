@@ -8,18 +8,18 @@ private struct TrashTree {
   var extent = TrashExtent(items: 0, bytes: 0)
 }
 
-/// Destroying what was deleted, some at a time, so that nobody waits long.
+/// Destroying deleted items, some at a time, so that nobody waits long.
 ///
 /// Rules:
-/// 1. It goes by whole trees, the lines of ``deletedTrees(_:below:limit:)``: a deleted folder goes with all that was
-///    deleted from it, or not at all.
-/// 2. Only the owner's account destroys, so nothing of what others share is among it.
-/// 3. What is chosen is looked for beside the lock. What was recovered meanwhile, or deleted again, stays.
-/// 4. What is in a folder goes before it, as in ``Purge``. So one that is cut short can be repeated.
-/// 5. Nothing goes for its age where upkeep would not believe the clock (``believesClock(_:)``), nor what a clock that
-///    was behind made older than it is.
+/// 1. It works on whole trees, the lines of ``deletedTrees(_:below:limit:)``: a deleted folder goes with everything
+///    that was deleted from it, or not at all.
+/// 2. Only the owner's account destroys, so no items that others share are among them.
+/// 3. The items are found without the lock. An item that was recovered meanwhile, or deleted again, stays.
+/// 4. The contents of a folder go before it, as in ``Purge``. So an interrupted run can be repeated.
+/// 5. Nothing goes for its age if upkeep would not believe the clock (``believesClock(_:)``), nor an item that a clock
+///    that was behind made older than it is.
 extension Library {
-  /// What of the trash a path means.
+  /// The part of the trash that a path selects.
   private struct TrashScope {
     /// The account whose trash it is.
     let owner: Int64
@@ -60,7 +60,7 @@ extension Library {
     while !trees.isEmpty {
       (trees, destroyed, begun) = try locked {
         try settleSessions()
-        // What was done before is told before the item goes: an event that waits would go with it.
+        // Events of earlier actions are settled before the item goes: a pending event would go with it.
         try settleEvents(all: true)
         return try makeChange(.purge, freesSpace: true, by: caller) { change in
           var (left, done, budget, purge) = (trees, destroyed, Self.purgeBatch, begun)

@@ -2,15 +2,15 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// Making a folder what it was, one ordinary change after the other, so that others work meanwhile.
+/// Restoring a folder as it was, by one ordinary change after the other, so that others can work meanwhile.
 ///
 /// Rules:
-/// 1. ``FolderRestorePlan`` says what is to be done. Each action looks at its item anew: what somebody else moved or
+/// 1. ``FolderRestorePlan`` has the actions. Each action looks at its item anew: an item that somebody else moved or
 ///    deleted meanwhile stays as they left it.
-/// 2. Each action is a change with its event, and needs the rights that it needs for anybody. One that is refused is left
-///    alone, unless the right to restore is gone.
-/// 3. Nothing is lost: what goes can be recovered, and what programs have not saved yet is a version before.
-/// 4. One that is cut short can be repeated: what is done is as it was, and is not done again.
+/// 2. Each action is a change with its event, and needs the same rights as always. If an action is refused, its item is
+///    left alone, unless the right to restore is gone.
+/// 3. Nothing is lost: deleted items can be recovered, and unsaved contents of programs become a version first.
+/// 4. An interrupted restoration can be repeated: items that are restored already need no action.
 extension Library {
   /// Makes a folder what it was at a time, or undoes what one person did in it since then; with `dryRun` only says what
   /// that is.
@@ -85,7 +85,7 @@ extension Library {
 
   // MARK: - Actions
 
-  /// What an action does, as people are told; nil where there is nothing to do any more.
+  /// The step of an action, as people see it; nil if there is nothing to do any more.
   private func step(of action: FolderRestorePlan.Action, _ caller: Caller) throws -> FolderRestoration.Step? {
     guard let row = try read({ try $0.inode(item: action.item) }) else { return nil }
     func place(_ parent: Int64, _ name: [UInt8]) throws -> String {
@@ -108,7 +108,7 @@ extension Library {
     _ action: FolderRestorePlan.Action, _ leaving: Set<Int64>, _ top: Int64, _ path: ItemPath, _ caller: Caller
   ) throws -> [FolderRestoration.Step] {
     completeSaves()
-    // What was done before is told before.
+    // Earlier actions have earlier events.
     try settleEventsInSteps()
     return try locked {
       try allow(.restore, inode(top), on: path)
@@ -147,9 +147,10 @@ extension Library {
     return true
   }
 
-  /// Gives an item the name that it had; returns what was done, nil where it has it.
+  /// Gives an item the name that it had. Returns the step; nil if it has the name already.
   ///
-  /// What has the name by now and is to leave it makes way; what stays keeps it, and the item gets ` (2)`.
+  /// If another item has the name by now and is to leave it, that item makes way. If the other item stays, it keeps the
+  /// name, and this one gets ` (2)`.
   private func put(
     _ item: Int64, _ parent: Int64, _ name: [UInt8], _ leaving: Set<Int64>, _ caller: Caller
   ) throws -> FolderRestoration.Step? {
@@ -194,7 +195,7 @@ extension Library {
     try makeChange(.recover, by: caller) { change in
       let destination = Recovery.Destination(folder: folder.ino, name: name, mover: caller)
       var action = TreeAction()
-      // What was elsewhere when it was deleted enters the share now.
+      // An item that was elsewhere when it was deleted enters the share now.
       let returned = try giveBack(row, to: destination, entersShare: there != nil && here != there, change)
       if let part = returned.part { action.add(part) }
       try log(.created, action, change)

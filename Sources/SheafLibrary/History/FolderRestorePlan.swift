@@ -2,16 +2,17 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// What is to be done for a folder to be as it was, found out some at a time with the lock free in between.
+/// The actions that make a folder as it was. They are found in steps, between which the lock is free.
 ///
 /// Rules:
-/// 1. Everybody's actions are undone: each item that was in the folder comes back to where it was, with the contents that
-///    it had. What was made since is deleted, and so is what was deleted then; what was elsewhere goes back there.
-/// 2. One person's actions are undone: those since then that nobody followed up. A document goes back to before the last
-///    versions that all are theirs, an item to before their last moves, and what they deleted or made is recovered or
-///    deleted. Where others went on with it, it is left alone.
-/// 3. What nobody can tell any more is left alone, and so is what has several names and not the same ones as then.
-///    Folders that hold such things stay.
+/// 1. Undoing everybody's actions: each item that was in the folder comes back to where it was, with the contents that
+///    it had. Items that were made since are deleted, and so are items that were deleted then. Items that were
+///    elsewhere go back there.
+/// 2. Undoing one person's actions: those since then that nobody followed up. A document goes back to before the last
+///    versions, if these are all theirs, and an item to before their last moves. Items that they deleted are recovered,
+///    and items that they made are deleted. An item that others went on with is left alone.
+/// 3. An item is left alone if nothing tells its former state any more, or if it has several names that are not those
+///    of then. Folders that hold such items stay.
 struct FolderRestorePlan {
   /// One thing to do.
   enum Action {
@@ -30,8 +31,8 @@ struct FolderRestorePlan {
     }
   }
 
-  /// In this order: what is deleted goes first, each folder after what is in it; then documents get their contents, those
-  /// that are among the deleted, too; then items get their places, each folder before what is in it. So participants of a
+  /// In this order: deletions come first, each folder after its contents; then documents get their contents, those that
+  /// are among the deleted, too; then items get their places, each folder before what is in it. So participants of a
   /// share into which something comes back see nothing of what it was in between.
   private(set) var deletions: [Action] = []
   private(set) var contents: [Action] = []
@@ -176,7 +177,7 @@ extension Library {
     return try max(time, entryTime(of: inode, in: share))
   }
 
-  /// Whether a folder is one that the caller's account may put things in: what it does not see, it is not told of.
+  /// Whether the caller's account may put things into a folder. It learns nothing of folders that it does not see.
   private func mayMove(to folder: Int64, _ caller: Caller) throws -> Bool {
     guard let inode = try? inode(folder) else { return false }
     do {
@@ -193,7 +194,7 @@ extension Library {
   func restorePlan(of top: Int64, at time: Timestamp, _ caller: Caller) throws -> FolderRestorePlan {
     var plan = FolderRestorePlan()
     let past = try pastItems(below: top, at: time, caller)
-    // What is by now in a folder that comes back from elsewhere comes with it, or is deleted, too.
+    // Items that are by now in a folder that comes back from elsewhere come with it, or are deleted, too.
     let pastFolders = past.compactMap { if case .folder(let ino) = $0.entry.kind { ino } else { nil } }
     let present = try presentItems(below: [top] + pastFolders, caller)
     let places = Dictionary(grouping: past, by: \.entry.item)
@@ -398,7 +399,7 @@ extension Library {
     plan.add(item.leave("its versions of then are not kept"))
   }
 
-  /// What a person deleted in a folder and below it, each folder before what was in it.
+  /// The items that a person deleted in a folder and below it, each folder before its contents.
   private func deletions(
     below top: Int64, _ present: [PresentItem], by person: Int64, since time: Timestamp
   ) throws -> [DeletedRow] {

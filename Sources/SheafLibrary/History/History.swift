@@ -67,8 +67,8 @@ extension Library {
     }
   }
 
-  /// Makes contents those of a document, as a new version; nil where they are so already. What programs write to it is
-  /// a version before.
+  /// Gives a document contents, as a new version; nil if it has them already. Unsaved contents of programs become a
+  /// version first.
   func makeCurrent(_ content: StoredContent, of inode: Inode, by caller: Caller) throws -> VersionRow? {
     try endSession(inode)
     guard var item = try item(of: inode) else { throw SheafError(.notFound) }
@@ -125,7 +125,7 @@ extension Library {
           advice: "give another label")
       }
       try makeChange(.label) { change in
-        // What goes on being written is another version than the one that was meant.
+        // Later writes belong to another version than the one that gets the label.
         if row.isOpen {
           for draft in inode.drafts where draft.session?.number == row.number {
             try endVersion(of: draft, inode, change)

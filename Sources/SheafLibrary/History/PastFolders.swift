@@ -2,18 +2,18 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// Folders as they were at a time, from the names that items have and had.
+/// Folders as they were at a time, computed from the present and past names of items.
 ///
 /// Rules:
-/// 1. An item was where an entry or a past name says. Of an entry that was there before anybody noted it, the item's
-///    making decides.
-/// 2. A document has the contents of its latest version by then. One that had no version yet was empty; of one whose
-///    versions of then are not kept, nothing is shown.
+/// 1. An item was where an entry or a past name says. If nobody noted when an entry began, the time when the item was
+///    made counts.
+/// 2. A document has the contents of its latest version by then. A document that had no version yet was empty. A
+///    document whose versions of then are not kept is not shown.
 /// 3. Fifos, sockets and devices are no items, and have no past.
-/// 4. A participant sees nothing of a time before something entered the share, and nothing that is in another share, or
-///    in none, by now.
-/// 5. What is looked at is what is paid for: a name costs a few rows, and a listing goes through the names of one
-///    folder, some at a time with the lock free in between.
+/// 4. A participant sees no item at a time before it entered the share, and no item that is in another share, or in
+///    none, by now.
+/// 5. The cost depends only on what is looked at: a name costs a few rows, and a listing goes through the names of one
+///    folder in steps, between which the lock is free.
 extension Library {
   /// Something that was in a folder.
   package struct PastEntry: Hashable, Sendable {
@@ -43,9 +43,9 @@ extension Library {
     return Timestamp(seconds: time.seconds, nanoseconds: 999_999_999)
   }
 
-  /// What stat(2) tells of a folder as it was: nobody can write to it.
+  /// The answer of stat(2) for a folder as it was: nobody can write to it.
   ///
-  /// - Throws: `notFound` for a time at which it did not exist, which is yet to come, or which the caller does not see;
+  /// - Throws: `notFound` for a time at which it did not exist, in the future, or which the caller does not see;
   ///   `accessDenied`.
   package func pastFolder(_ ino: Int64, at time: Timestamp, _ caller: Caller) throws -> Attributes {
     try locked {
@@ -54,7 +54,7 @@ extension Library {
     }
   }
 
-  /// What had `name` in a folder.
+  /// The item that had `name` in a folder.
   ///
   /// - Throws: `notFound`, `accessDenied`.
   package func pastEntry(
@@ -71,9 +71,9 @@ extension Library {
     }
   }
 
-  /// What was in a folder, in no order.
+  /// The items that were in a folder, in no order.
   ///
-  /// What loses or gets its name meanwhile is among them once, since names that are lost are looked at last.
+  /// An item that loses or gets its name meanwhile is among them once, since lost names are read last.
   package func pastEntries(of ino: Int64, at time: Timestamp, _ caller: Caller) throws -> [PastEntry] {
     completeSaves()
     var entries: [PastEntry] = []
@@ -165,7 +165,8 @@ extension Library {
     return try isVisible(deleted, caller)
   }
 
-  /// What an item was that had a name in `folder`, which the caller sees; nil for what they do not see.
+  /// The past state of an item that had a name in `folder`, which the caller sees; nil for an item that they do not
+  /// see.
   private func pastEntry(
     _ name: [UInt8], _ id: Int64, in folder: Inode, at time: Timestamp, _ caller: Caller
   ) throws -> PastEntry? {

@@ -1,16 +1,15 @@
 import SheafModel
 import SheafStore
 
-/// Destroying a folder with all that is below it, some at a time, so that nobody waits long.
+/// Destroying a folder with everything below it, some at a time, so that nobody waits long.
 ///
 /// Rules:
-/// 1. What is in a folder goes before it, so that a purge that is cut short leaves a sound tree, and can be repeated.
-/// 2. It is one action: it is told with the transaction that takes the item itself away.
-/// 3. What comes to lie in the folder meanwhile goes along; where the item itself was moved, the purge ends with an
-///    error.
-/// 4. It goes down the tree once and not anew in each step, so it costs the same however deep that is. What it is about
-///    to destroy is looked up again; where a folder on the way down was moved, it begins at the top.
-/// 5. Of very many versions of a document the old ones go before the document, some at a time.
+/// 1. The contents of a folder go before it, so that an interrupted purge leaves a sound tree, and can be repeated.
+/// 2. It is one action: its event is stored with the transaction that removes the item itself.
+/// 3. Items that come into the folder meanwhile go along. If the item itself was moved, the purge ends with an error.
+/// 4. It goes down the tree once and not anew in each step, so it costs the same however deep the tree is. It looks up
+///    again what it is about to destroy. If a folder on the way down was moved, it begins at the top.
+/// 5. If a document has very many versions, the old ones go before the document, some at a time.
 struct Purge {
   /// Something that goes for good.
   enum Target {
@@ -31,7 +30,7 @@ struct Purge {
   var action = TreeAction()
   /// The folders that are in the action, and still there.
   var noted: Set<Int64> = []
-  /// What is still to go, as far as that was looked at: each behind the folder that it is in.
+  /// The items that are still to go, as far as they are known: each after the folder that it is in.
   var open: [Target] = []
   /// The folders on the way down.
   var folders: Set<Int64> = []
@@ -94,7 +93,8 @@ extension Library {
       advice: "purge what is left of it where it is now")
   }
 
-  /// Erases some of a purge, and tells of it with the last; returns what is left, nil for nothing.
+  /// Erases some items of a purge, and stores its event with the last ones. Returns the rest of the purge; nil if
+  /// nothing is left.
   func eraseSome(_ purge: Purge) throws -> Purge? {
     let time = clock()
     let isFolder = try inode(purge.top.ino).isFolder
@@ -191,7 +191,7 @@ extension Library {
     return true
   }
 
-  /// Adds an item to what is told of a purge, once.
+  /// Adds an item to the event of a purge, once.
   private func note(_ entry: EntryRow, _ inode: Inode, in purge: inout Purge) throws {
     guard inode.isFolder || inode.row.nlink == 1, !purge.noted.contains(inode.ino), let item = try item(of: inode)
     else { return }

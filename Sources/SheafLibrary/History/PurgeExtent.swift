@@ -2,7 +2,7 @@ package import SheafModel
 import SheafStore
 
 extension Library {
-  /// What a purge of an item would destroy.
+  /// The items that a purge would destroy, and the people who would lose them.
   ///
   /// - Throws: as ``purge(_:version:)`` of the whole item.
   package func purgeExtent(_ path: ItemPath) throws -> PurgeExtent {
@@ -15,7 +15,7 @@ extension Library {
     return PurgeExtent(items: items, people: people)
   }
 
-  /// Who takes part in the shares that an inode is in or that lie below it.
+  /// The participants of the shares that an inode is in or that lie below it.
   private func affected(by ino: Int64, besides account: Int64) throws -> [AccountHandle] {
     var accounts: Set<Int64> = []
     for share in shares.owned(by: try inode(ino).row.owner) {

@@ -1,7 +1,7 @@
 import SheafModel
 import SheafStore
 
-/// What would be left of a purged version in chunks of which other versions use a part.
+/// Removes the remains of a purged version from chunks of which other versions use a part.
 ///
 /// A version that was cut short, or written in place, refers to parts of the chunks of the version before. Chunks go as
 /// a whole, so the rest would stay as long as the part does. Such parts get chunks of their own before the purge: the
@@ -12,8 +12,8 @@ extension Library {
 
   /// Gives the other versions of a document, and its contents, chunks of their own for parts of those of `number`.
   ///
-  /// What is being edited keeps the parts that it has, and so do documents of more than 8 MiB, whose chunks are listed
-  /// in nodes.
+  /// Documents that are being edited keep the parts that they have, and so do documents of more than 8 MiB, whose
+  /// chunks are listed in nodes.
   ///
   /// - Throws: as ``purge(_:version:)``; nothing where there is no such version, or it cannot be purged.
   func partChunks(ofVersion number: Int64, of path: ItemPath) throws {
@@ -90,7 +90,7 @@ extension Library {
         let own = try whole[Int(extent.offset)..<Int(end)].withUnsafeBytes { try change.store([$0]) }
         extents[index] = Extent(chunk: own[0], length: extent.length)
       } catch let error as SheafError where error.kind == .corrupt {
-        // `check` tells of it; what is damaged stays as it is.
+        // `check` reports it; damaged bytes stay as they are.
         log.error("a part of a chunk was not copied", metadata: ["chunk": "\(extent.chunk)", "error": "\(error)"])
       }
     }

@@ -2,16 +2,16 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// Bringing back what was deleted, a folder with all that went with it, some at a time, so that nobody waits long.
+/// Recovering deleted items, a folder with everything that went with it, some at a time, so that nobody waits long.
 ///
 /// Rules:
-/// 1. A folder comes back before what is in it, so that a recovery that is cut short leaves a sound tree and the rest
-///    among the deleted. Recovering the folder again, which is there by then, goes on.
-/// 2. It is one action. Its event waits until the last of it is back and grows meanwhile, so that at each moment it tells
-///    of what is back. Where the recovery is cut short, the event is settled as it is.
-/// 3. What was recovered, purged or deleted with its folder meanwhile stays as it is.
+/// 1. A folder comes back before its contents, so an interrupted recovery leaves a sound tree, and the rest in the
+///    trash. Recovering the folder again, which exists by then, goes on.
+/// 2. It is one action. Its event waits until the last item is back. It grows meanwhile, so that at each moment it
+///    names what is back. If the recovery is interrupted, the event is settled as it is.
+/// 3. Items that were recovered, purged or deleted with their folder meanwhile stay as they are.
 struct Recovery {
-  /// What is still to come back, each folder before what is in it.
+  /// The items that are still to come back, each folder before its contents.
   private(set) var rows: ArraySlice<DeletedRow>
   /// How much there was at the beginning.
   let total: Int
@@ -21,7 +21,7 @@ struct Recovery {
   /// The paths of what is back.
   private(set) var paths: [String] = []
   var action = TreeAction()
-  /// The numbers of the waiting events that tell of it, in the order of the heads of ``action``.
+  /// The numbers of its pending events, in the order of the heads of ``action``.
   var events: [Int64] = []
 
   /// Whether it comes into a share in which it was not.
@@ -31,7 +31,7 @@ struct Recovery {
   struct Destination {
     let folder: Int64
     let name: [UInt8]
-    /// Who renames, whose mount knows by itself what it does.
+    /// The caller that renames; its mount need not be told.
     let mover: Caller
   }
 
@@ -63,7 +63,7 @@ extension Library {
   /// - Parameter id: the item's UUID, where several of one path were deleted; the latest where nil.
   /// - Throws: `notFound` that names the path; `noSpace`.
   package func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String] {
-    // What was deleted is told before that it is back, also where a folder's deletion tells of it.
+    // The event of a deletion comes before that of the recovery, also if a folder's deletion names the item.
     try settleEventsInSteps()
     if let id, let row = try locked({ try deleted(id: id) }) { try approach(row.parent) }
     let (caller, found) = try locked { try findDeleted(path, id: id) }
@@ -89,7 +89,7 @@ extension Library {
     }
   }
 
-  /// What a recovery is of.
+  /// The items that can be recovered by a path.
   private enum Recoverable {
     case deleted(DeletedRow)
     /// A folder that is there.
@@ -120,7 +120,7 @@ extension Library {
     return (caller, .deleted(row))
   }
 
-  /// What was deleted that has a UUID.
+  /// The deleted item that has a UUID.
   private func deleted(id: String) throws -> DeletedRow? {
     guard let uuid = UUID(uuidString: id) else { return nil }
     return try read { transaction in
@@ -129,12 +129,12 @@ extension Library {
     }
   }
 
-  /// Brings back one deleted item with what went along; returns the paths.
+  /// Brings back one deleted item with everything that went along; returns the paths.
   ///
   /// - Parameters:
-  ///   - subject: What the person asked for.
-  ///   - destination: Where it goes; back to its place where nil.
-  /// - Throws: `notFound` where it is not among the deleted any more.
+  ///   - subject: The path that the person gave.
+  ///   - destination: Where it goes; back to its place if nil.
+  /// - Throws: `notFound` if it is no longer in the trash.
   func recover(
     _ top: DeletedRow, called subject: String, to destination: Recovery.Destination?, _ caller: Caller,
     progress: (SheafModel.Progress) -> Void
@@ -171,7 +171,7 @@ extension Library {
     return recovery.paths
   }
 
-  /// Gives back as much as goes into a transaction, and tells of it.
+  /// Gives back as many items as go into a transaction, and logs that.
   private func recoverSome(_ recovery: inout Recovery, _ top: DeletedRow, _ subject: String) throws {
     let isFirst = recovery.rows.count == recovery.total
     // A person may lose the right to do it on the way.
@@ -262,9 +262,9 @@ extension Library {
     return seen
   }
 
-  /// A deleted folder of which it is looked at what was deleted with it.
+  /// A deleted folder, while the items that were deleted with it are gathered.
   private struct Gathering {
-    /// What was deleted from it, latest first, and how much of that was looked at.
+    /// The items that were deleted from it, latest first, and how many of them were looked at.
     let rows: [DeletedRow]
     var next = 0
     let folders: Set<Int64>
@@ -296,7 +296,7 @@ extension Library {
       }
       let row = folder.rows[folder.next]
       folder.next += 1
-      // What one of the same name took away before it does not come along.
+      // An item does not come along if another one of the same name was deleted after it.
       let isLatest = folder.names.insert(row.name).inserted
       guard seen.insert(row.ino).inserted else { throw Self.liesInItself(row.ino) }
       if isLatest { rows.append(row) }
@@ -307,8 +307,8 @@ extension Library {
     return rows
   }
 
-  /// What was deleted last from a folder that is there, or from one below it that is, and what went in one go with
-  /// that, latest first.
+  /// The item that was last deleted from an existing folder, or from an existing one below it, and the items that went
+  /// together with it, latest first.
   private func lastDeleted(below top: Int64, _ caller: Caller) throws -> [DeletedRow] {
     let rows = try store.snapshot { transaction in
       var known: [Int64: Bool] = [top: true]

@@ -1,7 +1,7 @@
 package import SheafModel
 import SheafStore
 
-/// What folders say for how long their versions and deleted items are kept (``RetentionPolicy``).
+/// The spans for which folders keep their versions and deleted items (``RetentionPolicy``).
 extension Library {
   /// Folders of a library that can say something.
   private static let retainingLimit = 1000

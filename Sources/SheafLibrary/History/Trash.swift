@@ -2,15 +2,16 @@ import Glibc
 import SheafModel
 import SheafStore
 
-/// What `.deleted/` shows: what was deleted from a folder. A deleted folder in it shows what was deleted from that.
+/// The contents of `.deleted/`: the items that were deleted from a folder. A deleted folder in it shows the items that
+/// were deleted from that folder.
 ///
 /// Rules:
-/// 1. Each look-up asks whether the item is still among the deleted, and whether the caller sees that (``isVisible``).
-///    So nobody finds there what was recovered, purged, or closed to them meanwhile.
-/// 2. What is shown cannot be changed. Renaming it out recovers it, as ``recover(_:id:progress:)`` does, to the place
+/// 1. Each look-up checks whether the item is still in the trash, and whether the caller sees it (``isVisible``). So
+///    nobody finds an item there that was recovered, purged, or closed to them meanwhile.
+/// 2. Nobody can change an item there. Renaming it out recovers it, as ``recover(_:id:progress:)`` does, to the place
 ///    that the rename names (``recover(_:deletedFrom:to:_:_:)``).
-/// 3. A folder's own `.deleted`, which people could make before this name was kept for the trash, goes before its
-///    trash, until somebody renames it.
+/// 3. If a folder has an item `.deleted`, which people could make before the name was reserved for the trash, the name
+///    leads to that item until somebody renames it.
 extension Library {
   /// Something that `.deleted/` shows.
   package struct TrashEntry: Hashable, Sendable {
@@ -32,10 +33,10 @@ extension Library {
     try locked { try entry(folder, Self.trashName) != nil }
   }
 
-  /// What was deleted from a folder, which may be deleted itself, latest first.
+  /// The items that were deleted from a folder, which may be deleted itself, latest first.
   ///
-  /// It is gathered some at a time, with the lock free in between: as readdir(3) has it, what comes or goes meanwhile
-  /// may be among it.
+  /// They are gathered in steps, between which the lock is free. As with readdir(3), items that come or go meanwhile
+  /// may be among them.
   package func trash(of folder: Int64, _ caller: Caller) throws -> [TrashEntry] {
     try locked { try checkTrash(of: folder, caller) }
     let deleted = try deletedNames(.items, from: folder, [], caller)
@@ -52,24 +53,24 @@ extension Library {
     return entries
   }
 
-  /// What was deleted from a folder and is shown under a name.
+  /// The item that was deleted from a folder and is shown under a name.
   ///
   /// - Throws: `notFound`, `accessDenied`.
   package func trashEntry(of folder: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
     try locked { try attributes(deleted: deletedRow(name, in: folder, caller), caller) }
   }
 
-  /// What stat(2) tells of a deleted item.
+  /// The answer of stat(2) for a deleted item.
   ///
   /// - Throws: `notFound` once it is not among the deleted any more; `accessDenied`.
   package func attributes(deleted ino: Int64, _ caller: Caller) throws -> Attributes {
     try locked { try attributes(deleted: visibleDeletion(ino, caller), caller) }
   }
 
-  /// What stat(2) tells of a deleted document to who has it open, also once it is not among the deleted any more: then
-  /// it has no name there, as an open file that was removed has none.
+  /// The answer of stat(2) for a deleted document to a program that has it open, also once it is no longer in the
+  /// trash: then it has no name there, like an open file that was removed.
   ///
-  /// - Throws: `accessDenied` for what the caller does not see, or no longer.
+  /// - Throws: `accessDenied` if the caller does not see it, or no longer.
   package func attributes(deleted ino: Int64, openAs reader: VersionReader, _ caller: Caller) throws -> Attributes {
     try locked {
       if try read({ try $0.deleted(ino) }) != nil {

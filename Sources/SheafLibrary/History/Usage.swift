@@ -2,16 +2,16 @@ import Glibc
 package import SheafModel
 import SheafStore
 
-/// What documents take of the library's file, by folder.
+/// The space that documents take in the library's file, by folder.
 ///
 /// Rules:
 /// 1. Bytes are those that chunks take as they are stored, compressed or packed. Each chunk counts once, as du(1) counts
 ///    a file with several names: for present contents if any refer to it, else for history, else for the trash, and for
 ///    the folder that comes to it first.
-/// 2. All is read from a snapshot, beside the lock.
-/// 3. It tells how much there is that participants may not see. So only the owner is told.
+/// 2. Everything is read from a snapshot, without the lock.
+/// 3. The numbers include items that participants may not see. So only the owner gets them.
 extension Library {
-  /// What an item takes, and of a folder each folder in it, the largest first.
+  /// The space that an item takes, and for a folder the space of each folder in it, the largest first.
   ///
   /// - Parameter path: `Documents` where nil.
   /// - Throws: `notFound`, and `accessDenied` for what another account owns.
@@ -68,7 +68,7 @@ private struct UsageCount {
     _ top: Int64, _ transaction: StoreTransaction, _ progress: (SheafModel.Progress) -> Void
   ) throws {
     for part in Part.allCases {
-      // What is to be counted, with the folder in the top one that it lies in.
+      // The inodes that are still to be counted, each with the folder directly in `top` that it lies in.
       var (open, passed) = ([(ino: top, folder: Int64?.none)], Set<Int64>())
       while let place = open.popLast() {
         guard let inode = try transaction.inode(place.ino) else { continue }

@@ -2,7 +2,8 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// What `.versions/` shows: a folder per document of a folder, and per one deleted from it; in each a file per version.
+/// The contents of `.versions/`: a folder for each document of a folder, and for each one deleted from it; in each a
+/// file for each version.
 extension Library {
   /// A document's folder of versions.
   package struct VersionFolder: Hashable, Sendable {
@@ -106,7 +107,8 @@ extension Library {
 
   /// The versions of a document that someone sees, oldest first, read some at a time with the lock free in between.
   ///
-  /// - Parameter value: What to make of a version, its document's inode and the number of the first that they see.
+  /// - Parameter value: Makes a value from a version, its document's inode and the number of the first version that
+  ///   they see.
   func visibleVersions<Value>(
     of item: Int64, _ caller: Caller, _ value: (VersionRow, Inode, Int64) throws -> Value
   ) throws -> [Value] {
@@ -188,7 +190,7 @@ extension Library {
     locked { (try? history(of: item, .api(account))).map { number >= $0.first } ?? false }
   }
 
-  /// Who owns a document's versions in the mount: the uid and gid of its file.
+  /// The owner of a document's versions in the mount: the uid and gid of its file.
   package func versionOwner(of item: Int64, _ caller: Caller) throws -> (uid: UInt32, gid: UInt32) {
     try locked {
       let shown = try attributes(history(of: item, caller).inode, caller)

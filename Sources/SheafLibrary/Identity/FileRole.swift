@@ -1,6 +1,6 @@
 import Glibc
 
-/// What a file's name says it is for, where nothing else decides (rules 5, 6, 8, 10, 12 and 13 of ``Identity``).
+/// The purpose of a file by its name, used if nothing else decides (rules 5, 6, 8, 10, 12 and 13 of ``Identity``).
 enum FileRole: Equatable {
   /// A lock, probe, swap or autosave file: a document to nobody but the program that made it.
   case scratch

@@ -1,79 +1,79 @@
 import Foundation
 import SheafModel
 
-/// Which entry is which document, whatever dance of temporary files a program saves it by.
+/// Decides which entry is which document, whichever sequence of temporary files a program uses to save it.
 ///
-/// Identity hangs on the entry that people mean, not on the inode that an editor wrote (rule 4 of
+/// Identity belongs to the entry that people mean, not to the inode that an editor wrote (rule 4 of
 /// docs/ARCHITECTURE.md). A program is a process (thread group); its name is no criterion. Names of files decide
 /// doubtful cases only (``FileRole``).
 ///
-/// What a file is:
+/// Kinds of files:
 /// 1. A file is *young* until 15 s after it was made or closed last, unless it got *known* before: someone read its id,
 ///    or a command named it. It is *own* to the program that made it, until another one gives it a name. Every file
 ///    that is not young is *established*, and so is a young one for every program but its own.
-/// 2. An own file is *proved* when it was closed or synced with contents in it, and had a name that looks like no
-///    temporary file's by then, or was given one after that. It stays proved under other names, while it is open again,
-///    being written, and when it is emptied. An own file is its maker's *alone* until another program saves contents in
-///    it or opens it to write, or another account has changes in it.
+/// 2. An own file is *proved* when it was closed or synced with contents in it, and had a name by then that does not
+///    look like a temporary file's, or got one after that. It stays proved under other names, while it is open again,
+///    while it is being written, and when it is emptied. An own file is its maker's *alone* until another program saves
+///    contents in it or opens it to write, or another account has changes in it.
 ///
-/// What becomes of documents:
-/// 3. `rename(new → doc)` over a document that is established, proved or not its maker's alone, and has not the name of
-///    a lock, probe or autosave file: `doc` keeps id, history, labels and user xattrs (those that `new` set win), and
-///    takes the contents as its next version. A young or quiet `new` dissolves in it; another one's history stays among
-///    the deleted, and the event tells where the contents came from (the other one's deletion is told only where that
-///    was in another share: who saw it there hears of nothing else). So does the history of a `new` that saved other
-///    contents than these before, unless it is own and not proved, or young with a passing name and neither that nor
-///    any under which it was closed the name of a backup. Where several accounts wrote to it, it has that history in
-///    any case.
-/// 4. The mode stays `doc`'s too where `new` is young and nobody called chmod on it; but not where `doc` is own itself
-///    and nobody called chmod on that either: one program that makes two files and renames one over the other sees what
-///    rename(2) says, since no person can have meant the first file's mode. Where `doc` is made again by open(2) with
-///    0666 or 0777, its execute bits follow that (a version control tool makes scripts so); any narrower mode is
-///    chosen.
-/// 5. `rename(doc → X)` and `unlink(doc)` of an established document are *remembered* until 15 s passed, in memory. The
-///    same program making `doc` again in that time, by open(2), by linking an own or renaming a young file there, makes
-///    the same document: `X` becomes a document of its own with the old contents, a deletion is undone; but not where
-///    `X` lies outside of the share that `doc` was in and has changed since, which nobody there is to see. A rename from
-///    a temporary, lock or probe name is not remembered (`doc.tmp` renamed to `doc`, then `doc.tmp` made again, are two
-///    saves), unless `X` is named after that (`doc.tmp~`). The same goes for a document whose contents another one took
-///    by rule 3: a second backup of any name.
-/// 6. An own file is remembered like that only if it is proved: after a rename where `X` is named after it or like a
-///    temporary file, and after every unlink. An own file that is not proved, and its maker's alone, leaves no trace
-///    when its maker unlinks it. One with the name of a lock, probe or autosave file counts as own for that for as long
-///    as its maker lives, if nobody knows it; but not one that holds what a document left (rules 5, 9 and 16) and was
-///    written since. All others are among the deleted, with every version: what a close or an fsync saved is found by
-///    its name.
-/// 7. Another program that makes a remembered name makes a new document: `rm a; echo > a` and `mv a b; cp c a` in a
-///    script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in
-///    one program) is a move: ids go with the entries; but not where `X` is named as the backup of `doc`
-///    (`mv -b b doc`).
+/// Documents:
+/// 3. `rename(new → doc)` over a document that is established, proved or not its maker's alone, and does not have the
+///    name of a lock, probe or autosave file: `doc` keeps id, history, labels and user xattrs (those that `new` set
+///    win), and takes the contents as its next version. A young or quiet `new` becomes part of it. The history of any
+///    other `new` goes to the trash, and the event says where the contents came from (an event reports the deletion of
+///    `new` only if `new` was in another share: the people who saw it there get no other event). The history of a `new`
+///    that saved other contents than these before goes to the trash, too, with two exceptions: `new` is own and not
+///    proved; or it is young with a passing name, and neither this nor any name under which it was closed is that of a
+///    backup. If several accounts wrote to it, its history goes there in any case.
+/// 4. `doc` keeps its mode, too, if `new` is young and nobody called chmod on it; but not if `doc` is own itself and
+///    nobody called chmod on that either: a program that makes two files and renames one over the other gets the result
+///    of rename(2), since no person can have meant the first file's mode. If open(2) makes `doc` again with 0666 or
+///    0777, its execute bits follow that (a version control tool makes scripts so); any narrower mode counts as chosen.
+/// 5. `rename(doc → X)` and `unlink(doc)` of an established document are *remembered* for 15 s, in memory. If the same
+///    program makes `doc` again in that time, by open(2), by linking an own file there, or by renaming a young file
+///    there, it makes the same document: `X` becomes a document of its own with the old contents, or the deletion is
+///    undone; but not if `X` lies outside of the share that `doc` was in and has changed since, as nobody in the share
+///    may see that. A rename from a temporary, lock or probe name is not remembered (`doc.tmp` renamed to `doc`, then
+///    `doc.tmp` made again, are two saves), unless `X` is named after that (`doc.tmp~`). A document whose contents
+///    another one took by rule 3 is remembered in the same way: it is a second backup of any name.
+/// 6. An own file is remembered only if it is proved: after a rename if `X` is named after it or like a temporary file,
+///    and after every unlink. An own file that is not proved, and its maker's alone, leaves no trace when its maker
+///    unlinks it. For this, a file with the name of a lock, probe or autosave file counts as own as long as its maker
+///    lives, if nobody knows it; but not if it holds contents that a document left (rules 5, 9 and 16) and was written
+///    since. All other files go to the trash, with every version: people find what a close or an fsync saved by its
+///    name.
+/// 7. If another program makes a remembered name, it makes a new document, as `rm a; echo > a` and `mv a b; cp c a` in
+///    a script do. Moving an established document to the name (`rename(b → a)` in a swap through a third name, even in
+///    one program) is a move: ids go with the entries; but not if `X` is named as the backup of `doc` (`mv -b b doc`).
 /// 8. `rename(doc → X)` onto a file that is quiet, or that is named as the backup of `doc`, moves `doc` over it, so
-///    that a second save with a backup is the same as the first. (`X` stays among the deleted if it was established and
-///    one of its versions is none of the latest of `doc`.)
+///    that a second save with a backup is the same as the first. (`X` goes to the trash if it was established and one
+///    of its versions is none of the latest of `doc`.)
 /// 9. All names of an inode are one item, its place the oldest name. A rename over the oldest name keeps the identity
 ///    there, and the other names become a document of their own; over a younger name it makes only that name new.
 /// 10. RENAME_EXCHANGE of two regular files swaps contents and leaves ids on their names if one of them is a document
-///    and the other young. Age and fame decide which one is the young file, then who made it, then the names: a
-///    temporary file's, or one that is made of the other's (`doc.x` of `doc`). Otherwise ids go with the entries.
+///    and the other young. To find the young file, Sheaf compares age and whether they are known, then their makers,
+///    then the names: that of a temporary file, or one made from the other's (`doc.x` from `doc`). Otherwise ids go
+///    with the entries.
 /// 11. `rename(new → doc)` while one account is still writing `new`: the version that this makes ends when the writer
-///    closes, and there is none before the first byte. What several accounts wrote to `new` are versions before that.
+///    closes, and there is none before the first byte. If several accounts wrote to `new`, their contents are versions
+///    before that.
 ///
-/// Which events there are:
-/// 12. What a program makes is `created` under the name that it has when it is settled: renaming a young file that is
-///    not proved, or that is named after its new name, or an own one that gets the name of a backup of a file beside
-///    it, is part of making it; its saves are told with that name, too. Any other rename is an event.
-/// 13. A file that has a temporary, lock or probe name then, or the name of a backup of a file beside it, or that the
-///    old contents were left in under such a name, is *quiet*: a document without events, until it is renamed to a
-///    name that is none.
-/// 14. Records of what may be undone wait for the end of the program (and one second, for what a script does next), for
-///     15 s, for the file to be known where they tell that it was made, or for room: not more than ``EventLog/limit``
-///     wait. A program that deletes a thousand things without a second's pause is waited for until it pauses: its last
+/// Events:
+/// 12. A new file is `created` under the name that it has when the event is settled. It is part of making the file if a
+///    program renames a young file that is not proved or that is named after its new name, or gives an own file the
+///    name of a backup of a file beside it; events of its saves have that name, too. Any other rename is an event.
+/// 13. A file is *quiet* if it then has a temporary, lock or probe name, or the name of a backup of a file beside it,
+///    or if the old contents were left in it under such a name. A quiet file is a document without events, until it is
+///    renamed to any other name.
+/// 14. Events of actions that may be undone wait for the end of the program (and one more second, for the next program
+///     of a script), or for 15 s, or, if the file was made, until it is known, or for room: at most ``EventLog/limit``
+///     wait. If a program deletes a thousand things without a second's pause, they wait until it pauses: its last
 ///     deletion may be that of the folder. A restart settles all, in favour of keeping history.
-/// 15. A build tool that removes and makes hundreds of files goes by rules 5 to 7 like all: one process makes versions,
-///    `rm` and `cc` make new documents, with the old ones among the deleted.
-/// 16. `link(doc → X)` where `doc` is shared on its own and `X`, beside it, is named after it, makes `X` a document
-///    with the same contents, as rule 9 would once `doc` is replaced: programs link the backup first, and hard links
-///    never cross the border of a share.
+/// 15. Rules 5 to 7 also apply to a build tool that removes and makes hundreds of files: a single process makes
+///    versions; `rm` and `cc` make new documents, with the old ones in the trash.
+/// 16. If `doc` is shared by itself, and `X`, beside it, is named after it, `link(doc → X)` makes `X` a document with
+///    the same contents, as rule 9 would once `doc` is replaced: programs link the backup first, and hard links never
+///    cross the border of a share.
 ///
 /// ```
 ///            id read, named by a command, 15 s                unlink, rename away
@@ -126,7 +126,7 @@ struct Identity {
     var isRemainder = false
   }
 
-  /// What becomes of a file whose window has passed.
+  /// The state of a file whose window has passed.
   enum Aging {
     case established
     /// Its writers have yet to close it.

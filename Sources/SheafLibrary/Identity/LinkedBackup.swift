@@ -15,7 +15,7 @@ extension Library {
     try makeVersions(inode)
     guard let item = try item(of: inode) else { return nil }
     let time = clock()
-    // What link(2) gives has everything of the file but its number.
+    // Like a result of link(2), the new inode has everything of the file but its number.
     var row = inode.row
     row.ino = numbers.nextIno()
     row.name = name

@@ -5,12 +5,12 @@ import SheafStore
 /// Files that a program makes without a name (O_TMPFILE of open(2)), and links into place once they are whole.
 ///
 /// Rules:
-/// 1. The store knows nothing of them: what is not linked is gone with its last descriptor, and with the process. What
-///    was written meanwhile is at most in chunks that the next sweep frees.
-/// 2. The name, the document and its version are one change. So whoever finds the name finds all that was written
-///    before it was linked, whatever happens afterwards.
-/// 3. From then on it is a file that its program made just now (rule 1 of ``Identity``): the document that the program
-///    took the name from goes on in it, and it may take another one's place by rename(2).
+/// 1. The store knows nothing of them: a file that is not linked is gone with its last descriptor, and with the
+///    process. At most its bytes are in chunks, which the next sweep frees.
+/// 2. The name, the document and its version are one change. So the name always leads to everything that was written
+///    before the file was linked, whatever happens afterwards.
+/// 3. From then on it is a file that its program has just made (rule 1 of ``Identity``): if the program took the name
+///    from a document, that document goes on in it, and it may take another document's place by rename(2).
 extension Library {
   /// Makes a file without a name in a folder, and opens it.
   ///

@@ -1,7 +1,7 @@
 import SheafModel
 import SheafStore
 
-/// What is known of a file that its maker, or nobody at all, would miss (rules 2 and 6 of ``Identity``).
+/// Finds out whether only its maker, or nobody at all, would miss a file (rules 2 and 6 of ``Identity``).
 extension Library {
   /// Whether a file was closed with contents, and its name is no temporary file's (rule 2 of ``Identity``).
   func isProved(_ inode: Inode, _ name: [UInt8]) -> Bool {
@@ -70,7 +70,7 @@ extension Library {
     }
     // It was linked to a document's name, and another program was faster to take that.
     if linkedPlaces[inode.ino] != nil { return false }
-    // What someone wrote to a backup since it parted from its document is nowhere else.
+    // Bytes that someone wrote to a backup since it was separated from its document are nowhere else.
     if item.isQuiet, isChanged { return false }
     return !identity.wasProved(inode.ino) && !isProved(inode, name) && isOwnAlone(inode, caller, time)
   }

@@ -92,7 +92,7 @@ extension Library {
   /// - Parameters:
   ///   - memory: How the document lost its name; nil where it loses it now.
   ///   - nameless: The file, where a program made it without a name and links it into place: it has the contents.
-  ///   - also: What else the transaction does, first.
+  ///   - also: Further work of the transaction, done first.
   func remake(
     _ old: Inode, _ memory: Identity.Remembered?, _ folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller,
     _ time: Timestamp, holding nameless: Inode? = nil, also: (Change) throws -> Void = { _ in }
@@ -170,7 +170,7 @@ extension Library {
     return memory.since
   }
 
-  /// Takes the item from the inode that had it: what is left of that becomes a document of its own, or is gone.
+  /// Takes the item from the inode that had it. The rest of that inode becomes a document of its own, or is gone.
   ///
   /// - Parameters:
   ///   - memory: How the document lost its name; nil where it loses it now.
@@ -211,10 +211,10 @@ extension Library {
         old.ino, from: SeenVersion(item: item.id, number: item.version),
         to: SeenVersion(item: fresh.id, number: fresh.version))
       shareChunks(of: old)
-      // What has no version yet is written by another program, which loses nothing by an unlink of this one.
+      // A file without a version is being written by another program, which loses nothing by an unlink of this one.
       if fresh.version > 0 {
         identity.noteCreated(old.ino, process: caller.process, isRemainder: true, at: time)
-        // What it holds was closed (rule 2 of ``Identity``).
+        // Its contents were closed (rule 2 of ``Identity``).
         if !fresh.isQuiet, left.size > 0, !FileRole.looksPassing(left.name) {
           identity.saved(old.ino, by: nil, under: left.name)
         }
@@ -362,7 +362,7 @@ extension Library {
         cause: .replace, base: base, content: content, isOpen: continues)
       try change.rows.insert(version)
       number = version.number
-      // As for a save in place: who saved on top has seen it all.
+      // As for a save in place: a save on top of the current version has seen everything.
       document.conflict = isOnTop ? nil : document.version
       document.version = version.number
       document.lastVersion = version.number
@@ -430,7 +430,7 @@ extension Library {
   ) throws -> Bool {
     let (caller, time) = (change.caller, change.time)
     guard let item = try item(of: inode), item.lastVersion > 1 else { return false }
-    // What several accounts wrote are versions of each (rule 11 of ``Identity``).
+    // Contents of several accounts are versions of each (rule 11 of ``Identity``).
     func hasSeveralAuthors() throws -> Bool {
       let author = try change.rows.version(item.id, item.version)?.author
       return try author.map { try change.rows.hasVersions(of: item.id, notBy: $0) } ?? false

@@ -5,18 +5,18 @@ import SheafStore
 /// Looking for items by name, contents, person and time.
 ///
 /// Rules:
-/// 1. Names are gone through beside the lock, in snapshots of the store. What fits is then looked at again with the
-///    lock held, some at a time: whether it is still there, and the account sees it (``allow(_:_:_:)``), is decided
-///    when it is told of.
-/// 2. A participant is told nothing of before an item entered the share: neither who made it, nor its versions, nor
-///    what was deleted from it.
+/// 1. The search reads names without the lock, in snapshots of the store. Then it looks at matching items again with
+///    the lock held, some at a time. So it decides as late as possible whether an item is still there, and whether the
+///    account sees it (``allow(_:_:_:)``).
+/// 2. A participant learns nothing from before an item entered the share: neither its maker, nor its versions, nor
+///    items that were deleted from it.
 /// 3. Each name costs the same however deep it lies.
 extension Library {
   /// Names that one snapshot reads, and finds that are looked at with everybody waiting.
   private static let walkStep = 512
   static let findStep = 32
 
-  /// What is looked for, as the walk needs it.
+  /// The conditions of a search, as the walk needs them.
   private struct Criteria {
     let request: FindRequest
     let account: Int64
@@ -34,8 +34,8 @@ extension Library {
       return contents[item] != nil || words.areIn(name)
     }
 
-    /// As ``fits(_:_:)``, of an item with its current version: what the index has of another version counts for nothing
-    /// (rule 2 of ``SearchIndex``).
+    /// As ``fits(_:_:)``, of an item with its current version: the index's words of another version do not count (rule
+    /// 2 of ``SearchIndex``).
     func means(_ name: [UInt8], _ item: ItemRow, _ time: Timestamp?) -> Bool {
       guard fits(name, item.id) else { return false }
       guard let words, let indexed = contents[item.id] else { return true }
@@ -63,9 +63,9 @@ extension Library {
     var looked: Int64 = 0
   }
 
-  /// What an account sees that is so as asked for, by path.
+  /// The items that an account sees and that meet the request, by path.
   ///
-  /// - Parameter path: Only what is in this folder; `Shared` and `Shared/OWNER`, too. Everything where nil.
+  /// - Parameter path: Only items in this folder, which may be `Shared` or `Shared/OWNER`. Everything if nil.
   /// - Throws: `notFound` also for a person that is no account here, `accessDenied`, `notDirectory`, `invalid`.
   package func find(
     _ handle: AccountHandle, in path: ItemPath?, _ request: FindRequest, progress: (SheafModel.Progress) -> Void
@@ -172,7 +172,7 @@ extension Library {
     }
   }
 
-  /// What is at a place now, if the account sees it and it is meant (rule 1).
+  /// The item that is at a place now, if the account sees it and it meets the request (rule 1).
   private func look(at place: Place, _ criteria: Criteria) throws -> (item: Int64, found: FoundItem)? {
     let caller = Caller.api(criteria.account)
     let (inode, path, shown): (Inode, String, [UInt8])
@@ -209,7 +209,7 @@ extension Library {
     return (item.id, found)
   }
 
-  /// Who made something without a version, and when, as the caller may know it (rule 2).
+  /// The maker of an item without a version, and the time, as far as the caller may know them (rule 2).
   private func maker(of item: ItemRow, _ inode: Inode, _ caller: Caller) throws -> (Int64, Timestamp) {
     guard isForeign(inode, caller), let share = try share(of: inode) else { return (item.creator, item.created) }
     let entered = try entryTime(of: inode, in: share)

@@ -2,7 +2,7 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// Who searches contents, one at a time, with the index once it is open.
+/// The search of contents, one at a time, with the index once it is open.
 struct SearchedContents {
   private(set) var index: SearchIndex?
 
@@ -21,13 +21,14 @@ struct SearchedContents {
   }
 }
 
-/// The index of contents: kept beside the lock, by comparing it with the library, so that saving costs nothing.
+/// The index of contents. It is brought up to date without the lock, by comparing it with the library, so that saving
+/// costs nothing.
 ///
 /// Rules:
-/// 1. It is there while the setting is on, and is removed with it.
-/// 2. A search brings it up to date first; upkeep does so before, in the background, so that there is little left.
-/// 3. What is purged is out of its file when the purge returns.
-/// 4. It decides nothing: what a search finds by it is looked at like everything else that is found.
+/// 1. It exists while the setting is on, and is removed with it.
+/// 2. A search first brings it up to date. Upkeep does so earlier, in the background, so that there is little left.
+/// 3. When a purge returns, the purged words are gone from its file.
+/// 4. It decides nothing: a search checks items that it finds by the index like all others.
 extension Library {
   private static let contentsKey = "searchContents"
   /// Documents that are compared, and whose words are taken in, at once.
@@ -117,7 +118,7 @@ extension Library {
         else { return nil }
         let document = SearchIndex.Document(
           item: item, number: number, time: version.time, isOpen: version.isOpen)
-        // What is damaged is `check`'s to tell.
+        // `check` reports damage.
         let bytes = (try? transaction.firstBytes(of: version.content, limit: SearchIndex.textLimit)) ?? nil
         return (document, bytes.flatMap(Self.text) ?? "")
       }

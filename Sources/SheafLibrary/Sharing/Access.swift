@@ -6,9 +6,9 @@ import SheafStore
 ///
 /// Owners pass without a question; nobody else looks at an inode but through the share that it is in.
 extension Library {
-  /// The share that an inode is in; nil where it is in none, or where that is suspended because its item is deleted.
+  /// The share that an inode is in; nil if it is in none, or if that is suspended because its item is deleted.
   ///
-  /// What lost its last name, and is nobody's to find, stays in that in which it was then.
+  /// An inode that lost its last name, and that nobody can find, stays in the share in which it was then.
   func share(of inode: Inode) throws -> ShareBook.Entry? {
     if shares.isEmpty { return nil }
     if inode.isOrphan { return inode.orphanShare.flatMap { shares.active($0) } }
@@ -35,7 +35,7 @@ extension Library {
     return shares.active(found)
   }
 
-  /// What `account`, which does not own it, is in the share that `inode` is in; nil for a stranger.
+  /// The part of `account`, which does not own it, in the share that `inode` is in; nil for a stranger.
   func participant(_ account: Int64, in inode: Inode) throws -> ParticipantRow? {
     try share(of: inode)?.member(account)
   }
@@ -79,10 +79,10 @@ extension Library {
   /// Whether the caller's account looks at what another one owns.
   func isForeign(_ inode: Inode, _ caller: Caller) -> Bool { caller.account.map { $0 != inode.row.owner } ?? false }
 
-  /// What stat(2) tells the caller: files of others as the mounting user's, without set-id bits, and without `w` where
-  /// they may only be read.
+  /// The answer of stat(2) for the caller: files of others appear as the mounting user's, without set-id bits, and
+  /// without `w` if the caller may only read them.
   ///
-  /// - Throws: `accessDenied` for what the account does not see, or no longer.
+  /// - Throws: `accessDenied` if the account does not see the inode, or no longer.
   func attributes(_ inode: Inode, _ caller: Caller) throws -> Attributes {
     guard let account = caller.account, account != inode.row.owner else {
       guard let user = caller.user, user.ownsAll else { return inode.attributes }
@@ -116,8 +116,8 @@ extension Library {
 }
 
 extension Attributes {
-  /// As a door shows it to `user`: what another account owns is theirs, so it gives nobody their rights by set-id bits,
-  /// and no device.
+  /// As a door shows it to `user`: items of another account appear as theirs, so they give nobody the user's rights by
+  /// set-id bits, and no device.
   func shown(to user: Caller.User?, writable: Bool, isForeign: Bool) -> Attributes {
     var mode = writable ? mode : mode & ~0o222
     if isForeign { mode &= ~0o6000 }

@@ -2,7 +2,7 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// The borders of shares: what may lie where, and what a move across one means.
+/// The borders of shares: which items may lie where, and the effect of a move across a border.
 extension Library {
   // MARK: - Beginning to share
 
@@ -81,7 +81,7 @@ extension Library {
     if shares.isEmpty || folder === newFolder { return }
     let (here, there) = (try share(ofFolder: folder.ino), try share(ofFolder: newFolder.ino))
     guard here?.row.item != there?.row.item else { return }
-    // What comes from a share has none in it.
+    // An item that comes from a share contains no share.
     if there != nil, here == nil {
       if let item = inode.row.item, shares.active(item) != nil { throw Self.wouldNest }
       if try sharedBelow(inode) != nil { throw Self.wouldNest }
@@ -139,7 +139,7 @@ extension Library {
       if movesItem, folder !== newFolder { try carryEntry(of: inode, to: newFolder.ino, change) }
     } else {
       if movesItem, there != nil { try stampEntry(of: inode, latestTime.following(time), change) }
-      // Who takes part in both may do other things there, and sees its history from now on alone.
+      // Members of both shares may have other rights in the new one, and see the history only from now on.
       change.whenRecorded { [self] in
         for member in here?.members ?? [] where member.role != .owner { tellAccess(of: member.account) }
       }
@@ -183,7 +183,7 @@ extension Library {
       if inode.isFolder {
         change.whenRecorded { [self] in
           shares.forgetEntryTimes()
-          // Whatever comes back to it next need not go up again to find out.
+          // So items that come back to it next need not look at the folders above.
           shares.note(entered, ofFolder: inode.ino)
         }
       }

@@ -7,7 +7,8 @@ extension Library {
   /// Latest changes that ``itemStatus(_:)`` tells.
   private static let changeCount = 10
 
-  /// What `sheaf status PATH` tells: the item, the people, what they changed last, and what the acting account can do.
+  /// The facts for `sheaf status PATH`: the item, the people, their latest changes, and the rights of the acting
+  /// account.
   package func itemStatus(_ path: ItemPath) throws -> ItemStatus {
     completeSaves()
     let (status, log, accounts) = try locked {
@@ -99,7 +100,7 @@ extension Library {
   /// Entries that are looked at with the lock held: each can be a link that takes long to check.
   private static let childrenStep = 32
 
-  /// What is in a folder, for who copies it.
+  /// The contents of a folder, for copying it.
   package func children(_ path: ItemPath) throws -> [FolderItem] {
     let ino = try locked { try resolve(path).ino }
     var found: [FolderItem] = []

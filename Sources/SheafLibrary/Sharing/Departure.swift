@@ -1,7 +1,7 @@
 import SheafModel
 import SheafStore
 
-/// What a program has deleted of what someone else shares, without a pause.
+/// The items that a program has deleted, without a pause, from what someone else shares.
 struct Departure {
   /// Of each kind as many are remembered at most.
   static let limit = 16_384
@@ -14,15 +14,16 @@ struct Departure {
   private(set) var latest: Timestamp
   /// The inodes that are among the deleted.
   private var deleted: Set<Int64> = []
-  /// When it deleted the first that was too much to remember: what its account has deleted since counts as its own.
+  /// When it deleted the first item that was too much to remember: everything that its account has deleted since counts
+  /// as its own.
   private var overflow: Timestamp?
-  /// What is not among the deleted, in the order in which it went: fifos and sockets, and names of files that have
-  /// others.
+  /// Removed names that leave nothing in the trash, in the order of removal: those of fifos and sockets, and of files
+  /// that have other names.
   private(set) var removedNames: [RemovedName] = []
 
   init(at time: Timestamp) { (since, last, latest) = (time, time, time) }
 
-  /// What an account has deleted since a time, whatever program did it.
+  /// The items that an account has deleted since a time, with whatever program.
   init(ofAllSince time: Timestamp) { (since, last, latest, overflow) = (time, time, time, time) }
 
   /// A name that was taken away and left no row behind.
@@ -33,7 +34,7 @@ struct Departure {
     case special(InodeRow)
   }
 
-  /// Whether what it deletes from now on is another action: by now everybody was told of what it had deleted.
+  /// Whether its next deletions are another action, since everybody has seen the events of the earlier ones by now.
   func isOver(at time: Timestamp) -> Bool { time.nanoseconds - last.nanoseconds >= Identity.window }
 
   mutating func note(_ ino: Int64, at time: Timestamp) {

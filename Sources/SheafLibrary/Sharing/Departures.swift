@@ -1,7 +1,7 @@
 import SheafModel
 import SheafStore
 
-/// What programs delete of what others share, bounded (rule 7 of docs/ARCHITECTURE.md).
+/// The items that programs delete from what others share; their number is bounded (rule 7 of docs/ARCHITECTURE.md).
 struct Departures {
   /// A program that deletes something in a share of someone else.
   struct Program: Hashable {
@@ -21,7 +21,7 @@ struct Departures {
   private var waiting: [Int64: [DeletedRow]] = [:]
   private var waitingCount = 0
 
-  /// What a program has deleted without a pause until now; nil where it has deleted nothing, or paused.
+  /// The items that a program has deleted without a pause until now; nil if it has deleted nothing, or paused.
   func departure(of program: Program, at time: Timestamp) -> Departure? {
     departures[program].flatMap { $0.isOver(at: time) ? nil : $0 }
   }

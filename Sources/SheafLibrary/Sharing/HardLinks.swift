@@ -35,7 +35,7 @@ struct LinkSearch {
 /// with a limit that grows, and finding out costs as much as the shorter one, a few times over: what other folders have
 /// does not matter where little moves, nor does what moves where there are few links.
 extension Library {
-  /// What searching in one way found.
+  /// The result of searching in one way.
   private enum Finding {
     case name(LinkSearch.Name)
     case nothing
@@ -79,7 +79,7 @@ extension Library {
 
   /// Whether a folder is that of a search or lies below it; nil where finding out takes longer.
   ///
-  /// - Parameter sides: what is known of the folders on the way.
+  /// - Parameter sides: the sides of the folders on the way, as far as known.
   private func isInside(
     _ folder: Int64, _ sides: inout [Int64: Bool], _ search: inout LinkSearch
   ) throws -> Bool? {

@@ -17,7 +17,7 @@ extension Library {
     case ask
   }
 
-  /// What a share URL offers to an account.
+  /// The offer of a share URL to an account.
   ///
   /// - Throws: `notFound`, in the same words for a link that does not exist and for one that is of no use to the
   ///   account; `accessDenied` for an account that may ask again later.
@@ -140,7 +140,7 @@ extension Library {
     case .removed, nil: break
     }
     if try isBlocked(account, in: share) { throw Self.noLink }
-    // Who was removed needs a new invitation; who was in a share that ended, or that ended for everyone, does not.
+    // A person who was removed needs a new invitation; a person does not who left, or whose share ended.
     let isStranger = there == nil || there?.role == .publicUser
     if isStranger, let permission = link?.permission ?? share.row.anyone.permission {
       var joining = ParticipantRow(
@@ -189,7 +189,7 @@ extension Library {
 
   /// A link for one person, for seven days.
   ///
-  /// - Parameter permission: what they may do; what people are invited to do where nil.
+  /// - Parameter permission: the permission of the person; if nil, that of people who are invited without one.
   /// - Throws: `accessDenied` for an account that may not invite; `tooLarge` past 100 links that nobody claimed.
   package func inviteOnce(_ path: ItemPath, permission: SharePermission?) throws -> OneTimeLink {
     try locked {

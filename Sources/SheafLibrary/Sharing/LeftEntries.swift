@@ -26,7 +26,7 @@ struct LeftEntries {
     entries = entries.filter { $0.key.account != account || $0.value.share.item != item }
   }
 
-  /// What an account left of the share of an item, and can still undo.
+  /// The entry of the share of an item that an account left, and can still undo.
   func first(of account: Int64, _ item: Int64, at time: Timestamp) -> LeftEntry? {
     entries.first { $0.key.account == account && $0.value.share.item == item && !$0.value.isOver(at: time) }?.value
   }

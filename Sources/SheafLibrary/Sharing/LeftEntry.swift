@@ -1,27 +1,28 @@
 import SheafModel
 import SheafStore
 
-/// A document's entry of `Shared/OWNER` that a program took away, which leaves the share, and makes again at once, as
+/// A document's entry of `Shared/OWNER` that a program removes, which leaves the share, and makes again at once, as
 /// install(1), tar(1), unzip(1), git-checkout(1) and `cp --remove-destination` do to replace a file.
 ///
 /// Rules:
-/// 1. Taking the entry away leaves the share at once, whatever comes. That someone left is committed with it, and told
-///    once the program ended or 15 s passed (rule 14 of ``Identity``), or before anything else is told of the share.
-/// 2. The same program (process) making the name again in that time, by open(2), undoes the departure, in one
-///    transaction: participation, own name and one-time links are as they were, and nobody is told. (Who was told early
-///    is told that they joined again.) Who came by the link may do what it lets anyone do by now, and what has been
-///    taken from those who take part does not come back.
-/// 3. Who may write makes the shared document anew by that, as rule 5 of ``Identity`` does below a shared folder: id,
-///    history and share stay, and what is written is its next version. An account that may only read gets EACCES, with
-///    the entry back.
-/// 4. Another program that makes the name is refused, as everyone is in `Shared/OWNER`. So is the same one where the
-///    share was stopped, even if it is there anew, where it is full by now, where the account was blocked, where the
-///    document was deleted or has another name, where the account was invited again, which is for it to accept, where
-///    it was removed meanwhile, or someone tried to change what it may do and was told that it takes no part, and where
-///    it came by the link and that lets nobody in any more.
-/// 5. Where `Shared/OWNER` went with its last entry, the program that took that away still finds the folder.
-/// 6. Entries of folders are not remembered: rmdir(2) and mkdir(2) replace nothing. Memory is that of 1024 entries at
-///    most.
+/// 1. Removing the entry leaves the share at once, whatever follows. The event of leaving is committed with it, and
+///    gets its number when the program has ended, or after 15 s (rule 14 of ``Identity``), or before any other event of
+///    the share.
+/// 2. If the same program (process) makes the name again in that time, by open(2), it undoes the departure in one
+///    transaction: participation, own name and one-time links are as they were, and there is no event. (People who got
+///    an early event get one that the person joined again.) A person who came by the link may do what the link lets
+///    anyone do by now. Rights that were taken from participants meanwhile do not come back.
+/// 3. An account that may write makes the shared document anew by that, as rule 5 of ``Identity`` does below a shared
+///    folder: id, history and share stay, and the written contents are its next version. An account that may only read
+///    gets EACCES, with the entry back.
+/// 4. Another program that makes the name is refused, as everyone is in `Shared/OWNER`. The same program is refused if
+///    the share was stopped, even if it began anew; if the share is full by now; if the account was blocked; if the
+///    document was deleted or has another name; if the account was invited again, which it has to accept; if it was
+///    removed meanwhile, or someone tried to change its rights and got the answer that it takes no part; and if it came
+///    by the link and the link lets nobody in any more.
+/// 5. If `Shared/OWNER` went with its last entry, the program that removed the entry still finds the folder.
+/// 6. Entries of folders are not remembered: rmdir(2) and mkdir(2) replace nothing. At most 1024 entries are
+///    remembered.
 struct LeftEntry {
   /// An entry of an account's `Shared/OWNER`.
   struct Name: Hashable {
@@ -45,7 +46,7 @@ struct LeftEntry {
 }
 
 extension Library {
-  /// What the program of `caller` may undo, taking away the name (rules 2 and 4).
+  /// The departure that the program of `caller` may undo, taking away the name (rules 2 and 4).
   private func undoable(_ name: LeftEntry.Name, _ caller: Caller) throws -> (left: LeftEntry, inode: Inode)? {
     guard var left = leftEntries[name], left.process == caller.process, !left.isOver(at: clock()),
       let share = shares.active(left.share.item), share.row.since == left.share.since,
@@ -66,7 +67,7 @@ extension Library {
     share.participants[account].map { $0.acceptance == .removed && $0.role == .publicUser } ?? true
   }
 
-  /// What an account that left a share can still undo; nil where it is in the share, or too late.
+  /// The departure from a share that an account can still undo; nil if it is in the share, or if it is too late.
   func left(_ account: Int64, _ share: ShareBook.Entry) -> LeftEntry? {
     guard isAway(account, share) else { return nil }
     return leftEntries.first(of: account, share.row.item, at: clock())

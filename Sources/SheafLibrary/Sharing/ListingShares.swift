@@ -6,9 +6,9 @@ extension Library {
   /// Shares that are looked at before others use the library in between.
   private static let listedShares = 16
 
-  /// What an account shares, what it joined, what it is invited to, and who asks it for access.
+  /// The shares of an account, those that it joined or is invited to, and the people who ask it for access.
   ///
-  /// What changes while the list is made is in it or not.
+  /// Changes made while the list is made are in it or not.
   ///
   /// - Throws: `notFound` for an account that is not there.
   package func shares(of handle: AccountHandle) throws -> AccountShares {

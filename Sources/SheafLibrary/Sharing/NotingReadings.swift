@@ -1,7 +1,7 @@
 import SheafModel
 import SheafStore
 
-/// What versions programs had before them when they save: the rules of ``Readings``, carried out.
+/// Notes which versions programs have seen when they save: carries out the rules of ``Readings``.
 extension Library {
   /// Notes what a program reads through an open file (rule 1 of ``Readings``).
   ///
@@ -23,7 +23,7 @@ extension Library {
   /// ``Readings``).
   func noteSeen(_ file: OpenFile) throws {
     guard file.canRead, file.canWrite, file.inode.isRegular, let item = try item(of: file.inode) else { return }
-    // What the account has changed and not saved yet is in its next version.
+    // Unsaved changes of the account will be in its next version.
     let number = file.draft.session.map { $0.number ?? item.lastVersion + 1 } ?? item.version
     file.seen = number > 0 ? SeenVersion(item: item.id, number: number) : nil
   }
@@ -53,7 +53,7 @@ extension Library {
     let isTogether = inode.openCount > 1
     for (handle, writer) in session.writers {
       guard let file = files[handle] else { continue }
-      // Who only appended need not know what they appended to.
+      // A program that only appended need not know the contents before.
       if writer.onlyAppends, let base = session.base, let item = inode.item {
         let known = try? self.base(of: item, inode, writtenThrough: file)
         if known ?? 0 < base { continue }
@@ -117,7 +117,7 @@ extension Library {
   private func latest(of item: ItemRow, knownTo account: Int64, whoRead read: Int64) throws -> Int64? {
     var (latest, base): (Int64?, Int64) = (nil, 0)
     for number in stride(from: item.version, to: max(read, item.version - Self.knownLimit), by: -1) {
-      // What was thinned had the author of what followed.
+      // A version that was thinned had the author of the one after it.
       if latest != nil, number > base { continue }
       guard let version = try self.read({ try $0.version(item.id, number) }) else { continue }
       if version.author != account {

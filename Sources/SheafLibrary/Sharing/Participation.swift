@@ -2,14 +2,14 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// Who takes part in a share: inviting, joining, changing, leaving.
+/// The participants of a share: inviting, joining, changing, leaving.
 extension Library {
   /// Participants of a share at most, the owner and those who have yet to accept among them.
   static let participantLimit = 100
   /// Seconds for which a one-time link can be claimed.
   static let oneTimeSeconds: Int64 = 7 * 86_400
 
-  /// Who takes part in the share that an item is in, the owner first; public users see the owner and themselves.
+  /// The participants of the share that an item is in, the owner first; public users see the owner and themselves.
   package func participants(_ path: ItemPath) throws -> [Participant] {
     try locked {
       let account = try account(path.account)
@@ -32,7 +32,7 @@ extension Library {
       try require(.managePeople, in: share, account, path)
       let target = try self.account(change.handle)
       guard let there = share.participants[target.id], there.acceptance != .removed else {
-        // Who hears that they take no part relies on it.
+        // The caller relies on the answer that this person takes no part.
         forgetLeft(target.id, share)
         throw Self.notThere(change.handle, path)
       }
@@ -69,7 +69,7 @@ extension Library {
           participant.ended = try logShareEvent(
             .memberRemoved, share, inode, participant: participant, actor: actor.id, change)
         } else if left != nil {
-          // That they left is told already.
+          // The event of their leaving is logged already.
           try settleEvents(before: share.row.item, change)
           participant.ended = numbers.event
         }
@@ -102,8 +102,8 @@ extension Library {
   /// Leaves a share.
   ///
   /// - Parameter entry: the name in `Shared/OWNER` that was taken away, where its program may make it again.
-  /// - Returns: What the same program deleted in the share, as `rm -r` of the entry does before it takes that away, for
-  ///   the caller to undo (``undoDeletions(_:)``): somebody who leaves deletes nothing.
+  /// - Returns: The items that the same program deleted in the share, as `rm -r` of the entry does before it removes
+  ///   the entry, for the caller to undo (``undoDeletions(_:)``): somebody who leaves deletes nothing.
   @discardableResult
   func leave(_ share: ShareBook.Entry, _ account: Int64, _ caller: Caller, entry: [UInt8]? = nil) throws -> Return? {
     guard var participant = share.member(account), Self.allows(.leave, participant) else {
@@ -173,12 +173,12 @@ extension Library {
     }
   }
 
-  /// Invites someone, or gives a participant what was asked, and nothing else.
+  /// Invites someone, or changes a participant as requested, and nothing else.
   ///
-  /// Who does not see the other participants does not learn either whether someone takes part: the answer is always
-  /// that of an invitation, though it invites nobody who is there or was blocked.
+  /// A person who does not see the other participants does not learn whether someone takes part: the answer is always
+  /// that of an invitation, though nobody who takes part or was blocked is invited.
   ///
-  /// - Returns: The participant, as the one who invites is to see them.
+  /// - Returns: The participant, as the inviting person is to see them.
   @discardableResult
   func invite(
     _ handle: AccountHandle, permission: SharePermission?, role: Role?, to share: inout ShareBook.Entry,
@@ -234,7 +234,7 @@ extension Library {
       permission: role == .administrator ? .readWrite : wanted, acceptance: .pending, since: time)
     if there != nil || isBlocked { return participant }
     if let former = share.participants[target.id] {
-      // What they saw they go on seeing, whether they come back or not.
+      // They still see the events that they saw, whether they come back or not.
       (participant.name, participant.joined, participant.ended) = (former.name, former.joined, former.ended)
     }
     share.participants[target.id] = participant

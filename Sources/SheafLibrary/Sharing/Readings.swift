@@ -1,29 +1,31 @@
 import SheafModel
 
-/// Which version of a shared document a program had before it when it saves: what its version is based on.
+/// Which version of a shared document a program has seen when it saves: the base of its version.
 ///
-/// A save says nothing of what it was made from: not one that replaces the document whole, by a new file under its name
-/// or by truncating it first, and not one in place, which may write what it made of an earlier version. So it is
-/// remembered who read what:
+/// A save does not say from which version it was made: neither one that replaces the whole document, by a new file
+/// under its name or by truncating it first, nor one in place, which may write contents made from an earlier version.
+/// So the library remembers which program read which version:
 /// 1. A program has read the version that its account saw when the program read from the document, or opened it for
-///    reading only. (What it reads may come from the kernel's cache, so that only the opening is seen.) Opening it to
-///    write counts where the program had not read it yet: to save, programs open a document again without looking at
-///    it. What a program saves it knows as if it had read it.
-/// 2. A file that takes a document's name is based on what the program that renames it had read, else on what its
-///    account read last (by the program that made the file), else on the current version.
-/// 3. A document that is truncated as it is opened is based on what that program had read, else on the current version.
-/// 4. A program, and so an account, knows what its account saved on top of what it read. It does not know what that
-///    appended to a version which it had not read.
-/// 5. It is remembered for a day, of 4096 programs and documents; those read longest ago are forgotten first. Only what
-///    is in a share is remembered.
-/// 6. A save in place is based on what the program that writes it had read, as in rule 3. Where it writes through a
-///    file that it opened to read and write, that is the version that it saw there last, also where its own account
-///    saved a later one, unless the program did that itself. Appending is on top of what is there, and so is writing
-///    what is locked: programs that take turns look at what the others wrote. Each program that joins a session is
-///    looked at when it first writes elsewhere than at the end: where it had read less than the session began from, the
+///    reading only. (Reads may be answered from the kernel's cache, so the library sees only the opening.) Opening it
+///    for writing counts if the program had not read it yet: to save, programs open a document again without looking at
+///    it. A program knows a version that it saves as if it had read it.
+/// 2. A file that takes a document's name is based on the version that the renaming program had read, else on the one
+///    that its account read last (by the program that made the file), else on the current version.
+/// 3. A document that is truncated at open(2) is based on the version that this program had read, else on the current
+///    version.
+/// 4. A program, and so an account, knows versions that its account saved on top of one that it read. It does not know
+///    versions in which its account appended to one that it had not read.
+/// 5. This is remembered for a day, for 4096 pairs of program and document; those read longest ago are forgotten first.
+///    Only documents in a share are remembered.
+/// 6. A save in place is based on the version that the writing program had read, as in rule 3. If it writes through a
+///    file that it opened to read and write, that is the version that it saw there last, also if its own account saved
+///    a later one, unless the program did that itself. Appending is based on the current version, and so is writing a
+///    locked range: programs that take turns look at the writes of the others. When a program joins a session, its
+///    first write elsewhere than at the end is checked: if it had read an older version than the session's base, the
 ///    session's next version is based on that.
-/// 7. Where a file becomes another item (rules 3, 9 and 10 of ``Identity``), who saw through it the latest that it held
-///    has seen the version which that is from then on. Who saw less has seen nothing of the item.
+/// 7. If a file becomes another item (rules 3, 9 and 10 of ``Identity``), a program that saw its latest contents
+///    through it has seen the version that these are from then on. A program that saw only earlier contents has seen
+///    nothing of the item.
 struct Readings {
   /// Nanoseconds.
   private static let window: Int64 = 86_400_000_000_000

@@ -2,17 +2,16 @@ import Foundation
 import SheafModel
 import SheafStore
 
-/// What becomes of changes that cannot be saved in their place: they are kept in the writer's own `Documents`, as
-/// `NAME (not saved).EXT`, and a notice tells where it is.
+/// Keeps changes that cannot be saved in their place: in the writer's own `Documents`, as `NAME (not saved).EXT`. A
+/// notice says where that is.
 ///
 /// - The writer lost the right to save them. Saving fails with EACCES.
 /// - They were written to an open file after another program had given the document's name to another file. They are
-///   kept once nobody has the file open for writing. What the program writes that replaced the file itself goes with
+///   kept once nobody has the file open for writing. Bytes written by the program that replaced the file are lost with
 ///   it, as on a local disk.
 ///
-/// Where the disk has no room, they stay where they are, in memory and in the working file, and autosave tries again
-/// until there is room; `sheaf status` tells how many wait (``waitingRescues``). The last program that closes such a
-/// file is told (ENOSPC).
+/// If the disk has no room, they stay in memory and in the working file, and autosave tries again until there is room;
+/// `sheaf status` shows how many wait (``waitingRescues``). The last close(2) of such a file fails with ENOSPC.
 extension Library {
   /// Keeps what an account wrote to documents that it may write no longer.
   func rescueDrafts(of account: Int64) {
@@ -35,13 +34,13 @@ extension Library {
       do {
         try rescue(draft, of: inode)
       } catch {
-        // Who closes it is told; it is tried again.
+        // close(2) fails; autosave tries again.
         noteLostChanges(of: draft)
         throw error
       }
       drop(draft, of: inode)
     }
-    // What was saved before ends as it is.
+    // The version saved before ends as it is.
     try endSession(inode, draft)
   }
 

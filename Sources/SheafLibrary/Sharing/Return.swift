@@ -1,18 +1,18 @@
 import SheafModel
 import SheafStore
 
-/// The return of what a person who left a share had deleted in it: some at a time, so that nobody waits long.
+/// The return of the items that a person who left a share had deleted in it: some at a time, so that nobody waits long.
 ///
 /// Rules:
-/// 1. That they left is committed first, with a setting that tells what is to come back. Where the process is killed,
-///    or the disk is full, the library brings back the rest when it is opened next. All that the account deleted from
-///    then until it left counts as its program's then, and names that left no row behind are gone. What it deletes
-///    after it has joined again stays deleted.
-/// 2. Nobody is told of these deletions while their events wait, which is until they are back, not even people who join
-///    meanwhile. Of what was told before, it is told that it is there again. The deletion of a folder tells of what was
-///    in it, and so it waits until all is back.
-/// 3. What was recovered or purged meanwhile stays as it is. What lies in a folder that somebody else has deleted waits
-///    for that folder: two who leave at once bring back what both deleted.
+/// 1. The departure is committed first, with a setting that says which items are to come back. If the process is
+///    killed, or the disk is full, the library brings back the rest when it is next opened. Then everything counts that
+///    the account deleted from the setting's time until it left, whichever program deleted it, and names that left no
+///    row behind are gone. Items that the account deletes after joining again stay deleted.
+/// 2. The events of these deletions wait until the items are back, so nobody learns of them, not even people who join
+///    meanwhile. If an event of a deletion was seen before, another event reports that the item is there again. The
+///    event of a folder's deletion names its contents, and so it waits until all of them are back.
+/// 3. Items that were recovered or purged meanwhile stay as they are. Items in a folder that somebody else has deleted
+///    wait for that folder: two people who leave at once bring back what both deleted.
 struct Return {
   let share: Int64
   /// The account that left.
@@ -28,7 +28,7 @@ struct Return {
   fileprivate(set) var rows: ArraySlice<DeletedRow> = []
   /// The last name that went comes back first, so that the oldest becomes the oldest again.
   fileprivate var removedNames: ArraySlice<Departure.RemovedName>
-  /// Deletions of folders that are back, and that tell of what was in them.
+  /// Deletions of folders that are back, and whose events name their contents.
   fileprivate var events: [Int64] = []
   /// Where an earlier process began it: folders of whose deletion nobody was told, nor of that of what was in them.
   fileprivate var untold: Set<Int64> = []
@@ -48,7 +48,7 @@ struct Return {
     row.actor == account && row.time <= left && departure.includes(row)
   }
 
-  /// Of the settings that tell of what is to come back: share, account and when it left follow.
+  /// The prefix of the settings that say which items are to come back: share, account and time of leaving follow.
   static let settingPrefix = "returning."
 }
 
@@ -60,7 +60,7 @@ extension Library {
 
   /// Brings back what a person deleted who has left; that they left is committed.
   ///
-  /// - Throws: what keeps the rest from coming back, which does when the library is opened next.
+  /// - Throws: the error that keeps the rest from coming back. It comes back when the library is next opened.
   func undoDeletions(_ begun: Return) throws {
     var back = begun
     let outcome = Result {
@@ -81,8 +81,8 @@ extension Library {
     try untold.get()
   }
 
-  /// Brings back what an earlier process began to. What cannot come back now keeps nobody from the library: it does the
-  /// next time.
+  /// Goes on with the returns that an earlier process began. Items that cannot come back now do not keep the library
+  /// from opening: they come back the next time.
   func resumeReturns() {
     do {
       for (key, since) in try store.read({ try $0.numberSettings(after: Return.settingPrefix) }) {
@@ -95,7 +95,7 @@ extension Library {
     }
   }
 
-  /// - Parameter key: what follows ``Return/settingPrefix``.
+  /// - Parameter key: the part after ``Return/settingPrefix``.
   private func resumeReturn(_ key: String, since: Timestamp) throws {
     let numbers = key.split(separator: ".").compactMap { Int64($0) }
     guard numbers.count == 3, let folder = try locked({ try sharedInode(numbers[0])?.ino }) else {
@@ -119,7 +119,7 @@ extension Library {
     try undoDeletions(back)
   }
 
-  /// What was deleted and is to come back, each folder before what is in it.
+  /// The deleted items that are to come back, each folder before its contents.
   private static func gather(_ back: Return, _ transaction: StoreTransaction) throws -> [DeletedRow] {
     var rows: [DeletedRow] = []
     var folders = [back.folder]

@@ -36,7 +36,7 @@ struct ShareBook {
   private var joined: [Int64: [Int64: Set<Int64>]] = [:]
   /// The active shares of each owner.
   private var owned: [Int64: Set<Int64>] = [:]
-  /// What stands in `Shared/OWNER/`, as far as somebody looked since it changed.
+  /// The entries of each `Shared/OWNER/`, as far as somebody looked since they changed.
   private var listings: [SharedFolder: SharedListing] = [:]
   /// The folders in which something changed since that was taken.
   private var changedFolders: Set<SharedFolder> = []
@@ -47,7 +47,8 @@ struct ShareBook {
   private var folders = RecentTable<Int64, Int64>(limit: folderLimit)
   /// Where folders are.
   private var toldPlaces = RecentTable<Int64, ToldPlace>(limit: placeLimit)
-  /// Where those are that have so many above them, or a multiple: what goes on deep down makes nobody forget them.
+  /// Places of folders that have so many above them, or a multiple: operations deep down do not make the library forget
+  /// them.
   private var placesOnTheWay = RecentTable<Int64, ToldPlace>(limit: placeLimit)
   static let placeDistance = 256
   /// When the latest of a folder and those above it in its share entered that.
@@ -73,7 +74,7 @@ struct ShareBook {
   /// Whether nothing is shared, so that no one needs to look.
   var isEmpty: Bool { activeCount == 0 }
 
-  /// Shares of which an account is told something, stopped ones too.
+  /// Shares of which an account sees anything, stopped ones too.
   subscript(item: Int64) -> Entry? { shares[item] }
 
   /// All, by shared item; stopped ones too.
@@ -121,7 +122,7 @@ struct ShareBook {
 
   mutating func set(_ entry: Entry) {
     let item = entry.row.item
-    // Who takes part says nothing of where folders are.
+    // A change of participants does not change in which share folders are.
     if shares[item]?.row.isActive ?? false != entry.row.isActive { forgetFolders() }
     remove(item)
     shares[item] = entry
@@ -165,7 +166,7 @@ struct ShareBook {
 
   // MARK: - What stands in `Shared`
 
-  /// What stands in `Shared/OWNER/`, where somebody looked since it changed.
+  /// The entries of `Shared/OWNER/`; nil if nobody looked since they changed.
   func listing(_ folder: SharedFolder) -> SharedListing? { listings[folder] }
 
   mutating func note(_ listing: SharedListing, of folder: SharedFolder) { listings[folder] = listing }
@@ -181,7 +182,7 @@ struct ShareBook {
     }
   }
 
-  /// Forgets all listings: what they were made of is not so.
+  /// Forgets all listings, since the facts that they were made of changed.
   mutating func forgetListings() { listings = [:] }
 
   /// Takes the folders in which something changed.

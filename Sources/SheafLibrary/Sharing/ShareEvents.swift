@@ -33,10 +33,11 @@ extension Library {
     return numbers.pending
   }
 
-  /// Numbers what waits of a shared item, and of its whole share where someone joins, before what is logged of the
-  /// share next: it was done before. An editor that is about to undo it has that told, too.
+  /// Numbers the pending events of a shared item, and of its whole share if someone joins, before the next event of the
+  /// share, since their actions came before. If an editor is about to undo such an action, the undoing has an event,
+  /// too.
   ///
-  /// A document whose first version is not there yet has nothing to tell of but that it will be made.
+  /// A document without its first version has no event yet but that it will be made.
   func settleEvents(before share: Int64, ofAll: Bool = false, _ change: Change) throws {
     if events.isEmpty { return }
     var waiting = events.of(share)

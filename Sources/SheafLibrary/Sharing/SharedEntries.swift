@@ -17,7 +17,7 @@ struct SharedFolder: Hashable {
   let owner: Int64
 }
 
-/// What stands in a ``SharedFolder``.
+/// The entries of a ``SharedFolder``.
 struct SharedListing {
   let entries: [SharedEntry]
   private let names: [[UInt8]: Int]
@@ -59,7 +59,7 @@ struct SharedNames {
   }
 }
 
-/// What stands in an account's `Shared/OWNER/`: one entry per share that it joined.
+/// The entries of an account's `Shared/OWNER/`: one for each share that it joined.
 extension Library {
   /// Those who share something with an account: the names of the folders in its `Shared`.
   package func sharedOwners(_ account: Int64) -> [(account: Int64, handle: AccountHandle)] {
@@ -100,8 +100,8 @@ extension Library {
     return inode
   }
 
-  /// What stands in `Shared/OWNER/`. Own names come first, then the items' names in the order of joining; one that is
-  /// taken gets ` (2)`.
+  /// The entries of `Shared/OWNER/`. Names that the account gave come first, then the items' names in the order of
+  /// joining; a name that is taken gets ` (2)`.
   func listing(of account: Int64, owner: Int64) throws -> SharedListing {
     let folder = SharedFolder(account: account, owner: owner)
     if let known = shares.listing(folder) { return known }
@@ -144,7 +144,7 @@ extension Library {
       guard before != after else { continue }
       shownEntries[folder] = after
       tellEntries(of: folder, before, after)
-      // What is gone is gone from the kernel too, wherever in it.
+      // The kernel forgets everything in entries that are gone.
       if !Set(before.map(\.share)).subtracting(after.map(\.share)).isEmpty { tellAccess(of: folder.account) }
       if before.isEmpty != after.isEmpty, let handle = try? handle(folder.owner) {
         tell(.sharedOwner(.init(account: folder.owner, handle: handle, isThere: !after.isEmpty)), to: folder.account)
@@ -152,7 +152,7 @@ extension Library {
     }
   }
 
-  /// Notes what a door finds in its account's `Shared`, so that it is told what changes there.
+  /// Notes the entries that a door finds in its account's `Shared`, so that the library can tell it of changes there.
   func noteSharedEntries(of account: Int64) {
     for owner in shares.owners(sharingWith: account) {
       shownEntries[.init(account: account, owner: owner)] = try? listing(of: account, owner: owner).entries

@@ -1,19 +1,19 @@
 import SheafModel
 import SheafStore
 
-/// How far back participants see: the version that was current when something entered its share, and what came later.
+/// How far back participants see: the version that was current when an item entered its share, and later ones.
 ///
 /// Rules:
-/// 1. When it entered is a time, and a version's time is that of its last renewal. So what enters a share becomes a
-///    version, and has its open versions ended before: none that was current then is renewed later, and none is of what
-///    was written over. Where the clock was put back, it enters after all that was before (``LatestTime``).
+/// 1. The entry is a time, and a version's time is that of its last renewal. So before a document enters a share, its
+///    contents become a version, and its open versions end: no version that was current then is renewed later, and none
+///    has overwritten contents. If the clock was put back, the entry still comes after everything before
+///    (``LatestTime``).
 /// 2. Thinning leaves the version that was current then, and the next one, for as long as the share goes on.
-/// 3. The latest version by that time is taken for the one that was current only if the one after it is there, or it is
-///    the last one. Otherwise what came between was purged, or thinned by a program without rule 2, and it may be
-///    older.
-/// 4. The entry time of an item never falls while it stays in a share. `items.entered` stands on the item that was
-///    moved in and counts for all that is below it, so that entering costs the same however much that is. What gets
-///    another folder in the share, by whatever way, takes along what counted for it until then
+/// 3. The latest version by that time counts as the one that was current only if the one after it exists, or it is the
+///    last one. Otherwise versions in between were purged, or thinned by a program without rule 2, and it may be older.
+/// 4. The entry time of an item never falls while it stays in a share. `items.entered` is set on the item that was
+///    moved in, and counts for everything below it, so that entering costs the same however much that is. An item that
+///    gets another folder in the share, by whatever way, takes along the time that counted for it until then
 ///    (``carryEntry(of:to:_:)``).
 extension Library {
   /// Since when `inode` has been in `share`: no participant sees what was before.
@@ -139,7 +139,7 @@ extension Library {
   private func entering(with top: Inode) throws -> [Inode] { try entering(with: top, among: sessions.inodes) }
 
   private func entering(with top: Inode, among inodes: some Sequence<Inode>) throws -> [Inode] {
-    // What is known of the folders on the way.
+    // Whether the folders on the way are in it, as far as known.
     var known: [Int64: Bool] = [top.ino: true]
     return try inodes.filter { inode in
       guard inode.hasSession else { return false }
@@ -175,9 +175,9 @@ extension Library {
     }
   }
 
-  /// Makes versions of what is written to a document that is about to enter a share: what waits in the working file,
-  /// what its owner wrote, and what others wrote whose version is the current one (rule 1). What else others wrote is
-  /// no part of it yet, and a document without a version has none that anybody could see.
+  /// Makes versions of unsaved contents of a document that is about to enter a share: saves that wait in the working
+  /// file, the owner's writes, and the writes of others whose version is the current one (rule 1). Other writes of
+  /// others are no part of it yet, and a document without a version has none that anybody could see.
   private func makeVersionsBeforeEntry(_ inode: Inode) throws {
     try makeKeptVersion(inode)
     let isMade = try item(of: inode).map { $0.version > 0 } ?? false

@@ -24,7 +24,7 @@ extension Library {
       var (inode, item) = try shareable(path)
       let before = shares.active(item.id)
       if before == nil, item.owner == account.id {
-        // That it was made is told before that it is shared, and with its first version.
+        // The event of its making comes before that of sharing, and has its first version.
         if inode.isRegular, item.version == 0 { try makeVersions(inode) }
         try endVersions(below: inode)
         item = try self.item(of: inode) ?? item
@@ -136,7 +136,7 @@ extension Library {
     return share
   }
 
-  /// Tells of a file that was quiet so far, before its share is told of.
+  /// Logs the making of a file that was quiet so far, before the event of its share.
   private func logQuietCreation(_ inode: Inode, _ id: Int64, actor: Int64, _ change: Change) throws {
     try settleEvents(before: id, change)
     guard var item = try change.rows.item(id), item.isQuiet else { return }
@@ -222,7 +222,7 @@ extension Library {
         continue
       }
       participant.acceptance = .removed
-      // Who was in it to the end is a stranger to whatever is shared later, and not someone who was removed.
+      // A person who was in it to the end is a stranger to a later share, and not someone who was removed.
       participant.role = .publicUser
       participant.since = time
       share.participants[account] = participant

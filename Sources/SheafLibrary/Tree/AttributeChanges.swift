@@ -4,7 +4,7 @@ import SheafStore
 
 /// chmod, chown, truncate and utimensat.
 extension Library {
-  /// What to change; nil leaves as it is.
+  /// The attributes to change; nil leaves one as it is.
   package struct AttributeChange: Sendable {
     package enum Time: Sendable {
       case now
@@ -59,7 +59,7 @@ extension Library {
         if draft.writerCount == 0 {
           try endAfterClose(inode, draft)
         } else if handle == nil {
-          // What returned is safe, even if the kernel has yet to tell of the last close.
+          // A close that returned is safe, even if the kernel has not reported it yet.
           try makeVersion(inode, draft, cause: .save)
         }
       }
@@ -84,7 +84,7 @@ extension Library {
       try updateAttributes(row, of: inode)
       if change.mode != nil { identity.choseMode(ino) }
       if !inode.isOrphan { inode.hasNewAccessTime = false }
-      // A truncation is told as a change of contents.
+      // The event of a truncation is that of a change of contents.
       tell(change.size == nil ? .attributes(ino) : .appearance(ino), from: caller.door)
       return try attributes(inode, caller)
     }
@@ -103,7 +103,7 @@ extension Library {
     change.uid = nil
     change.gid = nil
     if isForeign(inode, caller) {
-      // Whoever changes the mode of others' files saw no set-id bits: folders keep theirs, programs lose them.
+      // A caller that changes the mode of others' files saw no set-id bits: folders keep theirs, programs lose them.
       let kept = inode.isFolder ? inode.row.mode & 0o6000 : 0
       change.mode = change.mode.map { $0 & 0o1777 | kept }
     }

@@ -1,6 +1,6 @@
 package import SheafModel
 
-/// What stat(2) tells of an inode.
+/// The attributes of an inode in the answer of stat(2).
 package struct Attributes: Hashable, Sendable {
   package let ino: Int64
   package let mode: UInt32

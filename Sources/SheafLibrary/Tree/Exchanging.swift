@@ -129,7 +129,7 @@ extension Library {
       guard let id = changed.item, var item = try change.rows.item(id) else { continue }
       let former = item.version
       if id == passing, identity.isOwn(row.ino, of: caller.process, at: time) || FileRole.looksPassing(changed.name) {
-        // What held the new contents now is a backup.
+        // The item that held the new contents is a backup now.
         try dropPending(id, change)
         item.isQuiet = true
       }

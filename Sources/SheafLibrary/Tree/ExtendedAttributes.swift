@@ -6,11 +6,10 @@ import SheafStore
 extension Library {
   /// Bytes of a value at most (xattr(7), XATTR_SIZE_MAX).
   private static let valueLimit = 65_536
-  /// Bytes of an inode's names at most, each with its NUL, so that listxattr(2) can give them together with those that
-  /// are computed (xattr(7), XATTR_LIST_MAX is 65,536). Who changes what another account owns leaves that one half of
-  /// it.
+  /// The most bytes of an inode's names, each with its NUL, so that listxattr(2) can return them together with the
+  /// computed ones (xattr(7), XATTR_LIST_MAX is 65,536). On another account's items, a caller may use half of it.
   private static let nameLimit = (owner: 61_440, others: 30_720)
-  /// Bytes of an inode's names and values at most: who replaces or removes a file has to move or to erase them all.
+  /// The most bytes of an inode's names and values: replacing or removing a file has to move or to erase them all.
   private static let spaceLimit = (owner: 1 << 20, others: 1 << 19)
 
   private static let userPrefix = Array("user.".utf8)

@@ -1,8 +1,8 @@
 import SheafModel
 
-/// What is known of folders: whether they are ignored, and by which rules what is in them is.
+/// Whether folders are ignored, and the rules for their contents, as far as known.
 ///
-/// It follows from the tree, and is forgotten as a whole when a folder moves or rules change.
+/// It follows from the tree. All of it is forgotten when a folder moves or rules change.
 struct IgnoredFolders {
   /// The rules of a folder's `.sheafignore`; those that hold by default are of no folder, 0.
   struct Source {

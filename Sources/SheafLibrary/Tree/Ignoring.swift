@@ -2,21 +2,22 @@ import Glibc
 import SheafModel
 import SheafStore
 
-/// What `.sheafignore` says: plain files, which have no versions and no events.
+/// Carries out `.sheafignore`: plain files, which have no versions and no events.
 ///
 /// Rules:
-/// 1. A file is made plain if it is made under an ignored name, or in an ignored folder, or gets such a name while
-///    nobody was told of it yet. It is a quiet item whose version stays 0: its inode has the contents.
-/// 2. What had a version stays a document whatever rules come later, as git(1) goes on with what it tracks.
+/// 1. A file is plain if it is made under an ignored name, or in an ignored folder, or gets such a name before any
+///    event reported it. It is a quiet item whose version stays 0: its inode has the contents.
+/// 2. An item that had a version stays a document, whatever rules come later, as git(1) goes on tracking files that it
+///    tracks.
 /// 3. A plain file that gets another name, and is not ignored under that, is a document from then on, with its contents
-///    as the first version; what rules no longer ignore is one from its next save on.
+///    as the first version. A file that rules no longer ignore is a document from its next save on.
 /// 4. A plain file leaves nothing behind when its last name goes.
-/// 5. The owner of a folder alone makes rules for it, since what they name is lost when it is deleted: nobody else makes a
-///    file of this name, and what others save in one counts for nothing until the owner saves it again. Everybody waits
-///    while a name is compared with rules. So few bytes of them count for each folder (``ruleBytes``), and fewer of those
-///    that try many places of a path.
-/// 6. Within a file the last rule decides, and the deeper file before the others. What is in an ignored folder is
-///    ignored, whatever rules say of it.
+/// 5. Only the owner of a folder makes rules for it, since files that the rules name are lost when they are deleted.
+///    Nobody else makes a file of this name, and rules that others save in one have no effect until the owner saves it
+///    again. Everybody waits while a name is compared with rules. So only few bytes of rules count for each folder
+///    (``ruleBytes``), and fewer of rules that try many places of a path.
+/// 6. Within a file the last matching rule decides; a deeper file decides before the others. Everything in an ignored
+///    folder is ignored, whatever rules say of it.
 extension Library {
   /// The name of the files that hold rules, for their folder and all below it.
   static let ignoreName = Array(".sheafignore".utf8)
@@ -120,7 +121,7 @@ extension Library {
     guard let item = try item(of: file), try read({ try $0.version(item.id, item.version) })?.author == file.row.owner
     else { return nil }
     var buffer = [UInt8](repeating: 0, count: Int(min(content.length, Int64(left))))
-    // What is damaged is `check`'s to tell, and ignores nothing.
+    // `check` reports damage; damaged rules ignore nothing.
     var copy = WorkingCopy(content)
     let count = try? buffer.withUnsafeMutableBytes { try copy.read(at: 0, into: $0, from: self) }
     let star = UInt8(ascii: "*")

@@ -6,7 +6,7 @@ import SheafStore
 ///
 /// Belongs to a ``Library`` and is touched only under its lock.
 final class Inode {
-  /// What the store holds, with times that may be newer.
+  /// The row in the store, with times that may be newer.
   var row: InodeRow
   /// The item's row, loaded when first needed.
   var item: ItemRow?
@@ -54,10 +54,10 @@ final class Inode {
     isOrphan || hasNewAccessTime || !own.isIdle || others.values.contains { !$0.isIdle }
   }
 
-  /// What stat(2) tells the owner.
+  /// The answer of stat(2) for the owner.
   var attributes: Attributes { attributes(contents(for: nil)) }
 
-  /// What stat(2) tells a program that has these contents.
+  /// The answer of stat(2) for a program that has these contents.
   func attributes(_ contents: (size: Int64, dataLength: Int64)) -> Attributes {
     Attributes(
       ino: row.ino, mode: row.mode, nlink: row.nlink, uid: row.uid, gid: row.gid, rdev: row.rdev, size: contents.size,

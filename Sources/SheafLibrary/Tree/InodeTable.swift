@@ -9,9 +9,10 @@ struct InodeTable {
   private(set) var useCount: UInt64 = 0
   /// The segment of which those that nobody uses are let go next.
   private var nextSegment = 0
-  /// Inodes that come before that: so many inodes in use do not have each of them go through a segment for nothing.
+  /// Inodes that are read before that, so that many inodes in use do not make each read search a segment for nothing.
   private var pause = 0
-  /// What was read while a change is made, and is not so if that fails: inodes, and inodes whose items were read.
+  /// Rows that were read while a change is made, and that are wrong if it fails: inodes, and inodes whose items were
+  /// read.
   private var readNow: (inodes: [Int64], items: [Inode]) = ([], [])
   private var isChanging = false
 

@@ -25,7 +25,7 @@ extension Library {
   ) throws -> ItemRow {
     var fresh = newItem(.document, owner: inode.row.owner, creator: creator, time: time)
     fresh.isQuiet = isQuiet
-    // What nobody closed yet has no version.
+    // An item that nobody closed yet has no version.
     fresh.version = item.version == 0 ? 0 : 1
     fresh.lastVersion = fresh.version
     try change.rows.insert(fresh)

@@ -28,9 +28,9 @@ extension Library {
     }
   }
 
-  /// What stat(2) tells.
+  /// The answer of stat(2).
   ///
-  /// - Throws: `accessDenied` for what the caller's account does not see.
+  /// - Throws: `accessDenied` if the caller's account does not see the inode.
   package func attributes(_ ino: Int64, _ caller: Caller) throws -> Attributes {
     try locked { try attributes(inode(ino), caller) }
   }
@@ -71,7 +71,7 @@ extension Library {
 
   // MARK: - Making
 
-  /// What to make.
+  /// The kind of inode to make.
   package enum NewNode: Sendable {
     case file, folder
     case symbolicLink(target: [UInt8])
@@ -153,7 +153,7 @@ extension Library {
     _ type: UInt32, in folder: Inode, _ name: [UInt8], mode: UInt32, _ caller: Caller, _ time: Timestamp
   ) -> InodeRow {
     let inheritsGroup = folder.row.mode & UInt32(S_ISGID) != 0
-    // What participants make belongs to the user of the folder, and has no set-id bits.
+    // Inodes that participants make belong to the user of the folder, and have no set-id bits.
     let isForeign = isForeign(folder, caller)
     let bits = mode & (isForeign ? 0o1777 : 0o7777)
     return InodeRow(
@@ -174,8 +174,8 @@ extension Library {
     }
   }
 
-  /// Gives `ino` another name, or its first one (``nameNameless(_:_:_:_:)``); what is told may be a copy (rule 16 of
-  /// ``Identity``).
+  /// Gives `ino` another name, or its first one (``nameNameless(_:_:_:_:)``); the returned inode may be a copy (rule 16
+  /// of ``Identity``).
   ///
   /// - Throws: `notPermitted` for folders, and where the link would cross a share's border; as ``make(_:_:_:mode:_:)``.
   package func link(_ ino: Int64, _ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
@@ -255,8 +255,8 @@ extension Library {
 
   /// The entries of a folder after `cookie` (0 for the first), about `limit` of them; empty at the end.
   ///
-  /// The order is that of a hash of the names, so an entry that exists throughout is told once, whatever else comes and
-  /// goes. Entries of one cookie come together.
+  /// The order is that of a hash of the names, so an entry that exists throughout is listed once, whatever else comes
+  /// and goes. Entries of one cookie come together.
   ///
   /// - Parameter notesAccess: whether beginning to read is to be noted in the access time.
   package func list(

@@ -22,7 +22,7 @@ extension Library {
   }
 
   /// Checks that a folder that was found under a name has that name, as each has one. In a damaged library a folder may
-  /// be found in itself: who goes down from one to the next would never end.
+  /// be found in itself: a walk down from one to the next would never end.
   ///
   /// - Throws: `corrupt` that names the folder.
   func checkPlace(of inode: Inode, in folder: Int64, _ name: [UInt8]) throws {
@@ -39,7 +39,7 @@ extension Library {
   func document(_ path: ItemPath, for operation: ShareOperation) throws -> (inode: Inode, item: ItemRow) {
     let inode = try resolve(path)
     try allow(operation, inode, on: path)
-    // Who named it in a command knows it (rule 1 of identity).
+    // A command that named it makes it known (rule 1 of identity).
     identity.becomesKnown(inode.ino)
     guard inode.isRegular, let item = try item(of: inode) else {
       throw SheafError(

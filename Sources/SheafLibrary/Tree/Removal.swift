@@ -227,7 +227,7 @@ extension Library {
   ) throws {
     let (caller, time) = (change.caller, change.time)
     guard let item = try item(of: inode) else { return try erase(inode, change) }
-    // Nobody was told of it yet, or ever is, and nothing of it is to come back.
+    // No event reported it yet, and none will, and nothing of it is to come back.
     if try events.has(item.id, type: .created) || isPlain(item, inode), shares[item.id] == nil,
       try change.rows.deleted(from: inode.ino, limit: 1).isEmpty
     {

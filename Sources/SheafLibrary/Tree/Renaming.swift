@@ -24,7 +24,7 @@ extension Library {
         try waitingItems(below: newParent, newName, mode == .exchange ? caller : nil, in: &$0)
       }
     )
-    // What keeps it from being renamed is told below.
+    // Reasons against the rename are found below.
     try endVersionsInSteps { (try? entering(parent, name, newParent, caller)) ?? nil }
     collectMapped(leavingWith: name, parent, newParent)
     if mode == .exchange {
@@ -76,7 +76,7 @@ extension Library {
     return replaced.flatMap { $0.isFolder ? $0.ino : nil }
   }
 
-  /// What a rename has enter a share; nil where nothing does, or may not.
+  /// The folder that enters a share by a rename; nil if none does, or may not.
   private func entering(_ parent: Int64, _ name: [UInt8], _ newParent: Int64, _ caller: Caller) throws -> Inode? {
     guard !shares.isEmpty, parent != newParent, let entry = try entry(parent, name) else { return nil }
     let (folder, newFolder, inode) = (try self.folder(parent), try self.folder(newParent), try inode(entry.ino))
@@ -146,12 +146,12 @@ extension Library {
       try endSessionsBeforeTakingLinkedPlace(replaced, target, caller, time)
       try endSessionBeforeRemoval(replaced, target.name, caller, time)
     }
-    // What a save is to be told of may have to be told with the new name.
+    // The event of a save that waits may have to show the new name.
     if inode.own.session?.kept != nil { try makeKeptVersion(inode) }
     try settleSession(of: inode)
     if let replaced { try settleSession(of: replaced) }
     try settleEvents(below: inode, after: settled.source, caller, time)
-    // Its deletion is told at once, and after that of what was in it.
+    // The event of its deletion comes at once, after those of its contents.
     if let replaced { try settleEvents(below: replaced, after: settled.target) }
     let firstEvent = numbers.pending + 1
     let isProved = isProved(inode, source.name)
@@ -196,7 +196,7 @@ extension Library {
           change)
       } else if let replaced, let target {
         if replaced.isFolder {
-          // At once: what takes its place is told at once, too.
+          // At once, since the event of the item that takes its place comes at once, too.
           try deleteFolder(replaced, target, opens: false, change)
         } else if try isKeptInHistory(replaced, newName, of: inode, source.name, change) {
           try erase(replaced, change)
@@ -323,7 +323,7 @@ extension Library {
     if let waiting = making(
       of: item, inode, source.name, entry.name, becomesBackup: becomesBackup, caller, time)
     {
-      // What is still being made was never known by its first name (rule 12 of ``Identity``).
+      // Nobody knew a file that is still being made by its first name (rule 12 of ``Identity``).
       for event in waiting {
         guard var told = event.data else { continue }
         (told.item, told.share) = (data.item, data.share)

@@ -1,4 +1,4 @@
-/// What was deleted, each with the folder from which it was, to find out what retention erases of it.
+/// Deleted items, each with the folder from which it was deleted, to find out which ones retention erases.
 struct DeletedForest {
   private var parents: [Int64: Int64] = [:]
   /// How many were deleted from each.
@@ -12,16 +12,17 @@ struct DeletedForest {
   /// The folder from which something was deleted.
   func folder(of ino: Int64) -> Int64? { parents[ino] }
 
-  /// What is to be erased, each before the deleted folder that it is in.
+  /// The items to erase, each before the deleted folder that it is in.
   ///
-  /// What was deleted from a folder stays if anything of that folder does, and comes back with it. Folders of a damaged
+  /// An item that was deleted from a folder stays as long as the folder, and comes back with it. Folders of a damaged
   /// library that lie in each other stay.
   ///
   /// - Parameters:
-  ///   - due: what is old enough.
-  ///   - late: what is old by the time of its deletion alone, and stays with all that is in it.
+  ///   - due: the items that are old enough.
+  ///   - late: the items that are old only by the time of their deletion, and stay with everything in them.
   func erasable(due: Set<Int64>, late: Set<Int64>) -> [Int64] {
-    // From the bottom up: what nothing was deleted from, and then what nothing is left of to look at.
+    // From the bottom up: first items from which nothing was deleted, then those of whose contents nothing is left to
+    // look at.
     var order = parents.keys.filter { counts[$0] == nil }.sorted()
     var left = counts
     var next = 0

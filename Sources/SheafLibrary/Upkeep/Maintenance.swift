@@ -2,7 +2,8 @@ import Foundation
 package import SheafModel
 import SheafStore
 
-/// What the library does by itself: autosave, settling events, making durable, ending what a crash left open.
+/// The work that the library does by itself: autosave, settling events, syncing, ending sessions that a crash left
+/// open.
 extension Library {
   /// CLOCK_REALTIME.
   @Sendable package static func systemClock() -> Timestamp {
@@ -21,7 +22,7 @@ extension Library {
     if !open.isEmpty {
       try makeChange(.endSession, freesSpace: true) { change in
         for version in open {
-          // Its cause is that of its last renewal: what a close stored is a save, whatever came then.
+          // Its cause is that of its last renewal: a version that a close stored is a save, whatever came then.
           try change.rows.closeVersion(version.item, version.number, cause: version.cause)
           guard let item = try change.rows.item(version.item), let inode = try change.rows.inode(item: version.item)
           else { continue }

@@ -3,7 +3,7 @@ import SheafStore
 /// When the upkeep thread runs: every quarter of a second while there is something to do, never while there is not.
 // Sendable: everything that changes is touched only with the worker's lock held.
 final class MaintenanceSchedule: @unchecked Sendable {
-  /// What there is to do.
+  /// The work of a round.
   enum Round {
     case everything
     /// Versions that wait to be ended, whose events others wait for.
@@ -29,7 +29,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private var nextIndexing = Moment.past
   private var indexingBegan: Moment?
 
-  /// Seconds between rounds, and between syncs: what was closed survives power loss 5 s later.
+  /// Seconds between rounds, and between syncs: a closed document survives power loss 5 s later.
   private static let interval = 0.25
   private static let syncInterval = 2.0
   /// Seconds that a version waits for the next transaction to end it; while documents are made one comes sooner.
@@ -55,7 +55,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
       if isBusy, now >= nextRound {
         nextRound = now.after(seconds: Self.interval)
         sessionsDue = nil
-        // What changes from here on may be too late for this round.
+        // Later changes may be too late for this round.
         isBusy = false
         return .work(.everything)
       }

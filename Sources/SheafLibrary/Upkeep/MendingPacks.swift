@@ -1,7 +1,8 @@
 import SheafModel
 import SheafStore
 
-/// Keeping packs and chunks as small as they should be: what is gone goes out of them, what is plain is compressed.
+/// Keeping packs and chunks as small as they should be: members that are gone leave their packs, and plain chunks are
+/// compressed.
 extension Library {
   /// Makes anew the packs that hold what nothing refers to any more; returns how many, and why one could not be that
   /// holds more of it than before.
@@ -96,7 +97,7 @@ extension Library {
         let batch = try store.read { try $0.plainChunks(from: next, through: last, limit: Self.compressionBatch) }
         var frames: [(chunk: Int64, hash: ChunkHash, frame: [UInt8])] = []
         for (chunk, size) in batch {
-          // What is damaged stays for `check` to tell; what was freed meanwhile needs nothing.
+          // `check` reports damage; a chunk that was freed meanwhile needs nothing.
           guard let (bytes, hash) = try? store.read({ try $0.verifiedBytes(chunk) }) else { continue }
           let frame = try Zstandard.compress(bytes, level: Zstandard.chunkLevel)
           // Less would not be worth the decoding.

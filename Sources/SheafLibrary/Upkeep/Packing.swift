@@ -2,22 +2,23 @@ import Glibc
 import SheafModel
 import SheafStore
 
-/// Storing old history in few bytes: every version but the current one as what differs from its successor.
+/// Storing old history in few bytes: every version but the current one as the difference from its successor.
 ///
 /// ```
 ///   current ◄── 41 ◄── 40 ◄── 39 …        a pack: members, each made from the one before, the first one from the base
 ///   (chunks)   └────── pack ──────┘
 /// ```
 /// Rules:
-/// 1. A version's bytes never change, only the form in which they are stored: what is written is verified before.
-/// 2. The base of a pack is not packed itself and, where anything else has use for it, the contents of a version or an
-///    inode; a pack of which that is not so is made anew (``mendPacks(_:)``).
+/// 1. A version's bytes never change, only the form in which they are stored: each pack is verified before it is
+///    written.
+/// 2. The base of a pack is not packed itself. If anything else refers to it, it is the contents of a version or an
+///    inode. A pack that breaks this rule is made anew (``mendPacks(_:)``).
 /// 3. A run of versions becomes a pack in one transaction, in which each is still what it was when it was read.
-/// 4. What is current, open or being edited is left alone, for the sake of its reading.
+/// 4. Contents that are current, open or being edited are left alone, so that reading them stays fast.
 extension Library {
-  /// What packing knows of the library as it begins.
+  /// The marks that packing takes of the library as it begins.
   private struct PackMarks {
-    /// What inodes refer to, and the members of packs.
+    /// The chunks that inodes refer to, and the members of packs.
     var live: ChunkMarks
     var packed: ChunkMarks
     /// In how many packs' bases a chunk is, with those that are written meanwhile.
@@ -27,7 +28,7 @@ extension Library {
     let limit: Int64
   }
 
-  /// What came of packing a while.
+  /// The outcome of packing for a while.
   private struct PackOutcome {
     var versions = 0
     /// Whether something could not be packed now that may be later.
@@ -113,7 +114,7 @@ extension Library {
       try transaction.packs { id, _, chunks in
         let found = chunks.filter { marks.live.contains($0) || marks.bases[$0, default: 0] > 0 }
         waiting += found
-        // What is taken out of it is not gone.
+        // A chunk that is taken out of it is not gone.
         if !found.isEmpty { care.wait(id, gone: care.refusedPart(of: id), hasBase: true) }
       }
     }
@@ -165,7 +166,7 @@ extension Library {
         try startAnew()
         continue
       }
-      // What this version is the base of must fit behind it; else it stays the base.
+      // The version based on this one must fit behind it; else this one stays the base.
       let following = try history.peek(self).flatMap { try packAfter($0, base: content) }
       if let following, !longer.hasRoom(for: following, after: []) {
         try startAnew()
@@ -208,7 +209,7 @@ extension Library {
           try startAnew(bytes)
         }
       } catch let error as SheafError where error.kind == .corrupt {
-        // `check` tells of it; what is damaged stays as it is.
+        // `check` reports it; damaged versions stay as they are.
         log.error("a version was not packed", metadata: ["item": "\(item)", "error": "\(error)"])
         try finish(&run, of: item, &marks, &outcome)
         run = nil
@@ -297,7 +298,7 @@ extension Library {
     run = nil
     let deltas = ready.members.map(\.delta)
     let data = try Pack(id: 0, base: ready.base, chunks: [], deltas: deltas).encodedDeltas
-    // What another pack is made from stays where it is (rule 2).
+    // A chunk from which another pack is made stays where it is (rule 2).
     let isFree = ready.members.allSatisfy { member in
       member.chunk.map { marks.bases[$0, default: 0] <= ready.mergedBases[$0, default: 0] } ?? true
     }

@@ -58,7 +58,7 @@ struct RapidSaves {
     series[save.item] = known
   }
 
-  /// Notes that a person made a version by a command: what programs save after it is another series.
+  /// Notes that a person made a version by a command: later saves of programs are another series.
   mutating func end(_ item: Int64) { series[item] = nil }
 
   /// Takes the surplus of some documents, `limit` versions at most; forgets series that do not go on.

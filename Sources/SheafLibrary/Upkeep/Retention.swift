@@ -136,7 +136,7 @@ extension Library {
           var next = begun
           for _ in 0..<Self.erasedAtOnce {
             guard let ino = next.popFirst() else { break }
-            // What was recovered meanwhile stays, and so does that from which something was deleted.
+            // An item that was recovered meanwhile stays, and so does a folder from which something was deleted.
             guard let row = try change.rows.deleted(ino), let border = borders[ino], row.time < border,
               try change.rows.deleted(from: ino, limit: 1).isEmpty
             else { continue }
@@ -276,10 +276,11 @@ extension Library {
 
   /// Frees chunks that no version, inode, open file or reader of a version refers to; returns how many.
   ///
-  /// What is referred to is found while writing goes on. Memory and store are looked at in one moment, and whatever is
-  /// referred to later was so then, or was stored or found again meanwhile, which spares it. One sweep runs at a time.
+  /// References are found while writing goes on. The sweep looks at memory and store in one moment. A chunk that is
+  /// referred to later was referred to then, or was stored or found again meanwhile, which spares it. One sweep runs at
+  /// a time.
   ///
-  /// - Parameter mustMend: whether to fail where something that is gone is still in a pack.
+  /// - Parameter mustMend: whether to fail if a freed chunk is still in a pack.
   func sweep(mustMend: Bool = false) throws -> Int {
     try packCare.withLock { care in
       var freed = try sweepAlone(&care)

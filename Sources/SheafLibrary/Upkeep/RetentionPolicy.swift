@@ -1,10 +1,10 @@
 import SheafModel
 import SheafStore
 
-/// For how long versions and deleted items are kept, by the folder that they are in.
+/// The spans for which versions and deleted items are kept, by the folder that they are in.
 ///
-/// What a folder says counts for all that is below it, and what a folder further down says counts there. What is deleted
-/// belongs to the folder that it was deleted from. Where no folder says anything, the library does.
+/// A folder's spans count for everything below it, except below a folder with spans of its own. A deleted item belongs
+/// to the folder from which it was deleted. If no folder has spans, the library's count.
 struct RetentionPolicy {
   /// Prefixes of the settings of folders, by the item; without the point they are the library's own keys.
   static let deletedKey = "keepDeleted"
@@ -18,7 +18,7 @@ struct RetentionPolicy {
     var versions: Int64
   }
 
-  /// What folders say, by their items.
+  /// The spans of folders, by their items.
   private struct Said {
     var deleted: Int64?
     var versions: Int64?

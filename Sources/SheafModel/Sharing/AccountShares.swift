@@ -1,12 +1,12 @@
-/// What an account shares, what others share with it, and who waits for whose answer.
+/// The shares of an account, those of others that it joined, and invitations and requests without an answer.
 package struct AccountShares: Hashable, Sendable, Codable {
   /// The account's own items, by path.
   package let byMe: [AccountShare]
-  /// What it joined, by path.
+  /// The shares that it joined, by path.
   package let withMe: [AccountShare]
-  /// What it was invited to and did not join yet, the latest first.
+  /// The invitations that it did not accept yet, the latest first.
   package let invitations: [ShareInvitation]
-  /// Who asks for access to something that it may share, as ``AccessRequest``s, by path.
+  /// The requests for access to items that it may share, by path.
   package let requests: [AccessRequest]
 
   package init(
@@ -31,7 +31,7 @@ package struct AccountShare: Hashable, Sendable, Codable {
   package let owner: AccountHandle
   package let url: String
   package let role: Role
-  /// What the account itself may do.
+  /// The permission of the account itself.
   package let permission: SharePermission
   package let `public`: PublicPermission
   /// ``ShareSummary``.

@@ -13,8 +13,8 @@ internal import Synchronization
 /// 3. After SQLite has refused a statement, none runs any more: the group is made again from the record.
 /// 4. A statement that sets columns of a row to values need not run if the same statement sets them again before a
 ///    commit, and nothing in between reads them (``Waiting/row``).
-/// 5. Not many more than ``limit`` wait, so that nobody who reads waits long for those before: past half of that the
-///    commit thread begins at once, and past it whoever makes a change runs some (``apply(_:limit:)``).
+/// 5. Not many more than ``limit`` wait, so that no reader waits long for those before: past half of that the commit
+///    thread begins at once, and past it each change runs some (``apply(_:limit:)``).
 /// 6. A commit is one of them (``appendCommit(_:as:)``): it holds everything that was recorded before it, and nothing
 ///    from after it.
 ///

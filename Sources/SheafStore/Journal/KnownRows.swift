@@ -79,7 +79,7 @@ struct XattrKey: Hashable {
 }
 
 /// Rows, and absences of rows, by key, of some 300 bytes each. Past the limit, rows that nobody asked for lately are
-/// forgotten, those of one part at a time: whoever looks up the next row waits for that.
+/// forgotten, those of one part at a time, since the next look-up waits for that.
 final class RowCache<Key: Hashable, Row> {
   private struct Part {
     /// Rows asked for since half of the part's limit was reached last, and before.

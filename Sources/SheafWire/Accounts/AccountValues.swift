@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-/// `GET /v1`: who answers.
+/// `GET /v1`: the hub that answers.
 public struct HubFacts: Hashable, Sendable, Codable {
   /// `sheaf-hub`.
   public let name: String
@@ -22,7 +22,7 @@ public struct DeviceRequest: Hashable, Sendable, Codable {
   public static let longestName = 64
 
   public let code: String
-  /// What people call the device.
+  /// The device's name for people.
   public let name: String
   /// The hub's address as the device dialled it.
   public let address: String
@@ -102,7 +102,7 @@ public struct SessionToken: Hashable, Sendable, Codable {
 /// `GET /v1/account`: the account of the session.
 public struct AccountFacts: Hashable, Sendable, Codable {
   public let handle: String
-  /// What people call the person; null where nobody said.
+  /// The person's display name; null if nobody gave one.
   public let name: String?
   public let zone: String
   /// Bytes of contents that the account may have; null without a limit.

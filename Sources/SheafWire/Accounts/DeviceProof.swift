@@ -1,10 +1,10 @@
 public import FoundationEssentials
 
-/// What a device signs with its P-256 key, to prove to a hub that it has the key.
+/// The bytes that a device signs with its P-256 key, to prove to a hub that it has the key.
 ///
 /// The bytes are `sheaf`, the purpose, the hub's address as the device dialled it, and the one-time text that the hub
-/// gave out, each followed by a zero byte, and then the public key. A hub that passes a proof on to another one is
-/// found out by the address, and a proof for one purpose is none for another.
+/// gave out, each followed by a zero byte, and then the public key. If a hub passes a proof on to another one, the
+/// address is wrong there. A proof for one purpose is none for another.
 public struct DeviceProof: Hashable, Sendable {
   /// The reason why a device proves itself.
   public enum Purpose: String, Sendable, Codable, CaseIterable {

@@ -1,6 +1,6 @@
 /// The link by which a device becomes one of an account: `https://ADDRESS/enrol/CODE#FINGERPRINT`.
 ///
-/// Whoever opens it for a preview spends nothing: a code is spent by a POST with a device's key alone.
+/// Opening it for a preview spends nothing: only a POST with a device's key spends a code.
 public struct EnrollmentLink: Hashable, Sendable, CustomStringConvertible {
   /// `https`, or `http` where the hub serves its own machine only.
   public let scheme: String

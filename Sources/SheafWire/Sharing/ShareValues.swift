@@ -3,12 +3,12 @@ public enum WireRole: String, Sendable, Codable, CaseIterable {
   case owner, administrator, privateUser, publicUser
 }
 
-/// What a participant may do with what is shared.
+/// The permission of a participant.
 public enum WirePermission: String, Sendable, Codable, CaseIterable {
   case readOnly, readWrite
 }
 
-/// What anyone who has a share's URL may do.
+/// The permission of anyone who has a share's URL.
 public enum WirePublicPermission: String, Sendable, Codable, CaseIterable {
   case none, readOnly, readWrite
 }
@@ -18,11 +18,11 @@ public enum WireAcceptance: String, Sendable, Codable, CaseIterable {
   case pending, accepted, removed
 }
 
-/// `PUT /v1/items/ITEM/share`: shares an item, or changes the share that is there. What is left out stays.
+/// `PUT /v1/items/ITEM/share`: shares an item, or changes its share. Settings that are left out stay.
 public struct ShareSettings: Hashable, Sendable, Codable {
   public var title: String?
   public var anyone: WirePublicPermission?
-  /// What people are invited to who are invited without a permission.
+  /// The permission of people who are invited without one.
   public var permission: WirePermission?
   /// Whether participants may invite others, to no more than they may do themselves.
   public var allowInvites: Bool?
@@ -47,7 +47,7 @@ public struct ShareSettings: Hashable, Sendable, Codable {
 /// A participant of a share.
 public struct ShareParticipant: Hashable, Sendable, Codable {
   public var handle: String
-  /// What people call the person; the handle before they accepted.
+  /// The person's display name; the handle before they accepted.
   public var name: String
   public var role: WireRole
   public var permission: WirePermission
@@ -139,9 +139,9 @@ public struct ShareLink: Hashable, Sendable, Codable {
   public init(url: String) { self.url = url }
 }
 
-/// What a link offers to an account.
+/// The offer of a link to an account.
 public struct ShareOfferFacts: Hashable, Sendable, Codable {
-  /// What the account is now, or would be.
+  /// The account's present part in the share, or how it would join.
   public enum Way: String, Sendable, Codable, CaseIterable {
     /// It takes part already.
     case member
@@ -170,7 +170,7 @@ public struct ShareOfferFacts: Hashable, Sendable, Codable {
   }
 }
 
-/// What became of accepting a link.
+/// The outcome of accepting a link.
 public struct ShareAcceptance: Hashable, Sendable, Codable {
   /// Whether access was asked for. Then nothing else is told.
   public var requested: Bool
@@ -216,7 +216,7 @@ public struct ShareAnswer: Hashable, Sendable, Codable {
   public init(answer: Answer) { self.answer = answer }
 }
 
-/// What an account has to do with a share, as its inbox tells it.
+/// The part of an account in a share, as its inbox shows it.
 public struct InboxEntry: Hashable, Sendable, Codable {
   public var share: WireID
   public var owner: String
@@ -232,7 +232,7 @@ public struct InboxEntry: Hashable, Sendable, Codable {
   }
 }
 
-/// What the inbox tells of a share.
+/// The facts of a share in an inbox.
 public struct InboxOffer: Hashable, Sendable, Codable {
   public var url: String
   public var title: String

@@ -1,4 +1,4 @@
-/// What a share's feed tells of an item.
+/// A change of an item in a share's feed.
 public struct SharedChange: Hashable, Sendable, Codable {
   public enum Kind: String, Sendable, Codable, CaseIterable {
     /// The item is new to the reader. A folder's contents are to be listed.
