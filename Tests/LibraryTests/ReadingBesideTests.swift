@@ -124,7 +124,9 @@ struct ReadingBesideTests {
     var buffer = [UInt8](repeating: 0, count: 4096)
     var fetches = 0
     for _ in 0..<2 {
-      let count = try buffer.withUnsafeMutableBytes { try fixture.library.read(handle, at: 0, into: $0) { fetches += 1 } }
+      let count = try buffer.withUnsafeMutableBytes { buffer in
+        try fixture.library.read(handle, at: 0, into: buffer) { fetches += 1 }
+      }
       #expect(count == buffer.count && same(buffer, Array(bytes.prefix(count))), random.note)
     }
     #expect(fetches == 1)
