@@ -208,7 +208,7 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "Fuse", "SheafCommand", "SheafModel", "SheafLibrary", "SheafMount", "SheafStore",
+        "ConformanceKit", "Fuse", "MountKit", "SheafCommand", "SheafModel", "SheafLibrary", "SheafMount", "SheafStore",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: settings),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),

@@ -7,6 +7,8 @@ import SheafMount
 struct ItemTarget: Sendable {
   let connection: LibraryConnection
   let address: ItemAddress
+  /// Words of a shell's command line that name the item, wherever one stands.
+  let words: String
 
   var client: SheafClient { connection.client }
 
@@ -35,8 +37,9 @@ struct ItemTarget: Sendable {
     case .library(let inside) where ItemAddress.itemID(inside) != nil:
       return try await whereOneStands(inside, options, changing, body: body)
     case .library(let inside):
-      return try await LibraryConnection.with(LibraryChoice.location(named: options.file)) { connection in
-        try await body(ItemTarget(connection: connection, address: ItemAddress(account: account, path: inside)))
+      let location = try LibraryChoice.location(named: options.file)
+      return try await LibraryConnection.with(location) { connection in
+        try await body(ItemTarget(connection, location, account, inside, options))
       }
     case .mount(let library, let mountpoints, let inside):
       let location = LibraryLocation(path: library)
@@ -51,13 +54,18 @@ struct ItemTarget: Sendable {
           throw PathResolution.dead(mountpoints.first ?? library)
         }
         if let account, account != mount.account {
-          throw SheafError(
-            .invalid, subject: path.bytes.readable, reason: "is in the mount of \(mount.account)",
-            advice: "leave out --as, or write the path as Documents/…")
+          guard let printed = PathResolution.printed(path.bytes) else {
+            throw SheafError(
+              .invalid, subject: path.bytes.readable, reason: "is in the mount of \(mount.account)",
+              advice: "leave out --as, or write the path as Documents/…")
+          }
+          return try await body(ItemTarget(connection, location, account, printed, options))
         }
         if changing { try refuseReadOnly(mount) }
         return try await body(
-          ItemTarget(connection: connection, address: ItemAddress(account: mount.account, path: inside)))
+          ItemTarget(
+            connection: connection, address: ItemAddress(account: mount.account, path: inside),
+            words: SystemPath.join(Array(mount.mountpoint.utf8), inside).readable.shellWord))
       }
     }
   }
@@ -76,7 +84,7 @@ struct ItemTarget: Sendable {
         if changing { try refuseReadOnly(mount) }
         account = mount.account
       }
-      return try await body(ItemTarget(connection: connection, address: ItemAddress(account: account, path: path)))
+      return try await body(ItemTarget(connection, location, account, path, options))
     }
   }
 
@@ -85,5 +93,20 @@ struct ItemTarget: Sendable {
     throw SheafError(
       .readOnly, subject: mount.mountpoint, reason: "is mounted read-only, and commands change nothing through it",
       advice: "use a mount that can be written")
+  }
+}
+
+extension ItemTarget {
+  /// An item of a library that is named by its path there.
+  fileprivate init(
+    _ connection: LibraryConnection, _ location: LibraryLocation, _ account: AccountHandle?, _ path: [UInt8]?,
+    _ options: LibraryOptions
+  ) {
+    self.connection = connection
+    address = ItemAddress(account: account, path: path)
+    var words = [(path ?? []).readable]
+    if let account { words += ["--as", "\(account)"] }
+    if options.file != nil { words += ["--library", location.path] }
+    self.words = words.map(\.shellWord).joined(separator: " ")
   }
 }

@@ -37,7 +37,7 @@ extension LibraryAPI {
       if let mount = await mounts?.mounts().first(where: { $0.account == handle }) {
         throw SheafError(
           .busy, subject: handle.description, reason: "is mounted at \(mount.mountpoint)",
-          advice: "unmount it first: sheaf unmount \(mount.mountpoint)")
+          advice: "unmount it first: sheaf unmount \(mount.mountpoint.shellWord)")
       }
       try await call { try $0.removeAccount(handle) }
       return Response(status: .noContent)

@@ -66,6 +66,19 @@ import Testing
     #expect(try place("Documents/a", from: "/home/ann/Sheaf") == mounted("Documents/a"))
   }
 
+  /// Commands print paths as the library has them, and take them so wherever one stands in a mount.
+  @Test func takesWhatCommandsPrint() throws {
+    for folder in ["/home/ann/Sheaf/Documents", "/home/ann/Sheaf/Documents/sub"] {
+      #expect(try place("Documents/gone/a", from: folder) == mounted("Documents/gone/a"))
+      #expect(try place("./Shared//bob@example.com/x", from: folder) == mounted("Shared/bob@example.com/x"))
+    }
+    #expect(try place("Documents/a", from: "/work") == mounted("Documents/a"))
+    #expect(try place("Documentsa", from: "/home/ann/Sheaf/Documents") == mounted("Documents/Documentsa"))
+    // Where there is such an entry, it is that.
+    #expect(try place("Documents/a", from: "/home/ann/Sheaf") == mounted("Documents/a"))
+    #expect(try place("Documents/a", from: "/tmp") == .library(path: Array("Documents/a".utf8)))
+  }
+
   @Test func doesNotFollowTheLastComponent() throws {
     #expect(throws: SheafError.self) { try place("link") }
   }

@@ -23,6 +23,9 @@ struct DeletionTests {
     let id = try fixture.library.itemStatus(fixture.path("a")).id
     try fixture.unlink("a")
     #expect(try fixture.find("a") == nil)
+    // Its history is read by the path where it was.
+    #expect(try fixture.library.versions(fixture.path("a")).map(\.number) == [1, 2])
+    #expect { try fixture.library.versions(fixture.path("b")) } throws: { ($0 as? SheafError)?.kind == .notFound }
     #expect(try fixture.library.deleted(fixture.account, below: nil).map(\.id) == [id])
     #expect(try recover(fixture, "a") == ["Documents/a"])
     #expect(try fixture.library.itemStatus(fixture.path("a")).id == id)

@@ -66,6 +66,32 @@ struct EventLogTests {
     }
   }
 
+  /// It may be a temporary file for a while, and not for as long as it is saved again and again.
+  @Test(arguments: [false, true]) func aProgramThatGoesOnSavingANewFileIsNotWaitedFor(_ staysOpen: Bool) throws {
+    try withLibrary { fixture in
+      let living = program(Int32(getppid()))
+      let (parent, name) = try fixture.place("app.log")
+      let made = try fixture.library.create(parent, name, mode: 0o644, flags: O_RDWR, living)
+      try fixture.write(made.handle, Array("0".utf8))
+      try fixture.close(made.handle)
+      let open = staysOpen ? try fixture.library.open(made.attributes.ino, flags: O_WRONLY, living) : nil
+      func told() throws -> [EventType] {
+        try fixture.library.settleDueEventsInSteps()
+        return try fixture.library.events(after: 0, limit: 10, for: nil).events.map(\.type)
+      }
+      for _ in 1...4 {
+        fixture.clock.advance(3)
+        #expect(try told() == [])
+        let handle = try open ?? fixture.library.open(made.attributes.ino, flags: O_WRONLY, living)
+        try fixture.write(handle, Array("\(fixture.clock.now)".utf8))
+        if open == nil { try fixture.close(handle) }
+      }
+      fixture.clock.advance(3)
+      #expect(try told().first == .created)
+      if let open { try fixture.close(open) }
+    }
+  }
+
   @Test func deletingAFolderIsOneEvent() throws {
     try withLibrary { fixture in
       var position = try makeTree(fixture)

@@ -122,9 +122,10 @@ import Testing
           diff -r --no-dereference "$copies/second" .
           said=$("$SHEAF" restore . --time "@$first")
           diff -r --no-dereference "$copies/first" .
-          undo=${said##*--time }
+          undo=${said##*Undo it with: sheaf }
           moment >/dev/null
-          "$SHEAF" restore . --time "$undo" >/dev/null
+          # It can be pasted anywhere.
+          (cd / && eval '"$SHEAF"' "$undo" >/dev/null)
           diff -r --no-dereference "$copies/second" .
           same "$(cat ../other/sub/d)" deep
           "$SHEAF" restore . --time "@$second" | grep -q '^Nothing to do in Documents/w as of '

@@ -39,14 +39,18 @@ import Testing
       let text = try library.sheafSucceeds("status", "--library", library.library).text
       #expect(text.contains("\(second) for bob@example.com, not mounted since its process ended"))
 
-      let output = try library.sheafSucceeds("mount", "--all", "--library", library.library).text
-      #expect(output.contains("at \(second) for bob@example.com.") && !output.contains(third))
+      let output = try library.sheafSucceeds("mount", "--all", "--library", library.library, "--json").output
+      let made = try JSONDecoder().decode([Status.Mount].self, from: Data(output))
+      #expect(made.map(\.mountpoint).sorted() == [library.mountpoint, second].sorted())
       #expect(try status(library).mounts == before.mounts)
       #expect(try status(library).notMounted == [])
       let options = try String(contentsOfFile: "/proc/self/mounts", encoding: .utf8).split(separator: "\n")
         .first { $0.contains(" \(second) ") }
       #expect(options?.contains("ro,") == true && options?.contains("noexec") == true)
-      #expect(try library.sheaf("mount", "--all", "--library", library.library).status == 0)
+      #expect(
+        try library.sheafSucceeds("mount", "--all", "--library", library.library).text
+          == "All mounts of \(library.library) are up.\n")
+      #expect(try library.sheafSucceeds("mount", "--all", "--library", library.library, "--json").text == "[]\n")
       try library.sheafSucceeds("unmount", second)
     }
   }

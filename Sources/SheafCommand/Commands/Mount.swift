@@ -74,7 +74,9 @@ struct Mount: AsyncParsableCommand {
     let ready = readyDescriptor.map(Readiness.init)
     do {
       let plan = try plan()
-      try await mount(plan, ready: ready)
+      if let made = try await mount(plan, ready: ready) {
+        try announce(made.info, plan, ready: ready, isNew: made.isNew)
+      }
     } catch {
       ready?.fail(error as? SheafError ?? SheafError(.inputOutput, reason: "\(error)".printable))
       throw error
@@ -90,18 +92,24 @@ struct Mount: AsyncParsableCommand {
     // The process that mounts opens the library next.
     try await LibraryConnection.closeOwn()
     if missing.isEmpty, !output.json {
-      try StandardOutput.line("Every mount of \(location.path) is up that nobody took away.".escapingControls)
+      try StandardOutput.line("All mounts of \(location.path) are up.".escapingControls)
     }
     var failure: SheafError?
+    var made: [MountInfo] = []
     for mount in missing {
       if let failure { StandardError.write(ErrorLine.text(failure.description)) }
       failure = nil
       do {
-        try await again(mount, location).run()
+        let command = again(mount, location)
+        let plan = try command.plan()
+        guard let mounted = try await command.mount(plan, ready: nil) else { continue }
+        made.append(mounted.info)
+        if !output.json { try announce(mounted.info, plan, ready: nil, isNew: mounted.isNew) }
       } catch let error as SheafError {
         failure = error
       }
     }
+    if output.json { try JSON.write(made) }
     if let failure { throw failure }
   }
 
@@ -154,8 +162,13 @@ struct Mount: AsyncParsableCommand {
       allowOther: allowOther, forUser: userName, options: given.forwarded)
   }
 
+  /// A mount that is up and not announced yet.
+  private typealias Made = (info: MountInfo, isNew: Bool)
+
   /// Mounts, and waits for a process that is just closing or opening the library.
-  private func mount(_ plan: MountPlan, ready: Readiness?) async throws {
+  ///
+  /// - Returns: nil where this process served the mount, and announced it itself.
+  private func mount(_ plan: MountPlan, ready: Readiness?) async throws -> Made? {
     var patience = OwnerPatience(plan.location)
     while true {
       do {
@@ -167,12 +180,14 @@ struct Mount: AsyncParsableCommand {
   }
 
   /// Joins the process that has the library open, or becomes that process, or starts it.
-  private func attempt(_ plan: MountPlan, ready: Readiness?) async throws {
+  private func attempt(_ plan: MountPlan, ready: Readiness?) async throws -> Made? {
     let isNew = NewLibrary.wouldBeMade(at: plan.location)
     if let (info, owner) = try await join(plan) {
       try plan.verify()
-      try announce(info, plan, ready: ready, isNew: false)
-      if foreground, ready == nil { try await MountProcess.follow(info, of: plan.location, by: owner) }
+      guard foreground, ready == nil else { return (info, isNew: false) }
+      try announce(info, plan, ready: nil, isNew: false)
+      try await MountProcess.follow(info, of: plan.location, by: owner)
+      return nil
     } else if foreground {
       let library: Library
       do {
@@ -184,10 +199,11 @@ struct Mount: AsyncParsableCommand {
       try await MountProcess.run(library, plan, logger: logger) {
         try announce($0, plan, ready: ready, isNew: isNew)
       }
+      return nil
     } else {
       let info = try Background.start(plan)
       try plan.verify()
-      try announce(info, plan, ready: nil, isNew: isNew)
+      return (info, isNew: isNew)
     }
   }
 

@@ -88,9 +88,9 @@ struct Restore: AsyncParsableCommand {
           try await target.client.restoreFolder(target.address, request, progress: progress)
         }
       }
-      if dryRun { return try tell(try await run(dryRun: true), target.name) }
+      if dryRun { return try tell(try await run(dryRun: true), target) }
       if !yes { try confirm(try await run(dryRun: true), target.name) }
-      try tell(try await run(dryRun: false), target.name)
+      try tell(try await run(dryRun: false), target)
     }
   }
 
@@ -105,8 +105,9 @@ struct Restore: AsyncParsableCommand {
     try Question.confirm("Restore \(name): \(Self.summary(plan))?", about: name)
   }
 
-  private func tell(_ restoration: FolderRestoration, _ name: String) throws {
+  private func tell(_ restoration: FolderRestoration, _ target: ItemTarget) throws {
     if output.json { return try JSON.write(restoration) }
+    let name = target.name
     for step in restoration.steps where dryRun || step.action == .leave {
       try StandardOutput.line(Self.line(step).escapingControls)
     }
@@ -117,7 +118,7 @@ struct Restore: AsyncParsableCommand {
     let verb = dryRun ? "Would restore" : "Restored"
     try StandardOutput.line("\(verb) \(name) as of \(moment): \(Self.summary(restoration)).".escapingControls)
     if let before = restoration.before {
-      try StandardOutput.line("Undo it with: sheaf restore \(name) --time \(before)".escapingControls)
+      try StandardOutput.line("Undo it with: sheaf restore \(target.words) --time \(before)".escapingControls)
     }
   }
 

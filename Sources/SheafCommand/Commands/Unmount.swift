@@ -99,7 +99,7 @@ struct Unmount: AsyncParsableCommand {
     guard info.account == nil else {
       return SheafError(
         .notPermitted, subject: place, reason: "root gave this mount to you, and alone takes it away",
-        advice: "ask root for: sheaf unmount \(place)")
+        advice: "ask root for: sheaf unmount \(place.shellWord)")
     }
     return SheafError(
       .unavailable, subject: place, reason: "the library is in use by process \(info.pid), which does not mount",

@@ -99,7 +99,7 @@ actor ProcessMounts: MountController {
     guard let place = places.first else { return }
     throw SheafError(
       .busy, subject: user.printable, reason: "has a mount of this library already, at \(place)",
-      advice: "unmount that first: sheaf unmount \(place)")
+      advice: "unmount that first: sheaf unmount \(place.shellWord)")
   }
 
   func unmount(mountpoint: String, lazy: Bool) async throws -> Int {

@@ -43,6 +43,7 @@ struct PathResolution {
     guard !path.isEmpty, !path.contains(0) else {
       throw SheafError(.invalid, subject: "PATH", reason: "is empty or has a NUL")
     }
+    if let place = try printedPlace(path) { return place }
     let absolute = try withoutLinks(path)
     guard let entry = table.entry(containing: absolute), entry.isSheaf,
       let below = SystemPath.part(of: absolute, below: entry.mountpoint)
@@ -51,6 +52,27 @@ struct PathResolution {
     return .mount(
       library: entry.source.readable, mountpoints: table.mountpoints(sharing: entry).map(\.readable),
       path: try checked(Array(inside), given: path, outside: false))
+  }
+
+  /// A relative path that begins with `Documents` or `Shared`, as commands print them; nil for any other one.
+  static func printed(_ path: [UInt8]) -> [UInt8]? {
+    guard path.first != SystemPath.slash else { return nil }
+    let components = path.split(separator: SystemPath.slash).filter { $0 != [UInt8(ascii: ".")] }
+    guard let top = components.first?.readable, top == "Documents" || top == "Shared",
+      !components.contains(where: { $0.readable == ".." })
+    else { return nil }
+    return Array(components.joined(separator: [SystemPath.slash]))
+  }
+
+  /// The place of a path as commands print them, where one stands in a mount and the folder has no such entry.
+  private func printedPlace(_ path: [UInt8]) throws(SheafError) -> ItemPlace? {
+    guard let inside = Self.printed(path), let entry = table.entry(containing: workingDirectory), entry.isSheaf,
+      let top = inside.split(separator: SystemPath.slash).first,
+      case .failure(let error) = resolve(SystemPath.join(workingDirectory, Array(top))), error.code == ENOENT
+    else { return nil }
+    return .mount(
+      library: entry.source.readable, mountpoints: table.mountpoints(sharing: entry).map(\.readable),
+      path: try checked(inside, given: path, outside: false))
   }
 
   /// The absolute path with the links above its last component resolved, as far as these folders exist.
@@ -114,6 +136,6 @@ struct PathResolution {
   static func dead(_ mountpoint: String) -> SheafError {
     SheafError(
       .unavailable, subject: mountpoint, reason: "the mount is dead: its process has ended",
-      advice: "mount it anew with: sheaf mount \(mountpoint)")
+      advice: "mount it anew with: sheaf mount \(mountpoint.shellWord)")
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 internal import GRDB
+import Glibc
 import Synchronization
 
 /// SQLite in one file, for a hub of one process.
@@ -103,6 +104,12 @@ package final class SQLiteDatabase: Database {
 
   /// Copies the rows as they are at one moment into a new file.
   package func backup(to path: String) async throws {
+    // SQLite takes a file that is there if it is empty, and would make one that others can read.
+    let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else {
+      throw HubStoreError.unavailable("\(path): \(String(cString: strerror(errno)))")
+    }
+    Glibc.close(descriptor)
     do {
       try await pool.writeWithoutTransaction { database in
         try database.execute(sql: "VACUUM INTO ?", arguments: [path])

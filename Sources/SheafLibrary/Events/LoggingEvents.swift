@@ -317,6 +317,12 @@ extension Library {
     return inode.hasSession || !isProved(inode, inode.row.name)
   }
 
+  /// When the first version of an item was closed; nil before.
+  private func firstSave(of item: Int64) -> Timestamp? {
+    guard let version = try? read({ try $0.version(item, 1) }), !version.isOpen else { return nil }
+    return version.time
+  }
+
   /// The next events that are settled, not more than a transaction takes; none may be so far, where the scan is not
   /// over.
   ///
@@ -349,10 +355,12 @@ extension Library {
       }
       if isCreation {
         // A file that is still being written has no version for an event, and may be a temporary one.
-        if let inode = inodes[event.ino], inode.hasSession || inode.writerCount > 0 { return false }
+        let saved = firstSave(of: event.row.item)
+        if saved == nil, let inode = inodes[event.ino], inode.hasSession || inode.writerCount > 0 { return false }
         // Known, it is a document whatever its program does.
         guard let made = identity.time(of: event.ino) else { return true }
-        since = max(since, made)
+        // A program that goes on saving is not waited for.
+        since = max(since, saved ?? made)
       }
       if events.isInBurst(event, at: time) { return false }
       let age = time.nanoseconds - since.nanoseconds

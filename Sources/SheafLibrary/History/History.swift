@@ -9,9 +9,24 @@ extension Library {
     completeSaves()
     let (item, reader) = try locked { () -> (Int64, Caller) in
       try settleSessions()
-      return (try document(path, for: .readHistory).item.id, .api(try account(path.account).id))
+      return (try pastDocument(path).item.id, .api(try account(path.account).id))
     }
     return try visibleVersions(of: item, reader) { row, _, first in try version(row, seenFrom: first) }
+  }
+
+  /// The document at a path; where there is none, the one that was deleted there last.
+  ///
+  /// - Throws: `accessDenied` where the path's account may not read its history.
+  private func pastDocument(_ path: ItemPath) throws -> (inode: Inode, item: ItemRow) {
+    do {
+      return try document(path, for: .readHistory)
+    } catch let error as SheafError where error.kind == .notFound {
+      guard let row = try? resolveDeleted(path), case let inode = try inode(row.ino), inode.isRegular,
+        let item = try item(of: inode)
+      else { throw error }
+      try allow(.readHistory, inode, on: path)
+      return (inode, item)
+    }
   }
 
   /// - Parameter first: Number of the first version that the reader sees.
@@ -38,7 +53,7 @@ extension Library {
   package func versionReader(_ path: ItemPath, number: Int64?) throws -> VersionReader {
     completeSaves()
     return try locked {
-      let (inode, item) = try document(path, for: .readHistory)
+      let (inode, item) = try pastDocument(path)
       try makeOwnVersions(inode, path)
       // Chunks of an open version must outlast its renewal while they are read.
       shareChunks(of: inode)

@@ -20,7 +20,7 @@ extension Library {
       let place = try sharedInode(inside.row.item).map { try mountPath($0, for: inside.owner) } ?? inside.row.title
       throw SheafError(
         .notPermitted, subject: "\(path)", reason: "contains \(place), which is shared on its own",
-        advice: "stop that with: sheaf unshare \(place)")
+        advice: "stop that with: sheaf unshare \(place.shellWord)")
     }
     if let outside = try nameAcross(inode) {
       throw SheafError(

@@ -207,7 +207,7 @@ extension Library {
       guard count < Self.participantLimit else {
         throw SheafError(
           .tooLarge, subject: "\(path)", reason: "has \(count) one-time links that nobody claimed",
-          advice: "revoke them with: sheaf invite \(path) --revoke")
+          advice: "revoke them with: sheaf invite \(path.shellWord) --revoke")
       }
       let link = OneTimeLinkRow(
         token: .random(), share: share.row.item, permission: wanted, inviter: account.id,
@@ -302,7 +302,7 @@ extension Library {
       guard request != nil || answer.answer == .block else {
         throw SheafError(
           .notFound, subject: "\(answer.handle)", reason: "did not ask for access to \(path)",
-          advice: "`sheaf requests \(path)` shows who did")
+          advice: "`sheaf requests \(path.shellWord)` shows who did")
       }
       let time = clock()
       try makeChange(.share) { change in

@@ -93,7 +93,7 @@ extension Library {
         let entry = try mountPath(inode, for: account.id)
         throw SheafError(
           .notPermitted, subject: "\(path)", reason: "is shared as a part of \(entry)",
-          advice: "to leave all of that: sheaf leave \(entry)")
+          advice: "to leave all of that: sheaf leave \(entry.shellWord)")
       }
       try leave(share, account.id, .api(account.id))
     }
@@ -275,7 +275,7 @@ extension Library {
     }
     guard participant.account != actor else {
       throw SheafError(
-        .notPermitted, subject: "\(handle)", reason: "is yourself", advice: "to go, use: sheaf leave \(path)")
+        .notPermitted, subject: "\(handle)", reason: "is yourself", advice: "to go, use: sheaf leave \(path.shellWord)")
     }
     if participant.role == .administrator { try require(.manageAdministrators, in: share, actor, path) }
   }
@@ -317,7 +317,7 @@ extension Library {
   func sharedItem(_ path: ItemPath) throws -> (share: ShareBook.Entry, inode: Inode) {
     guard let share = try share(of: resolve(path)), let inode = try sharedInode(share.row.item) else {
       throw SheafError(
-        .notFound, subject: "\(path)", reason: "is not shared", advice: "share it with: sheaf share \(path)")
+        .notFound, subject: "\(path)", reason: "is not shared", advice: "share it with: sheaf share \(path.shellWord)")
     }
     return (share, inode)
   }

@@ -71,6 +71,10 @@ import Testing
     let copy = "\(folder.path)/copy"
     try program.succeed("backup", copy)
     #expect(try program.succeed("check", "--hub", copy) == "Nothing is wrong.")
+    for name in try FileManager.default.contentsOfDirectory(atPath: copy) {
+      var status = stat()
+      #expect(lstat("\(copy)/\(name)", &status) == 0 && status.st_mode & 0o077 == 0, "others may read \(name)")
+    }
     #expect(try program.run("backup", copy).status == 1)
     #expect(try program.succeed("device", "list", "alice@hub.example", "--hub", copy).hasPrefix(device.device))
 
