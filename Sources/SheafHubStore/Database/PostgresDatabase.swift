@@ -84,8 +84,13 @@ package final class PostgresDatabase: Database {
     dropIdle()
   }
 
-  /// Why what is acknowledged may be lost with one machine; nil where a commit waits for a standby.
+  /// Why what is acknowledged may be lost with one machine; nil where a commit waits for a standby, and for an engine
+  /// that has none of PostgreSQL's settings.
   package func durabilityWarning() async throws -> String? {
+    do { return try await settingsWarning() } catch HubStoreError.refused { return nil }
+  }
+
+  private func settingsWarning() async throws -> String? {
     try await read { connection in
       func setting(_ sql: StaticString) throws -> String { try connection.query(sql).first?.text(0) ?? "" }
       let (fsync, commit) = (try setting("SHOW fsync"), try setting("SHOW synchronous_commit"))
