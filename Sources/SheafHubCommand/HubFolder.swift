@@ -7,6 +7,11 @@ import SheafModel
 
 /// The decisions of `sheaf-hub init`, in the file `hub.json` of the hub's folder.
 struct HubSettings: Codable, Hashable {
+  /// Whether a text is a connection string for libpq.
+  static func isPostgres(_ store: String) -> Bool {
+    ["postgresql://", "postgres://"].contains { store.hasPrefix($0) } || store.contains("=")
+  }
+
   /// How the hub proves to devices who it is.
   enum Security: String, Codable {
     /// A certificate that the hub made itself; links have its fingerprint.
@@ -40,6 +45,7 @@ struct HubFolder {
   var keyFile: String { "\(path)/key.pem" }
   var databaseFile: String { "\(path)/hub.sqlite" }
   private var lockFile: String { "\(path)/lock" }
+  private var usersFile: String { "\(path)/users" }
 
   /// - Throws: ``SheafError`` if there is no hub.
   func settings() throws -> HubSettings {
@@ -67,9 +73,7 @@ struct HubFolder {
       try FileManager.default.createDirectory(
         atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    let text = String(decoding: try encoder.encode(settings), as: UTF8.self) + "\n"
+    let text = try Self.text(settings)
     var made: [String] = []
     do {
       for file in [(path: settingsFile, text: text)] + files {
@@ -119,14 +123,53 @@ struct HubFolder {
   ///
   /// - Throws: ``SheafError`` of kind `busy`.
   func lock() throws {
-    let file = open(lockFile, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    try lock(lockFile, LOCK_EX, reason: "is being served by another process", advice: nil)
+  }
+
+  /// Keeps the hub from being moved to another store, until this process ends.
+  ///
+  /// - Throws: ``SheafError`` of kind `busy` while it is.
+  func use() throws {
+    try lock(usersFile, LOCK_SH, reason: "is being moved to another store", advice: "wait for sheaf-hub migrate")
+  }
+
+  /// Keeps all others from the hub, until this process ends.
+  ///
+  /// - Throws: ``SheafError`` of kind `busy` while somebody else uses it.
+  func useAlone() throws {
+    try lock(
+      usersFile, LOCK_EX, reason: "is in use by another process", advice: "end sheaf-hub serve and other commands")
+  }
+
+  private func lock(_ path: String, _ operation: Int32, reason: String, advice: String?) throws {
+    let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else {
-      throw SheafError(.inputOutput, subject: lockFile.printable, reason: String(cString: strerror(errno)))
+      throw SheafError(.inputOutput, subject: path.printable, reason: String(cString: strerror(errno)))
     }
-    guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+    guard flock(file, operation | LOCK_NB) == 0 else {
       close(file)
-      throw SheafError(.busy, subject: path.printable, reason: "is being served by another process")
+      throw SheafError(.busy, subject: self.path.printable, reason: reason, advice: advice)
     }
+  }
+
+  /// Replaces the settings in one step.
+  func replace(_ settings: HubSettings) throws {
+    let next = settingsFile + ".new"
+    unlink(next)
+    try write(Self.text(settings), to: next)
+    guard rename(next, settingsFile) == 0 else {
+      throw SheafError(.inputOutput, subject: settingsFile.printable, reason: String(cString: strerror(errno)))
+    }
+    let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard folder >= 0 else { return }
+    fsync(folder)
+    close(folder)
+  }
+
+  private static func text(_ settings: HubSettings) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return String(decoding: try encoder.encode(settings), as: UTF8.self) + "\n"
   }
 
   /// Writes a new file with mode 0600.

@@ -13,10 +13,18 @@ struct HubOption: ParsableArguments {
   /// Opens the hub for one command, and closes its store afterwards.
   func withHub(_ body: (OpenHub) async throws -> Void) async throws {
     let folder = HubFolder(hub)
+    _ = try folder.settings()
+    try folder.use()
+    // Read again now that they stay.
     let settings = try folder.settings()
     let database = try folder.database(settings)
     let result = await Result {
-      try await addTables(database)
+      try await Self.addTables(database)
+      guard try await !StoreMove.isUnfinished(database) else {
+        throw SheafError(
+          .busy, subject: "the store", reason: "is a copy of another one that is not whole",
+          advice: "run sheaf-hub migrate again, in the folder of the hub that is copied")
+      }
       let hub = try await Hub(database: database, addresses: try folder.addresses(settings))
       try await body(OpenHub(hub: hub, folder: folder, settings: settings))
     }
@@ -25,7 +33,7 @@ struct HubOption: ParsableArguments {
   }
 
   /// Adds the tables that an older hub does not have.
-  private func addTables(_ database: any Database) async throws {
+  static func addTables(_ database: any Database) async throws {
     do {
       try await Hub.prepare(database)
     } catch HubStoreError.refused {

@@ -30,7 +30,7 @@ struct SheafHubCommand: AsyncParsableCommand {
     version: Hub.version,
     subcommands: [
       InitCommand.self, ServeCommand.self, AccountCommand.self, DeviceCommand.self, StatusCommand.self,
-      CheckCommand.self, BackupCommand.self,
+      CheckCommand.self, BackupCommand.self, MigrateCommand.self,
     ])
 
   static func main() async {
@@ -56,6 +56,7 @@ struct SheafHubCommand: AsyncParsableCommand {
   private static func describe(_ error: HubStoreError) -> String {
     switch error {
     case .unavailable(let reason): "the store is away: \(reason)"
+    case .full(let reason): "the store has no room: \(reason)"
     case .corrupt(let reason): "the store is damaged: \(reason)"
     case .refused(let reason): "the store refused: \(reason)"
     case .nulInText: "a text has a NUL in it"

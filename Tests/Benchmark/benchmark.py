@@ -2,16 +2,15 @@
 
 import argparse
 import os
-import platform
 import resource
 import shutil
 import statistics
 import subprocess
 import sys
-import time
 
 import file_systems
 import history
+import machine
 import parallel
 import phases
 import scale
@@ -137,15 +136,6 @@ def processor_table(systems, selected, processor):
         yield f"| {phase.name} | " + " | ".join(cells) + " |"
 
 
-def machine():
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    return (
-        f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC; {os.cpu_count()} processors ({model}), {memory:.0f} GiB; "
-        f"Linux {platform.release()}; load before {load}")
-
-
 def make_tree(work, root):
     """The tree of the whole jobs: the sources of swift-nio, which the build has fetched, and a tar file of it."""
     tree = os.path.join(work, "tree")
@@ -167,14 +157,14 @@ def main():
         "parallel": os.path.join(options.work, "parallel"),
     }
     if options.history or options.scale is not None:
-        print(f"{machine()}.\n", flush=True)
+        print(f"{machine.about()}.\n", flush=True)
         if options.history:
             history.main(options.work, tools, options.saves or (100 if options.quick else 1000))
         if options.scale is not None:
             scale.main(options.work, tools, options.scale, options.quick)
         return
     if options.parallel:
-        print(f"{machine()}.\n", flush=True)
+        print(f"{machine.about()}.\n", flush=True)
         parallel.main(
             options.work, tools, options.on or ["passthrough_ll", "sheaf"], options.phase, options.runs or 5,
             0.5 if options.quick else 1)
@@ -183,7 +173,7 @@ def main():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if any(phase.group == "jobs" for phase in selected):
         tools["tree"] = make_tree(options.work, root)
-    about = machine()
+    about = machine.about()
     names = options.on or list(file_systems.ALL)
     systems = [file_systems.ALL[name](name, options.work, tools) for name in names]
     try:

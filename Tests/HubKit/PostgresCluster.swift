@@ -22,11 +22,12 @@ package final class PostgresCluster: Sendable {
   /// The server of all tests that do not kill it.
   package static let shared = Result { try PostgresCluster(syncs: false) }
 
-  /// Makes the folder and runs the server by commands: `start`, `kill`, and at the end of its input `stop`.
+  /// Makes the folder and runs the server by commands: `start`, `kill`, `follow FOLDER`, which makes it anew as the
+  /// standby of the server there; it stops at the end of its input.
   private static let script = """
     cd "$1"
     trap 'kill -QUIT "$(cat pid)"; wait; cd /; rm -rf "$1"' EXIT
-    "$2/initdb" -D data -U postgres -A trust -E UTF8 --locale=C --no-sync >log 2>&1 || exit 1
+    [ "$4" ] || "$2/initdb" -D data -U postgres -A trust -E UTF8 --locale=C --no-sync >log 2>&1 || exit 1
     start() {
       # It ends with 1 where what a killed one left is still being cleared away.
       (
@@ -41,16 +42,20 @@ package final class PostgresCluster: Sendable {
         done
       ) &
     }
-    while read -r word; do
+    while read -r word place; do
       case $word in
         start) start "$1" "$2" "$3" ;;
         kill) p=$(cat pid); kill -9 "$p" $(cat /proc/"$p"/task/"$p"/children); wait ;;
+        follow)
+          rm -rf data
+          "$2/pg_basebackup" -D data -h "$place" -U postgres -R -X stream -c fast --no-sync >>log 2>&1 ;;
       esac
       echo "$word" >done
     done
     """
 
-  private let folder: String
+  /// Where its socket is.
+  package let folder: String
   private let psqlProgram: String
   private let supervisor: Mutex<Supervisor>
   private let schemas = Mutex(0)
@@ -60,15 +65,19 @@ package final class PostgresCluster: Sendable {
     init(_ shell: BackgroundCommand) { self.shell = shell }
   }
 
-  /// - Parameter syncs: whether commits are durable, as a server that is killed must have them.
-  package init(syncs: Bool) throws {
+  /// - Parameters:
+  ///   - syncs: Whether commits are durable, as a server that is killed must have them.
+  ///   - primary: The server that it is a standby of; nil for one by itself.
+  package init(syncs: Bool, standbyOf primary: PostgresCluster? = nil) throws {
     guard let programs = Self.programs else { throw Command.Failure(description: "PostgreSQL is not installed") }
     psqlProgram = "\(programs)/psql"
     // A socket's path has 107 bytes at most, so not below the folder of the tests.
     var template = Array("/var/tmp/sheaf-pg-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw Command.Failure(description: "no folder for a server") }
     folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    var words = ["/bin/sh", "-c", Self.script, "sh", folder, programs, syncs ? "on" : "off"]
+    var words = [
+      "/bin/sh", "-c", Self.script, "sh", folder, programs, syncs ? "on" : "off", primary == nil ? "" : "standby",
+    ]
     if TestUser.isRoot {
       let entry = getpwnam("postgres") ?? getpwnam("nobody")
       guard let entry else { throw Command.Failure(description: "there is no user for a server") }
@@ -77,8 +86,17 @@ package final class PostgresCluster: Sendable {
       words = ["setpriv", "--reuid=\(user)", "--regid=\(group)", "--clear-groups"] + words
     }
     supervisor = Mutex(Supervisor(try BackgroundCommand(Command(words, in: folder))))
+    if let primary { try follow(primary) } else { try start() }
+  }
+
+  /// Makes it anew as a standby of another server, and returns once it answers.
+  package func follow(_ primary: PostgresCluster) throws {
+    try say("follow", primary.folder)
     try start()
   }
+
+  /// Makes a standby the one that takes writes.
+  package func promote() throws { try psql("SELECT pg_promote(true, 60)") }
 
   /// Starts the server, and returns once it answers.
   package func start() throws {
@@ -90,11 +108,7 @@ package final class PostgresCluster: Sendable {
 
   /// Kills the server with all its processes.
   package func kill() throws {
-    try? FileManager.default.removeItem(atPath: "\(folder)/done")
     try say("kill")
-    try eventually("PostgreSQL in \(folder) is killed", within: .seconds(60)) {
-      (try? String(contentsOfFile: "\(folder)/done", encoding: .utf8)) == "kill\n"
-    }
   }
 
   /// Stops the server and removes everything.
@@ -106,7 +120,15 @@ package final class PostgresCluster: Sendable {
     supervisor.withLock { $0.shell.end() }
   }
 
-  private func say(_ word: String) throws { try supervisor.withLock { try $0.shell.say(word) } }
+  /// Has a command done.
+  private func say(_ word: String, _ place: String = "") throws {
+    let done = "\(folder)/done"
+    try? FileManager.default.removeItem(atPath: done)
+    try supervisor.withLock { try $0.shell.say("\(word) \(place)") }
+    try eventually("PostgreSQL in \(folder) did \(word)", within: .seconds(120)) {
+      (try? String(contentsOfFile: done, encoding: .utf8)) == "\(word)\n"
+    }
+  }
 
   /// Runs SQL as the server's administrator.
   @discardableResult
@@ -115,15 +137,22 @@ package final class PostgresCluster: Sendable {
   }
 
   /// A place for the tables of one hub, as a URI of libpq.
-  package func newPlace() throws -> String {
+  ///
+  /// - Parameters:
+  ///   - standby: A server that may take over.
+  ///   - tablespace: Where the tables lie; nil for the usual place.
+  package func newPlace(standby: PostgresCluster? = nil, tablespace: String? = nil) throws -> String {
     let schema = schemas.withLock { count in
       count += 1
       return "test\(count)"
     }
     try psql("CREATE SCHEMA \(schema)")
-    let host = folder.replacing("/", with: "%2F")
+    let hosts = ([self] + (standby.map { [$0] } ?? [])).map { $0.folder.replacing("/", with: "%2F") }
     let user = "user=postgres&application_name=\(schema)"
-    return "postgresql:///postgres?host=\(host)&\(user)&options=-csearch_path%3D\(schema)"
+    let writable = standby == nil ? "" : "&target_session_attrs=read-write"
+    let space = tablespace.map { "-cdefault_tablespace%3D\($0)%20" } ?? ""
+    return "postgresql:///postgres?host=\(hosts.joined(separator: ","))&\(user)\(writable)"
+      + "&options=\(space)-csearch_path%3D\(schema)"
   }
 
   /// The schema of a place, which is its connections' `application_name`, too.

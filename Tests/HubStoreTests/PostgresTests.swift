@@ -1,5 +1,6 @@
 import Foundation
 import HubKit
+import MountKit
 import SheafHubStore
 import Testing
 
@@ -83,6 +84,37 @@ struct PostgresTests {
     }
     await database.close()
     cluster.stop()
+  }
+
+  /// The engine then says that the commit succeeded, with a warning. A standby that takes over would not have it.
+  @Test func aCommitThatDoesNotWaitForTheStandbyIsNotAcknowledged() async throws {
+    let cluster = try PostgresCluster(syncs: true)
+    defer { cluster.stop() }
+    let place = try cluster.newPlace()
+    let database = PostgresDatabase(target: place)
+    try await DatabaseTests.makeTable(database)
+    #expect(try await database.durabilityWarning()?.contains("one machine") == true)
+    try cluster.psql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    try cluster.psql("SELECT pg_reload_conf()")
+    try eventually("the setting is heeded", within: .seconds(60)) {
+      try cluster.psql("SHOW synchronous_standby_names") == "nobody"
+    }
+    #expect(try await database.durabilityWarning() == nil)
+    async let added = DatabaseTests.add(1, to: database)
+    let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    try eventually("the commit waits", within: .seconds(60)) {
+      try cluster.psql("SELECT COUNT(*) \(waiting)") == "1"
+    }
+    try cluster.psql("SELECT pg_cancel_backend(pid) \(waiting)")
+    do {
+      _ = try await added
+      Issue.record("it was acknowledged")
+    } catch HubStoreError.unavailable(let reason) {
+      #expect(reason.contains("synchronous replication"), "\(reason)")
+    }
+    // It is there for as long as this server is.
+    #expect(try await DatabaseTests.number(in: database) == 1)
+    await database.close()
   }
 
   @Test func ofTwoThatLockEachOtherBothAreDone() async throws {

@@ -52,15 +52,24 @@ package struct Accounts: Sendable {
     let (zone, now) = (UUID().uuidString.lowercased(), clock.now)
     if let name { try Self.check(name: name, upTo: 255) }
     try await database.write { connection in
-      let values: [SQLValue] = [.text(handle.description), .text(zone)]
-      guard
-        try connection.execute("INSERT INTO handles (handle, zone) VALUES ($1, $2) ON CONFLICT DO NOTHING", values) == 1
-      else { throw HubError(.conflict, "the handle is taken") }
-      try connection.execute(
-        "INSERT INTO accounts (zone, handle, name, added, revision) VALUES ($1, $2, $3, $4, 0)",
-        [.text(zone), .text(handle.description), .optional(name), .integer(now.nanoseconds)])
+      try Self.insert(handle, name: name, zone: zone, now: now, in: &connection)
       try Zone.make(zone, now: now, in: &connection)
     }
+  }
+
+  /// Gives a zone its account.
+  ///
+  /// - Throws: ``HubError`` of kind `conflict` if the handle is taken.
+  static func insert(
+    _ handle: AccountHandle, name: String?, zone: String, now: Timestamp, in connection: inout any SQLConnection
+  ) throws {
+    let values: [SQLValue] = [.text(handle.description), .text(zone)]
+    guard
+      try connection.execute("INSERT INTO handles (handle, zone) VALUES ($1, $2) ON CONFLICT DO NOTHING", values) == 1
+    else { throw HubError(.conflict, "the handle is taken") }
+    try connection.execute(
+      "INSERT INTO accounts (zone, handle, name, added, revision) VALUES ($1, $2, $3, $4, 0)",
+      [.text(zone), .text(handle.description), .optional(name), .integer(now.nanoseconds)])
   }
 
   /// All accounts, by handle.

@@ -21,6 +21,15 @@ struct HubRoutes: Sendable {
   let fingerprint: String?
 
   private let paths = PathTable()
+  private let room: BodyRoom
+
+  init(
+    hub: Hub, watch: SessionWatch, news: ZoneNews, limits: ServerLimits, scheme: String, fingerprint: String?
+  ) {
+    (self.hub, self.watch, self.news, self.limits) = (hub, watch, news, limits)
+    (self.scheme, self.fingerprint) = (scheme, fingerprint)
+    room = BodyRoom(limit: limits.bodies)
+  }
 
   func router(logger: Logger) -> Router<HubContext> {
     let router = Router(context: HubContext.self)
@@ -33,6 +42,17 @@ struct HubRoutes: Sendable {
     addShareRoutes(to: session)
     addSharedRoutes(to: session)
     return router
+  }
+
+  /// Takes room for a body before it is read. Whoever holds the place has the room.
+  ///
+  /// - Parameter limit: Bytes that the body may have, which it is taken to have where it does not say.
+  /// - Throws: ``HubError`` of kind `unavailable` where there is none.
+  func takeRoom(for request: Request, upTo limit: Int, of caller: Caller) throws -> BodyRoom.Place {
+    let said = request.headers[.contentLength].flatMap { Int($0) } ?? limit
+    // What is compressed takes as much as may come out.
+    let unpacked = request.headers[.contentEncoding] == nil ? 0 : limit
+    return try room.take(min(max(0, said), limit) + unpacked, for: caller)
   }
 
   /// Adds what a path answers to some methods; to others it answers 405.
@@ -82,6 +102,9 @@ private struct Problems: RouterMiddleware {
       case .unavailable(let reason):
         logger.warning("the store is away", metadata: ["reason": "\(reason)"])
         problem = Problem(.unavailable, detail: "the hub's store is away")
+      case .full(let reason):
+        logger.error("the store has no room", metadata: ["reason": "\(reason)"])
+        problem = Problem(.unavailable, detail: "the hub's store has no room; its administrator has to make some")
       case .corrupt(let reason), .refused(let reason):
         logger.error("the store failed", metadata: ["reason": "\(reason)"])
         problem = Problem(.failure, detail: "the hub's store failed")

@@ -12,6 +12,8 @@ extension HubRoutes {
       [
         .post: { request, context in
           let (caller, place) = try await shared(context)
+          let room = try takeRoom(for: request, upTo: Self.sendsBody, of: caller)
+          defer { withExtendedLifetime(room) {} }
           let asked = try await request.json(SendRequest.self, upTo: Self.sendsBody)
           let answer = try await zones.send(asked, to: place, by: caller.author(now: clock.now))
           await news.check(place.zone)
@@ -101,11 +103,13 @@ extension HubRoutes {
       "v1/shares/:share/chunks/:hash", to: routes,
       [
         .put: { request, context in
-          let place = try await shared(context).place
+          let (caller, place) = try await shared(context)
           let hash = try chunkHash(context)
           // The right and the quota are looked at before the bytes come.
           let length = request.headers[.contentLength].flatMap { Int64($0) } ?? 0
           try await feeds.checkRoom(for: length, of: place)
+          let room = try takeRoom(for: request, upTo: WireLimits.chunkBytes, of: caller)
+          defer { withExtendedLifetime(room) {} }
           try await feeds.upload(try await chunk(request), hash: hash, of: place)
           return Response(status: .noContent)
         }

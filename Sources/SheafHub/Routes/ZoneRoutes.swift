@@ -22,6 +22,8 @@ extension HubRoutes {
       [
         .post: { request, context in
           let caller = try context.requireCaller()
+          let place = try takeRoom(for: request, upTo: Self.sendsBody, of: caller)
+          defer { withExtendedLifetime(place) {} }
           let asked = try await request.json(SendRequest.self, upTo: Self.sendsBody)
           let answer = try await hub.zones.send(asked, to: caller.zone, by: caller.author(now: hub.clock.now))
           news.tell(caller.zone, number: answer.number)
@@ -166,11 +168,13 @@ extension HubRoutes {
       "v1/chunks/:hash", to: routes,
       [
         .put: { request, context in
-          let zone = try context.requireCaller().zone
-          let hash = try chunkHash(context)
+          let caller = try context.requireCaller()
+          let (zone, hash) = (caller.zone, try chunkHash(context))
           // The quota is looked at before the bytes come.
           let length = request.headers[.contentLength].flatMap { Int64($0) } ?? 0
           try await contents.checkRoom(for: length, in: zone)
+          let place = try takeRoom(for: request, upTo: WireLimits.chunkBytes, of: caller)
+          defer { withExtendedLifetime(place) {} }
           let bytes = try await chunk(request)
           try await contents.upload(bytes, hash: hash, to: zone)
           return Response(status: .noContent)

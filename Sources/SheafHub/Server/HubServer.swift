@@ -49,10 +49,14 @@ package final class HubServer: Sendable {
     let routes = HubRoutes(
       hub: hub, watch: watch, news: news, limits: limits, scheme: certificate == nil ? "http" : "https",
       fingerprint: fingerprint)
-    let responder = Responder(router: routes.router(logger: logger).buildResponder(), logger: logger)
+    let connections = Connections(limit: limits.connections)
+    let responder = Responder(
+      router: routes.router(logger: logger).buildResponder(), connections: connections, logger: logger)
     var builder = HTTPServerBuilder.http1(
       configuration: .init(
-        additionalChannelHandlers: [IdleStateHandler(writeTimeout: TimeAmount(limits.writeTime)), WriteTimeout()],
+        additionalChannelHandlers: [
+          IdleStateHandler(writeTimeout: TimeAmount(limits.writeTime)), WriteTimeout(), ConnectionHandler(connections),
+        ],
         idleTimeout: TimeAmount(limits.idleTime),
         httpDecoderConfiguration: .init(
           maxHeaderFieldSize: limits.headers, maxHeaderListSize: limits.headers, maxHeaderFieldCount: 64)))
@@ -60,7 +64,7 @@ package final class HubServer: Sendable {
     let server = try builder.buildServer(
       configuration: ServerConfiguration(
         address: listen.bindAddress,
-        availableConnectionsDelegate: .maximum(limits.connections, logger: quiet)),
+        availableConnectionsDelegate: .maximum(limits.connections + Connections.spare, logger: quiet)),
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
       responder: { request, writer, channel in
         try await responder.respond(to: request, writer: writer, channel: channel)
@@ -113,9 +117,12 @@ private struct Responder: Sendable {
   private static let patience = TimeAmount.seconds(2)
 
   let router: RouterResponder<HubContext>
+  let connections: Connections
   let logger: Logger
 
   func respond(to request: Request, writer: consuming ResponseWriter, channel: any Channel) async throws {
+    let request = connections.receive(request, on: channel)
+    defer { connections.finish(channel) }
     let context = HubContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
     var response: Response
     do {

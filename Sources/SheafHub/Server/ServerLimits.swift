@@ -2,8 +2,10 @@ import NIOCore
 
 /// How much a server takes at once, and for how long it waits.
 package struct ServerLimits: Sendable {
-  /// Connections; further ones wait to be accepted.
+  /// Connections; for a further one, the one goes that has waited longest for its client.
   package var connections = 4096
+  /// Bytes of large bodies that arrive and are worked on at the same time.
+  package var bodies = 256 * 1024 * 1024
   /// Streams, and requests that wait for news.
   package var streams = 2048
   /// Streams, and requests that wait for news, of one device.

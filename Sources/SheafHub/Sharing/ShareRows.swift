@@ -117,7 +117,7 @@ struct ShareRows {
     if share.isActive, !(before?.isActive ?? false) {
       // Only the owner sees what was before.
       var feed = try SharedHead.read(share.id, of: zone, &connection)
-      feed.number += 1
+      try feed.advance(share.id, of: zone, &connection)
       (feed.since, feed.opened) = (head.number, feed.number)
       try feed.write(share.id, of: zone, &connection)
     }

@@ -167,5 +167,13 @@ enum ShareTables {
       confirmed BIGINT NOT NULL,
       PRIMARY KEY (zone, share, account, device))
     """,
+    """
+    CREATE TABLE IF NOT EXISTS shared_changes (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      number BIGINT NOT NULL,
+      id BYTEA NOT NULL,
+      PRIMARY KEY (zone, share, number))
+    """,
   ]
 }

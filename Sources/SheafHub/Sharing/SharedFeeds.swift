@@ -10,27 +10,32 @@ package struct SharedFeeds: Sendable {
   /// The changes in a share after a token. Without a token, the shared item, and the position from which changes
   /// follow.
   ///
-  /// - Throws: ``HubError`` of kind `gone` for a token of another epoch or share, of a number that the feed does not
+  /// - Throws: ``HubError`` of kind `gone` for a token of another epoch or share, of a change that the feed does not
   ///   have, from before the account joined, or so old that something after it is forgotten.
-  package func page(after token: SharedToken?, limit: Int, of place: SharedPlace) async throws -> SharedFeedPage {
+  package func page(after position: SharedToken?, limit: Int, of place: SharedPlace) async throws -> SharedFeedPage {
     let limit = min(max(1, limit), WireLimits.rowsPerPage)
     return try await database.read { connection in
       var reader = try SharedReader(.read, place, &connection)
       let (head, epoch) = (reader.head, try ZoneHead.read(place.zone, in: &connection).epoch)
       let mark = SharedToken.mark(place.share, epoch: epoch)
-      guard let token else {
-        let token = SharedToken(number: head.number, since: head.number, mark: mark)
-        return SharedFeedPage(changes: [try reader.beginning()], token: token.text, hasMore: false)
+      func token(_ number: Int64, since: Int64) throws -> String {
+        let change = try ChangeID.at(number, in: place.share, of: place.zone, &connection)
+        return SharedToken(number: number, since: since, mark: mark, change: change).text
       }
-      guard token.mark == mark, token.number <= head.number, token.since >= max(head.horizon, head.opened),
-        token.since >= reader.access.joined
+      guard let position else {
+        let next = try token(head.number, since: head.number)
+        return SharedFeedPage(changes: [try reader.beginning()], token: next, hasMore: false)
+      }
+      guard position.mark == mark, position.number <= head.number, position.since >= max(head.horizon, head.opened),
+        position.since >= reader.access.joined,
+        try position.change == ChangeID.at(position.number, in: place.share, of: place.zone, &connection)
       else { throw HubError(.gone, "token: of another time; read everything anew") }
-      let changes = try reader.changes(after: token.number, since: token.since, limit: limit + 1)
+      let changes = try reader.changes(after: position.number, since: position.since, limit: limit + 1)
       let hasMore = changes.count > limit
       let told = Array(changes.prefix(limit))
       let last = hasMore ? told.last?.number ?? head.number : head.number
-      let next = SharedToken(number: last, since: hasMore ? token.since : last, mark: mark)
-      return SharedFeedPage(changes: told, token: next.text, hasMore: hasMore)
+      let next = try token(last, since: hasMore ? position.since : last)
+      return SharedFeedPage(changes: told, token: next, hasMore: hasMore)
     }
   }
 

@@ -25,6 +25,12 @@ struct SharedHead: Hashable, Sendable {
       events: try row.integer(4))
   }
 
+  /// Takes the feed's next number. The head is not written yet.
+  mutating func advance(_ share: WireID, of zone: String, _ connection: inout any SQLConnection) throws {
+    number += 1
+    try ChangeID.random().note(number, in: share, of: zone, &connection)
+  }
+
   func write(_ share: WireID, of zone: String, _ connection: inout any SQLConnection) throws {
     try connection.execute(
       """
@@ -58,7 +64,7 @@ enum SharedRows {
     _ item: WireID, in share: WireID, of zone: String, by device: String, _ connection: inout any SQLConnection
   ) throws -> Int64 {
     var head = try SharedHead.read(share, of: zone, &connection)
-    head.number += 1
+    try head.advance(share, of: zone, &connection)
     try head.write(share, of: zone, &connection)
     let known = try numbers(of: item, in: share, of: zone, &connection)
     let others = known.device == device ? known.others : known.number

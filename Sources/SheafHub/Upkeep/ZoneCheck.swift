@@ -10,13 +10,15 @@ extension Zone {
       try connection.query("SELECT zone FROM zones").map { try $0.text(0) }
     }
     var findings: [String] = []
-    for zone in zones {
-      findings += try await database.read { connection in
-        var check = ZoneCheck(zone: zone, connection: connection)
-        return try check.run()
-      }
-    }
+    for zone in zones { findings += try await check(zone, database) }
     return findings
+  }
+
+  static func check(_ zone: String, _ database: any Database) async throws -> [String] {
+    try await database.read { connection in
+      var check = ZoneCheck(zone: zone, connection: connection)
+      return try check.run()
+    }
   }
 }
 
@@ -64,6 +66,11 @@ private struct ZoneCheck {
       if rows.count < Self.page { break }
     }
     if last > head.number { find("an item has number \(last), and the zone \(head.number)") }
+    let newest = try connection.query("SELECT MAX(number) FROM changes WHERE zone = $1", [.text(zone)])
+    // A zone that an older program wrote, or that was imported, has none yet.
+    if let change = try newest.first?.optionalInteger(0), change != head.number {
+      find("the newest change with an id has number \(change), and the zone \(head.number)")
+    }
     let names = try connection.query("SELECT COUNT(*) FROM names WHERE zone = $1", [.text(zone)])
     if try names.first?.integer(0) != places { find("there are other names than items have") }
     let aliases = try connection.query(

@@ -19,14 +19,15 @@ package struct Feeds: Sendable {
 
   /// The changes after a token; everything without one.
   ///
-  /// - Throws: ``HubError`` of kind `gone` for a token of another epoch, of a number that the zone does not have, or so
+  /// - Throws: ``HubError`` of kind `gone` for a token of another epoch, of a change that the zone does not have, or so
   ///   old that deletions after it are forgotten: then the device reads everything anew.
   package func page(after token: FeedToken?, limit: Int, of zone: String) async throws -> FeedPage {
     let limit = min(max(1, limit), WireLimits.rowsPerPage)
     return try await database.read { connection in
       let head = try ZoneHead.read(zone, in: &connection)
       if let token {
-        guard token.epoch == head.epoch, token.number <= head.number, token.number >= head.horizon || token.number == 0
+        guard token.epoch == head.epoch, token.number <= head.number, token.number >= head.horizon || token.number == 0,
+          try token.change == ChangeID.at(token.number, of: zone, &connection)
         else { throw HubError(.gone, "token: of another time; read everything anew") }
       }
       let after = token?.number ?? 0
@@ -42,7 +43,9 @@ package struct Feeds: Sendable {
       let items = try rows.prefix(limit).map(Self.state)
       let hasMore = rows.count > limit
       let last = hasMore ? items.last?.number ?? head.number : head.number
-      return FeedPage(items: items, token: FeedToken(number: last, epoch: head.epoch).text, hasMore: hasMore)
+      let token = FeedToken(
+        number: last, epoch: head.epoch, change: try ChangeID.at(last, of: zone, &connection))
+      return FeedPage(items: items, token: token.text, hasMore: hasMore)
     }
   }
 

@@ -44,6 +44,8 @@ enum Zone {
   /// Deletes every row of a zone.
   static func destroy(_ zone: String, in connection: inout any SQLConnection) throws {
     let values = [SQLValue.text(zone)]
+    try connection.execute("DELETE FROM changes WHERE zone = $1", values)
+    try connection.execute("DELETE FROM shared_changes WHERE zone = $1", values)
     try connection.execute("DELETE FROM shared_verdicts WHERE zone = $1", values)
     try connection.execute("DELETE FROM shared_watermarks WHERE zone = $1", values)
     try connection.execute("DELETE FROM uploads WHERE zone = $1", values)

@@ -14,9 +14,12 @@ struct ZoneHead {
   /// The number of the newest event.
   private(set) var events: Int64
   let epoch: [UInt8]
+  /// The number when the row was read.
+  private let first: Int64
 
   private init(_ row: SQLRow) throws {
     number = try row.integer(0)
+    first = number
     used = try row.integer(1)
     quota = try row.optionalInteger(2)
     horizon = try row.integer(3)
@@ -46,6 +49,7 @@ struct ZoneHead {
     try connection.execute(
       "UPDATE zones SET number = $1, used = $2, horizon = $3, events = $4 WHERE zone = $5",
       [.integer(number), .integer(used), .integer(horizon), .integer(events), .text(zone)])
+    if number > first { try ChangeID.random().note(number, of: zone, &connection) }
   }
 
   /// Gives an event the next number of the zone, and stores it.

@@ -98,5 +98,12 @@ enum ZoneTables {
       bytes BYTEA NOT NULL,
       PRIMARY KEY (zone, hash))
     """,
+    """
+    CREATE TABLE IF NOT EXISTS changes (
+      zone TEXT NOT NULL,
+      number BIGINT NOT NULL,
+      id BYTEA NOT NULL,
+      PRIMARY KEY (zone, number))
+    """,
   ]
 }

@@ -1,11 +1,14 @@
 import ArgumentParser
+import Foundation
+import Glibc
 import SheafHub
 import SheafModel
+import SheafWire
 
 struct AccountCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "account", abstract: "Add, list and remove accounts.",
-    subcommands: [Add.self, Link.self, List.self, Quota.self, Remove.self])
+    commandName: "account", abstract: "Add, list, move and remove accounts.",
+    subcommands: [Add.self, Link.self, List.self, Quota.self, Export.self, Import.self, Remove.self])
 
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -91,6 +94,69 @@ struct AccountCommand: AsyncParsableCommand {
     func run() async throws {
       try await hub.withHub { open in
         try await open.hub.removeAccount(zone: try await open.hub.accounts.zone(of: handle))
+      }
+    }
+  }
+
+  struct Export: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Write an account to a file: its documents, all their versions, and its events.",
+      discussion: """
+        The file is that of one moment, while the hub is served. The people with whom it shares and its machines are not \
+        in it.
+        """)
+
+    @OptionGroup var hub: HubOption
+    @Argument(help: "The handle.") var handle: AccountHandle
+    @Argument(help: "A file that is not there yet.") var file: String
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+      try await hub.withHub { open in
+        let zone = try await open.hub.accounts.zone(of: handle)
+        let descriptor = Glibc.open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: file.printable) }
+        let target = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+          let facts = try await open.hub.exportAccount(zone: zone, to: target)
+          if json { return try JSONOutput.print(facts) }
+          print("Wrote \(facts.rows) rows with \(facts.bytes) bytes of contents.")
+        } catch {
+          unlink(file)
+          throw error
+        }
+      }
+    }
+  }
+
+  struct Import: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Make an account of a file that export wrote, and print a link for its first machine.",
+      discussion: """
+        The account is there when all of it has been stored and checked, or not at all. It shares nothing yet, and its \
+        machines join by new links.
+        """)
+
+    @OptionGroup var hub: HubOption
+    @Argument(help: "The file.") var file: String
+    @Option(help: ArgumentHelp("The account's handle here; otherwise that of the file.", valueName: "handle"))
+    var `as`: AccountHandle?
+    @Flag(help: "Print JSON.") var json = false
+
+    private struct Facts: Encodable {
+      let account: AccountFileFacts
+      let link: LinkFacts
+    }
+
+    func run() async throws {
+      try await hub.withHub { open in
+        let descriptor = Glibc.open(file, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: file.printable) }
+        let source = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        let facts = try await open.hub.importAccount(from: source, as: self.as)
+        let link = try await open.link(for: facts.zone)
+        if json { return try JSONOutput.print(Facts(account: facts, link: link)) }
+        print(link.link)
       }
     }
   }

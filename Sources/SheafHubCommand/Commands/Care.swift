@@ -15,6 +15,7 @@ struct StatusCommand: AsyncParsableCommand {
     let accounts: Int
     let devices: Int
     let bytes: Int64
+    let warnings: [String]
   }
 
   @OptionGroup var hub: HubOption
@@ -28,7 +29,8 @@ struct StatusCommand: AsyncParsableCommand {
       let facts = Facts(
         folder: open.folder.path, store: open.settings.store == "sqlite" ? "sqlite" : "postgresql",
         addresses: open.settings.addresses, accounts: accounts.count, devices: devices,
-        bytes: accounts.reduce(0) { $0 + $1.used })
+        bytes: accounts.reduce(0) { $0 + $1.used },
+        warnings: try await (open.hub.database as? PostgresDatabase)?.durabilityWarning().map { [$0] } ?? [])
       if json { return try JSONOutput.print(facts) }
       print(
         """
@@ -38,6 +40,7 @@ struct StatusCommand: AsyncParsableCommand {
         Accounts:  \(facts.accounts) with \(facts.devices) machines
         Contents:  \(facts.bytes) bytes
         """)
+      for warning in facts.warnings { print("Warning:   \(warning)") }
     }
   }
 }

@@ -39,8 +39,7 @@ struct InitCommand: AsyncParsableCommand {
     if [plain, selfSigned, certificate != nil].count(where: { $0 }) > 1 {
       throw ValidationError("Give one of --certificate, --self-signed and --plain.")
     }
-    let isPostgres = ["postgresql://", "postgres://"].contains { store.hasPrefix($0) } || store.contains("=")
-    if store != "sqlite" && !isPostgres {
+    if store != "sqlite", !HubSettings.isPostgres(store) {
       throw ValidationError("--store is sqlite, or a connection string such as postgresql://host/name.")
     }
   }

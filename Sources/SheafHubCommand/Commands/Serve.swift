@@ -25,6 +25,7 @@ struct ServeCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    Self.raiseDescriptorLimit()
     var logger = Logger(label: "sheaf-hub") { StreamLogHandler.standardError(label: $0) }
     logger.logLevel = Logger.Level(rawValue: logLevel) ?? .notice
     // The first signal ends the hub gracefully, whenever it comes.
@@ -46,6 +47,16 @@ struct ServeCommand: AsyncParsableCommand {
       logger.notice("ending")
       await server.stop()
     }
+  }
+
+  /// Lets the process open as many files as the hard limit allows: each connection takes one, and the usual limit is
+  /// for programs that call select(2).
+  private static func raiseDescriptorLimit() {
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    _ = setrlimit(resource, &limit)
   }
 
   private func listenAddress(_ settings: HubSettings) throws -> ListenAddress {

@@ -27,6 +27,9 @@ package protocol SQLConnection {
   ///
   /// - Returns: how many rows it changed.
   @discardableResult mutating func execute(_ sql: StaticString, _ values: [SQLValue]) throws -> Int
+
+  /// Runs a statement that a ``StoredTable`` has made.
+  @discardableResult mutating func query(_ statement: TableStatement, _ values: [SQLValue]) throws -> [SQLRow]
 }
 
 extension SQLConnection {
@@ -39,6 +42,8 @@ extension SQLConnection {
 package enum HubStoreError: Error, Equatable {
   /// The store cannot be reached or cannot write now. Trying again later helps.
   case unavailable(String)
+  /// The disk has no room for what was to be written. Nothing of it is.
+  case full(String)
   /// A row is not what the hub's own statements write.
   case corrupt(String)
   /// A text has a NUL, which PostgreSQL cannot store.

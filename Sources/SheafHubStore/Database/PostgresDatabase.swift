@@ -35,6 +35,11 @@ package final class PostgresDatabase: Database {
       }
       return waiting[next]
     }
+
+    mutating func takeAll() -> ArraySlice<Job> {
+      defer { (waiting, next) = ([], 0) }
+      return waiting[next...]
+    }
   }
 
   private struct Job: Sendable {
@@ -54,20 +59,19 @@ package final class PostgresDatabase: Database {
   package func write<T: Sendable>(
     _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
   ) async throws -> T {
-    try await submit("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", body)
+    try await submit(.write, body)
   }
 
   package func read<T: Sendable>(
     _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
   ) async throws -> T {
-    try await submit("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", body)
+    try await submit(.read, body)
   }
 
   package func close() async {
     let refused = pool.withLock { pool in
       pool.isClosed = true
-      defer { (pool.waiting, pool.next) = ([], 0) }
-      return pool.waiting[pool.next...]
+      return pool.takeAll()
     }
     for job in refused { job.fail(HubStoreError.unavailable("the store is closed")) }
     await withCheckedContinuation { continuation in
@@ -80,12 +84,33 @@ package final class PostgresDatabase: Database {
     dropIdle()
   }
 
+  /// Why what is acknowledged may be lost with one machine; nil where a commit waits for a standby, and for an engine
+  /// that has none of PostgreSQL's settings.
+  package func durabilityWarning() async throws -> String? {
+    do { return try await settingsWarning() } catch HubStoreError.refused { return nil }
+  }
+
+  private func settingsWarning() async throws -> String? {
+    try await read { connection in
+      func setting(_ sql: StaticString) throws -> String { try connection.query(sql).first?.text(0) ?? "" }
+      let (fsync, commit) = (try setting("SHOW fsync"), try setting("SHOW synchronous_commit"))
+      if fsync != "on" { return "fsync is \(fsync), so a power failure may damage the store" }
+      if !["on", "remote_apply"].contains(commit) {
+        return "synchronous_commit is \(commit), so what is acknowledged may be lost"
+      }
+      if try setting("SHOW synchronous_standby_names").isEmpty {
+        return "synchronous_standby_names is empty, so what is acknowledged lies on one machine"
+      }
+      return nil
+    }
+  }
+
   private func submit<T: Sendable>(
-    _ begin: StaticString, _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
+    _ access: PostgresSession.Access, _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
   ) async throws -> T {
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<T, any Error>) in
       let job = Job(
-        run: { continuation.resume(with: Result { try self.transact(begin, body) }) },
+        run: { continuation.resume(with: Result { try self.transact(access, body) }) },
         fail: { continuation.resume(throwing: $0) })
       let (isClosed, starts) = pool.withLock { pool in
         if pool.isClosed { return (true, false) }
@@ -118,14 +143,14 @@ package final class PostgresDatabase: Database {
   }
 
   private func transact<T: Sendable>(
-    _ begin: StaticString, _ body: @Sendable (inout any SQLConnection) throws -> T
+    _ access: PostgresSession.Access, _ body: @Sendable (inout any SQLConnection) throws -> T
   ) throws -> T {
     var refusals = 0
     var hasLostOne = false
     while true {
-      let session = try pool.withLock { $0.idle.popLast() } ?? PostgresSession(target: target)
+      let session = try pool.withLock { $0.idle.popLast() } ?? connect()
       do {
-        let value = try session.transact(begin, body)
+        let value = try session.transact(access, body)
         keep(session)
         return value
       } catch let failure as PostgresFailure {
@@ -149,6 +174,16 @@ package final class PostgresDatabase: Database {
         keep(session)
         throw error
       }
+    }
+  }
+
+  private func connect() throws -> PostgresSession {
+    do {
+      return try PostgresSession(target: target)
+    } catch {
+      // Each of those who wait would wait for the same answer, one after the other.
+      for job in pool.withLock({ $0.takeAll() }) { job.fail(error) }
+      throw error
     }
   }
 

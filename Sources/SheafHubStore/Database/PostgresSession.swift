@@ -27,10 +27,25 @@ final class PostgresSession: @unchecked Sendable {
     static let unknown: Oid = 0
   }
 
+  /// What a transaction does.
+  enum Access {
+    case read
+    case write
+
+    fileprivate var begin: StaticString {
+      switch self {
+      case .read: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+      case .write: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+      }
+    }
+  }
+
   private let handle: OpaquePointer
   private var prepared: [Key: String] = [:]
   /// The engine's error in the open transaction, even if the body caught it.
   private var failure: (any Error)?
+  /// What the engine warned of since this was emptied.
+  private var warning: String?
 
   /// - Throws: ``HubStoreError/unavailable(_:)`` where no connection can be made.
   init(target: String) throws {
@@ -55,9 +70,14 @@ final class PostgresSession: @unchecked Sendable {
       PQfinish(opened)
       throw HubStoreError.unavailable("the database does not store UTF-8")
     }
-    // The engine's remarks would go to standard error.
-    PQsetNoticeProcessor(opened, { _, _ in }, nil)
     handle = opened
+    // Otherwise the engine's remarks go to standard error.
+    PQsetNoticeReceiver(
+      opened,
+      { session, result in
+        guard let session else { return }
+        Unmanaged<PostgresSession>.fromOpaque(session).takeUnretainedValue().hear(result)
+      }, Unmanaged.passUnretained(self).toOpaque())
   }
 
   deinit { PQfinish(handle) }
@@ -66,12 +86,13 @@ final class PostgresSession: @unchecked Sendable {
   var isUsable: Bool { PQstatus(handle) == CONNECTION_OK && PQtransactionStatus(handle) == PQTRANS_IDLE }
 
   /// - Throws: ``PostgresFailure``, ``HubStoreError``, or what `body` throws; the transaction is rolled back.
-  func transact<T>(_ begin: StaticString, _ body: (inout any SQLConnection) throws -> T) throws -> T {
+  func transact<T>(_ access: Access, _ body: (inout any SQLConnection) throws -> T) throws -> T {
     failure = nil
-    try run(begin)
+    if access == .write { FaultPoint.begin.pass() }
+    try run(access.begin)
     let value: T
     do {
-      var connection: any SQLConnection = PostgresConnection(session: self)
+      var connection: any SQLConnection = PostgresConnection(session: self, writes: access == .write)
       value = try body(&connection)
       // A body that went on after a failure must not be taken for done.
       if let failure { throw failure }
@@ -80,18 +101,46 @@ final class PostgresSession: @unchecked Sendable {
       if PQtransactionStatus(handle) != PQTRANS_IDLE { try? run("ROLLBACK") }
       throw cause
     }
+    if access == .write { FaultPoint.commit.pass() }
+    warning = nil
     do {
       try run("COMMIT")
     } catch PostgresFailure.lost(let reason) {
       throw PostgresFailure.lostAtCommit(reason)
     }
+    // A commit whose wait for the standby was cancelled succeeds with a warning, and a standby that takes over may not
+    // have it.
+    if access == .write, let warning { throw PostgresFailure.lostAtCommit("PostgreSQL: \(warning)") }
+    if access == .write { FaultPoint.committed.pass() }
     return value
   }
 
+  /// Notes what the engine says beside its results.
+  private func hear(_ result: OpaquePointer?) {
+    let severity = PQresultErrorField(result, Int32(UInt8(ascii: "V"))).map { String(cString: $0) }
+    if severity == "WARNING" { warning = Self.line(PQresultErrorField(result, Int32(UInt8(ascii: "M")))) }
+  }
+
   fileprivate func query(_ sql: StaticString, _ values: [SQLValue]) throws -> (rows: [SQLRow], changed: Int) {
+    try attempt { try perform(sql, values) }
+  }
+
+  fileprivate func query(_ statement: TableStatement, _ values: [SQLValue]) throws -> [SQLRow] {
+    try attempt {
+      let types = values.map(Self.type)
+      let result = try Self.withParameters(values) { pointers, lengths, formats in
+        PQexecParams(handle, statement.text, Int32(values.count), types, pointers, lengths, formats, 1)
+      }
+      defer { PQclear(result) }
+      try check(result)
+      return try rows(of: result)
+    }
+  }
+
+  private func attempt<T>(_ body: () throws -> T) throws -> T {
     if let failure { throw failure }
     do {
-      return try perform(sql, values)
+      return try body()
     } catch {
       failure = error
       throw error
@@ -99,19 +148,21 @@ final class PostgresSession: @unchecked Sendable {
   }
 
   private func perform(_ sql: StaticString, _ values: [SQLValue]) throws -> (rows: [SQLRow], changed: Int) {
-    for value in values { try value.check() }
     let name = try prepare(sql, values.map(Self.type))
-    let result = Self.withParameters(values) { pointers, lengths, formats in
+    let result = try Self.withParameters(values) { pointers, lengths, formats in
       PQexecPrepared(handle, name, Int32(values.count), pointers, lengths, formats, 1)
     }
     defer { PQclear(result) }
     try check(result)
     let changed = PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0
+    return (try rows(of: result), changed)
+  }
+
+  private func rows(of result: OpaquePointer?) throws -> [SQLRow] {
     let columns = PQnfields(result)
-    let rows = try (0..<PQntuples(result)).map { row in
+    return try (0..<PQntuples(result)).map { row in
       SQLRow(try (0..<columns).map { try Self.value(result, row, $0) })
     }
-    return (rows, changed)
   }
 
   private func run(_ sql: StaticString) throws {
@@ -143,7 +194,8 @@ final class PostgresSession: @unchecked Sendable {
     case "57P01", "57P02", "57P03", "57P05", "25006": throw PostgresFailure.lost(reason)
     case "XX001", "XX002": throw HubStoreError.corrupt("\(reason) (\(state))")
     case _ where state.hasPrefix("08") || PQstatus(handle) != CONNECTION_OK: throw PostgresFailure.lost(reason)
-    // No room, timed out, I/O errors.
+    case "53100": throw HubStoreError.full("\(reason) (\(state))")
+    // No connections, no memory, timed out, I/O errors.
     case _ where ["53", "55", "57", "58"].contains(String(state.prefix(2))):
       throw HubStoreError.unavailable("\(reason) (\(state))")
     default: throw HubStoreError.refused("\(reason) (\(state))")
@@ -165,10 +217,13 @@ final class PostgresSession: @unchecked Sendable {
   }
 
   /// The values in PostgreSQL's binary form.
+  ///
+  /// - Throws: as ``SQLValue/check()``.
   private static func withParameters<T>(
     _ values: [SQLValue],
     _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<Int32>, UnsafePointer<Int32>) -> T
-  ) -> T {
+  ) throws -> T {
+    for value in values { try value.check() }
     var bytes: [UInt8] = []
     var places: [Range<Int>?] = []
     for value in values {
@@ -214,12 +269,20 @@ final class PostgresSession: @unchecked Sendable {
 /// A session's transaction as a body sees it.
 private struct PostgresConnection: SQLConnection {
   let session: PostgresSession
+  let writes: Bool
 
   mutating func query(_ sql: StaticString, _ values: [SQLValue]) throws -> [SQLRow] {
-    try session.query(sql, values).rows
+    if writes { FaultPoint.statement.pass() }
+    return try session.query(sql, values).rows
   }
 
   mutating func execute(_ sql: StaticString, _ values: [SQLValue]) throws -> Int {
-    try session.query(sql, values).changed
+    if writes { FaultPoint.statement.pass() }
+    return try session.query(sql, values).changed
+  }
+
+  mutating func query(_ statement: TableStatement, _ values: [SQLValue]) throws -> [SQLRow] {
+    if writes { FaultPoint.statement.pass() }
+    return try session.query(statement, values)
   }
 }

@@ -23,6 +23,9 @@ package struct SQLRow: Sendable, Hashable {
 
   package var count: Int { values.count }
 
+  /// All its values in order.
+  package var all: [SQLValue] { values }
+
   package func value(_ index: Int) throws -> SQLValue {
     guard values.indices.contains(index) else { throw HubStoreError.corrupt("a row has no column \(index)") }
     return values[index]

@@ -63,7 +63,8 @@ package final class SQLiteDatabase: Database {
       enqueue(
         WaitingWrite(
           run: { database in
-            var connection: any SQLConnection = SQLiteConnection(database: database)
+            FaultPoint.begin.pass()
+            var connection: any SQLConnection = SQLiteConnection(database: database, writes: true)
             let value = try body(&connection)
             return { continuation.resume(returning: value) }
           }, fail: { continuation.resume(throwing: Self.storeError($0)) }))
@@ -76,7 +77,7 @@ package final class SQLiteDatabase: Database {
     if queue.withLock({ $0.isClosed }) { throw HubStoreError.unavailable("the store is closed") }
     do {
       return try await pool.read { database in
-        var connection: any SQLConnection = SQLiteConnection(database: database)
+        var connection: any SQLConnection = SQLiteConnection(database: database, writes: false)
         return try body(&connection)
       }
     } catch {
@@ -169,8 +170,10 @@ package final class SQLiteDatabase: Database {
           }
           if let outcome { outcomes.append(outcome) }
         }
+        FaultPoint.commit.pass()
         return .commit
       }
+      FaultPoint.committed.pass()
     } catch {
       for write in group { write.fail(error) }
       return
@@ -188,7 +191,8 @@ package final class SQLiteDatabase: Database {
     guard let error = error as? DatabaseError else { return error }
     let text = "SQLite: \(error.message ?? "error \(error.resultCode.rawValue)")"
     return switch error.resultCode {
-    case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_IOERR, .SQLITE_FULL, .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_NOMEM,
+    case .SQLITE_FULL: HubStoreError.full(text)
+    case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_NOMEM,
       .SQLITE_INTERRUPT, .SQLITE_MISUSE, .SQLITE_PERM, .SQLITE_AUTH:
       HubStoreError.unavailable(text)
     case .SQLITE_CORRUPT, .SQLITE_NOTADB: HubStoreError.corrupt(text)
@@ -200,9 +204,17 @@ package final class SQLiteDatabase: Database {
 /// A transaction of GRDB's as a body sees it.
 private struct SQLiteConnection: SQLConnection {
   let database: GRDB.Database
+  let writes: Bool
 
   mutating func query(_ sql: StaticString, _ values: [SQLValue]) throws -> [SQLRow] {
-    let statement = try prepare(sql, values)
+    try fetch(try prepare(sql.description, values))
+  }
+
+  mutating func query(_ statement: TableStatement, _ values: [SQLValue]) throws -> [SQLRow] {
+    try fetch(try prepare(statement.text, values))
+  }
+
+  private func fetch(_ statement: Statement) throws -> [SQLRow] {
     let rows = try Row.fetchCursor(statement)
     var found: [SQLRow] = []
     while let row = try rows.next() {
@@ -212,12 +224,13 @@ private struct SQLiteConnection: SQLConnection {
   }
 
   mutating func execute(_ sql: StaticString, _ values: [SQLValue]) throws -> Int {
-    try prepare(sql, values).execute()
+    try prepare(sql.description, values).execute()
     return database.changesCount
   }
 
-  private func prepare(_ sql: StaticString, _ values: [SQLValue]) throws -> Statement {
-    let statement = try database.cachedStatement(sql: sql.description)
+  private func prepare(_ sql: String, _ values: [SQLValue]) throws -> Statement {
+    if writes { FaultPoint.statement.pass() }
+    let statement = try database.cachedStatement(sql: sql)
     var arguments: [any DatabaseValueConvertible] = []
     for value in values {
       try value.check()

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import HubKit
 import MountKit
 import SheafHub
 import SheafHubStore
@@ -140,6 +141,64 @@ import Testing
     try await send(late, second, newSession)
     #expect(try await feed(second, newSession).items.map(\.item) == [early.item, late.item])
     await second.close()
+    try program.stop()
+    #expect(try program.succeed("check") == "Nothing is wrong.")
+  }
+
+  /// A hub moves to PostgreSQL, with its machines and their sessions; an account goes into a file and back.
+  @Test(.enabled(if: PostgresCluster.isInstalled, "PostgreSQL is not installed"))
+  func aHubMovesAndAnAccountGoesIntoAFile() async throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    try program.succeed("init", "--address", "127.0.0.1:0")
+    let code = try program.account("alice@hub.example")
+    let laptop = TestDevice()
+    let roots = try program.certificate
+    let store = try PostgresCluster.shared.get().newPlace()
+    let before = try HubClient(base: try program.serve(), roots: roots)
+    let device = try await before.enroll(laptop, code: code)
+    let token = try await before.begin(laptop, device)
+    let sent = SendRequest(groups: [[.document("a", "contents", serial: 1)]])
+    #expect(try await before.send("POST", "/v1/sends", json: sent, token: token).status == 200)
+    let page: FeedPage = try await before.send("GET", "/v1/feed", token: token).decode()
+    // Nobody may serve it meanwhile.
+    let refused = try program.run("migrate", "--to", store)
+    #expect(refused.status == 1 && refused.errorText.contains("in use by another process"), "\(refused)")
+    await before.close()
+    try program.stop()
+
+    #expect(try program.run("migrate", "--to", "sqlite").status == 64)
+    let moved = try #require(
+      try JSONSerialization.jsonObject(with: Data(program.succeed("migrate", "--to", store, "--json").utf8))
+        as? [String: Any])
+    #expect(moved["accounts"] as? Int == 1 && moved["bytes"] as? Int == 8 && moved["store"] as? String == "postgresql")
+    #expect(try program.run("migrate", "--to", store).errorText.contains("on PostgreSQL already"))
+    let status = try program.succeed("status")
+    #expect(status.contains("Store:     postgresql") && status.contains("Warning:   fsync is off"), "\(status)")
+    #expect(try program.succeed("check") == "Nothing is wrong.")
+
+    let after = try HubClient(base: try program.serve(), roots: roots)
+    #expect(try await after.send("GET", "/v1/feed?token=\(page.token)", token: token).decode(FeedPage.self).items == [])
+    let again: SendAnswer = try await after.send("POST", "/v1/sends", json: sent, token: token).decode()
+    #expect(again.verdicts.map(\.outcome) == [.done] && again.number == 1)
+    let file = "\(folder.path)/alice"
+    let written = try #require(
+      try JSONSerialization.jsonObject(
+        with: Data(program.succeed("account", "export", "alice@hub.example", file, "--json").utf8)) as? [String: Any])
+    #expect(written["handle"] as? String == "alice@hub.example" && written["bytes"] as? Int == 8)
+    var facts = stat()
+    #expect(stat(file, &facts) == 0 && facts.st_mode & 0o077 == 0)
+    #expect(try program.run("account", "export", "alice@hub.example", file).status == 1)
+    #expect(try program.run("account", "import", file).errorText.contains("on this hub already"))
+    try program.succeed("account", "remove", "--force", "alice@hub.example")
+    let link = try #require(EnrollmentLink(try program.succeed("account", "import", file, "--as", "al@hub.example")))
+    let next = TestDevice()
+    let back = try await after.enroll(next, code: link.code)
+    #expect(back.handle == "al@hub.example" && back.zone == device.zone)
+    let session = try await after.begin(next, back)
+    #expect(try await after.send("GET", "/v1/feed", token: session).decode(FeedPage.self).items == page.items)
+    await after.close()
     try program.stop()
     #expect(try program.succeed("check") == "Nothing is wrong.")
   }

@@ -137,16 +137,86 @@ import Testing
     }
   }
 
-  /// Connections past the limit wait until some have gone.
-  @Test func connectionsPastTheLimitWait() async throws {
+  /// For one connection too many the one goes that has waited longest for its client, whatever it has sent of a request.
+  @Test func whoSaysNothingKeepsNobodyOut() async throws {
     var limits = ServerLimits()
     limits.connections = 8
+    limits.idleTime = .seconds(600)
     try await RunningHub.with(limits: limits) { running in
-      var connections = try (0..<8).map { _ in try RawConnection(port: running.port) }
-      let late = try RawConnection(port: running.port)
-      late.send("GET /v1 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-      connections.removeAll()
-      #expect(try late.readToEnd().hasPrefix("HTTP/1.1 200"))
+      let half =
+        "POST /v1/sessions HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+      let silent = try [half, "", "GET /v1 HT", half, "", "GET /v1 HT", half, ""].map { text in
+        let connection = try RawConnection(port: running.port)
+        connection.send(text)
+        return connection
+      }
+      var served: [RawConnection] = []
+      for number in 1...6 {
+        let late = try RawConnection(port: running.port)
+        late.send("GET /v1 HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(try late.read(upTo: "sheaf-hub"))
+        served.append(late)
+        // Each takes the place of one that was there before all of them.
+        try eventually("one goes", within: .seconds(60)) { silent.count(where: \.isClosed) == number }
+        #expect(served.allSatisfy { !$0.isClosed })
+      }
+    }
+  }
+
+  /// What is being answered stays, however many connections come.
+  @Test func whoIsAnsweredStays() async throws {
+    var limits = ServerLimits()
+    limits.connections = 4
+    limits.idleTime = .seconds(600)
+    try await RunningHub.with(limits: limits) { running in
+      let (_, token) = try await running.member()
+      let streams = try (0..<4).map { _ in
+        let stream = try RawConnection(port: running.port)
+        stream.send("GET /v1/stream HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(token)\r\n\r\n")
+        #expect(try stream.read(upTo: "\"number\":0}"))
+        return stream
+      }
+      let idle = try (0..<20).map { _ in try RawConnection(port: running.port) }
+      let sent = SendRequest(groups: [[.document("a", "a", serial: 1)]])
+      #expect(try await running.client.send("POST", "/v1/sends", json: sent, token: token).status == 200)
+      for stream in streams { #expect(try stream.read(upTo: "\"number\":1}")) }
+      withExtendedLifetime(idle) {}
+    }
+  }
+
+  /// Large bodies that arrive at once have so much room and no more, and no account has all of it.
+  @Test func largeBodiesHaveALimit() async throws {
+    var limits = ServerLimits()
+    limits.bodies = 4 * 1024 * 1024
+    try await RunningHub.with(limits: limits) { running in
+      let (_, token) = try await running.member()
+      let (_, other) = try await running.member("bob@hub.example")
+      let hash = String(repeating: "0", count: 64)
+      func begin(_ length: Int, _ token: String) throws -> RawConnection {
+        let connection = try RawConnection(port: running.port)
+        connection.send(
+          "PUT /v1/chunks/\(hash) HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(token)\r\nContent-Length: \(length)\r\n"
+            + "Expect: 100-continue\r\n\r\n")
+        return connection
+      }
+      func upload(_ length: Int, _ token: String) async throws -> HubClient.Answer {
+        try await running.client.send("PUT", "/v1/chunks/\(hash)", body: Data(count: length), token: token)
+      }
+      // Its bytes do not come, and its room is taken.
+      let slow = try begin(900_000, token)
+      var (answer, tries) = (try await upload(200_000, token), 0)
+      while answer.status != 503, tries < 200 { (answer, tries) = (try await upload(200_000, token), tries + 1) }
+      #expect(answer.problem == .unavailable && answer.headers["retry-after"] != nil)
+      #expect(try await upload(200_000, other).problem == .invalid)
+      // One that is compressed counts as what may come out of it, and one alone always has room.
+      let bomb = try await running.client.send(
+        "PUT", "/v1/chunks/\(hash)", body: Data(count: 10), token: other, headers: [("Content-Encoding", "zstd")])
+      #expect(bomb.status == 503)
+      slow.close()
+      tries = 0
+      while answer.status == 503, tries < 200 { (answer, tries) = (try await upload(200_000, token), tries + 1) }
+      #expect(answer.problem == .invalid)
+      #expect(try await upload(4_000_000, other).problem == .invalid)
     }
   }
 

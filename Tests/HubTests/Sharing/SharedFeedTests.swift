@@ -130,7 +130,8 @@ import Testing
       let token = try #require(bob.token)
       #expect(try await !isGone(token, share, story.bob))
       #expect(try await isGone(token, another, story.bob))
-      let ahead = SharedToken(number: token.number + 1, since: token.since, mark: token.mark)
+      let ahead = SharedToken(
+        number: token.number + 1, since: token.since, mark: token.mark, change: token.change)
       #expect(try await isGone(ahead, share, story.bob))
       // What was before somebody joined is not told by anybody's token, nor by one that was made up.
       try await story.save(plan, "2")

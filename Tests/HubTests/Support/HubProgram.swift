@@ -6,6 +6,8 @@ import SheafWire
 /// The program `sheaf-hub` on a folder of its own.
 final class HubProgram {
   let folder: String
+  /// The step at which the next server is killed (`FaultPoint`).
+  var fault: String?
   private let path: String
   private var server: BackgroundCommand?
 
@@ -51,7 +53,7 @@ final class HubProgram {
     try? FileManager.default.removeItem(atPath: out)
     let command = Command(
       ["/bin/sh", "-c", "exec \"$@\" >\"$0/out\" 2>>\"$0/log\"", folder, path, "serve", "--listen", "127.0.0.1:0"]
-        + arguments, environment: ["SHEAF_HUB": hubFolder])
+        + arguments, environment: ["SHEAF_HUB": hubFolder, "SHEAF_HUB_FAULT": fault])
     server = try BackgroundCommand(command)
     var base = ""
     try eventually("the hub serves\n\(log)", within: .seconds(120)) {
@@ -62,6 +64,9 @@ final class HubProgram {
     }
     return base
   }
+
+  /// The process that serves.
+  var process: Int32? { server?.process }
 
   /// Ends the server with SIGTERM; it must end with status 0.
   func stop() throws {

@@ -16,7 +16,14 @@ struct RunningHub: Sendable {
   static func with(
     _ engine: StoreEngine = .sqlite, limits: ServerLimits = ServerLimits(), _ body: (RunningHub) async throws -> Void
   ) async throws {
-    try await engine.withDatabase { database in
+    try await engine.withDatabase { database in try await with(database, limits: limits, body) }
+  }
+
+  /// Runs `body` with a served hub on a store.
+  static func with(
+    _ database: any Database, limits: ServerLimits = ServerLimits(), _ body: (RunningHub) async throws -> Void
+  ) async throws {
+    do {
       let hub = try await TestHub(database, address: "127.0.0.1:0")
       let server = try server(of: hub, limits: limits)
       try await server.start()

@@ -13,6 +13,20 @@ final class SharedStory: Sendable {
   let (alice, bob, carol): (Person, Person, Person)
   private let serials = Mutex<[String: Int64]>([:])
 
+  /// The same people on another hub, which has a copy of the store.
+  private init(_ test: TestHub, of story: SharedStory) {
+    self.test = test
+    (alice, bob, carol) = (story.alice, story.bob, story.carol)
+    serials.withLock { $0 = story.serials.withLock { $0 } }
+  }
+
+  /// The story goes on from here in a copy of the store.
+  func copy(to database: any Database) async throws -> SharedStory {
+    try await Hub.prepare(database)
+    _ = try await StoreMove(from: hub.database, to: database).run()
+    return SharedStory(try await TestHub(database), of: self)
+  }
+
   init(_ database: any Database) async throws {
     let test = try await TestHub(database)
     self.test = test

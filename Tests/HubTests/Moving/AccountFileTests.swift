@@ -1,0 +1,151 @@
+import Foundation
+import HubKit
+import MountKit
+import SheafHubStore
+import SheafModel
+import SheafWire
+import Testing
+
+@testable import SheafHub
+
+/// An account goes into a file, and becomes an account of another hub.
+@Suite struct AccountFileTests {
+  private static func with(
+    _ engine: StoreEngine, _ body: (_ story: SharedStory, _ file: String) async throws -> Void
+  ) async throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      let trip = try await story.folder("trip")
+      let plan = try await story.document("plan", "1", in: trip)
+      try await story.save(plan, "2")
+      for number in 0..<20 { try await story.document("d\(number)", "\(number)") }
+      let doomed = try await story.document("doomed", "")
+      try await story.delete(doomed)
+      try await story.share(trip, with: [story.bob])
+      try await body(story, "\(folder.path)/alice")
+    }
+  }
+
+  @discardableResult
+  private static func write(_ story: SharedStory, to path: String) async throws -> AccountFileFacts {
+    _ = FileManager.default.createFile(atPath: path, contents: nil)
+    let file = try #require(FileHandle(forUpdatingAtPath: path))
+    return try await story.hub.exportAccount(zone: story.alice.zone, to: file)
+  }
+
+  @discardableResult
+  private static func read(_ path: String, into hub: Hub, as handle: String? = nil) async throws -> AccountFileFacts {
+    let file = try #require(FileHandle(forReadingAtPath: path))
+    return try await hub.importAccount(from: file, as: try handle.map { try AccountHandle($0) })
+  }
+
+  @Test(arguments: StoreEngine.available)
+  func anAccountGoesToAnotherHub(_ engine: StoreEngine) async throws {
+    try await Self.with(engine) { story, path in
+      let written = try await Self.write(story, to: path)
+      let zone = story.alice.zone
+      let feed = try await story.hub.feeds.page(after: nil, limit: 1_000, of: zone)
+      let events = try await story.hub.events.page(after: 0, limit: 1_000, of: zone)
+      for other in StoreEngine.available {
+        try await other.withDatabase { database in
+          let hub = try await TestHub(database)
+          _ = try await hub.account("bob@hub.example")
+          let read = try await Self.read(path, into: hub.hub, as: "alice@new.example")
+          #expect(read.rows == written.rows && read.bytes == written.bytes && read.handle == "alice@new.example")
+          #expect(try await hub.hub.check() == [])
+          let there = try await hub.hub.feeds.page(after: nil, limit: 1_000, of: zone)
+          #expect(there.items == feed.items)
+          let told = try await hub.hub.events.page(after: 0, limit: 1_000, of: zone)
+          #expect(told.events.map(\.id) == events.events.map(\.id))
+          // Positions on the hub that it comes from are of another time.
+          #expect(
+            try await problem {
+              _ = try await hub.hub.feeds.page(after: try FeedToken(feed.token), limit: 9, of: zone)
+            } == .gone)
+          let facts = try await hub.accounts.facts(of: zone)
+          #expect(facts.used == written.bytes && facts.name == nil)
+          // Machines join, and go on.
+          let device = try await hub.enroll(TestDevice(), in: zone)
+          #expect(device.handle == "alice@new.example")
+          let author = SendAuthor(
+            device: device.device, deviceName: "laptop", handle: device.handle, name: "alice", now: hub.hub.clock.now)
+          let sent = SendRequest(groups: [[.document("new", "new", serial: 1)]])
+          let answer = try await hub.hub.zones.send(sent, to: zone, by: author)
+          #expect(answer.verdicts.map(\.outcome) == [.done])
+          // It is there once.
+          #expect(try await problem { try await Self.read(path, into: hub.hub, as: "other@new.example") } == .conflict)
+          #expect(try await hub.hub.check() == [])
+        }
+      }
+      // On its own hub it is there already, until it is removed.
+      #expect(try await problem { try await Self.read(path, into: story.hub) } == .conflict)
+      try await story.hub.removeAccount(zone: zone)
+      try await Self.read(path, into: story.hub)
+      #expect(try await story.hub.feeds.page(after: nil, limit: 1_000, of: zone).items == feed.items)
+      #expect(try await story.hub.check() == [])
+    }
+  }
+
+  /// Whatever is changed in it, nothing of the account is there afterwards.
+  @Test(arguments: StoreEngine.available)
+  func aDamagedFileMakesNothing(_ engine: StoreEngine) async throws {
+    try await Self.with(engine) { story, path in
+      try await Self.write(story, to: path)
+      let text = try String(contentsOfFile: path, encoding: .utf8)
+      let lines = text.split(separator: "\n").map(String.init)
+      try await engine.withDatabase { database in
+        let hub = try await TestHub(database)
+        func refuses(_ lines: [String], ends: Bool = true, _ what: Comment) async throws {
+          let changed = lines.joined(separator: "\n") + (ends ? "\n" : "")
+          try changed.write(toFile: path, atomically: true, encoding: .utf8)
+          #expect(try await problem { try await Self.read(path, into: hub.hub) } == .invalid, what)
+          #expect(try await hub.accounts.list() == [], what)
+          let left = try await database.read { connection in
+            try connection.query("SELECT COUNT(*) FROM items").first?.integer(0)
+          }
+          #expect(left == 0, what)
+        }
+        try await refuses([], ends: false, "empty")
+        try await refuses(["{}"], "no head")
+        try await refuses(["x"], "no JSON")
+        try await refuses(lines.dropLast(), "no end")
+        try await refuses(Array(lines.prefix(5)), ends: false, "cut off")
+        try await refuses(lines, ends: false, "the last line is not whole")
+        try await refuses(lines + [lines[1]], "something after the end")
+        try await refuses([lines[0]] + lines.dropFirst(2), "a row is missing")
+        try await refuses([lines[0], lines[2], lines[1]] + lines.dropFirst(3), "two rows changed places")
+        for (from, to, what) in [
+          ("sheaf-account", "another", "another format" as Comment),
+          ("\"version\":1,\"zone\"", "\"version\":2,\"zone\"", "a version"),
+          ("\"copy_of\"", "\"copy\"", "other columns"), ("\"horizon\":0", "\"horizon\":-1", "a number"),
+        ] {
+          let head = lines[0].replacing(from, with: to)
+          #expect(head != lines[0], what)
+          try await refuses([head] + lines.dropFirst(), what)
+        }
+        let row = try #require(lines.firstIndex { $0.contains("\"table\":\"items\"") })
+        for (from, to) in [
+          ("\"items\"", "\"accounts\""), ("\"items\"", "\"names\""), (story.alice.zone, story.bob.zone),
+          ("[\"", "[1,\""),
+        ] {
+          var changed = lines
+          changed[row] = changed[row].replacing(from, with: to, maxReplacements: 1)
+          try await refuses(changed, "\(from) \(to)")
+        }
+        // One that is well-formed, and not sound: the hash is that of what is in it.
+        var rows = lines.dropFirst().dropLast()
+        rows.removeAll { $0.contains("\"table\":\"names\"") }
+        let body = ([lines[0]] + rows).map { $0 + "\n" }.joined()
+        let hash = Chunk(Array(body.utf8)).hash
+        try await refuses(
+          [lines[0]] + rows + ["{\"rows\":\(rows.count),\"sha256\":\"\(hash)\"}"], "no item has its name")
+        // The sound one is taken after all of these.
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        try await Self.read(path, into: hub.hub)
+        #expect(try await hub.hub.check() == [])
+      }
+    }
+  }
+}
