@@ -70,6 +70,49 @@ struct IgnoreTests {
     }
   }
 
+  /// Only the program that makes a file makes a plain one of it by its name, and nobody of another account's folder.
+  @Test func nobodyElseMakesAPlainFileOfADocument() throws {
+    try People.story { people in
+      let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+      let (alices, another) = (getpid(), getppid())
+      try people.as(.alice, process: alices) { (alice) throws in
+        for folder in [team, "\(team)/work", "\(team)/__pycache__"] { try alice.mkdir(folder) }
+        try people.share(team, with: [(.bob, .readWrite)])
+      }
+      func make() throws {
+        try people.as(.alice, process: alices) { try $0.save("\(team)/new.md", "mine") }
+      }
+      func expectHistory(_ name: String) throws {
+        try people.as(.alice, process: another) { (alice) throws in
+          #expect(try alice.versions("\(team)/\(name)").count == 1)
+          try alice.unlink("\(team)/\(name)")
+        }
+      }
+      for name in ["Thumbs.db", "__pycache__/new.md"] {
+        try make()
+        try people.as(.bob, process: another) { try $0.rename("\(seen)/new.md", "\(seen)/\(name)") }
+        try expectHistory(name)
+        try make()
+        try people.as(.alice, process: another) { try $0.rename("\(team)/new.md", "\(team)/\(name)") }
+        try expectHistory(name)
+        try make()
+        try people.as(.alice, process: alices) { (alice) throws in
+          try alice.rename("\(team)/new.md", "\(team)/\(name)")
+          #expect(try alice.versions("\(team)/\(name)").count == 0)
+          try alice.unlink("\(team)/\(name)")
+        }
+      }
+      try people.as(.bob, process: another) { (bob) throws in
+        try bob.mkdir("\(seen)/node_modules")
+        expect(.notPermitted) { try bob.rename("\(seen)/work", "\(seen)/.cache") }
+        expect(.notPermitted) { try bob.rename("\(seen)/work", "\(seen)/__pycache__/work") }
+        expect(.notPermitted) { try bob.exchange("\(seen)/work", "\(seen)/node_modules") }
+        try bob.rename("\(seen)/__pycache__", "\(seen)/node_modules/x")
+      }
+      try people.as(.alice, process: another) { try $0.rename("\(team)/work", "\(team)/.cache") }
+    }
+  }
+
   private func events(_ fixture: LibraryFixture, after position: Int64) throws -> [String] {
     try fixture.library.settleEventsInSteps()
     try fixture.library.locked {

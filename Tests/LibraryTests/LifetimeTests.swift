@@ -83,6 +83,41 @@ struct LifetimeTests {
     try fixture.finish()
   }
 
+  /// open(2) found a file that another program replaces before the mount is asked: it is told to look again.
+  @Test func nobodyOpensWhatIsLeftOfAReplacedFile() throws {
+    let fixture = try LibraryFixture()
+    let caller = Caller(uid: 0, gid: 0, thread: getpid(), door: 0) { [] }
+    try fixture.save("a", "the first")
+    let ino = try fixture.ino("a")
+    let (parent, name) = try fixture.place("a")
+    func replace(_ text: String) throws {
+      let made = try fixture.library.create(parent, Array("n".utf8), mode: 0o644, flags: O_WRONLY, caller)
+      try fixture.write(made.handle, Array(text.utf8))
+      try fixture.close(made.handle)
+      try fixture.library.rename(parent, Array("n".utf8), to: parent, name, .replace, caller)
+    }
+    let open = try fixture.library.open(ino, flags: O_RDONLY, caller)
+    try replace("the second")
+    // Who has it open has the former contents, also by /proc/self/fd.
+    let again = try fixture.library.open(ino, flags: O_RDONLY, caller)
+    var buffer = [UInt8](repeating: 0, count: 100)
+    for handle in [open, again] {
+      let count = try buffer.withUnsafeMutableBytes { try fixture.library.read(handle, at: 0, into: $0) }
+      #expect(String(decoding: buffer.prefix(count), as: UTF8.self) == "the first")
+      try fixture.library.release(handle)
+    }
+    #expect { try fixture.library.open(ino, flags: O_RDONLY, caller) } throws: {
+      ($0 as? SheafError)?.kind == .notFound
+    }
+    let second = try fixture.ino("a")
+    try replace("the third")
+    #expect { try fixture.library.open(second, flags: O_RDONLY, caller) } throws: {
+      ($0 as? SheafError)?.kind == .notFound
+    }
+    #expect(try fixture.text("a") == "the third")
+    try fixture.finish()
+  }
+
   @Test func whoOnlyReadsAndTruncatesSavesThat() throws {
     let fixture = try LibraryFixture()
     try fixture.save("a", "contents")

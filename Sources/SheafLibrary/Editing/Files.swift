@@ -52,6 +52,8 @@ extension Library {
       let inode = try inode(ino)
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
       let file = OpenFile(inode: inode, flags: flags, caller)
+      // The kernel found it before its name went, and looks again.
+      guard !inode.isOrphan || file.draft.openCount > 0 else { throw SheafError(.notFound) }
       if file.truncates { try allow(.write, inode, caller) }
       try permit(inode, caller, file.wanted)
       load(inode, file.draft)

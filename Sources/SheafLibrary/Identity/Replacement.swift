@@ -401,6 +401,7 @@ extension Library {
       inode.row = final
       inode.item = finalDocument
       if carriesXattrs { inode.xattrSpace = nil }
+      if let number { noteKnown(SeenVersion(item: finalDocument.id, number: number), of: inode, by: caller) }
       if let former {
         carrySeen(
           inode.ino, from: SeenVersion(item: former.id, number: former.version),

@@ -68,12 +68,19 @@ extension Library {
 
   /// Notes that a program knows the version that it saved (rule 1 of ``Readings``).
   private func noteKnown(_ version: SeenVersion, by file: OpenFile) {
-    let process = Caller.process(of: file.thread)
-    guard !shares.isEmpty, process != 0, let account = file.account, (try? share(of: file.inode)) ?? nil != nil else {
-      return
-    }
+    guard noteKnown(version, of: file.inode, by: file.account, Caller.process(of: file.thread)) else { return }
     file.readVersion = version.number
+  }
+
+  /// Notes that a program knows the version that it made by giving a file the document's name.
+  func noteKnown(_ version: SeenVersion, of inode: Inode, by caller: Caller) {
+    _ = noteKnown(version, of: inode, by: caller.account, caller.process)
+  }
+
+  private func noteKnown(_ version: SeenVersion, of inode: Inode, by account: Int64?, _ process: Int32) -> Bool {
+    guard !shares.isEmpty, process != 0, let account, (try? share(of: inode)) ?? nil != nil else { return false }
     readings.note(version.number, of: version.item, by: account, process, at: clock())
+    return true
   }
 
   /// The version that a save in place is based on (rule 6 of ``Readings``); nil before any.
@@ -106,28 +113,15 @@ extension Library {
     var read = process == 0 ? nil : readings.version(of: item.id, by: account, process, at: time)
     if read == nil, asksOthers { read = readings.version(of: item.id, by: account, 0, at: time) }
     guard let read, read < item.version else { return item.version }
-    return try latest(of: item, knownTo: account, whoRead: read) ?? read
+    let readByAny = readings.version(of: item.id, by: account, 0, at: time) ?? 0
+    let first = max(read + 1, item.version - Self.knownLimit)
+    for number in stride(from: min(item.version, readByAny), through: first, by: -1)
+    where try self.read({ try $0.version(item.id, number) })?.author == account {
+      return number
+    }
+    return read
   }
 
   /// How many versions are looked at to find one that an account knows.
   private static let knownLimit: Int64 = 256
-
-  /// The latest version of an account's own that is on top of one that its program has read, by versions of its own
-  /// (rule 4 of ``Readings``); nil where none of the latest is.
-  private func latest(of item: ItemRow, knownTo account: Int64, whoRead read: Int64) throws -> Int64? {
-    var (latest, base): (Int64?, Int64) = (nil, 0)
-    for number in stride(from: item.version, to: max(read, item.version - Self.knownLimit), by: -1) {
-      // A version that was thinned had the author of the one after it.
-      if latest != nil, number > base { continue }
-      guard let version = try self.read({ try $0.version(item.id, number) }) else { continue }
-      if version.author != account {
-        latest = nil
-      } else {
-        latest = latest ?? number
-        base = version.base ?? 0
-        if base <= read { return latest }
-      }
-    }
-    return nil
-  }
 }

@@ -13,8 +13,8 @@ import SheafModel
 ///    that its account read last (by the program that made the file), else on the current version.
 /// 3. A document that is truncated at open(2) is based on the version that this program had read, else on the current
 ///    version.
-/// 4. A program, and so an account, knows versions that its account saved on top of one that it read. It does not know
-///    versions in which its account appended to one that it had not read.
+/// 4. A program, and so an account, knows the versions that its account saved. It does not know versions in which its
+///    account appended to one that none of its programs had read.
 /// 5. This is remembered for a day, for 4096 pairs of program and document; those read longest ago are forgotten first.
 ///    Only documents in a share are remembered.
 /// 6. A save in place is based on the version that the writing program had read, as in rule 3. If it writes through a

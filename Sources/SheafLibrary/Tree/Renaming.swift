@@ -62,6 +62,10 @@ extension Library {
     guard folder.row.owner == newFolder.row.owner else { throw SheafError(.crossDevice) }
     try permitRules(newName, in: newFolder, caller)
     if mode == .exchange { try permitRules(name, in: folder, caller) }
+    try permitIgnoring(inode, from: folder, name, to: newFolder, newName, caller)
+    if mode == .exchange, let replaced {
+      try permitIgnoring(replaced, from: newFolder, newName, to: folder, name, caller)
+    }
     try checkNesting(inode, replaced, folder, newFolder, mode, caller)
     if let replaced, replaced === inode { return nil }
     try permitKeeping(of: inode, from: folder, to: newFolder, caller)
@@ -309,7 +313,9 @@ extension Library {
         actor: caller.actor(in: inode.row), thread: caller.thread, opens: true, change)
       return
     }
-    if becomesIgnored, events.has(item.id, type: .created), shares[item.id] == nil, item.lastVersion <= 1 {
+    if becomesIgnored, events.has(item.id, type: .created), shares[item.id] == nil, item.lastVersion <= 1,
+      identity.isMaker(caller.process, of: inode.ino), !isForeign(inode, caller) || item.creator == caller.account
+    {
       return try becomePlain(inode, item, change)
     }
     if let former = try formerDocument(entry.parent, entry.name, caller, time), former.inode === inode,
