@@ -49,8 +49,8 @@ import Testing
       #expect(options?.contains("ro,") == true && options?.contains("noexec") == true)
       #expect(
         try library.sheafSucceeds("mount", "--all", "--library", library.library).text
-          == "All mounts of \(library.library) are up.\n")
-      #expect(try library.sheafSucceeds("mount", "--all", "--library", library.library, "--json").text == "[]\n")
+          == "All mounts of \(library.library) are up.")
+      #expect(try library.sheafSucceeds("mount", "--all", "--library", library.library, "--json").text == "[]")
       try library.sheafSucceeds("unmount", second)
     }
   }

@@ -161,6 +161,9 @@ extension Library {
         carrySeen(ino, from: SeenVersion(item: former, number: seen), to: SeenVersion(item: latter, number: version))
       }
     }
+    if let document, let saved = current[document]?.latter {
+      change.whenRecorded { [self] in noteKnown(SeenVersion(item: document, number: saved), of: old, by: caller) }
+    }
     // The document keeps its own but for those that the new file set.
     try carryXattrs(from: old, to: row.ino, change)
   }

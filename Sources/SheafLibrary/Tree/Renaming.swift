@@ -314,7 +314,7 @@ extension Library {
       return
     }
     if becomesIgnored, events.has(item.id, type: .created), shares[item.id] == nil, item.lastVersion <= 1,
-      identity.isMaker(caller.process, of: inode.ino), !isForeign(inode, caller) || item.creator == caller.account
+      inode.isFolder || identity.isMaker(caller.process, of: inode.ino)
     {
       return try becomePlain(inode, item, change)
     }
