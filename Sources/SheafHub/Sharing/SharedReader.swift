@@ -151,21 +151,15 @@ struct SharedReader {
     let (row, standing) = try require(item)
     let first = try firstVersion(of: row, standing)
     guard let version = try stored.version(id), version.item == row.item, version.number >= first,
-      let manifest = try manifest(of: id)
+      let manifest = try stored.manifest(of: id)
     else { throw HubError(.notFound, "the item has no such version") }
     return (try facts(version, from: first), manifest)
-  }
-
-  private mutating func manifest(of version: WireID) throws -> Manifest? {
-    try stored.connection.query(
-      "SELECT manifest FROM versions WHERE zone = $1 AND version = $2", [.text(zone), .blob(version.bytes)]
-    ).first.flatMap { Manifest(bytes: try $0.blob(0)) }
   }
 
   /// The chunks that a member may name in a new version of an item without uploading them: those of the current one.
   mutating func chunks(of id: WireID) throws -> Set<ChunkHash> {
     guard let row = try item(id)?.row, let version = row.version else { return [] }
-    return try manifest(of: version)?.hashes ?? []
+    return try stored.manifest(of: version)?.hashes ?? []
   }
 }
 

@@ -58,6 +58,12 @@ struct StoredZone: ZoneReader {
     ).first.map { try Self.version($0, from: 0) }
   }
 
+  mutating func manifest(of version: WireID) throws -> Manifest? {
+    try connection.query(
+      "SELECT manifest FROM versions WHERE zone = $1 AND version = $2", [.text(zone), .blob(version.bytes)]
+    ).first.flatMap { Manifest(bytes: try $0.blob(0)) }
+  }
+
   static func id(_ bytes: [UInt8]) throws -> WireID {
     guard let id = WireID(bytes: bytes) else { throw HubStoreError.corrupt("an id has not 16 bytes") }
     return id
