@@ -15,32 +15,92 @@ enum LineDiff {
   /// - Returns: nil where the effort does not suffice.
   static func matches(_ old: [Int32], _ new: [Int32], _ effort: inout Int) -> [Int32]? {
     var matches = [Int32](repeating: -1, count: old.count)
+    var counts = LineCounts(old, new)
     var part = (old: 0..<old.count, new: 0..<new.count)
     trim(&part, old, new) { matches[$0] = Int32($1) }
-    // A line that the other text does not have matches nothing, and is in the way of what does.
-    let names = Int(max(old.max() ?? 0, new.max() ?? 0)) + 1
-    let counts = (count(old[part.old], names), count(new[part.new], names))
-    let rows = (
-      part.old.filter { counts.1[Int(old[$0])] > 0 }, part.new.filter { counts.0[Int(new[$0])] > 0 }
-    )
-    let (left, right) = (rows.0.map { old[$0] }, rows.1.map { new[$0] })
-    let anchors = anchors(left, right, counts)
-    var last = (old: 0, new: 0)
-    for anchor in anchors + [(old: left.count, new: right.count)] {
+    var last = (old: part.old.lowerBound, new: part.new.lowerBound)
+    let end = (old: part.old.upperBound, new: part.new.upperBound)
+    for anchor in anchors(old, new, part, &counts) + [end] {
       var gap = (old: last.old..<anchor.old, new: last.new..<anchor.new)
-      trim(&gap, left, right) { matches[rows.0[$0]] = Int32(rows.1[$1]) }
-      guard let found = shortest(left[gap.old], right[gap.new], &effort) else { return nil }
+      trim(&gap, old, new) { matches[$0] = Int32($1) }
+      // A line that the other part does not have matches nothing, and is in the way of what does.
+      counts.count(old[gap.old], new[gap.new])
+      let rows = (
+        gap.old.filter { counts.new(old[$0]) > 0 }, gap.new.filter { counts.old(new[$0]) > 0 }
+      )
+      counts.forget(old[gap.old], new[gap.new])
+      guard let found = shortest(rows.0.map { old[$0] }, rows.1.map { new[$0] }, &effort) else { return nil }
       for match in found { matches[rows.0[match.old]] = Int32(rows.1[match.new]) }
-      if anchor.old < left.count { matches[rows.0[anchor.old]] = Int32(rows.1[anchor.new]) }
+      if anchor.old < end.old { matches[anchor.old] = Int32(anchor.new) }
       last = (anchor.old + 1, anchor.new + 1)
     }
-    return matches
+    slideInsertions(old, new, &matches, &effort)
+    slideDeletions(old, &matches, &effort)
+    return effort > 0 ? matches : nil
   }
 
-  private static func count(_ lines: ArraySlice<Int32>, _ names: Int) -> [Int32] {
-    var counts = [Int32](repeating: 0, count: names)
-    for line in lines { counts[Int(line)] += 1 }
-    return counts
+  // MARK: - Where a change is
+
+  /// Moves lines that are in the new text alone as far down as the lines below allow, so that one and the same change is
+  /// at one place, whatever else was changed around it.
+  private static func slideInsertions(
+    _ old: [Int32], _ new: [Int32], _ matches: inout [Int32], _ effort: inout Int
+  ) {
+    for below in matches.indices.reversed() {
+      // Nothing of the old text lies between.
+      guard below == 0 || matches[below - 1] >= 0 else { continue }
+      var (first, next) = (below == 0 ? 0 : Int(matches[below - 1]) + 1, below)
+      while next < matches.count, Int(matches[next]) > first, old[next] == new[first], effort > 0 {
+        matches[next] = Int32(first)
+        (first, next) = (first + 1, next + 1)
+        effort -= 1
+      }
+    }
+  }
+
+  /// The same for lines that are in the old text alone.
+  private static func slideDeletions(_ old: [Int32], _ matches: inout [Int32], _ effort: inout Int) {
+    for above in matches.indices.reversed() where matches[above] < 0 && (above == 0 || matches[above - 1] >= 0) {
+      let start = above == 0 ? -1 : matches[above - 1]
+      var (first, next, match) = (above, above + 1, start + 1)
+      while effort > 0 {
+        while next < matches.count, matches[next] < 0 {
+          next += 1
+          effort -= 1
+        }
+        // Nothing of the new text lies between.
+        guard next < matches.count, matches[next] == match, old[next] == old[first] else { break }
+        matches[first] = match
+        matches[next] = -1
+        (first, next, match) = (first + 1, next + 1, match + 1)
+        effort -= 1
+      }
+    }
+  }
+
+  /// How often each line is in parts of two texts.
+  private struct LineCounts {
+    private var counts: [(old: Int32, new: Int32)]
+
+    init(_ old: [Int32], _ new: [Int32]) {
+      counts = Array(repeating: (0, 0), count: Int(max(old.max() ?? 0, new.max() ?? 0)) + 1)
+    }
+
+    func old(_ line: Int32) -> Int32 { counts[Int(line)].old }
+
+    func new(_ line: Int32) -> Int32 { counts[Int(line)].new }
+
+    func isOnceInBoth(_ line: Int32) -> Bool { counts[Int(line)] == (1, 1) }
+
+    mutating func count(_ old: ArraySlice<Int32>, _ new: ArraySlice<Int32>) {
+      for line in old { counts[Int(line)].old += 1 }
+      for line in new { counts[Int(line)].new += 1 }
+    }
+
+    mutating func forget(_ old: ArraySlice<Int32>, _ new: ArraySlice<Int32>) {
+      for line in old { counts[Int(line)].old = 0 }
+      for line in new { counts[Int(line)].new = 0 }
+    }
   }
 
   /// Matches the lines at which two parts begin and end alike, and takes them off.
@@ -59,17 +119,15 @@ enum LineDiff {
     part = (start.0..<end.0, start.1..<end.1)
   }
 
-  /// Of the lines that are once in both texts, the most that are in one order.
+  /// Of the lines that are once in both parts, the most that are in one order.
   private static func anchors(
-    _ old: [Int32], _ new: [Int32], _ counts: ([Int32], [Int32])
+    _ old: [Int32], _ new: [Int32], _ part: (old: Range<Int>, new: Range<Int>), _ counts: inout LineCounts
   ) -> [(old: Int, new: Int)] {
-    var places = [Int32](repeating: -1, count: counts.0.count)
-    for (index, line) in new.enumerated() where counts.0[Int(line)] == 1 && counts.1[Int(line)] == 1 {
-      places[Int(line)] = Int32(index)
-    }
-    let pairs = old.enumerated().compactMap { index, line in
-      places[Int(line)] < 0 ? nil : (old: index, new: Int(places[Int(line)]))
-    }
+    counts.count(old[part.old], new[part.new])
+    var places: [Int32: Int] = [:]
+    for index in part.new where counts.isOnceInBoth(new[index]) { places[new[index]] = index }
+    let pairs = part.old.compactMap { index in places[old[index]].map { (old: index, new: $0) } }
+    counts.forget(old[part.old], new[part.new])
     // The pair with the lowest end for each length of a rising row, and for each pair the one before it.
     var ends: [Int] = []
     var before = [Int](repeating: -1, count: pairs.count)
@@ -93,11 +151,10 @@ enum LineDiff {
 
   /// The matches of a shortest way from one part to the other (Myers, "An O(ND) difference algorithm").
   private static func shortest(
-    _ old: ArraySlice<Int32>, _ new: ArraySlice<Int32>, _ effort: inout Int
+    _ old: [Int32], _ new: [Int32], _ effort: inout Int
   ) -> [(old: Int, new: Int)]? {
     let (height, width) = (old.count, new.count)
     if height == 0 || width == 0 { return [] }
-    let (top, left) = (old.startIndex, new.startIndex)
     // How far each diagonal was followed: of every step the diagonals from -step to step, by twos.
     var steps: [[Int32]] = []
     func reach(_ step: Int, _ diagonal: Int) -> Int { Int(steps[step][(diagonal + step) / 2]) }
@@ -108,14 +165,14 @@ enum LineDiff {
         var row = 0
         if step > 0 { row = Self.start(step, diagonal, reach) }
         effort -= 1
-        while row < height, row - diagonal < width, row - diagonal >= 0, old[top + row] == new[left + row - diagonal] {
+        while row < height, row - diagonal < width, row - diagonal >= 0, old[row] == new[row - diagonal] {
           row += 1
           effort -= 1
         }
         reached.append(Int32(row))
         if row >= height, row - diagonal >= width {
           steps.append(reached)
-          return trace(step, diagonal, reach).map { (top + $0.old, left + $0.new) }
+          return trace(step, diagonal, reach)
         }
         guard effort > 0 else { return nil }
       }
