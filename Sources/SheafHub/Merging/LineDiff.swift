@@ -16,11 +16,8 @@ enum LineDiff {
   static func matches(_ old: [Int32], _ new: [Int32], _ effort: inout Int) -> [Int32]? {
     var matches = [Int32](repeating: -1, count: old.count)
     var counts = LineCounts(old, new)
-    var part = (old: 0..<old.count, new: 0..<new.count)
-    trim(&part, old, new) { matches[$0] = Int32($1) }
-    var last = (old: part.old.lowerBound, new: part.new.lowerBound)
-    let end = (old: part.old.upperBound, new: part.new.upperBound)
-    for anchor in anchors(old, new, part, &counts) + [end] {
+    var last = (old: 0, new: 0)
+    for anchor in anchors(old, new, &counts) + [(old: old.count, new: new.count)] {
       var gap = (old: last.old..<anchor.old, new: last.new..<anchor.new)
       trim(&gap, old, new) { matches[$0] = Int32($1) }
       // A line that the other part does not have matches nothing, and is in the way of what does.
@@ -31,7 +28,7 @@ enum LineDiff {
       counts.forget(old[gap.old], new[gap.new])
       guard let found = shortest(rows.0.map { old[$0] }, rows.1.map { new[$0] }, &effort) else { return nil }
       for match in found { matches[rows.0[match.old]] = Int32(rows.1[match.new]) }
-      if anchor.old < end.old { matches[anchor.old] = Int32(anchor.new) }
+      if anchor.old < old.count { matches[anchor.old] = Int32(anchor.new) }
       last = (anchor.old + 1, anchor.new + 1)
     }
     slideInsertions(old, new, &matches, &effort)
@@ -119,15 +116,15 @@ enum LineDiff {
     part = (start.0..<end.0, start.1..<end.1)
   }
 
-  /// Of the lines that are once in both parts, the most that are in one order.
+  /// Of the lines that are once in both texts, the most that are in one order.
   private static func anchors(
-    _ old: [Int32], _ new: [Int32], _ part: (old: Range<Int>, new: Range<Int>), _ counts: inout LineCounts
+    _ old: [Int32], _ new: [Int32], _ counts: inout LineCounts
   ) -> [(old: Int, new: Int)] {
-    counts.count(old[part.old], new[part.new])
+    counts.count(old[...], new[...])
     var places: [Int32: Int] = [:]
-    for index in part.new where counts.isOnceInBoth(new[index]) { places[new[index]] = index }
-    let pairs = part.old.compactMap { index in places[old[index]].map { (old: index, new: $0) } }
-    counts.forget(old[part.old], new[part.new])
+    for index in new.indices where counts.isOnceInBoth(new[index]) { places[new[index]] = index }
+    let pairs = old.indices.compactMap { index in places[old[index]].map { (old: index, new: $0) } }
+    counts.forget(old[...], new[...])
     // The pair with the lowest end for each length of a rising row, and for each pair the one before it.
     var ends: [Int] = []
     var before = [Int](repeating: -1, count: pairs.count)

@@ -189,12 +189,9 @@ import Testing
         #expect(match > last && new[Int(match)] == old[index], "seed \(Self.seed), round \(round): \(old) \(new)")
         last = match
       }
-      // Between the ends that are alike, where no line is once in both, the shortest way alone decides.
-      let start = zip(old, new).prefix { $0 == $1 }.count
-      let (left, right) = (old.dropFirst(start), new.dropFirst(start))
-      let end = zip(left.reversed(), right.reversed()).prefix { $0 == $1 }.count
-      let isPlain = !left.dropLast(end).contains { line in
-        [left, right].allSatisfy { $0.dropLast(end).filter { $0 == line }.count == 1 }
+      // Where no line is once in both, the shortest way alone decides.
+      let isPlain = !old.contains { line in
+        [old, new].allSatisfy { $0.filter { $0 == line }.count == 1 }
       }
       if isPlain {
         #expect(matches?.filter { $0 >= 0 }.count == Self.longest(old, new), "seed \(Self.seed): \(old) \(new)")
