@@ -150,6 +150,8 @@ public struct Verdict: Hashable, Sendable, Codable {
     case border
     /// The account's part in the share does not allow it.
     case denied
+    /// The item, or the version, was destroyed for good.
+    case purged
     /// Another send of its group was refused.
     case group
     /// Its verdict was confirmed before.

@@ -109,6 +109,7 @@ package struct Decision {
     let id = try draft.resolve(send.item)
     try take(id)
     guard let row = try draft.item(id) else { return try create(id, proposal) }
+    guard !row.isPurged else { throw Refusal(reason: .purged) }
     guard row.kind == send.kind else { throw Refusal(reason: .invalid) }
     return send.isDeletion ? try delete(row, send) : try change(row, proposal)
   }
@@ -140,6 +141,8 @@ package struct Decision {
     var row = row
     let original = row
     var verdict = Verdict(serial: send.serial, outcome: .done, item: row.item)
+    // Of a document that expired nothing is left that could come back.
+    guard row.kind != .document || row.version != nil || send.version != nil else { throw Refusal(reason: .unknown) }
     // An item that was saved or changed here, and deleted there, comes back where it was.
     row.deleted = nil
     if let places = send.places {
@@ -156,6 +159,7 @@ package struct Decision {
       let base = try version.base.map { try draft.resolve($0) }
       if let known = try draft.version(version.id) {
         guard known.item == row.item else { throw Refusal(reason: .invalid) }
+        guard !known.isPurged else { throw Refusal(reason: .purged) }
       } else if original.isDeleted || base == row.version {
         add(version, proposal, to: &row, &verdict)
       } else if try !saveMerged(&row, version, proposal, &verdict) {

@@ -202,32 +202,32 @@ private struct Sending {
     ).isEmpty
   }
 
-  /// The manifest of a version, whose contents are stored if they came with it.
-  private mutating func manifest(of version: SentVersion) throws -> Manifest {
-    let (manifest, chunk) = version.stored
-    if let chunk { try Contents.store(chunk, lease: author.now, of: zone, in: &connection, &head) }
-    guard let manifest else { throw HubError(.invalid, "extents: out of bounds") }
-    return manifest
-  }
-
   // MARK: - Deciding
 
   /// - Returns: the verdicts, or what has to be merged first, when nothing is done.
   private mutating func decide(_ group: [Send]) throws -> (verdicts: [Verdict], conflicts: [SaveConflict]) {
     var manifests: [WireID: Manifest] = [:]
-    var made: [WireID: MadeMerge] = [:]
+    /// Chunks that came with a version or were made for one.
+    var chunks: [WireID: Chunk] = [:]
     var proposals: [Proposal] = []
     for send in group {
       guard let version = send.version else {
         proposals.append(Proposal(send: send))
         continue
       }
-      let manifest = try manifest(of: version)
+      let (found, chunk) = version.stored
+      guard let manifest = found else { throw HubError(.invalid, "extents: out of bounds") }
       guard manifests.updateValue(manifest, forKey: version.id) == nil else {
         throw HubError(.invalid, "version: two sends have the same")
       }
-      let merge = merges.merge(for: version.id).flatMap { hasRoom(for: $0, besides: made.values) ? $0 : nil }
-      if let merge { made[merge.merge.version] = merge }
+      chunks[version.id] = chunk
+      var merge = merges.merge(for: version.id)
+      if let made = merge {
+        chunks[made.merge.version] = made.chunk
+        // The save goes beside, which needs no more room than it has.
+        if !hasRoom(for: chunks.values) { (merge, chunks[made.merge.version]) = (nil, nil) }
+        manifests[made.merge.version] = merge?.manifest
+      }
       proposals.append(
         Proposal(send: send, digest: manifest.digest, size: manifest.size, merge: merge?.merge))
     }
@@ -243,9 +243,9 @@ private struct Sending {
     }
     let conflicts = decision.conflicts.filter { !merges.isSettled($0) }
     if !conflicts.isEmpty { return ([], conflicts) }
-    for merge in draft.newVersions.compactMap({ made[$0.id] }) {
-      manifests[merge.merge.version] = merge.manifest
-      if let chunk = merge.chunk { try Contents.store(chunk, lease: author.now, of: zone, in: &connection, &head) }
+    // What is refused leaves nothing.
+    for chunk in draft.newVersions.compactMap({ chunks[$0.id] }) {
+      try Contents.store(chunk, lease: author.now, of: zone, in: &connection, &head)
     }
     var stored = StoredZone(zone: zone, connection: connection)
     let numbers = try stored.write(&draft, manifests: manifests, device: author.device, number: &head.number)
@@ -265,11 +265,11 @@ private struct Sending {
     return (verdicts, [])
   }
 
-  /// Whether the quota has room for the contents of a merge; where it has none, the save goes beside, which needs none.
-  private func hasRoom(for merge: MadeMerge, besides others: some Sequence<MadeMerge>) -> Bool {
+  /// Whether the quota has room for chunks, none of which may be there.
+  private func hasRoom(for chunks: some Sequence<Chunk>) -> Bool {
     var head = head
     do {
-      for merge in [merge] + others { try head.use(Int64(merge.chunk?.bytes.count ?? 0)) }
+      try head.use(chunks.reduce(0) { $0 + Int64($1.bytes.count) })
       return true
     } catch {
       return false

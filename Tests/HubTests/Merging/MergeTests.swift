@@ -18,9 +18,9 @@ private func lines(_ changes: [Int: String] = [:]) -> String {
 @Suite struct MergeTests {
   static func texts(_ item: WireID, _ hub: Hub, _ zone: String) async throws -> [String] {
     var texts: [String] = []
-    for version in try await hub.contents.versions(of: item, after: 0, limit: 100, in: zone) {
+    for version in try await hub.contents.versions(of: item, after: 0, limit: 100, in: zone).versions {
       let (facts, manifest) = try await hub.contents.version(version.id, of: item, in: zone)
-      var reader = ContentReader(hub.contents, manifest, 0..<facts.size, in: zone)
+      var reader = ContentReader(hub.contents, manifest, 0..<facts.size, of: version.id, item, in: zone)
       var bytes: [UInt8] = []
       while let piece = try await reader.next() { bytes += piece }
       texts.append(String(decoding: bytes, as: UTF8.self))
@@ -81,7 +81,7 @@ private func lines(_ changes: [Int: String] = [:]) -> String {
       #expect(verdict.outcome == .merged && verdict.item == desk.item && verdict.versionNumber == 4)
       let both = lines([0: "by a", 4: "by b"])
       #expect(try await desk.texts() == [lines(), lines([0: "by a"]), lines([4: "by b"]), both])
-      let versions = try await place.hub.contents.versions(of: desk.item, after: 0, limit: 9, in: place.zone)
+      let versions = try await place.hub.contents.versions(of: desk.item, after: 0, limit: 9, in: place.zone).versions
       #expect(versions.map(\.cause) == [.save, .save, .save, .merge])
       #expect(versions.map(\.base) == [nil, desk.first, desk.first, desk.second])
       let state = try #require(try await place.hub.feeds.item(desk.item, in: place.zone))
