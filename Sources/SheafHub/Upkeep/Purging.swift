@@ -89,7 +89,8 @@ private struct Purge {
       throw HubError(
         .conflict, "it is the current version; save another one first, or delete the item and purge that")
     }
-    try stored.purge(version, &head)
+    var budget = StoredZone.chunkStep
+    try stored.purge(version, &head, &budget)
     try stored.notePurges(1, of: row.item)
     try renumber(row)
     // Members are told of what they could see.
@@ -118,10 +119,14 @@ private struct Purge {
       }
     }
     let versions = try stored.contents(of: row.item, limit: Purging.step)
-    for version in versions { try stored.purge(version, &head) }
-    if !versions.isEmpty { try stored.notePurges(Int64(versions.count), of: row.item) }
+    var (count, budget) = (0, StoredZone.chunkStep)
+    for version in versions where budget > 0 {
+      try stored.purge(version, &head, &budget)
+      count += 1
+    }
+    if count > 0 { try stored.notePurges(Int64(count), of: row.item) }
     try head.write(zone, in: &stored.connection)
-    return versions.count < Purging.step
+    return count < Purging.step && count == versions.count
   }
 
   /// Has the feed tell an item.

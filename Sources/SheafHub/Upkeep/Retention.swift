@@ -23,7 +23,7 @@ package struct RetentionRules: Hashable, Sendable, Codable {
 package struct Retention: Sendable {
   private static let day: Int64 = 86_400 * 1_000_000_000
   private static let page: Int64 = 500
-  /// Versions that one transaction forgets.
+  /// Items that one transaction looks at, and versions of each.
   private static let step = 128
   private static let setting = "retention"
 
@@ -85,25 +85,34 @@ package struct Retention: Sendable {
         ).map { try StoredZone.version($0, from: 0) }
       }
       for version in page { surplus.add(version) }
-      let found = surplus.take()
-      for start in stride(from: 0, to: found.count, by: Self.step) {
-        let batch = found[start..<min(start + Self.step, found.count)]
-        thinned += try await database.write { connection in try Self.forget(Array(batch), of: zone, connection) }
+      var found = surplus.take()[...]
+      while !found.isEmpty {
+        let batch = Array(found)
+        let (passed, count) = try await database.write { connection in
+          try Self.forget(batch, of: zone, connection)
+        }
+        found = found.dropFirst(passed)
+        thinned += count
       }
       guard page.count == Self.page, let end = page.last else { return thinned }
       last = (end.item.bytes, end.number)
     }
   }
 
+  /// Forgets the first ones of some versions.
+  ///
+  /// - Returns: how many it has passed, and how many of those it forgot.
   private static func forget(
     _ versions: [WireID], of zone: String, _ connection: any SQLConnection
-  ) throws -> Int {
+  ) throws -> (passed: Int, count: Int) {
     var connection = connection
     _ = try ZoneHead.take(zone, in: &connection)
     var stored = StoredZone(zone: zone, connection: connection)
     var finder = try ShareFinder(zone: zone, connection: connection)
-    var count = 0
-    for id in versions {
+    var (passed, count, budget) = (0, 0, StoredZone.chunkStep)
+    for id in versions where budget > 0 {
+      passed += 1
+      budget -= 1
       guard let version = try stored.version(id), !version.isPurged, let row = try stored.item(version.item),
         row.version != id
       else { continue }
@@ -113,10 +122,10 @@ package struct Retention: Sendable {
       {
         continue
       }
-      try stored.thin(version)
+      try stored.thin(version, &budget)
       count += 1
     }
-    return count
+    return (passed, count)
   }
 
   /// Finds which versions are more than the rules keep, as they come in order.
@@ -174,17 +183,19 @@ package struct Retention: Sendable {
       let isDone = try await database.write { connection in
         _ = try ZoneHead.take(zone, in: &connection)
         var stored = StoredZone(zone: zone, connection: connection)
-        var left = Self.step
+        var budget = StoredZone.chunkStep
         let items = try connection.query(
           "SELECT item FROM items WHERE zone = $1 AND deleted < $2 AND version IS NOT NULL ORDER BY number LIMIT $3",
-          [.text(zone), .integer(limit), .integer(Int64(left))]
+          [.text(zone), .integer(limit), .integer(Int64(Self.step))]
         ).map { try StoredZone.id($0.blob(0)) }
         for item in items {
           // The current one, with which it could come back, goes last.
-          let versions = try stored.contents(of: item, limit: Int64(left))
-          for version in versions { try stored.thin(version) }
-          left -= versions.count
-          guard left > 0 else { return false }
+          let versions = try stored.contents(of: item, limit: Int64(Self.step))
+          for version in versions {
+            guard budget > 0 else { return false }
+            try stored.thin(version, &budget)
+          }
+          guard versions.count < Self.step else { return false }
           try connection.execute(
             "UPDATE items SET version = NULL WHERE zone = $1 AND item = $2", [.text(zone), .blob(item.bytes)])
         }

@@ -5,6 +5,8 @@ import SheafWire
 extension StoredZone {
   /// What the column of places has for an item that was purged.
   static let noPlaces = "[]"
+  /// Chunks that versions give up in one transaction, but for those of its last version.
+  static let chunkStep = 512
 
   /// Versions of an item that have contents, the oldest first.
   mutating func contents(of item: WireID, after number: Int64 = 0, limit: Int64) throws -> [VersionRow] {
@@ -35,8 +37,10 @@ extension StoredZone {
   }
 
   /// Destroys the contents of a version at once, and leaves its row.
-  mutating func purge(_ version: VersionRow, _ head: inout ZoneHead) throws {
-    for hash in try release(version) {
+  ///
+  /// - Parameter budget: The chunks that the transaction may still give up; fewer afterwards.
+  mutating func purge(_ version: VersionRow, _ head: inout ZoneHead, _ budget: inout Int) throws {
+    for hash in try release(version, &budget) {
       let freed = try connection.query(
         "DELETE FROM chunks WHERE zone = $1 AND hash = $2 AND uses = 0 RETURNING length",
         [.text(zone), .blob(hash.bytes)])
@@ -48,8 +52,10 @@ extension StoredZone {
   }
 
   /// Forgets a version. Chunks that nothing uses any more are collected.
-  mutating func thin(_ version: VersionRow) throws {
-    _ = try release(version)
+  ///
+  /// - Parameter budget: The chunks that the transaction may still give up; fewer afterwards.
+  mutating func thin(_ version: VersionRow, _ budget: inout Int) throws {
+    _ = try release(version, &budget)
     try connection.execute(
       "DELETE FROM versions WHERE zone = $1 AND version = $2", [.text(zone), .blob(version.id.bytes)])
     try connection.execute(
@@ -57,8 +63,10 @@ extension StoredZone {
   }
 
   /// Gives up the chunks of a version. What was based on it is based on what it was based on.
-  private mutating func release(_ version: VersionRow) throws -> Set<ChunkHash> {
+  private mutating func release(_ version: VersionRow, _ budget: inout Int) throws -> Set<ChunkHash> {
     let hashes = try manifest(of: version.id)?.hashes ?? []
+    // A version without any costs something, too.
+    budget -= hashes.count + 1
     for hash in hashes {
       try connection.execute(
         "UPDATE chunks SET uses = uses - 1 WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)])
