@@ -317,7 +317,7 @@ private func lines(_ changes: [Int: String] = [:]) -> String {
           lines(), lines([0: "by alice"]), lines([4: "by bob"]), both,
         ])
       // Whether a guess at what was before would be merged tells what was before.
-      let guess = try await save(lines([1: "secret", 4: "guess"]), base: hidden, by: story.bob)
+      let guess = try await save(lines([1: "secret", 7: "guess"]), base: hidden, by: story.bob)
       #expect(guess?.outcome == .beside && guess?.item != plan)
       #expect(try await story.texts(plan, share, story.carol)?.last == both)
       // The owner may read it.
