@@ -34,7 +34,7 @@ import Testing
       // Lines that are there often.
       ("aaaa", "aaa", "aaaa", "aaa"), ("aabaa", "aaba", "xaabaa", "xaaba"), ("aaaa", "aaaaa", "aaaaa", "aaaaa"),
       // What both added, or deleted, among lines like it, while each changed something else near it.
-      ("yyaazz", "xyaaazz", "yyaaazw", "xyaaazw"), ("yyaaazz", "xyaazz", "yyaazw", "xyaazw"),
+      ("yyaazz", "xyyaaazz", "yyaaazw", "xyyaaazw"), ("yyaaazz", "xyyaazz", "yyaazw", "xyyaazw"),
     ] as [(String, String, String, String?)])
   func linesOfBothSides(_ base: String, _ mine: String, _ theirs: String, _ expected: String?) {
     #expect(Self.merged(Self.lines(base), Self.lines(mine), Self.lines(theirs)) == expected.map(Self.lines))
