@@ -53,14 +53,7 @@ import Testing
       _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
     ) async throws -> T {
       let turns = Self.turns
-      let (value, turn) = try await base.write { connection in
-        let serials = Mutex<Set<Int64>>([])
-        var watched: any SQLConnection = WatchedConnection(base: connection) { serial in
-          serials.withLock { _ = $0.insert(serial) }
-        }
-        let value = try body(&watched)
-        return (value, Turn(number: count.next(), serials: serials.withLock { $0 }))
-      }
+      let (value, turn) = try await base.write { connection in try HistoryTests.turn(of: &connection, count, body) }
       turns?.add(turn)
       return value
     }
@@ -70,6 +63,18 @@ import Testing
     ) async throws -> T { try await base.read(body) }
 
     func close() async { await base.close() }
+  }
+
+  /// Runs the body of a transaction, and finds out its turn.
+  static func turn<T>(
+    of connection: inout any SQLConnection, _ count: Counter, _ body: (inout any SQLConnection) throws -> T
+  ) throws -> (value: T, turn: Turn) {
+    let serials = Mutex<Set<Int64>>([])
+    var watched: any SQLConnection = WatchedConnection(base: connection) { serial in
+      serials.withLock { _ = $0.insert(serial) }
+    }
+    let value = try body(&watched)
+    return (value, Turn(number: count.next(), serials: serials.withLock { $0 }))
   }
 
   /// A connection that says which serials get a verdict.
