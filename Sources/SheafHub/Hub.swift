@@ -17,11 +17,14 @@ package struct Hub: Sendable {
   package let events: ZoneEvents
   package let sharedFeeds: SharedFeeds
   package let sharedEvents: SharedEvents
+  package let purging: Purging
+  package let retention: Retention
   let sharing: Sharing
   package let addresses: HubAddresses
   let clock: HubClock
 
-  /// The newest numbers of some feeds: of zones, and of shares by ``SharedPlace/feed``. A zone that is gone has none.
+  /// The newest numbers of some feeds: of zones, of shares by ``SharedPlace/feed``, and of inboxes by
+  /// ``Inboxes/feed(of:)``. A zone that is gone has none.
   func numbers(of feeds: [String]) async throws -> [String: Int64] {
     try await database.read { connection in
       var numbers: [String: Int64] = [:]
@@ -31,8 +34,17 @@ package struct Hub: Sendable {
           numbers[zone] = try SharedHead.read(share, of: String(words[0]), &connection).number
           continue
         }
-        let rows = try connection.query("SELECT number FROM zones WHERE zone = $1", [.text(zone)])
-        if let row = rows.first { numbers[zone] = try row.integer(0) }
+        if numbers[zone] != nil { continue }
+        // Who waits for a zone waits for its inbox, too.
+        let own = String(words[0])
+        let rows = try connection.query(
+          """
+          SELECT zones.number, inboxes.number FROM zones LEFT JOIN inboxes ON inboxes.zone = zones.zone
+          WHERE zones.zone = $1
+          """, [.text(own)])
+        guard let row = rows.first else { continue }
+        numbers[own] = try row.integer(0)
+        numbers[Inboxes.feed(of: own)] = try row.optionalInteger(1) ?? 0
       }
       return numbers
     }
@@ -67,6 +79,8 @@ package struct Hub: Sendable {
     events = ZoneEvents(database: database)
     sharedFeeds = SharedFeeds(database: database, clock: clock)
     sharedEvents = SharedEvents(database: database)
+    purging = Purging(database: database)
+    retention = Retention(database: database, clock: clock)
     sharing = Sharing(database: database, clock: clock)
     accounts = Accounts(
       database: database, clock: clock, addresses: addresses, secret: try await Accounts.secret(in: database))

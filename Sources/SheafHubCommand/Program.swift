@@ -30,7 +30,7 @@ struct SheafHubCommand: AsyncParsableCommand {
     version: Hub.version,
     subcommands: [
       InitCommand.self, ServeCommand.self, AccountCommand.self, DeviceCommand.self, StatusCommand.self,
-      CheckCommand.self, BackupCommand.self, MigrateCommand.self,
+      CheckCommand.self, BackupCommand.self, MigrateCommand.self, RetainCommand.self,
     ])
 
   static func main() async {

@@ -8,6 +8,11 @@ public struct ChunkHashes: Hashable, Sendable, Codable {
 /// Versions of an item, the oldest first.
 public struct VersionList: Hashable, Sendable, Codable {
   public let versions: [ItemVersion]
+  /// Versions of which nothing is left, since they were destroyed for good.
+  public let purged: [WireID]
 
-  public init(versions: [ItemVersion]) { self.versions = versions }
+  public init(versions: [ItemVersion], purged: [WireID] = []) {
+    self.versions = versions
+    self.purged = purged
+  }
 }

@@ -110,10 +110,15 @@ public struct ItemState: Hashable, Sendable, Codable {
   public var version: ItemVersion?
   /// The document that this one was put beside.
   public var copyOf: WireID?
+  /// Whether it was destroyed for good: then it has no place, and nothing of it is left.
+  public var isPurged: Bool
+  /// How many of its versions were destroyed for good; ``VersionList/purged`` has which.
+  public var purges: Int64
 
   public init(
     number: Int64, item: WireID, kind: ItemKind, isDeleted: Bool, places: [Place], mode: Int, mtime: Int64,
-    target: Data?, attributes: [String: Data], version: ItemVersion?, copyOf: WireID?
+    target: Data?, attributes: [String: Data], version: ItemVersion?, copyOf: WireID?, isPurged: Bool = false,
+    purges: Int64 = 0
   ) {
     self.number = number
     self.item = item
@@ -126,6 +131,8 @@ public struct ItemState: Hashable, Sendable, Codable {
     self.attributes = attributes
     self.version = version
     self.copyOf = copyOf
+    self.isPurged = isPurged
+    self.purges = purges
   }
 }
 

@@ -123,6 +123,8 @@ public struct Verdict: Hashable, Sendable, Codable {
     case done
     /// Its contents are a document of their own, beside the one that another device saved.
     case beside
+    /// Its contents and those that another device saved are one version, which is current.
+    case merged
     /// It is one with an item that had the name already.
     case joined
     /// Its name was taken, and it has another one.
@@ -148,6 +150,8 @@ public struct Verdict: Hashable, Sendable, Codable {
     case border
     /// The account's part in the share does not allow it.
     case denied
+    /// The item, or the version, was destroyed for good.
+    case purged
     /// Another send of its group was refused.
     case group
     /// Its verdict was confirmed before.
@@ -161,7 +165,7 @@ public struct Verdict: Hashable, Sendable, Codable {
   public var item: WireID
   /// The zone's number of that item's state; null where nothing was done.
   public var number: Int64?
-  /// The version that was made.
+  /// The version that was made. One that merges has the number after that of the version that was sent.
   public var version: WireID?
   /// The version's number.
   public var versionNumber: Int64?
@@ -183,7 +187,8 @@ public struct Verdict: Hashable, Sendable, Codable {
   }
 }
 
-/// A send that had no effect and may be repeated: chunks are missing, or too many verdicts are not confirmed.
+/// A send that had no effect and may be repeated: chunks are missing, too many verdicts are not confirmed, or the request
+/// had more to merge than one may have.
 public struct Deferral: Hashable, Sendable, Codable {
   public var serial: Int64
   public var missing: [ChunkHash]

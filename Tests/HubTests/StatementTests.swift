@@ -51,7 +51,7 @@ import Testing
   /// A zone's rows lie together, wherever that is.
   @Test func everyKeyBeginsWithTheZone() throws {
     // What leads to a zone, and what is the hub's own.
-    let others: Set = ["handles", "links", "secrets"]
+    let others: Set = ["handles", "links", "secrets", "settings"]
     for (file, text) in try Self.statements() {
       if let table = text.firstMatch(of: /CREATE TABLE IF NOT EXISTS (\w+)/)?.1 {
         let hasKey = text.contains("PRIMARY KEY (zone") || text.contains("zone TEXT NOT NULL PRIMARY KEY")

@@ -50,6 +50,11 @@ enum AccountTables {
       PRIMARY KEY (zone, nonce))
     """,
     """
+    CREATE TABLE IF NOT EXISTS settings (
+      name TEXT NOT NULL PRIMARY KEY,
+      value TEXT NOT NULL)
+    """,
+    """
     CREATE TABLE IF NOT EXISTS secrets (
       name TEXT NOT NULL PRIMARY KEY,
       value BYTEA NOT NULL)

@@ -109,34 +109,30 @@ package struct Contents: Sendable {
   package func version(
     _ version: WireID, of item: WireID, in zone: String
   ) async throws -> (facts: ItemVersion, manifest: Manifest) {
-    try await database.read { connection in
-      let rows = try connection.query(
-        """
-        SELECT version, item, number, base, cause, time, arrived, size, digest, manifest FROM versions
-        WHERE zone = $1 AND version = $2 AND item = $3
-        """, [.text(zone), .blob(version.bytes), .blob(item.bytes)])
-      guard let row = rows.first else { throw HubError(.notFound, "the item has no such version") }
-      guard let manifest = Manifest(bytes: try row.blob(9)) else {
-        throw HubStoreError.corrupt("a version has no manifest")
-      }
-      return (try StoredZone.version(row, from: 0).facts, manifest)
+    try await database.read { connection in try Self.version(version, of: item, in: zone, connection) }
+  }
+
+  fileprivate static func version(
+    _ version: WireID, of item: WireID, in zone: String, _ connection: any SQLConnection
+  ) throws -> (facts: ItemVersion, manifest: Manifest) {
+    var stored = StoredZone(zone: zone, connection: connection)
+    guard let row = try stored.version(version), row.item == item, !row.isPurged else {
+      throw HubError(.notFound, "the item has no such version")
     }
+    guard let manifest = try stored.manifest(of: version) else {
+      throw HubStoreError.corrupt("a version has no manifest")
+    }
+    return (row.facts, manifest)
   }
 
   /// The versions of an item, the oldest first, `limit` of them after the one of this number.
-  package func versions(of item: WireID, after number: Int64, limit: Int, in zone: String) async throws -> [ItemVersion]
-  {
-    try await database.read { connection in
-      try connection.query(
-        """
-        SELECT version, item, number, base, cause, time, arrived, size, digest FROM versions
-        WHERE zone = $1 AND item = $2 AND number > $3 ORDER BY number LIMIT $4
-        """,
-        [
-          .text(zone), .blob(item.bytes), .integer(number),
-          .integer(Int64(min(max(1, limit), WireLimits.rowsPerPage))),
-        ]
-      ).map { try StoredZone.version($0, from: 0).facts }
+  package func versions(of item: WireID, after number: Int64, limit: Int, in zone: String) async throws -> VersionList {
+    let limit = min(max(1, limit), WireLimits.rowsPerPage)
+    return try await database.read { connection in
+      var stored = StoredZone(zone: zone, connection: connection)
+      return VersionList(
+        versions: try stored.contents(of: item, after: number, limit: Int64(limit)).map(\.facts),
+        purged: try stored.purged(of: item, after: number, limit: limit))
     }
   }
 
@@ -204,9 +200,16 @@ package struct ContentReader: Sendable {
   private var position: Int64
   private let check: Check
 
+  /// A reader of a version for its owner, who may purge it meanwhile.
+  ///
   /// - Parameter range: The bytes to read; they lie within the manifest's size.
-  package init(_ contents: Contents, _ manifest: Manifest, _ range: Range<Int64>, in zone: String) {
-    self.init(contents, manifest, range, in: zone) { _ in }
+  package init(
+    _ contents: Contents, _ manifest: Manifest, _ range: Range<Int64>, of version: WireID, _ item: WireID,
+    in zone: String
+  ) {
+    self.init(contents, manifest, range, in: zone) { connection in
+      _ = try Contents.version(version, of: item, in: zone, connection)
+    }
   }
 
   /// A reader of a version for a member of a share, who must see it at each piece.

@@ -53,3 +53,13 @@ package struct Manifest: Hashable, Sendable {
   /// The chunks, each once.
   var hashes: Set<ChunkHash> { Set(extents.compactMap(\.hash)) }
 }
+
+extension SentVersion {
+  /// What a version is stored as: its manifest, nil where that is out of bounds, and the chunk of contents that came
+  /// with it.
+  var stored: (manifest: Manifest?, chunk: Chunk?) {
+    guard let contents, !contents.isEmpty else { return (Manifest(extents), nil) }
+    let chunk = Chunk(Array(contents))
+    return (Manifest([Extent(hash: chunk.hash, length: Int64(contents.count))]), chunk)
+  }
+}

@@ -13,7 +13,7 @@ enum AccountFile {
 
   /// What is in it, in the order in which it is read again.
   static let tables: [StoredTable] = [
-    "items", "names", "aliases", "versions", "version_changes", "events", "chunks",
+    "items", "names", "aliases", "versions", "version_changes", "purges", "events", "chunks",
   ].compactMap { name in HubTables.all.first { $0.name == name } }
 
   struct Head: Codable, Sendable {

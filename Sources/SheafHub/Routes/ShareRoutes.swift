@@ -46,8 +46,14 @@ extension HubRoutes {
             guard let id = WireID(text) else { throw HubError(.invalid, "after: not an id") }
             return id
           }
-          let page = try await sharing.inboxes.page(after: after, limit: try pageLimit(request), of: caller.zone)
-          return try .json(InboxPage(entries: page.map { entry($0.share, $0.note) }))
+          let (limit, known) = (try pageLimit(request), try request.number("known"))
+          let wait = try request.number("wait", upTo: Self.longestWait) ?? 0
+          let page = { @Sendable in
+            let page = try await sharing.inboxes.page(after: after, limit: limit, of: caller.zone)
+            return InboxPage(entries: page.entries.map { entry($0.share, $0.note) }, number: page.number)
+          }
+          return try .json(
+            try await waiting(wait, for: caller, key: Inboxes.feed(of: caller.zone), page) { $0.number != known })
         }
       ])
   }

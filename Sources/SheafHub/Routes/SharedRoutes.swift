@@ -74,8 +74,7 @@ extension HubRoutes {
           let place = try await shared(context).place
           let item = try id("item", context)
           let (after, limit) = (try request.number("after") ?? 0, try pageLimit(request))
-          return try .json(
-            VersionList(versions: try await feeds.versions(of: item, after: after, limit: limit, of: place)))
+          return try .json(try await feeds.versions(of: item, after: after, limit: limit, of: place))
         }
       ])
     add(

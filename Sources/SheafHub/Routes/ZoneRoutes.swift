@@ -38,7 +38,8 @@ extension HubRoutes {
         .get: { _, context in
           let caller = try context.requireCaller()
           let read = { @Sendable in try await hub.numbers(of: [caller.zone])[caller.zone] ?? 0 }
-          return try await stream(of: caller.zone, for: caller, read)
+          return try await stream(
+            of: caller.zone, and: Inboxes.feed(of: caller.zone), for: caller, read)
         }
       ])
     add(
@@ -103,24 +104,35 @@ extension HubRoutes {
   /// Server-Sent Events (WHATWG HTML, section 9.2), each of which says at which number the zone is: at the beginning,
   /// and whenever it went on. The device then reads the feed.
   ///
-  /// - Parameter read: Reads the number; throws where the caller may not know it any more.
+  /// - Parameters:
+  ///   - inbox: The feed of an inbox, whose number is said, too.
+  ///   - read: Reads the number; throws where the caller may not know it any more.
   func stream(
-    of key: String, in shared: SharedPlace? = nil, for caller: Caller,
+    of key: String, and inbox: String? = nil, in shared: SharedPlace? = nil, for caller: Caller,
     _ read: @escaping @Sendable () async throws -> Int64
   ) async throws -> Response {
     let start = try await read()
+    let startOfInbox = if let inbox { try await hub.numbers(of: [inbox])[inbox] ?? 0 } else { Int64(0) }
     let (wakeUps, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     let place = try watch.take(for: caller, in: shared) { wake.finish() }
     let body = ResponseBody { writer in
       defer { place.giveBack() }
-      let newest = NewestNumber(start)
+      let (newest, newestOfInbox) = (NewestNumber(start), NewestNumber(startOfInbox))
       let numbers = news.numbers(of: key, after: start)
+      let inboxNumbers = inbox.map { news.numbers(of: $0, after: startOfInbox) }
       let hearing = Task {
         for await number in numbers {
           newest.rise(to: number)
           wake.yield()
         }
         wake.finish()
+      }
+      let hearingInbox = Task {
+        guard let inboxNumbers else { return }
+        for await number in inboxNumbers {
+          newestOfInbox.rise(to: number)
+          wake.yield()
+        }
       }
       let ticking = Task {
         while !Task.isCancelled {
@@ -130,10 +142,14 @@ extension HubRoutes {
       }
       defer {
         hearing.cancel()
+        hearingInbox.cancel()
         ticking.cancel()
       }
-      var told = newest.value
-      try await writer.write(ByteBuffer(string: "retry: 1000\n\ndata: {\"number\":\(told)}\n\n"))
+      var (told, toldOfInbox) = (newest.value, newestOfInbox.value)
+      func data() -> String {
+        inbox == nil ? "{\"number\":\(told)}" : "{\"number\":\(told),\"inbox\":\(toldOfInbox)}"
+      }
+      try await writer.write(ByteBuffer(string: "retry: 1000\n\ndata: \(data())\n\n"))
       for await _ in wakeUps {
         var number = newest.value
         if shared != nil, number > told {
@@ -141,9 +157,10 @@ extension HubRoutes {
           guard let allowed = try? await read() else { break }
           number = allowed
         }
+        let isNews = number > told || newestOfInbox.value > toldOfInbox
+        (told, toldOfInbox) = (number, newestOfInbox.value)
         // A comment tells the device that the stream lives.
-        let text = number > told ? "data: {\"number\":\(number)}\n\n" : ": \n\n"
-        told = number
+        let text = isNews ? "data: \(data())\n\n" : ": \n\n"
         try await writer.write(ByteBuffer(string: text))
       }
       try await writer.finish(nil)
@@ -187,8 +204,28 @@ extension HubRoutes {
           let zone = try context.requireCaller().zone
           let item = try id("item", context)
           let (after, limit) = (try request.number("after") ?? 0, try pageLimit(request))
-          return try .json(
-            VersionList(versions: try await contents.versions(of: item, after: after, limit: limit, in: zone)))
+          return try .json(try await contents.versions(of: item, after: after, limit: limit, in: zone))
+        }
+      ])
+    add(
+      "v1/items/:item", to: routes,
+      [
+        .delete: { _, context in
+          let caller = try context.requireCaller()
+          try await hub.purging.purge(try id("item", context), in: caller.zone, by: caller.device)
+          await news.check(caller.zone)
+          return Response(status: .noContent)
+        }
+      ])
+    add(
+      "v1/items/:item/versions/:version", to: routes,
+      [
+        .delete: { _, context in
+          let caller = try context.requireCaller()
+          let (item, version) = (try id("item", context), try id("version", context))
+          try await hub.purging.purge(version, of: item, in: caller.zone, by: caller.device)
+          await news.check(caller.zone)
+          return Response(status: .noContent)
         }
       ])
     add(
@@ -199,7 +236,7 @@ extension HubRoutes {
           let (item, version) = (try id("item", context), try id("version", context))
           let (facts, manifest) = try await contents.version(version, of: item, in: caller.zone)
           return try content(size: facts.size, request, caller) {
-            ContentReader(contents, manifest, $0, in: caller.zone)
+            ContentReader(contents, manifest, $0, of: version, item, in: caller.zone)
           }
         }
       ])

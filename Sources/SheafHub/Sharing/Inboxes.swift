@@ -18,6 +18,9 @@ struct Inboxes: Sendable {
   let database: any Database
   let clock: HubClock
 
+  /// What wakes those who wait for news of an inbox.
+  static func feed(of zone: String) -> String { "\(zone) inbox" }
+
   private struct Outgoing: Sendable {
     let account: String
     let share: [UInt8]
@@ -72,6 +75,11 @@ struct Inboxes: Sendable {
             .text(note.owner), .integer(row.revision), .text(row.acceptance), .text(row.entry),
             .integer(now.nanoseconds),
           ])
+        try connection.execute(
+          """
+          INSERT INTO inboxes (zone, number) VALUES ($1, 1)
+          ON CONFLICT (zone) DO UPDATE SET number = inboxes.number + 1
+          """, [.text(row.account)])
       }
     } catch let error as HubError where error.kind == .notFound {
       return
@@ -97,15 +105,17 @@ struct Inboxes: Sendable {
     }
   }
 
-  /// A page of an account's inbox: the shares after a share's id.
+  /// A page of an account's inbox: the shares after a share's id, and the number of the inbox.
   func page(
     after share: WireID?, limit: Int, of zone: String
-  ) async throws -> [(share: WireID, note: InboxNote)] {
+  ) async throws -> (entries: [(share: WireID, note: InboxNote)], number: Int64) {
     try await database.read { connection in
-      try connection.query(
+      let entries: [(WireID, InboxNote)] = try connection.query(
         "SELECT share, entry FROM inbox WHERE zone = $1 AND share > $2 ORDER BY share LIMIT $3",
         [.text(zone), .blob(share?.bytes ?? []), .integer(Int64(limit))]
       ).map { (try StoredZone.id($0.blob(0)), try StoredZone.decoded($0.text(1))) }
+      let number = try connection.query("SELECT number FROM inboxes WHERE zone = $1", [.text(zone)]).first?.integer(0)
+      return (entries, number ?? 0)
     }
   }
 

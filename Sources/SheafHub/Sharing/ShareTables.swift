@@ -81,6 +81,11 @@ enum ShareTables {
       PRIMARY KEY (zone, share))
     """,
     """
+    CREATE TABLE IF NOT EXISTS inboxes (
+      zone TEXT NOT NULL PRIMARY KEY,
+      number BIGINT NOT NULL)
+    """,
+    """
     CREATE TABLE IF NOT EXISTS shared_feeds (
       zone TEXT NOT NULL,
       share BYTEA NOT NULL,

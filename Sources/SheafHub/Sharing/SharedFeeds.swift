@@ -71,7 +71,7 @@ package struct SharedFeeds: Sendable {
 
   package func versions(
     of item: WireID, after number: Int64, limit: Int, of place: SharedPlace
-  ) async throws -> [ItemVersion] {
+  ) async throws -> VersionList {
     let limit = min(max(1, limit), WireLimits.rowsPerPage)
     return try await database.read { connection in
       var reader = try SharedReader(.readHistory, place, &connection)

@@ -57,6 +57,11 @@ struct SharedReader {
     if let version = try row.version.flatMap({ try stored.version($0) }) {
       state.version = try facts(version, from: firstVersion(of: row, standing))
     }
+    if row.purges > 0 {
+      // Of what they never saw, members do not hear that it is gone.
+      let first = try firstVersion(of: row, standing)
+      state.purges = Int64(try stored.purged(of: row.item, after: first - 1, limit: Int(row.purges)).count)
+    }
     if let original = row.copyOf, try item(original) == nil { state.copyOf = nil }
     return state
   }
@@ -73,7 +78,10 @@ struct SharedReader {
     return try rows.map { row in
       let (id, number) = (try StoredZone.id(row.blob(0)), try row.integer(1))
       guard let (row, standing) = try item(id), row.item == id else {
-        return SharedChange(number: number, item: id, change: .left, state: nil)
+        let isPurged = try stored.item(id)?.isPurged ?? false
+        return SharedChange(
+          number: number, item: id, change: .left, state: nil,
+          isPurged: try isPurged && finder.entry(of: id)?.share == access.place.share)
       }
       // An item that entered by itself since the reader was last complete is new to the reader, and so is everything
       // that it took along.
@@ -110,18 +118,7 @@ struct SharedReader {
 
   /// The number of the first version that members see: the one that was current when the document entered.
   mutating func firstVersion(of row: ItemRow, _ standing: Standing) throws -> Int64 {
-    if access.isOwner { return 1 }
-    let current = try stored.connection.query(
-      "SELECT MAX(number) FROM version_changes WHERE zone = $1 AND item = $2 AND change <= $3",
-      [.text(zone), .blob(row.item.bytes), .integer(standing.entered)]
-    ).first?.optionalInteger(0)
-    if let current { return current }
-    // Those of an older hub have no change, and were before all that have one.
-    let first = try stored.connection.query(
-      "SELECT number FROM version_changes WHERE zone = $1 AND item = $2 ORDER BY number LIMIT 1",
-      [.text(zone), .blob(row.item.bytes)]
-    ).first?.integer(0)
-    return first.map { max(1, $0 - 1) } ?? row.versions
+    access.isOwner ? 1 : try SharedRows.firstVersion(of: row, standing, in: zone, &stored.connection)
   }
 
   private mutating func facts(_ version: VersionRow, from first: Int64) throws -> ItemVersion {
@@ -135,37 +132,30 @@ struct SharedReader {
   }
 
   /// The versions of an item that members see, the oldest first.
-  mutating func versions(of id: WireID, after number: Int64, limit: Int) throws -> [ItemVersion] {
+  mutating func versions(of id: WireID, after number: Int64, limit: Int) throws -> VersionList {
     let (row, standing) = try require(id)
     let first = try firstVersion(of: row, standing)
-    return try stored.connection.query(
-      """
-      SELECT version, item, number, base, cause, time, arrived, size, digest FROM versions
-      WHERE zone = $1 AND item = $2 AND number > $3 ORDER BY number LIMIT $4
-      """, [.text(zone), .blob(row.item.bytes), .integer(max(number, first - 1)), .integer(Int64(limit))]
-    ).map { try facts(StoredZone.version($0, from: 0), from: first) }
+    let after = max(number, first - 1)
+    let versions = try stored.contents(of: row.item, after: after, limit: Int64(limit))
+    return VersionList(
+      versions: try versions.map { try facts($0, from: first) },
+      purged: row.purges == 0 ? [] : try stored.purged(of: row.item, after: after, limit: limit))
   }
 
   /// A version that members see.
   mutating func version(_ id: WireID, of item: WireID) throws -> (facts: ItemVersion, manifest: Manifest) {
     let (row, standing) = try require(item)
     let first = try firstVersion(of: row, standing)
-    guard let version = try stored.version(id), version.item == row.item, version.number >= first,
-      let manifest = try manifest(of: id)
+    guard let version = try stored.version(id), version.item == row.item, version.number >= first, !version.isPurged,
+      let manifest = try stored.manifest(of: id)
     else { throw HubError(.notFound, "the item has no such version") }
     return (try facts(version, from: first), manifest)
-  }
-
-  private mutating func manifest(of version: WireID) throws -> Manifest? {
-    try stored.connection.query(
-      "SELECT manifest FROM versions WHERE zone = $1 AND version = $2", [.text(zone), .blob(version.bytes)]
-    ).first.flatMap { Manifest(bytes: try $0.blob(0)) }
   }
 
   /// The chunks that a member may name in a new version of an item without uploading them: those of the current one.
   mutating func chunks(of id: WireID) throws -> Set<ChunkHash> {
     guard let row = try item(id)?.row, let version = row.version else { return [] }
-    return try manifest(of: version)?.hashes ?? []
+    return try stored.manifest(of: version)?.hashes ?? []
   }
 }
 

@@ -80,6 +80,23 @@ enum SharedRows {
     return head.number
   }
 
+  /// The number of the first version of a document that members see: the one that was current when it entered.
+  static func firstVersion(
+    of row: ItemRow, _ standing: Standing, in zone: String, _ connection: inout any SQLConnection
+  ) throws -> Int64 {
+    let current = try connection.query(
+      "SELECT MAX(number) FROM version_changes WHERE zone = $1 AND item = $2 AND change <= $3",
+      [.text(zone), .blob(row.item.bytes), .integer(standing.entered)]
+    ).first?.optionalInteger(0)
+    if let current { return current }
+    // Those of an older hub have no change, and were before all that have one.
+    let first = try connection.query(
+      "SELECT number FROM version_changes WHERE zone = $1 AND item = $2 ORDER BY number LIMIT 1",
+      [.text(zone), .blob(row.item.bytes)]
+    ).first?.integer(0)
+    return first.map { max(1, $0 - 1) } ?? row.versions
+  }
+
   /// Notes since when an item by itself is in a share.
   static func enter(
     _ item: WireID, _ standing: Standing, of zone: String, _ connection: inout any SQLConnection

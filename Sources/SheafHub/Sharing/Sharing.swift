@@ -210,7 +210,7 @@ struct Sharing: Sendable {
     for share in own { try await change(share, in: zone, by: account) { try $0.stop(by: zone) } }
     var last: WireID?
     while true {
-      let page = try await inboxes.page(after: last, limit: 100, of: zone)
+      let page = try await inboxes.page(after: last, limit: 100, of: zone).entries
       for (share, note) in page where note.acceptance != .removed {
         guard let owner = try await person(note.owner), owner.zone != zone else { continue }
         do {

@@ -3,15 +3,19 @@ import ServiceLifecycle
 import SheafHubStore
 
 extension Hub {
-  /// Frees what nobody needs any more: chunks without a use or a lease, and deletions of long ago. It takes one zone
-  /// after the other, a little at a time.
+  /// Frees what nobody needs any more: versions and deleted items that are kept no longer, chunks without a use or a
+  /// lease, and deletions of long ago. It takes one zone after the other, a little at a time.
   package func upkeep() async throws {
     let zones = try await database.read { connection in
       try connection.query("SELECT zone FROM zones").map { try $0.text(0) }
     }
+    let rules = try await retention.rules()
     for zone in zones {
       try Task.checkCancellation()
       do {
+        try await purging.finish(in: zone)
+        try await retention.thin(zone, by: rules)
+        try await retention.expire(zone, by: rules)
         try await contents.collect(in: zone)
         try await feeds.forgetDeletions(in: zone)
         try await sharing.inboxes.forgetEnded(in: zone)

@@ -84,17 +84,20 @@ private struct ZoneCheck {
 
   private mutating func check(_ item: ItemRow, _ stored: inout StoredZone) throws {
     if item.others >= item.number { find("\(item.item): another device's change is newer than the newest") }
-    if item.places.isEmpty || (item.kind == .folder && item.places.count > 1)
+    if item.places.isEmpty != item.isPurged || (item.kind == .folder && item.places.count > 1)
       || item.places.contains(where: { !$0.isValid })
     {
       find("\(item.item): its names cannot be")
     }
-    if (item.version != nil) != (item.kind == .document) || (item.target != nil) != (item.kind == .symlink) {
+    // What was deleted may have expired, or have been purged.
+    let hasVersion = item.version != nil || (item.isDeleted && item.kind == .document)
+    let hasTarget = item.target != nil || (item.isPurged && item.kind == .symlink)
+    if hasVersion != (item.kind == .document) || hasTarget != (item.kind == .symlink) {
       find("\(item.item): has not what its kind has")
     }
     if let id = item.version {
       let version = try stored.version(id)
-      if version?.item != item.item || version?.number != item.versions {
+      if version?.item != item.item || version?.number != item.versions || version?.isPurged ?? true {
         find("\(item.item): its version is another one's")
       }
     }
@@ -169,6 +172,7 @@ private struct ZoneCheck {
   /// - Returns: how many versions use each chunk.
   private mutating func checkVersions() throws -> [ChunkHash: Int64] {
     var uses: [ChunkHash: Int64] = [:]
+    var purged: [WireID: Int64] = [:]
     var last: (item: [UInt8], number: Int64) = ([], 0)
     while true {
       let rows = try connection.query(
@@ -178,9 +182,12 @@ private struct ZoneCheck {
         """, [.text(zone), .blob(last.item), .integer(last.number), .integer(Self.page)])
       for row in rows {
         let version = try StoredZone.version(row, from: 0)
-        let expected = version.item.bytes == last.item ? last.number + 1 : 1
-        if version.number != expected { find("\(version.item): the numbers of its versions have gaps") }
         last = (version.item.bytes, version.number)
+        if version.isPurged {
+          purged[version.item, default: 0] += 1
+          if try version.size != 0 || !row.blob(9).isEmpty { find("\(version.item): a purged version has contents") }
+          continue
+        }
         guard let manifest = Manifest(bytes: try row.blob(9)), manifest.size == version.size,
           manifest.digest == version.digest
         else {
@@ -189,8 +196,15 @@ private struct ZoneCheck {
         }
         for hash in manifest.hashes { uses[hash, default: 0] += 1 }
       }
-      if rows.count < Self.page { return uses }
+      if rows.count < Self.page { break }
     }
+    for row in try connection.query("SELECT item, versions FROM purges WHERE zone = $1", [.text(zone)]) {
+      if try purged.removeValue(forKey: StoredZone.id(row.blob(0))) != row.integer(1) {
+        find("purged versions are counted wrongly")
+      }
+    }
+    if !purged.isEmpty { find("purged versions are not counted") }
+    return uses
   }
 
   private mutating func checkChunks(_ head: ZoneHead, _ uses: [ChunkHash: Int64]) throws {

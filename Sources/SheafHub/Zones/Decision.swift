@@ -1,4 +1,3 @@
-import Crypto
 package import SheafModel
 package import SheafWire
 
@@ -25,11 +24,14 @@ package struct Proposal: Hashable, Sendable {
   /// Of the version's manifest.
   package let digest: [UInt8]
   package let size: Int64
+  /// What was made of its version and the current one, if those can be merged.
+  package let merge: PreparedMerge?
 
-  package init(send: Send, digest: [UInt8] = [], size: Int64 = 0) {
+  package init(send: Send, digest: [UInt8] = [], size: Int64 = 0, merge: PreparedMerge? = nil) {
     self.send = send
     self.digest = digest
     self.size = size
+    self.merge = merge
   }
 }
 
@@ -55,6 +57,8 @@ package struct Decision {
   private var verdicts: [Verdict] = []
   /// The items that went along with a deleted folder.
   private(set) package var takenAlong: [WireID: [WireID]] = [:]
+  /// What went beside a document though it has a base in common with what is there.
+  private(set) package var conflicts: [SaveConflict] = []
 
   package init(_ author: SendAuthor, on reader: any ZoneReader) {
     self.author = author
@@ -105,6 +109,7 @@ package struct Decision {
     let id = try draft.resolve(send.item)
     try take(id)
     guard let row = try draft.item(id) else { return try create(id, proposal) }
+    guard !row.isPurged else { throw Refusal(reason: .purged) }
     guard row.kind == send.kind else { throw Refusal(reason: .invalid) }
     return send.isDeletion ? try delete(row, send) : try change(row, proposal)
   }
@@ -136,6 +141,8 @@ package struct Decision {
     var row = row
     let original = row
     var verdict = Verdict(serial: send.serial, outcome: .done, item: row.item)
+    // Of a document that expired nothing is left that could come back.
+    guard row.kind != .document || row.version != nil || send.version != nil else { throw Refusal(reason: .unknown) }
     // An item that was saved or changed here, and deleted there, comes back where it was.
     row.deleted = nil
     if let places = send.places {
@@ -152,15 +159,18 @@ package struct Decision {
       let base = try version.base.map { try draft.resolve($0) }
       if let known = try draft.version(version.id) {
         guard known.item == row.item else { throw Refusal(reason: .invalid) }
+        guard !known.isPurged else { throw Refusal(reason: .purged) }
       } else if original.isDeleted || base == row.version {
         add(version, proposal, to: &row, &verdict)
-      } else {
+      } else if try !saveMerged(&row, version, proposal, &verdict) {
         // Neither is based on the other: the version that came first stays, and the names may be the device's.
         if row != original { try draft.put(row) }
         return try saveBeside(row, base: base, version, proposal)
       }
     }
     Self.setAttributes(of: &row, send)
+    // Programs see by the time that the contents are others than those that were saved here.
+    if verdict.outcome == .merged { row.mtime = author.now.nanoseconds }
     if row != original { try draft.put(row) }
     return verdict
   }
@@ -169,6 +179,23 @@ package struct Decision {
     if let mode = send.mode { row.mode = mode }
     if let mtime = send.mtime { row.mtime = mtime }
     if let attributes = send.attributes { row.attributes = attributes }
+  }
+
+  /// Adds a version that is not based on the current one, and the one in which both are merged, which is current then.
+  ///
+  /// - Returns: whether that was prepared for what is current now.
+  private mutating func saveMerged(
+    _ row: inout ItemRow, _ version: SentVersion, _ proposal: Proposal, _ verdict: inout Verdict
+  ) throws -> Bool {
+    guard let merge = proposal.merge, merge.item == row.item, merge.current == row.version,
+      try draft.version(merge.version) == nil
+    else { return false }
+    add(version, proposal, to: &row, &verdict)
+    let merged = SentVersion(
+      id: merge.version, base: merge.current, cause: .merge, time: author.now.nanoseconds)
+    add(merged, Proposal(send: proposal.send, digest: merge.digest, size: merge.size), to: &row, &verdict)
+    verdict.outcome = .merged
+    return true
   }
 
   /// Contents that are not based on the current version become a document beside it, or that document's next version.
@@ -191,6 +218,9 @@ package struct Decision {
       try draft.put(copy)
       return verdict
     }
+    if let base, let current = row.version, try draft.version(base)?.item == row.item {
+      conflicts.append(SaveConflict(item: row.item, sent: version.id, base: base, current: current))
+    }
     guard let place = row.places.first else { throw Refusal(reason: .invalid) }
     let id = Self.copy(of: version.id)
     guard try draft.item(id) == nil else { throw Refusal(reason: .invalid) }
@@ -207,12 +237,7 @@ package struct Decision {
   }
 
   /// The id of the document that a version was put into: the same for the same version.
-  static func copy(of version: WireID) -> WireID {
-    var bytes = Array(SHA256.hash(data: Array("beside".utf8) + version.bytes).prefix(16))
-    bytes[6] = bytes[6] & 0x0F | 0x80
-    bytes[8] = bytes[8] & 0x3F | 0x80
-    return WireID(bytes: bytes) ?? version
-  }
+  static func copy(of version: WireID) -> WireID { WireID(hashOf: Array("beside".utf8) + version.bytes) }
 
   private mutating func add(
     _ version: SentVersion, _ proposal: Proposal, to row: inout ItemRow, _ verdict: inout Verdict

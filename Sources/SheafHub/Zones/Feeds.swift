@@ -36,8 +36,9 @@ package struct Feeds: Sendable {
         SELECT items.item, items.number, items.device, items.others, items.kind, items.deleted, items.places, items.mode,
           items.mtime, items.target, items.attributes, items.version, items.versions, items.copy_of,
           versions.version, versions.item, versions.number, versions.base, versions.cause, versions.time,
-          versions.arrived, versions.size, versions.digest
+          versions.arrived, versions.size, versions.digest, purges.versions
         FROM items LEFT JOIN versions ON versions.zone = items.zone AND versions.version = items.version
+        LEFT JOIN purges ON purges.zone = items.zone AND purges.item = items.item
         WHERE items.zone = $1 AND items.number > $2 ORDER BY items.number LIMIT $3
         """, [.text(zone), .integer(after), .integer(Int64(limit) + 1)])
       let items = try rows.prefix(limit).map(Self.state)
@@ -72,17 +73,19 @@ package struct Feeds: Sendable {
 
   private static func state(_ row: SQLRow) throws -> ItemState {
     let version = try row.optionalBlob(14) == nil ? nil : StoredZone.version(row, from: 14)
-    return state(try StoredZone.item(row), version)
+    var item = try StoredZone.item(row)
+    item.purges = try row.optionalInteger(23) ?? 0
+    return state(item, version)
   }
 
   static func state(_ row: ItemRow, _ version: VersionRow?) -> ItemState {
     ItemState(
       number: row.number, item: row.item, kind: row.kind, isDeleted: row.isDeleted, places: row.places,
       mode: row.mode, mtime: row.mtime, target: row.target.map { .init($0) }, attributes: row.attributes,
-      version: version?.facts, copyOf: row.copyOf)
+      version: version?.facts, copyOf: row.copyOf, isPurged: row.isPurged, purges: row.purges)
   }
 
-  /// Forgets that items were deleted 180 days ago. Their versions stay.
+  /// Forgets that items were deleted 180 days ago. What was purged, and what can still come back, is told on.
   package func forgetDeletions(in zone: String) async throws {
     let limit = clock.now.nanoseconds - Self.tombstoneLifetime
     while true {
@@ -90,11 +93,16 @@ package struct Feeds: Sendable {
         var head = try ZoneHead.take(zone, in: &connection)
         let rows = try connection.query(
           """
-          SELECT item, number FROM items WHERE zone = $1 AND deleted < $2 ORDER BY number LIMIT $3
-          """, [.text(zone), .integer(limit), .integer(Self.tombstoneStep)])
+          SELECT item, number FROM items WHERE zone = $1 AND deleted < $2 AND version IS NULL AND places <> $3
+            AND item NOT IN (SELECT item FROM purges WHERE zone = $1) ORDER BY number LIMIT $4
+          """,
+          [.text(zone), .integer(limit), .text(StoredZone.noPlaces), .integer(Self.tombstoneStep)])
         for row in rows {
           try connection.execute(
             "DELETE FROM items WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
+          // Whoever sends an item of this id makes a new one, whose versions begin anew.
+          try connection.execute(
+            "DELETE FROM version_changes WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
           head.horizon = max(head.horizon, try row.integer(1))
           try SharedRows.forget(StoredZone.id(row.blob(0)), of: zone, &connection)
         }

@@ -24,10 +24,16 @@ struct StoredZone: ZoneReader {
   private mutating func storedItem(_ id: WireID) throws -> ItemRow? {
     try connection.query(
       """
-      SELECT item, number, device, others, kind, deleted, places, mode, mtime, target, attributes, version, versions,
-        copy_of FROM items WHERE zone = $1 AND item = $2
+      SELECT items.item, items.number, items.device, items.others, items.kind, items.deleted, items.places, items.mode,
+        items.mtime, items.target, items.attributes, items.version, items.versions, items.copy_of, purges.versions
+      FROM items LEFT JOIN purges ON purges.zone = items.zone AND purges.item = items.item
+      WHERE items.zone = $1 AND items.item = $2
       """, [.text(zone), .blob(id.bytes)]
-    ).first.map(Self.item)
+    ).first.map { row in
+      var item = try Self.item(row)
+      item.purges = try row.optionalInteger(14) ?? 0
+      return item
+    }
   }
 
   mutating func alias(_ id: WireID) throws -> WireID? {
@@ -56,6 +62,12 @@ struct StoredZone: ZoneReader {
       WHERE zone = $1 AND version = $2
       """, [.text(zone), .blob(id.bytes)]
     ).first.map { try Self.version($0, from: 0) }
+  }
+
+  mutating func manifest(of version: WireID) throws -> Manifest? {
+    try connection.query(
+      "SELECT manifest FROM versions WHERE zone = $1 AND version = $2", [.text(zone), .blob(version.bytes)]
+    ).first.flatMap { Manifest(bytes: try $0.blob(0)) }
   }
 
   static func id(_ bytes: [UInt8]) throws -> WireID {

@@ -27,7 +27,13 @@ package struct ItemRow: Hashable, Sendable {
   /// The numbers of a share's feed, where the item is looked at for somebody who knows those alone.
   var shared: SharedNumbers?
 
+  /// How many of its versions were purged.
+  var purges: Int64 = 0
+
   package var isDeleted: Bool { deleted != nil }
+
+  /// Whether it was destroyed for good, so that nothing but its id is left.
+  package var isPurged: Bool { isDeleted && places.isEmpty }
 
   /// Whether another device changed it after the number that `device` knew.
   func isChanged(since number: Int64, unseenBy device: String) -> Bool {
@@ -56,6 +62,9 @@ package struct VersionRow: Hashable, Sendable {
   package let size: Int64
   /// Hash of the manifest: equal for equal extents.
   package let digest: [UInt8]
+
+  /// Whether its contents were destroyed for good.
+  package var isPurged: Bool { digest.isEmpty }
 
   package var facts: ItemVersion {
     ItemVersion(id: id, number: number, base: base, cause: cause, time: time, arrived: arrived, size: size)

@@ -67,6 +67,13 @@ enum ZoneTables {
     """,
     "CREATE UNIQUE INDEX IF NOT EXISTS versions_by_item ON versions (zone, item, number)",
     """
+    CREATE TABLE IF NOT EXISTS purges (
+      zone TEXT NOT NULL,
+      item BYTEA NOT NULL,
+      versions BIGINT NOT NULL,
+      PRIMARY KEY (zone, item))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS verdicts (
       zone TEXT NOT NULL,
       device TEXT NOT NULL,

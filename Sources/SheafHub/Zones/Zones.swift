@@ -10,15 +10,18 @@ package struct Zones: Sendable {
 
   let database: any Database
   let clock: HubClock
+  private let merging: Merging
 
   package init(database: any Database, clock: HubClock) {
     self.database = database
     self.clock = clock
+    merging = Merging(database: database)
   }
 
   /// Does what a device sends, each group once however often it is repeated.
   ///
-  /// - Throws: ``HubError`` of kind `invalid`, `tooLarge`, `quota` or `notFound`, when nothing of the request is done.
+  /// - Throws: ``HubError`` of kind `invalid`, `tooLarge`, `quota` or `notFound`. Nothing of the request is done then,
+  ///   or nothing from a group on that had something to merge; what was done has its verdicts.
   package func send(_ request: SendRequest, to zone: String, by author: SendAuthor) async throws -> SendAnswer {
     try await send(request, to: zone, by: author, in: nil)
   }
@@ -35,14 +38,44 @@ package struct Zones: Sendable {
     _ request: SendRequest, to zone: String, by author: SendAuthor, in place: SharedPlace?
   ) async throws -> SendAnswer {
     try SendCheck.check(request)
-    return try await database.write { connection in
-      var sending = try Sending(zone: zone, author: author, place: place, connection: connection)
-      return try sending.run(request)
+    var answer = SendAnswer(verdicts: [], later: [], number: 0)
+    var tries = MergeTries()
+    var start = 0
+    while true {
+      let (first, merges) = (start, tries)
+      let step = try await database.write { connection in
+        var sending = try Sending(zone: zone, author: author, place: place, merges: merges, connection: connection)
+        return try sending.run(request, from: first)
+      }
+      answer.verdicts += step.answer.verdicts
+      answer.later += step.answer.later
+      answer.number = step.answer.number
+      if step.conflicts.isEmpty { return answer }
+      start = step.end
+      if tries.isSpent {
+        // What follows may build on what waits.
+        answer.later += request.groups[start...].joined().map { Deferral(serial: $0.serial, missing: []) }
+        return answer
+      }
+      for conflict in step.conflicts {
+        let version = request.groups[start].compactMap(\.version).first { $0.id == conflict.sent }
+        guard let version else { continue }
+        tries.note(conflict, try await merging.merge(conflict, version, in: zone, place))
+      }
     }
   }
 }
 
-/// One request of sends in its transaction.
+/// What one transaction did of a request.
+private struct SendStep: Sendable {
+  var answer = SendAnswer(verdicts: [], later: [], number: 0)
+  /// The group at which it ended.
+  var end = 0
+  /// What has to be merged before that group; empty where all of the request is done.
+  var conflicts: [SaveConflict] = []
+}
+
+/// A request of sends in one transaction.
 private struct Sending {
   private let zone: String
   private let author: SendAuthor
@@ -52,10 +85,14 @@ private struct Sending {
   private let book: VerdictBook
   /// Nil for the zone's own devices.
   private let access: ShareAccess?
+  private let merges: MergeTries
 
-  init(zone: String, author: SendAuthor, place: SharedPlace?, connection: any SQLConnection) throws {
+  init(
+    zone: String, author: SendAuthor, place: SharedPlace?, merges: MergeTries, connection: any SQLConnection
+  ) throws {
     self.zone = zone
     self.author = author
+    self.merges = merges
     self.connection = connection
     // Takes the zone, so that its changes come one after the other.
     head = try ZoneHead.take(zone, in: &self.connection)
@@ -64,36 +101,38 @@ private struct Sending {
     confirmed = try book.confirmed(&self.connection)
   }
 
-  mutating func run(_ request: SendRequest) throws -> SendAnswer {
+  /// Does the groups of a request from one on, up to one in which something has to be merged first.
+  mutating func run(_ request: SendRequest, from first: Int) throws -> SendStep {
     let watermark = max(confirmed, request.confirmed)
     if watermark > confirmed { try book.forget(through: watermark, &connection) }
-    var answer = SendAnswer(verdicts: [], later: [], number: 0)
+    var step = SendStep()
     var open = try book.count(&connection)
-    for group in request.groups {
+    for (index, group) in request.groups.enumerated().dropFirst(first) {
+      step.end = index
       if let known = try verdicts(of: group, watermark) {
-        answer.verdicts += known
+        step.answer.verdicts += known
         continue
       }
+      var made: [Verdict]
       if let access, let refusal = try refusal(of: group, access) {
-        for verdict in refusal { try book.keep(verdict, &connection) }
-        open += Int64(refusal.count)
-        answer.verdicts += refusal
-        continue
+        made = refusal
+      } else {
+        let missing = try missing(in: group)
+        if !missing.isEmpty || open + Int64(group.count) > Zones.openVerdicts {
+          step.answer.later += group.map { Deferral(serial: $0.serial, missing: missing) }
+          continue
+        }
+        (made, step.conflicts) = try decide(group)
+        if !step.conflicts.isEmpty { break }
       }
-      let missing = try missing(in: group)
-      if !missing.isEmpty || open + Int64(group.count) > Zones.openVerdicts {
-        answer.later += group.map { Deferral(serial: $0.serial, missing: missing) }
-        continue
-      }
-      let verdicts = try decide(group)
-      for verdict in verdicts { try book.keep(verdict, &connection) }
-      open += Int64(verdicts.count)
-      answer.verdicts += verdicts
+      for verdict in made { try book.keep(verdict, &connection) }
+      open += Int64(made.count)
+      step.answer.verdicts += made
     }
     try head.write(zone, in: &connection)
-    answer.number =
+    step.answer.number =
       try access.map { try SharedHead.read($0.place.share, of: zone, &connection).number } ?? head.number
-    return answer
+    return step
   }
 
   /// The verdicts of a member's group that is refused as it stands; nil where it is not.
@@ -163,42 +202,51 @@ private struct Sending {
     ).isEmpty
   }
 
-  /// The manifest of a version, whose contents are stored if they came with it.
-  private mutating func manifest(of version: SentVersion) throws -> Manifest {
-    var extents = version.extents
-    if let contents = version.contents, !contents.isEmpty {
-      let chunk = Chunk(Array(contents))
-      try Contents.store(chunk, lease: author.now, of: zone, in: &connection, &head)
-      extents = [Extent(hash: chunk.hash, length: Int64(contents.count))]
-    }
-    guard let manifest = Manifest(extents) else { throw HubError(.invalid, "extents: out of bounds") }
-    return manifest
-  }
-
   // MARK: - Deciding
 
-  private mutating func decide(_ group: [Send]) throws -> [Verdict] {
+  /// - Returns: the verdicts, or what has to be merged first, when nothing is done.
+  private mutating func decide(_ group: [Send]) throws -> (verdicts: [Verdict], conflicts: [SaveConflict]) {
     var manifests: [WireID: Manifest] = [:]
+    /// Chunks that came with a version or were made for one.
+    var chunks: [WireID: Chunk] = [:]
     var proposals: [Proposal] = []
     for send in group {
       guard let version = send.version else {
         proposals.append(Proposal(send: send))
         continue
       }
-      let manifest = try manifest(of: version)
+      let (found, chunk) = version.stored
+      guard let manifest = found else { throw HubError(.invalid, "extents: out of bounds") }
       guard manifests.updateValue(manifest, forKey: version.id) == nil else {
         throw HubError(.invalid, "version: two sends have the same")
       }
-      proposals.append(Proposal(send: send, digest: manifest.digest, size: manifest.size))
+      chunks[version.id] = chunk
+      var merge = merges.merge(for: version.id)
+      if let made = merge {
+        chunks[made.merge.version] = made.chunk
+        // The save goes beside, which needs no more room than it has.
+        if !hasRoom(for: chunks.values) { (merge, chunks[made.merge.version]) = (nil, nil) }
+        manifests[made.merge.version] = merge?.manifest
+      }
+      proposals.append(
+        Proposal(send: send, digest: manifest.digest, size: manifest.size, merge: merge?.merge))
     }
     let reader = StoredZone(zone: zone, connection: connection, share: access?.place.share)
     var decision = Decision(author, on: reader)
     var verdicts = try decision.decide(proposals)
-    if verdicts.contains(where: { $0.outcome == .refused }) { return verdicts }
+    if verdicts.contains(where: { $0.outcome == .refused }) { return (verdicts, []) }
     var draft = decision.draft
     var changes = try SharedChanges(zone: zone, connection: connection)
     try changes?.look(at: &draft)
-    if let reason = try changes?.refusal(of: &draft, for: access) { return Decision.refuse(proposals, 0, reason) }
+    if let reason = try changes?.refusal(of: &draft, for: access) {
+      return (Decision.refuse(proposals, 0, reason), [])
+    }
+    let conflicts = decision.conflicts.filter { !merges.isSettled($0) }
+    if !conflicts.isEmpty { return ([], conflicts) }
+    // What is refused leaves nothing.
+    for chunk in draft.newVersions.compactMap({ chunks[$0.id] }) {
+      try Contents.store(chunk, lease: author.now, of: zone, in: &connection, &head)
+    }
     var stored = StoredZone(zone: zone, connection: connection)
     let numbers = try stored.write(&draft, manifests: manifests, device: author.device, number: &head.number)
     let told = try changes?.tell(numbers, by: author.device) ?? [:]
@@ -214,6 +262,17 @@ private struct Sending {
     var writer = EventWriter(zone: zone, author: author, takenAlong: decision.takenAlong)
     let standings = changes?.changes ?? []
     for event in try writer.events(of: &draft, standings) { try head.append(event, to: zone, in: &connection) }
-    return verdicts
+    return (verdicts, [])
+  }
+
+  /// Whether the quota has room for chunks, none of which may be there.
+  private func hasRoom(for chunks: some Sequence<Chunk>) -> Bool {
+    var head = head
+    do {
+      try head.use(chunks.reduce(0) { $0 + Int64($1.bytes.count) })
+      return true
+    } catch {
+      return false
+    }
   }
 }

@@ -262,6 +262,11 @@ public struct InboxOffer: Hashable, Sendable, Codable {
 /// A page of an inbox, by the ids of shares.
 public struct InboxPage: Hashable, Sendable, Codable {
   public var entries: [InboxEntry]
+  /// Rises with each change of the inbox.
+  public var number: Int64
 
-  public init(entries: [InboxEntry]) { self.entries = entries }
+  public init(entries: [InboxEntry], number: Int64) {
+    self.entries = entries
+    self.number = number
+  }
 }

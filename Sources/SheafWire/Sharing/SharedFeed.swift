@@ -15,12 +15,15 @@ public struct SharedChange: Hashable, Sendable, Codable {
   public var change: Kind
   /// Null for what left.
   public var state: ItemState?
+  /// Whether it was destroyed for good after it was deleted from the share.
+  public var isPurged: Bool
 
-  public init(number: Int64, item: WireID, change: Kind, state: ItemState?) {
+  public init(number: Int64, item: WireID, change: Kind, state: ItemState?, isPurged: Bool = false) {
     self.number = number
     self.item = item
     self.change = change
     self.state = state
+    self.isPurged = isPurged
   }
 }
 

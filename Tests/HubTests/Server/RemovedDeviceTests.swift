@@ -47,9 +47,9 @@ import Testing
       var heard = ""
       while let part = try await keptParts.next() {
         heard += String(buffer: part)
-        if heard.contains("data: {\"number\":1}\n") { break }
+        if heard.contains("data: {\"number\":1,\"inbox\":0}\n") { break }
       }
-      #expect(heard.contains("data: {\"number\":1}\n"))
+      #expect(heard.contains("data: {\"number\":1,\"inbox\":0}\n"))
       #expect(try await client.send("DELETE", "/v1/devices/\(kept.device)", token: token).status == 204)
       while try await keptParts.next() != nil {}
     }

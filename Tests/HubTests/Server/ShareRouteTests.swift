@@ -1,5 +1,7 @@
+import AsyncHTTPClient
 import Foundation
 import HubKit
+import NIOCore
 import SheafModel
 import SheafWire
 import Testing
@@ -82,6 +84,52 @@ import Testing
       #expect(try await client.send("GET", path, token: bob).problem == .notFound)
       #expect(try await client.send("DELETE", path, token: alice).status == 204)
       #expect(try await client.send("GET", path, token: alice).problem == .notFound)
+    }
+  }
+
+  /// Who waits hears that their inbox changed, and nobody else does.
+  @Test(arguments: StoreEngine.available)
+  func aChangeOfAnInboxWakesWhoWaits(_ engine: StoreEngine) async throws {
+    try await RunningHub.with(engine) { running in
+      let client = running.client
+      let (_, alice) = try await running.member()
+      let (_, bob) = try await running.member("bob@hub.example")
+      let (_, carol) = try await running.member("carol@hub.example")
+      let document = Send.document("plan.md", "Monday", serial: 1)
+      _ = try await client.send("POST", "/v1/sends", json: SendRequest(groups: [[document]]), token: alice)
+      let place = "/v1/items/\(document.item)/share"
+      let share: ShareState = try await client.send("PUT", place, json: ShareSettings(), token: alice).decode()
+      /// What a stream says next, comments left out.
+      func next(_ parts: inout HTTPClientResponse.Body.AsyncIterator) async throws -> String {
+        while let part = try await parts.next() {
+          let lines = String(buffer: part).split(separator: "\n").filter { $0.hasPrefix("data: ") }
+          if let line = lines.last { return String(line) }
+        }
+        return "the end"
+      }
+      let (bobs, carols) = (
+        try await client.start("GET", "/v1/stream", token: bob),
+        try await client.start("GET", "/v1/stream", token: carol)
+      )
+      var (heard, others) = (bobs.body.makeAsyncIterator(), carols.body.makeAsyncIterator())
+      #expect(try await next(&heard) == "data: {\"number\":0,\"inbox\":0}")
+      #expect(try await next(&others) == "data: {\"number\":0,\"inbox\":0}")
+      let empty: InboxPage = try await client.send("GET", "/v1/inbox", token: bob).decode()
+      #expect(empty == InboxPage(entries: [], number: 0))
+      async let waiting = client.send("GET", "/v1/inbox?wait=60&known=0", token: bob)
+      let path = "/v1/shares/\(share.share)/participants"
+      _ = try await client.send("PUT", "\(path)/bob%40hub.example", json: ParticipantSettings(), token: alice)
+      #expect(try await next(&heard) == "data: {\"number\":0,\"inbox\":1}")
+      let page: InboxPage = try await waiting.decode()
+      #expect(page.entries.map(\.share) == [share.share] && page.number == 1)
+      // What is known already is told at once only without a wish to wait for more.
+      let known: InboxPage = try await client.send("GET", "/v1/inbox?known=1", token: bob).decode()
+      #expect(known == page)
+      _ = try await client.send("DELETE", "\(path)/bob%40hub.example", token: alice)
+      #expect(try await next(&heard) == "data: {\"number\":0,\"inbox\":2}")
+      // The first that Carol hears of is her own.
+      _ = try await client.send("PUT", "\(path)/carol%40hub.example", json: ParticipantSettings(), token: alice)
+      #expect(try await next(&others) == "data: {\"number\":0,\"inbox\":1}")
     }
   }
 

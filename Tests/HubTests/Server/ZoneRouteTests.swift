@@ -11,6 +11,40 @@ import Testing
 /// Sends, feeds, events and contents over HTTP. What they mean has tests of its own.
 @Suite struct ZoneRouteTests {
   @Test(arguments: StoreEngine.available)
+  func versionsAndDeletedItemsArePurged(_ engine: StoreEngine) async throws {
+    try await RunningHub.with(engine) { running in
+      let client = running.client
+      let (_, alice) = try await running.member()
+      let (_, bob) = try await running.member("bob@hub.example")
+      let document = Send.document("plan.md", "secret", serial: 1)
+      var save = Send.document("plan.md", "Tuesday", serial: 2, item: document.item)
+      save.version?.base = document.version?.id
+      _ = try await client.send("POST", "/v1/sends", json: SendRequest(groups: [[document], [save]]), token: alice)
+      let item = "/v1/items/\(document.item)"
+      let (old, current) = (try #require(document.version?.id), try #require(save.version?.id))
+      // Another account's are not there.
+      for path in [item, "\(item)/versions/\(old)"] {
+        #expect(try await client.send("DELETE", path, token: bob).problem == .notFound)
+        #expect(try await client.send("DELETE", path).problem == .unauthorized)
+        #expect(try await client.send("POST", path, token: alice).problem == .method)
+      }
+      #expect(try await client.send("DELETE", item, token: alice).problem == .conflict)
+      #expect(try await client.send("DELETE", "\(item)/versions/\(current)", token: alice).problem == .conflict)
+      let feed: FeedPage = try await client.send("GET", "/v1/feed", token: alice).decode()
+      async let heard = client.send("GET", "/v1/feed?wait=60&token=\(feed.token)", token: alice)
+      #expect(try await client.send("DELETE", "\(item)/versions/\(old)", token: alice).status == 204)
+      #expect(try await heard.decode(FeedPage.self).items.map(\.purges) == [1])
+      #expect(try await client.send("GET", "\(item)/versions/\(old)/content", token: alice).problem == .notFound)
+      let list: VersionList = try await client.send("GET", "\(item)/versions", token: alice).decode()
+      #expect(list.versions.map(\.id) == [current] && list.purged == [old])
+      let deletion = Send(serial: 3, item: document.item, kind: .document, base: 1 << 40, isDeletion: true)
+      _ = try await client.send("POST", "/v1/sends", json: SendRequest(groups: [[deletion]]), token: alice)
+      #expect(try await client.send("DELETE", item, token: alice).status == 204)
+      #expect(try await client.send("GET", "\(item)/versions/\(current)/content", token: alice).problem == .notFound)
+    }
+  }
+
+  @Test(arguments: StoreEngine.available)
   func whatOneMachineSendsAnotherReads(_ engine: StoreEngine) async throws {
     try await RunningHub.with(engine) { running in
       let client = running.client

@@ -26,7 +26,8 @@ import Testing
       let share = try await story.share(trip, with: [story.bob])
       #expect(try await story.texts(plan, share, story.bob) == ["current"])
       let seen = try await story.hub.sharedFeeds.versions(
-        of: plan, after: 0, limit: 9, of: story.place(share, story.bob))
+        of: plan, after: 0, limit: 9, of: story.place(share, story.bob)
+      ).versions
       #expect(seen.map(\.number) == [2] && seen.map(\.base) == [nil])
       story.test.clock.advance(seconds: -86_400)
       try await story.save(plan, "after")

@@ -148,6 +148,7 @@ import Testing
       let kept = try #require(carol.token)
       try await story.delete(plan)
       story.test.clock.advance(seconds: 181 * 86_400)
+      try await story.hub.retention.expire(story.alice.zone, by: RetentionRules())
       try await story.hub.feeds.forgetDeletions(in: story.alice.zone)
       #expect(try await isGone(kept, share, story.carol))
       // The share begins again.

@@ -143,7 +143,7 @@ import Testing
       guard let share = try await story.sharing.share(item, of: story.people[0]) else { continue }
       let owner = try #require(share.owner).person
       for person in story.people {
-        let entries = try await story.sharing.inboxes.page(after: nil, limit: 100, of: person.zone)
+        let entries = try await story.sharing.inboxes.page(after: nil, limit: 100, of: person.zone).entries
         let note = entries.first { $0.share == share.id }?.note
         let member = share.member(person.zone)
         if let member, member.role != .owner, member.acceptance == .accepted { together += 1 }

@@ -35,7 +35,7 @@ import Testing
     var sharing: Sharing { hub.hub.sharing }
 
     func inbox(_ person: Person) async throws -> [InboxNote] {
-      try await sharing.inboxes.page(after: nil, limit: 100, of: person.zone).map(\.note)
+      try await sharing.inboxes.page(after: nil, limit: 100, of: person.zone).entries.map(\.note)
     }
 
     func invite(_ person: Person, to share: WireID, _ settings: ParticipantSettings = .init()) async throws {

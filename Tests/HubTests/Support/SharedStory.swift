@@ -150,7 +150,7 @@ final class SharedStory: Sendable {
     let place = place(share, person)
     do {
       var texts: [String] = []
-      for version in try await hub.sharedFeeds.versions(of: item, after: 0, limit: 100, of: place) {
+      for version in try await hub.sharedFeeds.versions(of: item, after: 0, limit: 100, of: place).versions {
         texts.append(try await text(version.id, item, place))
       }
       return texts

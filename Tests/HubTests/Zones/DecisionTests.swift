@@ -76,6 +76,18 @@ import Testing
     #expect(try desk.row(document.item).versions == 2)
   }
 
+  @Test func changesOfDifferentPartsOfATextAreOneVersion() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md", "1\n2\n3\n")
+    try desk.send("a", .save(document.item, WireID(), base: document.version, "one\n2\n3\n"))
+    let sent = WireID()
+    let verdict = try desk.send("b", .save(document.item, sent, base: document.version, "1\n2\nthree\n"))
+    #expect(verdict.outcome == .merged && verdict.item == document.item && verdict.versionNumber == 4)
+    let merged = try #require(verdict.version.flatMap { desk.zone.version($0) })
+    #expect(merged.cause == .merge && merged.size == 12 && desk.zone.version(sent)?.number == 3)
+    #expect(desk.paths == ["trip.md"])
+  }
+
   @Test func aCopyThatWasDeletedComesBackWithItsNextSave() throws {
     var desk = Desk()
     let document = try desk.document("a", "trip.md")

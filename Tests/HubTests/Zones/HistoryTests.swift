@@ -23,27 +23,39 @@ import Testing
     let device: String
     let request: SendRequest
     let answer: SendAnswer?
-    /// Its place among all that had the zone.
-    let turn: Int
+    let turns: [Turn]
+  }
+
+  /// A transaction: its place among all that had the zone, and the serials that it gave verdicts to.
+  struct Turn: Sendable {
+    let number: Int
+    let serials: Set<Int64>
+  }
+
+  /// The transactions of one request.
+  final class Turns: Sendable {
+    private let turns = Mutex<[Turn]>([])
+
+    var all: [Turn] { turns.withLock { $0 } }
+
+    func add(_ turn: Turn) { turns.withLock { $0.append(turn) } }
   }
 
   /// A store that counts the transactions of a zone in their order: each takes its turn at its end, while it still has
   /// the zone.
   struct OrderedDatabase: Database {
-    @TaskLocal static var turn: Counter?
+    @TaskLocal static var turns: Turns?
 
     let base: any Database
-    let turns: Counter
+    let count: Counter
 
     func write<T: Sendable>(
       _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
     ) async throws -> T {
-      let turn = Self.turn
-      return try await base.write { connection in
-        let value = try body(&connection)
-        turn?.set(turns.next())
-        return value
-      }
+      let turns = Self.turns
+      let (value, turn) = try await base.write { connection in try HistoryTests.turn(of: &connection, count, body) }
+      turns?.add(turn)
+      return value
     }
 
     func read<T: Sendable>(
@@ -53,13 +65,38 @@ import Testing
     func close() async { await base.close() }
   }
 
-  /// Sends a request, and finds out its turn.
+  /// Runs the body of a transaction, and finds out its turn.
+  static func turn<T>(
+    of connection: inout any SQLConnection, _ count: Counter, _ body: (inout any SQLConnection) throws -> T
+  ) throws -> (value: T, turn: Turn) {
+    let serials = Mutex<Set<Int64>>([])
+    var watched: any SQLConnection = WatchedConnection(base: connection) { serial in
+      serials.withLock { _ = $0.insert(serial) }
+    }
+    let value = try body(&watched)
+    return (value, Turn(number: count.next(), serials: serials.withLock { $0 }))
+  }
+
+  /// A connection that says which serials get a verdict.
+  struct WatchedConnection: SQLConnection {
+    var base: any SQLConnection
+    let told: (Int64) -> Void
+
+    mutating func query(_ sql: StaticString, _ values: [SQLValue]) throws -> [SQLRow] { try base.query(sql, values) }
+
+    mutating func execute(_ sql: StaticString, _ values: [SQLValue]) throws -> Int {
+      if "\(sql)".hasPrefix("INSERT INTO verdicts"), case .integer(let serial) = values[2] { told(serial) }
+      return try base.execute(sql, values)
+    }
+  }
+
+  /// Sends a request, and finds out its turns.
   static func exchange(_ device: String, _ request: SendRequest, _ hub: Hub, _ zone: String) async throws -> Exchange {
-    let turn = Counter()
-    let answer = try await OrderedDatabase.$turn.withValue(turn) {
+    let turns = Turns()
+    let answer = try await OrderedDatabase.$turns.withValue(turns) {
       try await hub.zones.send(request, to: zone, by: MemoryZone.author(device, at: hub.clock.now))
     }
-    return Exchange(device: device, request: request, answer: answer, turn: turn.value)
+    return Exchange(device: device, request: request, answer: answer, turns: turns.all)
   }
 
   /// A device that sends at random, with what it knows of the zone.
@@ -197,20 +234,26 @@ import Testing
   static func explain(_ exchanges: [Exchange], _ clock: Timestamp) throws -> MemoryZone {
     var zone = MemoryZone()
     var verdicts: [String: [Int64: Verdict]] = [:]
-    for exchange in exchanges.sorted(by: { $0.turn < $1.turn }) {
-      var answers: [Verdict] = []
-      for group in exchange.request.groups {
-        let known = group.compactMap { verdicts[exchange.device]?[$0.serial] }
-        if !known.isEmpty {
-          answers += known
-          continue
+    let turns = exchanges.flatMap { exchange in exchange.turns.map { (turn: $0, exchange: exchange) } }
+    /// Of each device, what was told to go beside: three others may have come first while it was merged.
+    var beside: [String: Set<Int64>] = [:]
+    for exchange in exchanges {
+      let serials = (exchange.answer?.verdicts ?? []).filter { $0.outcome == .beside }.map(\.serial)
+      beside[exchange.device, default: []].formUnion(serials)
+    }
+    for (turn, exchange) in turns.sorted(by: { $0.turn.number < $1.turn.number }) {
+      for group in exchange.request.groups where group.contains(where: { turn.serials.contains($0.serial) }) {
+        // That takes four transactions.
+        let besides = group.filter { send in
+          exchange.turns.count > 3 && beside[exchange.device]?.contains(send.serial) ?? false
         }
-        let made = try zone.send(group, by: MemoryZone.author(exchange.device, at: clock))
+        let made = try zone.send(
+          group, by: MemoryZone.author(exchange.device, at: clock), besides: Set(besides.compactMap(\.version?.id)))
         for verdict in made { verdicts[exchange.device, default: [:]][verdict.serial] = verdict }
-        answers += made
       }
-      guard let answer = exchange.answer else { continue }
+      guard turn.number == exchange.turns.last?.number, let answer = exchange.answer else { continue }
       let told = answer.verdicts
+      let answers = exchange.request.groups.joined().compactMap { verdicts[exchange.device]?[$0.serial] }
       guard answers.count == told.count, answer.later.isEmpty else {
         throw MemoryZone.Broken(description: "\(exchange.device) was not answered")
       }
@@ -228,8 +271,8 @@ import Testing
   @Test(arguments: StoreEngine.available)
   func whatIsToldIsExplainedByOneOrder(_ engine: StoreEngine) async throws {
     try await engine.withPlace { place in
-      let turns = Counter()
-      func open() throws -> any Database { OrderedDatabase(base: try place.open(), turns: turns) }
+      let count = Counter()
+      func open() throws -> any Database { OrderedDatabase(base: try place.open(), count: count) }
       var database = try open()
       var test = try await TestHub(database)
       let zone = try await test.account()

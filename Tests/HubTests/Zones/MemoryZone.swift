@@ -11,6 +11,8 @@ struct MemoryZone: ZoneReader {
   private(set) var names: [Place: WireID] = [:]
   private(set) var versions: [WireID: VersionRow] = [:]
   private(set) var number: Int64 = 0
+  /// The contents of versions that came with their sends, or were merged.
+  private var texts: [WireID: [UInt8]] = [:]
 
   func item(_ id: WireID) -> ItemRow? { items[id] }
   func alias(_ id: WireID) -> WireID? { aliases[id] }
@@ -26,19 +28,33 @@ struct MemoryZone: ZoneReader {
   }
 
   /// Does what a device sends, and gives numbers as a zone does.
-  mutating func send(_ group: [Send], by author: SendAuthor) throws -> [Verdict] {
-    let proposals = group.map { send in
-      guard let version = send.version else { return Proposal(send: send) }
-      var extents = version.extents
-      if let contents = version.contents, !contents.isEmpty {
-        extents = [Extent(hash: Chunk(Array(contents)).hash, length: Int64(contents.count))]
+  ///
+  /// - Parameter besides: Versions that are not merged, though they could be.
+  mutating func send(_ group: [Send], by author: SendAuthor, besides: Set<WireID> = []) throws -> [Verdict] {
+    func proposals(_ merges: [WireID: (merge: PreparedMerge, text: [UInt8])]) -> [Proposal] {
+      group.map { send in
+        guard let version = send.version else { return Proposal(send: send) }
+        let manifest = version.stored.manifest
+        return Proposal(
+          send: send, digest: manifest?.digest ?? [], size: manifest?.size ?? 0, merge: merges[version.id]?.merge)
       }
-      let manifest = Manifest(extents)
-      return Proposal(send: send, digest: manifest?.digest ?? [], size: manifest?.size ?? 0)
     }
     var decision = Decision(author, on: self)
-    var verdicts = try decision.decide(proposals)
+    var verdicts = try decision.decide(proposals([:]))
     if verdicts.contains(where: { $0.outcome == .refused }) { return verdicts }
+    for version in group.compactMap(\.version) { texts[version.id] = version.contents.map { [UInt8]($0) } }
+    var merges: [WireID: (merge: PreparedMerge, text: [UInt8])] = [:]
+    for conflict in decision.conflicts where !besides.contains(conflict.sent) {
+      guard comes(conflict.current, from: conflict.base), let text = merged(conflict) else { continue }
+      let extents = text.isEmpty ? [] : [Extent(hash: Chunk(text).hash, length: Int64(text.count))]
+      guard let manifest = Manifest(extents) else { continue }
+      merges[conflict.sent] = (PreparedMerge(of: conflict, manifest), text)
+    }
+    if !merges.isEmpty {
+      decision = Decision(author, on: self)
+      verdicts = try decision.decide(proposals(merges))
+    }
+    for (merge, text) in merges.values { texts[merge.version] = text }
     var draft = decision.draft
     for (_, before) in draft.changed {
       guard let before, !before.isDeleted else { continue }
@@ -60,6 +76,39 @@ struct MemoryZone: ZoneReader {
     for version in draft.newVersions { versions[version.id] = version }
     for index in verdicts.indices { verdicts[index].number = items[verdicts[index].item]?.number }
     return verdicts
+  }
+
+  private func merged(_ conflict: SaveConflict) -> [UInt8]? {
+    guard let places = items[conflict.item]?.places,
+      let base = texts[conflict.base], let current = texts[conflict.current], let sent = texts[conflict.sent]
+    else { return nil }
+    let ways = places.map { place in
+      var (way, next) = ([place.name], place.parent)
+      while next != .root, let above = items[next]?.places.first {
+        way.append(above.name)
+        next = above.parent
+      }
+      return way
+    }
+    return MergeableText.allows(ways) ? MergeableText.merged(base: base, current, sent) : nil
+  }
+
+  /// Whether a version is among those that another one was made from.
+  private func comes(_ version: WireID, from ancestor: WireID) -> Bool {
+    var next = [version]
+    var seen: Set<WireID> = []
+    while let id = next.popLast() {
+      if id == ancestor { return true }
+      guard seen.insert(id).inserted, let row = versions[id], let base = row.base else { continue }
+      next.append(aliases[base] ?? base)
+      // Of what the hub merged, the version before is the other parent.
+      if let other = versions.values.first(where: { $0.item == row.item && $0.number == row.number - 1 }),
+        id == PreparedMerge.version(of: other.id, and: base)
+      {
+        next.append(other.id)
+      }
+    }
+    return false
   }
 
   struct Broken: Error, CustomStringConvertible { let description: String }
