@@ -17,22 +17,39 @@ package struct Hub: Sendable {
   package let events: ZoneEvents
   package let sharedFeeds: SharedFeeds
   package let sharedEvents: SharedEvents
+  let logs: EventLogs
   let sharing: Sharing
   package let addresses: HubAddresses
   let clock: HubClock
 
-  /// The newest numbers of some feeds: of zones, and of shares by ``SharedPlace/feed``. A zone that is gone has none.
-  func numbers(of feeds: [String]) async throws -> [String: Int64] {
+  /// The last word of a log's name in ``numbers(of:)``.
+  static let logWord = "events"
+  private static let inboxWord = "inbox"
+
+  /// What wakes those who wait for an account's events.
+  static func log(of zone: String) -> String { "\(zone) \(logWord)" }
+  /// What wakes those who wait for what an inbox tells.
+  static func inbox(of zone: String) -> String { "\(zone) \(inboxWord)" }
+
+  /// The newest numbers of some feeds: of zones, and of shares by ``SharedPlace/feed``; of some logs, by
+  /// ``log(of:)`` and ``SharedPlace/log``; and when some inboxes last changed. A zone that is gone has none.
+  func numbers(of names: [String]) async throws -> [String: Int64] {
     try await database.read { connection in
       var numbers: [String: Int64] = [:]
-      for zone in feeds {
-        let words = zone.split(separator: " ")
-        if words.count == 2, let share = WireID(String(words[1])) {
-          numbers[zone] = try SharedHead.read(share, of: String(words[0]), &connection).number
-          continue
+      for name in names {
+        var words = name.split(separator: " ").map(String.init)
+        let zone = words.removeFirst()
+        if let share = words.first.flatMap({ WireID($0) }) {
+          let head = try SharedHead.read(share, of: zone, &connection)
+          numbers[name] = words.last == Self.logWord ? head.events : head.number
+        } else if words.last == Self.inboxWord {
+          let changed = try connection.query("SELECT MAX(changed) FROM inbox WHERE zone = $1", [.text(zone)])
+          numbers[name] = try changed.first?.optionalInteger(0)
+        } else if let row = try connection.query(
+          "SELECT number, events FROM zones WHERE zone = $1", [.text(zone)]
+        ).first {
+          numbers[name] = try row.integer(words.last == Self.logWord ? 1 : 0)
         }
-        let rows = try connection.query("SELECT number FROM zones WHERE zone = $1", [.text(zone)])
-        if let row = rows.first { numbers[zone] = try row.integer(0) }
       }
       return numbers
     }
@@ -67,6 +84,7 @@ package struct Hub: Sendable {
     events = ZoneEvents(database: database)
     sharedFeeds = SharedFeeds(database: database, clock: clock)
     sharedEvents = SharedEvents(database: database)
+    logs = EventLogs(database: database)
     sharing = Sharing(database: database, clock: clock)
     accounts = Accounts(
       database: database, clock: clock, addresses: addresses, secret: try await Accounts.secret(in: database))

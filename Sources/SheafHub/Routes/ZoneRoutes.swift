@@ -41,15 +41,6 @@ extension HubRoutes {
           return try await stream(of: caller.zone, for: caller, read)
         }
       ])
-    add(
-      "v1/events", to: routes,
-      [
-        .get: { request, context in
-          let zone = try context.requireCaller().zone
-          let (after, limit) = (try request.number("after") ?? 0, try pageLimit(request))
-          return try .json(withURLs(try await hub.events.page(after: after, limit: limit, of: zone)))
-        }
-      ])
     addContentRoutes(to: routes)
   }
 
