@@ -273,7 +273,9 @@ if Context.environment["SHEAF_FUZZING"] != nil {
       ["Configuration", "Delivery/EventFilter.swift", "Delivery/RetrySchedule.swift", "Sinks/WebhookSecret.swift"]
     ),
   ]
-  let whole: Set = ["CFuse", "CLinux", "CSQLite", "CZstd", "Fuse", "FuzzDecoders", "SheafModel", "SheafStore", "SheafWire"]
+  let whole: Set = [
+    "CFuse", "CLinux", "CSQLite", "CZstd", "Fuse", "FuzzDecoders", "SheafModel", "SheafStore", "SheafWire",
+  ]
   package.products = []
   package.targets.removeAll { !whole.contains($0.name) && parts[$0.name] == nil }
   for target in package.targets {

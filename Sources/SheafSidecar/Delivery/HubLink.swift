@@ -56,6 +56,9 @@ final class HubLink: EventSource {
     return (count, state.withLock(\.lasts))
   }
 
+  /// Notes that the hub does not know the device any more: its stream ends, too, and sinks wait until there is another.
+  func lost(_ failure: HubFailure) { hear(.failure(failure)) }
+
   /// Returns once there was news, or the task is cancelled.
   func wait(past count: UInt64) async { await poke.wait(past: count) }
 
@@ -235,6 +238,7 @@ private struct HubFlow: EventFlow {
     } catch let failure as HubFailure where failure.kind == .refused(.gone) || failure.kind == .refused(.notFound) {
       throw failure
     } catch {
+      if let failure = error as? HubFailure, failure.kind == .deviceRemoved { link.lost(failure) }
       return try await described { throw error }
     }
   }
