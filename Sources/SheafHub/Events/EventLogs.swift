@@ -10,7 +10,7 @@ struct EventLogs: Sendable {
     let place: SharedPlace?
     let last: Int64
     /// Of the last event and the epoch.
-    let token: FeedToken
+    let token: LogToken
     /// Whether more may come: the account did not leave.
     let isOpen: Bool
   }

@@ -30,8 +30,8 @@ extension HubRoutes {
 
   private func logPosition(_ request: Request) throws -> LogPosition {
     let after = try request.number("after")
-    let token = try request.parameter("token").map { try FeedToken($0) }
-    let former = try request.parameter("former").map { try FeedToken($0) }
+    let token = try request.parameter("token").map { try LogToken($0) }
+    let former = try request.parameter("former").map { try LogToken($0) }
     switch (token, former) {
     case (nil, nil): return .number(after ?? 0)
     case (let token?, nil): return .token(token, after: after)

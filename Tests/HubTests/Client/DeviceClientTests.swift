@@ -221,7 +221,7 @@ import Testing
         async let waiting = client.feed(after: token, wait: 30)
         try await hub.send(.document("6", "x", serial: 6))
         #expect(try await waiting.items.count == 1)
-        let refused = try await failure { _ = try await client.feed(after: String(repeating: "1", count: 48)) }
+        let refused = try await failure { _ = try await client.feed(after: String(repeating: "1", count: 64)) }
         #expect(refused.kind == .refused(.gone))
       }
     }

@@ -53,7 +53,7 @@ import Testing
       for name in ["a", "b", "c"] { try await story.document(name, name, in: folder) }
       let (log, place) = (story.hub.sharedEvents, story.place(share, story.bob))
       let whole = try await log.page(after: .number(0), limit: 100, of: place)
-      let token = try FeedToken(whole.token)
+      let token = try LogToken(whole.token)
       #expect(token.number == whole.next && whole.next == whole.last)
       let rest = try await log.page(after: .token(token, after: whole.next - 1), limit: 100, of: place)
       #expect(rest.events.map(\.data.item.name) == ["c"] && rest.token == whole.token)
