@@ -129,9 +129,18 @@ let package = Package(
     .executableTarget(
       name: "sheaf", dependencies: ["SheafCommand"], swiftSettings: settings, linkerSettings: standalone),
     .target(
+      name: "SheafHubClient",
+      dependencies: [
+        "SheafModel", "SheafWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"), .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ], swiftSettings: testable),
+    .target(
       name: "SheafSidecar",
       dependencies: [
-        "SheafModel", "SheafClient", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        "SheafModel", "SheafClient", "SheafHubClient", "SheafWire",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -143,7 +152,8 @@ let package = Package(
     .executableTarget(
       name: "sheaf-sidecar",
       dependencies: [
-        "SheafModel", "SheafSidecar", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "SheafHubClient", "SheafModel", "SheafSidecar",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -179,7 +189,7 @@ let package = Package(
     .executableTarget(
       name: "sheaf-hub", dependencies: ["SheafHubCommand"], swiftSettings: settings, linkerSettings: standalone),
     .target(
-      name: "HubKit", dependencies: ["ConformanceKit", "MountKit", "SheafHubStore"], path: "Tests/HubKit",
+      name: "HubKit", dependencies: ["ConformanceKit", "MountKit", "SheafHubStore", "SheafModel"], path: "Tests/HubKit",
       swiftSettings: settings),
     .testTarget(
       name: "HubStoreTests", dependencies: ["ConformanceKit", "HubKit", "MountKit", "SheafHubStore"],
@@ -187,11 +197,12 @@ let package = Package(
     .testTarget(
       name: "HubTests",
       dependencies: [
-        "ConformanceKit", "HubKit", "MountKit", "SheafHub", "SheafHubCommand", "SheafHubStore", "SheafModel",
-        "SheafWire",
+        "ConformanceKit", "HubKit", "MountKit", "SheafHub", "SheafHubClient", "SheafHubCommand", "SheafHubStore",
+        "SheafModel", "SheafSidecar", "SheafWire",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ], swiftSettings: settings),
     .testTarget(name: "ArchitectureTests", swiftSettings: settings),
     .testTarget(
@@ -200,7 +211,8 @@ let package = Package(
     .testTarget(
       name: "SidecarTests",
       dependencies: [
-        "ConformanceKit", "MountKit", "SheafClient", "SheafLibrary", "SheafModel", "SheafService", "SheafSidecar",
+        "ConformanceKit", "HubKit", "MountKit", "SheafClient", "SheafLibrary", "SheafModel", "SheafService",
+        "SheafSidecar",
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -236,7 +248,8 @@ let package = Package(
     .target(
       name: "FuzzDecoders",
       dependencies: [
-        "Fuse", "SheafClient", "SheafCommand", "SheafLibrary", "SheafModel", "SheafSidecar", "SheafStore",
+        "Fuse", "SheafClient", "SheafCommand", "SheafHubClient", "SheafLibrary", "SheafModel", "SheafSidecar",
+        "SheafStore", "SheafWire",
         .product(name: "NIOCore", package: "swift-nio"),
       ], path: "Tests/Fuzz/Decoders", swiftSettings: settings),
     .testTarget(
@@ -251,13 +264,18 @@ if Context.environment["SHEAF_FUZZING"] != nil {
   let parts: [String: (dependencies: [String], sources: [String])] = [
     "SheafClient": (["NIOCore"], ["LineBuffer.swift"]),
     "SheafCommand": (["SheafModel"], ["Mounting/MountOptions.swift", "Output/StandardStreams.swift"]),
+    "SheafHubClient": (
+      ["NIOCore", "SheafModel", "SheafWire"], ["HubIdentity.swift", "ServerSentText.swift", "SoundPages.swift"]
+    ),
     "SheafLibrary": (["SheafModel", "SheafStore"], ["Events/EventData.swift"]),
     "SheafSidecar": (
       ["SheafModel", "Crypto", "TOMLKit"],
       ["Configuration", "Delivery/EventFilter.swift", "Delivery/RetrySchedule.swift", "Sinks/WebhookSecret.swift"]
     ),
   ]
-  let whole: Set = ["CFuse", "CLinux", "CSQLite", "CZstd", "Fuse", "FuzzDecoders", "SheafModel", "SheafStore"]
+  let whole: Set = [
+    "CFuse", "CLinux", "CSQLite", "CZstd", "Fuse", "FuzzDecoders", "SheafModel", "SheafStore", "SheafWire",
+  ]
   package.products = []
   package.targets.removeAll { !whole.contains($0.name) && parts[$0.name] == nil }
   for target in package.targets {

@@ -19,32 +19,42 @@ package struct Hub: Sendable {
   package let sharedEvents: SharedEvents
   package let purging: Purging
   package let retention: Retention
+  let logs: EventLogs
   let sharing: Sharing
   package let addresses: HubAddresses
   let clock: HubClock
 
+  /// The last word of a log's name in ``numbers(of:)``.
+  static let logWord = "events"
+
+  /// What wakes those who wait for an account's events.
+  static func log(of zone: String) -> String { "\(zone) \(logWord)" }
+
   /// The newest numbers of some feeds: of zones, of shares by ``SharedPlace/feed``, and of inboxes by
-  /// ``Inboxes/feed(of:)``. A zone that is gone has none.
-  func numbers(of feeds: [String]) async throws -> [String: Int64] {
+  /// ``Inboxes/feed(of:)``; and of some logs, by ``log(of:)`` and ``SharedPlace/log``. A zone that is gone has none.
+  func numbers(of names: [String]) async throws -> [String: Int64] {
     try await database.read { connection in
       var numbers: [String: Int64] = [:]
-      for zone in feeds {
-        let words = zone.split(separator: " ")
-        if words.count == 2, let share = WireID(String(words[1])) {
-          numbers[zone] = try SharedHead.read(share, of: String(words[0]), &connection).number
-          continue
+      for name in names {
+        var words = name.split(separator: " ").map(String.init)
+        let zone = words.removeFirst()
+        if let share = words.first.flatMap({ WireID($0) }) {
+          let head = try SharedHead.read(share, of: zone, &connection)
+          numbers[name] = words.last == Self.logWord ? head.events : head.number
+        } else if words.last == Self.logWord {
+          let rows = try connection.query("SELECT events FROM zones WHERE zone = $1", [.text(zone)])
+          numbers[name] = try rows.first?.integer(0)
+        } else if numbers[name] == nil {
+          // Who waits for a zone waits for its inbox, too.
+          let rows = try connection.query(
+            """
+            SELECT zones.number, inboxes.number FROM zones LEFT JOIN inboxes ON inboxes.zone = zones.zone
+            WHERE zones.zone = $1
+            """, [.text(zone)])
+          guard let row = rows.first else { continue }
+          numbers[zone] = try row.integer(0)
+          numbers[Inboxes.feed(of: zone)] = try row.optionalInteger(1) ?? 0
         }
-        if numbers[zone] != nil { continue }
-        // Who waits for a zone waits for its inbox, too.
-        let own = String(words[0])
-        let rows = try connection.query(
-          """
-          SELECT zones.number, inboxes.number FROM zones LEFT JOIN inboxes ON inboxes.zone = zones.zone
-          WHERE zones.zone = $1
-          """, [.text(own)])
-        guard let row = rows.first else { continue }
-        numbers[own] = try row.integer(0)
-        numbers[Inboxes.feed(of: own)] = try row.optionalInteger(1) ?? 0
       }
       return numbers
     }
@@ -81,6 +91,7 @@ package struct Hub: Sendable {
     sharedEvents = SharedEvents(database: database)
     purging = Purging(database: database)
     retention = Retention(database: database, clock: clock)
+    logs = EventLogs(database: database)
     sharing = Sharing(database: database, clock: clock)
     accounts = Accounts(
       database: database, clock: clock, addresses: addresses, secret: try await Accounts.secret(in: database))

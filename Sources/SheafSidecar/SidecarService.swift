@@ -1,8 +1,9 @@
 package import Logging
-package import SheafModel
 import ServiceLifecycle
+package import SheafHubClient
+package import SheafModel
 
-/// Delivers a library's events to all sinks until it is told to stop; the sinks know nothing of each other.
+/// Delivers the events of a library or a hub to all sinks until it is told to stop; the sinks know nothing of each other.
 package struct SidecarService: Service {
   /// The shortest time between two reports to the library.
   private static let reportInterval = Duration.milliseconds(250)
@@ -10,7 +11,9 @@ package struct SidecarService: Service {
   /// Seconds between attempts to read the webhooks of accounts, at first and at most.
   private static let waits = (first: 1.0, longest: 60.0)
 
-  private let library: LibraryLink
+  private let source: any EventSource
+  /// Whose accounts may have webhooks; nil for a hub.
+  private let library: LibraryLink?
   private let sinks: [SinkConfiguration]
   /// Whether the webhooks that accounts registered are served, too.
   private let servesAccounts: Bool
@@ -31,8 +34,30 @@ package struct SidecarService: Service {
     random: @escaping @Sendable () -> Double = { .random(in: 0..<1) }, log: Logger
   ) {
     let board = StatusBoard()
+    let link = LibraryLink(library, log: log) { board.tell() }
+    self.init(
+      configuration, source: link, library: link, board: board, state: state, clock: clock, isGuarded: isGuarded,
+      random: random, log: log)
+  }
+
+  /// Delivers what a hub tells a device.
+  package init(
+    _ configuration: SidecarConfiguration, device: Device, limits: DeviceClientLimits = DeviceClientLimits(),
+    state: SidecarState, clock: any SidecarClock = RealClock(),
+    random: @escaping @Sendable () -> Double = { .random(in: 0..<1) }, log: Logger
+  ) {
+    self.init(
+      configuration, source: HubLink(device, limits: limits, log: log), library: nil, board: StatusBoard(),
+      state: state, clock: clock, isGuarded: true, random: random, log: log)
+  }
+
+  private init(
+    _ configuration: SidecarConfiguration, source: any EventSource, library: LibraryLink?, board: StatusBoard,
+    state: SidecarState, clock: any SidecarClock, isGuarded: Bool, random: @escaping @Sendable () -> Double, log: Logger
+  ) {
+    self.source = source
+    self.library = library
     self.board = board
-    self.library = LibraryLink(library, log: log) { board.tell() }
     sinks = configuration.sinks
     servesAccounts = configuration.servesAccounts
     self.state = state
@@ -54,19 +79,19 @@ package struct SidecarService: Service {
       await withTaskGroup(of: Void.self) { group in
         group.addTask {
           for await _ in board.changes() {
-            await library.report(board.report)
+            await source.report(board.report)
             try? await Task.sleep(for: Self.reportInterval)
           }
         }
         await withTaskGroup(of: Void.self) { running in
           for sink in sinks { running.addTask { await runner(sink).run(poke: poke) } }
-          if servesAccounts { running.addTask { await serveAccounts() } }
+          if servesAccounts, let library { running.addTask { await serveAccounts(of: library) } }
         }
         group.cancelAll()
       }
     }
-    await library.report(board.report)
-    await library.close()
+    await source.report(board.report)
+    await source.close()
     log.notice("stopped")
   }
 
@@ -74,12 +99,12 @@ package struct SidecarService: Service {
     SinkRunner(
       name: sink.name, kind: sink.target.kind, sink: sink.make(clock: clock, isGuarded: isGuarded),
       filter: sink.filter, schedule: sink.schedule, beginsNow: sink.beginsNow,
-      keepsDeadLetters: sink.target != .desktop, library: library, state: state, board: board, clock: clock,
+      keepsDeadLetters: sink.target != .desktop, source: source, state: state, board: board, clock: clock,
       random: random, log: log)
   }
 
   /// Delivers to the webhooks that accounts registered, for as long as they are registered.
-  private func serveAccounts() async {
+  private func serveAccounts(of library: LibraryLink) async {
     var running: [String: Task<Void, Never>] = [:]
     var wait = Self.waits.first
     var told: String?

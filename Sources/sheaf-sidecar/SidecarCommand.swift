@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import Logging
 import ServiceLifecycle
+import SheafHubClient
 import SheafModel
 import SheafSidecar
 import UnixSignals
@@ -11,11 +12,14 @@ import UnixSignals
 struct SidecarCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sheaf-sidecar",
-    abstract: "Deliver a library's events: webhooks, standard output, the desktop, commands.",
+    abstract: "Deliver the events of a library or a hub: webhooks, standard output, the desktop, commands.",
     discussion: """
       Runs beside a mount and posts every event, in order, at least once; after any crash of either side it goes on where it \
       stopped. It waits for a library that is not mounted yet. Told to stop, it finishes what it is delivering; told \
       again, it ends at once.
+
+      With --hub it delivers what an account of a hub sees: its own events and those of the shares in which it takes \
+      part. No library is needed for that; `sheaf-sidecar connect` makes the machine a device of the account before.
 
       Secrets on a command line are seen by everyone who may list processes: SHEAF_WEBHOOK_SECRET, or a file that the \
       configuration names, hides them. A second --secret is for the time in which the receiver changes to the first.
@@ -25,13 +29,20 @@ struct SidecarCommand: AsyncParsableCommand {
         sheaf-sidecar --stdout --types 'sheaf.change.*'
         sheaf-sidecar --config ~/.config/sheaf/sidecar.toml
         sheaf-sidecar dead-letters --retry
+        sheaf-sidecar connect 'https://hub.example/enrol/CODE#FINGERPRINT'
+        sheaf-sidecar --hub --webhook https://example.com/hook
       """,
     version: "0.1.0",
-    subcommands: [DeadLetters.self, Resume.self])
+    subcommands: [Connect.self, DeadLetters.self, Resume.self])
 
   @Option(
     help: ArgumentHelp("The library (default: SHEAF_LIBRARY, else the person's own).", valueName: "file"))
   var library: String?
+
+  @Flag(help: "Deliver the events of the hub to which `connect` connected this machine, rather than a library's.")
+  var hub = false
+
+  @OptionGroup var device: DeviceOption
 
   @Option(help: ArgumentHelp("Post events to a URL (Standard Webhooks); may be repeated.", valueName: "url"))
   var webhook: [String] = []
@@ -81,7 +92,7 @@ struct SidecarCommand: AsyncParsableCommand {
       } else {
         try command.run()
       }
-    } catch let error as SheafError {
+    } catch let error as any Error & CustomStringConvertible where error is SheafError || error is HubFailure {
       let line = "sheaf-sidecar: \(error)\n"
       _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
       Glibc.exit(1)
@@ -92,7 +103,7 @@ struct SidecarCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = try configuration()
-    let location = try libraryLocation(configuration)
+    let source = try source(configuration)
     let path = try files.state(configuration)
     let log = Logger(label: "sheaf-sidecar") { StreamLogHandler.standardError(label: $0) }
     // Once it has the lock, `dead-letters` and `resume` signal to it.
@@ -102,7 +113,7 @@ struct SidecarCommand: AsyncParsableCommand {
     for sink in configuration.sinks {
       if let former = sink.formerName { try store.rename(former, to: sink.name) }
     }
-    let service = SidecarService(configuration, library: location, state: store, log: log)
+    let service = source.service(configuration, store, log)
     let group = ServiceGroup(
       configuration: .init(
         services: [.init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)], logger: log))
@@ -120,7 +131,7 @@ struct SidecarCommand: AsyncParsableCommand {
       }
     }
     log.notice(
-      "delivering", metadata: ["library": "\(location.path)", "sinks": "\(configuration.sinks.map(\.name))"])
+      "delivering", metadata: [source.kind: "\(source.name)", "sinks": "\(configuration.sinks.map(\.name))"])
     try await group.run()
     listening.cancel()
     try store.close()
@@ -148,8 +159,43 @@ struct SidecarCommand: AsyncParsableCommand {
       configuration.sinks.append(sink)
     }
     if accountWebhooks { configuration.servesAccounts = true }
+    if hub { configuration.isOfHub = true }
+    if library != nil { configuration.library = library }
     try configuration.check()
     return configuration
+  }
+
+  /// Where the events come from.
+  private enum Source {
+    case library(LibraryLocation)
+    case hub(Device)
+
+    /// The word of the log.
+    var kind: String {
+      switch self {
+      case .library: "library"
+      case .hub: "hub"
+      }
+    }
+
+    var name: String {
+      switch self {
+      case .library(let location): location.path
+      case .hub(let device): "\(device.hub) as \(device.handle)"
+      }
+    }
+
+    func service(_ configuration: SidecarConfiguration, _ state: SidecarState, _ log: Logger) -> SidecarService {
+      switch self {
+      case .library(let location): SidecarService(configuration, library: location, state: state, log: log)
+      case .hub(let device): SidecarService(configuration, device: device, state: state, log: log)
+      }
+    }
+  }
+
+  private func source(_ configuration: SidecarConfiguration) throws -> Source {
+    if configuration.isOfHub { return .hub(try DeviceFile(try device.path(configuration)).read()) }
+    return .library(try libraryLocation(configuration))
   }
 
   private func libraryLocation(_ configuration: SidecarConfiguration) throws -> LibraryLocation {
@@ -182,14 +228,31 @@ struct FileOptions: ParsableArguments {
   /// own (XDG Base Directory Specification).
   func state(_ configuration: SidecarConfiguration) throws -> String {
     if let path = state ?? configuration.state { return path }
-    if let folder = Environment.value("XDG_STATE_HOME"), folder.hasPrefix("/") {
-      return folder + "/sheaf/sidecar.sqlite"
-    }
-    return try Environment.home() + "/.local/state/sheaf/sidecar.sqlite"
+    return try Environment.stateFolder() + "/sidecar.sqlite"
+  }
+}
+
+/// The option for the file that makes this machine a device of a hub.
+struct DeviceOption: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The device's key, which `connect` makes (default: ~/.local/state/sheaf/sidecar-device.json).", valueName: "file")
+  )
+  var device: String?
+
+  /// The file of the flag, otherwise of the configuration, otherwise the person's own.
+  func path(_ configuration: SidecarConfiguration = SidecarConfiguration()) throws -> String {
+    try device ?? configuration.device ?? Environment.stateFolder() + "/sidecar-device.json"
   }
 }
 
 extension Environment {
+  /// The folder of what the sidecar keeps (XDG Base Directory Specification).
+  fileprivate static func stateFolder() throws(SheafError) -> String {
+    if let folder = value("XDG_STATE_HOME"), folder.hasPrefix("/") { return folder + "/sheaf" }
+    return try home() + "/.local/state/sheaf"
+  }
+
   fileprivate static func home() throws(SheafError) -> String {
     guard let home = value("HOME") else {
       throw SheafError(

@@ -21,11 +21,16 @@ import Testing
       "ServiceLifecycle", "UnixSignals",
     ],
     "sheaf": ["SheafCommand"],
-    "SheafSidecar": [
-      "SheafModel", "SheafClient", "AsyncHTTPClient", "Crypto", "GRDB", "Logging", "NIOCore",
-      "NIOHTTP1", "OrderedCollections", "ServiceLifecycle", "Subprocess", "SystemPackage", "TOMLKit",
+    "SheafHubClient": [
+      "SheafModel", "SheafWire", "AsyncHTTPClient", "Crypto", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL",
     ],
-    "sheaf-sidecar": ["SheafModel", "SheafSidecar", "ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals"],
+    "SheafSidecar": [
+      "SheafModel", "SheafClient", "SheafHubClient", "SheafWire", "AsyncHTTPClient", "Crypto", "GRDB", "Logging",
+      "NIOCore", "NIOHTTP1", "OrderedCollections", "ServiceLifecycle", "Subprocess", "SystemPackage", "TOMLKit",
+    ],
+    "sheaf-sidecar": [
+      "SheafHubClient", "SheafModel", "SheafSidecar", "ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals",
+    ],
     "SheafWire": [],
     "SheafHubStore": ["CPostgres", "GRDB"],
     "SheafHub": [

@@ -1,3 +1,4 @@
+import HubKit
 import Foundation
 import MountKit
 import SheafModel

@@ -1,3 +1,4 @@
+import HubKit
 import ConformanceKit
 import Foundation
 import Glibc

@@ -1,3 +1,4 @@
+import HubKit
 import Foundation
 import Glibc
 import MountKit

@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import SheafModel
+import SheafWire
 
 /// A secret that says of which zone it is: an enrolment code, or a session's token. The store has its hash only, in
 /// that zone, so no table has to be searched for it.
@@ -34,22 +35,4 @@ struct ZonedSecret: Sendable {
   var text: String { Base64URL.text(bytes) }
 
   var hash: [UInt8] { Array(SHA256.hash(data: bytes)) }
-}
-
-/// Bytes as text that stands in a URL as it is (RFC 4648, section 5), without padding.
-enum Base64URL {
-  static func text(_ bytes: some DataProtocol) -> String {
-    Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-  }
-
-  /// Nil for a text that is not what ``text(_:)`` makes of any bytes.
-  static func bytes(_ text: String) -> [UInt8]? {
-    let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
-    let plain = text.replacing("-", with: "+").replacing("_", with: "/") + padding
-    guard let data = Data(base64Encoded: plain), Self.text(data) == text else { return nil }
-    return [UInt8](data)
-  }
-
-  /// Characters of so many bytes.
-  static func length(of bytes: Int) -> Int { (bytes * 4 + 2) / 3 }
 }

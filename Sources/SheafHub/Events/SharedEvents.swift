@@ -1,6 +1,6 @@
 import SheafHubStore
 package import SheafModel
-import SheafWire
+package import SheafWire
 
 /// The log of a share as its members see it: the same events, with numbers of the share's own and paths that begin with
 /// the name of what is shared.
@@ -25,11 +25,11 @@ package struct SharedEvents: Sendable {
       ])
   }
 
-  /// Events after a number that an account sees, oldest first: those from joining to leaving, both included. The page
+  /// Events after a position that an account sees, oldest first: those from joining to leaving, both included. The page
   /// may be empty though more follow.
   ///
-  /// - Throws: ``HubError`` of kind `notFound` for who never took part.
-  package func page(after number: Int64, limit: Int, of place: SharedPlace) async throws -> EventPage {
+  /// - Throws: ``HubError`` of kind `notFound` for who never took part, `gone` for a position of another time.
+  package func page(after position: LogPosition, limit: Int, of place: SharedPlace) async throws -> LogPage<Event> {
     let limit = min(max(1, limit), WireLimits.rowsPerPage)
     return try await database.read { connection in
       let key: [SQLValue] = [.text(place.zone), .blob(place.share.bytes)]
@@ -43,13 +43,16 @@ package struct SharedEvents: Sendable {
       let head = try SharedHead.read(place.share, of: place.zone, &connection)
       let (joined, ended) = (try own.integer(0), try own.optionalInteger(1))
       // Members know how far the log goes; people who left know how far it went then.
-      let (start, last) = (max(number, joined), ended ?? head.events)
+      let last = max(joined, ended ?? head.events)
+      let epoch = try ZoneHead.read(place.zone, in: &connection).epoch
+      let log = EpochLog(zone: place.zone, share: place.share, epoch: epoch, last: last)
+      let start = max(try log.number(of: position, &connection), joined)
       let found = try connection.query(
         """
         SELECT number, about, event FROM shared_events
         WHERE zone = $1 AND share = $2 AND number > $3 AND number <= $4 ORDER BY number LIMIT $5
         """, key + [.integer(start), .integer(last), .integer(Int64(limit))])
-      var page = EventPage(events: [], next: start, last: max(start, last))
+      var page = LogPage<Event>(events: [], next: start, last: max(start, last), token: "")
       for row in found {
         page.next = try row.integer(0)
         var event: Event = try StoredZone.decoded(row.text(2))
@@ -60,6 +63,7 @@ package struct SharedEvents: Sendable {
         event.data.share = ended == nil ? Self.facts(share) : nil
         page.events.append(event)
       }
+      page.token = log.token(at: page.next).text
       return page
     }
   }

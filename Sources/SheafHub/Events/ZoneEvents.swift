@@ -1,6 +1,6 @@
 package import SheafHubStore
 package import SheafModel
-import SheafWire
+package import SheafWire
 
 /// The log of a zone: CloudEvents, numbered without gaps (docs/REFERENCE.md, "Events").
 package struct ZoneEvents: Sendable {
@@ -8,11 +8,14 @@ package struct ZoneEvents: Sendable {
 
   package init(database: any Database) { self.database = database }
 
-  /// Events after a number, `limit` of them at most.
-  package func page(after number: Int64, limit: Int, of zone: String) async throws -> EventPage {
-    guard number >= 0 else { throw HubError(.invalid, "after: not below 0") }
-    return try await database.read { connection in
+  /// Events after a position, `limit` of them at most.
+  ///
+  /// - Throws: ``HubError`` of kind `gone` for a position of another time.
+  package func page(after position: LogPosition, limit: Int, of zone: String) async throws -> LogPage<Event> {
+    try await database.read { connection in
       let head = try ZoneHead.read(zone, in: &connection)
+      let log = EpochLog(zone: zone, share: nil, epoch: head.epoch, last: head.events)
+      let number = try log.number(of: position, &connection)
       let rows = try connection.query(
         "SELECT event FROM events WHERE zone = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
         [.text(zone), .integer(number), .integer(Int64(min(max(1, limit), WireLimits.rowsPerPage)))])
@@ -27,7 +30,8 @@ package struct ZoneEvents: Sendable {
         event.data.share = known[id]
         return event
       }
-      return EventPage(events: events, next: events.last?.sequence ?? number, last: head.events)
+      let next = events.last?.sequence ?? number
+      return LogPage(events: events, next: next, last: head.events, token: log.token(at: next).text)
     }
   }
 }

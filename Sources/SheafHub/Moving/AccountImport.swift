@@ -73,7 +73,7 @@ extension Hub {
     let findings: [String]
     do {
       findings = try await Zone.check(zone, database)
-      _ = try await events.page(after: max(0, head.events - 1), limit: 1, of: zone)
+      _ = try await events.page(after: .number(max(0, head.events - 1)), limit: 1, of: zone)
     } catch HubStoreError.corrupt(let reason) {
       throw AccountFileReader.damaged(reason)
     }

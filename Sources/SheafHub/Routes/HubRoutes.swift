@@ -41,6 +41,7 @@ struct HubRoutes: Sendable {
     addZoneRoutes(to: session)
     addShareRoutes(to: session)
     addSharedRoutes(to: session)
+    addEventRoutes(to: session)
     return router
   }
 

@@ -40,15 +40,6 @@ extension HubRoutes {
           return try await stream(of: place.feed, in: place, for: caller) { try await feeds.number(of: place) }
         }
       ])
-    add(
-      "v1/shares/:share/events", to: routes,
-      [
-        .get: { request, context in
-          let place = try await shared(context).place
-          let (after, limit) = (try request.number("after") ?? 0, try pageLimit(request))
-          return try .json(withURLs(try await hub.sharedEvents.page(after: after, limit: limit, of: place)))
-        }
-      ])
     addSharedContentRoutes(to: routes)
   }
 
@@ -116,19 +107,9 @@ extension HubRoutes {
   }
 
   /// The share of a path, as the caller comes to it.
-  private func shared(_ context: HubContext) async throws -> (caller: Caller, place: SharedPlace) {
+  func shared(_ context: HubContext) async throws -> (caller: Caller, place: SharedPlace) {
     let caller = try context.requireCaller()
     let share = try shareID("share", context)
     return (caller, try await hub.sharing.place(share, for: caller.person))
-  }
-
-  /// Events with the URLs of shares in place of their tokens.
-  func withURLs(_ page: EventPage) -> EventPage {
-    var page = page
-    for index in page.events.indices {
-      guard let share = page.events[index].data.share else { continue }
-      page.events[index].data.share?.url = url(of: ShareToken(stored: share.url))
-    }
-    return page
   }
 }

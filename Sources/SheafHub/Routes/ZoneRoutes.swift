@@ -42,15 +42,6 @@ extension HubRoutes {
             of: caller.zone, and: Inboxes.feed(of: caller.zone), for: caller, read)
         }
       ])
-    add(
-      "v1/events", to: routes,
-      [
-        .get: { request, context in
-          let zone = try context.requireCaller().zone
-          let (after, limit) = (try request.number("after") ?? 0, try pageLimit(request))
-          return try .json(withURLs(try await hub.events.page(after: after, limit: limit, of: zone)))
-        }
-      ])
     addContentRoutes(to: routes)
   }
 

@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import Glibc
 package import SheafModel
+import SheafWire
 import SwiftASN1
 import X509
 

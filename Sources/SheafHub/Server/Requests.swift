@@ -97,12 +97,11 @@ extension Request {
 
 /// JSON from strangers.
 enum JSONText {
-  /// Arrays and objects in each other.
-  private static let deepest = 32
-
   /// - Throws: ``HubError`` of kind `invalid`, without any of the text in it.
   static func decode<Value: Decodable>(_ type: Value.Type, _ bytes: some Collection<UInt8>) throws -> Value {
-    guard depth(bytes) <= deepest else { throw HubError(.invalid, "the body is nested more than \(deepest) deep") }
+    guard JSONDepth.of(bytes) <= JSONDepth.deepest else {
+      throw HubError(.invalid, "the body is nested more than \(JSONDepth.deepest) deep")
+    }
     do {
       return try JSONDecoder().decode(type, from: Data(bytes))
     } catch let error as HubError {
@@ -120,30 +119,5 @@ enum JSONText {
     case .keyNotFound(let key, _): "\(key.stringValue) is missing"
     default: nil
     }
-  }
-
-  private static func depth(_ bytes: some Collection<UInt8>) -> Int {
-    var (deepest, depth, isText, isEscaped) = (0, 0, false, false)
-    for byte in bytes {
-      if isText {
-        if isEscaped {
-          isEscaped = false
-        } else if byte == UInt8(ascii: "\\") {
-          isEscaped = true
-        } else if byte == UInt8(ascii: "\"") {
-          isText = false
-        }
-        continue
-      }
-      switch byte {
-      case UInt8(ascii: "\""): isText = true
-      case UInt8(ascii: "["), UInt8(ascii: "{"):
-        depth += 1
-        deepest = max(deepest, depth)
-      case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
-      default: break
-      }
-    }
-    return deepest
   }
 }

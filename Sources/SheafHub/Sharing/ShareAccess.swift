@@ -10,6 +10,8 @@ package struct SharedPlace: Hashable, Sendable {
 
   /// The key by which ``ZoneNews`` wakes those who wait for news of the share.
   var feed: String { "\(zone) \(share)" }
+  /// What wakes those who wait for the share's events.
+  var log: String { "\(feed) \(Hub.logWord)" }
 }
 
 /// The rights of somebody in a share, as they are in one transaction.

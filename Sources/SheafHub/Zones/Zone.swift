@@ -33,11 +33,18 @@ enum Zone {
   }
 
   /// Begins an epoch in every zone of a store that is a copy of another one: every token that was given out is of
-  /// another time.
+  /// another time. How far the logs of events went is noted: so much they have in common with those of the other store.
   static func beginEpochs(in connection: inout any SQLConnection) throws {
-    for row in try connection.query("SELECT zone FROM zones") {
-      try connection.execute(
-        "UPDATE zones SET epoch = $1 WHERE zone = $2", [.blob(WireID().bytes), .text(try row.text(0))])
+    for row in try connection.query("SELECT zone, epoch, events FROM zones") {
+      let (zone, epoch) = (SQLValue.text(try row.text(0)), SQLValue.blob(try row.blob(1)))
+      let shares = try connection.query("SELECT share, events FROM shared_feeds WHERE zone = $1", [zone])
+      let logs = [([], try row.integer(2))] + (try shares.map { (try $0.blob(0), try $0.integer(1)) })
+      for (share, events) in logs {
+        try connection.execute(
+          "INSERT INTO epochs (zone, epoch, share, events) VALUES ($1, $2, $3, $4)",
+          [zone, epoch, .blob(share), .integer(events)])
+      }
+      try connection.execute("UPDATE zones SET epoch = $1 WHERE zone = $2", [.blob(WireID().bytes), zone])
     }
   }
 
@@ -64,6 +71,7 @@ enum Zone {
     try connection.execute("DELETE FROM participants WHERE zone = $1", values)
     try connection.execute("DELETE FROM shares WHERE zone = $1", values)
     try connection.execute("DELETE FROM chunks WHERE zone = $1", values)
+    try connection.execute("DELETE FROM epochs WHERE zone = $1", values)
     try connection.execute("DELETE FROM events WHERE zone = $1", values)
     try connection.execute("DELETE FROM watermarks WHERE zone = $1", values)
     try connection.execute("DELETE FROM verdicts WHERE zone = $1", values)

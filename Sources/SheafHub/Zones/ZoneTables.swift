@@ -96,6 +96,14 @@ enum ZoneTables {
       PRIMARY KEY (zone, sequence))
     """,
     """
+    CREATE TABLE IF NOT EXISTS epochs (
+      zone TEXT NOT NULL,
+      epoch BYTEA NOT NULL,
+      share BYTEA NOT NULL,
+      events BIGINT NOT NULL,
+      PRIMARY KEY (zone, epoch, share))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS chunks (
       zone TEXT NOT NULL,
       hash BYTEA NOT NULL,

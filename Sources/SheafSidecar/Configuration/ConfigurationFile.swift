@@ -62,9 +62,11 @@ package enum ConfigurationFile {
     let file = Section(table: table, place: .init(file: name.printable, keys: KeyLines(text)), folder: folder)
     var configuration = SidecarConfiguration()
     configuration.library = try file.path("library")
+    configuration.isOfHub = try file.flag("hub") ?? false
+    configuration.device = try file.path("device")
     configuration.state = try file.path("state")
     configuration.servesAccounts = try file.flag("account-webhooks") ?? false
-    try file.refuseOthers(["library", "state", "account-webhooks", "sink"])
+    try file.refuseOthers(["library", "hub", "device", "state", "account-webhooks", "sink"])
     for section in try file.sections("sink") {
       let sink = try self.sink(section)
       if configuration.sinks.contains(where: { $0.name == sink.name }) {

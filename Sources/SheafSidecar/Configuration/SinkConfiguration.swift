@@ -71,6 +71,10 @@ package struct SinkConfiguration: Sendable, Equatable {
 package struct SidecarConfiguration: Sendable, Equatable {
   /// Path of the library; nil for the person's own.
   package var library: String?
+  /// Whether a hub's events are delivered rather than a library's.
+  package var isOfHub = false
+  /// Path of the file that makes this machine a device of the hub; nil for the person's own.
+  package var device: String?
   /// Path of the file that holds positions; nil for the person's own.
   package var state: String?
   package var sinks: [SinkConfiguration] = []
@@ -86,6 +90,7 @@ package struct SidecarConfiguration: Sendable, Equatable {
         .invalid, subject: "sheaf-sidecar", reason: "has nowhere to deliver to",
         advice: "name a sink: --webhook URL, --stdout, --desktop, --exec COMMAND, --account-webhooks or --config FILE")
     }
+    if isOfHub { try checkHub() }
     var names: Set<String> = []
     for sink in sinks {
       guard names.insert(sink.name).inserted else { throw Self.twice("sink \(sink.name.printable)") }
@@ -94,6 +99,25 @@ package struct SidecarConfiguration: Sendable, Equatable {
           .invalid, subject: "sink \(sink.name.printable): \(problem.key)", reason: problem.reason,
           advice: problem.advice)
       }
+    }
+  }
+
+  /// A hub tells a device what its account sees, and nothing of others.
+  private func checkHub() throws(SheafError) {
+    if library != nil {
+      throw SheafError(
+        .invalid, subject: "library", reason: "is named, and a hub", advice: "run one sidecar for each")
+    }
+    if servesAccounts {
+      throw SheafError(
+        .invalid, subject: "account-webhooks", reason: "are those of a library, and a hub has none",
+        advice: "name the webhook here")
+    }
+    if let sink = sinks.first(where: { $0.account != nil }) {
+      throw SheafError(
+        .invalid, subject: "sink \(sink.name.printable): account",
+        reason: "cannot be chosen at a hub, which tells what the device's account sees",
+        advice: "leave it out, or connect a device of that account")
     }
   }
 

@@ -4,7 +4,7 @@ import SheafClient
 import SheafModel
 
 /// The connection to a library's process, which comes and goes.
-actor LibraryLink {
+actor LibraryLink: EventSource {
   /// Seconds between attempts to reach a process that is not there, at first and at most.
   private static let waits = (first: 0.05, longest: 1.0)
 
@@ -56,6 +56,11 @@ actor LibraryLink {
     }
   }
 
+  func answering() async throws -> any EventLogs {
+    let (client, info) = try await connect()
+    return LibraryLog(client: client, info: info)
+  }
+
   /// Sends a report of the delivery to the library, if it is there.
   func report(_ report: SidecarReport) async {
     guard isThere, let known else { return }
@@ -75,5 +80,38 @@ actor LibraryLink {
     known = (client, socket)
     await former?.client.shutdown()
     return client
+  }
+}
+
+/// The log of a library whose process answers.
+private struct LibraryLog: EventLogs {
+  let client: SheafClient
+  let info: ServiceInfo
+
+  var id: String { info.id }
+
+  func newest(for sink: any Sink) async throws -> [LogPlace] {
+    [LogPlace(number: try await client.events(try await sink.reader(client, info), after: nil, limit: 1).last)]
+  }
+
+  func follow(for sink: any Sink, from record: SidecarState.Record) async throws -> any EventFlow {
+    LibraryFlow(stream: try await client.follow(try await sink.reader(client, info), after: record.position))
+  }
+}
+
+private struct LibraryFlow: EventFlow {
+  var stream: EventStream
+
+  mutating func next() async throws -> EventElement? { try await stream.next().map(Self.element) }
+
+  mutating func nextReceived() throws -> EventElement? { try stream.nextReceived().map(Self.element) }
+
+  private static func element(_ element: EventStream.Element) -> EventElement {
+    switch element {
+    case .event(let event, let json):
+      .event(Delivery(event: event, json: json), LogPlace(number: event.sequence))
+    case .position(let number): .position(LogPlace(number: number))
+    case .silence: .silence
+    }
   }
 }

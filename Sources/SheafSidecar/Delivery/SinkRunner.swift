@@ -1,19 +1,18 @@
 import Logging
 import NIOCore
-import SheafClient
 import SheafModel
 
-/// Delivers a library's events to one sink: in order, each at least once, whichever process ends in between.
+/// Delivers the events of a library or a hub to one sink: in order, each at least once, whichever process ends in between.
 ///
 /// Rules that never break:
 /// - The position moves past an event when the sink took it or gave it up, in one transaction with the outcome.
-/// - Nothing is queued: an event that is not delivered is read from the library's log again. So a sink that has failed
+/// - Nothing is queued: an event that is not delivered is read from its log again. So a sink that has failed
 ///   for a day costs no more than any other, and no sink waits for another.
 /// - An attempt that has begun is finished, even when the sidecar is told to stop: then within ``SinkTurns/patience``.
 /// - Dead letters that a person wants sent again go between the events (``DeadLetterRetry``), and hold up none.
 ///
 /// ```
-///             library answers             event that the sink wants
+///             source answers              event that the sink wants
 ///   waiting ─────────────────► following ──────────────────────────► delivering
 ///      ▲                        ▲     │ stream ends        arrived, │    │ failed
 ///      └────────────────────────┼─────┘                    given up │    ▼
@@ -31,7 +30,7 @@ struct SinkRunner: Sendable {
   let beginsNow: Bool
   /// Whether events that are given up become dead letters, which can be sent again.
   let keepsDeadLetters: Bool
-  let library: LibraryLink
+  let source: any EventSource
   let state: SidecarState
   let board: StatusBoard
   let clock: any SidecarClock
@@ -42,7 +41,7 @@ struct SinkRunner: Sendable {
   /// Ends a go: the next one begins anew, with the stored record.
   private struct Pause: Error {}
 
-  /// The library ended a stream from which nothing had come.
+  /// The source ended a stream from which nothing had come.
   private struct Fruitless: Error {
     let reason: String
   }
@@ -50,7 +49,7 @@ struct SinkRunner: Sendable {
   /// The outcome of a go.
   private enum Outcome {
     case again
-    /// The library's process answered and broke off: it was just ending, or it cannot read its events.
+    /// The source answered and broke off: it was just ending, or it cannot read its events.
     case fruitless(String)
     /// The last go.
     case ended
@@ -134,8 +133,8 @@ struct SinkRunner: Sendable {
   }
 
   private func session(_ turns: SinkTurns, _ letters: DeadLetterRetry) async throws {
-    let (client, info) = try await library.connect()
-    let key = SinkKey(library: info.id, name: name)
+    let logs = try await source.answering()
+    let key = SinkKey(library: logs.id, name: name)
     var record = try state.record(key)
     show(record, key)
     if record.disabled != nil {
@@ -155,7 +154,7 @@ struct SinkRunner: Sendable {
           return false
         }
         group.addTask {
-          try await read(client, info, start, key, turns)
+          try await read(logs, start, key, turns)
           return true
         }
         while let isOver = try await group.next(), !isOver {}
@@ -170,29 +169,29 @@ struct SinkRunner: Sendable {
     }
   }
 
-  /// Reads the log from the sink's position on, and delivers its events.
+  /// Reads the logs from the sink's positions on, and delivers their events.
   private func read(
-    _ client: SheafClient, _ info: ServiceInfo, _ start: SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns
+    _ logs: any EventLogs, _ start: SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns
   ) async throws {
     var record = start
     var hasHeard = false
     do {
-      let reader = try await sink.reader(client, info)
       // Only a new sink skips events: one with a position must not miss any.
       if record.isNew, beginsNow {
-        record.position = try await client.events(reader, after: nil, limit: 1).last
-        try state.save(record, of: key)
+        let places = try await logs.newest(for: sink)
+        for place in places { record.pass(place) }
+        try state.save(record, of: key, places: places.filter { !$0.log.isEmpty })
       }
-      var stream = try await client.follow(reader, after: record.position)
-      try await follow(&stream, &record, key, turns) { hasHeard = true }
-      guard hasHeard else { throw Fruitless(reason: "the library's process ended the stream of events") }
+      var flow = try await logs.follow(for: sink, from: record)
+      try await follow(&flow, &record, key, turns) { hasHeard = true }
+      guard hasHeard else { throw Fruitless(reason: "the stream of events ended") }
     } catch let error as SheafError where error.kind == .gone {
       log.error("events are lost, going on with the oldest that is kept: \(error)", metadata: ["sink": "\(name)"])
       record.position = nil
       try state.save(record, of: key)
     } catch let error as SheafError where error.kind == .unavailable {
       guard hasHeard else { throw Fruitless(reason: "\(error)") }
-      log.info("the library's process has gone", metadata: ["sink": "\(name)"])
+      log.info("the source of events has gone", metadata: ["sink": "\(name)"])
     }
   }
 
@@ -200,39 +199,48 @@ struct SinkRunner: Sendable {
   /// stream is quiet.
   private static let unsavedLimit = 256
 
-  /// - Parameter heard: Called when the library has sent anything of the log.
+  /// - Parameter heard: Called when the source has sent anything of a log.
   private func follow(
-    _ stream: inout EventStream, _ record: inout SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns,
+    _ flow: inout any EventFlow, _ record: inout SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns,
     heard: () -> Void
   ) async throws {
     var unsaved = 0
-    while let element = try await stream.next() {
+    // The places in a hub's logs that the record has and the file does not.
+    var places: [String: LogPlace] = [:]
+    func pass(_ place: LogPlace, _ record: inout SidecarState.Record) {
+      record.pass(place)
+      if !place.log.isEmpty { places[place.log] = place }
+    }
+    while let element = try await flow.next() {
       if case .silence = element {} else { heard() }
       switch element {
       case .silence: if unsaved == 0 { continue }
-      case .position(let number): record.position = number
-      case .event(let event, let json):
-        guard filter.includes(event) else {
-          record.position = event.sequence
+      case .position(let place): pass(place, &record)
+      case .event(let delivery, let place):
+        guard filter.includes(delivery.event) else {
+          pass(place, &record)
           unsaved += 1
           show(record, key)
           if unsaved < Self.unsavedLimit { continue }
           break
         }
-        var deliveries = [Delivery(event: event, json: json)]
-        var passed = event.sequence
-        while deliveries.count < sink.batch, let more = try stream.nextReceived() {
+        var (deliveries, passed) = ([delivery], [place])
+        while deliveries.count < sink.batch, let more = try flow.nextReceived() {
           switch more {
           case .silence: continue
-          case .position(let number): passed = number
-          case .event(let event, let json):
-            if filter.includes(event) { deliveries.append(Delivery(event: event, json: json)) }
-            passed = event.sequence
+          case .position(let place): passed.append(place)
+          case .event(let delivery, let place):
+            if filter.includes(delivery.event) { deliveries.append(delivery) }
+            passed.append(place)
           }
         }
-        try await deliver(deliveries, upTo: passed, &record, key, turns)
+        try await deliver(deliveries, &record, key, turns) { record in
+          for place in passed { pass(place, &record) }
+          return Array(places.values)
+        }
       }
-      try state.save(record, of: key)
+      try state.save(record, of: key, places: places.values)
+      places = [:]
       unsaved = 0
       show(record, key)
       try Task.checkCancellation()
@@ -245,23 +253,26 @@ struct SinkRunner: Sendable {
   /// Makes attempts until one succeeds, the event is given up, or the next wait is long.
   ///
   /// - Throws: `Pause` and `ReaderGone`, with which the position stays.
+  ///
+  /// - Parameter pass: Notes in the record that the deliveries are dealt with; returns what of a hub's logs is to be
+  ///   stored with that.
   private func deliver(
-    _ deliveries: [Delivery], upTo position: Int64, _ record: inout SidecarState.Record, _ key: SinkKey,
-    _ turns: SinkTurns
+    _ deliveries: [Delivery], _ record: inout SidecarState.Record, _ key: SinkKey, _ turns: SinkTurns,
+    pass: (inout SidecarState.Record) -> [LogPlace]
   ) async throws {
     while let failure = try await turns.attempt(deliveries) {
-      if try await hasGivenUp(deliveries, failure, upTo: position, &record, key) { return }
+      if try await hasGivenUp(deliveries, failure, &record, key, pass: pass) { return }
       record.nextAttempt = nil
     }
-    record.position = position
+    _ = pass(&record)
     record.noteSuccess()
     record.delivered += Int64(deliveries.count)
   }
 
   /// Stores that an attempt failed, and waits until the next one is due; returns true if there will be none.
   private func hasGivenUp(
-    _ deliveries: [Delivery], _ failure: DeliveryFailure, upTo position: Int64, _ record: inout SidecarState.Record,
-    _ key: SinkKey
+    _ deliveries: [Delivery], _ failure: DeliveryFailure, _ record: inout SidecarState.Record, _ key: SinkKey,
+    pass: (inout SidecarState.Record) -> [LogPlace]
   ) async throws -> Bool {
     let now = clock.now
     record.note(failure, at: now)
@@ -279,13 +290,13 @@ struct SinkRunner: Sendable {
       let latest = deliveries.map(\.event.time).max() ?? now
       if schedule.gives(up: latest, failingSince: record.failingSince ?? now, at: now) {
         log.error("given up: \(failure.description)", metadata: metadata)
-        record.position = position
+        let places = pass(&record)
         let dead = deliveries.map {
           DeadLetter(
             sink: name, sequence: $0.event.sequence, event: String(buffer: $0.json), reason: failure.description,
             time: now)
         }
-        try state.save(record, of: key, dead: keepsDeadLetters ? dead : [])
+        try state.save(record, of: key, places: places, dead: keepsDeadLetters ? dead : [])
         return true
       }
       let wait = schedule.wait(afterFailures: record.failures, asked: asked, random: random())

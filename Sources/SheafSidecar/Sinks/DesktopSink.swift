@@ -1,6 +1,7 @@
 import Foundation
 import OrderedCollections
 package import SheafClient
+import SheafHubClient
 package import SheafModel
 import Subprocess
 import Synchronization
@@ -35,6 +36,8 @@ package final class DesktopSink: Sink {
     person.withLock { $0 = handle }
     return .account(ItemAddress(account: handle, path: nil))
   }
+
+  package func reads(as account: AccountHandle) { person.withLock { $0 = account } }
 
   package func deliver(_ deliveries: [Delivery]) async throws {
     for event in deliveries.map(\.event) where concerns(event) {

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import NIOCore
+import SheafHubClient
 package import SheafModel
 import Subprocess
 import SystemPackage

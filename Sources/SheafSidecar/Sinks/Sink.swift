@@ -26,6 +26,9 @@ package protocol Sink: Sendable {
   /// The view of the log to read, now that the library answers.
   func reader(_ client: SheafClient, _ info: ServiceInfo) async throws -> SheafClient.EventReader
 
+  /// Says whose events it gets, where a hub tells those of one account alone.
+  func reads(as account: AccountHandle)
+
   /// Delivers events, at least one; returning means that they arrived.
   ///
   /// - Throws: ``DeliveryFailure``; after any other error another attempt follows.
@@ -38,6 +41,7 @@ package protocol Sink: Sendable {
 extension Sink {
   package var batch: Int { 1 }
   package func close() async {}
+  package func reads(as account: AccountHandle) {}
   package func reader(_ client: SheafClient, _ info: ServiceInfo) async throws -> SheafClient.EventReader {
     (account ?? info.account).map { .account(ItemAddress(account: $0, path: nil)) } ?? .library
   }

@@ -3,6 +3,7 @@ import Crypto
 import Foundation
 import NIOCore
 import NIOHTTP1
+import SheafHubClient
 package import SheafModel
 
 /// Posts events to a URL by the Standard Webhooks specification.

@@ -27,10 +27,17 @@ package final class SidecarState: Sendable {
     package var delivered: Int64 = 0
     /// Attempts that failed, in all.
     package var failed: Int64 = 0
+    /// The positions in the logs of a hub, by log.
+    package var places: [String: LogPlace] = [:]
     /// Whether nothing of the sink was ever stored.
     package var isNew = true
 
     package init() {}
+
+    /// Notes that the sink is done with everything up to a place.
+    mutating func pass(_ place: LogPlace) {
+      if place.log.isEmpty { position = place.number } else { places[place.log] = place }
+    }
   }
 
   private let database: DatabaseQueue
@@ -82,17 +89,33 @@ package final class SidecarState: Sendable {
     }
   }
 
-  /// Brings the file to the format that this program writes, 1. Before formats had numbers, columns were missing.
+  /// Brings the file to the format that this program writes, 2. Before formats had numbers, columns were missing; format
+  /// 1 had no logs of hubs.
   private static func migrate(_ database: Database) throws {
-    guard try Int.fetchOne(database, sql: "PRAGMA user_version") == 0 else { return }
-    if try !database.tableExists("sinks") {
-      try database.execute(sql: schema)
-    } else if try !database.columns(in: "sinks").contains(where: { $0.name == "failed_last" }) {
-      try database.execute(
-        sql: "ALTER TABLE sinks ADD COLUMN failed_last INTEGER; ALTER TABLE sinks ADD COLUMN failure TEXT")
+    let format = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+    guard format < 2 else { return }
+    if format == 0 {
+      if try !database.tableExists("sinks") {
+        try database.execute(sql: schema)
+      } else if try !database.columns(in: "sinks").contains(where: { $0.name == "failed_last" }) {
+        try database.execute(
+          sql: "ALTER TABLE sinks ADD COLUMN failed_last INTEGER; ALTER TABLE sinks ADD COLUMN failure TEXT")
+      }
     }
-    try database.execute(sql: "PRAGMA user_version = 1")
+    try database.execute(sql: logs)
+    try database.execute(sql: "PRAGMA user_version = 2")
   }
+
+  private static let logs = """
+    CREATE TABLE logs (
+      library TEXT NOT NULL,
+      sink TEXT NOT NULL,
+      log TEXT NOT NULL,
+      number INTEGER NOT NULL,
+      token TEXT NOT NULL,
+      PRIMARY KEY (library, sink, log)
+    ) STRICT, WITHOUT ROWID;
+    """
 
   private static let schema = """
     CREATE TABLE sinks (
@@ -143,12 +166,21 @@ package final class SidecarState: Sendable {
       record.failure = row["failure"]
       record.delivered = row["delivered"]
       record.failed = row["failed"]
+      let logs = try Row.fetchAll(
+        database, sql: "SELECT log, number, token FROM logs WHERE library = ? AND sink = ?",
+        arguments: [sink.library, sink.name])
+      for row in logs {
+        let place = LogPlace(log: row["log"], number: row["number"], token: row["token"])
+        record.places[place.log] = place
+      }
       return record
     }
   }
 
-  /// Stores a sink's record, with the dead letters of its last change.
-  package func save(_ record: Record, of sink: SinkKey, dead: [DeadLetter] = []) throws {
+  /// Stores a sink's record, with the places in a hub's logs and the dead letters of its last change.
+  package func save(
+    _ record: Record, of sink: SinkKey, places: some Sequence<LogPlace> = [LogPlace](), dead: [DeadLetter] = []
+  ) throws {
     try database.write { database in
       try database.execute(
         sql: "INSERT OR REPLACE INTO sinks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -157,6 +189,11 @@ package final class SidecarState: Sendable {
           record.nextAttempt?.nanoseconds, record.disabled, record.delivered, record.failed,
           record.failedLast?.nanoseconds, record.failure,
         ])
+      for place in places {
+        try database.execute(
+          sql: "INSERT OR REPLACE INTO logs VALUES (?, ?, ?, ?, ?)",
+          arguments: [sink.library, sink.name, place.log, place.number, place.token])
+      }
       for letter in dead {
         try database.execute(
           sql: "INSERT INTO dead_letters (library, sink, sequence, event, reason, time) VALUES (?, ?, ?, ?, ?, ?)",
@@ -172,6 +209,8 @@ package final class SidecarState: Sendable {
     try database.write { database in
       try database.execute(sql: "UPDATE OR IGNORE sinks SET name = ? WHERE name = ?", arguments: [name, former])
       try database.execute(sql: "DELETE FROM sinks WHERE name = ?", arguments: [former])
+      try database.execute(sql: "UPDATE OR IGNORE logs SET sink = ? WHERE sink = ?", arguments: [name, former])
+      try database.execute(sql: "DELETE FROM logs WHERE sink = ?", arguments: [former])
       try database.execute(sql: "UPDATE dead_letters SET sink = ? WHERE sink = ?", arguments: [name, former])
     }
   }
@@ -248,6 +287,22 @@ package struct SinkKey: Hashable, Sendable {
   package init(library: String, name: String) {
     self.library = library
     self.name = name
+  }
+}
+
+/// A position in a log.
+package struct LogPlace: Hashable, Sendable {
+  /// Which log of a hub; empty for the log of a library.
+  package let log: String
+  /// The number of the last event that was read.
+  package let number: Int64
+  /// By which a hub knows of what time the number is; empty for a library.
+  package let token: String
+
+  package init(log: String = "", number: Int64, token: String = "") {
+    self.log = log
+    self.number = number
+    self.token = token
   }
 }
 

@@ -12,7 +12,7 @@ package struct Decoder: Sendable {
   /// All of them.
   package static let all = [
     contents, deltas, packs, frames, chunks, writeLogs, changeRecords, rows, requests, queries, bodies, events, stream,
-    configuration, mountOptions, mountTables, handles,
+    configuration, mountOptions, mountTables, handles, hubAnswers,
   ]
 }
 

@@ -3,9 +3,11 @@ import Glibc
 import NIOCore
 import SheafClient
 import SheafModel
+import SheafWire
 
 @testable import Fuse
 @testable import SheafCommand
+@testable import SheafHubClient
 @testable import SheafSidecar
 
 extension Decoder {
@@ -68,6 +70,42 @@ extension Decoder {
       let (now, long) = (Timestamp(nanoseconds: .max), Timestamp(nanoseconds: .min))
       _ = sink.schedule.gives(up: long, failingSince: long, at: now)
       _ = sink.schedule.gives(up: now, failingSince: now, at: long)
+    }
+  }
+
+  /// What a hub says to its devices: a stream in pieces, a page of events, a link.
+  static let hubAnswers = Decoder(name: "hub-answers") { bytes in
+    var input = Input(bytes)
+    var pieces: [ByteBuffer] = []
+    while !input.isAtEnd { pieces.append(ByteBuffer(bytes: input.piece())) }
+    func messages(_ pieces: [ByteBuffer]) -> [ServerSentText.Message?] {
+      var text = ServerSentText(longest: 64)
+      var found: [ServerSentText.Message?] = []
+      for piece in pieces {
+        text.append(piece)
+        do {
+          while let message = try text.next() { found.append(message) }
+        } catch {
+          return found + [nil]
+        }
+      }
+      return found
+    }
+    let whole = ByteBuffer(bytes: pieces.flatMap { Array($0.readableBytesView) })
+    try expect(messages(pieces) == messages([whole]), "messages depend on their pieces")
+    if JSONDepth.of(bytes) <= JSONDepth.deepest,
+      let page = try? JSONDecoder().decode(LogPage<Event>.self, from: Data(bytes)), page.isSound(after: 0, limit: 100)
+    {
+      for event in page.events {
+        let words = [event.id, event.subject, event.source].joined()
+        try expect(words.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "an id that is no word")
+        try expect((1...page.next).contains(event.sequence), "an event behind its page")
+      }
+    }
+    let text = String(decoding: bytes, as: UTF8.self)
+    if let link = try attempt({ try Enrolment(text) }) {
+      try expect(text.hasPrefix("\(link.hub)/enrol/\(link.code)"), "a link is another one")
+      try expect(link.hub.isSecure || link.hub.address.isLoopback, "a link lets everybody read along")
     }
   }
 

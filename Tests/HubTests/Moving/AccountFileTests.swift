@@ -47,7 +47,7 @@ import Testing
       let written = try await Self.write(story, to: path)
       let zone = story.alice.zone
       let feed = try await story.hub.feeds.page(after: nil, limit: 1_000, of: zone)
-      let events = try await story.hub.events.page(after: 0, limit: 1_000, of: zone)
+      let events = try await story.hub.events.page(after: .number(0), limit: 1_000, of: zone)
       for other in StoreEngine.available {
         try await other.withDatabase { database in
           let hub = try await TestHub(database)
@@ -57,7 +57,7 @@ import Testing
           #expect(try await hub.hub.check() == [])
           let there = try await hub.hub.feeds.page(after: nil, limit: 1_000, of: zone)
           #expect(there.items == feed.items)
-          let told = try await hub.hub.events.page(after: 0, limit: 1_000, of: zone)
+          let told = try await hub.hub.events.page(after: .number(0), limit: 1_000, of: zone)
           #expect(told.events.map(\.id) == events.events.map(\.id))
           // Positions on the hub that it comes from are of another time.
           #expect(

@@ -19,11 +19,11 @@ import Testing
   }
 
   private static func log(_ story: SharedStory) async throws -> [Event] {
-    try await story.hub.events.page(after: 0, limit: 1_000, of: story.alice.zone).events
+    try await story.hub.events.page(after: .number(0), limit: 1_000, of: story.alice.zone).events
   }
 
   private static func log(_ story: SharedStory, _ share: HubShare, _ person: Person) async throws -> [Event] {
-    try await story.hub.sharedEvents.page(after: 0, limit: 1_000, of: story.place(share, person)).events
+    try await story.hub.sharedEvents.page(after: .number(0), limit: 1_000, of: story.place(share, person)).events
   }
 
   @Test(arguments: StoreEngine.available)

@@ -338,7 +338,7 @@ import Testing
     }
     var events = 0
     while true {
-      let page = try await hub.events.page(after: Int64(events), limit: 100, of: zone)
+      let page = try await hub.events.page(after: .number(Int64(events)), limit: 100, of: zone)
       for event in page.events {
         events += 1
         #expect(event.sequence == Int64(events), "seed \(seed)")

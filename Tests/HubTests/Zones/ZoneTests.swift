@@ -276,7 +276,7 @@ import Testing
       _ = try await place.send(.deletion(folder.item, .folder, base: 1, read: 6), serial: 7)
       _ = try await place.send(Send(serial: 0, item: document.item, kind: .document, mode: 0o600), serial: 8)
       _ = try await place.send(Send(serial: 0, item: document.item, kind: .document, mode: 0o644), serial: 9)
-      let page = try await place.hub.events.page(after: 0, limit: 100, of: place.zone)
+      let page = try await place.hub.events.page(after: .number(0), limit: 100, of: place.zone)
       #expect(page.events.map(\.sequence) == Array(1...9) && page.last == 9)
       #expect(
         page.events.map(\.type) == [
@@ -291,7 +291,7 @@ import Testing
       #expect(page.events[6].data.contentCount == 1 && page.events[6].data.contents?.first?.path == "plans/t.md")
       #expect(page.events.allSatisfy { $0.source == "sheaf://\(place.zone)" && $0.data.share == nil })
       #expect(Set(page.events.map(\.id)).count == 9)
-      let rest = try await place.hub.events.page(after: 7, limit: 1, of: place.zone)
+      let rest = try await place.hub.events.page(after: .number(7), limit: 1, of: place.zone)
       #expect(rest.events == [page.events[7]] && rest.next == 8)
     }
   }

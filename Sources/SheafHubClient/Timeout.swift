@@ -1,8 +1,8 @@
 /// The error of ``withTimeout(_:_:)`` when the time is over.
-struct TimedOut: Error {}
+package struct TimedOut: Error {}
 
 /// Runs `body`, and cancels it when it takes longer than `limit`.
-func withTimeout<Value: Sendable>(
+package func withTimeout<Value: Sendable>(
   _ limit: Duration, _ body: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
   try await withThrowingTaskGroup(of: Value.self) { group in

@@ -1,34 +1,34 @@
 import Foundation
-import MountKit
-import SheafModel
+package import MountKit
+package import SheafModel
 
 /// The script `receiver` beside the tests: a webhook's endpoint, and what came to it.
-final class Receiver {
+package final class Receiver {
   /// A request as the script recorded it.
-  struct Request: Decodable {
-    let action: String
+  package struct Request: Decodable, Sendable {
+    package let action: String
     /// Whether the answer said that it arrived.
-    let taken: Bool
-    let id: String
-    let timestamp: String
-    let signature: String?
-    let type: String
-    let time: Double
-    let body: String
+    package let taken: Bool
+    package let id: String
+    package let timestamp: String
+    package let signature: String?
+    package let type: String
+    package let time: Double
+    package let body: String
 
-    func event() throws -> Event { try JSONDecoder().decode(Event.self, from: Data(body.utf8)) }
-    func events() throws -> [Event] { try JSONDecoder().decode([Event].self, from: Data(body.utf8)) }
+    package func event() throws -> Event { try JSONDecoder().decode(Event.self, from: Data(body.utf8)) }
+    package func events() throws -> [Event] { try JSONDecoder().decode([Event].self, from: Data(body.utf8)) }
   }
 
-  let record: String
-  let port: Int
+  package let record: String
+  package let port: Int
   private var process: BackgroundCommand
   private let arguments: [String]
 
-  var url: String { "http://127.0.0.1:\(port)/hook" }
+  package var url: String { "http://127.0.0.1:\(port)/hook" }
 
   /// - Parameter actions: What the script's own text explains.
-  init(in folder: TemporaryFolder, name: String = "received", _ actions: [String] = []) throws {
+  package init(in folder: TemporaryFolder, name: String = "received", _ actions: [String] = []) throws {
     record = "\(folder.path)/\(name)"
     arguments = actions
     process = try Self.start(record, 0, actions)
@@ -50,10 +50,10 @@ final class Receiver {
   }
 
   /// Kills it; what comes now is refused.
-  func kill() { process.end() }
+  package func kill() { process.end() }
 
   /// Starts it again at the same port.
-  func restart(_ actions: [String]? = nil) throws {
+  package func restart(_ actions: [String]? = nil) throws {
     let (file, mark) = (record, "\(port)")
     let before = try Self.lines(file).count(where: { $0 == mark })
     process = try Self.start(record, port, actions ?? arguments)
@@ -63,7 +63,7 @@ final class Receiver {
   }
 
   /// All requests so far, in the order of their arrival.
-  func requests() throws -> [Request] {
+  package func requests() throws -> [Request] {
     try Self.lines(record).compactMap { line in
       // What a kill cut off was not answered.
       line.hasPrefix("{") && line.hasSuffix("}") ? try JSONDecoder().decode(Request.self, from: Data(line.utf8)) : nil
@@ -71,7 +71,7 @@ final class Receiver {
   }
 
   /// The requests once there are so many.
-  func requests(_ count: Int, within limit: Duration = .seconds(30)) throws -> [Request] {
+  package func requests(_ count: Int, within limit: Duration = .seconds(30)) throws -> [Request] {
     try eventually("\(count) requests", within: limit) { try requests().count >= count }
     return try requests()
   }

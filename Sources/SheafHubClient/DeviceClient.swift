@@ -1,0 +1,192 @@
+import AsyncHTTPClient
+import Crypto
+import Foundation
+import NIOCore
+package import SheafModel
+package import SheafWire
+
+/// A log of events at a hub.
+package enum HubLog: Hashable, Sendable {
+  /// The account's own.
+  case own
+  /// That of a share of somebody else's.
+  case share(WireID)
+
+  var path: String {
+    switch self {
+    case .own: "/v1/events"
+    case .share(let share): "/v1/shares/\(share)/events"
+    }
+  }
+}
+
+/// How far a reader is in a log.
+package struct HubLogPlace: Hashable, Sendable {
+  /// The number of the last event that was read.
+  package let number: Int64
+  /// Of the log and the epoch in which it was read.
+  package let token: String
+
+  package init(number: Int64, token: String) {
+    self.number = number
+    self.token = token
+  }
+}
+
+/// A hub's API, as a device sees it.
+///
+/// Every call throws ``HubFailure``, or the cancellation of the task.
+///
+/// ```swift
+/// let client = DeviceClient(try DeviceFile(path).read())
+/// let page = try await client.events(.own, after: nil)
+/// await client.shutdown()
+/// ```
+package final class DeviceClient: Sendable {
+  /// Bytes of a device's name.
+  package static let longestName = DeviceRequest.longestName
+
+  /// Events of a page.
+  private static let pageLimit = 100
+
+  package let device: Device
+  private let transport: HubTransport
+  private let sessions: HubSessions
+
+  package init(_ device: Device, limits: DeviceClientLimits = DeviceClientLimits()) {
+    self.device = device
+    transport = HubTransport(device.hub, limits: limits)
+    sessions = HubSessions(transport, device)
+  }
+
+  /// Ends all connections; the client must not be used any more.
+  package func shutdown() async { await transport.shutdown() }
+
+  /// Makes this machine a device of the account that a link enrols. Who is interrupted does it again by the same link.
+  ///
+  /// - Parameters:
+  ///   - name: What people call the machine, of 1 to 64 bytes.
+  ///   - file: Where the key is kept from then on.
+  /// - Throws: ``HubFailure``, or ``SheafError`` of the file.
+  package static func enroll(
+    by enrolment: Enrolment, name: String, file: DeviceFile, limits: DeviceClientLimits = DeviceClientLimits()
+  ) async throws -> Device {
+    let key = try file.key(for: enrolment)
+    let transport = HubTransport(enrolment.hub, limits: limits)
+    let enrolled: EnrolledDevice
+    do {
+      enrolled = try await enroll(enrolment, key, name, transport)
+    } catch {
+      await transport.shutdown()
+      throw error
+    }
+    await transport.shutdown()
+    guard let handle = try? AccountHandle(enrolled.handle), WireID(enrolled.zone)?.description == enrolled.zone,
+      WireID(enrolled.device)?.description == enrolled.device
+    else { throw transport.nonsense("makes this machine a device of nobody") }
+    return try file.finish(enrolment, key, enrolled, handle: handle)
+  }
+
+  private static func enroll(
+    _ enrolment: Enrolment, _ key: P256.Signing.PrivateKey, _ name: String, _ transport: HubTransport
+  ) async throws -> EnrolledDevice {
+    let address = enrolment.hub.address.description
+    let point = key.publicKey.x963Representation
+    let proof = DeviceProof(purpose: .enroll, address: address, secret: enrolment.code, key: point)
+    let request = DeviceRequest(
+      code: enrolment.code, name: name, address: address, key: point,
+      signature: try key.signature(for: proof.message).derRepresentation)
+    do {
+      return try await transport.fetch(try HubRequest(posting: request, to: "/v1/enrollments"))
+    } catch let failure as HubFailure where failure.kind == .refused(.forbidden) {
+      throw HubFailure(
+        failure.kind, enrolment.hub, failure.reason, advice: "ask for a new link: sheaf-hub account link HANDLE")
+    }
+  }
+
+  // MARK: - Requests
+
+  /// The account of the device.
+  package func account() async throws -> AccountFacts { try await fetch("/v1/account") }
+
+  /// Some of what changed in the account's zone after a token; without one everything.
+  ///
+  /// - Parameter wait: Seconds for which the hub holds the answer back while there is no news, up to 30.
+  package func feed(after token: String?, limit: Int = 100, wait: Int = 0) async throws -> FeedPage {
+    let wait = min(max(0, wait), 30)
+    let query = "limit=\(limit)" + (token.map { "&token=\($0)" } ?? "") + (wait > 0 ? "&wait=\(wait)" : "")
+    let page: FeedPage = try await fetch("/v1/feed?" + query)
+    try checkToken(page.token)
+    guard page.items.count <= limit, page.items.allSatisfy({ $0.number >= 0 }),
+      zip(page.items, page.items.dropFirst()).allSatisfy({ $0.number < $1.number })
+    else { throw transport.nonsense("gives out a page of a feed that is none") }
+    return page
+  }
+
+  /// Some of a log's events, oldest first, after a place; from the beginning without one.
+  ///
+  /// - Throws: of kind `refused(.gone)` for a place of another time; ``events(_:former:)`` then tells what follows.
+  package func events(_ log: HubLog, after place: HubLogPlace?) async throws -> LogPage<Event> {
+    let query = place.map { "&token=\($0.token)&after=\($0.number)" } ?? ""
+    return try await events(log, query, after: place?.number ?? 0)
+  }
+
+  /// The events that follow what a place of another time and the log of now have in common.
+  package func events(_ log: HubLog, former place: HubLogPlace) async throws -> LogPage<Event> {
+    try await events(log, "&former=\(place.token)&after=\(place.number)", after: 0)
+  }
+
+  private func events(_ log: HubLog, _ query: String, after number: Int64) async throws -> LogPage<Event> {
+    let page: LogPage<Event> = try await fetch("\(log.path)?limit=\(Self.pageLimit)\(query)")
+    try checkToken(page.token)
+    guard page.isSound(after: number, limit: Self.pageLimit) else {
+      throw transport.nonsense("gives out a page of events that is none")
+    }
+    return page
+  }
+
+  private func checkToken(_ token: String) throws {
+    let isSound =
+      (1...256).contains(token.utf8.count)
+      && token.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
+    guard isSound else { throw transport.nonsense("gives out a token that is none") }
+  }
+
+  private func fetch<Answer: Decodable & Sendable>(_ path: String) async throws -> Answer {
+    try await inSession { token in try await self.transport.fetch(HubRequest(path, token: token)) }
+  }
+
+  /// Runs `body` with a token; once more with another one if the hub takes the first no more.
+  private func inSession<Value>(_ body: (String) async throws -> Value) async throws -> Value {
+    let token = try await sessions.token()
+    do {
+      return try await body(token)
+    } catch let failure as HubFailure where failure.kind == .refused(.unauthorized) {
+      await sessions.refused(token)
+      return try await body(try await sessions.token())
+    }
+  }
+
+  // MARK: - News
+
+  /// How far the account's logs go, now and whenever one goes on, for as long as it is read.
+  package func news() -> HubNews { HubNews(client: self, limits: transport.limits) }
+
+  func openNews() async throws -> HTTPClientResponse.Body.AsyncIterator {
+    try await inSession { try await transport.open(HubRequest("/v1/events/stream", token: $0)) }
+  }
+
+  func next(_ bytes: inout HTTPClientResponse.Body.AsyncIterator) async throws -> ByteBuffer? {
+    try await transport.next(&bytes)
+  }
+
+  func decodeNews(_ bytes: ByteBuffer) throws -> LogNews {
+    let news: LogNews = try transport.decode(bytes)
+    guard news.logs.allSatisfy({ $0.last >= 0 }) else { throw transport.nonsense("tells of a log that is none") }
+    for log in news.logs { try checkToken(log.token) }
+    return news
+  }
+
+  var brokeOff: HubFailure { HubFailure(.unreachable, device.hub, "ended the stream", advice: "it may be ending") }
+  var babbles: HubFailure { transport.nonsense("sends a message without an end") }
+}

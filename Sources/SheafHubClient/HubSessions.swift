@@ -1,0 +1,70 @@
+import Crypto
+import Foundation
+import NIOHTTP1
+import SheafModel
+import SheafWire
+
+/// The session of a device, which is begun when it is needed and renewed before its hour is over.
+///
+/// However many callers need one, one is begun. No clock but the hub's own counts: how long a session is good is the
+/// difference of two of its times.
+actor HubSessions {
+  /// The longest that a session may say it is good, in seconds.
+  private static let longest = 86_400.0
+  /// The part of its time after which a session is renewed.
+  private static let renewal = 0.8
+
+  private let transport: HubTransport
+  private let device: Device
+  private var current: (token: String, until: ContinuousClock.Instant)?
+  private var beginning: Task<String, any Error>?
+
+  init(_ transport: HubTransport, _ device: Device) {
+    self.transport = transport
+    self.device = device
+  }
+
+  /// The token of a session that is good for a while.
+  func token() async throws -> String {
+    if let current, ContinuousClock.now < current.until { return current.token }
+    let task = beginning ?? Task { try await begin() }
+    beginning = task
+    return try await task.value
+  }
+
+  /// Notes that the hub takes a token no more.
+  func refused(_ token: String) { if current?.token == token { current = nil } }
+
+  private func begin() async throws -> String {
+    defer { beginning = nil }
+    var asking = HubRequest("/v1/challenges")
+    asking.method = .POST
+    let challenge: Challenge = try await transport.fetch(asking)
+    let address = transport.hub.address.description
+    // A text with a zero byte could shift the borders between the parts of the message.
+    guard !challenge.nonce.utf8.contains(0), challenge.nonce.utf8.count <= 1_024,
+      let start = Timestamp(rfc3339: challenge.expires)
+    else { throw transport.nonsense("gives out a nonce that is none") }
+    let proof = DeviceProof(
+      purpose: .session, address: address, secret: challenge.nonce, key: device.key.publicKey.x963Representation)
+    let request = SessionRequest(
+      zone: device.zone, device: device.id, nonce: challenge.nonce, address: address,
+      signature: try device.key.signature(for: proof.message).derRepresentation)
+    let session: SessionToken
+    do {
+      session = try await transport.fetch(try HubRequest(posting: request, to: "/v1/sessions"))
+    } catch let failure as HubFailure where failure.kind == .refused(.unauthorized) {
+      throw HubFailure(
+        .deviceRemoved, transport.hub,
+        "does not know this device of \(device.handle) any more: it was removed, or the hub has another address",
+        advice: "remove the device's file, and connect anew with a new link")
+    }
+    guard let end = Timestamp(rfc3339: session.expires), session.token.utf8.count <= 1_024,
+      session.token.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+    else { throw transport.nonsense("begins a session that is none") }
+    let seconds = Double(end.seconds) - Double(start.seconds)
+    guard seconds > 0, seconds <= Self.longest else { throw transport.nonsense("begins a session of \(seconds) s") }
+    current = (session.token, ContinuousClock.now + .seconds(seconds * Self.renewal))
+    return session.token
+  }
+}

@@ -1,0 +1,19 @@
+package import SheafModel
+package import SheafWire
+
+extension LogPage<Event> {
+  /// Whether it is a page of a log: numbers that rise, and ids that are ids, since they become headers and environments
+  /// of other programs.
+  package func isSound(after number: Int64, limit: Int) -> Bool {
+    func isID(_ text: String) -> Bool { WireID(text)?.description == text }
+    guard events.count <= limit, next >= 0, last >= 0, next >= number || events.isEmpty else { return false }
+    var number = number
+    for event in events {
+      guard event.sequence > number, isID(event.id), isID(event.subject), event.source.hasPrefix("sheaf://"),
+        isID(String(event.source.dropFirst("sheaf://".count)))
+      else { return false }
+      number = event.sequence
+    }
+    return events.isEmpty || next >= number
+  }
+}
