@@ -194,7 +194,43 @@ import Testing
       let refused = try SheafProgram.run(["unmount", own], as: place.user)
       #expect(refused.status == 1, "\(refused)")
       #expect(refused.errorText.contains("\(own): root gave this mount to you, and alone takes it away"), "\(refused)")
+      // Nor is another mount of the library theirs.
+      let other = try SheafProgram.run(["unmount", place.library.mountpoint], as: place.user)
+      #expect(other.status == 1, "\(other)")
+      #expect(
+        other.errorText.contains("\(place.library.mountpoint): is not the mount that root gave to you"), "\(other)")
       #expect(try place.mounts() == [own])
+      try place.library.sheafSucceeds("unmount", own)
+    }
+  }
+
+  @Test func rootTakesAwayWhatRootGaveToRoot() throws {
+    try withPlace { place in
+      let (library, second) = (place.library, try place.library.folder.folder("second"))
+      for path in [place.roots, second] {
+        try library.sheafSucceeds(
+          "mount", path, "--library", library.library, "--as", library.handle, "--for", "root")
+      }
+      #expect(try Set(place.mounts()) == [place.roots, second])
+      // Root's commands have the whole library, as ever.
+      #expect(
+        try library.sheafSucceeds("account", "list", "--library", library.library).text.contains(library.handle))
+      for path in [place.roots, second] { try library.sheafSucceeds("unmount", path) }
+      #expect(try place.mounts() == [])
+    }
+  }
+
+  /// Whose process was killed, root's as well, is dead, and is not theirs to clear.
+  @Test func aDeadMountOfRootsSaysSo() throws {
+    try withPlace { place in
+      try Command.shell("mkdir own", as: place.user, in: place.theirs).succeed()
+      let own = "\(place.theirs)/own"
+      let mounted = try place.mount(own)
+      #expect(mounted.status == 0, "\(mounted)")
+      try place.library.killServer()
+      let refused = try SheafProgram.run(["unmount", own], as: place.user)
+      #expect(refused.status == 1 && refused.errorText.contains("the dead mount there cannot be cleared"), "\(refused)")
+      #expect(refused.errorText.contains("clear it as root: umount -l \(own)"), "\(refused)")
       try place.library.sheafSucceeds("unmount", own)
     }
   }
