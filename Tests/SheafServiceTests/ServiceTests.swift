@@ -38,7 +38,7 @@ import Testing
   @Test(.enabled(if: getuid() == 0, "the folder of such sockets is root's"))
   func aSocketThatIsLeftHidesNoLibrary() async throws {
     try await withService { library, _ in
-      let user: uid_t = 65_534
+      let user: UInt32 = 65_534
       let left = UserSocket.path(library: library.location.path, uid: user)
       try FileManager.default.createDirectory(atPath: UserSocket.folder, withIntermediateDirectories: true)
       defer { unlink(left) }
