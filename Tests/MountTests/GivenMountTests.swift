@@ -124,25 +124,31 @@ import Testing
     }
   }
 
+  /// Has the user put their folder `place`, and a link to the folder of root's, under one name by turns.
+  private func swapper(_ place: Place) throws -> BackgroundCommand {
+    let swapper = try BackgroundCommand(
+      Command(
+        [
+          "/usr/bin/python3", "-c",
+          """
+          import os, sys
+          os.chdir(sys.argv[1])
+          os.mkdir("place"); os.symlink(sys.argv[2], "link")
+          open("ready", "w").close()
+          while True:
+              for old, new in ("place", "aside"), ("link", "place"), ("place", "link"), ("aside", "place"):
+                  try: os.rename(old, new)
+                  except OSError: break
+          """, place.theirs, place.roots,
+        ], as: place.user))
+    try eventually("the swapping") { FileManager.default.fileExists(atPath: "\(place.theirs)/ready") }
+    return swapper
+  }
+
   @Test func aLinkThatIsSwappedInIsNotFollowed() throws {
     try withPlace { place in
-      let swapper = try BackgroundCommand(
-        Command(
-          [
-            "/usr/bin/python3", "-c",
-            """
-            import os, sys
-            os.chdir(sys.argv[1])
-            os.mkdir("place"); os.symlink(sys.argv[2], "link")
-            open("ready", "w").close()
-            while True:
-                for old, new in ("place", "aside"), ("link", "place"), ("place", "link"), ("aside", "place"):
-                    try: os.rename(old, new)
-                    except OSError: break
-            """, place.theirs, place.roots,
-          ], as: place.user))
+      let swapper = try swapper(place)
       defer { swapper.end() }
-      try eventually("the swapping") { FileManager.default.fileExists(atPath: "\(place.theirs)/ready") }
       let path = "\(place.theirs)/place"
       for _ in 1...40 {
         _ = try place.mount(path)
@@ -162,6 +168,28 @@ import Testing
       }
       var status = stat()
       #expect(lstat(place.roots, &status) == 0 && status.st_uid == 0)
+    }
+  }
+
+  /// Root's copies, which nobody else may read, lie where root put them or nowhere.
+  @Test func aBackupIsNotLedElsewhere() throws {
+    try withPlace { place in
+      let swapper = try swapper(place)
+      defer { swapper.end() }
+      let path = "\(place.theirs)/place/copy.sqlite"
+      var made = 0
+      for _ in 1...60 {
+        // The process that copies is asked: the command looks at the path before.
+        let answer = try Command([
+          "curl", "--silent", "--max-time", "30", "--unix-socket", place.library.library + "-socket", "--request",
+          "POST", "--header", "content-type: application/json", "--data", #"{"file":"\#(path)"}"#,
+          "http://sheaf/v1/backup",
+        ]).succeed().text
+        if answer.contains("\"result\"") { made += 1 } else { #expect(answer.contains("\"kind\""), "\(answer)") }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.roots) == [])
+        for folder in ["place", "aside"] { unlink("\(place.theirs)/\(folder)/copy.sqlite") }
+      }
+      #expect(made > 0)
     }
   }
 
