@@ -74,12 +74,14 @@ package final class SheafService: Sendable {
       builder: .http1(
         configuration: .init(
           additionalChannelHandlers: [
-            clients.makeHandler(), IdleStateHandler(writeTimeout: TimeAmount(limits.writeTime)), WriteTimeout(),
+            clients.makeHandler(), SmallReads(), IdleStateHandler(writeTimeout: TimeAmount(limits.writeTime)),
+            WriteTimeout(),
           ] + (door.map { [$0.makeHandler()] } ?? []), idleTimeout: TimeAmount(limits.idleTime))),
       configuration: ServerConfiguration(
         address: .unixDomainSocket(path: socket.address), reuseAddress: false,
         availableConnectionsDelegate: .maximum(limits.connections + ServiceLimits.spareConnections, logger: quiet)),
       clients: clients,
+      turns: Turns(limits.requests),
       onServerRunning: { [listening] in listening.reach() },
       logger: quiet)
     var configuration = ServiceGroupConfiguration(services: [server], logger: quiet)
