@@ -73,7 +73,7 @@ import Testing
           if isLink {
             symlink(elsewhere, copy + ".sheaf-part")
           } else {
-            FileManager.default.createFile(atPath: copy + ".sheaf-part", contents: Data("mine".utf8))
+            try? Data("mine".utf8).write(to: URL(fileURLWithPath: copy + ".sheaf-part"))
           }
         }
       } throws: {
