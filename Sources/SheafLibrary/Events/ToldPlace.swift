@@ -114,11 +114,15 @@ extension Library {
   /// How often it is tried to have it remembered where folders are, which others may move meanwhile.
   private static let approaches = 3
 
-  /// Whether it is remembered where a folder is, or one that is not far above it, in which share since when, and what
-  /// rules say there.
-  private func isNear(_ folder: Int64) throws -> Bool {
+  /// Whether it is remembered where a folder is, or one that is not far above it, in which share, and what rules say
+  /// there.
+  ///
+  /// - Parameter asksTime: Whether it has to be remembered since when it is in the share.
+  private func isNear(_ folder: Int64, asksTime: Bool) throws -> Bool {
     var left = Self.nearby
-    var (knowsPlace, knowsIgnored, knowsShare, knowsTime) = (false, false, shares.isEmpty, shares.isEmpty)
+    var (knowsPlace, knowsIgnored, knowsShare, knowsTime) = (
+      false, false, shares.isEmpty, shares.isEmpty || !asksTime
+    )
     try ascend(from: folder) { inode in
       left -= 1
       knowsPlace = knowsPlace || shares.place(ofFolder: inode.ino) != nil
@@ -137,15 +141,17 @@ extension Library {
 
   /// Runs something about what is in some folders with the lock held, once it is remembered where they are
   /// (``approach(_:)``). After a folder was moved it is not: then it is found out with the lock free in between.
+  ///
+  /// - Parameter asksTime: Whether it is asked since when they are in their shares.
   func lockedNear<Value>(
-    _ folders: [Int64], operation: StaticString = #function, _ body: () throws -> Value
+    _ folders: [Int64], asksTime: Bool = false, operation: StaticString = #function, _ body: () throws -> Value
   ) throws -> Value {
     for _ in 0..<Self.approaches {
       let value: Value? = try locked(
         {
           // Of what is not there, or is damaged, `body` says so.
           for folder in folders {
-            if let isNear = try? isNear(folder), !isNear { return nil }
+            if let isNear = try? isNear(folder, asksTime: asksTime), !isNear { return nil }
           }
           return .some(try body())
         }, operation: operation)
@@ -159,7 +165,7 @@ extension Library {
   /// there, however deep that is: from the top down, some folders at a time. A later look-up with the lock held goes up a
   /// few folders only.
   func approach(_ folder: Int64) throws {
-    if try locked({ try isNear(folder) }) { return }
+    if try locked({ try isNear(folder, asksTime: true) }) { return }
     let passed = try wholeWay(from: folder)
     for index in stride(from: passed.count / Self.approachStep * Self.approachStep, through: 0, by: -Self.approachStep)
     where index < passed.count {

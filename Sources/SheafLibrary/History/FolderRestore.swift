@@ -128,7 +128,7 @@ extension Library {
     if let target = action.place?.parent, folders.count > 1, folders[0] != target {
       ways.up = try? wayUp(from: target)
     }
-    return try lockedNear([top] + folders) {
+    return try lockedNear([top] + folders, asksTime: true) {
       try allow(.restore, inode(top), on: path)
       guard let step = try step(of: action, caller) else { return [] }
       do {

@@ -156,7 +156,7 @@ extension Library {
 
   /// Where an item was at a time, as far as its names tell.
   private func whereabouts(of item: PresentItem, at time: Timestamp, _ caller: Caller) throws -> Whereabouts {
-    try lockedNear(placesAsked(of: item.item.id, item.parent, since: time, caller)) {
+    try lockedNear(placesAsked(of: item.item.id, item.parent, since: time, caller), asksTime: true) {
       // Where it was before it entered the share is not theirs to know.
       guard try visibleSince(item.ino, time, caller) == time else { return .unknown }
       let later = try read {
@@ -312,16 +312,16 @@ extension Library {
     let present = try presentItems(below: [top], caller)
     var doomed: [PresentItem] = []
     for item in present {
-      try lockedNear(placesAsked(of: item.item.id, item.parent, since: time, caller)) {
+      try lockedNear(placesAsked(of: item.item.id, item.parent, since: time, caller), asksTime: true) {
         try addActions(of: person, since: time, to: item, caller, &plan, &doomed)
       }
     }
     let here = Set(present.map(\.item.id))
     for folder in [top] + present.filter(\.isFolder).map(\.ino) {
-      let since = try lockedNear([folder]) { try visibleSince(folder, time, caller) }
+      let since = try lockedNear([folder], asksTime: true) { try visibleSince(folder, time, caller) }
       for id in try itemsTaken(from: folder, by: person, since: since) where !here.contains(id) {
         let parent = try locked { try presentItem(id)?.parent ?? folder }
-        try lockedNear(placesAsked(of: id, parent, since: time, caller)) {
+        try lockedNear(placesAsked(of: id, parent, since: time, caller), asksTime: true) {
           guard let item = try presentItem(id), try mayMove(to: item.parent, caller) else { return }
           try addMoves(of: item, by: person, since: time, caller, &plan)
         }
@@ -329,7 +329,7 @@ extension Library {
     }
     for row in try deletions(below: top, present, by: person, since: time) {
       let item = locked { (try? inode(row.ino))?.row.item ?? 0 }
-      try lockedNear(placesAsked(of: item, row.parent, since: time, caller)) {
+      try lockedNear(placesAsked(of: item, row.parent, since: time, caller), asksTime: true) {
         try addRecovery(of: row, by: person, since: time, caller, &plan)
       }
     }

@@ -16,7 +16,7 @@ extension Library {
   package func rename(
     _ parent: Int64, _ name: [UInt8], to newParent: Int64, _ newName: [UInt8], _ mode: RenameMode, _ caller: Caller
   ) throws -> Int64? {
-    let isFolder = try lockedNear([parent, newParent]) { () -> Bool in
+    let isFolder = try lockedNear([parent, newParent], asksTime: parent != newParent) { () -> Bool in
       guard parent != newParent, let entry = try entry(parent, name) else { return false }
       return try mode == .exchange || inode(entry.ino).isFolder
     }
@@ -38,7 +38,7 @@ extension Library {
       try endVersionsInSteps { (try? entering(newParent, newName, parent, caller)) ?? nil }
       collectMapped(leavingWith: newName, newParent, parent)
     }
-    return try lockedNear([parent, newParent]) {
+    return try lockedNear([parent, newParent], asksTime: parent != newParent) {
       try rename(parent, name, to: newParent, newName, mode, settled: settled, ways, caller)
     }
   }
