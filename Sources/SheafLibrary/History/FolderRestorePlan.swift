@@ -318,7 +318,9 @@ extension Library {
     }
     let here = Set(present.map(\.item.id))
     for folder in [top] + present.filter(\.isFolder).map(\.ino) {
-      let since = try lockedNear([folder], asksTime: true) { try visibleSince(folder, time, caller) }
+      let since = try lockedNear(placesAsked(of: 0, folder, since: time, caller), asksTime: true) {
+        try visibleSince(folder, time, caller)
+      }
       for id in try itemsTaken(from: folder, by: person, since: since) where !here.contains(id) {
         let parent = try locked { try presentItem(id)?.parent ?? folder }
         try lockedNear(placesAsked(of: id, parent, since: time, caller), asksTime: true) {

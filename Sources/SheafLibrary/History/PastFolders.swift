@@ -51,7 +51,7 @@ extension Library {
   /// - Throws: `notFound` for a time at which it did not exist, in the future, or which the caller does not see;
   ///   `accessDenied`.
   package func pastFolder(_ ino: Int64, at time: Timestamp, _ caller: Caller) throws -> Attributes {
-    try locked {
+    try lockedNear([ino], asksTime: true) {
       let folder = try pastFolderInode(ino, at: time, caller)
       return try attributes(folder, caller).readOnly(links: 2, at: time)
     }
@@ -65,7 +65,11 @@ extension Library {
     _ parent: Int64, _ name: [UInt8], below top: Int64, at time: Timestamp, _ caller: Caller
   ) throws -> PastEntry {
     completeSaves()
-    return try locked {
+    let places = try locked { () -> [Int64] in
+      guard try isForeign(inode(parent), caller), let item = try pastItem(parent, name, at: time) else { return [] }
+      return [parent, try read { try $0.inode(item: item)?.parent } ?? parent]
+    }
+    return try lockedNear(places, asksTime: true) {
       try settleSessions()
       let folder = try pastFolderInode(parent, at: time, caller)
       guard let found = try pastItem(parent, name, at: time),
@@ -95,7 +99,11 @@ extension Library {
     }
     var last: PastNameRow?
     repeat {
-      last = try locked { try addPast(of: ino, below: top, after: last, at: time, caller, to: &entries, &names) }
+      let start = last
+      let places = try locked { try lostPlaces(of: ino, after: start, caller) }
+      last = try lockedNear(places, asksTime: true) {
+        try addPast(of: ino, below: top, after: start, at: time, caller, to: &entries, &names)
+      }
     } while last != nil
     return entries
   }
@@ -128,6 +136,16 @@ extension Library {
       if let found, names.insert(entry.name).inserted { entries.append(found) }
     }
     return page.last?.hash
+  }
+
+  /// The folders in which the items lie by now that lost some names in a folder, for a participant of its share: it
+  /// depends on where an item is what they see of it.
+  private func lostPlaces(of ino: Int64, after last: PastNameRow?, _ caller: Caller) throws -> [Int64] {
+    guard try isForeign(inode(ino), caller) else { return [] }
+    return try read { transaction in
+      let rows = try transaction.pastNames(in: ino, after: last, limit: Self.pastStep)
+      return Array(Set(try rows.compactMap { try transaction.inode(item: $0.item)?.parent }))
+    }
   }
 
   func addPast(
