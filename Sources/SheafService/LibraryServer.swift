@@ -3,7 +3,7 @@ import HTTPTypes
 import Hummingbird
 import HummingbirdCore
 import Logging
-import NIOPosix
+import NIOCore
 import ServiceLifecycle
 
 /// Answers requests as Hummingbird's `Application` does, and sleeps while there are none. `Application` keeps a clock
@@ -14,12 +14,13 @@ struct LibraryServer: Service {
   let configuration: ServerConfiguration
   let clients: ClientCount
   let turns: Turns
+  let eventLoops: any EventLoopGroup
   let onServerRunning: @Sendable () -> Void
   let logger: Logger
 
   func run() async throws {
     let server = try builder.buildServer(
-      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
+      configuration: configuration, eventLoopGroup: eventLoops, logger: logger,
       responder: { [responder, clients, turns, logger] request, writer, channel in
         if let refusal = clients.refusal(of: channel) {
           var response = refusal.response()

@@ -32,7 +32,7 @@ struct TurnTests {
       var tasks: [Task<Void, Never>] = []
       for number in 0..<20 {
         tasks.append(Task { await turns.take { order.numbers.withLock { $0.append(number) } } })
-        while turns.waitingCount <= number { await Task.yield() }
+        while turns.waitingCount <= number, order.numbers.withLock({ $0.isEmpty }) { await Task.yield() }
       }
       #expect(order.numbers.withLock { $0.isEmpty })
       return tasks
@@ -61,7 +61,8 @@ struct TurnTests {
       let server = LibraryServer(
         responder: router.buildResponder(), builder: .http1(),
         configuration: ServerConfiguration(address: .unixDomainSocket(path: path)), clients: ClientCount(limit: 64),
-        turns: Turns(2), onServerRunning: { run.finish() }, logger: Logger(label: "test"))
+        turns: Turns(2), eventLoops: MultiThreadedEventLoopGroup.singleton, onServerRunning: { run.finish() },
+        logger: Logger(label: "test"))
       let services = ServiceGroup(configuration: .init(services: [server], logger: Logger(label: "test")))
       let task = Task { try await services.run() }
       for await _ in running {}
