@@ -152,6 +152,8 @@ extension Library {
           // Of what is not there, or is damaged, `body` says so.
           for folder in folders {
             if let isNear = try? isNear(folder, asksTime: asksTime), !isNear { return nil }
+            // It is remembered now, so that the next look from here, or from a folder below, is short.
+            _ = try? share(ofFolder: folder)
           }
           return .some(try body())
         }, operation: operation)
