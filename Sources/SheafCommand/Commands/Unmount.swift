@@ -115,7 +115,8 @@ struct Unmount: AsyncParsableCommand {
     let isTheirs = try await connection.client.mounts().contains { $0.mountpoint == place }
     return SheafError(
       .notPermitted, subject: place,
-      reason: isTheirs ? "root gave this mount to you, and alone takes it away" : "is not the mount that root gave to you",
+      reason: isTheirs
+        ? "root gave this mount to you, and alone takes it away" : "is not the mount that root gave to you",
       advice: "ask root for: sheaf unmount \(place.shellWord)")
   }
 
