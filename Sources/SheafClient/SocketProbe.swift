@@ -4,14 +4,17 @@ package import SheafModel
 /// Finds the socket that leads to a library, and whether a process listens there. It asks only the kernel, and so costs
 /// nothing.
 package enum SocketProbe {
-  /// The socket by which this user reaches a library: their own if root gave them a mount, otherwise the library's; nil
-  /// if no process listens.
+  /// The socket by which a user reaches a library: their own if root gave them a mount, otherwise the library's; nil
+  /// if no process listens. Root, to whom all doors are open, takes the library's.
   ///
+  /// - Parameter user: Whose socket to look for; this process's user's where nil.
   /// - Throws: ``SheafError``: `accessDenied` if the socket belongs to another user, or a stranger listens
   ///   (``ServerTrust``); `unavailable` if the process does not take connections.
-  package static func served(of library: LibraryLocation) throws(SheafError) -> String? {
+  package static func served(of library: LibraryLocation, by user: UInt32? = nil) throws(SheafError) -> String? {
+    let user = user ?? getuid()
     // A killed process leaves its sockets behind.
-    for path in [UserSocket.path(library: library.path, uid: getuid()), library.socketPath] {
+    let own = user == 0 ? [] : [UserSocket.path(library: library.path, uid: user)]
+    for path in own + [library.socketPath] {
       if try isServed(path, ServerTrust(socket: path, library: library.path)) { return path }
     }
     return nil

@@ -33,7 +33,9 @@ extension AccountFileSystem {
       case .inode(let ino): return try lookup(name, inFolder: ino, caller)
       case .versions(let ino):
         try permit(parent, .execute, caller)
-        if let time = Library.pastTime(name.bytes) { return try pastFolder(ino, at: time, in: parent, caller) }
+        if let time = Library.pastTime(name.bytes) {
+          return try pastFolder(ino, below: ino, at: time, in: parent, caller)
+        }
         let folder = try translated { try library.versionFolder(of: ino, name.bytes, credentials(caller)) }
         return Entry(
           node: Node.versionFolder(item: folder.item).id,

@@ -14,6 +14,8 @@ final class PastFolders: Sendable {
     /// `.versions`, or the folder around this one as it was.
     let parent: NodeID
     let ino: Int64
+    /// The folder in whose `.versions` it is.
+    let top: Int64
     let time: Timestamp
   }
 
@@ -67,10 +69,11 @@ final class PastFolders: Sendable {
 /// Folders as they were, in a mount.
 extension AccountFileSystem {
   /// A folder as it was, below `.versions` or in another one.
-  func pastFolder(_ ino: Int64, at time: Timestamp, in parent: NodeID, _ caller: RequestContext) throws(Errno) -> Entry
-  {
+  func pastFolder(
+    _ ino: Int64, below top: Int64, at time: Timestamp, in parent: NodeID, _ caller: RequestContext
+  ) throws(Errno) -> Entry {
     let attributes = try translated { try library.pastFolder(ino, at: time, credentials(caller)) }
-    let node = pastFolders.give(.init(parent: parent, ino: ino, time: time)).id
+    let node = pastFolders.give(.init(parent: parent, ino: ino, top: top, time: time)).id
     return Entry(node: node, attributes: FileAttributes(attributes, of: node))
   }
 
@@ -80,9 +83,11 @@ extension AccountFileSystem {
     try permit(parent, .execute, caller)
     let place = try pastFolders[number]
     let found = try translated {
-      try library.pastEntry(place.ino, name.bytes, at: place.time, credentials(caller))
+      try library.pastEntry(place.ino, name.bytes, below: place.top, at: place.time, credentials(caller))
     }
-    if case .folder(let ino) = found.kind { return try pastFolder(ino, at: place.time, in: parent, caller) }
+    if case .folder(let ino) = found.kind {
+      return try pastFolder(ino, below: place.top, at: place.time, in: parent, caller)
+    }
     let entry = try translated { try pastEntry(found, credentials(caller)) }
     if found.isForeign { foreignNodes.note(entry.node) }
     return entry
@@ -92,7 +97,7 @@ extension AccountFileSystem {
   func pastListing(_ number: Int64, _ caller: RequestContext) throws -> Listings.Listing {
     let place = try pastFolders[number]
     return .init(
-      try library.pastEntries(of: place.ino, at: place.time, credentials(caller)).map { found in
+      try library.pastEntries(of: place.ino, below: place.top, at: place.time, credentials(caller)).map { found in
         let (node, type): (Node, UInt32) =
           switch found.kind {
           case .folder(let ino): (.inode(ino), S_IFDIR)

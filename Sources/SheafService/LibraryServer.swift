@@ -3,7 +3,7 @@ import HTTPTypes
 import Hummingbird
 import HummingbirdCore
 import Logging
-import NIOPosix
+import NIOCore
 import ServiceLifecycle
 
 /// Answers requests as Hummingbird's `Application` does, and sleeps while there are none. `Application` keeps a clock
@@ -13,13 +13,15 @@ struct LibraryServer: Service {
   let builder: HTTPServerBuilder
   let configuration: ServerConfiguration
   let clients: ClientCount
+  let turns: Turns
+  let eventLoops: any EventLoopGroup
   let onServerRunning: @Sendable () -> Void
   let logger: Logger
 
   func run() async throws {
     let server = try builder.buildServer(
-      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
-      responder: { [responder, clients, logger] request, writer, channel in
+      configuration: configuration, eventLoopGroup: eventLoops, logger: logger,
+      responder: { [responder, clients, turns, logger] request, writer, channel in
         if let refusal = clients.refusal(of: channel) {
           var response = refusal.response()
           response.headers[.connection] = "close"
@@ -31,7 +33,7 @@ struct LibraryServer: Service {
         let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
         var response: Response
         do {
-          response = try await responder.respond(to: request, context: context)
+          response = try await turns.take { try await responder.respond(to: request, context: context) }
         } catch {
           logger.error("a request could not be answered", metadata: ["error": "\(error)"])
           response = Response(status: .internalServerError)

@@ -9,6 +9,8 @@ package struct ServiceLimits: Sendable {
   /// Connections. Those past the limit get an error, ``spareConnections`` at a time, and further ones wait to be
   /// accepted.
   package var connections: Int
+  /// Requests that are being answered; others wait for their turn. It counts until the answer begins to be sent.
+  package var requests: Int
   /// Streams of events and of webhooks.
   package var streams: Int
   /// Contents on their way to clients.
@@ -23,8 +25,12 @@ package struct ServiceLimits: Sendable {
   /// Connections past the limit that are answered.
   static let spareConnections = 32
 
-  package init(connections: Int, streams: Int, downloads: Int, jobs: Int) {
+  /// Bytes that are read of a connection at once: what its client sends ahead stays in the socket's buffer.
+  static let readBytes = 2048
+
+  package init(connections: Int, requests: Int, streams: Int, downloads: Int, jobs: Int) {
     self.connections = connections
+    self.requests = requests
     self.streams = streams
     self.downloads = downloads
     self.jobs = jobs
@@ -33,13 +39,14 @@ package struct ServiceLimits: Sendable {
   /// The library's own door: people, and sidecars with a stream for each webhook.
   package static var library: ServiceLimits {
     let connections = share(4096, of: 4)
-    return ServiceLimits(connections: connections, streams: connections - connections / 4, downloads: 64, jobs: 16)
+    return ServiceLimits(
+      connections: connections, requests: 64, streams: connections - connections / 4, downloads: 64, jobs: 16)
   }
 
   /// A user's door.
   package static var user: ServiceLimits {
     let connections = share(256, of: 16)
-    return ServiceLimits(connections: connections, streams: connections / 4, downloads: 16, jobs: 4)
+    return ServiceLimits(connections: connections, requests: 8, streams: connections / 4, downloads: 16, jobs: 4)
   }
 
   /// `wanted`, but at most one `parts`-th of the descriptors that the process may have.
@@ -94,5 +101,17 @@ final class WriteTimeout: ChannelInboundHandler, RemovableChannelHandler {
       return context.fireUserInboundEventTriggered(event)
     }
     context.close(promise: nil)
+  }
+}
+
+/// Reads little of a connection at once. Requests are decoded as they are read, and take many times their bytes.
+final class SmallReads: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = NIOAny
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    let options = context.channel.syncOptions
+    try? options?.setOption(
+      ChannelOptions.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: ServiceLimits.readBytes))
+    try? options?.setOption(ChannelOptions.maxMessagesPerRead, value: 1)
   }
 }

@@ -31,6 +31,9 @@ package final class SheafService: Sendable {
   private let socket: ServiceSocket
   private let group: ServiceGroup
   private let threads: NIOThreadPool
+  /// The thread that reads and writes a user's connections, so that the library's own do not wait behind them; nil for
+  /// the library's own service.
+  private let usersLoop: MultiThreadedEventLoopGroup?
   private let clients: ClientCount
   private let signals: EventSignals
   private let listening = Latch()
@@ -53,6 +56,8 @@ package final class SheafService: Sendable {
     socket = try ServiceSocket(
       String(socketFile.split(separator: "/").last ?? ""),
       in: door == nil ? library.openFolder() : UserSocket.openFolder())
+    let usersLoop = door.map { _ in MultiThreadedEventLoopGroup(numberOfThreads: 1) }
+    self.usersLoop = usersLoop
     let clients = ClientCount(limit: limits.connections)
     self.clients = clients
     let signals = EventSignals(library: library)
@@ -74,12 +79,15 @@ package final class SheafService: Sendable {
       builder: .http1(
         configuration: .init(
           additionalChannelHandlers: [
-            clients.makeHandler(), IdleStateHandler(writeTimeout: TimeAmount(limits.writeTime)), WriteTimeout(),
+            clients.makeHandler(), SmallReads(), IdleStateHandler(writeTimeout: TimeAmount(limits.writeTime)),
+            WriteTimeout(),
           ] + (door.map { [$0.makeHandler()] } ?? []), idleTimeout: TimeAmount(limits.idleTime))),
       configuration: ServerConfiguration(
         address: .unixDomainSocket(path: socket.address), reuseAddress: false,
         availableConnectionsDelegate: .maximum(limits.connections + ServiceLimits.spareConnections, logger: quiet)),
       clients: clients,
+      turns: Turns(limits.requests),
+      eventLoops: usersLoop ?? .singleton,
       onServerRunning: { [listening] in listening.reach() },
       logger: quiet)
     var configuration = ServiceGroupConfiguration(services: [server], logger: quiet)
@@ -131,6 +139,7 @@ package final class SheafService: Sendable {
     let task = running.withLock { $0 }
     _ = await task?.result
     try await threads.shutdownGracefully()
+    try await usersLoop?.shutdownGracefully()
   }
 }
 

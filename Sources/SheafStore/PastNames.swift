@@ -76,6 +76,13 @@ extension StoreTransaction {
       time.nanoseconds, limit, decode: PastNameRow.init)
   }
 
+  /// As ``pastNames(of:after:limit:)``, the first ones first.
+  package func pastNames(of item: Int64, firstAfter time: Timestamp, limit: Int) throws -> [PastNameRow] {
+    try all(
+      "SELECT \(Self.columns) FROM past_names WHERE item = ? AND until > ? ORDER BY until LIMIT ?", item,
+      time.nanoseconds, limit, decode: PastNameRow.init)
+  }
+
   /// The name that an item lost last up to `time`.
   package func lastPastName(of item: Int64, upTo time: Timestamp) throws -> PastNameRow? {
     try first(

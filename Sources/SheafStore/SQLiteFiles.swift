@@ -15,7 +15,18 @@ enum SQLiteFiles {
     return set(system, "open", unsafeBitCast(guardedOpen, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
       && set(system, "unlink", unsafeBitCast(guardedUnlink, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
       && set(system, "readlink", unsafeBitCast(guardedReadlink, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
+      && set(system, "lstat", unsafeBitCast(guardedLstat, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
   }()
+
+  private static let ownFolder = "/proc/self"
+  private static let descriptorFolder = ownFolder + "/fd/"
+
+  /// A path by which SQLite opens what a descriptor of this process is of, whatever its names lead to.
+  static func path(ofDescriptor descriptor: CInt) -> String { descriptorFolder + "\(descriptor)" }
+
+  private static func isDescriptor(_ path: String) -> Bool {
+    path.hasPrefix(descriptorFolder) && CInt(path.dropFirst(descriptorFolder.count)) != nil
+  }
 
   /// `SQLITE_DEFAULT_FILE_PERMISSIONS`.
   private static let defaultMode: mode_t = 0o644
@@ -24,9 +35,10 @@ enum SQLiteFiles {
     // SQLite gives what it makes the mode of the library's file. This is its mode for a library that it makes itself: here
     // files are made before SQLite opens them, and one that is gone again was taken away by another user.
     let mode = mode == defaultMode ? 0o600 : mode
-    let descriptor = OwnerRights.acting(on: String(cString: path)) {
-      open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode)
-    }
+    let name = String(cString: path)
+    // There, the link is the kernel's own.
+    let flags = isDescriptor(name) ? flags & ~(O_NOFOLLOW | O_CREAT) : flags | O_NOFOLLOW
+    let descriptor = OwnerRights.acting(on: name) { open(path, flags | O_NONBLOCK | O_NOCTTY, mode) }
     guard descriptor >= 0 else { return descriptor }
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFIFO else {
@@ -45,6 +57,13 @@ enum SQLiteFiles {
       return -1
     }
     return readlink(path, buffer, size)
+  }
+
+  /// SQLite resolves the path of a descriptor, too, and would open what has the name by then.
+  private static let guardedLstat: @convention(c) (UnsafePointer<CChar>, UnsafeMutablePointer<stat>) -> CInt = {
+    path, status in
+    let name = String(cString: path)
+    return name == ownFolder || name.hasPrefix(descriptorFolder) ? stat(path, status) : lstat(path, status)
   }
 
   private static let guardedUnlink: @convention(c) (UnsafePointer<CChar>) -> CInt = { path in

@@ -434,19 +434,19 @@ package final class Store: Sendable {
       try Self.storeErrors(path) { try writer.commit() }
       try Self.storeErrors(path, writing: destination) {
         var configuration = Configuration()
-        configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+        configuration.prepareDatabase { try $0.execute(sql: BackupFile.pragmas) }
         let copy = try DatabaseQueue(path: file.path, configuration: configuration)
-        try file.verifyIsOpen()
         try withoutActuallyEscaping(progress) { progress in
           try pool.backup(to: copy, pagesPerStep: 1000) {
             progress(SheafModel.Progress(done: Int64($0.completedPageCount), total: Int64($0.totalPageCount)))
           }
         }
-        // The copy does not have the bytes of the working file.
-        try copy.writeWithoutTransaction {
-          try $0.execute(sql: "DELETE FROM working_copies; PRAGMA journal_mode = DELETE")
-        }
         try copy.close()
+        try file.markAsWithoutLog()
+        // The copy does not have the bytes of the working file.
+        let whole = try DatabaseQueue(path: file.path, configuration: configuration)
+        try whole.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM working_copies") }
+        try whole.close()
       }
     } catch {
       file.discard()

@@ -86,6 +86,85 @@ struct DamageTests {
     }
   }
 
+  // MARK: - Folders in each other
+
+  /// By the names that they had, a folder was in itself, or two in each other: nobody goes from one to the next for
+  /// ever.
+  @Test(arguments: [["a": "a"], ["a": "b", "b": "a"], ["a": "b", "b": "c", "c": "a"]])
+  func noFolderWasInItself(_ parents: [String: String]) throws {
+    let late = 4_000_000_000_000_000_000
+    var sql = "UPDATE entries SET since = \(late) WHERE parent = (SELECT documents FROM accounts);"
+    for (name, parent) in parents {
+      sql += """
+        INSERT INTO past_names SELECT (SELECT ino FROM inodes WHERE name = CAST('\(parent)' AS BLOB)), name, \(late), item, 0,
+        owner FROM inodes WHERE name = CAST('\(name)' AS BLOB);
+        """
+    }
+    try withDamage(sql) { fixture in
+      for name in ["a", "b", "c"] { try fixture.mkdir(name) }
+    } _: { fixture in
+      let time = fixture.clock.now
+      for name in parents.keys {
+        let top = try fixture.ino(name)
+        _ = try fixture.library.pastFolder(top, at: time, .library)
+        var (folder, passed) = (top, 0)
+        while passed < 10 {
+          let entries = try fixture.library.pastEntries(of: folder, below: top, at: time, .library)
+          guard let entry = entries.first, case .folder(let ino) = entry.kind else { break }
+          #expect(try fixture.library.pastEntry(folder, entry.name, below: top, at: time, .library) == entry)
+          (folder, passed) = (ino, passed + 1)
+        }
+        #expect(passed == parents.count - 1)
+        expect(.notFound) {
+          _ = try fixture.library.pastEntry(folder, Array(name.utf8), below: top, at: time, .library)
+        }
+        _ = try fixture.library.restoreFolder(fixture.path(name), .init(time: time, dryRun: true)) { _ in }
+      }
+    }
+  }
+
+  /// Where its rows say that it was in several folders, one of them shows it.
+  @Test func aFolderWasInOneFolderAtATime() throws {
+    let rows = [("b", 4), ("c", 3)].map { parent, until in
+      """
+      INSERT INTO past_names SELECT (SELECT ino FROM inodes WHERE name = CAST('\(parent)' AS BLOB)), name,
+      \(until)000000000000000000, item, 0, owner FROM inodes WHERE name = CAST('a' AS BLOB);
+      """
+    }
+    let late = "UPDATE entries SET since = 4000000000000000000 WHERE ino = (SELECT ino FROM inodes WHERE name = x'61');"
+    try withDamage(late + rows.joined()) { fixture in
+      for name in ["a", "b", "c"] { try fixture.mkdir(name) }
+    } _: { fixture in
+      let root = try fixture.root
+      let entries = try ["", "b", "c"].map { name in
+        try fixture.library.pastEntries(of: fixture.ino(name), below: root, at: fixture.clock.now, .library)
+          .map { String(decoding: $0.name, as: UTF8.self) }.sorted()
+      }
+      #expect(entries == [["b", "c"], [], ["a"]])
+    }
+  }
+
+  /// `Documents` lies in a folder that it holds.
+  @Test func aPathDoesNotComeBackToWhereItBegan() throws {
+    try withDamage(
+      """
+      UPDATE entries SET ino = (SELECT documents FROM accounts) WHERE name = CAST('x' AS BLOB);
+      UPDATE inodes SET parent = (SELECT ino FROM inodes WHERE name = CAST('a' AS BLOB)), name = CAST('x' AS BLOB)
+      WHERE ino = (SELECT documents FROM accounts);
+      """
+    ) { fixture in
+      for name in ["a", "a/x"] { try fixture.mkdir(name) }
+    } _: { fixture in
+      let library = fixture.library
+      let isFolder = try library.locked { try library.resolve(fixture.path("a")).isFolder }
+      #expect(isFolder)
+      for path in ["a/x", "a/x/a", "a/x/a/x/a"] {
+        expect(.corrupt) { _ = try library.locked { try library.resolve(fixture.path(path)).ino } }
+        expect(.corrupt) { _ = try library.children(fixture.path(path)) }
+      }
+    }
+  }
+
   /// What a damaged pack holds is not gone; who purges something else has nothing to do with it.
   @Test func aPurgeFailsWhereItsPackStays() throws {
     var random = SeededRandom()

@@ -62,7 +62,9 @@ struct PastFolderTests {
     let now = fixture.clock.now
     expect(.notFound) { _ = try library.pastFolder(folder, at: Timestamp(seconds: now.seconds - 1), .library) }
     expect(.notFound) { _ = try library.pastFolder(folder, at: Timestamp(seconds: now.seconds + 1), .library) }
-    expect(.notFound) { _ = try library.pastEntries(of: folder, at: Timestamp(seconds: now.seconds + 1), .library) }
+    expect(.notFound) {
+      _ = try library.pastEntries(of: folder, below: folder, at: Timestamp(seconds: now.seconds + 1), .library)
+    }
     let shown = try library.pastFolder(folder, at: now, .library)
     #expect(shown.mode & 0o7777 == 0o555 && shown.nlink == 2)
     try fixture.finish()
@@ -267,15 +269,16 @@ struct PastFolderTests {
       try library.rename(
         folder, Array("f\(number)".utf8), to: folder, Array("g\(number)".utf8), .noReplace, .library)
     }
-    let entries = try library.pastEntries(of: folder, at: time, .library)
+    let entries = try library.pastEntries(of: folder, below: folder, at: time, .library)
     #expect(Set(entries.map(\.name)) == Set((0..<200).map { Array("f\($0)".utf8) }))
     try library.locked {
       var (some, names): ([Library.PastEntry], Set<[UInt8]>) = ([], [])
-      let cookie = try library.addPresent(of: folder, after: 0, at: time, .library, to: &some, &names)
+      let cookie = try library.addPresent(of: folder, below: folder, after: 0, at: time, .library, to: &some, &names)
       // What has its name since is not among them.
       #expect(cookie != nil && some.count < Library.pastStep)
       (some, names) = ([], [])
-      let last = try library.addPast(of: folder, after: nil, at: time, .library, to: &some, &names)
+      let last = try library.addPast(
+        of: folder, below: folder, after: nil, at: time, .library, to: &some, &names)
       #expect(last != nil && some.count == Library.pastStep)
     }
     try fixture.finish()

@@ -15,9 +15,9 @@ extension Person {
     var tree: TreeText = [:]
     var open = [(ino: folder, path: "")]
     while let (ino, path) = open.popLast() {
-      for entry in try library.pastEntries(of: ino, at: time, caller) {
+      for entry in try library.pastEntries(of: ino, below: folder, at: time, caller) {
         let place = path + (path.isEmpty ? "" : "/") + String(decoding: entry.name, as: UTF8.self)
-        #expect(try library.pastEntry(ino, entry.name, at: time, caller) == entry)
+        #expect(try library.pastEntry(ino, entry.name, below: folder, at: time, caller) == entry)
         #expect(tree[place] == nil, "twice: \(place)")
         switch entry.kind {
         case .folder(let ino):

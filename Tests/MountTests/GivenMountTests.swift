@@ -124,25 +124,31 @@ import Testing
     }
   }
 
+  /// Has the user put their folder `place`, and a link to the folder of root's, under one name by turns.
+  private func swapper(_ place: Place) throws -> BackgroundCommand {
+    let swapper = try BackgroundCommand(
+      Command(
+        [
+          "/usr/bin/python3", "-c",
+          """
+          import os, sys
+          os.chdir(sys.argv[1])
+          os.mkdir("place"); os.symlink(sys.argv[2], "link")
+          open("ready", "w").close()
+          while True:
+              for old, new in ("place", "aside"), ("link", "place"), ("place", "link"), ("aside", "place"):
+                  try: os.rename(old, new)
+                  except OSError: break
+          """, place.theirs, place.roots,
+        ], as: place.user))
+    try eventually("the swapping") { FileManager.default.fileExists(atPath: "\(place.theirs)/ready") }
+    return swapper
+  }
+
   @Test func aLinkThatIsSwappedInIsNotFollowed() throws {
     try withPlace { place in
-      let swapper = try BackgroundCommand(
-        Command(
-          [
-            "/usr/bin/python3", "-c",
-            """
-            import os, sys
-            os.chdir(sys.argv[1])
-            os.mkdir("place"); os.symlink(sys.argv[2], "link")
-            open("ready", "w").close()
-            while True:
-                for old, new in ("place", "aside"), ("link", "place"), ("place", "link"), ("aside", "place"):
-                    try: os.rename(old, new)
-                    except OSError: break
-            """, place.theirs, place.roots,
-          ], as: place.user))
+      let swapper = try swapper(place)
       defer { swapper.end() }
-      try eventually("the swapping") { FileManager.default.fileExists(atPath: "\(place.theirs)/ready") }
       let path = "\(place.theirs)/place"
       for _ in 1...40 {
         _ = try place.mount(path)
@@ -162,6 +168,28 @@ import Testing
       }
       var status = stat()
       #expect(lstat(place.roots, &status) == 0 && status.st_uid == 0)
+    }
+  }
+
+  /// Root's copies, which nobody else may read, lie where root put them or nowhere.
+  @Test func aBackupIsNotLedElsewhere() throws {
+    try withPlace { place in
+      let swapper = try swapper(place)
+      defer { swapper.end() }
+      let path = "\(place.theirs)/place/copy.sqlite"
+      var made = 0
+      for _ in 1...60 {
+        // The process that copies is asked: the command looks at the path before.
+        let answer = try Command([
+          "curl", "--silent", "--max-time", "30", "--unix-socket", place.library.library + "-socket", "--request",
+          "POST", "--header", "content-type: application/json", "--data", #"{"file":"\#(path)"}"#,
+          "http://sheaf/v1/backup",
+        ]).succeed().text
+        if answer.contains("\"result\"") { made += 1 } else { #expect(answer.contains("\"kind\""), "\(answer)") }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.roots) == [])
+        for folder in ["place", "aside"] { unlink("\(place.theirs)/\(folder)/copy.sqlite") }
+      }
+      #expect(made > 0)
     }
   }
 
@@ -194,7 +222,43 @@ import Testing
       let refused = try SheafProgram.run(["unmount", own], as: place.user)
       #expect(refused.status == 1, "\(refused)")
       #expect(refused.errorText.contains("\(own): root gave this mount to you, and alone takes it away"), "\(refused)")
+      // Nor is another mount of the library theirs.
+      let other = try SheafProgram.run(["unmount", place.library.mountpoint], as: place.user)
+      #expect(other.status == 1, "\(other)")
+      #expect(
+        other.errorText.contains("\(place.library.mountpoint): is not the mount that root gave to you"), "\(other)")
       #expect(try place.mounts() == [own])
+      try place.library.sheafSucceeds("unmount", own)
+    }
+  }
+
+  @Test func rootTakesAwayWhatRootGaveToRoot() throws {
+    try withPlace { place in
+      let (library, second) = (place.library, try place.library.folder.folder("second"))
+      for path in [place.roots, second] {
+        try library.sheafSucceeds(
+          "mount", path, "--library", library.library, "--as", library.handle, "--for", "root")
+      }
+      #expect(try Set(place.mounts()) == [place.roots, second])
+      // Root's commands have the whole library, as ever.
+      #expect(
+        try library.sheafSucceeds("account", "list", "--library", library.library).text.contains(library.handle))
+      for path in [place.roots, second] { try library.sheafSucceeds("unmount", path) }
+      #expect(try place.mounts() == [])
+    }
+  }
+
+  /// Whose process was killed, root's as well, is dead, and is not theirs to clear.
+  @Test func aDeadMountOfRootsSaysSo() throws {
+    try withPlace { place in
+      try Command.shell("mkdir own", as: place.user, in: place.theirs).succeed()
+      let own = "\(place.theirs)/own"
+      let mounted = try place.mount(own)
+      #expect(mounted.status == 0, "\(mounted)")
+      try place.library.killServer()
+      let refused = try SheafProgram.run(["unmount", own], as: place.user)
+      #expect(refused.status == 1 && refused.errorText.contains("the dead mount there cannot be cleared"), "\(refused)")
+      #expect(refused.errorText.contains("clear it as root: umount -l \(own)"), "\(refused)")
       try place.library.sheafSucceeds("unmount", own)
     }
   }

@@ -60,10 +60,12 @@ struct DoorLimitTests {
   }
 
   private func given(
-    connections: Int = 64, streams: Int = 16, downloads: Int = 16, _ change: (inout ServiceLimits) -> Void = { _ in },
+    connections: Int = 64, requests: Int = 8, streams: Int = 16, downloads: Int = 16,
+    _ change: (inout ServiceLimits) -> Void = { _ in },
     _ body: (Given) async throws -> Void
   ) async throws {
-    var limits = ServiceLimits(connections: connections, streams: streams, downloads: downloads, jobs: 2)
+    var limits = ServiceLimits(
+      connections: connections, requests: requests, streams: streams, downloads: downloads, jobs: 2)
     change(&limits)
     let given = try await Given(limits)
     do {

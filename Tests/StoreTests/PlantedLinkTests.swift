@@ -57,18 +57,65 @@ import Testing
     }
   }
 
-  @Test func aBackupIsWrittenToTheFileThatWasMadeForItOrNotAtAll() throws {
-    try withFolder { folder in
-      let file = try BackupFile(becoming: folder + "/backup.sqlite")
-      defer { file.discard() }
-      #expect(rename(file.path, folder + "/aside") == 0)
-      let other = open(file.path, O_RDWR | O_CREAT, 0o600)
-      #expect(throws: SheafError.self) { try file.verifyIsOpen() }
-      close(other)
-      #expect(rename(folder + "/aside", file.path) == 0)
-      let own = open(file.path, O_RDWR)
-      try file.verifyIsOpen()
-      close(own)
+  /// Whoever can change the folder of a backup puts another file in the place of the one that is written.
+  @Test(arguments: [false, true]) func aBackupIsWrittenToTheFileThatWasMadeForIt(_ isLink: Bool) throws {
+    try withLibrary { path, elsewhere in
+      let store = try Store(path: path, lockPath: path + "-lock")
+      try store.write(.create) { try $0.setSetting("secret", "value") }
+      let copy = path + "-copy"
+      for suffix in ["-journal", "-wal", "-shm"] { #expect(symlink(elsewhere, copy + ".sheaf-part" + suffix) == 0) }
+      var isSwapped = false
+      #expect {
+        try store.backup(to: copy) { _ in
+          guard !isSwapped else { return }
+          isSwapped = true
+          rename(copy + ".sheaf-part", copy + "-aside")
+          if isLink {
+            symlink(elsewhere, copy + ".sheaf-part")
+          } else {
+            try? Data("mine".utf8).write(to: URL(fileURLWithPath: copy + ".sheaf-part"))
+          }
+        }
+      } throws: {
+        ($0 as? SheafError)?.kind == .busy
+      }
+      #expect(isSwapped && access(copy, F_OK) != 0)
+      if !isLink { #expect(try String(contentsOfFile: copy + ".sheaf-part", encoding: .utf8) == "mine") }
+      // What was made for it is whole.
+      let queue = try DatabaseQueue(path: copy + "-aside")
+      let value = try queue.read { try String.fetchOne($0, sql: "SELECT value FROM settings WHERE key = 'secret'") }
+      #expect(value == "value")
+      try queue.close()
+      try store.close()
+    }
+  }
+
+  /// The folder may be moved away, too, and a link put in its place.
+  @Test func aBackupStaysInTheFolderThatWasOpened() throws {
+    try withLibrary { path, _ in
+      try withFolder { folder in
+        let store = try Store(path: path, lockPath: path + "-lock")
+        let place = folder + "/place"
+        for name in [place, folder + "/elsewhere"] { #expect(mkdir(name, 0o700) == 0) }
+        var isSwapped = false
+        try store.backup(to: place + "/copy") { _ in
+          guard !isSwapped else { return }
+          isSwapped = true
+          rename(place, place + "-moved")
+          symlink(folder + "/elsewhere", place)
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/elsewhere") == [])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place + "-moved") == ["copy"])
+        let copy = try Store(path: place + "-moved/copy", lockPath: place + "-moved/copy-lock")
+        #expect(try copy.integrityProblems() == [])
+        try copy.close()
+        if geteuid() == 0 {
+          #expect { try store.backup(to: place + "/copy") { _ in } } throws: {
+            "\($0)".contains("\(place): is a symbolic link")
+          }
+        }
+        try store.close()
+      }
     }
   }
 

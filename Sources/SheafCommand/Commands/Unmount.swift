@@ -57,7 +57,7 @@ struct Unmount: AsyncParsableCommand {
         .invalid, subject: place.path, reason: "is a mount of \(location.path), not of the library of --library",
         advice: "leave out --library")
     }
-    guard let connection = try await LibraryConnection.join(location) else {
+    guard let connection = try await Self.join(location, mountedAt: place.path) else {
       guard MountProbe.isDead(place.path) else {
         throw SheafError(
           .unavailable, subject: place.path, reason: "is mounted, but no process serves \(location.path)",
@@ -69,7 +69,7 @@ struct Unmount: AsyncParsableCommand {
       return
     }
     do {
-      guard connection.info.mounts else { throw Self.cannot(unmount: place.path, connection.info) }
+      guard connection.info.mounts else { throw try await Self.cannot(unmount: place.path, connection) }
       if let account { try await check(place.path, isOf: account, connection.client) }
       let result = try await connection.client.unmount(place.path, lazy: false)
       await connection.close()
@@ -94,16 +94,30 @@ struct Unmount: AsyncParsableCommand {
     }
   }
 
-  /// The error for a process that answers and cannot unmount.
-  private static func cannot(unmount place: String, _ info: ServiceInfo) -> SheafError {
-    guard info.account == nil else {
-      return SheafError(
-        .notPermitted, subject: place, reason: "root gave this mount to you, and alone takes it away",
-        advice: "ask root for: sheaf unmount \(place.shellWord)")
+  /// The connection to the process that serves a mount's library; nil if none does, also where a dead mount's library is
+  /// not this user's.
+  private static func join(_ location: LibraryLocation, mountedAt place: String) async throws -> LibraryConnection? {
+    do {
+      return try await LibraryConnection.join(location)
+    } catch let error as SheafError where error.kind == .accessDenied && MountProbe.isDead(place) {
+      return nil
     }
+  }
+
+  /// The error for a process that answers and cannot unmount.
+  private static func cannot(unmount place: String, _ connection: LibraryConnection) async throws -> SheafError {
+    let info = connection.info
+    guard info.account != nil else {
+      return SheafError(
+        .unavailable, subject: place, reason: "the library is in use by process \(info.pid), which does not mount",
+        advice: "try again when it has ended")
+    }
+    let isTheirs = try await connection.client.mounts().contains { $0.mountpoint == place }
     return SheafError(
-      .unavailable, subject: place, reason: "the library is in use by process \(info.pid), which does not mount",
-      advice: "try again when it has ended")
+      .notPermitted, subject: place,
+      reason: isTheirs
+        ? "root gave this mount to you, and alone takes it away" : "is not the mount that root gave to you",
+      advice: "ask root for: sheaf unmount \(place.shellWord)")
   }
 
   private func check(_ place: String, isOf account: AccountHandle, _ client: SheafClient) async throws {

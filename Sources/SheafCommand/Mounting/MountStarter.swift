@@ -30,7 +30,8 @@ let startLibraryMount: MountStarter = { library, request, logger in
   try await BlockingWork.run { [owner] in
     try Mountpoint.alone(at: request.mountpoint, for: owner) { try mount.start(on: $0) }
   }
-  guard let owner = options.owner else { return ServedMount(mount: mount, service: nil) }
+  // Root is served at the library's own socket.
+  guard let owner = options.owner, owner.uid != 0 else { return ServedMount(mount: mount, service: nil) }
   do {
     let info = MountInfo(mountpoint: request.mountpoint, account: request.account, readOnly: request.readOnly)
     let door = UserDoor(mount: info, uid: owner.uid, gid: owner.gid)

@@ -92,9 +92,10 @@ actor ProcessMounts: MountController {
       .unavailable, subject: library.location.path, reason: "the process that owns it is ending", advice: "try again")
   }
 
-  /// Checks that a user who is to get a mount has none yet: their socket speaks for one account at one place.
+  /// Checks that a user who is to get a mount has none yet: their socket speaks for one account at one place. Root has
+  /// none.
   private func checkFirst(for owner: UInt32?, _ request: MountRequest) throws {
-    guard let owner, let user = request.forUser else { return }
+    guard let owner, owner != 0, let user = request.forUser else { return }
     let places = live.filter { $0.value.owner == owner }.map(\.key) + starting.filter { $0.value == owner }.map(\.key)
     guard let place = places.first else { return }
     throw SheafError(

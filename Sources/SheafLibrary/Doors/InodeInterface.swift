@@ -95,8 +95,10 @@ package protocol InodeInterface: AnyObject, Sendable {
   // MARK: - Folders as they were
 
   func pastFolder(_ ino: Int64, at time: Timestamp, _ caller: Caller) throws -> Attributes
-  func pastEntry(_ parent: Int64, _ name: [UInt8], at time: Timestamp, _ caller: Caller) throws -> Library.PastEntry
-  func pastEntries(of ino: Int64, at time: Timestamp, _ caller: Caller) throws -> [Library.PastEntry]
+  func pastEntry(
+    _ parent: Int64, _ name: [UInt8], below top: Int64, at time: Timestamp, _ caller: Caller
+  ) throws -> Library.PastEntry
+  func pastEntries(of ino: Int64, below top: Int64, at time: Timestamp, _ caller: Caller) throws -> [Library.PastEntry]
   func pastLink(_ ino: Int64, _ caller: Caller) throws -> (attributes: Attributes, target: [UInt8])
   // MARK: - The trash
 

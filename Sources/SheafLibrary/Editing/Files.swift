@@ -15,7 +15,7 @@ extension Library {
     _ parent: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64, isNew: Bool) {
     while true {
-      let (ino, made) = try locked { () -> (Int64, (attributes: Attributes, handle: UInt64)?) in
+      let (ino, made) = try lockedNear([parent]) { () -> (Int64, (attributes: Attributes, handle: UInt64)?) in
         do {
           let inode = try makeInode(.file, parent, name, mode: mode, caller)
           return (inode.ino, (try attributes(inode, caller), register(OpenFile(inode: inode, flags: flags, caller))))

@@ -111,30 +111,81 @@ extension Library {
   /// Folders that whoever goes up may pass before they come to one whose place is remembered.
   private static let nearby = ShareBook.placeDistance + 64
 
-  /// Whether it is remembered where a folder is, or one that is not far above it, and in which share since when.
-  private func isNear(_ folder: Int64) throws -> Bool {
+  /// How often it is tried to have it remembered where folders are, which others may move meanwhile.
+  private static let approaches = 3
+
+  /// Whether it is remembered where a folder is, or one that is not far above it, in which share, and what rules say
+  /// there.
+  ///
+  /// - Parameter asksTime: Whether it has to be remembered since when it is in the share.
+  private func isNear(_ folder: Int64, asksTime: Bool) throws -> Bool {
     var left = Self.nearby
-    var (knowsPlace, knowsShare, knowsTime) = (false, shares.isEmpty, shares.isEmpty)
+    var (knowsPlace, knowsIgnored, knowsShare, knowsTime) = (
+      false, false, shares.isEmpty, shares.isEmpty || !asksTime
+    )
     try ascend(from: folder) { inode in
       left -= 1
       knowsPlace = knowsPlace || shares.place(ofFolder: inode.ino) != nil
+      knowsIgnored = knowsIgnored || knowsRules(of: inode.ino)
       knowsTime = knowsTime || shares.entryTime(ofFolder: inode.ino) != nil
       if let share = shares.share(ofFolder: inode.ino) {
         knowsShare = true
         // An item in no share entered none.
         knowsTime = knowsTime || share == 0
       }
-      if inode.row.parent == 0 { (knowsPlace, knowsShare, knowsTime) = (true, true, true) }
-      return left > 0 && !(knowsPlace && knowsShare && knowsTime)
+      if inode.row.parent == 0 { (knowsPlace, knowsIgnored, knowsShare, knowsTime) = (true, true, true, true) }
+      return left > 0 && !(knowsPlace && knowsIgnored && knowsShare && knowsTime)
     }
-    return knowsPlace && knowsShare && knowsTime
+    return knowsPlace && knowsIgnored && knowsShare && knowsTime
   }
 
-  /// Makes the library remember where a folder is, in which share, and since when, however deep that is: from the top
-  /// down, some folders at a time. A later look-up with the lock held goes up a few folders only.
+  /// Runs something about what is in some folders with the lock held, once it is remembered where they are
+  /// (``approach(_:)``). After a folder was moved it is not: then it is found out with the lock free in between.
+  ///
+  /// - Parameter asksTime: Whether it is asked since when they are in their shares.
+  func lockedNear<Value>(
+    _ folders: [Int64], asksTime: Bool = false, operation: StaticString = #function, _ body: () throws -> Value
+  ) throws -> Value {
+    for _ in 0..<Self.approaches {
+      let value: Value? = try locked(
+        {
+          // Of what is not there, or is damaged, `body` says so.
+          for folder in folders {
+            if let isNear = try? isNear(folder, asksTime: asksTime), !isNear { return nil }
+            // It is remembered now, so that the next look from here, or from a folder below, is short.
+            _ = try? share(ofFolder: folder)
+          }
+          return .some(try body())
+        }, operation: operation)
+      if let value { return value }
+      for folder in folders { try? approach(folder) }
+    }
+    return try locked(body, operation: operation)
+  }
+
+  /// Makes the library remember where a folder is, in which share, since when, and which rules of `.sheafignore` hold
+  /// there, however deep that is: from the top down, some folders at a time. A later look-up with the lock held goes up a
+  /// few folders only.
   func approach(_ folder: Int64) throws {
-    if try locked({ try isNear(folder) }) { return }
-    let passed = try store.snapshot { transaction in
+    if try locked({ try isNear(folder, asksTime: true) }) { return }
+    let passed = try wholeWay(from: folder)
+    for index in stride(from: passed.count / Self.approachStep * Self.approachStep, through: 0, by: -Self.approachStep)
+    where index < passed.count {
+      try locked {
+        // It may have gone meanwhile: the next look-up finds out.
+        guard let inode = try? inode(passed[index]) else { return }
+        _ = try place(ofFolder: inode.ino)
+        _ = try ignoredPlace(of: inode.ino)
+        if let share = try share(ofFolder: inode.ino) { _ = try entryTime(of: inode, in: share) }
+      }
+    }
+  }
+
+  /// A folder and all above it, looked up beside the lock.
+  ///
+  /// - Throws: `corrupt` where folders of a damaged library lie in each other.
+  private func wholeWay(from folder: Int64) throws -> [Int64] {
+    try store.snapshot { transaction in
       var passed = [folder]
       var seen = Set(passed)
       while let parent = try transaction.inode(passed[passed.count - 1])?.parent, parent != 0 {
@@ -143,15 +194,41 @@ extension Library {
       }
       return passed
     }
-    for index in stride(from: passed.count / Self.approachStep * Self.approachStep, through: 0, by: -Self.approachStep)
-    where index < passed.count {
-      try locked {
-        // It may have gone meanwhile: the next look-up finds out.
-        guard let inode = try? inode(passed[index]) else { return }
-        _ = try place(ofFolder: inode.ino)
-        if let share = try share(ofFolder: inode.ino) { _ = try entryTime(of: inode, in: share) }
+  }
+
+  /// A folder and all above it, as that was a moment ago.
+  struct WayUp {
+    fileprivate let folders: Set<Int64>
+    /// How many folders had moved then.
+    fileprivate let moveCount: Int
+  }
+
+  /// Looks up, beside the lock, what lies above a folder; nil where that is so little that it can be looked up with it
+  /// held.
+  func wayUp(from folder: Int64) throws -> WayUp? {
+    let moveCount: Int? = try locked {
+      var left = Self.nearby
+      try ascend(from: folder) { _ in
+        left -= 1
+        return left > 0
       }
+      return left > 0 ? nil : shares.moveCount
     }
+    return try moveCount.map { WayUp(folders: Set(try wholeWay(from: folder)), moveCount: $0) }
+  }
+
+  /// Whether a folder is `top` or lies below it.
+  ///
+  /// - Parameter way: The way up from the folder, as it was looked up just before. It counts if nothing on it has moved
+  ///   since.
+  func isBelow(_ folder: Int64, _ top: Int64, by way: WayUp? = nil) throws -> Bool {
+    if let way, !shares.mayHaveMoved(way.folders, since: way.moveCount) { return way.folders.contains(top) }
+    var isBelow = false
+    try ascend(from: folder) { inode in
+      isBelow = inode.ino == top
+      return !isBelow
+    }
+    return isBelow
   }
 
   /// The path below `Documents`, joined by `/`, of `name` in `parent`.

@@ -94,14 +94,15 @@ extension Library {
       change.whenFailed { cached.row = before }
       cached.row = row
     }
+    let actor = change.caller.actor(in: inode)
+    let path = try mountPath(parent, name, for: actor, item: inode.item)
     let isShared = final.item.flatMap { shares.active($0) } != nil
     if final.mode & S_IFMT == S_IFDIR, isShared || final.name != row.name || parent != row.parent {
       change.whenFailed { [self] in shares.forgetFolders() }
       shares.forgetFolders()
     }
-    let actor = change.caller.actor(in: inode)
     return Recovered(
-      path: try mountPath(parent, name, for: actor, item: inode.item),
+      path: path,
       part: returned.map { .init(item: $0.item, ino: row.ino, actor: actor, data: $0.data) })
   }
 

@@ -33,9 +33,9 @@ extension Library {
     let plan =
       try person.map { try restorePlan(of: top, at: time, by: $0, caller) }
       ?? restorePlan(of: top, at: time, caller)
-    let left = try plan.leftAlone.compactMap { action in try locked { try step(of: action, caller) } }
+    let left = try plan.leftAlone.compactMap { action in try step(near: action, caller) }
     if request.dryRun ?? false {
-      let steps = try plan.actions.compactMap { action in try locked { try step(of: action, caller) } }
+      let steps = try plan.actions.compactMap { action in try step(near: action, caller) }
       return FolderRestoration(time: time, before: nil, steps: steps + left)
     }
     let before = Timestamp(nanoseconds: clock().nanoseconds - 1)
@@ -55,7 +55,7 @@ extension Library {
       do {
         steps += try carryOut(action, plan.leaving, top, path, caller)
       } catch let error as SheafError where error.kind == .notEmpty {
-        let stays = try locked { () -> FolderRestoration.Step? in try step(of: action, caller) }
+        let stays = try step(near: action, caller)
         if let stays { steps.append(.init(.leave, stays.path, reason: error.reason)) }
       }
     }
@@ -85,6 +85,19 @@ extension Library {
 
   // MARK: - Actions
 
+  /// The folder in which the item of an action lies, and the one to which the action takes it.
+  private func folders(of action: FolderRestorePlan.Action) throws -> [Int64] {
+    let (row, target) = (try locked { try read { try $0.inode(item: action.item) } }, action.place?.parent)
+    return [row?.parent, target].compactMap { $0 }
+  }
+
+  /// As ``step(of:_:)``, without the lock held.
+  private func step(
+    near action: FolderRestorePlan.Action, _ caller: Caller
+  ) throws -> FolderRestoration.Step? {
+    try lockedNear(folders(of: action)) { try step(of: action, caller) }
+  }
+
   /// The step of an action, as people see it; nil if there is nothing to do any more.
   private func step(of action: FolderRestorePlan.Action, _ caller: Caller) throws -> FolderRestoration.Step? {
     guard let row = try read({ try $0.inode(item: action.item) }) else { return nil }
@@ -110,14 +123,19 @@ extension Library {
     completeSaves()
     // Earlier actions have earlier events.
     try settleEventsInSteps()
-    return try locked {
+    let folders = try folders(of: action)
+    var ways = Ways()
+    if let target = action.place?.parent, folders.count > 1, folders[0] != target {
+      ways.up = try? wayUp(from: target)
+    }
+    return try lockedNear([top] + folders, asksTime: true) {
       try allow(.restore, inode(top), on: path)
       guard let step = try step(of: action, caller) else { return [] }
       do {
         let done: FolderRestoration.Step? =
           switch action {
           case .delete(let item, let parent, let name): try delete(item, parent, name, caller) ? step : nil
-          case .place(let item, let parent, let name): try put(item, parent, name, leaving, caller)
+          case .place(let item, let parent, let name): try put(item, parent, name, leaving, ways, caller)
           case .contents(let item, let version): try restore(item, version, caller) ? step : nil
           case .leave: step
           }
@@ -152,7 +170,7 @@ extension Library {
   /// If another item has the name by now and is to leave it, that item makes way. If the other item stays, it keeps the
   /// name, and this one gets ` (2)`.
   private func put(
-    _ item: Int64, _ parent: Int64, _ name: [UInt8], _ leaving: Set<Int64>, _ caller: Caller
+    _ item: Int64, _ parent: Int64, _ name: [UInt8], _ leaving: Set<Int64>, _ ways: Ways, _ caller: Caller
   ) throws -> FolderRestoration.Step? {
     guard let row = try read({ try $0.inode(item: item) }) else { return nil }
     guard let folder = try? self.folder(parent), folder.row.nlink > 0 else {
@@ -163,7 +181,7 @@ extension Library {
       if occupant.ino == row.ino { return nil }
       let free = try freeName(name, in: parent)
       if let other = try inode(occupant.ino).row.item, leaving.contains(other) {
-        _ = try rename(parent, name, to: parent, free, .noReplace, settled: (0, 0), caller)
+        _ = try rename(parent, name, to: parent, free, .noReplace, settled: (0, 0), ways, caller)
       } else {
         target = free
       }
@@ -174,7 +192,7 @@ extension Library {
     let new = try place(parent, target)
     if row.nlink > 0 {
       let old = try place(row.parent, row.name)
-      _ = try rename(row.parent, row.name, to: parent, target, .noReplace, settled: (0, 0), caller)
+      _ = try rename(row.parent, row.name, to: parent, target, .noReplace, settled: (0, 0), ways, caller)
       return .init(.move, old, to: new)
     }
     try recover(row.ino, to: folder, target, caller)

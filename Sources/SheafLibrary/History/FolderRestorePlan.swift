@@ -29,6 +29,15 @@ struct FolderRestorePlan {
       case .delete(let item, _, _), .place(let item, _, _), .contents(let item, _), .leave(let item, _, _, _): item
       }
     }
+
+    /// The name that it is about.
+    var place: (parent: Int64, name: [UInt8])? {
+      switch self {
+      case .delete(_, let parent, let name), .place(_, let parent, let name), .leave(_, let parent, let name, _):
+        (parent, name)
+      case .contents: nil
+      }
+    }
   }
 
   /// In this order: deletions come first, each folder after its contents; then documents get their contents, those that
@@ -137,7 +146,7 @@ extension Library {
     while next < folders.count {
       let folder = folders[next]
       next += 1
-      for entry in try pastEntries(of: folder, at: time, caller) {
+      for entry in try pastEntries(of: folder, below: top, at: time, caller) {
         items.append(PastItem(parent: folder, entry: entry))
         if case .folder(let ino) = entry.kind, known.insert(ino).inserted { folders.append(ino) }
       }
@@ -147,7 +156,7 @@ extension Library {
 
   /// Where an item was at a time, as far as its names tell.
   private func whereabouts(of item: PresentItem, at time: Timestamp, _ caller: Caller) throws -> Whereabouts {
-    try locked {
+    try lockedNear(placesAsked(of: item.item.id, item.parent, since: time, caller), asksTime: true) {
       // Where it was before it entered the share is not theirs to know.
       guard try visibleSince(item.ino, time, caller) == time else { return .unknown }
       let later = try read {
@@ -165,6 +174,17 @@ extension Library {
       let begin = min(present.since, later.map(\.since).min() ?? present.since)
       let gap = begin.seconds - former.until.seconds
       return gap >= Self.keptNameSeconds(age: clock().seconds - time.seconds) ? .deleted : .unknown
+    }
+  }
+
+  /// The folders in which an item is and was, of which it is asked what the caller may do there: owners are not asked.
+  private func placesAsked(
+    of item: Int64, _ parent: Int64, since time: Timestamp, _ caller: Caller
+  ) throws -> [Int64] {
+    try locked {
+      guard let folder = try? inode(parent), isForeign(folder, caller) else { return [] }
+      let names = try read { try $0.pastNames(of: item, after: time, limit: Self.pastNamesLookedAt) }
+      return [parent] + Set(names.map(\.parent))
     }
   }
 
@@ -292,20 +312,28 @@ extension Library {
     let present = try presentItems(below: [top], caller)
     var doomed: [PresentItem] = []
     for item in present {
-      try locked { try addActions(of: person, since: time, to: item, caller, &plan, &doomed) }
+      try lockedNear(placesAsked(of: item.item.id, item.parent, since: time, caller), asksTime: true) {
+        try addActions(of: person, since: time, to: item, caller, &plan, &doomed)
+      }
     }
     let here = Set(present.map(\.item.id))
     for folder in [top] + present.filter(\.isFolder).map(\.ino) {
-      let since = try locked { try visibleSince(folder, time, caller) }
+      let since = try lockedNear(placesAsked(of: 0, folder, since: time, caller), asksTime: true) {
+        try visibleSince(folder, time, caller)
+      }
       for id in try itemsTaken(from: folder, by: person, since: since) where !here.contains(id) {
-        try locked {
+        let parent = try locked { try presentItem(id)?.parent ?? folder }
+        try lockedNear(placesAsked(of: id, parent, since: time, caller), asksTime: true) {
           guard let item = try presentItem(id), try mayMove(to: item.parent, caller) else { return }
           try addMoves(of: item, by: person, since: time, caller, &plan)
         }
       }
     }
     for row in try deletions(below: top, present, by: person, since: time) {
-      try locked { try addRecovery(of: row, by: person, since: time, caller, &plan) }
+      let item = locked { (try? inode(row.ino))?.row.item ?? 0 }
+      try lockedNear(placesAsked(of: item, row.parent, since: time, caller), asksTime: true) {
+        try addRecovery(of: row, by: person, since: time, caller, &plan)
+      }
     }
     addDeletions(of: doomed, below: top, present, to: &plan)
     return plan

@@ -14,6 +14,9 @@ import SheafStore
 ///    none, by now.
 /// 5. The cost depends only on what is looked at: a name costs a few rows, and a listing goes through the names of one
 ///    folder in steps, between which the lock is free.
+/// 6. A folder was in one place at a time. Where a damaged library has it in several, the one of its entry, or of the
+///    first name that it lost later, counts. So an endless way from name to name comes back to the folder in which it
+///    began, which is not shown in itself.
 extension Library {
   /// Something that was in a folder.
   package struct PastEntry: Hashable, Sendable {
@@ -48,7 +51,7 @@ extension Library {
   /// - Throws: `notFound` for a time at which it did not exist, in the future, or which the caller does not see;
   ///   `accessDenied`.
   package func pastFolder(_ ino: Int64, at time: Timestamp, _ caller: Caller) throws -> Attributes {
-    try locked {
+    try lockedNear([ino], asksTime: true) {
       let folder = try pastFolderInode(ino, at: time, caller)
       return try attributes(folder, caller).readOnly(links: 2, at: time)
     }
@@ -56,16 +59,21 @@ extension Library {
 
   /// The item that had `name` in a folder.
   ///
+  /// - Parameter top: The folder that is there, in whose past the caller goes from name to name.
   /// - Throws: `notFound`, `accessDenied`.
   package func pastEntry(
-    _ parent: Int64, _ name: [UInt8], at time: Timestamp, _ caller: Caller
+    _ parent: Int64, _ name: [UInt8], below top: Int64, at time: Timestamp, _ caller: Caller
   ) throws -> PastEntry {
     completeSaves()
-    return try locked {
+    let places = try locked { () -> [Int64] in
+      guard try isForeign(inode(parent), caller), let item = try pastItem(parent, name, at: time) else { return [] }
+      return [parent, try read { try $0.inode(item: item)?.parent } ?? parent]
+    }
+    return try lockedNear(places, asksTime: true) {
       try settleSessions()
       let folder = try pastFolderInode(parent, at: time, caller)
       guard let found = try pastItem(parent, name, at: time),
-        let entry = try pastEntry(name, found, in: folder, at: time, caller)
+        let entry = try pastEntry(name, found, in: folder, below: top, at: time, caller)
       else { throw SheafError(.notFound) }
       return entry
     }
@@ -74,7 +82,11 @@ extension Library {
   /// The items that were in a folder, in no order.
   ///
   /// An item that loses or gets its name meanwhile is among them once, since lost names are read last.
-  package func pastEntries(of ino: Int64, at time: Timestamp, _ caller: Caller) throws -> [PastEntry] {
+  ///
+  /// - Parameter top: As of ``pastEntry(_:_:below:at:_:)``.
+  package func pastEntries(
+    of ino: Int64, below top: Int64, at time: Timestamp, _ caller: Caller
+  ) throws -> [PastEntry] {
     completeSaves()
     var entries: [PastEntry] = []
     var names: Set<[UInt8]> = []
@@ -82,12 +94,16 @@ extension Library {
     while let start = cookie {
       cookie = try locked {
         if start == 0 { try settleSessions() }
-        return try addPresent(of: ino, after: start, at: time, caller, to: &entries, &names)
+        return try addPresent(of: ino, below: top, after: start, at: time, caller, to: &entries, &names)
       }
     }
     var last: PastNameRow?
     repeat {
-      last = try locked { try addPast(of: ino, after: last, at: time, caller, to: &entries, &names) }
+      let start = last
+      let places = try locked { try lostPlaces(of: ino, after: start, caller) }
+      last = try lockedNear(places, asksTime: true) {
+        try addPast(of: ino, below: top, after: start, at: time, caller, to: &entries, &names)
+      }
     } while last != nil
     return entries
   }
@@ -109,27 +125,37 @@ extension Library {
   // MARK: - Steps
 
   func addPresent(
-    of ino: Int64, after cookie: Int64, at time: Timestamp, _ caller: Caller, to entries: inout [PastEntry],
-    _ names: inout Set<[UInt8]>
+    of ino: Int64, below top: Int64, after cookie: Int64, at time: Timestamp, _ caller: Caller,
+    to entries: inout [PastEntry], _ names: inout Set<[UInt8]>
   ) throws -> Int64? {
     let folder = try pastFolderInode(ino, at: time, caller)
     let page = try read { try $0.entries(ino, after: cookie, limit: Self.pastStep) }
     for entry in page where entry.since <= time {
       guard let item = try inode(entry.ino).row.item else { continue }
-      let found = try pastEntry(entry.name, item, in: folder, at: time, caller)
+      let found = try pastEntry(entry.name, item, in: folder, below: top, at: time, caller)
       if let found, names.insert(entry.name).inserted { entries.append(found) }
     }
     return page.last?.hash
   }
 
+  /// The folders in which the items lie by now that lost some names in a folder, for a participant of its share: it
+  /// depends on where an item is what they see of it.
+  private func lostPlaces(of ino: Int64, after last: PastNameRow?, _ caller: Caller) throws -> [Int64] {
+    guard try isForeign(inode(ino), caller) else { return [] }
+    return try read { transaction in
+      let rows = try transaction.pastNames(in: ino, after: last, limit: Self.pastStep)
+      return Array(Set(try rows.compactMap { try transaction.inode(item: $0.item)?.parent }))
+    }
+  }
+
   func addPast(
-    of ino: Int64, after last: PastNameRow?, at time: Timestamp, _ caller: Caller, to entries: inout [PastEntry],
-    _ names: inout Set<[UInt8]>
+    of ino: Int64, below top: Int64, after last: PastNameRow?, at time: Timestamp, _ caller: Caller,
+    to entries: inout [PastEntry], _ names: inout Set<[UInt8]>
   ) throws -> PastNameRow? {
     let folder = try pastFolderInode(ino, at: time, caller)
     let page = try read { try $0.pastNames(in: ino, after: last, limit: Self.pastStep) }
     for row in page where row.holds(at: time) && !names.contains(row.name) {
-      guard let found = try pastEntry(row.name, row.item, in: folder, at: time, caller) else { continue }
+      guard let found = try pastEntry(row.name, row.item, in: folder, below: top, at: time, caller) else { continue }
       names.insert(row.name)
       entries.append(found)
     }
@@ -168,7 +194,7 @@ extension Library {
   /// The past state of an item that had a name in `folder`, which the caller sees; nil for an item that they do not
   /// see.
   private func pastEntry(
-    _ name: [UInt8], _ id: Int64, in folder: Inode, at time: Timestamp, _ caller: Caller
+    _ name: [UInt8], _ id: Int64, in folder: Inode, below top: Int64, at time: Timestamp, _ caller: Caller
   ) throws -> PastEntry? {
     guard let row = try read({ try $0.inode(item: id) }) else { return nil }
     let inode = try inode(row.ino)
@@ -180,7 +206,9 @@ extension Library {
     guard let item = try item(of: inode) else { return nil }
     let kind: PastEntry.Kind
     switch item.kind {
-    case .folder: kind = .folder(ino: inode.ino)
+    case .folder:
+      guard try wasPlaced(inode, id, folder.ino, name, at: time), inode.ino != top else { return nil }
+      kind = .folder(ino: inode.ino)
     case .symbolicLink: kind = .symbolicLink(ino: inode.ino)
     case .document:
       // Plain files and editors' temporary ones have no past.
@@ -191,6 +219,17 @@ extension Library {
       kind = .document(item: id, version: number)
     }
     return PastEntry(name: name, item: id, kind: kind, isForeign: isForeign(inode, caller))
+  }
+
+  /// Whether the one place where a folder was at a time is `name` in `parent` (rule 6).
+  private func wasPlaced(
+    _ inode: Inode, _ item: Int64, _ parent: Int64, _ name: [UInt8], at time: Timestamp
+  ) throws -> Bool {
+    if let entry = try entry(inode.row.parent, inode.row.name), entry.ino == inode.ino, entry.since <= time {
+      return inode.row.parent == parent && inode.row.name == name
+    }
+    let lost = try read { try $0.pastNames(of: item, firstAfter: time, limit: Self.pastStep) }
+    return lost.first { $0.holds(at: time) }.map { $0.parent == parent && $0.name == name } ?? false
   }
 
   /// The number of a document's version that was current at a time, 0 before the first; nil where it is not kept

@@ -50,16 +50,6 @@ extension Library {
     return nil
   }
 
-  /// Whether a folder is `top` or lies below it.
-  func isBelow(_ folder: Int64, _ top: Int64) throws -> Bool {
-    var isBelow = false
-    try ascend(from: folder) { inode in
-      isBelow = inode.ino == top
-      return !isBelow
-    }
-    return isBelow
-  }
-
   /// A name on the other side of `top`'s border of what has one on this side: of a file that is `top` itself, another
   /// one.
   private func nameAcross(_ top: Inode) throws -> LinkSearch.Name? {

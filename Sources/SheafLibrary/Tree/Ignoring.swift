@@ -84,7 +84,10 @@ extension Library {
 
   // MARK: - Places
 
-  private func ignoredPlace(of folder: Int64) throws -> IgnoredFolders.Place {
+  /// Whether it is remembered by which rules what is in a folder is ignored.
+  func knowsRules(of folder: Int64) -> Bool { ignored[folder] != nil }
+
+  func ignoredPlace(of folder: Int64) throws -> IgnoredFolders.Place {
     var place = IgnoredFolders.Place()
     var passed: [Inode] = []
     try ascend(from: folder) { inode in

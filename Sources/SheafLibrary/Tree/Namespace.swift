@@ -86,7 +86,7 @@ extension Library {
   package func make(
     _ node: NewNode, _ parent: Int64, _ name: [UInt8], mode: UInt32, _ caller: Caller
   ) throws -> Attributes {
-    try locked { try attributes(makeInode(node, parent, name, mode: mode, caller), caller) }
+    try lockedNear([parent]) { try attributes(makeInode(node, parent, name, mode: mode, caller), caller) }
   }
 
   func makeInode(

@@ -6,9 +6,11 @@ import SheafStore
 extension Library {
   /// The inode at `path`.
   ///
-  /// - Throws: `notFound`, `notDirectory` that name the path.
+  /// - Throws: `notFound`, `notDirectory` that name the path; `corrupt` where folders of a damaged library lie in each
+  ///   other.
   func resolve(_ path: ItemPath) throws -> Inode {
-    var (inode, rest) = try root(of: path)
+    let (root, rest) = try root(of: path)
+    var inode = root
     for component in rest {
       guard inode.isFolder else { throw SheafError(.notDirectory, subject: "\(path)") }
       guard let entry = try entry(inode.ino, component) else {
@@ -17,6 +19,8 @@ extension Library {
       let folder = inode.ino
       inode = try self.inode(entry.ino)
       try checkPlace(of: inode, in: folder, component)
+      // As each folder has one place, a way that never ends comes back to where it began.
+      guard inode.ino != root.ino else { throw Self.liesInItself(inode.ino) }
     }
     return inode
   }

@@ -9,7 +9,7 @@ extension Library {
   /// - Throws: `notFound`, `isDirectory`, `accessDenied`, `notPermitted` (sticky folder).
   package func unlink(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws {
     if let kept = try locked({ try keptInode(parent, name, caller) }) { completeSaves(of: kept) }
-    try locked { try unlinkFile(parent, name, caller) }
+    try lockedNear([parent]) { try unlinkFile(parent, name, caller) }
   }
 
   /// As ``unlink(_:_:_:)``, with the lock held.
@@ -39,7 +39,7 @@ extension Library {
   /// - Throws: `notFound`, `notDirectory`, `notEmpty`, `busy` for an account's `Documents`, as ``unlink(_:_:_:)``.
   @discardableResult
   package func rmdir(_ parent: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64 {
-    try locked { try removeFolder(parent, name, caller) }
+    try lockedNear([parent]) { try removeFolder(parent, name, caller) }
   }
 
   /// As ``rmdir(_:_:_:)``, with the lock held.

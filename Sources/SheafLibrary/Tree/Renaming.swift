@@ -16,6 +16,13 @@ extension Library {
   package func rename(
     _ parent: Int64, _ name: [UInt8], to newParent: Int64, _ newName: [UInt8], _ mode: RenameMode, _ caller: Caller
   ) throws -> Int64? {
+    let isFolder = try lockedNear([parent, newParent], asksTime: parent != newParent) { () -> Bool in
+      guard parent != newParent, let entry = try entry(parent, name) else { return false }
+      return try mode == .exchange || inode(entry.ino).isFolder
+    }
+    let ways = Ways(
+      up: isFolder ? try wayUp(from: newParent) : nil,
+      back: isFolder && mode == .exchange ? try wayUp(from: parent) : nil)
     drainWorkingFile(of: parent, name)
     drainWorkingFile(of: newParent, newName)
     let settled = try (
@@ -31,15 +38,25 @@ extension Library {
       try endVersionsInSteps { (try? entering(newParent, newName, parent, caller)) ?? nil }
       collectMapped(leavingWith: newName, newParent, parent)
     }
-    return try locked { try rename(parent, name, to: newParent, newName, mode, settled: settled, caller) }
+    return try lockedNear([parent, newParent], asksTime: parent != newParent) {
+      try rename(parent, name, to: newParent, newName, mode, settled: settled, ways, caller)
+    }
+  }
+
+  /// What lies above the folder to which something goes, and above the one that it leaves.
+  struct Ways {
+    var up: WayUp?
+    var back: WayUp?
   }
 
   /// As ``rename(_:_:to:_:_:_:)``, with the lock held.
   ///
-  /// - Parameter settled: The last events of what is below source and target that were looked at just before.
+  /// - Parameters:
+  ///   - settled: The last events of what is below source and target that were looked at just before.
+  ///   - ways: Looked up just before, where it is far.
   func rename(
     _ parent: Int64, _ name: [UInt8], to newParent: Int64, _ newName: [UInt8], _ mode: RenameMode,
-    settled: (source: Int64, target: Int64), _ caller: Caller
+    settled: (source: Int64, target: Int64), _ ways: Ways, _ caller: Caller
   ) throws -> Int64? {
     let folder = try self.folder(parent)
     let newFolder = try self.folder(newParent)
@@ -66,7 +83,7 @@ extension Library {
     if mode == .exchange, let replaced {
       try permitIgnoring(replaced, from: newFolder, newName, to: folder, name, caller)
     }
-    try checkNesting(inode, replaced, folder, newFolder, mode, caller)
+    try checkNesting(inode, replaced, folder, newFolder, mode, ways, caller)
     if let replaced, replaced === inode { return nil }
     try permitKeeping(of: inode, from: folder, to: newFolder, caller)
     if mode == .exchange, let replaced { try permitKeeping(of: replaced, from: newFolder, to: folder, caller) }
@@ -108,15 +125,17 @@ extension Library {
   }
 
   private func checkNesting(
-    _ inode: Inode, _ replaced: Inode?, _ folder: Inode, _ newFolder: Inode, _ mode: RenameMode, _ caller: Caller
+    _ inode: Inode, _ replaced: Inode?, _ folder: Inode, _ newFolder: Inode, _ mode: RenameMode, _ ways: Ways,
+    _ caller: Caller
   ) throws {
-    if inode.isFolder {
-      try checkOutside(inode, newFolder)
-      if folder !== newFolder { try permit(inode, caller, Permission.write) }
+    // In its own folder nothing lies below itself.
+    if inode.isFolder, folder !== newFolder {
+      try checkOutside(inode, newFolder, ways.up)
+      try permit(inode, caller, Permission.write)
     }
     guard let replaced else { return }
     if mode == .exchange {
-      if replaced.isFolder { try checkOutside(replaced, folder) }
+      if replaced.isFolder, folder !== newFolder { try checkOutside(replaced, folder, ways.back) }
     } else if inode.isFolder {
       guard replaced.isFolder else { throw SheafError(.notDirectory) }
       guard try !read({ try $0.hasEntries(replaced.ino) }) else { throw SheafError(.notEmpty) }
@@ -126,8 +145,8 @@ extension Library {
   }
 
   /// - Throws: `invalid` where `folder` is `inode` or lies below it.
-  private func checkOutside(_ inode: Inode, _ folder: Inode) throws {
-    if try isBelow(folder.ino, inode.ino) { throw SheafError(.invalid) }
+  private func checkOutside(_ inode: Inode, _ folder: Inode, _ way: WayUp?) throws {
+    if try isBelow(folder.ino, inode.ino, by: way) { throw SheafError(.invalid) }
   }
 
   /// - Parameter settled: The last events of what is below source and target that were looked at just before.

@@ -6,6 +6,9 @@ import SheafModel
 struct Actions {
   let path: String
 
+  /// In the midst of the template's life, and at its end.
+  private static let times = [1_700_000_400, 1_700_100_000].map { Timestamp(seconds: $0) }
+
   /// Does one thing.
   @discardableResult
   private func `do`<Value>(_ name: String, _ body: () throws -> Value) -> Value? {
@@ -66,14 +69,26 @@ struct Actions {
       `do`("notices") { try library.notices(for: handle) }
       `do`("webhooks") { try library.webhooks(of: handle) }
       `do`("deleted") { try library.deleted(handle, below: nil) }
+      `do`("deleted trees") { try library.deletedTrees(handle, below: nil, limit: 50) }
+      `do`("usage") { try library.usage(handle, of: nil) { _ in } }
+      for (deleted, versions) in [(false, false), (true, false), (false, true)] {
+        `do`("find") {
+          try library.find(handle, in: nil, FindRequest(text: "e", deleted: deleted, versions: versions)) { _ in }
+        }
+      }
+      `do`("extent of the trash") { try library.trashExtent(handle, below: nil, TrashSelection()) { _ in } }
+      `do`("shares") { try library.shares(of: handle) }
+      `do`("all requests") { try library.accessRequests(for: handle) }
       if let root = `do`("documents", { try library.documents(of: handle) }) {
         walk(library, handle, root, [UInt8]("Documents".utf8), &found)
+        walkByPath(library, handle, [UInt8]("Documents".utf8))
       }
       guard let number = `do`("account", { try library.number(of: handle) }) else { continue }
       let owners = `do`("sharing owners") { library.sharedOwners(number) } ?? []
       for owner in owners.prefix(4) {
         for entry in `do`("shared entries", { try library.sharedEntries(number, owner: owner.account) }) ?? [] {
           let path = [UInt8]("Shared/\(owner.handle)/".utf8) + entry.name
+          walkByPath(library, handle, path)
           if let attributes = `do`("shared entry", { try library.attributes(entry.ino, .library) }) {
             found.append(Found(account: handle, path: path, attributes: attributes))
             if attributes.mode & S_IFMT == S_IFDIR { walk(library, handle, entry.ino, path, &found) }
@@ -110,6 +125,11 @@ struct Actions {
         pages += 1
       }
       `do`("parent") { try library.parent(of: folder, .library) }
+      for time in Self.times { walkPast(library, folder, at: time) }
+      for entry in `do`("trash", { try library.trash(of: folder, .library) }) ?? [] {
+        `do`("in the trash") { try library.trashEntry(of: folder, entry.name, .library) }
+        `do`("place in the trash") { try library.trashPlace(of: entry.attributes.ino, .library) }
+      }
       for versions in `do`(".versions", { try library.versionFolders(of: folder, .library) }) ?? [] {
         `do`(".versions/NAME") { try library.versionFolder(of: folder, versions.name, .library) }
         for file in `do`("version files", { try library.versionFiles(of: versions.item, .library) }) ?? [] {
@@ -120,6 +140,47 @@ struct Actions {
             }
             _ = try library.seek(reader, 0, hole: true)
           }
+        }
+      }
+    }
+  }
+
+  /// Folders in each other, of which the template has fewer.
+  private static let depth = 64
+
+  /// Goes from folder to folder by paths, as `sheaf send-copy` does.
+  private func walkByPath(_ library: Library, _ account: AccountHandle, _ top: [UInt8]) {
+    var waiting = [(path: top, depth: 0)]
+    var count = 0
+    while let (path, depth) = waiting.popLast(), count < 200 {
+      count += 1
+      guard depth < Self.depth else { return say("error children: goes on for ever") }
+      guard let item = try? ItemPath(account: account, bytes: path) else { continue }
+      for child in `do`("children by path", { try library.children(item) }) ?? [] where child.kind == "folder" {
+        guard let name = PercentCoding.decode(child.name.utf8) else { continue }
+        waiting.append((path + [UInt8(ascii: "/")] + name, depth + 1))
+      }
+    }
+  }
+
+  /// Goes from name to name in a folder as it was.
+  private func walkPast(_ library: Library, _ top: Int64, at time: Timestamp) {
+    `do`("a folder as it was") { try library.pastFolder(top, at: time, .library) }
+    var waiting = [(folder: top, depth: 0)]
+    var count = 0
+    while let (folder, depth) = waiting.popLast(), count < 200 {
+      count += 1
+      guard depth < Self.depth else { return say("error a folder as it was: goes on for ever") }
+      let entries = `do`("names as they were") {
+        try library.pastEntries(of: folder, below: top, at: time, .library)
+      }
+      for entry in entries ?? [] {
+        `do`("a name as it was") { try library.pastEntry(folder, entry.name, below: top, at: time, .library) }
+        switch entry.kind {
+        case .folder(let ino): waiting.append((ino, depth + 1))
+        case .symbolicLink(let ino): `do`("a link as it was") { try library.pastLink(ino, .library) }
+        case .document(let item, let number):
+          `do`("a version as it was") { try library.versionFile(of: item, number: number, .library) }
         }
       }
     }
@@ -179,6 +240,11 @@ struct Actions {
         `do`("remove a webhook") { try library.removeWebhook(webhook.id, of: account.handle) }
       }
     }
+    for account in accounts.prefix(1) {
+      `do`("empty the trash") {
+        try library.emptyTrash(account.handle, below: nil, TrashSelection(largerThan: 3)) { _ in }
+      }
+    }
     // From the end: what is in a folder goes before the folder.
     for (index, place) in found.reversed().enumerated() {
       guard let path = try? ItemPath(account: place.account, bytes: place.path) else { continue }
@@ -236,6 +302,19 @@ struct Actions {
       `do`("purge a version") { try library.purge(path, version: 1) }
       `do`("show a version") { try show(path, 2, atMost: 1 << 20, library) }
     case S_IFDIR:
+      `do`("retention") { try library.retention(path) }
+      `do`("retain") {
+        try library.retain(path, RetentionChange(keepDeleted: 86_400, keepVersions: nil, isDefault: false))
+      }
+      for by in [nil, try? AccountHandle("alice@example.com")] {
+        for dryRun in [true, false] {
+          `do`("restore a folder") {
+            try library.restoreFolder(
+              path, FolderRestoreRequest(time: Self.times[0], by: by, dryRun: dryRun)
+            ) { _ in }
+          }
+        }
+      }
       `do`("make") { try library.make(.folder, ino, [UInt8]("made".utf8), mode: 0o755, .library) }
       `do`("rename") {
         _ = try library.rename(ino, [UInt8]("made".utf8), to: ino, [UInt8]("moved".utf8), .replace, .library)

@@ -93,6 +93,24 @@ struct Crafted {
     add(
       "a shared folder that holds its owner's documents",
       ("UPDATE entries SET ino = (SELECT documents FROM accounts LIMIT 1) WHERE parent = ?", [team]))
+    let sub = try ino("sub")
+    add(
+      "a shared folder in a folder in it",
+      ("UPDATE inodes SET parent = ?1, name = CAST('sub' AS BLOB) WHERE ino = ?2", [sub, team]),
+      ("UPDATE entries SET parent = ?1 WHERE ino = ?2", [sub, team]))
+    let (one, two) = (try ino("one"), try ino("two"))
+    let late = "UPDATE entries SET since = 4000000000000000000 WHERE ino IN (?, ?)"
+    let was = """
+      INSERT OR REPLACE INTO past_names
+      SELECT ?1, name, 4000000000000000000, item, 0, owner FROM inodes WHERE ino = ?2
+      """
+    add("a folder that was in itself", (was, [one, one]), (late, [one, one]))
+    add("two folders that were in each other", (was, [one, two]), (was, [two, one]), (late, [one, two]))
+    add("all that was, in one folder", ("UPDATE OR REPLACE past_names SET parent = ?, since = 0", [one]))
+    add(
+      "all that was, in itself",
+      ("UPDATE past_names SET parent = (SELECT ino FROM inodes WHERE item = past_names.item), since = 0", []),
+      ("UPDATE past_names SET until = 4000000000000000000", []), ("UPDATE entries SET since = 4000000000000000000", []))
     add(
       "a deleted folder in itself", ("UPDATE deleted SET parent = ino", []),
       ("UPDATE inodes SET parent = ino WHERE nlink = 0", []))

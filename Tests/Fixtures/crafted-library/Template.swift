@@ -49,6 +49,12 @@ enum Template {
     let outer = try folder(root, "outer")
     let inner = try folder(outer, "inner")
     try save(inner, "deep.txt", bytes("deep"))
+    // Folders that were elsewhere before.
+    for name in ["first", "second"] { _ = try folder(outer, name) }
+    pass(60)
+    try library.rename(outer, bytes("first"), to: outer, bytes("one"), .noReplace, .library)
+    try library.rename(outer, bytes("second"), to: inner, bytes("two"), .noReplace, .library)
+    pass(60)
     _ = try library.make(.symbolicLink(target: bytes("notes.txt")), root, bytes("link"), mode: 0o777, .library)
     _ = try library.make(.special(type: S_IFIFO, rdev: 0), root, bytes("fifo"), mode: 0o644, .library)
     try save(root, "~$lock.tmp", bytes("quiet"))
@@ -58,6 +64,7 @@ enum Template {
     pass(60)
     let team = try folder(root, "team")
     try save(team, "plan.txt", bytes("plan"))
+    _ = try folder(team, "sub")
     var change = ShareChange()
     (change.with, change.anyone, change.title) = ([handles[1], handles[2]], .readOnly, "Team")
     (change.allowInvites, change.allowRequests) = (true, true)

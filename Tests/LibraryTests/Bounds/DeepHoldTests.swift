@@ -141,6 +141,119 @@ struct DeepHoldTests {
     }
   }
 
+  /// As after a move, which has it forgotten where folders are, and as after a change of rules.
+  private static func forget(_ library: Library) {
+    library.locked {
+      library.shares.forgetFolders()
+      library.ignored.forget()
+    }
+  }
+
+  /// The first change deep down finds out where it is with the library free in between.
+  @Test(arguments: [false, true]) func theFirstChangeDeepDownAfterAMoveHoldsNobodyUp(_ isShared: Bool) throws {
+    try People.story { people in
+      let library = people.library
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      if isShared { try people.share("Documents/plans", with: [(.bob, .readWrite)]) }
+      let root = try people.as(.alice) { try $0.inode("Documents/plans") }
+      let folder = try Self.nest(library, in: root).last!
+      let caller = try isShared ? people.as(.bob) { try $0.caller } : .library
+      func expectShort(_ what: String, _ body: () throws -> Void) throws {
+        try library.settleEventsInSteps()
+        Self.forget(library)
+        try Self.expectShortHolds("\(what), shared: \(isShared)", library) { try body() }
+      }
+      func name(_ text: String) -> [UInt8] { Array(text.utf8) }
+      try expectShort("make") { _ = try library.make(.folder, folder, name("a"), mode: 0o755, caller) }
+      try expectShort("create") {
+        let made = try library.create(folder, name("f"), mode: 0o644, flags: O_RDWR, caller)
+        try library.release(made.handle)
+      }
+      try expectShort("rename") {
+        try library.rename(folder, name("a"), to: folder, name("b"), .replace, caller)
+      }
+      try expectShort("move up") { try library.rename(folder, name("b"), to: root, name("b"), .replace, caller) }
+      try expectShort("move down") { try library.rename(root, name("b"), to: folder, name("c"), .replace, caller) }
+      try expectShort("exchange") {
+        _ = try library.make(.folder, root, name("e"), mode: 0o755, caller)
+        try library.rename(root, name("e"), to: folder, name("c"), .exchange, caller)
+      }
+      try expectShort("unlink") { try library.unlink(folder, name("f"), caller) }
+      try expectShort("rmdir") { try library.rmdir(folder, name("c"), caller) }
+      // It may not go into itself, as far down as that is.
+      try expectShort("move into itself") {
+        expect(.invalid) { try library.rename(root, name("d"), to: folder, name("d"), .replace, caller) }
+      }
+    }
+  }
+
+  /// What moved on the way up since that was looked up is looked up again.
+  @Test func aFolderDoesNotGetIntoItselfByAnother() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    for name in ["a", "b"] { try fixture.mkdir(name) }
+    let (a, b) = (try fixture.ino("a"), try fixture.ino("b"))
+    let below = try Self.nest(library, in: b, depth: 400)
+    let way = try #require(try library.wayUp(from: below.last!))
+    func isBelow(_ top: Int64) throws -> Bool {
+      try library.locked { try library.isBelow(below.last!, top, by: way) }
+    }
+    #expect(try isBelow(b) && !isBelow(a))
+    try fixture.rename("b", "a/b")
+    #expect(try isBelow(a))
+    #expect(try library.wayUp(from: a) == nil)
+    expect(.invalid) {
+      try library.rename(fixture.root, Array("a".utf8), to: below.last!, Array("a".utf8), .replace, .library)
+    }
+    try fixture.finish()
+  }
+
+  /// Each step of a restoration finds out where it is with the library free in between, and so does what is asked before.
+  @Test(arguments: [People.Name.alice, .bob]) func restoringADeepFolderHoldsNobodyUp(_ who: People.Name) throws {
+    try People.story { people in
+      let library = people.library
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      let root = try people.as(.alice) { try $0.inode("Documents/plans") }
+      let inos = try Self.nest(library, in: root)
+      func name(_ text: String) -> [UInt8] { Array(text.utf8) }
+      func folder(_ parent: Int64, _ text: String) throws {
+        _ = try library.make(.folder, parent, name(text), mode: 0o755, .library)
+      }
+      for text in ["up", "renamed", "gone"] { try folder(inos.last!, text) }
+      try folder(root, "down")
+      try library.settleEventsInSteps()
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      let caller = Caller.library
+      try library.rename(inos.last!, name("up"), to: root, name("up"), .replace, caller)
+      try library.rename(inos.last!, name("renamed"), to: inos.last!, name("other"), .replace, caller)
+      try library.rename(root, name("down"), to: inos.last!, name("down"), .replace, caller)
+      try library.rename(inos[1999], name("d"), to: inos[1999], name("e"), .replace, caller)
+      try library.rmdir(inos.last!, name("gone"), caller)
+      try folder(inos.last!, "new")
+      people.clock.advance(60)
+      let path = try people.as(who) {
+        try $0.path(who == .alice ? "Documents/plans" : "Shared/alice@example.com/plans")
+      }
+      for by in [nil, People.Name.alice.handle] {
+        Self.forget(library)
+        try Self.expectShortHolds("dry run by \(who)", library) {
+          let steps = try library.restoreFolder(path, .init(time: time, by: by, dryRun: true)) { _ in }.steps
+          #expect(steps.count { $0.action != .leave } == 6, "\(steps)")
+        }
+      }
+      Self.forget(library)
+      try Self.expectShortHolds("restore by \(who)", library) {
+        let steps = try library.restoreFolder(path, .init(time: time)) { _ in }.steps
+        #expect(steps.count { $0.action != .leave } == 6, "\(steps)")
+      }
+      let names = try library.list(inos.last!, after: 0, limit: 10, .library).map(\.name)
+      #expect(Set(names) == Set(["up", "renamed", "gone"].map(name)))
+    }
+  }
+
   /// The latest deletion in a folder that is there, below which very much is.
   @Test func whatWasDeletedLastDeepDownIsFoundAtOnce() throws {
     let fixture = try LibraryFixture()

@@ -81,11 +81,12 @@ extension ProgramRun {
   /// Reads all that a folder shows of a time.
   private func lookBack(at folder: Int64, _ milliseconds: Int64, _ step: ProgramStep, _ caller: Caller) throws {
     let time = Self.earlier(world.clock.now, milliseconds: milliseconds)
-    var folders = [folder]
+    let top = folder
+    var folders = [top]
     var passed: Set<Int64> = []
     while let folder = folders.popLast() {
       guard passed.insert(folder).inserted else { continue }
-      for entry in try seen({ try world.library.pastEntries(of: folder, at: time, caller) }) ?? [] {
+      for entry in try seen({ try world.library.pastEntries(of: folder, below: top, at: time, caller) }) ?? [] {
         if let id = before.items[entry.item]?.row.uuid.text {
           try sights.check(
             world.account(step.actor), sees: id, as: "what was there \(milliseconds) ms ago", before)
