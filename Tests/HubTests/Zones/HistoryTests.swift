@@ -84,6 +84,10 @@ import Testing
 
     mutating func query(_ sql: StaticString, _ values: [SQLValue]) throws -> [SQLRow] { try base.query(sql, values) }
 
+    mutating func query(_ statement: TableStatement, _ values: [SQLValue]) throws -> [SQLRow] {
+      try base.query(statement, values)
+    }
+
     mutating func execute(_ sql: StaticString, _ values: [SQLValue]) throws -> Int {
       if "\(sql)".hasPrefix("INSERT INTO verdicts"), case .integer(let serial) = values[2] { told(serial) }
       return try base.execute(sql, values)
