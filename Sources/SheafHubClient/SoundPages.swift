@@ -1,4 +1,4 @@
-package import SheafModel
+import SheafModel
 package import SheafWire
 
 extension LogPage<Event> {

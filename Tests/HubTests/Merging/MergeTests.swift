@@ -87,7 +87,7 @@ private func lines(_ changes: [Int: String] = [:]) -> String {
       let state = try #require(try await place.hub.feeds.item(desk.item, in: place.zone))
       #expect(state.version == versions.last && state.number == verdict.number && verdict.version == versions.last?.id)
       #expect(state.mtime == place.hub.clock.now.nanoseconds)
-      let events = try await place.hub.events.page(after: 0, limit: 9, of: place.zone).events
+      let events = try await place.hub.events.page(after: .number(0), limit: 9, of: place.zone).events
       #expect(events.map(\.type) == [.created, .edit, .edit])
       #expect(events.last?.data.version?.cause == "merge" && events.last?.data.version?.number == 4)
       #expect(events.last?.data.version?.base == 2)
