@@ -109,7 +109,7 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-      ], swiftSettings: settings),
+      ], swiftSettings: testable),
     .target(
       name: "SheafClient",
       dependencies: [
