@@ -281,6 +281,8 @@ private struct EntryModel {
     var first: Int64 = 0
     var isDeleted = false
     var current: Int64
+    /// What participants saw of it when it left a share.
+    var left: (share: Int64, first: Int64, current: Int64)?
   }
 
   private struct Stay: Hashable {
@@ -416,7 +418,14 @@ private struct EntryModel {
         // What was deleted outside is not seen because its folder enters.
         if thing.share != state.share { state.share = nil }
       } else if thing.share != state.share {
-        state.first = state.current
+        if let left = state.left, left.share == thing.share, left.current == state.current {
+          // A program that took its name away made it again, so that it was not away (rule 5 of ``Identity``). What it is
+          // is what they saw.
+          state.first = left.first
+        } else {
+          state.left = state.share.map { ($0, state.first, state.current) }
+          state.first = state.current
+        }
         state.share = thing.share
       }
       (state.isDeleted, state.current) = (thing.isDeleted, thing.item.version)
