@@ -48,7 +48,7 @@ import Testing
       let port = try #require(client.address.split(separator: ":").last.flatMap { Int($0) })
       let stream = try RawConnection(port: port)
       stream.send("GET /v1/stream HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(token)\r\n\r\n")
-      #expect(try stream.read(upTo: "\"number\":0}"))
+      #expect(try stream.read(upTo: "\"number\":0,"))
       let texts = [
         "", "GET /v1 HT",
         "POST /v1/sessions HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 9999\r\n\r\n{",
@@ -63,7 +63,7 @@ import Testing
       let late = try HubClient(base: client.base)
       let sent = SendRequest(groups: [[.document("a", "a", serial: 1)]])
       #expect(try await late.send("POST", "/v1/sends", json: sent, token: token).status == 200)
-      #expect(try stream.read(upTo: "\"number\":1}"))
+      #expect(try stream.read(upTo: "\"number\":1,"))
       await late.close()
       // The oldest went for them, and not all did.
       #expect(connections[0].isClosed && !connections[Self.connections - 1].isClosed)

@@ -173,13 +173,13 @@ import Testing
       let streams = try (0..<4).map { _ in
         let stream = try RawConnection(port: running.port)
         stream.send("GET /v1/stream HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(token)\r\n\r\n")
-        #expect(try stream.read(upTo: "\"number\":0}"))
+        #expect(try stream.read(upTo: "\"number\":0,"))
         return stream
       }
       let idle = try (0..<20).map { _ in try RawConnection(port: running.port) }
       let sent = SendRequest(groups: [[.document("a", "a", serial: 1)]])
       #expect(try await running.client.send("POST", "/v1/sends", json: sent, token: token).status == 200)
-      for stream in streams { #expect(try stream.read(upTo: "\"number\":1}")) }
+      for stream in streams { #expect(try stream.read(upTo: "\"number\":1,")) }
       withExtendedLifetime(idle) {}
     }
   }

@@ -44,10 +44,14 @@ final class RawConnection {
   /// - Throws: `Command.Failure` if neither happens.
   func read(upTo text: String) throws -> Bool {
     var (bytes, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
+    // Lines that keep a stream alive come for ever.
+    let deadline = ContinuousClock.now + .seconds(120)
     while !String(decoding: bytes, as: UTF8.self).contains(text) {
       let count = recv(descriptor, &buffer, buffer.count, 0)
       if count == 0 || (count < 0 && errno == ECONNRESET) { return false }
-      guard count > 0 else { throw Command.Failure(description: "nothing more comes") }
+      guard count > 0, ContinuousClock.now < deadline else {
+        throw Command.Failure(description: "\(text) does not come")
+      }
       bytes += buffer[..<count]
     }
     return true
