@@ -76,6 +76,8 @@ struct EventLogTests {
       try fixture.close(made.handle)
       let open = staysOpen ? try fixture.library.open(made.attributes.ino, flags: O_WRONLY, living) : nil
       func told() throws -> [EventType] {
+        // Upkeep ends what was closed, soon after.
+        try fixture.library.locked { try fixture.library.settleSessions() }
         try fixture.library.settleDueEventsInSteps()
         return try fixture.library.events(after: 0, limit: 10, for: nil).events.map(\.type)
       }

@@ -175,11 +175,17 @@ private func lines(_ changes: [Int: String] = [:]) -> String {
     }
   }
 
-  /// A store that does something else before each of some reads.
-  struct InterruptedDatabase: Database {
-    @TaskLocal static var interruption: (@Sendable () async throws -> Void)?
+  /// A store that does something else after each of some reads.
+  final class InterruptedDatabase: Database {
+    private let interruption = Mutex<(@Sendable () async throws -> Void)?>(nil)
+    private let base: any Database
 
-    let base: any Database
+    init(base: any Database) { self.base = base }
+
+    /// From now on `interruption` runs after each read, but for those that it makes itself.
+    func interrupt(with interruption: (@Sendable () async throws -> Void)?) {
+      self.interruption.withLock { $0 = interruption }
+    }
 
     func write<T: Sendable>(
       _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
@@ -189,8 +195,14 @@ private func lines(_ changes: [Int: String] = [:]) -> String {
       _ body: @escaping @Sendable (inout any SQLConnection) throws -> T
     ) async throws -> T {
       let value = try await base.read(body)
-      if let interruption = Self.interruption {
-        try await Self.$interruption.withValue(nil) { try await interruption() }
+      let taken = interruption.withLock { interruption in
+        let taken = interruption
+        interruption = nil
+        return taken
+      }
+      if let taken {
+        try await taken()
+        interrupt(with: taken)
       }
       return value
     }
@@ -208,14 +220,14 @@ private func lines(_ changes: [Int: String] = [:]) -> String {
       let desk = try await Desk(place)
       let left = Counter()
       left.set(times)
-      let verdict = try await InterruptedDatabase.$interruption.withValue(
-        {
-          guard left.value > 0 else { return }
-          left.set(left.value - 1)
-          let current = try await place.hub.feeds.item(desk.item, in: place.zone)?.version?.id
-          _ = try await desk.save(lines([0: "by a", 2: "\(left.value)"]), base: current, by: "a")
-        },
-        operation: { try await desk.save(lines([4: "by b"]), base: desk.first) })
+      database.interrupt {
+        guard left.value > 0 else { return }
+        left.set(left.value - 1)
+        let current = try await place.hub.feeds.item(desk.item, in: place.zone)?.version?.id
+        _ = try await desk.save(lines([0: "by a", 2: "\(left.value)"]), base: current, by: "a")
+      }
+      let verdict = try await desk.save(lines([4: "by b"]), base: desk.first)
+      database.interrupt(with: nil)
       #expect(left.value == 0)
       if times < 3 {
         #expect(verdict.outcome == .merged)
