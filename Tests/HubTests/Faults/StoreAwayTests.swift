@@ -23,7 +23,7 @@ struct StoreAwayTests {
       #expect(try await client.send("POST", "/v1/sends", json: first, token: token).status == 200)
       let stream = try RawConnection(port: running.port)
       stream.send("GET /v1/stream HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(token)\r\n\r\n")
-      #expect(try stream.read(upTo: "\"number\":1}"))
+      #expect(try stream.read(upTo: "\"number\":1,"))
 
       try cluster.kill()
       for _ in 0..<3 {
@@ -45,7 +45,7 @@ struct StoreAwayTests {
       #expect(try await client.send("GET", "/v1/feed", token: token).decode(FeedPage.self).items.count == 1)
       let answer: SendAnswer = try await client.send("POST", "/v1/sends", json: second, token: token).decode()
       #expect(answer.verdicts.map(\.outcome) == [.done] && answer.number == 2)
-      #expect(try stream.read(upTo: "\"number\":2}"))
+      #expect(try stream.read(upTo: "\"number\":2,"))
     }
     await database.close()
   }
