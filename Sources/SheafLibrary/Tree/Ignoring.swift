@@ -5,18 +5,19 @@ import SheafStore
 /// Carries out `.sheafignore`: plain files, which have no versions and no events.
 ///
 /// Rules:
-/// 1. A file is plain if it is made under an ignored name, or in an ignored folder, or the program that made it
-///    gives it such a name before any event reported it, and before anybody else knows it. It is a quiet item whose version stays 0: its inode has the contents.
+/// 1. A file is plain if it is made under an ignored name, or in an ignored folder, or if the program that made it gives
+///    it such a name before any event reported it, and before anybody else knows it. It is a quiet item whose version
+///    stays 0: its inode has the contents.
 /// 2. An item that had a version stays a document, whatever rules come later, as git(1) goes on tracking files that it
 ///    tracks.
 /// 3. A plain file that gets another name, and is not ignored under that, is a document from then on, with its contents
 ///    as the first version. A file that rules no longer ignore is a document from its next save on.
 /// 4. A plain file leaves nothing behind when its last name goes.
 /// 5. Only the owner of a folder makes rules for it, since files that the rules name are lost when they are deleted.
-///    Nobody else gives a folder of theirs a name or a place that is ignored.
-///    Nobody else makes a file of this name, and rules that others save in one have no effect until the owner saves it
-///    again. Everybody waits while a name is compared with rules. So only few bytes of rules count for each folder
-///    (``ruleBytes``), and fewer of rules that try many places of a path.
+///    Nobody else gives the owner's folder a name or a place that is ignored. Nobody else makes a file of this name, and
+///    rules that others save in one have no effect until the owner saves it again. Everybody waits while a name is
+///    compared with rules. So only few bytes of rules count for each folder (``ruleBytes``), and fewer of rules that try
+///    many places of a path.
 /// 6. Within a file the last matching rule decides; a deeper file decides before the others. Everything in an ignored
 ///    folder is ignored, whatever rules say of it.
 extension Library {
@@ -50,8 +51,8 @@ extension Library {
       advice: "ask the owner to make it")
   }
 
-  /// Checks that who gives a folder of another account another name or place does not have what that account makes there
-  /// ignored (rule 5).
+  /// Checks that nobody gives another account's folder a name or a place by which its new files would be ignored
+  /// (rule 5).
   func permitIgnoring(
     _ inode: Inode, from folder: Inode, _ name: [UInt8], to newFolder: Inode, _ newName: [UInt8], _ caller: Caller
   ) throws {

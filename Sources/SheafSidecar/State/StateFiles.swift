@@ -59,7 +59,7 @@ package enum StateFiles {
     }
     defer { close(descriptor) }
     try check(descriptor, path)
-    // A file that has the mode already need not be changed, and may be another user's.
+    // The mode of a file that has it already stays untouched: the file may belong to another user.
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & 0o777 != 0o600 else { return }
     guard chmod("/proc/self/fd/\(descriptor)", 0o600) == 0 else { throw SheafError(systemError: errno, subject: path) }
