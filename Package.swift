@@ -159,6 +159,11 @@ let package = Package(
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: settings, linkerSettings: standalone),
     .target(name: "SheafWire", swiftSettings: testable),
+    .target(name: "SheafReplica", dependencies: ["SheafWire"], swiftSettings: testable),
+    .testTarget(
+      name: "ReplicaTests",
+      dependencies: ["ConformanceKit", "HubKit", "SheafHub", "SheafModel", "SheafReplica", "SheafWire"],
+      swiftSettings: settings),
     .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
     .target(
       name: "SheafHubStore", dependencies: ["CPostgres", .product(name: "GRDB", package: "GRDB.swift")],
@@ -189,8 +194,9 @@ let package = Package(
     .executableTarget(
       name: "sheaf-hub", dependencies: ["SheafHubCommand"], swiftSettings: settings, linkerSettings: standalone),
     .target(
-      name: "HubKit", dependencies: ["ConformanceKit", "MountKit", "SheafHubStore", "SheafModel"], path: "Tests/HubKit",
-      swiftSettings: settings),
+      name: "HubKit",
+      dependencies: ["ConformanceKit", "MountKit", "SheafHub", "SheafHubStore", "SheafModel", "SheafWire"],
+      path: "Tests/HubKit", swiftSettings: settings),
     .testTarget(
       name: "HubStoreTests", dependencies: ["ConformanceKit", "HubKit", "MountKit", "SheafHubStore"],
       swiftSettings: settings),

@@ -49,6 +49,13 @@ public struct Place: Hashable, Sendable, Codable {
   }
 }
 
+extension Place: Comparable {
+  /// By parent, then by the bytes of the name.
+  public static func < (left: Place, right: Place) -> Bool {
+    left.parent == right.parent ? left.name.lexicographicallyPrecedes(right.name) : left.parent < right.parent
+  }
+}
+
 /// A part of a document's contents: a chunk, or a hole where `hash` is null.
 public struct Extent: Hashable, Sendable, Codable {
   public var hash: ChunkHash?

@@ -47,6 +47,11 @@ public struct WireID: Hashable, Sendable, Codable, CustomStringConvertible {
   }
 }
 
+extension WireID: Comparable {
+  /// By their bytes.
+  public static func < (left: WireID, right: WireID) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
+}
+
 /// The SHA-256 of a chunk, in JSON as 64 hexadecimal digits in lower case.
 public struct ChunkHash: Hashable, Sendable, Codable, CustomStringConvertible {
   public let bytes: [UInt8]

@@ -32,6 +32,7 @@ import Testing
       "SheafHubClient", "SheafModel", "SheafSidecar", "ArgumentParser", "Logging", "ServiceLifecycle", "UnixSignals",
     ],
     "SheafWire": [],
+    "SheafReplica": ["SheafWire"],
     "SheafHubStore": ["CPostgres", "GRDB"],
     "SheafHub": [
       "CZstd", "SheafHubStore", "SheafModel", "SheafWire", "Crypto", "HTTPTypes", "Hummingbird", "HummingbirdCore",

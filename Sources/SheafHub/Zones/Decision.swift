@@ -118,8 +118,10 @@ package struct Decision {
 
   private mutating func create(_ id: WireID, _ proposal: Proposal) throws -> Verdict {
     let send = proposal.send
-    guard !send.isDeletion, send.base == nil else { throw Refusal(reason: .unknown) }
-    guard let places = send.places, (send.version != nil) == (send.kind == .document),
+    guard !send.isDeletion, send.base == nil, let places = send.places else { throw Refusal(reason: .unknown) }
+    // A document without contents is one that came back, of which the hub knows nothing.
+    guard send.kind != .document || send.version != nil else { throw Refusal(reason: .unknown) }
+    guard send.version == nil || send.kind == .document,
       (send.target != nil) == (send.kind == .symlink)
     else { throw Refusal(reason: .invalid) }
     var row = ItemRow(
@@ -157,8 +159,16 @@ package struct Decision {
     if let version = send.version {
       guard row.kind == .document else { throw Refusal(reason: .invalid) }
       let base = try version.base.map { try draft.resolve($0) }
-      if let known = try draft.version(version.id) {
-        guard known.item == row.item else { throw Refusal(reason: .invalid) }
+      if let known = try draft.version(version.id), known.item != row.item {
+        // Another device sent it before, when it went beside: both have it from a hub that went back since.
+        guard let copy = try draft.item(known.item), copy.copyOf == row.item, !copy.isPurged else {
+          throw Refusal(reason: .invalid)
+        }
+        if row != original { try draft.put(row) }
+        verdict.outcome = .beside
+        (verdict.item, verdict.version, verdict.versionNumber) = (copy.item, known.id, known.number)
+        return verdict
+      } else if let known = try draft.version(version.id) {
         guard !known.isPurged else { throw Refusal(reason: .purged) }
       } else if original.isDeleted || base == row.version {
         add(version, proposal, to: &row, &verdict)
@@ -289,7 +299,9 @@ package struct Decision {
   /// gets another name.
   private mutating func settleNames() throws {
     var wanted: [Place: WireID] = [:]
-    for id in sent {
+    let kept = Set(verdicts.filter { $0.outcome == .kept }.map(\.item))
+    // What was to go and stays has its name before what was to take it.
+    for id in sent where !kept.contains(id) {
       guard let row = try draft.item(id), !row.isDeleted else { continue }
       for place in row.places where wanted.updateValue(id, forKey: place) != nil { throw Refusal(reason: .invalid) }
     }

@@ -1,4 +1,5 @@
 import Foundation
+import HubKit
 import SheafWire
 import Testing
 
@@ -212,6 +213,35 @@ import Testing
     #expect(try desk.send("b", .deletion(document.item, .document, base: 0)).outcome == .done)
   }
 
+  @Test func whatTakesThePlaceOfSomethingThatStaysGetsAnotherName() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md")
+    try desk.send("b", .save(document.item, WireID(), base: document.version, "more"))
+    let verdicts = try desk.send(
+      "a",
+      [
+        .document(WireID(), at: [Place(parent: .root, "trip.md")], version: WireID(), "other"),
+        .deletion(document.item, .document, base: document.number),
+      ])
+    #expect(verdicts.map(\.outcome) == [.renamed, .kept])
+    #expect(desk.paths == ["trip (2).md", "trip.md"])
+  }
+
+  @Test func aSaveThatWentBesideIsKnownThereWhoeverSendsItAgain() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md")
+    try desk.send("a", .save(document.item, WireID(), base: document.version, "by a"))
+    let version = WireID()
+    let first = try desk.send("b", .save(document.item, version, base: document.version, "by b"))
+    let again = try desk.send("c", .save(document.item, version, base: document.version, "by b"))
+    #expect(first.outcome == .beside && again.outcome == .beside && again.item == first.item)
+    #expect(again.version == version && again.versionNumber == 1)
+    #expect(desk.paths.count == 2)
+    // In any other document it has no business.
+    let other = try desk.document("a", "other.md")
+    #expect(try desk.send("c", .save(other.item, version, base: nil, "by b")).reason == .invalid)
+  }
+
   @Test func ofADeletedFolderWhatChangedMeanwhileStays() throws {
     var desk = Desk()
     let folder = try desk.folder("a", "plans")
@@ -368,8 +398,8 @@ import Testing
     let refused: [(Send, Verdict.Reason)] = [
       (.deletion(WireID(), .document, base: 0), .unknown),
       (Send(serial: 0, item: WireID(), kind: .folder, base: 5, places: place), .unknown),
-      (Send(serial: 0, item: WireID(), kind: .document, places: place), .invalid),
-      (Send(serial: 0, item: WireID(), kind: .folder), .invalid),
+      (Send(serial: 0, item: WireID(), kind: .document, places: place), .unknown),
+      (Send(serial: 0, item: WireID(), kind: .folder), .unknown),
       (Send(serial: 0, item: WireID(), kind: .symlink, places: place), .invalid),
       (Send(serial: 0, item: document.item, kind: .folder, mode: 0), .invalid),
       (.save(folder, WireID(), base: nil, "x"), .invalid),

@@ -360,12 +360,7 @@ import Testing
     for step in 0..<(Self.steps * 50) {
       let index = step % 4
       if Int.random(in: 0..<3, using: &devices[index].random) == 0 {
-        let states = zone.items.values.map { row in
-          ItemState(
-            number: row.number, item: row.item, kind: row.kind, isDeleted: row.isDeleted, places: row.places,
-            mode: row.mode, mtime: row.mtime, target: nil, attributes: [:],
-            version: row.version.flatMap { zone.version($0)?.facts }, copyOf: row.copyOf)
-        }
+        let states = zone.items.keys.compactMap { zone.state($0) }
         devices[index].take(FeedPage(items: states, token: "", hasMore: false), zone.number)
       }
       for group in devices[index].next().groups {

@@ -1,36 +1,38 @@
 import Foundation
-import SheafModel
-import SheafWire
+package import SheafModel
+package import SheafWire
 
-@testable import SheafHub
+@testable package import SheafHub
 
 /// A zone in memory, by the hub's rules: what the store must say, too.
-struct MemoryZone: ZoneReader {
-  private(set) var items: [WireID: ItemRow] = [:]
-  private(set) var aliases: [WireID: WireID] = [:]
-  private(set) var names: [Place: WireID] = [:]
-  private(set) var versions: [WireID: VersionRow] = [:]
-  private(set) var number: Int64 = 0
+package struct MemoryZone: ZoneReader {
+  private(set) package var items: [WireID: ItemRow] = [:]
+  private(set) package var aliases: [WireID: WireID] = [:]
+  private(set) package var names: [Place: WireID] = [:]
+  private(set) package var versions: [WireID: VersionRow] = [:]
+  private(set) package var number: Int64 = 0
   /// The contents of versions that came with their sends, or were merged.
   private var texts: [WireID: [UInt8]] = [:]
 
-  func item(_ id: WireID) -> ItemRow? { items[id] }
-  func alias(_ id: WireID) -> WireID? { aliases[id] }
-  func occupant(of place: Place) -> WireID? { names[place] }
-  func version(_ id: WireID) -> VersionRow? { versions[id] }
+  package init() {}
 
-  func children(of folder: WireID, limit: Int) -> [WireID] {
+  package func item(_ id: WireID) -> ItemRow? { items[id] }
+  package func alias(_ id: WireID) -> WireID? { aliases[id] }
+  package func occupant(of place: Place) -> WireID? { names[place] }
+  package func version(_ id: WireID) -> VersionRow? { versions[id] }
+
+  package func children(of folder: WireID, limit: Int) -> [WireID] {
     Array(names.filter { $0.key.parent == folder }.values.prefix(limit))
   }
 
-  static func author(_ device: String, at time: Timestamp = Timestamp(seconds: 1_800_000_000)) -> SendAuthor {
+  package static func author(_ device: String, at time: Timestamp = Timestamp(seconds: 1_800_000_000)) -> SendAuthor {
     SendAuthor(device: device, deviceName: device, handle: "alice@hub.example", name: "Alice", now: time)
   }
 
   /// Does what a device sends, and gives numbers as a zone does.
   ///
   /// - Parameter besides: Versions that are not merged, though they could be.
-  mutating func send(_ group: [Send], by author: SendAuthor, besides: Set<WireID> = []) throws -> [Verdict] {
+  package mutating func send(_ group: [Send], by author: SendAuthor, besides: Set<WireID> = []) throws -> [Verdict] {
     func proposals(_ merges: [WireID: (merge: PreparedMerge, text: [UInt8])]) -> [Proposal] {
       group.map { send in
         guard let version = send.version else { return Proposal(send: send) }
@@ -78,6 +80,19 @@ struct MemoryZone: ZoneReader {
     return verdicts
   }
 
+  /// The contents of a version; nil where they are not known.
+  package func text(of version: WireID) -> [UInt8]? { texts[aliases[version] ?? version] }
+
+  /// An item as the feed tells of it; nil where there never was one.
+  package func state(_ id: WireID) -> ItemState? {
+    items[id].map { row in
+      ItemState(
+        number: row.number, item: row.item, kind: row.kind, isDeleted: row.isDeleted, places: row.places,
+        mode: row.mode, mtime: row.mtime, target: row.target.map { Data($0) }, attributes: row.attributes,
+        version: row.version.flatMap { version($0)?.facts }, copyOf: row.copyOf)
+    }
+  }
+
   private func merged(_ conflict: SaveConflict) -> [UInt8]? {
     guard let places = items[conflict.item]?.places,
       let base = texts[conflict.base], let current = texts[conflict.current], let sent = texts[conflict.sent]
@@ -111,10 +126,10 @@ struct MemoryZone: ZoneReader {
     return false
   }
 
-  struct Broken: Error, CustomStringConvertible { let description: String }
+  package struct Broken: Error, CustomStringConvertible { package let description: String }
 
   /// What must hold after every send.
-  func check() throws {
+  package func check() throws {
     var places = 0
     for (id, row) in items {
       if row.kind == .folder, row.places.count != 1 { throw Broken(description: "a folder has two names") }
@@ -141,7 +156,7 @@ struct MemoryZone: ZoneReader {
   }
 
   /// The live items by path, for a look at the whole.
-  var paths: [String: WireID] {
+  package var paths: [String: WireID] {
     var paths: [String: WireID] = [:]
     for (place, id) in names {
       var words = [String(decoding: place.name, as: UTF8.self)]

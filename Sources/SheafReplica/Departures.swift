@@ -1,0 +1,284 @@
+import Foundation
+import SheafWire
+
+/// What was changed on this machine and the hub does not have, as sends in an order in which the hub can do them.
+struct Departures {
+  /// What one item's send comes to, before the sends have their order.
+  private struct Departure {
+    let send: Send
+    /// Versions that follow, each in a send of its own.
+    let versions: [LocalVersion]
+  }
+
+  private var draft: ReplicaDraft
+  /// The newest number of the feed below which everything is shown.
+  private let read: Int64
+  private var departures: [WireID: Departure] = [:]
+
+  init(_ draft: ReplicaDraft, read: Int64) {
+    self.draft = draft
+    self.read = read
+  }
+
+  /// - Parameter changed: The items that were changed here.
+  /// - Returns: groups of sends without serials, and the draft.
+  mutating func depart(_ changed: [WireID]) throws -> (groups: [[Send]], draft: ReplicaDraft) {
+    for id in changed.sorted() where id != .root { departures[id] = try departure(id) }
+    while try hold() {}
+    return (try ordered(), draft)
+  }
+
+  static func isClean(_ local: LocalItem, _ base: ItemState?) -> Bool {
+    guard let base else { return false }
+    return local.unsent.isEmpty && local.places == Set(base.places) && local.mode == base.mode
+      && (local.kind == .folder || local.mtime == base.mtime) && local.target == base.target
+      && local.attributes == base.attributes
+  }
+
+  // MARK: - One item
+
+  private mutating func departure(_ id: WireID) throws -> Departure? {
+    let (local, base) = (try draft.local(id), try draft.base(id))
+    switch try draft.mark(id) {
+    case .undone, .refused: return nil
+    case .deletedInParts, nil: break
+    }
+    guard let local else {
+      guard let base, try isDue(deletionOf: base) else { return nil }
+      return Departure(
+        send: Send(serial: 0, item: id, kind: base.kind, base: base.number, read: read, isDeletion: true), versions: [])
+    }
+    guard local.readiness == .ready || (local.readiness == .never && base != nil) else { return nil }
+    guard let base else { return try creation(of: local) }
+    if local.unsent.isEmpty, let version = base.version?.id, local.version != version {
+      // Everything that was saved here the hub has; another version is current there.
+      var shown = local
+      shown.version = version
+      try draft.put(shown, base.version)
+    }
+    if Self.isClean(local, base) { return nil }
+    return Departure(
+      send: Send(
+        serial: 0, item: id, kind: local.kind, base: base.number, read: read,
+        places: local.places == Set(base.places) ? nil : local.places.sorted(),
+        mode: local.mode == base.mode ? nil : local.mode,
+        mtime: local.kind == .folder || local.mtime == base.mtime ? nil : local.mtime,
+        target: local.target == base.target ? nil : local.target,
+        attributes: local.attributes == base.attributes ? nil : local.attributes,
+        version: local.unsent.first.map(Self.sent)), versions: Array(local.unsent.dropFirst()))
+  }
+
+  private mutating func creation(of local: LocalItem) throws -> Departure? {
+    // The hub has the id of a document that was deleted there, with its versions.
+    if local.kind == .document, local.unsent.isEmpty, local.version == nil { return nil }
+    return Departure(
+      send: Send(
+        serial: 0, item: local.item, kind: local.kind, read: read, places: local.places.sorted(), mode: local.mode,
+        mtime: local.mtime, target: local.target, attributes: local.attributes,
+        version: local.unsent.first.map(Self.sent)), versions: Array(local.unsent.dropFirst()))
+  }
+
+  static func sent(_ version: LocalVersion) -> SentVersion {
+    SentVersion(id: version.id, base: version.base, cause: version.cause, time: version.time)
+  }
+
+  /// Whether a deletion is to be sent now: it has lasted, and no folder around it is deleted that takes it along.
+  private mutating func isDue(deletionOf base: ItemState) throws -> Bool {
+    guard try draft.isGone(base.item) else { return false }
+    let isTakenAlong = try base.places.allSatisfy { place in
+      try place.parent != .root && draft.local(place.parent) == nil && draft.base(place.parent) != nil
+        && draft.mark(place.parent) != .deletedInParts
+    }
+    if isTakenAlong { return false }
+    if try draft.mark(base.item) == .deletedInParts { return try draft.baseChildren(of: base.item).isEmpty }
+    return true
+  }
+
+  // MARK: - What has to wait
+
+  /// Takes out what cannot be sent before something that is not sent now.
+  private mutating func hold() throws -> Bool {
+    var held: [WireID] = []
+    for (id, departure) in departures where try mustWait(id, departure.send) { held.append(id) }
+    for id in held { departures[id] = nil }
+    return !held.isEmpty
+  }
+
+  private mutating func mustWait(_ id: WireID, _ send: Send) throws -> Bool {
+    for place in send.places ?? [] {
+      if place.parent != .root, try draft.base(place.parent) == nil, departures[place.parent] == nil { return true }
+      // The item that has the name at the hub leaves it here, but the hub is not to hear of that yet.
+      if let occupant = try draft.baseOccupant(of: place), occupant != id, departures[occupant] == nil,
+        try draft.news(occupant) == nil, try draft.mark(occupant) == nil
+      {
+        return true
+      }
+    }
+    return false
+  }
+
+  // MARK: - The order
+
+  /// Groups of sends, each after those that it needs.
+  ///
+  /// Items that take each other's names are one group. A folder comes before what is made in it or moved to it; what is
+  /// moved out of a folder comes before the folder's deletion.
+  private mutating func ordered() throws -> [[Send]] {
+    let ids = departures.keys.sorted()
+    var groups = Partition(ids)
+    /// For each item those whose names it takes.
+    var formers: [WireID: Set<WireID>] = [:]
+    for id in ids {
+      for place in departures[id]?.send.places ?? [] {
+        if let occupant = try draft.baseOccupant(of: place), occupant != id, departures[occupant] != nil {
+          groups.join(id, occupant)
+          formers[id, default: []].insert(occupant)
+        }
+      }
+    }
+    var needs: [WireID: Set<WireID>] = [:]
+    for id in ids { needs[id] = try prerequisites(of: id) }
+    for (deletion, moved) in try movedOut(of: ids) { needs[deletion, default: []].formUnion(moved) }
+    var sends: [[Send]] = []
+    for var group in Self.order(ids, &groups, needs) {
+      if group.count > WireLimits.sendsPerRequest {
+        // It goes in parts: each name is free before it is taken. Where that is not to be had, as in a circle of that
+        // length, the hub gives some item another name.
+        let (order, circle) = Self.sorted(group, needs.merging(formers) { $0.union($1) })
+        group = order + circle
+      }
+      var parts = group.compactMap { departures[$0]?.send }[...]
+      while !parts.isEmpty {
+        sends.append(Array(parts.prefix(WireLimits.sendsPerRequest)))
+        parts = parts.dropFirst(WireLimits.sendsPerRequest)
+      }
+      for id in group {
+        guard let departure = departures[id] else { continue }
+        for version in departure.versions {
+          sends.append([
+            Send(
+              serial: 0, item: id, kind: .document, base: departure.send.base, read: read, version: Self.sent(version))
+          ])
+        }
+      }
+    }
+    return sends
+  }
+
+  /// The nearest folders above an item that are sent, too.
+  private mutating func prerequisites(of id: WireID) throws -> Set<WireID> {
+    var found: Set<WireID> = []
+    for place in departures[id]?.send.places ?? [] {
+      var (next, seen) = (place.parent, Set<WireID>())
+      while next != .root, seen.insert(next).inserted {
+        if departures[next]?.send.places != nil {
+          found.insert(next)
+          break
+        }
+        guard let above = try draft.local(next)?.places.first?.parent else { break }
+        next = above
+      }
+    }
+    return found
+  }
+
+  /// For each deleted folder, what is sent and was somewhere in it.
+  private mutating func movedOut(of ids: [WireID]) throws -> [WireID: Set<WireID>] {
+    guard departures.values.contains(where: { $0.send.isDeletion && $0.send.kind == .folder }) else { return [:] }
+    var found: [WireID: Set<WireID>] = [:]
+    for id in ids {
+      for place in try draft.base(id)?.places ?? [] {
+        var (next, seen) = (place.parent, Set<WireID>())
+        while next != .root, seen.insert(next).inserted {
+          if departures[next]?.send.isDeletion == true { found[next, default: []].insert(id) }
+          guard let above = try draft.base(next)?.places.first?.parent else { break }
+          next = above
+        }
+      }
+    }
+    return found
+  }
+
+  /// The groups so that each comes after what it needs, and in each group likewise. Groups that need each other become
+  /// one.
+  private static func order(
+    _ ids: [WireID], _ groups: inout Partition, _ needs: [WireID: Set<WireID>]
+  ) -> [[WireID]] {
+    while true {
+      let members = groups.members
+      var wants: [WireID: Set<WireID>] = [:]
+      for id in ids {
+        let own = groups.root(id)
+        for need in needs[id] ?? [] where groups.root(need) != own { wants[own, default: []].insert(groups.root(need)) }
+      }
+      let (order, cycle) = Self.sorted(members.keys.sorted(), wants)
+      if cycle.isEmpty {
+        return order.map { root in
+          let group = members[root] ?? []
+          let (inner, left) = Self.sorted(group, needs.filter { group.contains($0.key) })
+          // The hub checks a group's names at its end; of an order that cannot be had, any is as good.
+          return inner + left
+        }
+      }
+      for each in cycle.dropFirst() { groups.join(cycle[0], each) }
+    }
+  }
+
+  /// Elements so that each comes after those it needs among them, and those that need each other in a circle, or stand
+  /// behind one.
+  private static func sorted(
+    _ elements: [WireID], _ needs: [WireID: Set<WireID>]
+  ) -> (order: [WireID], cycle: [WireID]) {
+    let all = Set(elements)
+    var open: [WireID: Int] = [:]
+    var followers: [WireID: [WireID]] = [:]
+    for element in elements {
+      let needed = (needs[element] ?? []).intersection(all).subtracting([element])
+      open[element] = needed.count
+      for each in needed.sorted() { followers[each, default: []].append(element) }
+    }
+    var order = elements.filter { open[$0] == 0 }
+    var next = 0
+    while next < order.count {
+      for follower in followers[order[next]] ?? [] {
+        open[follower, default: 0] -= 1
+        if open[follower] == 0 { order.append(follower) }
+      }
+      next += 1
+    }
+    let done = Set(order)
+    return (order, elements.filter { !done.contains($0) })
+  }
+}
+
+/// Items in disjoint sets.
+private struct Partition {
+  private var parents: [WireID: WireID]
+
+  init(_ ids: [WireID]) { parents = Dictionary(uniqueKeysWithValues: ids.map { ($0, $0) }) }
+
+  /// The item by which its set is known.
+  mutating func root(_ id: WireID) -> WireID {
+    var root = id
+    while let next = parents[root], next != root { root = next }
+    var each = id
+    while each != root, let next = parents[each] {
+      parents[each] = root
+      each = next
+    }
+    return root
+  }
+
+  mutating func join(_ left: WireID, _ right: WireID) {
+    let (left, right) = (root(left), root(right))
+    if left != right { parents[max(left, right)] = min(left, right) }
+  }
+
+  var members: [WireID: [WireID]] {
+    mutating get {
+      var members: [WireID: [WireID]] = [:]
+      for id in parents.keys.sorted() { members[root(id), default: []].append(id) }
+      return members
+    }
+  }
+}

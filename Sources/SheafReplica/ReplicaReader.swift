@@ -1,0 +1,46 @@
+package import SheafWire
+
+/// What a replica notes of an item besides the three trees.
+package enum ReplicaMark: Hashable, Sendable {
+  /// The hub refused what was wanted: its state is shown, whatever was changed here.
+  case undone
+  /// The hub refused to make it. It stays on this machine, and is sent again when it changes.
+  case refused(Verdict.Reason)
+  /// The folder holds more than one send may delete: what is in it is deleted first.
+  case deletedInParts
+}
+
+/// The three trees of a replica, as a plan finds them: what is on this machine (*local*), what the hub had when it and
+/// this machine last agreed (*base*), and what the hub told since (*news*).
+package protocol ReplicaReader {
+  /// An item on this machine.
+  mutating func local(_ id: WireID) throws -> LocalItem?
+  /// The hub's state of an item as the replica last knew it; nil where the hub has none, or has deleted it.
+  mutating func base(_ id: WireID) throws -> ItemState?
+  /// A newer state that the hub told, and that is not shown yet.
+  mutating func news(_ id: WireID) throws -> ItemState?
+  mutating func mark(_ id: WireID) throws -> ReplicaMark?
+  /// The item that has a name on this machine.
+  mutating func localOccupant(of place: Place) throws -> WireID?
+  /// The item that has a name in the base.
+  mutating func baseOccupant(of place: Place) throws -> WireID?
+  /// The items in a folder of this machine.
+  mutating func localChildren(of folder: WireID) throws -> [WireID]
+  /// The items in a folder of the base.
+  mutating func baseChildren(of folder: WireID) throws -> [WireID]
+  /// Whether an item that is missing here has been so for long enough that no program is about to bring it back.
+  mutating func isGone(_ id: WireID) throws -> Bool
+  /// The id of the item that another one became; nil where it did not.
+  mutating func alias(_ id: WireID) throws -> WireID?
+  /// An id that no item has.
+  mutating func newID() -> WireID
+}
+
+/// A change of what the replica remembers.
+package enum RecordChange: Hashable, Sendable {
+  case base(WireID, ItemState?)
+  case news(WireID, ItemState?)
+  case mark(WireID, ReplicaMark?)
+  /// The first item became the second one.
+  case alias(WireID, WireID)
+}

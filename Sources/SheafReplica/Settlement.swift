@@ -1,0 +1,176 @@
+import SheafWire
+
+/// What the hub's verdicts change on this machine. The feed tells the rest.
+struct Settlement {
+  private var draft: ReplicaDraft
+  /// Whether the hub has no item any more that it had.
+  private(set) var isBehind = false
+
+  init(_ draft: ReplicaDraft) { self.draft = draft }
+
+  mutating func settle(_ verdicts: [(send: Send, verdict: Verdict)]) throws -> ReplicaDraft {
+    for (send, verdict) in verdicts {
+      let id = try draft.resolve(send.item)
+      switch verdict.outcome {
+      case .done, .merged, .renamed:
+        if send.isDeletion {
+          try draft.setBase(id, nil)
+        } else if verdict.item != id {
+          // It had become another item before, for another device.
+          try join(id, send, verdict)
+        } else {
+          try acknowledge(id, send, verdict)
+        }
+        try draft.setMark(id, nil)
+        if verdict.outcome == .renamed { draft.notify(id, .renamed) }
+      case .beside: try putBeside(id, send, verdict)
+      case .joined: try join(id, send, verdict)
+      case .kept: try keep(id)
+      case .refused: try refuse(id, send, verdict.reason ?? .invalid)
+      }
+    }
+    return draft
+  }
+
+  /// The base is as it was sent. If the hub made something else of it, the feed says so.
+  private mutating func acknowledge(_ id: WireID, _ send: Send, _ verdict: Verdict) throws {
+    if let sent = send.version { try forget(sent.id, of: id) }
+    let base = try draft.base(id)
+    guard base != nil || send.places != nil else { return }
+    let places = if let sent = send.places { try current(sent) } else { base?.places ?? [] }
+    let made = verdict.version == nil ? nil : send.version
+    let version = made.map { sent in
+      ItemVersion(
+        id: sent.id, number: verdict.versionNumber ?? 0, base: sent.base, cause: sent.cause, time: sent.time,
+        arrived: 0, size: 0)
+    }
+    try draft.setBase(
+      id,
+      ItemState(
+        number: verdict.number ?? base?.number ?? 0, item: id, kind: send.kind, isDeleted: false,
+        places: places, mode: send.mode ?? base?.mode ?? 0,
+        mtime: send.mtime ?? base?.mtime ?? 0, target: send.target ?? base?.target,
+        attributes: send.attributes ?? base?.attributes ?? [:], version: version ?? base?.version,
+        copyOf: base?.copyOf))
+  }
+
+  /// Places with the ids that their parents have now.
+  private mutating func current(_ places: [Place]) throws -> [Place] {
+    try places.map { Place(parent: try draft.resolve($0.parent), name: $0.name) }
+  }
+
+  /// Notes that the hub has a version.
+  private mutating func forget(_ version: WireID, of id: WireID) throws {
+    guard var local = try draft.local(id), local.unsent.contains(where: { $0.id == version }) else { return }
+    local.unsent.removeAll { $0.id == version }
+    try draft.put(local)
+  }
+
+  /// What was saved here is a document of its own, beside the one that another device saved.
+  private mutating func putBeside(_ id: WireID, _ send: Send, _ verdict: Verdict) throws {
+    guard let sent = send.version else { return }
+    let base = try draft.base(id)
+    if var base, let places = send.places {
+      base.places = try current(places)
+      try draft.setBase(id, base)
+    }
+    let places = verdict.places ?? []
+    let known = try draft.base(verdict.item)
+    let version = ItemVersion(
+      id: sent.id, number: verdict.versionNumber ?? 0, base: sent.base, cause: sent.cause, time: sent.time,
+      arrived: 0, size: 0)
+    let local = try draft.local(id)
+    let copy = ItemState(
+      number: verdict.number ?? 0, item: verdict.item, kind: .document, isDeleted: false,
+      places: known?.places ?? places, mode: send.mode ?? known?.mode ?? base?.mode ?? 0o600,
+      mtime: send.mtime ?? known?.mtime ?? local?.mtime ?? 0, target: nil,
+      attributes: send.attributes ?? known?.attributes ?? base?.attributes ?? [:], version: version, copyOf: id)
+    try draft.setBase(verdict.item, copy)
+    draft.notify(id, .beside(document: verdict.item))
+    guard local != nil else {
+      // It was deleted here meanwhile; the feed brings what is beside it.
+      try draft.setBase(verdict.item, known)
+      return
+    }
+    var shown = LocalItem(copy)
+    shown.places = Set(try shown.places.map { try draft.freePlace($0, kind: .document) })
+    try draft.moveVersion(sent.id, from: id, to: shown, back: base?.version?.id)
+  }
+
+  /// It is one with an item that had the name at the hub.
+  private mutating func join(_ id: WireID, _ send: Send, _ verdict: Verdict) throws {
+    let other = verdict.item
+    draft.addAlias(id, of: other)
+    let children = send.kind == .folder ? try draft.baseChildren(of: id) : []
+    var versions: [WireID: WireID] = [:]
+    if let mine = send.version?.id, let theirs = verdict.version { versions[mine] = theirs }
+    if try draft.local(other) == nil {
+      try draft.identify(id, as: other, versions: versions)
+    } else {
+      if let sent = send.version { try forget(sent.id, of: id) }
+      try draft.absorb(id, into: other)
+    }
+    if try draft.base(id) != nil { try draft.setBase(id, nil) }
+    if try draft.base(other) == nil {
+      let version = verdict.version.map { theirs in
+        ItemVersion(id: theirs, number: 0, base: nil, cause: .save, time: 0, arrived: 0, size: 0)
+      }
+      try draft.setBase(
+        other,
+        ItemState(
+          number: verdict.number ?? 0, item: other, kind: send.kind, isDeleted: false,
+          places: try current(send.places ?? []), mode: send.mode ?? 0, mtime: send.mtime ?? 0, target: send.target,
+          attributes: send.attributes ?? [:], version: version, copyOf: nil))
+    }
+    for child in children {
+      guard var base = try draft.base(child) else { continue }
+      base.places = base.places.map { $0.parent == id ? Place(parent: other, name: $0.name) : $0 }
+      try draft.setBase(child, base)
+    }
+  }
+
+  /// It was deleted here, and stays: it is shown as the hub has it, with all that was deleted in it.
+  private mutating func keep(_ id: WireID) throws {
+    draft.notify(id, .kept)
+    var next = [id]
+    var seen: Set<WireID> = []
+    while let each = next.popLast() {
+      guard seen.insert(each).inserted, let base = try draft.base(each) else { continue }
+      if base.kind == .folder { next += try draft.baseChildren(of: each) }
+      guard try draft.local(each) == nil else { continue }
+      try show(base)
+    }
+  }
+
+  /// Has the hub's state shown as if it had been told now.
+  private mutating func show(_ base: ItemState) throws {
+    try draft.setMark(base.item, .undone)
+    if try draft.news(base.item) == nil { draft.setNews(base.item, base) }
+  }
+
+  private mutating func refuse(_ id: WireID, _ send: Send, _ reason: Verdict.Reason) throws {
+    switch reason {
+    case .group, .confirmed:
+      // The next plan has it without what was refused.
+      return
+    case .unknown, .noParent:
+      // The hub does not have what it had: it went back. Once everything is read anew, this is sent again.
+      isBehind = true
+    case .purged where send.version != nil:
+      // Nothing of the item is left at the hub. What was saved here is a new document.
+      draft.notify(id, .refused(reason))
+      try draft.setBase(id, nil)
+      try draft.identify(id, as: draft.newID())
+    case .tooLarge where send.isDeletion && send.kind == .folder:
+      try draft.setMark(id, .deletedInParts)
+    default:
+      draft.notify(id, .refused(reason))
+      if let base = try draft.base(id), send.isDeletion || send.places != nil || send.version == nil {
+        // What was saved goes by itself then.
+        try show(base)
+      } else {
+        try draft.setMark(id, .refused(reason))
+      }
+    }
+  }
+}

@@ -1,0 +1,374 @@
+import Foundation
+import HubKit
+import SheafReplica
+import SheafWire
+import Testing
+
+/// What people at two machines see when two did something at once: the rows of docs/HUB.md, from the other side.
+@Suite struct StoryTests {
+  /// Two machines of one person, and their hub.
+  struct Story {
+    var hub = SimulatedHub()
+    var laptop = SimulatedReplica("laptop", seed: 1)
+    var desktop = SimulatedReplica("desktop", seed: 2)
+    private var count = 0
+
+    /// Both machines are connected until nothing is left to do.
+    mutating func sync() throws {
+      var isBusy = true
+      var rounds = 0
+      while isBusy {
+        let first = try laptop.step(&hub, losesAnswer: false)
+        let second = try desktop.step(&hub, losesAnswer: false)
+        isBusy = first || second
+        rounds += 1
+        try #require(rounds < 100, "the machines do not come to rest")
+      }
+      try hub.zone.check()
+      #expect(laptop.tree.shown() == hub.shown() && desktop.tree.shown() == hub.shown())
+    }
+
+    @discardableResult
+    mutating func make(
+      _ kind: ItemKind, _ name: String, in parent: WireID = .root, _ text: String = "text",
+      readiness: LocalItem.Readiness = .ready, at machine: WritableKeyPath<Story, SimulatedReplica>
+    ) -> WireID {
+      let id = self[keyPath: machine].newID()
+      self[keyPath: machine].tree.put(
+        LocalItem(
+          item: id, kind: kind, places: [Place(parent: parent, name)], mode: 0o644, mtime: 1, readiness: readiness))
+      if kind == .document { save(id, text, at: machine) }
+      return id
+    }
+
+    mutating func save(_ id: WireID, _ text: String, at machine: WritableKeyPath<Story, SimulatedReplica>) {
+      count += 1
+      let base = self[keyPath: machine].tree.items[id]?.version
+      let version = LocalVersion(id: self[keyPath: machine].newID(), base: base, cause: .save, time: Int64(count))
+      self[keyPath: machine].tree.save(version, text, of: id)
+    }
+
+    mutating func move(
+      _ id: WireID, _ name: String, in parent: WireID = .root, at machine: WritableKeyPath<Story, SimulatedReplica>
+    ) {
+      guard var item = self[keyPath: machine].tree.items[id] else { return }
+      item.places = [Place(parent: parent, name)]
+      self[keyPath: machine].tree.put(item)
+    }
+
+    mutating func remove(_ ids: WireID..., at machine: WritableKeyPath<Story, SimulatedReplica>) {
+      for id in ids { self[keyPath: machine].tree.remove(id) }
+    }
+
+    var paths: [String] { hub.shown().keys.sorted() }
+
+    func text(_ path: String, at machine: KeyPath<Story, SimulatedReplica>) -> String? {
+      let tree = self[keyPath: machine].tree
+      return tree.names.first { tree.path($0.key) == path }.flatMap { tree.items[$0.value]?.version }
+        .flatMap { tree.texts[$0] }
+    }
+  }
+
+  @Test func whatIsMadeOnATrainIsOnTheOtherMachineLater() throws {
+    var story = Story()
+    let plans = story.make(.folder, "plans", at: \.laptop)
+    let inner = story.make(.folder, "inner", in: plans, at: \.laptop)
+    let trip = story.make(.document, "trip.md", in: inner, "one", at: \.laptop)
+    for number in 2...5 { story.save(trip, "text \(number)", at: \.laptop) }
+    try story.sync()
+    #expect(story.text("plans/inner/trip.md", at: \.desktop) == "text 5")
+    // Every save is a version, in order.
+    #expect(story.hub.zone.items[trip]?.versions == 5)
+  }
+
+  @Test func whatIsInAFolderWaitsForTheFolder() throws {
+    var story = Story()
+    let plans = story.make(.folder, "plans", readiness: .waiting, at: \.laptop)
+    story.make(.document, "trip.md", in: plans, at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    #expect(story.laptop.outbox.isEmpty)
+  }
+
+  @Test func aSwapIsDoneAtOnce() throws {
+    var story = Story()
+    let a = story.make(.document, "a", "a", at: \.laptop), b = story.make(.document, "b", "b", at: \.laptop)
+    let c = story.make(.document, "c", "c", at: \.laptop)
+    try story.sync()
+    story.move(a, "b", at: \.laptop)
+    story.move(b, "c", at: \.laptop)
+    story.move(c, "a", at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    #expect(story.laptop.outbox.map(\.count) == [3])
+    try story.sync()
+    #expect(story.paths == ["a", "b", "c"])
+    #expect(story.text("a", at: \.desktop) == "c" && story.text("b", at: \.desktop) == "a")
+  }
+
+  @Test func whatTakesAnothersPlaceIsOneGroupWithItsEnd() throws {
+    var story = Story()
+    let old = story.make(.document, "trip.md", "old", at: \.laptop)
+    try story.sync()
+    story.remove(old, at: \.laptop)
+    story.make(.document, "trip.md", "new", at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    #expect(story.laptop.outbox.map(\.count) == [2])
+    try story.sync()
+    #expect(story.paths == ["trip.md"] && story.text("trip.md", at: \.desktop) == "new")
+  }
+
+  @Test func nothingIsToldOfADeletionThatMayNotLast() throws {
+    var story = Story()
+    let old = story.make(.document, "trip.md", "old", at: \.laptop)
+    try story.sync()
+    story.laptop.unsettled = [old]
+    story.remove(old, at: \.laptop)
+    story.make(.document, "trip.md", "new", at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    #expect(story.laptop.outbox.isEmpty)
+    story.laptop.unsettled = []
+    try story.sync()
+    #expect(story.paths == ["trip.md"] && story.text("trip.md", at: \.desktop) == "new")
+  }
+
+  @Test func editsOfDifferentPartsAreMergedOnBothMachines() throws {
+    var story = Story()
+    let trip = story.make(.document, "trip.md", "one\ntwo\nthree\nfour\n", at: \.laptop)
+    try story.sync()
+    story.save(trip, "ONE\ntwo\nthree\nfour\n", at: \.laptop)
+    story.save(trip, "one\ntwo\nthree\nFOUR\n", at: \.desktop)
+    try story.sync()
+    #expect(story.paths == ["trip.md"])
+    for machine in [\Story.laptop, \.desktop] {
+      #expect(story.text("trip.md", at: machine) == "ONE\ntwo\nthree\nFOUR\n")
+    }
+  }
+
+  @Test func editsOfTheSamePartGoBesideOnceHoweverOftenTheyAreSaved() throws {
+    var story = Story()
+    let trip = story.make(.document, "trip.md", "one\n", at: \.laptop)
+    try story.sync()
+    story.save(trip, "by the laptop\n", at: \.laptop)
+    while try story.laptop.step(&story.hub, losesAnswer: false) {}
+    for number in 1...5 { story.save(trip, "by the desktop, \(number)\n", at: \.desktop) }
+    // Until the hub has decided, a machine shows what was saved on it.
+    _ = try story.desktop.step(&story.hub, losesAnswer: false)
+    #expect(story.text("trip.md", at: \.desktop) == "by the desktop, 5\n")
+    try story.sync()
+    let copy = "trip (alice@hub.example 2027-01-15 desktop).md"
+    #expect(story.paths == [copy, "trip.md"])
+    for machine in [\Story.laptop, \.desktop] {
+      #expect(story.text("trip.md", at: machine) == "by the laptop\n")
+      #expect(story.text(copy, at: machine) == "by the desktop, 5\n")
+    }
+    #expect(story.desktop.notices.contains { $0.item == trip && $0.kind != .renamed })
+    let document = try #require(story.hub.zone.items.values.first { $0.copyOf == trip })
+    #expect(document.versions == 5)
+  }
+
+  @Test func equalFoldersAndDocumentsBecomeOne() throws {
+    var story = Story()
+    for machine in [\Story.laptop, \.desktop] {
+      let plans = story.make(.folder, "plans", at: machine)
+      story.make(.document, "same.md", in: plans, "same", at: machine)
+      story.make(.document, "\(machine == \.laptop ? "mine" : "yours").md", in: plans, "x", at: machine)
+    }
+    try story.sync()
+    #expect(story.paths == ["plans", "plans/mine.md", "plans/same.md", "plans/yours.md"])
+  }
+
+  @Test func aFolderThatBecomesOneWithWhatWasMovedIntoItTakesItsPlace() throws {
+    var story = Story()
+    let yours = story.make(.folder, "c", at: \.desktop)
+    try story.sync()
+    let mine = story.make(.folder, "b", at: \.laptop)
+    story.make(.document, "x", in: mine, "x", at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    // While that is sent, the other folder gets the name at the hub, and is moved into the new one here.
+    story.move(yours, "b", at: \.desktop)
+    for _ in 0..<2 { _ = try story.desktop.step(&story.hub, losesAnswer: false) }
+    story.move(yours, "inner", in: mine, at: \.laptop)
+    try story.sync()
+    #expect(story.paths == ["b", "b/x"])
+  }
+
+  @Test func otherContentsOfOneNameGetAnother() throws {
+    var story = Story()
+    let mine = story.make(.document, "trip.md", "mine", at: \.laptop)
+    let yours = story.make(.document, "trip.md", "yours", at: \.desktop)
+    try story.sync()
+    #expect(story.paths == ["trip (2).md", "trip.md"])
+    #expect(story.text("trip.md", at: \.desktop) == "mine" && story.text("trip (2).md", at: \.laptop) == "yours")
+    #expect(story.desktop.tree.items[yours] != nil && story.desktop.tree.items[mine] != nil)
+  }
+
+  @Test func whatWasSavedHereAndDeletedThereComesBackWithItsFolders() throws {
+    var story = Story()
+    let plans = story.make(.folder, "plans", at: \.laptop)
+    let trip = story.make(.document, "trip.md", in: plans, at: \.laptop)
+    try story.sync()
+    story.remove(trip, plans, at: \.laptop)
+    story.save(trip, "more", at: \.desktop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    try story.sync()
+    #expect(story.paths == ["plans", "plans/trip.md"] && story.text("plans/trip.md", at: \.laptop) == "more")
+  }
+
+  @Test func whatWasDeletedHereAndSavedThereComesBack() throws {
+    var story = Story()
+    let trip = story.make(.document, "trip.md", at: \.laptop)
+    let list = story.make(.document, "list.md", at: \.laptop)
+    try story.sync()
+    story.save(trip, "more", at: \.desktop)
+    while try story.desktop.step(&story.hub, losesAnswer: false) {}
+    story.remove(trip, list, at: \.laptop)
+    try story.sync()
+    #expect(story.paths == ["trip.md"] && story.text("trip.md", at: \.laptop) == "more")
+  }
+
+  @Test func ofADeletedFolderWhatWasMadeElsewhereStays() throws {
+    var story = Story()
+    let plans = story.make(.folder, "plans", at: \.laptop)
+    let old = story.make(.document, "old.md", in: plans, at: \.laptop)
+    try story.sync()
+    story.make(.document, "new.md", in: plans, "new", at: \.desktop)
+    _ = try story.desktop.step(&story.hub, losesAnswer: false)
+    _ = try story.desktop.step(&story.hub, losesAnswer: false)
+    story.remove(old, plans, at: \.laptop)
+    try story.sync()
+    #expect(story.paths == ["plans", "plans/new.md"] && story.text("plans/new.md", at: \.laptop) == "new")
+    #expect(story.laptop.notices.contains { $0.kind == .kept })
+  }
+
+  @Test func aFolderIsNotMovedIntoItself() throws {
+    var story = Story()
+    let a = story.make(.folder, "a", at: \.laptop), b = story.make(.folder, "b", at: \.laptop)
+    try story.sync()
+    story.move(a, "a", in: b, at: \.laptop)
+    story.move(b, "b", in: a, at: \.desktop)
+    try story.sync()
+    #expect(story.paths == ["b", "b/a"])
+    #expect(story.desktop.notices.map(\.item) == [b] && story.desktop.notices.map(\.kind) == [.refused(.loop)])
+  }
+
+  @Test func newsThatWouldPutAFolderIntoItselfWaitForTheHubsWord() throws {
+    var story = Story()
+    let a = story.make(.folder, "a", at: \.laptop), b = story.make(.folder, "b", at: \.laptop)
+    try story.sync()
+    story.move(a, "a", in: b, at: \.laptop)
+    while try story.laptop.step(&story.hub, losesAnswer: false) {}
+    story.move(b, "b", in: a, at: \.desktop)
+    _ = try story.desktop.step(&story.hub, losesAnswer: false)
+    #expect(story.desktop.tree.items[b]?.places == [Place(parent: a, "b")])
+    try story.sync()
+    #expect(story.paths == ["b", "b/a"])
+  }
+
+  @Test func foldersThatChangePlacesAreSentInAnOrderThatTheHubCanDo() throws {
+    var story = Story()
+    let a = story.make(.folder, "a", at: \.laptop)
+    let b = story.make(.folder, "b", in: a, at: \.laptop)
+    let c = story.make(.folder, "c", in: b, at: \.laptop)
+    try story.sync()
+    // What was innermost is outermost.
+    story.move(c, "c", at: \.laptop)
+    story.move(b, "b", in: c, at: \.laptop)
+    story.move(a, "a", in: b, at: \.laptop)
+    try story.sync()
+    #expect(story.paths == ["c", "c/b", "c/b/a"])
+    #expect(story.laptop.notices.isEmpty)
+  }
+
+  @Test func whatIsMovedOutOfADeletedFolderIsSaved() throws {
+    var story = Story()
+    let plans = story.make(.folder, "plans", at: \.laptop)
+    let trip = story.make(.document, "trip.md", in: plans, at: \.laptop)
+    try story.sync()
+    story.move(trip, "trip.md", at: \.laptop)
+    story.remove(plans, at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    #expect(story.laptop.outbox.joined().map(\.item) == [trip, plans])
+    try story.sync()
+    #expect(story.paths == ["trip.md"])
+    #expect(story.hub.zone.items[trip]?.isDeleted == false)
+  }
+
+  @Test func temporaryFilesStayHereAndMakeWay() throws {
+    var story = Story()
+    let plans = story.make(.folder, "plans", at: \.laptop)
+    try story.sync()
+    let swap = story.make(.document, "trip.md", "swap", readiness: .never, at: \.laptop)
+    story.make(.document, ".x.swp", in: plans, "swap", readiness: .never, at: \.laptop)
+    story.make(.document, "trip.md", "text", at: \.desktop)
+    story.remove(plans, at: \.desktop)
+    try story.sync()
+    #expect(story.paths == ["trip.md"])
+    #expect(story.text("trip.md", at: \.laptop) == "text")
+    #expect(story.laptop.tree.items[swap]?.places == [Place(parent: .root, "trip (2).md")])
+    #expect(story.laptop.tree.trash.count == 2)
+  }
+
+  @Test func aLongChainOfRenamesIsSentInParts() throws {
+    var story = Story()
+    let ids = (0..<600).map { story.make(.document, "\($0)", "\($0)", at: \.laptop) }
+    try story.sync()
+    for (index, id) in ids.enumerated().reversed() { story.move(id, "\(index + 1)", at: \.laptop) }
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    #expect(story.laptop.outbox.allSatisfy { $0.count <= WireLimits.sendsPerRequest })
+    try story.sync()
+    #expect(story.paths.count == 600 && !story.paths.contains("0"))
+    #expect(story.text("600", at: \.desktop) == "599" && story.text("1", at: \.desktop) == "0")
+    #expect(story.laptop.notices.isEmpty)
+  }
+
+  @Test func aFolderWithVeryMuchInItIsDeletedFromTheInside() throws {
+    var story = Story()
+    let plans = story.make(.folder, "plans", at: \.laptop)
+    let inner = story.make(.folder, "inner", in: plans, at: \.laptop)
+    try story.sync()
+    story.remove(inner, plans, at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    let sent = try #require(story.laptop.outbox.first?.first)
+    #expect(sent.item == plans && story.laptop.outbox.count == 1)
+    try story.laptop.settle(
+      [Verdict(serial: sent.serial, outcome: .refused, reason: .tooLarge, item: plans)], story.hub)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    #expect(story.laptop.outbox.joined().map(\.item) == [inner])
+    try story.sync()
+    #expect(story.paths.isEmpty)
+  }
+
+  @Test func whatTheHubDestroyedAndWasSavedHereIsANewDocument() throws {
+    var story = Story()
+    let trip = story.make(.document, "trip.md", "one", at: \.laptop)
+    try story.sync()
+    var row = try #require(story.hub.zone.state(trip))
+    (row.isDeleted, row.isPurged, row.places, row.number) = (true, true, [], row.number + 1)
+    story.save(trip, "two", at: \.laptop)
+    story.laptop.tell(row)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    #expect(story.laptop.tree.items[trip] == nil)
+    #expect(story.text("trip.md", at: \.laptop) == "two")
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    #expect(story.laptop.outbox.joined().contains { $0.places == [Place(parent: .root, "trip.md")] && $0.base == nil })
+    // Where nothing was saved, nothing is left.
+    story.desktop.tell(row)
+    _ = try story.desktop.step(&story.hub, losesAnswer: false)
+    #expect(story.desktop.tree.items.isEmpty && story.desktop.tree.trash.isEmpty)
+  }
+
+  @Test func whatAHubLostIsSentAgainAndNothingIsDeleted() throws {
+    var story = Story()
+    let plans = story.make(.folder, "plans", at: \.laptop)
+    try story.sync()
+    let before = story.hub
+    let trip = story.make(.document, "trip.md", in: plans, "one", at: \.laptop)
+    story.make(.document, "list.md", "list", at: \.desktop)
+    try story.sync()
+    story.hub.restore(before)
+    story.save(trip, "two", at: \.laptop)
+    try story.sync()
+    #expect(story.paths == ["list.md", "plans", "plans/trip.md"])
+    #expect(story.text("plans/trip.md", at: \.desktop) == "two")
+    #expect(story.hub.zone.items[trip]?.versions == 2)
+  }
+}
