@@ -179,7 +179,7 @@ struct ReplicaDraft {
   ) throws -> Place {
     var (candidate, number) = (place, 2)
     while try localOccupant(of: candidate) != nil || taken(candidate) {
-      candidate.name = NumberedName.name(place.name, number, isFolder: kind == .folder)
+      candidate.name = MarkedName.numbered(place.name, number, isFolder: kind == .folder)
       number += 1
     }
     return candidate

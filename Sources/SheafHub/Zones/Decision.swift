@@ -349,7 +349,7 @@ package struct Decision {
 
   private mutating func freeName(_ place: Place, of row: ItemRow, besides wanted: [Place: WireID]) throws -> [UInt8] {
     for number in 2...Self.nameLimit {
-      let name = Names.numbered(place.name, number, kind: row.kind)
+      let name = MarkedName.numbered(place.name, number, isFolder: row.kind == .folder)
       let candidate = Place(parent: place.parent, name: name)
       if wanted[candidate] == nil, try draft.occupant(of: candidate, except: row.item) == nil,
         !row.places.contains(candidate)

@@ -439,14 +439,14 @@ import Testing
       stem, [0xFF, 0xFE], Array(".hidden".utf8), Array("a.".utf8), Array("é.".utf8) + stem.prefix(250),
     ]
     for name in names {
-      for made in [Names.beside(name, author: author), Names.numbered(name, 1_000, kind: .document)] {
+      for made in [Names.beside(name, author: author), MarkedName.numbered(name, 1_000, isFolder: false)] {
         #expect(Place(parent: .root, name: made).isValid, "\(made)")
         #expect(made != name)
       }
     }
-    #expect(Names.numbered(Array("a.tar.gz".utf8), 2, kind: .document) == Array("a.tar (2).gz".utf8))
-    #expect(Names.numbered(Array("a.b".utf8), 2, kind: .folder) == Array("a.b (2)".utf8))
-    #expect(Names.numbered(Array(".profile".utf8), 3, kind: .document) == Array(".profile (3)".utf8))
+    #expect(MarkedName.numbered(Array("a.tar.gz".utf8), 2, isFolder: false) == Array("a.tar (2).gz".utf8))
+    #expect(MarkedName.numbered(Array("a.b".utf8), 2, isFolder: true) == Array("a.b (2)".utf8))
+    #expect(MarkedName.numbered(Array(".profile".utf8), 3, isFolder: false) == Array(".profile (3)".utf8))
   }
 }
 
