@@ -8,15 +8,12 @@ package struct Plan: Hashable, Sendable {
   /// Groups of sends in their order, without serials. Versions have no contents yet.
   package let groups: [[Send]]
   package let notices: [ReplicaNotice]
-  /// Whether everything is to be read anew, since the hub lost what it had.
-  package let rereads: Bool
 
-  init(_ draft: ReplicaDraft, groups: [[Send]] = [], rereads: Bool = false) {
+  init(_ draft: ReplicaDraft, groups: [[Send]] = []) {
     changes = draft.changes
     records = draft.records
     notices = draft.notices
     self.groups = groups
-    self.rereads = rereads
   }
 }
 
@@ -50,7 +47,7 @@ package enum Planner {
   ) throws -> Plan {
     var settlement = Settlement(ReplicaDraft(reader))
     let draft = try settlement.settle(verdicts)
-    return Plan(draft, rereads: settlement.isBehind)
+    return Plan(draft)
   }
 
   /// What follows when everything was read anew, since the hub does not have the change any more that was read last: it

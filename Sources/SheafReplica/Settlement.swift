@@ -3,8 +3,6 @@ import SheafWire
 /// What the hub's verdicts change on this machine. The feed tells the rest.
 struct Settlement {
   private var draft: ReplicaDraft
-  /// Whether the hub has no item any more that it had.
-  private(set) var isBehind = false
 
   init(_ draft: ReplicaDraft) { self.draft = draft }
 
@@ -154,8 +152,9 @@ struct Settlement {
       // The next plan has it without what was refused.
       return
     case .unknown, .noParent:
-      // The hub does not have what it had: it went back. Once everything is read anew, this is sent again.
-      isBehind = true
+      // The hub does not have what it had: it went back. So it takes the feed's token no more, and once everything is
+      // read anew, this is sent again.
+      return
     case .purged where send.version != nil:
       // Nothing of the item is left at the hub. What was saved here is a new document.
       draft.notify(id, .refused(reason))

@@ -108,7 +108,6 @@ struct SimulatedReplica {
     outcomes += verdicts
     let plan = try Planner.settle(Array(zip(sends, verdicts)), Reader(replica: self, random: split()))
     try carryOut(plan, hub)
-    if plan.rereads { epoch = -1 }
   }
 
   /// The hub tells of an item.

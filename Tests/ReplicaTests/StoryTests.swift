@@ -174,6 +174,24 @@ import Testing
     }
     try story.sync()
     #expect(story.paths == ["plans", "plans/mine.md", "plans/same.md", "plans/yours.md"])
+    // What was in the folder is where it was, so nothing more is sent.
+    #expect(story.laptop.outcomes.count == 3 && story.desktop.outcomes.count == 3)
+  }
+
+  @Test func whatWasSavedWhileADocumentBecameOneWithAnotherIsItsNewestVersion() throws {
+    var story = Story()
+    let yours = story.make(.document, "c", "same", at: \.desktop)
+    try story.sync()
+    let mine = story.make(.document, "b", "same", at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    story.move(yours, "b", at: \.desktop)
+    for _ in 0..<2 { _ = try story.desktop.step(&story.hub, losesAnswer: false) }
+    story.save(mine, "newer", at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    #expect(story.laptop.outcomes.last?.outcome == .joined && story.laptop.tree.items[mine] == nil)
+    #expect(story.laptop.tree.items[yours]?.version.flatMap { story.laptop.tree.texts[$0] } == "newer")
+    try story.sync()
+    #expect(story.paths == ["b"] && story.text("b", at: \.desktop) == "newer")
   }
 
   @Test func aFolderThatBecomesOneWithWhatWasMovedIntoItTakesItsPlace() throws {
@@ -228,14 +246,21 @@ import Testing
   @Test func ofADeletedFolderWhatWasMadeElsewhereStays() throws {
     var story = Story()
     let plans = story.make(.folder, "plans", at: \.laptop)
-    let old = story.make(.document, "old.md", in: plans, at: \.laptop)
+    let inner = story.make(.folder, "inner", in: plans, at: \.laptop)
+    let old = story.make(.document, "old.md", in: inner, at: \.laptop)
     try story.sync()
-    story.make(.document, "new.md", in: plans, "new", at: \.desktop)
-    _ = try story.desktop.step(&story.hub, losesAnswer: false)
-    _ = try story.desktop.step(&story.hub, losesAnswer: false)
-    story.remove(old, plans, at: \.laptop)
+    story.make(.document, "new.md", in: inner, "new", at: \.desktop)
+    while try story.desktop.step(&story.hub, losesAnswer: false) {}
+    story.remove(old, inner, plans, at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    #expect(story.laptop.outbox.joined().map(\.item) == [plans])
+    while try story.laptop.step(&story.hub, losesAnswer: false) {
+      // All that stays comes back at once: nothing of it is deleted anew.
+      if !story.laptop.notices.isEmpty { #expect(story.laptop.outbox.isEmpty) }
+    }
     try story.sync()
-    #expect(story.paths == ["plans", "plans/new.md"] && story.text("plans/new.md", at: \.laptop) == "new")
+    #expect(story.paths == ["plans", "plans/inner", "plans/inner/new.md"])
+    #expect(story.text("plans/inner/new.md", at: \.laptop) == "new")
     #expect(story.laptop.notices.contains { $0.kind == .kept })
   }
 
@@ -370,5 +395,36 @@ import Testing
     #expect(story.paths == ["list.md", "plans", "plans/trip.md"])
     #expect(story.text("plans/trip.md", at: \.desktop) == "two")
     #expect(story.hub.zone.items[trip]?.versions == 2)
+  }
+
+  @Test func whatAHubLostIsSentAgainThoughItsNumbersWereGivenAnew() throws {
+    var story = Story()
+    let trip = story.make(.document, "trip.md", "one\n", at: \.laptop)
+    try story.sync()
+    let before = story.hub
+    story.save(trip, "by the laptop\n", at: \.laptop)
+    while try story.laptop.step(&story.hub, losesAnswer: false) {}
+    story.hub.restore(before)
+    for number in 1...3 { story.save(trip, "by the desktop, \(number)\n", at: \.desktop) }
+    while try story.desktop.step(&story.hub, losesAnswer: false) {}
+    try story.sync()
+    #expect(story.hub.texts.contains("by the laptop\n"))
+    #expect(story.text("trip.md", at: \.laptop) == "by the desktop, 3\n")
+  }
+
+  @Test func whatAHubBroughtBackAndLostIsNotDeleted() throws {
+    var story = Story()
+    let trip = story.make(.document, "trip.md", "one", at: \.laptop)
+    try story.sync()
+    story.save(trip, "two", at: \.laptop)
+    story.remove(trip, at: \.desktop)
+    while try story.desktop.step(&story.hub, losesAnswer: false) {}
+    let before = story.hub
+    // The save brings it back; then the hub forgets that.
+    try story.sync()
+    #expect(story.paths == ["trip.md"])
+    story.hub.restore(before)
+    try story.sync()
+    #expect(story.paths == ["trip.md"] && story.text("trip.md", at: \.desktop) == "two")
   }
 }
