@@ -41,7 +41,7 @@ struct Departures {
     let (local, base) = (try draft.local(id), try draft.base(id))
     switch try draft.mark(id) {
     case .undone, .refused: return nil
-    case .deletedInParts, nil: break
+    case .deletedInParts, .renewed, nil: break
     }
     guard let local else {
       guard let base, try isDue(deletionOf: base) else { return nil }

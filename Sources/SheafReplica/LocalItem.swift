@@ -73,7 +73,8 @@ package struct LocalItem: Hashable, Sendable {
 
 /// A change of this machine's tree that the hub's word asks for.
 ///
-/// Those of one plan are carried out together. Names are checked when all are done, so that two items can swap theirs.
+/// Those of one plan are carried out together. Names are checked when all are done, so that two items can swap theirs. An
+/// item with an id that is among the deleted of this machine comes back, with its history.
 package enum LocalChange: Hashable, Sendable {
   /// The item is to be so, and is made where it is missing. Its contents are those of its version, which is given
   /// where it may be missing here.

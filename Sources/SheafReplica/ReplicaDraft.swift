@@ -125,13 +125,14 @@ struct ReplicaDraft {
     try note(nil, id)
     let renamed = { (version: LocalVersion) in
       LocalVersion(
-        id: version.id, base: version.base.map { versions[$0] ?? $0 }, cause: version.cause, time: version.time)
+        id: versions[version.id] ?? version.id, base: version.base.map { versions[$0] ?? $0 }, cause: version.cause,
+        time: version.time)
     }
     try note(
       LocalItem(
         item: new, kind: item.kind, places: item.places, mode: item.mode, mtime: item.mtime, target: item.target,
         attributes: item.attributes, version: item.version.map { versions[$0] ?? $0 },
-        unsent: item.unsent.filter { versions[$0.id] == nil }.map(renamed), readiness: item.readiness), new)
+        unsent: item.unsent.map(renamed), readiness: item.readiness), new)
     changes.append(.identify(id, as: new, versions: versions))
     for child in children {
       guard var moved = try local(child) else { continue }

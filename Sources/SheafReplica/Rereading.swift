@@ -30,6 +30,10 @@ struct Rereading {
       draft.setNews(id, nil)
       let left = state.flatMap { $0.isDeleted ? nil : $0 }
       try draft.setBase(id, left)
+      if try draft.mark(id) == .undone {
+        // What was to be shown again is shown as it was then.
+        if let left { draft.setNews(id, left) } else { try draft.setMark(id, nil) }
+      }
       if left?.version?.id != base.version?.id || left == nil { try sendAgain(id, after: left?.version?.id, chain) }
     }
     for state in told.values.sorted(by: { $0.item < $1.item }) { draft.setNews(state.item, state) }

@@ -77,35 +77,38 @@ struct Settlement {
     let version = ItemVersion(
       id: sent.id, number: verdict.versionNumber ?? 0, base: sent.base, cause: sent.cause, time: sent.time,
       arrived: 0, size: 0)
-    let local = try draft.local(id)
-    let copy = ItemState(
-      number: verdict.number ?? 0, item: verdict.item, kind: .document, isDeleted: false,
-      places: known?.places ?? places, mode: send.mode ?? known?.mode ?? base?.mode ?? 0o600,
-      mtime: send.mtime ?? known?.mtime ?? local?.mtime ?? 0, target: nil,
-      attributes: send.attributes ?? known?.attributes ?? base?.attributes ?? [:], version: version, copyOf: id)
-    try draft.setBase(verdict.item, copy)
     draft.notify(id, .beside(document: verdict.item))
-    guard local != nil else {
-      // It was deleted here meanwhile; the feed brings what is beside it.
-      try draft.setBase(verdict.item, known)
-      return
+    // Where it was deleted here meanwhile, the feed brings what is beside it.
+    guard let local = try draft.local(id) else { return }
+    var copy = ItemState(
+      number: verdict.number ?? 0, item: verdict.item, kind: .document, isDeleted: false,
+      places: known?.places ?? places, mode: send.mode ?? known?.mode ?? base?.mode ?? local.mode,
+      mtime: send.mtime ?? known?.mtime ?? local.mtime, target: nil,
+      attributes: send.attributes ?? known?.attributes ?? base?.attributes ?? local.attributes, version: version,
+      copyOf: id)
+    if try draft.local(verdict.item) == nil {
+      // Its folder may be missing here, or its name be taken. Until the feed tells of it, it is as near as can be.
+      copy.places = try copy.places.map { place in
+        let isThere = try place.parent == .root || draft.local(place.parent) != nil
+        let parent = isThere ? place.parent : local.places.min()?.parent ?? .root
+        return try draft.freePlace(Place(parent: parent, name: place.name), kind: .document)
+      }
     }
-    var shown = LocalItem(copy)
-    shown.places = Set(try shown.places.map { try draft.freePlace($0, kind: .document) })
-    try draft.moveVersion(sent.id, from: id, to: shown, back: base?.version?.id)
+    // If another device had sent it before, the hub has changed nothing now, and the feed does not tell it again.
+    if known.map({ $0.number < copy.number }) ?? true { try draft.setBase(verdict.item, copy) }
+    try draft.moveVersion(sent.id, from: id, to: LocalItem(copy), back: base?.version?.id)
   }
 
   /// It is one with an item that had the name at the hub.
   private mutating func join(_ id: WireID, _ send: Send, _ verdict: Verdict) throws {
     let other = verdict.item
     draft.addAlias(id, of: other)
-    let children = send.kind == .folder ? try draft.baseChildren(of: id) : []
     var versions: [WireID: WireID] = [:]
     if let mine = send.version?.id, let theirs = verdict.version { versions[mine] = theirs }
+    if let sent = send.version { try forget(sent.id, of: id) }
     if try draft.local(other) == nil {
       try draft.identify(id, as: other, versions: versions)
     } else {
-      if let sent = send.version { try forget(sent.id, of: id) }
       try draft.absorb(id, into: other)
     }
     if try draft.base(id) != nil { try draft.setBase(id, nil) }
@@ -119,11 +122,6 @@ struct Settlement {
           number: verdict.number ?? 0, item: other, kind: send.kind, isDeleted: false,
           places: try current(send.places ?? []), mode: send.mode ?? 0, mtime: send.mtime ?? 0, target: send.target,
           attributes: send.attributes ?? [:], version: version, copyOf: nil))
-    }
-    for child in children {
-      guard var base = try draft.base(child) else { continue }
-      base.places = base.places.map { $0.parent == id ? Place(parent: other, name: $0.name) : $0 }
-      try draft.setBase(child, base)
     }
   }
 
@@ -162,6 +160,8 @@ struct Settlement {
       try draft.identify(id, as: draft.newID())
     case .tooLarge where send.isDeletion && send.kind == .folder:
       try draft.setMark(id, .deletedInParts)
+    case .invalid where send.kind == .document && send.places != nil && send.version != nil:
+      try renew(id)
     default:
       draft.notify(id, .refused(reason))
       if let base = try draft.base(id), send.isDeletion || send.places != nil || send.version == nil {
@@ -171,5 +171,19 @@ struct Settlement {
         try draft.setMark(id, .refused(reason))
       }
     }
+  }
+
+  /// Makes a new document of one that the hub cannot make: after it went back, others sent it some of these versions as
+  /// those of another document.
+  private mutating func renew(_ id: WireID) throws {
+    guard let local = try draft.local(id), try draft.base(id) == nil, try draft.mark(id) != .renewed else {
+      draft.notify(id, .refused(.invalid))
+      return try draft.setMark(id, .refused(.invalid))
+    }
+    let new = draft.newID()
+    var versions: [WireID: WireID] = [:]
+    for version in local.unsent { versions[version.id] = draft.newID() }
+    try draft.identify(id, as: new, versions: versions)
+    try draft.setMark(new, .renewed)
   }
 }

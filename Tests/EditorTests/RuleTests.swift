@@ -22,6 +22,25 @@ import Testing
     #expect(try desk.check() == [])
   }
 
+  @Test(arguments: [0o444, 0o400, 0o200, 0o000] as [UInt32])
+  func aProgramCanOpenWhatItMadeInThePlaceOfAReadOnlyDocument(former: UInt32) throws {
+    for name in ["made", "renamed", "exchanged"] {
+      _ = try establish(name)
+      try editor.chmod(name, former)
+    }
+    desk.wait(20)
+    try editor.unlink("made")
+    try editor.make("made", "new", mode: 0o666)
+    try editor.make("renamed.tmp", "new", mode: 0o600)
+    try editor.rename("renamed.tmp", "renamed")
+    try editor.make("exchanged.tmp", "new", mode: 0o600)
+    try editor.rename("exchanged.tmp", "exchanged", .exchange)
+    for name in ["made", "renamed", "exchanged"] {
+      #expect(try editor.mode(name) == former | 0o600, "\(name)")
+      #expect(try editor.text(name) == "new")
+    }
+  }
+
   @Test func aChosenModeIsKept() throws {
     _ = try establish()
     try editor.make("doc.tmp", "new", mode: 0o600)

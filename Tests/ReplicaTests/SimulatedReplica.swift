@@ -58,12 +58,18 @@ struct SimulatedReplica {
 
   /// Does one step with the hub.
   ///
-  /// - Parameter losesAnswer: Whether the hub does what it is asked, and the answer does not arrive.
+  /// - Parameters:
+  ///   - losesAnswer: Whether the hub does what it is asked, and the answer does not arrive.
+  ///   - doubles: Whether the network delivers a request twice.
+  ///   - limit: Groups of a request, and rows of a page.
   /// - Returns: whether there was anything to do.
-  mutating func step(_ hub: inout SimulatedHub, losesAnswer: Bool, limit: Int = 1_000) throws -> Bool {
+  mutating func step(_ hub: inout SimulatedHub, losesAnswer: Bool, doubles: Bool = false, limit: Int = 1_000) throws
+    -> Bool
+  {
     if !outbox.isEmpty {
       let groups = Array(outbox.prefix(limit))
       let request = groups.map { $0.map(filled) }
+      if doubles { _ = try hub.send(request, from: name) }
       let verdicts = try hub.send(request, from: name)
       if !losesAnswer { try settle(verdicts, hub) }
       return true

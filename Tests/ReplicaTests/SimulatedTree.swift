@@ -83,17 +83,17 @@ struct SimulatedTree {
       guard let item = items.removeValue(forKey: id), items[new] == nil else {
         throw Broken(description: "nothing to identify, or the id is taken")
       }
+      let renamed = { (version: LocalVersion) in
+        LocalVersion(
+          id: versions[version.id] ?? version.id, base: version.base.map { versions[$0] ?? $0 }, cause: version.cause,
+          time: version.time)
+      }
       items[new] = LocalItem(
         item: new, kind: item.kind, places: item.places, mode: item.mode, mtime: item.mtime, target: item.target,
         attributes: item.attributes, version: item.version.map { versions[$0] ?? $0 },
-        unsent: item.unsent.filter { versions[$0.id] == nil }.map {
-          LocalVersion(id: $0.id, base: $0.base.map { versions[$0] ?? $0 }, cause: $0.cause, time: $0.time)
-        }, readiness: item.readiness)
+        unsent: item.unsent.map(renamed), readiness: item.readiness)
       for (mine, theirs) in versions { texts[theirs] = texts[mine] }
-      chains[new] = (chains.removeValue(forKey: id) ?? []).map { version in
-        versions[version.id].map { LocalVersion(id: $0, base: version.base, cause: version.cause, time: version.time) }
-          ?? version
-      }
+      chains[new, default: []] += (chains.removeValue(forKey: id) ?? []).map(renamed)
       moveIn(id, new)
     case .absorb(let id, let other):
       guard let item = items.removeValue(forKey: id), var whole = items[other] else {

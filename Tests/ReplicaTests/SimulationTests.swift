@@ -10,13 +10,15 @@ import Testing
   static let environment = ProcessInfo.processInfo.environment
   static let seed = environment["SHEAF_SEED"].flatMap { UInt64($0) }
   /// How many histories; `SHEAF_STEPS` makes it more.
-  static let histories = environment["SHEAF_STEPS"].flatMap { UInt64($0) } ?? 300
+  static let histories = environment["SHEAF_STEPS"].flatMap { UInt64($0) } ?? 1_000
+  /// Seeds of histories that once ended badly.
+  static let found: [UInt64] = [2_089, 2_914]
 
   @Test func allMachinesEndWithTheSameTree() throws {
     var failures: [(seed: UInt64, error: any Error, log: [String])] = []
     var outcomes: [Verdict.Outcome: Int] = [:]
     var refusals: [Verdict.Reason: Int] = [:]
-    for seed in Self.seed.map({ $0...$0 }) ?? 1...Self.histories {
+    for seed in Self.seed.map({ [$0] }) ?? Self.found + Array(1...Self.histories) {
       var world = World(seed: seed)
       do {
         try world.run()
@@ -56,7 +58,7 @@ struct World {
 
   init(seed: UInt64) {
     random = SeededRandom(seed: seed)
-    let count = Int.random(in: 2...4, using: &random)
+    let count = Int.random(in: 2...5, using: &random)
     kinds = [
       [.document, .document, .folder, .symlink], [.document, .folder, .folder], [.document],
     ].randomElement(using: &random)!
@@ -73,7 +75,8 @@ struct World {
         let limit = [1, 3, 1_000].randomElement(using: &random)!
         let isLost = Int.random(in: 0..<4, using: &random) == 0
         log.append("\(index) step\(isLost ? ", answer lost" : "") limit \(limit)")
-        _ = try machines[index].step(&hub, losesAnswer: isLost, limit: limit)
+        let isDoubled = Int.random(in: 0..<8, using: &random) == 0
+        _ = try machines[index].step(&hub, losesAnswer: isLost, doubles: isDoubled, limit: limit)
       case 18: rest(index)
       default:
         if let earlier, Int.random(in: 0..<4, using: &random) == 0 {

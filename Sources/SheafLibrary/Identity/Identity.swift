@@ -27,8 +27,9 @@ import SheafModel
 ///    backup. If several accounts wrote to it, its history goes there in any case.
 /// 4. `doc` keeps its mode, too, if `new` is young and nobody called chmod on it; but not if `doc` is own itself and
 ///    nobody called chmod on that either: a program that makes two files and renames one over the other gets the result
-///    of rename(2), since no person can have meant the first file's mode. If open(2) makes `doc` again with 0666 or
-///    0777, its execute bits follow that (a version control tool makes scripts so); any narrower mode counts as chosen.
+///    of rename(2), since no person can have meant the first file's mode. What the owner of `new` may read and write,
+///    they may in `doc`: a program can open again what it made. If open(2) makes `doc` again with 0666 or 0777, its
+///    execute bits follow that (a version control tool makes scripts so); any narrower mode counts as chosen.
 /// 5. `rename(doc → X)` and `unlink(doc)` of an established document are *remembered* for 15 s, in memory. If the same
 ///    program makes `doc` again in that time, by open(2), by linking an own file there, or by renaming a young file
 ///    there, it makes the same document: `X` becomes a document of its own with the old contents, or the deletion is

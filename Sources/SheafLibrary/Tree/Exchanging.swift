@@ -121,7 +121,7 @@ extension Library {
     if !identity.isModeChosen(row.ino),
       !identity.isOwn(old.ino, of: caller.process, at: time) || identity.isModeChosen(old.ino)
     {
-      row.mode = row.mode & S_IFMT | other.mode & (isForeign(old, caller) ? 0o1777 : 0o7777)
+      row.mode = Self.inheritedMode(row.mode, from: other.mode, isForeign: isForeign(old, caller))
     }
     // The version of each item that was current before, and the one that is now.
     var current: [Int64: (former: Int64, latter: Int64)] = [:]
