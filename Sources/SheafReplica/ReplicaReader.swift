@@ -6,7 +6,7 @@ package enum ReplicaMark: Hashable, Sendable {
   case undone
   /// The hub refused to make it. It stays on this machine, and is sent again when it changes.
   case refused(Verdict.Reason)
-  /// It has new ids, since the hub refused to make it with the former ones.
+  /// Its versions have new ids, since the hub refused the former ones.
   case renewed
   /// The folder holds more than one send may delete: what is in it is deleted first.
   case deletedInParts

@@ -160,7 +160,7 @@ struct Settlement {
       try draft.identify(id, as: draft.newID())
     case .tooLarge where send.isDeletion && send.kind == .folder:
       try draft.setMark(id, .deletedInParts)
-    case .invalid where send.kind == .document && send.places != nil && send.version != nil:
+    case .invalid where send.version != nil:
       try renew(id)
     default:
       draft.notify(id, .refused(reason))
@@ -173,14 +173,14 @@ struct Settlement {
     }
   }
 
-  /// Makes a new document of one that the hub cannot make: after it went back, others sent it some of these versions as
-  /// those of another document.
+  /// Gives new ids to what was saved here, and to the document where the hub does not have it: after the hub went back,
+  /// another device sent some of these versions as those of another document.
   private mutating func renew(_ id: WireID) throws {
-    guard let local = try draft.local(id), try draft.base(id) == nil, try draft.mark(id) != .renewed else {
+    guard let local = try draft.local(id), try draft.mark(id) != .renewed else {
       draft.notify(id, .refused(.invalid))
       return try draft.setMark(id, .refused(.invalid))
     }
-    let new = draft.newID()
+    let new = try draft.base(id) == nil ? draft.newID() : id
     var versions: [WireID: WireID] = [:]
     for version in local.unsent { versions[version.id] = draft.newID() }
     try draft.identify(id, as: new, versions: versions)

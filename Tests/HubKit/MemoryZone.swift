@@ -126,7 +126,11 @@ package struct MemoryZone: ZoneReader {
     return false
   }
 
-  package struct Broken: Error, CustomStringConvertible { package let description: String }
+  package struct Broken: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(description: String) { self.description = description }
+  }
 
   /// What must hold after every send.
   package func check() throws {
