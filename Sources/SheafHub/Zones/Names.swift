@@ -3,6 +3,9 @@ import SheafWire
 
 /// Names that the hub makes, from bytes that need not be UTF-8.
 enum Names {
+  /// A document of this name says which others are plain files (docs/REFERENCE.md, ".sheafignore").
+  static let rules = Array(".sheafignore".utf8)
+
   /// `NAME (2).EXT`.
   static func numbered(_ name: [UInt8], _ number: Int, kind: ItemKind) -> [UInt8] {
     marked(name, "\(number)", kind: kind)

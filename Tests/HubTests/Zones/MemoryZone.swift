@@ -18,6 +18,7 @@ struct MemoryZone: ZoneReader {
   func alias(_ id: WireID) -> WireID? { aliases[id] }
   func occupant(of place: Place) -> WireID? { names[place] }
   func version(_ id: WireID) -> VersionRow? { versions[id] }
+  func isSeen(_ row: ItemRow) -> Bool { true }
 
   func children(of folder: WireID, limit: Int) -> [WireID] {
     Array(names.filter { $0.key.parent == folder }.values.prefix(limit))
