@@ -3,7 +3,7 @@ import SheafWire
 
 /// Names that the hub makes, from bytes that need not be UTF-8.
 enum Names {
-  /// A document of this name says which others are plain files (docs/REFERENCE.md, ".sheafignore").
+  /// A document of this name says which others are plain files, as docs/REFERENCE.md explains.
   static let rules = Array(".sheafignore".utf8)
 
   /// `NAME (2).EXT`.
