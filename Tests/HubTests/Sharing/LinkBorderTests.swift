@@ -306,8 +306,11 @@ import Testing
         known.ids.insert(event.id)
         try hear(event, "the log")
       }
-      #expect(refused > 5 && crossings > 5 && told > 50, "\(refused) \(crossings) \(told)")
-      #expect(counts[.joined] ?? 0 > 0 && counts[.renamed] ?? 0 > 0, "\(counts)")
+      // Other programs may be shorter, or go elsewhere.
+      if Self.environment["SHEAF_SEED"] == nil, Self.environment["SHEAF_STEPS"] == nil {
+        #expect(refused > 5 && crossings > 5 && told > 50, "\(refused) \(crossings) \(told)")
+        #expect(counts[.joined] ?? 0 > 0 && counts[.renamed] ?? 0 > 0, "\(counts)")
+      }
       #expect(try await story.hub.check() == [])
     }
   }
