@@ -254,8 +254,8 @@ let package = Package(
     .target(
       name: "FuzzDecoders",
       dependencies: [
-        "Fuse", "SheafClient", "SheafCommand", "SheafHubClient", "SheafLibrary", "SheafModel", "SheafSidecar",
-        "SheafStore", "SheafWire",
+        "Fuse", "SheafClient", "SheafCommand", "SheafHub", "SheafHubClient", "SheafLibrary", "SheafModel",
+        "SheafSidecar", "SheafStore", "SheafWire",
         .product(name: "NIOCore", package: "swift-nio"),
       ], path: "Tests/Fuzz/Decoders", swiftSettings: settings),
     .testTarget(
@@ -270,6 +270,14 @@ if Context.environment["SHEAF_FUZZING"] != nil {
   let parts: [String: (dependencies: [String], sources: [String])] = [
     "SheafClient": (["NIOCore"], ["LineBuffer.swift"]),
     "SheafCommand": (["SheafModel"], ["Mounting/MountOptions.swift", "Output/StandardStreams.swift"]),
+    "SheafHub": (
+      ["SheafWire", "Crypto"],
+      [
+        "Accounts/DeviceKey.swift", "Contents/Chunk.swift", "Contents/Manifest.swift", "Events/LogToken.swift",
+        "HubError.swift", "Sharing/SharedToken.swift", "Zones/ChangeID.swift", "Zones/FeedToken.swift",
+        "Zones/SendCheck.swift",
+      ]
+    ),
     "SheafHubClient": (
       ["NIOCore", "SheafModel", "SheafWire"], ["HubIdentity.swift", "ServerSentText.swift", "SoundPages.swift"]
     ),

@@ -67,12 +67,14 @@ package struct Hub: Sendable {
     try await accounts.remove(zone: zone)
   }
 
-  /// Makes the tables of a hub in an empty store. Where they are there already, nothing changes.
+  /// Makes the tables of a hub in an empty store, and what an older program did not note. Where all is there already,
+  /// nothing changes.
   package static func prepare(_ database: any Database) async throws {
     try await database.write { connection in
       for statement in AccountTables.statements + ZoneTables.statements + ShareTables.statements {
         try connection.execute(statement)
       }
+      try DerivedRows.prepare(&connection)
     }
   }
 

@@ -1,6 +1,7 @@
 package import SheafWire
 
-/// A failure as the caller gets it: the kind, and a text that has no secret, name or contents in it.
+/// A failure as the caller gets it: the kind, and a text that has no secret and no contents in it. A name is in it only
+/// where the caller owns what it is the name of.
 package struct HubError: Error, Hashable, Sendable {
   package let kind: Problem.Kind
   package let detail: String

@@ -23,6 +23,11 @@ public struct Place: Hashable, Sendable, Codable {
       && name != Array(".".utf8) && name != Array("..".utf8)
   }
 
+  private static let reserved = [".versions", ".deleted"].map { Array($0.utf8) }
+
+  /// Whether mounts show something else under this name in each folder, so that no item can have it.
+  public var isReserved: Bool { Self.reserved.contains(name) }
+
   private enum CodingKeys: CodingKey { case parent, name, nameBase64 }
 
   public init(from decoder: any Decoder) throws {

@@ -20,6 +20,7 @@ package struct MemoryZone: ZoneReader {
   package func alias(_ id: WireID) -> WireID? { aliases[id] }
   package func occupant(of place: Place) -> WireID? { names[place] }
   package func version(_ id: WireID) -> VersionRow? { versions[id] }
+  package func isSeen(_ row: ItemRow) -> Bool { true }
 
   package func children(of folder: WireID, limit: Int) -> [WireID] {
     Array(names.filter { $0.key.parent == folder }.values.prefix(limit))

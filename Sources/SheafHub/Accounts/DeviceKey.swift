@@ -21,10 +21,16 @@ struct DeviceKey: Sendable {
   /// Whether `signature` is this key's, for a proof of this purpose.
   func verifies(_ signature: Data, of purpose: DeviceProof.Purpose, address: String, secret: String) -> Bool {
     // A text with a zero byte could shift the borders between the parts of the message.
-    guard signature.count <= DeviceProof.longestSignature, !address.utf8.contains(0), !secret.utf8.contains(0),
+    if address.utf8.contains(0) || secret.utf8.contains(0) { return false }
+    let proof = DeviceProof(purpose: purpose, address: address, secret: secret, key: key.x963Representation)
+    return verifies(signature, of: proof.message)
+  }
+
+  /// Whether `signature` is this key's, of these bytes.
+  func verifies(_ signature: Data, of message: Data) -> Bool {
+    guard signature.count <= DeviceProof.longestSignature,
       let signature = try? P256.Signing.ECDSASignature(derRepresentation: signature)
     else { return false }
-    let proof = DeviceProof(purpose: purpose, address: address, secret: secret, key: key.x963Representation)
-    return key.isValidSignature(signature, for: proof.message)
+    return key.isValidSignature(signature, for: message)
   }
 }

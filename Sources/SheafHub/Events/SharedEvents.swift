@@ -16,7 +16,11 @@ package struct SharedEvents: Sendable {
     var head = try SharedHead.read(told.share, of: zone, &connection)
     head.events += 1
     try head.write(told.share, of: zone, &connection)
-    let form = PendingEvent(id: event.id, type: told.type, subject: event.subject, time: event.time, data: told.data)
+    // A form of another type is another event: a move from one share to another is a deletion and a creation.
+    let id =
+      told.type == event.type
+      ? event.id : WireID(hashOf: Array("event".utf8) + told.share.bytes + Array(event.id.utf8)).description
+    let form = PendingEvent(id: id, type: told.type, subject: event.subject, time: event.time, data: told.data)
     try connection.execute(
       "INSERT INTO shared_events (zone, share, number, about, event) VALUES ($1, $2, $3, $4, $5)",
       [
@@ -47,21 +51,28 @@ package struct SharedEvents: Sendable {
       let epoch = try ZoneHead.read(place.zone, in: &connection).epoch
       let log = EpochLog(zone: place.zone, share: place.share, epoch: epoch, last: last)
       let start = max(try log.number(of: position, &connection), joined)
-      let found = try connection.query(
-        """
-        SELECT number, about, event FROM shared_events
-        WHERE zone = $1 AND share = $2 AND number > $3 AND number <= $4 ORDER BY number LIMIT $5
-        """, key + [.integer(start), .integer(last), .integer(Int64(limit))])
       var page = LogPage<Event>(events: [], next: start, last: max(start, last), token: "")
-      for row in found {
-        page.next = try row.integer(0)
-        var event: Event = try StoredZone.decoded(row.text(2))
-        guard try Self.sees(place.account, event, about: row.optionalText(1), share, hasLeft: ended != nil) else {
-          continue
+      var room = PageRoom(limit)
+      reading: while true {
+        let count = room.next
+        let rows = try connection.query(
+          """
+          SELECT number, about, event FROM shared_events
+          WHERE zone = $1 AND share = $2 AND number > $3 AND number <= $4 ORDER BY number LIMIT $5
+          """, key + [.integer(page.next), .integer(last), .integer(Int64(count))])
+        for row in rows {
+          let text = try row.text(2)
+          guard room.take(text.utf8.count) else { break reading }
+          page.next = try row.integer(0)
+          var event: Event = try StoredZone.decoded(text)
+          guard try Self.sees(place.account, event, about: row.optionalText(1), share, hasLeft: ended != nil) else {
+            continue
+          }
+          // People who are out must not see a link that may have been made since.
+          event.data.share = ended == nil ? Self.facts(share) : nil
+          page.events.append(event)
         }
-        // People who are out must not see a link that may have been made since.
-        event.data.share = ended == nil ? Self.facts(share) : nil
-        page.events.append(event)
+        if rows.count < count { break }
       }
       page.token = log.token(at: page.next).text
       return page

@@ -16,19 +16,28 @@ package struct ZoneEvents: Sendable {
       let head = try ZoneHead.read(zone, in: &connection)
       let log = EpochLog(zone: zone, share: nil, epoch: head.epoch, last: head.events)
       let number = try log.number(of: position, &connection)
-      let rows = try connection.query(
-        "SELECT event FROM events WHERE zone = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
-        [.text(zone), .integer(number), .integer(Int64(min(max(1, limit), WireLimits.rowsPerPage)))])
       var shares = ShareRows(zone: zone, connection: connection)
       var known: [String: EventDetails.Share] = [:]
-      let events: [Event] = try rows.map { row in
-        var event: Event = try StoredZone.decoded(row.text(0))
-        guard let id = event.data.share?.id else { return event }
-        if known[id] == nil, let share = try WireID(id).flatMap({ try shares.share($0) }) {
-          known[id] = SharedEvents.facts(share)
+      var events: [Event] = []
+      var room = PageRoom(min(max(1, limit), WireLimits.rowsPerPage))
+      reading: while true {
+        let count = room.next
+        let rows = try connection.query(
+          "SELECT event FROM events WHERE zone = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+          [.text(zone), .integer(events.last?.sequence ?? number), .integer(Int64(count))])
+        for row in rows {
+          let text = try row.text(0)
+          guard room.take(text.utf8.count) else { break reading }
+          var event: Event = try StoredZone.decoded(text)
+          if let id = event.data.share?.id {
+            if known[id] == nil, let share = try WireID(id).flatMap({ try shares.share($0) }) {
+              known[id] = SharedEvents.facts(share)
+            }
+            event.data.share = known[id]
+          }
+          events.append(event)
         }
-        event.data.share = known[id]
-        return event
+        if rows.count < count { break }
       }
       let next = events.last?.sequence ?? number
       return LogPage(events: events, next: next, last: head.events, token: log.token(at: next).text)

@@ -21,14 +21,15 @@ extension Hub {
         AccountFile.Head(
           format: AccountFile.format, version: AccountFile.version, handle: handle, name: try row.optionalText(1),
           zone: zone, quota: head.quota, number: head.number, horizon: head.horizon, events: head.events,
-          exported: now.secondsText,
+          epoch: Data(head.epoch), exported: now.secondsText,
           tables: Dictionary(uniqueKeysWithValues: AccountFile.tables.map { ($0.name, $0.columns) })))
       for table in AccountFile.tables {
         var last: SQLRow?
         while true {
           let limit = HubTables.pageLength(of: table)
           let page = try connection.page(of: table, zone: zone, after: last, limit: limit)
-          for row in page {
+          // Shares stay, and so do the epochs of their logs.
+          for row in page where try table.name != "epochs" || row.blob(2).isEmpty {
             try writer.write(AccountFile.Row(table: table.name, values: row.all.map(AccountFile.Value.init)))
           }
           last = page.last

@@ -7,13 +7,13 @@ import SheafHubStore
 /// The file has lines of JSON: a head, a line for each row, and an end with the hash of all before it.
 enum AccountFile {
   static let format = "sheaf-account"
-  static let version = 1
+  static let version = 2
   /// The longest line that is read: a chunk of 4 MiB is one of 6.
   static let longestLine = 16 * 1024 * 1024
 
   /// What is in it, in the order in which it is read again.
   static let tables: [StoredTable] = [
-    "items", "names", "aliases", "versions", "version_changes", "purges", "events", "chunks",
+    "items", "names", "aliases", "versions", "version_changes", "purges", "events", "epochs", "chunks",
   ].compactMap { name in HubTables.all.first { $0.name == name } }
 
   struct Head: Codable, Sendable {
@@ -26,6 +26,8 @@ enum AccountFile {
     let number: Int64
     let horizon: Int64
     let events: Int64
+    /// Of the zone when it was exported: 16 bytes.
+    let epoch: Data?
     let exported: String
     /// The columns of each table.
     let tables: [String: [String]]

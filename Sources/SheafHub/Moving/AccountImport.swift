@@ -29,8 +29,8 @@ extension Hub {
       try Zone.destroy(zone, in: &connection)
     }
     do {
-      let used = try await importRows(of: head, &reader)
-      try await finish(head, handle, used)
+      let chunks = try await importRows(of: head, &reader)
+      let used = try await finish(head, handle, chunks)
       return AccountFileFacts(handle: handle.description, zone: zone, rows: reader.rows, bytes: used)
     } catch {
       try await database.write { connection in try Zone.destroy(zone, in: &connection) }
@@ -38,7 +38,7 @@ extension Hub {
     }
   }
 
-  /// - Returns: the bytes of contents.
+  /// - Returns: the bytes of chunks.
   private func importRows(of head: AccountFile.Head, _ reader: inout AccountFileReader) async throws -> Int64 {
     var used: Int64 = 0
     while let step = try reader.step() {
@@ -48,6 +48,11 @@ extension Hub {
         else { throw AccountFileReader.damaged("a chunk has no length") }
         used += length
       }
+      for (table, row) in step where table.name == "epochs" {
+        guard row[2] == .blob([]), case .integer(let events) = row[3], (0...head.events).contains(events) else {
+          throw AccountFileReader.damaged("an epoch is of another log")
+        }
+      }
       try await database.write { connection in
         for (table, row) in step { try connection.insert(row, into: table) }
       }
@@ -56,8 +61,17 @@ extension Hub {
   }
 
   /// Makes the zone and checks it, and then makes the account.
-  private func finish(_ head: AccountFile.Head, _ handle: AccountHandle, _ used: Int64) async throws {
+  ///
+  /// - Parameter chunks: Bytes of chunks.
+  /// - Returns: the bytes that the zone has.
+  private func finish(_ head: AccountFile.Head, _ handle: AccountHandle, _ chunks: Int64) async throws -> Int64 {
     let (zone, now) = (head.zone, clock.now)
+    let used: Int64
+    do {
+      used = try await database.write { connection in chunks + (try DerivedRows.make(zone, &connection)) }
+    } catch HubStoreError.corrupt(let reason) {
+      throw AccountFileReader.damaged(reason)
+    }
     _ = try await database.write { connection in
       // An epoch of its own: tokens of the hub that it comes from are of another time.
       try connection.execute(
@@ -69,6 +83,10 @@ extension Hub {
           .text(zone), .integer(now.nanoseconds), .optional(head.quota), .integer(used), .integer(head.number),
           .integer(head.horizon), .integer(head.events), .blob(WireID().bytes),
         ])
+      // Positions in the log of the hub that it comes from lead on here.
+      try connection.execute(
+        "INSERT INTO epochs (zone, epoch, share, events) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+        [.text(zone), .blob([UInt8](head.epoch ?? Data())), .blob([]), .integer(head.events)])
     }
     let findings: [String]
     do {
@@ -81,6 +99,7 @@ extension Hub {
     try await database.write { connection in
       try Accounts.insert(handle, name: head.name, zone: zone, now: now, in: &connection)
     }
+    return used
   }
 }
 
@@ -111,7 +130,7 @@ private struct AccountFileReader {
       head.tables == tables.mapValues(\.columns)
     else { throw Self.damaged("another version of the program wrote it") }
     guard UUID(uuidString: head.zone)?.uuidString.lowercased() == head.zone, head.number >= 0,
-      (0...head.number).contains(head.horizon), head.events >= 0, head.quota ?? 0 >= 0
+      (0...head.number).contains(head.horizon), head.events >= 0, head.quota ?? 0 >= 0, head.epoch?.count == 16
     else { throw Self.damaged("its head is nonsense") }
     hash.update(data: line)
     zone = head.zone

@@ -126,6 +126,7 @@ package struct StoreMove: Sendable {
       try await target.write { connection in
         if table.name == "handles" { try connection.execute("DELETE FROM handles") }
         if table.name == "links" { try connection.execute("DELETE FROM links") }
+        if table.name == "settings" { try connection.execute("DELETE FROM settings") }
       }
     }
     var last: SQLRow?

@@ -78,6 +78,11 @@ extension Request {
       return try await body.collect(upTo: limit)
     } catch let error as any HTTPResponseError where error.status == .contentTooLarge {
       throw HubError(.tooLarge, "a body of at most \(limit) bytes may be sent here")
+    } catch let error as CancellationError {
+      throw error
+    } catch {
+      // The bytes of the connection are no body, or it broke off.
+      throw HubError(.invalid, "the body is not whole, or not framed as HTTP has it")
     }
   }
 

@@ -34,7 +34,7 @@ struct ShareFinder {
   private let zone: String
   private var connection: any SQLConnection
   /// The active shares by their items.
-  private let shares: [WireID: Standing]
+  private var shares: [WireID: Standing]
   private var entries: [WireID: Standing?] = [:]
   private var folders: [WireID: Standing?] = [:]
 
@@ -63,6 +63,11 @@ struct ShareFinder {
   var items: [WireID] { Array(shares.keys) }
 
   func isShared(_ item: WireID) -> Bool { shares[item] != nil }
+
+  /// Finds out what would be so if an item were shared, too.
+  mutating func suppose(_ item: WireID) {
+    shares[item] = Standing(share: WireID(), item: item, entered: 0, told: 0)
+  }
 
   /// The entry that is noted of an item itself.
   mutating func entry(of item: WireID) throws -> Standing? {

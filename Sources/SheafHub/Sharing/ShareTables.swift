@@ -173,6 +173,14 @@ enum ShareTables {
       PRIMARY KEY (zone, share, account, device))
     """,
     """
+    CREATE TABLE IF NOT EXISTS feed_marks (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      time BIGINT NOT NULL,
+      number BIGINT NOT NULL,
+      PRIMARY KEY (zone, share, time))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS shared_changes (
       zone TEXT NOT NULL,
       share BYTEA NOT NULL,

@@ -106,6 +106,7 @@ struct SharedChanges {
       if let access, let reason = try refusal(of: change, for: access) { return reason }
       if !change.row.isDeleted, try later.isAcross(change.row, in: &draft) { return .border }
     }
+    if try crossesWithLinks(&draft) { return .border }
     let isMoved = changes.contains { change in
       guard !change.row.isDeleted, change.row.kind == .folder || later.isShared(change.row.item) else { return false }
       return change.former.map { $0.isDeleted || $0.places != change.row.places } ?? false
@@ -117,6 +118,20 @@ struct SharedChanges {
       }
     }
     return nil
+  }
+
+  /// Whether something in a folder that enters a share, or leaves one, would have names on both sides then.
+  private mutating func crossesWithLinks(_ draft: inout ZoneDraft) throws -> Bool {
+    let crossing = changes.filter { change in
+      change.row.kind == .folder && !change.row.isDeleted && change.former.map { !$0.isDeleted } ?? false
+        && change.before?.share != change.after?.share
+    }
+    if crossing.isEmpty { return false }
+    var search = LinkSearch(zone: zone, connection: connection)
+    return try search.item(below: crossing.map(\.row.item)) { id in
+      guard let row = try draft.item(id), !row.isDeleted else { return false }
+      return try later.isAcross(row, in: &draft)
+    } != nil
   }
 
   private mutating func refusal(of change: Change, for access: ShareAccess) throws -> Verdict.Reason? {
@@ -131,6 +146,11 @@ struct SharedChanges {
         row.isDeleted ? .delete : former.isDeleted ? .recover : former.places == row.places ? .write : .rename
     }
     if !row.isDeleted, change.after?.share != share { return .border }
+    // Such a file says what is lost when it is deleted, which the owner of its folder decides.
+    let former = change.former?.places ?? []
+    if !access.isOwner, !row.isDeleted, row.places.contains(where: { $0.name == Names.rules && !former.contains($0) }) {
+      return .denied
+    }
     return access.allows(operation) ? nil : .denied
   }
 

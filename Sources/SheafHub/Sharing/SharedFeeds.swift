@@ -30,9 +30,7 @@ package struct SharedFeeds: Sendable {
         position.since >= reader.access.joined,
         try position.change == ChangeID.at(position.number, in: place.share, of: place.zone, &connection)
       else { throw HubError(.gone, "token: of another time; read everything anew") }
-      let changes = try reader.changes(after: position.number, since: position.since, limit: limit + 1)
-      let hasMore = changes.count > limit
-      let told = Array(changes.prefix(limit))
+      let (told, hasMore) = try reader.changes(after: position.number, since: position.since, limit: limit)
       let last = hasMore ? told.last?.number ?? head.number : head.number
       let next = try token(last, since: hasMore ? position.since : last)
       return SharedFeedPage(changes: told, token: next, hasMore: hasMore)

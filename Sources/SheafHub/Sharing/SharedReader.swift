@@ -1,4 +1,3 @@
-import Crypto
 import SheafHubStore
 import SheafModel
 import SheafWire
@@ -54,13 +53,15 @@ struct SharedReader {
     var state = Feeds.state(row, nil)
     state.number = row.shared?.number ?? 0
     state.places = access.shown(row.places, of: row.item)
+    // What others own gives nobody its owner's rights.
+    if !access.isOwner { state.mode &= ~0o6000 }
     if let version = try row.version.flatMap({ try stored.version($0) }) {
       state.version = try facts(version, from: firstVersion(of: row, standing))
     }
     if row.purges > 0 {
       // Of what they never saw, members do not hear that it is gone.
       let first = try firstVersion(of: row, standing)
-      state.purges = Int64(try stored.purged(of: row.item, after: first - 1, limit: Int(row.purges)).count)
+      state.purges = try stored.purges(of: row.item, from: first)
     }
     if let original = row.copyOf, try item(original) == nil { state.copyOf = nil }
     return state
@@ -68,28 +69,44 @@ struct SharedReader {
 
   // MARK: - The feed
 
-  /// The changes after a position.
-  mutating func changes(after position: Int64, since: Int64, limit: Int) throws -> [SharedChange] {
-    let rows = try stored.connection.query(
-      """
-      SELECT item, number FROM shared_rows WHERE zone = $1 AND share = $2 AND number > $3 ORDER BY number LIMIT $4
-      """,
-      [.text(zone), .blob(access.place.share.bytes), .integer(position), .integer(Int64(limit))])
-    return try rows.map { row in
-      let (id, number) = (try StoredZone.id(row.blob(0)), try row.integer(1))
-      guard let (row, standing) = try item(id), row.item == id else {
-        let isPurged = try stored.item(id)?.isPurged ?? false
-        return SharedChange(
-          number: number, item: id, change: .left, state: nil,
-          isPurged: try isPurged && finder.entry(of: id)?.share == access.place.share)
+  /// The changes after a position as a page has them, and whether more follow.
+  mutating func changes(
+    after position: Int64, since: Int64, limit: Int
+  ) throws -> (changes: [SharedChange], hasMore: Bool) {
+    var changes: [SharedChange] = []
+    var room = PageRoom(limit)
+    while true {
+      let count = room.next
+      let rows = try stored.connection.query(
+        """
+        SELECT item, number FROM shared_rows WHERE zone = $1 AND share = $2 AND number > $3 ORDER BY number LIMIT $4
+        """,
+        [
+          .text(zone), .blob(access.place.share.bytes), .integer(changes.last?.number ?? position),
+          .integer(Int64(count)),
+        ])
+      for row in rows {
+        let change = try change(of: StoredZone.id(row.blob(0)), row.integer(1), since: since)
+        guard room.take(100 + (change.state?.wireBytes ?? 0)) else { return (changes, true) }
+        changes.append(change)
       }
-      // An item that entered by itself since the reader was last complete is new to the reader, and so is everything
-      // that it took along.
-      let entry = try finder.entry(of: id)
-      let isNew = entry?.share == access.place.share && entry?.told ?? 0 > since
-      return SharedChange(
-        number: number, item: id, change: isNew ? .entered : .changed, state: try state(row, standing))
+      if rows.count < count { return (changes, false) }
     }
+  }
+
+  private mutating func change(of id: WireID, _ number: Int64, since: Int64) throws -> SharedChange {
+    guard let (row, standing) = try item(id), row.item == id else {
+      let isPurged = try stored.item(id)?.isPurged ?? false
+      return SharedChange(
+        number: number, item: id, change: .left, state: nil,
+        isPurged: try isPurged && finder.entry(of: id)?.share == access.place.share)
+    }
+    // An item that entered by itself since the reader was last complete is new to the reader, and so is everything
+    // that it took along.
+    let entry = try finder.entry(of: id)
+    let isNew = entry?.share == access.place.share && entry?.told ?? 0 > since
+    return SharedChange(
+      number: number, item: id, change: isNew ? .entered : .changed, state: try state(row, standing))
   }
 
   /// The shared item, for a reader that knows nothing yet.
@@ -102,16 +119,24 @@ struct SharedReader {
   mutating func children(of folder: WireID, after name: [UInt8], limit: Int) throws -> SharedFolderPage {
     let parent = try require(folder).row
     guard parent.kind == .folder else { throw HubError(.invalid, "item: not a folder") }
-    let rows = try stored.connection.query(
-      "SELECT name, item FROM names WHERE zone = $1 AND parent = $2 AND name > $3 ORDER BY name LIMIT $4",
-      [.text(zone), .blob(parent.item.bytes), .blob(name), .integer(Int64(limit))])
     var items: [ItemState] = []
-    for row in rows {
-      guard let (child, standing) = try item(StoredZone.id(row.blob(1))) else { continue }
-      items.append(try state(child, standing))
+    var last = name
+    var room = PageRoom(limit)
+    while true {
+      let count = room.next
+      let rows = try stored.connection.query(
+        "SELECT name, item FROM names WHERE zone = $1 AND parent = $2 AND name > $3 ORDER BY name LIMIT $4",
+        [.text(zone), .blob(parent.item.bytes), .blob(last), .integer(Int64(count))])
+      for row in rows {
+        let child = try item(StoredZone.id(row.blob(1))).map { try state($0.row, $0.standing) }
+        guard room.take(child?.wireBytes ?? 0) else {
+          return SharedFolderPage(items: items, next: SharedToken.hex(last))
+        }
+        last = try row.blob(0)
+        if let child { items.append(child) }
+      }
+      if rows.count < count { return SharedFolderPage(items: items, next: nil) }
     }
-    let last = rows.count == limit ? try rows.last?.blob(0) : nil
-    return SharedFolderPage(items: items, next: last.map { SharedToken.hex($0) })
   }
 
   // MARK: - Versions
@@ -156,59 +181,5 @@ struct SharedReader {
   mutating func chunks(of id: WireID) throws -> Set<ChunkHash> {
     guard let row = try item(id)?.row, let version = row.version else { return [] }
     return try stored.manifest(of: version)?.hashes ?? []
-  }
-}
-
-/// A position in a share's feed, opaque to devices.
-package struct SharedToken: Hashable, Sendable {
-  /// The number up to which the reader has read.
-  let number: Int64
-  /// The number at which it was last complete: items that entered since are new to it.
-  let since: Int64
-  /// Of the share and the epoch of its zone.
-  let mark: [UInt8]
-  /// The id of the change that has the number.
-  let change: ChangeID
-
-  init(number: Int64, since: Int64, mark: [UInt8], change: ChangeID) {
-    self.number = number
-    self.since = since
-    self.mark = mark
-    self.change = change
-  }
-
-  static func mark(_ share: WireID, epoch: [UInt8]) -> [UInt8] {
-    Array(SHA256.hash(data: share.bytes + epoch).prefix(16))
-  }
-
-  /// - Throws: ``HubError`` of kind `invalid` for a text that is no token.
-  package init(_ text: String) throws {
-    let invalid = HubError(.invalid, "token: none of this share's")
-    guard let bytes = Self.bytes(text), bytes.count == 40 else { throw invalid }
-    number = bytes[..<8].reduce(Int64(0)) { $0 << 8 | Int64($1) }
-    since = bytes[8..<16].reduce(Int64(0)) { $0 << 8 | Int64($1) }
-    mark = Array(bytes[16..<32])
-    change = ChangeID(bytes: Array(bytes[32...]))
-    guard number >= 0, (0...number).contains(since) else { throw invalid }
-  }
-
-  package var text: String {
-    let numbers = [number, since].flatMap { number in withUnsafeBytes(of: number.bigEndian) { Array($0) } }
-    return Self.hex(numbers + mark + change.bytes)
-  }
-
-  static func hex(_ bytes: [UInt8]) -> String {
-    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-  }
-
-  /// The bytes of hexadecimal digits in lower case; nil for any other text.
-  static func bytes(_ text: String) -> [UInt8]? {
-    let digits = Array(text.utf8)
-    guard !digits.isEmpty, digits.count.isMultiple(of: 2),
-      digits.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
-    else { return nil }
-    return stride(from: 0, to: digits.count, by: 2).map { place in
-      digits[place...(place + 1)].reduce(UInt8(0)) { $0 << 4 | ($1 < 97 ? $1 - 48 : $1 - 87) }
-    }
   }
 }

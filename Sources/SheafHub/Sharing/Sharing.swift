@@ -268,7 +268,7 @@ private struct SharedTree {
     return row
   }
 
-  /// Checks that an item lies in no share and around none.
+  /// Checks that an item lies in no share and around none, and that nothing of it has a name on the other side.
   mutating func checkBorders(of item: ItemRow, shared: [WireID]) throws {
     let conflict = HubError(.conflict, "item: it is in a share, or one is in it")
     let others = Set(shared)
@@ -277,6 +277,27 @@ private struct SharedTree {
       if other == .root { throw conflict }
       guard let row = try stored.item(try stored.alias(other) ?? other), !row.isDeleted else { continue }
       if try row.item == item.item || ways(up: row).contains(item.item) { throw conflict }
+    }
+    if let outside = try nameAcross(item) {
+      let path = try EventWriter.path(outside, &stored)
+      throw HubError(
+        .conflict, "item: it has a hard link outside of it: \(path); remove that name first, or make a copy of it")
+    }
+  }
+
+  /// A name outside of an item that is to be shared: of what has one in it; of a document, a further one.
+  private mutating func nameAcross(_ item: ItemRow) throws -> Place? {
+    guard item.kind == .folder else { return item.places.dropFirst().first }
+    // Nothing is outside of all there is.
+    if item.item == .root { return nil }
+    var finder = try ShareFinder(zone: stored.zone, connection: stored.connection)
+    finder.suppose(item.item)
+    var search = LinkSearch(zone: stored.zone, connection: stored.connection)
+    let found = try search.item(below: [item.item]) { id in
+      try stored.item(id).map { try finder.isAcross($0, in: &stored) } ?? false
+    }
+    return try found.flatMap { try stored.item($0) }?.places.first { place in
+      try finder.standing(ofFolder: place.parent, in: &stored)?.item != item.item
     }
   }
 

@@ -18,6 +18,7 @@ extension Hub {
         try await retention.expire(zone, by: rules)
         try await contents.collect(in: zone)
         try await feeds.forgetDeletions(in: zone)
+        try await feeds.trim(zone)
         try await sharing.inboxes.forgetEnded(in: zone)
       } catch let error as HubError where error.kind == .notFound {
         // The account was removed meanwhile.

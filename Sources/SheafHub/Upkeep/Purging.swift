@@ -107,11 +107,13 @@ private struct Purge {
     let row = try require(item)
     guard row.isDeleted else { throw HubError(.conflict, "the item is there; delete it first") }
     if !row.isPurged {
+      head.used -= row.bytes
       try stored.connection.execute(
         """
         UPDATE items SET places = $1, mode = 0, mtime = 0, target = NULL, attributes = $2, version = NULL, copy_of = NULL
         WHERE zone = $3 AND item = $4
         """, [.text(StoredZone.noPlaces), .text("{}"), .text(zone), .blob(row.item.bytes)])
+      head.used += try require(row.item).bytes
       try renumber(row)
       // To others than those from whose share it was deleted it was gone before.
       if let entry = try finder.entry(of: row.item) {

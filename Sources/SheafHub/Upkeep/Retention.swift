@@ -106,7 +106,7 @@ package struct Retention: Sendable {
     _ versions: [WireID], of zone: String, _ connection: any SQLConnection
   ) throws -> (passed: Int, count: Int) {
     var connection = connection
-    _ = try ZoneHead.take(zone, in: &connection)
+    var head = try ZoneHead.take(zone, in: &connection)
     var stored = StoredZone(zone: zone, connection: connection)
     var finder = try ShareFinder(zone: zone, connection: connection)
     var (passed, count, budget) = (0, 0, StoredZone.chunkStep)
@@ -122,9 +122,10 @@ package struct Retention: Sendable {
       {
         continue
       }
-      try stored.thin(version, &budget)
+      try stored.thin(version, &head, &budget)
       count += 1
     }
+    try head.write(zone, in: &connection)
     return (passed, count)
   }
 
@@ -181,27 +182,36 @@ package struct Retention: Sendable {
     let limit = clock.now.nanoseconds - days * Self.day
     while true {
       let isDone = try await database.write { connection in
-        _ = try ZoneHead.take(zone, in: &connection)
-        var stored = StoredZone(zone: zone, connection: connection)
-        var budget = StoredZone.chunkStep
-        let items = try connection.query(
-          "SELECT item FROM items WHERE zone = $1 AND deleted < $2 AND version IS NOT NULL ORDER BY number LIMIT $3",
-          [.text(zone), .integer(limit), .integer(Int64(Self.step))]
-        ).map { try StoredZone.id($0.blob(0)) }
-        for item in items {
-          // The current one, with which it could come back, goes last.
-          let versions = try stored.contents(of: item, limit: Int64(Self.step))
-          for version in versions {
-            guard budget > 0 else { return false }
-            try stored.thin(version, &budget)
-          }
-          guard versions.count < Self.step else { return false }
-          try connection.execute(
-            "UPDATE items SET version = NULL WHERE zone = $1 AND item = $2", [.text(zone), .blob(item.bytes)])
-        }
-        return items.count < Self.step
+        var head = try ZoneHead.take(zone, in: &connection)
+        let isDone = try Self.expire(zone, before: limit, &head, &connection)
+        try head.write(zone, in: &connection)
+        return isDone
       }
       if isDone { return }
     }
+  }
+
+  /// - Returns: whether nothing is left that expired.
+  private static func expire(
+    _ zone: String, before limit: Int64, _ head: inout ZoneHead, _ connection: inout any SQLConnection
+  ) throws -> Bool {
+    var stored = StoredZone(zone: zone, connection: connection)
+    var budget = StoredZone.chunkStep
+    let items = try connection.query(
+      "SELECT item FROM items WHERE zone = $1 AND deleted < $2 AND version IS NOT NULL ORDER BY number LIMIT $3",
+      [.text(zone), .integer(limit), .integer(Int64(Self.step))]
+    ).map { try StoredZone.id($0.blob(0)) }
+    for item in items {
+      // The current one, with which it could come back, goes last.
+      let versions = try stored.contents(of: item, limit: Int64(Self.step))
+      for version in versions {
+        guard budget > 0 else { return false }
+        try stored.thin(version, &head, &budget)
+      }
+      guard versions.count < Self.step else { return false }
+      try connection.execute(
+        "UPDATE items SET version = NULL WHERE zone = $1 AND item = $2", [.text(zone), .blob(item.bytes)])
+    }
+    return items.count < Self.step
   }
 }

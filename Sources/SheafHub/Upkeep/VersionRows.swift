@@ -28,6 +28,14 @@ extension StoredZone {
     ).map { try Self.id($0.blob(0)) }
   }
 
+  /// How many versions of an item were purged, of those from a number on.
+  mutating func purges(of item: WireID, from number: Int64) throws -> Int64 {
+    try connection.query(
+      "SELECT COUNT(*) FROM versions WHERE zone = $1 AND item = $2 AND digest = $3 AND number >= $4",
+      [.text(zone), .blob(item.bytes), .blob([]), .integer(number)]
+    ).first?.integer(0) ?? 0
+  }
+
   mutating func notePurges(_ count: Int64, of item: WireID) throws {
     try connection.execute(
       """
@@ -40,12 +48,14 @@ extension StoredZone {
   ///
   /// - Parameter budget: The chunks that the transaction may still give up; fewer afterwards.
   mutating func purge(_ version: VersionRow, _ head: inout ZoneHead, _ budget: inout Int) throws {
-    for hash in try release(version, &budget) {
+    for hash in try release(version, &head, &budget) {
       let freed = try connection.query(
         "DELETE FROM chunks WHERE zone = $1 AND hash = $2 AND uses = 0 RETURNING length",
         [.text(zone), .blob(hash.bytes)])
       for row in freed { head.used -= try row.integer(0) }
     }
+    // The row stays, without a manifest.
+    head.used += VersionRow.bytes(manifest: 0)
     try connection.execute(
       "UPDATE versions SET base = NULL, size = 0, digest = $1, manifest = $1 WHERE zone = $2 AND version = $3",
       [.blob([]), .text(zone), .blob(version.id.bytes)])
@@ -54,8 +64,8 @@ extension StoredZone {
   /// Forgets a version. Chunks that nothing uses any more are collected.
   ///
   /// - Parameter budget: The chunks that the transaction may still give up; fewer afterwards.
-  mutating func thin(_ version: VersionRow, _ budget: inout Int) throws {
-    _ = try release(version, &budget)
+  mutating func thin(_ version: VersionRow, _ head: inout ZoneHead, _ budget: inout Int) throws {
+    _ = try release(version, &head, &budget)
     try connection.execute(
       "DELETE FROM versions WHERE zone = $1 AND version = $2", [.text(zone), .blob(version.id.bytes)])
     try connection.execute(
@@ -63,8 +73,12 @@ extension StoredZone {
   }
 
   /// Gives up the chunks of a version. What was based on it is based on what it was based on.
-  private mutating func release(_ version: VersionRow, _ budget: inout Int) throws -> Set<ChunkHash> {
-    let hashes = try manifest(of: version.id)?.hashes ?? []
+  private mutating func release(
+    _ version: VersionRow, _ head: inout ZoneHead, _ budget: inout Int
+  ) throws -> Set<ChunkHash> {
+    let manifest = try manifest(of: version.id)
+    let hashes = manifest?.hashes ?? []
+    head.used -= VersionRow.bytes(manifest: manifest?.bytes.count ?? 0)
     // A version without any costs something, too.
     budget -= hashes.count + 1
     for hash in hashes {

@@ -24,11 +24,15 @@ extension Zone {
 
 /// The check of one zone, on one snapshot.
 private struct ZoneCheck {
-  private static let page: Int64 = 500
+  private static let page: Int64 = 100
+  /// Each has a manifest of up to 2.6 MB.
+  private static let versionPage: Int64 = 16
 
   private let zone: String
   private var connection: any SQLConnection
   private var findings: [String] = []
+  /// Bytes of items and versions.
+  private var rowBytes: Int64 = 0
 
   init(zone: String, connection: any SQLConnection) {
     self.zone = zone
@@ -50,7 +54,7 @@ private struct ZoneCheck {
   private mutating func checkItems(_ head: ZoneHead) throws {
     var stored = StoredZone(zone: zone, connection: connection)
     var last: Int64 = 0
-    var places: Int64 = 0
+    var (places, linked): (Int64, Int64) = (0, 0)
     while true {
       let rows = try connection.query(
         """
@@ -61,6 +65,8 @@ private struct ZoneCheck {
         let item = try StoredZone.item(row)
         last = item.number
         if !item.isDeleted { places += Int64(item.places.count) }
+        if item.isLinked { linked += 1 }
+        rowBytes += item.bytes
         try check(item, &stored)
       }
       if rows.count < Self.page { break }
@@ -73,6 +79,7 @@ private struct ZoneCheck {
     }
     let names = try connection.query("SELECT COUNT(*) FROM names WHERE zone = $1", [.text(zone)])
     if try names.first?.integer(0) != places { find("there are other names than items have") }
+    try checkLinks(linked, &stored)
     let aliases = try connection.query(
       """
       SELECT COUNT(*) FROM aliases WHERE zone = $1
@@ -80,6 +87,26 @@ private struct ZoneCheck {
         AND item NOT IN (SELECT version FROM versions WHERE zone = $1)
       """, [.text(zone)])
     if try aliases.first?.integer(0) != 0 { find("an id leads to an item or a version that is not there") }
+  }
+
+  private mutating func checkLinks(_ count: Int64, _ stored: inout StoredZone) throws {
+    var finder = try ShareFinder(zone: zone, connection: connection)
+    var found: Int64 = 0
+    var last: WireID?
+    while true {
+      let page = try LinkSearch.items(of: zone, after: last, limit: Self.page, &connection)
+      for id in page {
+        guard let item = try stored.item(id), item.isLinked else {
+          find("\(id): is listed as having several names")
+          continue
+        }
+        found += 1
+        if try finder.isAcross(item, in: &stored) { find("\(id): has names on both sides of a share's border") }
+      }
+      last = page.last
+      if page.count < Self.page { break }
+    }
+    if found != count { find("an item with several names is not listed as such") }
   }
 
   private mutating func check(_ item: ItemRow, _ stored: inout StoredZone) throws {
@@ -179,10 +206,11 @@ private struct ZoneCheck {
         """
         SELECT version, item, number, base, cause, time, arrived, size, digest, manifest FROM versions
         WHERE zone = $1 AND (item > $2 OR (item = $2 AND number > $3)) ORDER BY item, number LIMIT $4
-        """, [.text(zone), .blob(last.item), .integer(last.number), .integer(Self.page)])
+        """, [.text(zone), .blob(last.item), .integer(last.number), .integer(Self.versionPage)])
       for row in rows {
         let version = try StoredZone.version(row, from: 0)
         last = (version.item.bytes, version.number)
+        rowBytes += VersionRow.bytes(manifest: try row.blob(9).count)
         if version.isPurged {
           purged[version.item, default: 0] += 1
           if try version.size != 0 || !row.blob(9).isEmpty { find("\(version.item): a purged version has contents") }
@@ -196,7 +224,7 @@ private struct ZoneCheck {
         }
         for hash in manifest.hashes { uses[hash, default: 0] += 1 }
       }
-      if rows.count < Self.page { break }
+      if rows.count < Self.versionPage { break }
     }
     for row in try connection.query("SELECT item, versions FROM purges WHERE zone = $1", [.text(zone)]) {
       if try purged.removeValue(forKey: StoredZone.id(row.blob(0))) != row.integer(1) {
@@ -209,7 +237,7 @@ private struct ZoneCheck {
 
   private mutating func checkChunks(_ head: ZoneHead, _ uses: [ChunkHash: Int64]) throws {
     var missing = Set(uses.keys)
-    var used: Int64 = 0
+    var used = rowBytes
     var last: [UInt8] = []
     while true {
       let rows = try connection.query(
@@ -230,6 +258,6 @@ private struct ZoneCheck {
       if rows.count < 16 { break }
     }
     for hash in missing { find("a chunk is missing: \(hash)") }
-    if used != head.used { find("its contents are counted as \(head.used) bytes, and are \(used)") }
+    if used != head.used { find("its bytes are counted as \(head.used), and are \(used)") }
   }
 }

@@ -45,12 +45,16 @@ package struct Decision {
   static let depthLimit = 1_000
   /// Numbers that are tried for a name that is taken.
   static let nameLimit = 1_000
+  /// The bits of a mode that give a program another user's or group's rights.
+  private static let setID = 0o6000
 
   private struct Refusal: Error {
     let reason: Verdict.Reason
   }
 
   private let author: SendAuthor
+  /// Whether another account owns the zone: then nothing that its author sends gets set-id bits.
+  private let isForeign: Bool
   private(set) package var draft: ZoneDraft
   /// The items that the group is about, so that none is changed twice.
   private var sent: [WireID] = []
@@ -60,8 +64,9 @@ package struct Decision {
   /// What went beside a document though it has a base in common with what is there.
   private(set) package var conflicts: [SaveConflict] = []
 
-  package init(_ author: SendAuthor, on reader: any ZoneReader) {
+  package init(_ author: SendAuthor, on reader: any ZoneReader, isForeign: Bool = false) {
     self.author = author
+    self.isForeign = isForeign
     draft = ZoneDraft(reader)
   }
 
@@ -126,7 +131,8 @@ package struct Decision {
     else { throw Refusal(reason: .invalid) }
     var row = ItemRow(
       item: id, kind: send.kind, number: 0, device: author.device, others: 0, deleted: nil,
-      places: try usable(places, of: send.kind), mode: send.mode ?? 0o600, mtime: send.mtime ?? author.now.nanoseconds,
+      places: try usable(places, of: send.kind), mode: allowed(send.mode ?? 0o600),
+      mtime: send.mtime ?? author.now.nanoseconds,
       target: send.target.map { [UInt8]($0) }, attributes: send.attributes ?? [:], version: nil, versions: 0,
       copyOf: nil)
     var verdict = Verdict(serial: send.serial, outcome: .done, item: id)
@@ -161,7 +167,9 @@ package struct Decision {
       let base = try version.base.map { try draft.resolve($0) }
       if let known = try draft.version(version.id), known.item != row.item {
         // Another device sent it before, when it went beside: both have it from a hub that went back since.
-        guard let copy = try draft.item(known.item), copy.copyOf == row.item, !copy.isPurged else {
+        guard let copy = try draft.item(known.item), copy.copyOf == row.item, !copy.isPurged,
+          try draft.isSeen(copy)
+        else {
           throw Refusal(reason: .invalid)
         }
         if row != original { try draft.put(row) }
@@ -178,15 +186,20 @@ package struct Decision {
         return try saveBeside(row, base: base, version, proposal)
       }
     }
-    Self.setAttributes(of: &row, send)
+    setAttributes(of: &row, send)
     // Programs see by the time that the contents are others than those that were saved here.
     if verdict.outcome == .merged { row.mtime = author.now.nanoseconds }
     if row != original { try draft.put(row) }
     return verdict
   }
 
-  private static func setAttributes(of row: inout ItemRow, _ send: Send) {
-    if let mode = send.mode { row.mode = mode }
+  /// A mode that the author may give: others' folders keep their set-id bits, and others' files get none.
+  private func allowed(_ mode: Int, instead former: Int = 0, of kind: ItemKind = .document) -> Int {
+    isForeign ? mode & ~Self.setID | (kind == .folder ? former & Self.setID : 0) : mode
+  }
+
+  private func setAttributes(of row: inout ItemRow, _ send: Send) {
+    if let mode = send.mode { row.mode = allowed(mode, instead: row.mode, of: row.kind) }
     if let mtime = send.mtime { row.mtime = mtime }
     if let attributes = send.attributes { row.attributes = attributes }
   }
@@ -224,7 +237,7 @@ package struct Decision {
       }
       verdict.item = copy.item
       add(version, proposal, to: &copy, &verdict)
-      Self.setAttributes(of: &copy, send)
+      setAttributes(of: &copy, send)
       try draft.put(copy)
       return verdict
     }
@@ -241,7 +254,7 @@ package struct Decision {
       copyOf: row.item)
     verdict.item = id
     add(version, proposal, to: &copy, &verdict)
-    Self.setAttributes(of: &copy, send)
+    setAttributes(of: &copy, send)
     try draft.put(copy)
     return verdict
   }
@@ -253,6 +266,8 @@ package struct Decision {
     _ version: SentVersion, _ proposal: Proposal, to row: inout ItemRow, _ verdict: inout Verdict
   ) {
     row.versions += 1
+    // Who writes others' files takes those bits away (inode(7)).
+    row.mode = allowed(row.mode)
     draft.add(
       VersionRow(
         id: version.id, item: row.item, number: row.versions, base: version.base, cause: version.cause,
@@ -331,6 +346,8 @@ package struct Decision {
   private mutating func join(_ row: ItemRow, with occupant: WireID) throws -> Bool {
     guard sent.contains(row.item), row.places.count == 1, draft.isNew(row.item), !draft.isChanged(occupant),
       let other = try draft.item(occupant), other.kind == row.kind, other.target == row.target,
+      // Nobody learns by equal contents what else there is.
+      try draft.isSeen(other),
       let index = verdicts.firstIndex(where: { $0.item == row.item })
     else { return false }
     if row.kind == .document {

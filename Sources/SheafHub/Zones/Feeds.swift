@@ -7,7 +7,7 @@ package struct Feeds: Sendable {
   /// How long a feed reports a deletion, in nanoseconds.
   static let tombstoneLifetime: Int64 = 180 * 86_400 * 1_000_000_000
   /// Tombstones that one transaction drops.
-  private static let tombstoneStep: Int64 = 256
+  private static let tombstoneStep: Int64 = 64
 
   let database: any Database
   let clock: HubClock
@@ -30,7 +30,22 @@ package struct Feeds: Sendable {
           try token.change == ChangeID.at(token.number, of: zone, &connection)
         else { throw HubError(.gone, "token: of another time; read everything anew") }
       }
-      let after = token?.number ?? 0
+      let (items, hasMore) = try Self.items(after: token?.number ?? 0, limit: limit, of: zone, &connection)
+      let last = hasMore ? items.last?.number ?? head.number : head.number
+      let token = FeedToken(
+        number: last, epoch: head.epoch, change: try ChangeID.at(last, of: zone, &connection))
+      return FeedPage(items: items, token: token.text, hasMore: hasMore)
+    }
+  }
+
+  /// Items by number as a page has them, and whether more follow.
+  private static func items(
+    after number: Int64, limit: Int, of zone: String, _ connection: inout any SQLConnection
+  ) throws -> (items: [ItemState], hasMore: Bool) {
+    var items: [ItemState] = []
+    var room = PageRoom(limit)
+    while true {
+      let count = room.next
       let rows = try connection.query(
         """
         SELECT items.item, items.number, items.device, items.others, items.kind, items.deleted, items.places, items.mode,
@@ -40,13 +55,13 @@ package struct Feeds: Sendable {
         FROM items LEFT JOIN versions ON versions.zone = items.zone AND versions.version = items.version
         LEFT JOIN purges ON purges.zone = items.zone AND purges.item = items.item
         WHERE items.zone = $1 AND items.number > $2 ORDER BY items.number LIMIT $3
-        """, [.text(zone), .integer(after), .integer(Int64(limit) + 1)])
-      let items = try rows.prefix(limit).map(Self.state)
-      let hasMore = rows.count > limit
-      let last = hasMore ? items.last?.number ?? head.number : head.number
-      let token = FeedToken(
-        number: last, epoch: head.epoch, change: try ChangeID.at(last, of: zone, &connection))
-      return FeedPage(items: items, token: token.text, hasMore: hasMore)
+        """, [.text(zone), .integer(items.last?.number ?? number), .integer(Int64(count))])
+      for row in rows {
+        let item = try state(row)
+        guard room.take(item.wireBytes) else { return (items, true) }
+        items.append(item)
+      }
+      if rows.count < count { return (items, false) }
     }
   }
 
@@ -93,7 +108,8 @@ package struct Feeds: Sendable {
         var head = try ZoneHead.take(zone, in: &connection)
         let rows = try connection.query(
           """
-          SELECT item, number FROM items WHERE zone = $1 AND deleted < $2 AND version IS NULL AND places <> $3
+          SELECT item, number, device, others, kind, deleted, places, mode, mtime, target, attributes, version,
+            versions, copy_of FROM items WHERE zone = $1 AND deleted < $2 AND version IS NULL AND places <> $3
             AND item NOT IN (SELECT item FROM purges WHERE zone = $1) ORDER BY number LIMIT $4
           """,
           [.text(zone), .integer(limit), .text(StoredZone.noPlaces), .integer(Self.tombstoneStep)])
@@ -103,8 +119,10 @@ package struct Feeds: Sendable {
           // Whoever sends an item of this id makes a new one, whose versions begin anew.
           try connection.execute(
             "DELETE FROM version_changes WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
-          head.horizon = max(head.horizon, try row.integer(1))
-          try SharedRows.forget(StoredZone.id(row.blob(0)), of: zone, &connection)
+          let item = try StoredZone.item(row)
+          head.horizon = max(head.horizon, item.number)
+          head.used -= item.bytes
+          try SharedRows.forget(item.item, of: zone, &connection)
         }
         try head.write(zone, in: &connection)
         return rows.count

@@ -1,8 +1,11 @@
 import SheafModel
 import SheafWire
 
-/// Names that the hub makes, from bytes that need not be UTF-8.
+/// Names that the hub knows or makes, from bytes that need not be UTF-8.
 enum Names {
+  /// A document of this name says which others are plain files, as docs/REFERENCE.md explains.
+  static let rules = Array(".sheafignore".utf8)
+
   /// `NAME (HANDLE DATE DEVICE).EXT`, for contents that go beside a document.
   static func beside(_ name: [UInt8], author: SendAuthor) -> [UInt8] {
     let device = author.deviceName.split { $0 == "/" || $0 == "\0" }.joined(separator: "-")

@@ -29,6 +29,9 @@ enum SendCheck {
       guard (1...placeLimit).contains(places.count), places.allSatisfy(\.isValid) else {
         throw HubError(.invalid, "places: 1 to \(placeLimit), with names that a file system can have")
       }
+      guard !places.contains(where: \.isReserved) else {
+        throw HubError(.invalid, "places: no item is called .versions or .deleted")
+      }
     }
     if let mode = send.mode, !(0...0o7777).contains(mode) { throw HubError(.invalid, "mode: 0 to 4095") }
     if let target = send.target {
@@ -37,12 +40,16 @@ enum SendCheck {
       }
     }
     if let attributes = send.attributes {
+      // By bytes: characters that combine with the one before would hide a prefix.
       let isNamed = attributes.keys.allSatisfy {
-        $0.hasPrefix("user.") && $0.utf8.count <= 255 && $0.utf8.count > 5 && !$0.utf8.contains(0)
+        $0.utf8.starts(with: "user.".utf8) && (6...255).contains($0.utf8.count) && !$0.utf8.contains(0)
       }
       let bytes = attributes.reduce(0) { $0 + $1.key.utf8.count + $1.value.count }
       guard isNamed, attributes.count <= attributeLimit, bytes <= attributeBytes else {
         throw HubError(.invalid, "attributes: \(attributeLimit) names below user., \(attributeBytes) bytes together")
+      }
+      guard !attributes.keys.contains(where: { $0.utf8.starts(with: "user.sheaf.".utf8) }) else {
+        throw HubError(.invalid, "attributes: those below user.sheaf. are computed, and not sent")
       }
     }
     if let version = send.version {

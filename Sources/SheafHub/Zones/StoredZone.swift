@@ -70,6 +70,13 @@ struct StoredZone: ZoneReader {
     ).first.flatMap { Manifest(bytes: try $0.blob(0)) }
   }
 
+  /// Members of a share learn of what is in it.
+  mutating func isSeen(_ row: ItemRow) throws -> Bool {
+    guard let share else { return true }
+    var finder = try ShareFinder(zone: zone, connection: connection)
+    return try finder.standing(of: row, in: &self)?.share == share
+  }
+
   static func id(_ bytes: [UInt8]) throws -> WireID {
     guard let id = WireID(bytes: bytes) else { throw HubStoreError.corrupt("an id has not 16 bytes") }
     return id
@@ -113,11 +120,12 @@ struct StoredZone: ZoneReader {
 
   // MARK: - Writing
 
-  /// Writes what a draft changed, with the zone's numbers from `number` on.
+  /// Writes what a draft changed, with the zone's next numbers.
   ///
   /// - Returns: the new number of each item that changed.
+  /// - Throws: ``HubError`` of kind `quota` where there is no room for it.
   mutating func write(
-    _ draft: inout ZoneDraft, manifests: [WireID: Manifest], device: String, number: inout Int64
+    _ draft: inout ZoneDraft, manifests: [WireID: Manifest], device: String, _ head: inout ZoneHead
   ) throws -> [WireID: Int64] {
     var numbers: [WireID: Int64] = [:]
     let changes = draft.changed
@@ -132,10 +140,12 @@ struct StoredZone: ZoneReader {
     }
     for (item, before) in changes {
       guard let row = try draft.item(item) else { continue }
-      number += 1
-      numbers[item] = number
+      head.number += 1
+      numbers[item] = head.number
       let others = before.map { $0.device == device ? $0.others : $0.number } ?? 0
-      try write(row, number: number, device: device, others: others)
+      try head.use(row.bytes - (before?.bytes ?? 0))
+      try write(row, number: head.number, device: device, others: others)
+      try noteLinks(row, before)
     }
     for alias in draft.newAliases {
       try connection.execute(
@@ -144,12 +154,12 @@ struct StoredZone: ZoneReader {
     }
     for version in draft.newVersions {
       guard let manifest = manifests[version.id] else { throw HubStoreError.corrupt("a version has no manifest") }
-      try write(version, manifest, device: device)
+      try write(version, manifest, device: device, &head)
       try connection.execute(
         "INSERT INTO version_changes (zone, item, number, change) VALUES ($1, $2, $3, $4)",
         [
           .text(zone), .blob(version.item.bytes), .integer(version.number),
-          .integer(numbers[version.item] ?? number),
+          .integer(numbers[version.item] ?? head.number),
         ])
     }
     return numbers
@@ -180,7 +190,22 @@ struct StoredZone: ZoneReader {
     }
   }
 
-  private mutating func write(_ version: VersionRow, _ manifest: Manifest, device: String) throws {
+  /// Keeps the list of the items with several names.
+  private mutating func noteLinks(_ row: ItemRow, _ before: ItemRow?) throws {
+    guard row.isLinked != before?.isLinked ?? false else { return }
+    let values: [SQLValue] = [.text(zone), .blob(row.item.bytes)]
+    if row.isLinked {
+      try connection.execute("INSERT INTO linked_items (zone, item) VALUES ($1, $2)", values)
+    } else {
+      try connection.execute("DELETE FROM linked_items WHERE zone = $1 AND item = $2", values)
+    }
+  }
+
+  private mutating func write(
+    _ version: VersionRow, _ manifest: Manifest, device: String, _ head: inout ZoneHead
+  ) throws {
+    let bytes = manifest.bytes
+    try head.use(VersionRow.bytes(manifest: bytes.count))
     try connection.execute(
       """
       INSERT INTO versions (zone, version, item, number, base, cause, time, arrived, size, digest, manifest, device)
@@ -189,7 +214,7 @@ struct StoredZone: ZoneReader {
       [
         .text(zone), .blob(version.id.bytes), .blob(version.item.bytes), .integer(version.number),
         .optional(version.base?.bytes), .text(version.cause.rawValue), .integer(version.time),
-        .integer(version.arrived), .integer(version.size), .blob(version.digest), .blob(manifest.bytes), .text(device),
+        .integer(version.arrived), .integer(version.size), .blob(version.digest), .blob(bytes), .text(device),
       ])
     for hash in manifest.hashes {
       try connection.execute(

@@ -52,6 +52,7 @@ enum Zone {
   static func destroy(_ zone: String, in connection: inout any SQLConnection) throws {
     let values = [SQLValue.text(zone)]
     try connection.execute("DELETE FROM changes WHERE zone = $1", values)
+    try connection.execute("DELETE FROM feed_marks WHERE zone = $1", values)
     try connection.execute("DELETE FROM shared_changes WHERE zone = $1", values)
     try connection.execute("DELETE FROM shared_verdicts WHERE zone = $1", values)
     try connection.execute("DELETE FROM shared_watermarks WHERE zone = $1", values)
@@ -78,6 +79,7 @@ enum Zone {
     try connection.execute("DELETE FROM purges WHERE zone = $1", values)
     try connection.execute("DELETE FROM versions WHERE zone = $1", values)
     try connection.execute("DELETE FROM aliases WHERE zone = $1", values)
+    try connection.execute("DELETE FROM linked_items WHERE zone = $1", values)
     try connection.execute("DELETE FROM names WHERE zone = $1", values)
     try connection.execute("DELETE FROM items WHERE zone = $1", values)
     try connection.execute("DELETE FROM zones WHERE zone = $1", values)

@@ -6,7 +6,7 @@ import SheafWire
 struct ZoneHead {
   /// The newest number.
   var number: Int64
-  /// Bytes of contents.
+  /// Bytes of contents, and of the rows of items and versions.
   var used: Int64
   let quota: Int64?
   /// Tombstones up to this number may be gone.
@@ -61,11 +61,11 @@ struct ZoneHead {
     for told in event.shared { try SharedEvents.append(told, event, of: zone, &connection) }
   }
 
-  /// Counts bytes of contents.
+  /// Counts bytes that come, or that go where they are below 0.
   ///
   /// - Throws: ``HubError`` of kind `quota` where the account would have too many.
   mutating func use(_ bytes: Int64) throws {
-    if let quota, used + bytes > quota { throw HubError(.quota, "the account has no room for it") }
+    if bytes > 0, let quota, used + bytes > quota { throw HubError(.quota, "the account has no room for it") }
     used += bytes
   }
 }

@@ -82,6 +82,8 @@ package protocol ZoneReader {
   /// Up to `limit` of the items in a folder.
   mutating func children(of folder: WireID, limit: Int) throws -> [WireID]
   mutating func version(_ id: WireID) throws -> VersionRow?
+  /// Whether who sends may learn of an item.
+  mutating func isSeen(_ row: ItemRow) throws -> Bool
 }
 
 /// A zone with the changes that a group of sends makes, before they are written.
@@ -129,6 +131,8 @@ package struct ZoneDraft {
   }
 
   func isChanged(_ id: WireID) -> Bool { changes.contains(id) }
+
+  mutating func isSeen(_ row: ItemRow) throws -> Bool { try reader.isSeen(row) }
 
   func isNew(_ id: WireID) -> Bool { changed.contains { $0.item == id && $0.before == nil } }
 

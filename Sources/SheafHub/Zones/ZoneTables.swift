@@ -43,6 +43,12 @@ enum ZoneTables {
       PRIMARY KEY (zone, parent, name))
     """,
     """
+    CREATE TABLE IF NOT EXISTS linked_items (
+      zone TEXT NOT NULL,
+      item BYTEA NOT NULL,
+      PRIMARY KEY (zone, item))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS aliases (
       zone TEXT NOT NULL,
       alias BYTEA NOT NULL,

@@ -225,14 +225,16 @@ private struct Sending {
       if let made = merge {
         chunks[made.merge.version] = made.chunk
         // The save goes beside, which needs no more room than it has.
-        if !hasRoom(for: chunks.values) { (merge, chunks[made.merge.version]) = (nil, nil) }
+        if !hasRoom(for: chunks.values, Array(manifests.values) + [made.manifest]) {
+          (merge, chunks[made.merge.version]) = (nil, nil)
+        }
         manifests[made.merge.version] = merge?.manifest
       }
       proposals.append(
         Proposal(send: send, digest: manifest.digest, size: manifest.size, merge: merge?.merge))
     }
     let reader = StoredZone(zone: zone, connection: connection, share: access?.place.share)
-    var decision = Decision(author, on: reader)
+    var decision = Decision(author, on: reader, isForeign: access.map { !$0.isOwner } ?? false)
     var verdicts = try decision.decide(proposals)
     if verdicts.contains(where: { $0.outcome == .refused }) { return (verdicts, []) }
     var draft = decision.draft
@@ -248,7 +250,7 @@ private struct Sending {
       try Contents.store(chunk, lease: author.now, of: zone, in: &connection, &head)
     }
     var stored = StoredZone(zone: zone, connection: connection)
-    let numbers = try stored.write(&draft, manifests: manifests, device: author.device, number: &head.number)
+    let numbers = try stored.write(&draft, manifests: manifests, device: author.device, &head)
     let told = try changes?.tell(numbers, by: author.device) ?? [:]
     for index in verdicts.indices {
       let (item, row) = (verdicts[index].item, try draft.item(verdicts[index].item))
@@ -265,11 +267,12 @@ private struct Sending {
     return (verdicts, [])
   }
 
-  /// Whether the quota has room for chunks, none of which may be there.
-  private func hasRoom(for chunks: some Sequence<Chunk>) -> Bool {
+  /// Whether the quota has room for versions with these manifests, and for chunks, none of which may be there.
+  private func hasRoom(for chunks: some Sequence<Chunk>, _ manifests: [Manifest]) -> Bool {
     var head = head
     do {
       try head.use(chunks.reduce(0) { $0 + Int64($1.bytes.count) })
+      try head.use(manifests.reduce(0) { $0 + VersionRow.bytes(manifest: $1.bytes.count) })
       return true
     } catch {
       return false

@@ -12,7 +12,8 @@ package struct Decoder: Sendable {
   /// All of them.
   package static let all = [
     contents, deltas, packs, frames, chunks, writeLogs, changeRecords, rows, requests, queries, bodies, events, stream,
-    configuration, mountOptions, mountTables, handles, hubAnswers,
+    configuration, mountOptions, mountTables, handles, hubAnswers, hubSends, hubPages, hubProofs, hubLinks,
+    hubManifests,
   ]
 }
 

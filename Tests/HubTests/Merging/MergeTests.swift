@@ -273,9 +273,10 @@ private func lines(_ changes: [Int: String] = [:]) -> String {
   func aFullQuotaKeepsTheSave(_ engine: StoreEngine) async throws {
     try await ZoneTests.with(engine) { place in
       let desk = try await Desk(place)
-      let text = lines([4: "by b"])
+      let text = lines([4: "by b" + String(repeating: "b", count: 5_000)])
       let used = try await place.count("SELECT used FROM zones")
-      try await place.hub.accounts.setQuota(used + Int64(text.utf8.count), of: place.zone)
+      // With the rows of a document.
+      try await place.hub.accounts.setQuota(used + Int64(text.utf8.count) + 1_000, of: place.zone)
       #expect(try await desk.save(text, base: desk.first).outcome == .beside)
       #expect(try await place.hub.check() == [])
     }

@@ -33,6 +33,30 @@ import Testing
     }
   }
 
+  /// A body that is not framed as HTTP has it, or that breaks off, is the client's mistake.
+  @Test func malformedBodiesAreTheClientsMistake() async throws {
+    try await RunningHub.with { running in
+      let (_, token) = try await running.member()
+      let hash = String(repeating: "0", count: 64)
+      let chunked = "Transfer-Encoding: chunked\r\n\r\n"
+      for path in ["POST /v1/sends", "POST /v1/sessions", "PUT /v1/chunks/\(hash)", "POST /v1/chunks/missing"] {
+        for body in [
+          chunked + "ZZ\r\n{}\r\n0\r\n\r\n", chunked + "2\r\n{}XX\r\n0\r\n\r\n",
+          chunked + "FFFFFFFFFFFFFFFFFF\r\n{}", chunked + "-1\r\n{}\r\n0\r\n\r\n", chunked + "\r\n{}",
+          chunked + "1\r\n{\r\nG\r\n", "Content-Length: x\r\n\r\n{}", "Content-Length: -1\r\n\r\n{}",
+          "Content-Length: 2, 3\r\n\r\n{}", "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+          "Content-Length: 2\r\n" + chunked + "2\r\n{}\r\n0\r\n\r\n",
+        ] {
+          let connection = try RawConnection(port: running.port)
+          connection.send(
+            "\(path) HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(token)\r\nContent-Type: application/json\r\n"
+              + "Connection: close\r\n\(body)")
+          #expect(try connection.readToEnd().prefix(12) == "HTTP/1.1 400", "\(path) \(body)")
+        }
+      }
+    }
+  }
+
   @Test func failuresAreProblemDetails() async throws {
     try await RunningHub.with { running in
       let client = running.client

@@ -115,6 +115,36 @@ import Testing
     }
   }
 
+  /// A move from one share to another is a deletion in one and a creation in the other, and a move for the owner: three
+  /// events, each with an id of its own, which all members of a share know it by.
+  @Test(arguments: StoreEngine.available)
+  func aMoveBetweenSharesIsAnEventInEach(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      let (one, two) = (try await story.folder("one"), try await story.folder("two"))
+      let plan = try await story.document("plan", "1", in: one)
+      let from = try await story.share(one, with: [story.bob, story.carol])
+      let to = try await story.share(two, with: [story.bob, story.carol])
+      try await story.move(plan, .document, to: two, "draft")
+      try await story.save(plan, "2")
+      var last: [(words: [String], ids: [String])] = []
+      for share in [from, to] {
+        let logs = [try await Self.log(story, share, story.bob), try await Self.log(story, share, story.carol)]
+          .map { $0.filter { $0.subject == plan.description } }
+        #expect(logs[0].map(\.id) == logs[1].map(\.id))
+        last.append((Self.words(logs[0]), logs[0].map(\.id)))
+      }
+      #expect(last[0].words == ["persistence.deleted one/plan"])
+      #expect(last[1].words == ["persistence.created two/draft", "change.edit two/draft"])
+      let own = try await Self.log(story).filter { $0.subject == plan.description }.suffix(2)
+      #expect(Self.words(Array(own)) == ["persistence.moved two/draft from one/plan", "change.edit two/draft"])
+      #expect(Set(last[0].ids + last[1].ids.prefix(1) + own.map(\.id)).count == 4)
+      // What is the same for the owner and for members has one id.
+      #expect(last[1].ids.last == own.last?.id)
+      #expect(last.flatMap(\.ids).allSatisfy { WireID($0)?.description == $0 })
+    }
+  }
+
   /// Who joined by the public permission is told of no other people.
   @Test func publicUsersAreToldOfNobodyElse() async throws {
     try await StoreEngine.sqlite.withDatabase { database in

@@ -167,7 +167,8 @@ import Testing
       next.version?.extents = [Extent(hash: current.hash, length: 1), Extent(hash: nil, length: 2)]
       #expect(try await story.send(next, to: share, by: story.bob).map(\.outcome) == [.done])
       // The quota is the owner's, and full is full whether the zone has the chunk or not.
-      try await story.hub.accounts.setQuota(12, of: story.alice.zone)
+      let used = try await story.hub.accounts.facts(of: story.alice.zone).used
+      try await story.hub.accounts.setQuota(used, of: story.alice.zone)
       for bytes in [chunk.bytes, Array("others' 10".utf8)] {
         let kind = try await problem {
           try await story.hub.sharedFeeds.upload(bytes, hash: Chunk(bytes).hash, of: place)
@@ -175,6 +176,68 @@ import Testing
         #expect(kind == .quota)
       }
       _ = secret
+      #expect(try await story.hub.check() == [])
+    }
+  }
+
+  /// What members send gives nobody the owner's rights by a program, and makes no rules for the owner's files.
+  @Test(arguments: StoreEngine.available)
+  func membersGiveNoRightsAndMakeNoRules(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      let trip = try await story.folder("trip")
+      let share = try await story.share(trip, with: [story.bob])
+      let zone = story.alice.zone
+      func mode(_ item: WireID) async throws -> Int? { try await story.hub.feeds.item(item, in: zone)?.mode }
+      // The owner's own, which members see without those bits.
+      let (tool, box) = (try await story.document("tool", "1", in: trip), try await story.folder("box", in: trip))
+      try await story.send(
+        Send(serial: 0, item: tool, kind: .document, base: 1 << 40, mode: 0o6755),
+        Send(serial: 0, item: box, kind: .folder, base: 1 << 40, mode: 0o3775))
+      #expect(try await [mode(tool), mode(box)] == [0o6755, 0o3775])
+      var bob = SharedStory.Follower(story.place(share, story.bob))
+      try await bob.follow(story.hub)
+      #expect(bob.items[tool]?.mode == 0o755 && bob.items[box]?.mode == 0o1775)
+      // Of what a member changes, files lose them and folders keep theirs.
+      try await story.send(
+        Send(serial: 0, item: box, kind: .folder, base: 1 << 40, mode: 0o4770), to: share, by: story.bob)
+      #expect(try await mode(box) == 0o2770)
+      let base = try await story.hub.feeds.item(tool, in: zone)?.version?.id
+      try await story.send(.save(tool, WireID(), base: base, "2"), to: share, by: story.bob)
+      #expect(try await mode(tool) == 0o755)
+      try await story.send(
+        Send(serial: 0, item: tool, kind: .document, base: 1 << 40, mode: 0o6755), to: share, by: story.bob)
+      #expect(try await mode(tool) == 0o755)
+      // What a member makes has none, nor what goes beside.
+      let (made, folder) = (WireID(), WireID())
+      var document = Send.document(made, at: [Place(parent: trip, "made")], version: WireID(), "x")
+      document.mode = 0o6755
+      try await story.send(
+        document, Send(serial: 0, item: folder, kind: .folder, places: [Place(parent: trip, "made too")], mode: 0o6770),
+        to: share, by: story.bob)
+      #expect(try await [mode(made), mode(folder)] == [0o755, 0o770])
+      try await story.send(Send(serial: 0, item: tool, kind: .document, base: 1 << 40, mode: 0o6755))
+      let beside = try await story.send(.save(tool, WireID(), base: nil, "3"), to: share, by: story.bob)
+      #expect(beside.map(\.outcome) == [.beside])
+      #expect(try await [mode(beside[0].item), mode(tool)] == [0o755, 0o6755])
+      // Rules are the owner's.
+      let rules = try await story.document(".sheafignore", "*.o", in: trip)
+      for attempt: Send in [
+        .document(WireID(), at: [Place(parent: box, ".sheafignore")], version: WireID(), "*"),
+        .move(made, .document, to: Place(parent: box, ".sheafignore"), base: 1 << 40),
+        .move(rules, .document, to: Place(parent: box, ".sheafignore"), base: 1 << 40),
+        Send(
+          serial: 0, item: rules, kind: .document, base: 1 << 40,
+          places: [Place(parent: trip, ".sheafignore"), Place(parent: box, ".sheafignore")]),
+      ] {
+        #expect(try await story.send(attempt, to: share, by: story.bob).map(\.reason) == [.denied], "\(attempt)")
+      }
+      for attempt: Send in [
+        .save(rules, WireID(), base: try await story.hub.feeds.item(rules, in: zone)?.version?.id, "*.a"),
+        .move(rules, .document, to: Place(parent: box, "rules"), base: 1 << 40),
+      ] {
+        #expect(try await story.send(attempt, to: share, by: story.bob).map(\.outcome) == [.done], "\(attempt)")
+      }
       #expect(try await story.hub.check() == [])
     }
   }

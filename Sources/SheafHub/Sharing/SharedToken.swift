@@ -1,0 +1,56 @@
+import Crypto
+import SheafWire
+
+/// A position in a share's feed, opaque to devices.
+package struct SharedToken: Hashable, Sendable {
+  /// The number up to which the reader has read.
+  let number: Int64
+  /// The number at which it was last complete: items that entered since are new to it.
+  let since: Int64
+  /// Of the share and the epoch of its zone.
+  let mark: [UInt8]
+  /// The id of the change that has the number.
+  let change: ChangeID
+
+  init(number: Int64, since: Int64, mark: [UInt8], change: ChangeID) {
+    self.number = number
+    self.since = since
+    self.mark = mark
+    self.change = change
+  }
+
+  static func mark(_ share: WireID, epoch: [UInt8]) -> [UInt8] {
+    Array(SHA256.hash(data: share.bytes + epoch).prefix(16))
+  }
+
+  /// - Throws: ``HubError`` of kind `invalid` for a text that is no token.
+  package init(_ text: String) throws {
+    let invalid = HubError(.invalid, "token: none of this share's")
+    guard let bytes = Self.bytes(text), bytes.count == 40 else { throw invalid }
+    number = bytes[..<8].reduce(Int64(0)) { $0 << 8 | Int64($1) }
+    since = bytes[8..<16].reduce(Int64(0)) { $0 << 8 | Int64($1) }
+    mark = Array(bytes[16..<32])
+    change = ChangeID(bytes: Array(bytes[32...]))
+    guard number >= 0, (0...number).contains(since) else { throw invalid }
+  }
+
+  package var text: String {
+    let numbers = [number, since].flatMap { number in withUnsafeBytes(of: number.bigEndian) { Array($0) } }
+    return Self.hex(numbers + mark + change.bytes)
+  }
+
+  static func hex(_ bytes: [UInt8]) -> String {
+    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+
+  /// The bytes of hexadecimal digits in lower case; nil for any other text.
+  static func bytes(_ text: String) -> [UInt8]? {
+    let digits = Array(text.utf8)
+    guard !digits.isEmpty, digits.count.isMultiple(of: 2),
+      digits.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
+    else { return nil }
+    return stride(from: 0, to: digits.count, by: 2).map { place in
+      digits[place...(place + 1)].reduce(UInt8(0)) { $0 << 4 | ($1 < 97 ? $1 - 48 : $1 - 87) }
+    }
+  }
+}
