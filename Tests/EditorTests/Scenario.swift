@@ -16,6 +16,13 @@ struct Scenario: Sendable, CustomStringConvertible {
   var setsMode = false
   /// A file that is left with the contents before.
   var backup: String?
+  /// Whether it makes something beside the document that nothing tells to be temporary.
+  var needsFolder: Bool { Self.needingFolder.contains(name) }
+
+  private static let needingFolder: Set = [
+    "sed -i'bak/*'", "mv of a new file", "mv --backup", "awk and mv of a plain name", "dance plain_name",
+    "dance other_folder", "dance exchanged", "dance anonymous",
+  ]
 
   var description: String { name }
 
