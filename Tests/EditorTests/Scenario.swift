@@ -21,7 +21,7 @@ struct Scenario: Sendable, CustomStringConvertible {
 
   private static let needingFolder: Set = [
     "sed -i'bak/*'", "mv of a new file", "mv --backup", "awk and mv of a plain name", "dance plain_name",
-    "dance other_folder", "dance exchanged", "dance anonymous",
+    "dance other_folder", "dance exchanged", "dance anonymous", "rsync --delay-updates",
   ]
 
   var description: String { name }

@@ -97,7 +97,8 @@ extension Library {
     expireIdentity()
     let waitsToDissolve = dissolveTemporaryFiles()
     return locked {
-      waitsToDissolve || !sessions.isEmpty || !rapidSaves.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
+      waitsToDissolve || !sessions.isEmpty
+        || !rapidSaves.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
     }
   }
 
