@@ -41,8 +41,10 @@ import Testing
         accept bob "$url" > /dev/null
         same "$("$SHEAF" requests approve $ALICE/Documents/plans bob@example.com)" \
           "bob@example.com takes part in Documents/plans now, and can view."
-        "$SHEAF" participant remove $ALICE/Documents/plans bob@example.com > /dev/null
-        "$SHEAF" participant add $ALICE/Documents/plans bob@example.com > /dev/null
+        "$SHEAF" account add zoe@example.com --library "$LIBRARY" > /dev/null
+        accept zoe "$url" > /dev/null
+        same "$("$SHEAF" requests approve $ALICE/Documents/plans zoe@example.com --can edit)" \
+          "zoe@example.com takes part in Documents/plans now, and can edit."
         """)
     }
   }
