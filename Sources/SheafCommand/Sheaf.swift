@@ -49,7 +49,9 @@ struct Sheaf: AsyncParsableCommand {
         ]),
       CommandGroup(
         name: "Libraries",
-        subcommands: [AccountCommand.self, LibraryCommand.self, Check.self, Compact.self, Backup.self]),
+        subcommands: [
+          AccountCommand.self, LibraryCommand.self, Check.self, Compact.self, Backup.self, Repair.self,
+        ]),
     ])
 
   /// Not the configuration's version, since every subcommand would answer to it: `sheaf diff a.txt --version 3` must be
@@ -65,6 +67,10 @@ struct Sheaf: AsyncParsableCommand {
       if arguments == ["--generate-completion-script", "bash"] { throw CleanExit.message(bashCompletionScript) }
       command = try await asyncParseAsRoot(arguments)
     } catch {
+      if exitCode(for: error) != .success, let line = CommandHint.line(for: arguments) {
+        StandardError.write(line)
+        Glibc.exit(ExitCode.validationFailure.rawValue)
+      }
       exit(withError: error)
     }
     do {

@@ -56,6 +56,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   var shownEntries = ShownEntries()
   var departures = Departures()
   var leftEntries = LeftEntries()
+  var temporaryFiles = TemporaryFiles()
   var versionReaders = VersionReaders()
   var rapidSaves = RapidSaves()
   private(set) var latestTime: LatestTime

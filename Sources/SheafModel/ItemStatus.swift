@@ -12,6 +12,8 @@ package struct ItemStatus: Sendable, Codable {
   package var mtime: Timestamp
   /// `saved` or `edited`.
   package var state: String
+  /// Whether `.sheafignore` names it, so that it has no versions, no events and no trash.
+  package var ignored: Bool
   /// Number of the version that the current one was not based on; nil if there is no conflict.
   @OrNull package var conflict: Int64?
   /// The share that the item is in; nil if it is in none.
@@ -25,7 +27,8 @@ package struct ItemStatus: Sendable, Codable {
 
   package init(
     id: String, path: String, kind: String, version: Int64?, owner: AccountHandle, mode: UInt32, mtime: Timestamp,
-    state: String, conflict: Int64?, share: Share?, people: [Collaborator], changes: [LatestChange], can: [String]
+    state: String, ignored: Bool, conflict: Int64?, share: Share?, people: [Collaborator], changes: [LatestChange],
+    can: [String]
   ) {
     self.id = id
     self.path = path
@@ -35,6 +38,7 @@ package struct ItemStatus: Sendable, Codable {
     self.mode = mode
     self.mtime = mtime
     self.state = state
+    self.ignored = ignored
     self.conflict = conflict
     self.share = share
     self.people = people

@@ -38,7 +38,9 @@ extension AccountFileSystem {
       case .sharedOwner(let owner):
         return .init(
           try library.sharedEntries(account, owner: owner).map { shared in
-            (FileName(shared.name), shownEntry(try library.attributes(shared.ino, credentials(caller))))
+            var entry = shownEntry(try library.attributes(shared.ino, credentials(caller)))
+            entry.entryTimeout = sharedTimeout(entry.attributes)
+            return (FileName(shared.name), entry)
           }, areForeign: true)
       case .versions(let ino):
         return .init(

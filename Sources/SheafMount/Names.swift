@@ -26,9 +26,11 @@ extension AccountFileSystem {
         return sharedFolder(of: name, caller)
       case .sharedOwner(let owner):
         // A program that took the name away may make it again.
-        return try found(absentFor: 0) {
+        var entry = try found(absentFor: 0) {
           try library.sharedEntry(account, owner: owner, name.bytes, credentials(caller))
         }
+        entry.entryTimeout = sharedTimeout(entry.attributes)
+        return entry
       case .formerOwner: return .negative(timeout: 0)
       case .inode(let ino): return try lookup(name, inFolder: ino, caller)
       case .versions(let ino):
@@ -135,6 +137,12 @@ extension AccountFileSystem {
     return Entry(node: node.id, attributes: sharedFolderAttributes(node))
   }
 
+  /// Seconds for which the kernel may remember a name in `Shared/OWNER`: what a program that sets a document aside finds
+  /// there is not what others find.
+  func sharedTimeout(_ attributes: FileAttributes) -> Double {
+    attributes.mode & S_IFMT == S_IFDIR ? Self.forever : 0
+  }
+
   /// The entry that `body` finds, or a negative one.
   ///
   /// - Parameters:
@@ -173,6 +181,12 @@ extension AccountFileSystem {
     _ new: Library.NewNode, _ name: FileName, in parent: NodeID, mode: UInt32, _ caller: RequestContext
   ) throws(Errno) -> Entry {
     if let replay = try repeater.serveNames(caller) { return formerEntry(replay.made, caller) }
+    if case .sharedOwner(let owner) = Node(parent), case .symbolicLink(let target) = new {
+      let link = try translated {
+        try library.symlinkShared(account, owner: owner, name.bytes, target: target, credentials(caller))
+      }
+      return entry(link, timeout: 0)
+    }
     let ino = try changeable(parent)
     let made = try translated { try library.make(new, ino, name.bytes, mode: mode, credentials(caller)) }
     return entry(made, timeout: timeout(in: ino))
@@ -220,6 +234,12 @@ extension AccountFileSystem {
     _ node: NodeID, as newName: FileName, in newParent: NodeID, caller: RequestContext, reply: consuming EntryReply
   ) {
     reply.answer { () throws(Errno) in
+      if case .sharedOwner(let owner) = Node(newParent), let ino = Node(node).ino {
+        let backup = try translated {
+          try library.linkShared(ino, account, owner: owner, newName.bytes, credentials(caller))
+        }
+        return entry(backup, timeout: 0)
+      }
       let folder = try changeable(newParent)
       // A version, or what was deleted, cannot have another name.
       guard let ino = Node(node).ino else { throw .improperLink }
@@ -323,7 +343,9 @@ extension AccountFileSystem {
         // An entry gets another name for this account alone, and cannot be moved.
         guard parent == newParent, !flags.contains(.exchange) else { throw .notPermitted }
         return try translated {
-          try library.renameSharedEntry(account, owner: owner, name.bytes, to: newName.bytes, credentials(caller))
+          try library.renameSharedEntry(
+            account, owner: owner, name.bytes, to: newName.bytes, flags.contains(.noReplace) ? .noReplace : .replace,
+            credentials(caller))
         }
       }
       if let folder = Node(parent).trashFolder {

@@ -48,6 +48,7 @@ extension AccountFileSystem {
       var isNew = false
       var timeout = Self.forever
       if case .sharedOwner(let owner) = Node(parent) {
+        timeout = 0
         (attributes, number) = try translated {
           try library.createShared(
             account, owner: owner, name.bytes, mode: mode, flags: accessTimes.flags(flags), credentials(caller))

@@ -24,7 +24,7 @@ enum LibraryFolder {
     guard access(path, W_OK) != 0, errno == EROFS else { return }
     throw SheafError(
       .readOnly, subject: path, reason: "is on a disk that is mounted read-only",
-      advice: "copy the file to another disk, and use the copy")
+      advice: "mount it with sheaf mount --read-only, or copy the file to another disk and use the copy")
   }
 
   /// Opens a library's file, or one beside it. The folder's owner can neither lead a root process elsewhere by a

@@ -105,7 +105,7 @@ package final class Store: Sendable {
   }
 
   /// Done before the first connection of the process; SQLite refuses it later.
-  private static let preparedSQLite = (csqlite_spare_memory_counts(), SQLiteFiles.areGuarded)
+  static let preparedSQLite = (csqlite_spare_memory_counts(), SQLiteFiles.areGuarded)
 
   /// Opens the file, making or migrating it, with connections for readers, for copying the log, and for the writer.
   private static func connect(

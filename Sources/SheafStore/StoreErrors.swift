@@ -47,7 +47,7 @@ extension Store {
     guard kind == .corrupt else { return SheafError(kind, subject: path, reason: message) }
     return SheafError(
       kind, subject: path, reason: "is damaged: \(message ?? "SQLite cannot read it")",
-      advice: "copy the library's files away before anything else; see what is concerned with sheaf check, and go back "
-        + "to the last backup")
+      advice: "copy the library's files away before anything else; see what is concerned with sheaf check; go back to "
+        + "the last backup, or save what can be read: sheaf repair \(path)")
   }
 }

@@ -8,6 +8,7 @@ import Testing
   static let neighbours: [String: Set<String>] = [
     "EventObservers": ["ShareBook"],
     "LinkedPlaces": ["Identity"],
+    "TemporaryFiles": ["Identity"],
     "UnstoredAccessTimes": ["InodeTable"],
   ]
 
@@ -36,6 +37,7 @@ import Testing
     "sessions": ["Editing", "Identity", "Sharing", "Tree", "Upkeep"],
     "shares": ["Accounts", "Doors", "Editing", "Events", "History", "Identity", "Search", "Sharing", "Tree"],
     "shownEntries": ["Doors", "Sharing"],
+    "temporaryFiles": ["Sharing"],
     "versionReaders": ["History", "Upkeep"],
   ]
 

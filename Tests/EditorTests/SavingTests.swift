@@ -18,6 +18,7 @@ import Testing
 
   @Test(arguments: Scenario.all.filter(isThere), SharedPlace.allCases)
   func keepsEverything(_ scenario: Scenario, _ place: SharedPlace) throws {
+    if place == .entry, scenario.needsFolder { return try isRefusedBesideADocument(scenario) }
     try withSharedMounts { people in
       let mounted = people.library
       let outside = try mounted.folder.folder("out")
@@ -69,7 +70,13 @@ import Testing
       let events = try mounted.events(after: lastEvent)
       #expect(
         events == Array(repeating: "sheaf.change.edit \(place.eventPath())", count: 2 * scenario.versions))
-      if let backup = scenario.backup.map({ "\(folder)/\($0)" }) {
+      if place == .entry {
+        // What programs made beside it was never there for anybody else, and is gone with them.
+        #expect(try people.shell("ls -A $ALICE/Documents").text == "doc")
+        try eventually("that temporary files are gone", within: .seconds(40)) {
+          try mounted.shell("touch '\(theirs)'; ls -A", in: folder).text == "doc"
+        }
+      } else if let backup = scenario.backup.map({ "\(folder)/\($0)" }) {
         // Some programs make one backup in a session, some with each save.
         let texts = scenario.keys.isEmpty ? ["one\n"] : [Self.old, "one\n", "one"]
         #expect(texts.contains(try mounted.text(backup)))
@@ -77,6 +84,24 @@ import Testing
         let url = try? mounted.attribute("user.sheaf.share.url", of: backup)
         #expect(url == (place.sharesBackups ? before.share : nil))
       }
+    }
+  }
+
+  /// A program that has to make documents or folders beside a document that is shared by itself cannot, and the document
+  /// keeps what it had.
+  private func isRefusedBesideADocument(_ scenario: Scenario) throws {
+    try withSharedMounts { people in
+      let mounted = people.library
+      let outside = try mounted.folder.folder("out")
+      try people.shell(SharedPlace.entry.preparation(making: "printf '%s' '\(Self.old)' >doc"))
+      let folder = SharedPlace.entry.folder(people)
+      let environment: [String: String?] = [
+        "OUT": outside, "DANCE": Repository.path("Tests/EditorTests/dance"), "HOME": outside, "TEXT": "one",
+      ]
+      let script = "set -e; echo $TEXT > $OUT/new; \(scenario.prepare)\n\(scenario.save)"
+      // Not every program says that it could not.
+      _ = try Command.shell(script, in: folder, environment: environment).run()
+      #expect(try people.shell("cat $ALICE/Documents/doc; ls -A $ALICE/Documents").text == "old contents\ndoc")
     }
   }
 

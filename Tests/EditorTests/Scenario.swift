@@ -16,6 +16,15 @@ struct Scenario: Sendable, CustomStringConvertible {
   var setsMode = false
   /// A file that is left with the contents before.
   var backup: String?
+  /// Whether it makes something beside the document that nothing tells to be temporary, or removes the document, which
+  /// leaves a share of the document alone, and takes a file for it that it made before.
+  var needsFolder: Bool { Self.needingFolder.contains(name) }
+
+  private static let needingFolder: Set = [
+    "sed -i'bak/*'", "mv of a new file", "mv --backup", "awk and mv of a plain name", "dance plain_name",
+    "dance other_folder", "dance exchanged", "dance anonymous", "rsync --delay-updates",
+    "dance unlink_rename", "dance unlink_link",
+  ]
 
   var description: String { name }
 

@@ -6,12 +6,14 @@ enum SharedPlace: CaseIterable {
   case document
   /// Alice shared the folder around it, and bob saves it.
   case folder
+  /// Alice shared the document on its own, and bob saves it, beside which nobody can make a document.
+  case entry
 
   /// A script that makes a document by `make`, with a mode and an attribute, and shares it.
   func preparation(_ name: String = "doc", making make: String) -> String {
     let make = "\(make); chmod 640 \(name); setfattr -n user.color -v blue \(name)"
     return switch self {
-    case .document: "cd $ALICE/Documents; \(make); invite \(name) bob edit"
+    case .document, .entry: "cd $ALICE/Documents; \(make); invite \(name) bob edit"
     case .folder: "cd $ALICE/Documents; mkdir plans; invite plans bob edit; cd plans; \(make)"
     }
   }
@@ -21,6 +23,7 @@ enum SharedPlace: CaseIterable {
     switch self {
     case .document: people.path(of: "alice", "Documents")
     case .folder: people.path(of: "bob", "Shared/alice@example.com/plans")
+    case .entry: people.path(of: "bob", "Shared/alice@example.com")
     }
   }
 
@@ -28,14 +31,14 @@ enum SharedPlace: CaseIterable {
   func otherPath(_ people: SharedMounts, _ name: String = "doc") -> String {
     switch self {
     case .document: people.path(of: "bob", "Shared/alice@example.com/\(name)")
-    case .folder: people.path(of: "alice", "Documents/\(eventPath(name))")
+    case .folder, .entry: people.path(of: "alice", "Documents/\(eventPath(name))")
     }
   }
 
   /// The document as events tell it to its owner.
   func eventPath(_ name: String = "doc") -> String {
     switch self {
-    case .document: name
+    case .document, .entry: name
     case .folder: "plans/\(name)"
     }
   }
@@ -44,7 +47,7 @@ enum SharedPlace: CaseIterable {
   var author: String {
     switch self {
     case .document: SharedMounts.handle("alice")
-    case .folder: SharedMounts.handle("bob")
+    case .folder, .entry: SharedMounts.handle("bob")
     }
   }
 

@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(.enabled(if: TestUser.isRoot, "a disk of its own needs root"))
-  func aBackupOnADiskThatCannotBeWrittenSaysWhatToDo() throws {
+  func aBackupOnADiskThatCannotBeWrittenIsMountedAndChecked() throws {
     try withMount { library in
       let disk = try LoopFileSystem(below: library.folder, mebibytes: 64)
       defer { disk.detach() }
@@ -31,16 +31,45 @@ import Testing
       try library.sheafSucceeds("backup", copy, "--library", library.library)
       try Command(["mount", "-o", "remount,ro", disk.mountpoint]).succeed()
       let place = try library.folder.folder("place")
-      for command in [["mount", place, "--read-only"], ["check"], ["status"]] {
+      for command in [["mount", place], ["status"], ["versions", "Documents/document"]] {
         let output = try SheafProgram.run(command + ["--library", copy])
         #expect(output.status == 1, "\(output)")
         #expect(
-          output.errorText.contains("\(copy): is on a disk that is mounted read-only; copy the file"), "\(output)")
+          output.errorText.contains("\(copy): is on a disk that is mounted read-only; mount it with"), "\(output)")
       }
-      let other = "\(library.folder.path)/other.sqlite"
-      try Command(["cp", copy, other]).succeed()
-      try library.sheafSucceeds("check", "--library", other)
+      let before = try FileManager.default.contentsOfDirectory(atPath: disk.mountpoint)
+      let temporary = try library.folder.folder("temporary")
+      try readsCopy(copy, place, temporary)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: disk.mountpoint) == before)
+      // A file of a disk that can be written, which cannot be changed itself.
+      let fixed = "\(library.folder.path)/fixed.sqlite"
+      try Command(["cp", copy, fixed]).succeed()
+      guard try Command(["chattr", "+i", fixed]).run().status == 0 else { return }
+      defer { _ = try? Command(["chattr", "-i", fixed]).run() }
+      try readsCopy(fixed, place, temporary)
     }
+  }
+
+  /// Checks a library that cannot be changed, and mounts it: as a copy that is gone afterwards.
+  private func readsCopy(_ library: String, _ place: String, _ temporary: String) throws {
+    func sheaf(_ arguments: String...) throws -> Command.Output {
+      try SheafProgram.run(arguments, environment: ["TMPDIR": temporary])
+    }
+    let check = try sheaf("check", "--library", library)
+    #expect(check.status == 0 && check.text.hasPrefix("Sound: "), "\(check)")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: temporary) == [])
+    let mounted = try sheaf("mount", place, "--read-only", "--library", library)
+    #expect(mounted.status == 0 && mounted.text.contains("Mounted \(library) at \(place)"), "\(mounted)")
+    #expect(try Command(["cat", "\(place)/Documents/document"]).run().text == "text")
+    #expect(try sheaf("versions", "\(place)/Documents/document").status == 0)
+    #expect(try Command(["touch", "\(place)/Documents/other"]).run().status != 0)
+    #expect(try sheaf("unmount", place).text == "Unmounted \(place).")
+    try eventually("that the copy is gone", within: .seconds(20)) {
+      try FileManager.default.contentsOfDirectory(atPath: temporary) == []
+    }
+    // What cannot be mounted leaves nothing behind either.
+    #expect(try sheaf("mount", place, "--read-only", "--library", library, "--as", "nobody@example.com").status == 1)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: temporary) == [])
   }
 
   /// What is in the way beside a library, or beside a copy that is being made, is what the error names.
@@ -71,6 +100,41 @@ import Testing
     }
   }
 
+  /// What can be read of a library of which a page in the middle is lost comes to a new one.
+  @Test func aDamagedLibraryIsRepaired() throws {
+    let library = try MountedLibrary()
+    defer { try? library.tearDown() }
+    try library.mount()
+    try library.shell(
+      """
+      for i in $(seq 60); do mkdir -p folder$((i % 7)); head -c 3000 /dev/urandom > folder$((i % 7))/doc$i; done
+      echo one > letter; echo two > letter; "$SHEAF" label letter first --version 1
+      """)
+    let busy = try library.sheaf("repair", library.library)
+    #expect(busy.status == 1 && busy.errorText.contains("is in use by process"), "\(busy)")
+    let id = try library.attribute("user.sheaf.id", of: "letter")
+    try library.unmount()
+    let saved = "\(library.folder.path)/saved.sqlite"
+    let whole = try library.sheaf("repair", library.library, "--to", saved)
+    #expect(whole.status == 0 && whole.text.hasSuffix("Nothing is lost."), "\(whole)")
+    let status = try library.sheaf("status", "Documents/letter", "--library", saved).text
+    #expect(status.contains(id), "\(status)")
+    #expect(try library.sheaf("show", "Documents/letter", "--version", "first", "--library", saved).text == "one")
+    let twice = try library.sheaf("repair", library.library, "--to", saved)
+    #expect(twice.status == 1 && twice.errorText.contains("is there already"), "\(twice)")
+    let size = try Int(Command(["stat", "-c", "%s", library.library]).succeed().text) ?? 0
+    #expect(size > 40 * 4096)
+    try Command.shell(
+      "head -c 8192 /dev/urandom | dd of='\(library.library)' bs=4096 seek=\(size / 8192) conv=notrunc 2>&1"
+    ).succeed()
+    let before = try Command(["sha256sum", library.library]).succeed().text
+    let repaired = try library.sheaf("repair", library.library)
+    #expect(repaired.status == 0 && repaired.text.contains("Lost: "), "\(repaired)")
+    #expect(try Command(["sha256sum", library.library]).succeed().text == before)
+    let place = library.library.replacingOccurrences(of: ".sqlite", with: "-repaired.sqlite")
+    #expect(try library.sheaf("check", "--library", place).text.hasPrefix("Sound: "))
+  }
+
   @Test func aDamagedLibrarySaysWhatToDo() throws {
     let library = try MountedLibrary()
     defer { try? library.tearDown() }
@@ -86,6 +150,7 @@ import Testing
       let output = try library.sheaf(command, "--library", library.library)
       #expect(output.status == 1, "\(output)")
       #expect(output.errorText.contains("is damaged") && output.errorText.contains("last backup"), "\(output)")
+      #expect(output.errorText.contains("sheaf repair \(library.library)"), "\(output)")
     }
     #expect(try library.tryMount().errorText.contains("last backup"))
   }

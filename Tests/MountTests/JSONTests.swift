@@ -49,6 +49,7 @@ import Testing
         try run(["account", "add", "\(handle)@example.com", "--library", file], schema: "account-add")
       }
       try run(["account", "list", "--library", file], schema: "account-list")
+      try run(["library", "show", "--library", file], schema: "library-show")
       try run(["library", "set", "--public-address", "files.example.com", "--library", file], schema: "library-set")
       try library.shell(
         "mkdir -p plans/deep; echo one > plans/a.md; echo two > plans/a.md; echo x > plans/deep/b; echo > c")
@@ -60,7 +61,7 @@ import Testing
       try run(["label", document, "final"])
       try run(["restore", document, "--version", "1"])
       try run(["restore", document, "--version", "1"])
-      let share = try run(["share", plans, "--with", "bob@example.com", "--allow-requests"])
+      let share = try run(["share", plans, "--with", "bob@example.com", "--allow-requests", "--expires", "7d"])
       let url = try text("url", share)
       try run(["inspect", url] + bob)
       try run(["accept", url] + bob)
@@ -102,6 +103,8 @@ import Testing
       try run(["compact", "--library", file])
       try run(["backup", "\(library.folder.path)/backup.sqlite", "--library", file])
       try run(["account", "remove", "dan@example.com", "--library", file], schema: "account-remove")
+      let backup = "\(library.folder.path)/backup.sqlite"
+      try run(["repair", backup, "--to", "\(library.folder.path)/repaired.sqlite"])
       let second = try library.folder.folder("second")
       try run(["mount", second, "--library", file])
       try run(["unmount", second])

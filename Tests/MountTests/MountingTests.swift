@@ -402,6 +402,14 @@ import Testing
     #expect(try SheafProgram.run(["nonsense"]).status == 64)
     // The program's version is no answer to this.
     #expect(try SheafProgram.run(["diff", "Documents/a.txt", "--version", "3"]).status == 64)
+    for (words, hint) in [
+      (["verions", "a.txt"], "there is no command verions; did you mean: sheaf versions"),
+      (["participant", "ad", "a"], "there is no command participant ad; did you mean: sheaf participant add"),
+      (["frobnicate"], "there is no command frobnicate; see: sheaf --help"),
+    ] {
+      let output = try SheafProgram.run(words)
+      #expect(output.status == 64 && output.errorText == "sheaf: " + hint, "\(output)")
+    }
     #expect(try SheafProgram.run(["--version"]).text == "0.1.0")
     let help = try SheafProgram.run(["--help"])
     #expect(help.status == 0)

@@ -5,7 +5,8 @@ struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Verify every hash and every rule of a library.",
     discussion: """
-      Prints what it finds, a line each, and fails if that is anything. Works while the library is mounted.
+      Prints what it finds, a line each, and fails if that is anything. Works while the library is mounted. Of a library \
+      on read-only media it checks a copy in TMPDIR, or else in /var/tmp.
 
       Example:
         sheaf check
@@ -16,8 +17,16 @@ struct Check: AsyncParsableCommand {
 
   func run() async throws {
     let location = try LibraryChoice.location(named: library.file)
-    let report = try await LibraryConnection.with(location) { connection in
-      try await ProgressLine.during("Checking") { try await connection.client.check(progress: $0) }
+    let copy = ReadOnlyCopy.isNeeded(for: location) ? try ReadOnlyCopy(of: location) : nil
+    let report: CheckReport
+    do {
+      report = try await LibraryConnection.with(copy?.location ?? location) { connection in
+        try await ProgressLine.during("Checking") { try await connection.client.check(progress: $0) }
+      }
+      try await Self.finish(copy)
+    } catch {
+      try? await Self.finish(copy)
+      throw error
     }
     if output.json {
       try JSON.write(report)
@@ -32,7 +41,15 @@ struct Check: AsyncParsableCommand {
     guard report.problems.isEmpty else {
       throw SheafError(
         .corrupt, subject: location.path, reason: Format.count(report.problems.count, "problem") + " found",
-        advice: "copy the library's files away, then restore what is concerned from a backup")
+        advice: "copy the library's files away, then restore what is concerned from a backup, or save what can be "
+          + "read: sheaf repair \(location.path)")
     }
+  }
+
+  /// Removes a copy that was checked; nobody else uses it.
+  private static func finish(_ copy: ReadOnlyCopy?) async throws {
+    guard let copy else { return }
+    defer { copy.remove() }
+    try await LibraryConnection.closeOwn()
   }
 }

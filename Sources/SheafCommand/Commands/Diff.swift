@@ -11,21 +11,23 @@ struct Diff: AsyncParsableCommand {
       Examples:
         sheaf diff ~/Sheaf/Documents/notes.md                     the last save
         sheaf diff ~/Sheaf/Documents/notes.md --from 3            since version 3
-        sheaf diff ~/Sheaf/Documents/notes.md --from 3 --to 5
+        sheaf diff ~/Sheaf/Documents/notes.md --from 3 --to final
       """)
 
   @Argument(help: "A document.")
   var path: PathArgument
 
   @Option(
-    help: ArgumentHelp("The older version (default: the one before --to).", valueName: "number"),
+    help: ArgumentHelp(
+      "The older version, by its number or label (default: the one before --to).", valueName: "version"),
     completion: Completions.versions)
-  var from: Int64?
+  var from: VersionArgument?
 
   @Option(
-    help: ArgumentHelp("The newer version (default: the current one).", valueName: "number"),
+    help: ArgumentHelp(
+      "The newer version, by its number or label (default: the current one).", valueName: "version"),
     completion: Completions.versions)
-  var to: Int64?
+  var to: VersionArgument?
 
   @OptionGroup var library: LibraryOptions
 
@@ -33,10 +35,10 @@ struct Diff: AsyncParsableCommand {
     try await ItemTarget.with(path, library) { target in
       let versions = try await target.client.versions(of: target.address)
       let newest = versions.last
-      guard let last = to ?? newest?.number else {
+      guard let last = try await to?.number(of: target) ?? newest?.number else {
         throw SheafError(.notFound, subject: target.name, reason: "has no versions yet")
       }
-      let first = from ?? versions.last { $0.number < last }?.number
+      let first = try await from?.number(of: target) ?? versions.last { $0.number < last }?.number
       let comparison = VersionComparison(target: target, versions: versions)
       let old = try await comparison.take(first)
       defer { close(old.descriptor) }

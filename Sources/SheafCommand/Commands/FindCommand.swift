@@ -77,7 +77,9 @@ struct FindCommand: AsyncParsableCommand {
         for item in found.items { try StandardOutput.line((place + item.path).escapingControls) }
       }
       if found.more {
-        StandardError.write("sheaf: there is more: --limit \(min(10 * limit, FindRequest.longestAnswer)) shows it\n")
+        let next = min(10 * limit, FindRequest.longestAnswer)
+        let advice = next > limit ? "--limit \(next) shows it" : "ask for less, with --in, --name, --by or --since"
+        StandardError.write("sheaf: there is more: \(advice)\n")
       }
     }
   }

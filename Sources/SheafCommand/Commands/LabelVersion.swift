@@ -19,9 +19,9 @@ struct LabelVersion: AsyncParsableCommand {
   var name: String
 
   @Option(
-    help: ArgumentHelp("The version (default: the current one).", valueName: "number"), completion: Completions.versions
-  )
-  var version: Int64?
+    help: ArgumentHelp("The version, by its number or label (default: the current one).", valueName: "version"),
+    completion: Completions.versions)
+  var version: VersionArgument?
 
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
@@ -31,7 +31,8 @@ struct LabelVersion: AsyncParsableCommand {
       throw SheafError(.invalid, subject: "NAME", reason: "is empty or not UTF-8", advice: "give the label a name")
     }
     try await ItemTarget.with(path, library, changing: true) { target in
-      let labelled = try await target.client.label(target.address, name: name, version: version)
+      let labelled = try await target.client.label(
+        target.address, name: name, version: try await version?.number(of: target))
       if output.json { return try JSON.write(labelled) }
       try StandardOutput.line(
         "Version \(labelled.number) of \(target.name.escapingControls) is now \"\(name.escapingControls)\".")

@@ -3,7 +3,36 @@ import SheafModel
 
 struct LibraryCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "library", abstract: "The settings of a library.", subcommands: [Set.self])
+    commandName: "library", abstract: "Show and change the settings of a library.", subcommands: [Show.self, Set.self],
+    defaultSubcommand: Show.self)
+
+  struct Show: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Show the settings.",
+      discussion: """
+        Examples:
+          sheaf library
+          sheaf library show --json
+        """)
+
+    @OptionGroup var library: LibraryOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+      let location = try LibraryChoice.location(named: library.file)
+      let settings = try await LibraryConnection.with(location) { try await $0.client.settings() }
+      if output.json { return try JSON.write(settings) }
+      let rapid = settings.rapidSaves == .keep ? "all are kept" : "some are kept (thin)"
+      try StandardOutput.write(
+        Table.facts([
+          ("Library", location.path), ("Public address", settings.publicAddress ?? "none: links are sheaf://…"),
+          ("Default account", settings.defaultAccount?.description ?? "none"), ("Rapid saves", rapid),
+          ("Deleted items", "kept for \(Format.span(settings.keepDeleted))"),
+          ("Versions", "kept for \(Format.span(settings.keepVersions))"),
+          ("Texts", settings.searchContents ? "searched by sheaf find" : "not searched by sheaf find"),
+        ]).text)
+    }
+  }
 
   struct Set: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -169,10 +169,20 @@ struct Requests: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     /// - Parameter said: The line to print, from handle and path.
-    func answer(_ answer: RequestAnswer.Answer, _ said: (AccountHandle, String) -> String) async throws {
-      let request = RequestAnswer(handle: try AccountHandle(handle), answer: answer)
+    func answer(
+      _ answer: RequestAnswer.Answer, permission: SharePermission? = nil,
+      _ said: (AccountHandle, String) -> String
+    ) async throws {
+      let request = RequestAnswer(handle: try AccountHandle(handle), answer: answer, permission: permission)
       try await ItemTarget.with(path, library, changing: true) { target in
         try await target.client.answer(target.address, request)
+        if answer == .approve, !output.json,
+          let person = try await target.client.participants(target.address).first(where: { $0.handle == request.handle }
+          )
+        {
+          return try StandardOutput.line(
+            "\(person.handle) takes part in \(target.name) now, and can \(person.permission.word).".escapingControls)
+        }
         guard !output.json else {
           return try JSON.write(AnswerOutput(path: target.name, handle: request.handle, answer: answer))
         }
@@ -182,11 +192,18 @@ struct Requests: AsyncParsableCommand {
   }
 
   struct Approve: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Let someone in.")
+    static let configuration = CommandConfiguration(
+      abstract: "Let someone in.",
+      discussion: "Without --can they may do what the share gives people who are invited (`sheaf share --can`).")
 
     @OptionGroup var person: Person
 
-    func run() async throws { try await person.answer(.approve) { "\($0) takes part in \($1) now." } }
+    @Option(help: ArgumentHelp("What they may do.", valueName: "view|edit"))
+    var can: Can?
+
+    func run() async throws {
+      try await person.answer(.approve, permission: can?.permission) { "\($0) takes part in \($1) now." }
+    }
   }
 
   struct Deny: AsyncParsableCommand {

@@ -14,12 +14,16 @@ struct Mount: AsyncParsableCommand {
       Without --as the library's default account is mounted: the one made first, unless `sheaf library set \
       --default-account` said otherwise. A new library gets an account USER@HOST. With --for it is the account of that user's name.
 
+      A library on read-only media is mounted with --read-only: as a copy in TMPDIR, or else in /var/tmp, which goes with \
+      the mount.
+
       Examples:
         sheaf mount                                   your own documents at ~/Sheaf
         sheaf mount /mnt/work --library work.sqlite   another library
         sheaf mount /mnt/bob --as bob@example.com     another account
         sudo sheaf mount /home/eve/Sheaf --for eve    root mounts for a user
         sheaf mount --all                             what was mounted before a crash or a restart
+        sheaf mount /mnt/old --read-only --library /media/disc/backup.sqlite
       """)
 
   @Argument(help: "An empty folder (default: ~/Sheaf).")
@@ -54,6 +58,9 @@ struct Mount: AsyncParsableCommand {
   @Option(help: .hidden)
   var readyDescriptor: CInt?
 
+  @Flag(help: .hidden)
+  var removesLibrary = false
+
   func validate() throws {
     let others =
       mountpoint != nil || library.handle != nil || foreground || readOnly || allowOther || forUser != nil
@@ -74,13 +81,29 @@ struct Mount: AsyncParsableCommand {
     let ready = readyDescriptor.map(Readiness.init)
     do {
       let plan = try plan()
-      if let made = try await mount(plan, ready: ready) {
-        try announce(made.info, plan, ready: ready, isNew: made.isNew)
+      let (location, copy) = try readable(plan)
+      do {
+        if let made = try await mount(copy == nil ? plan : plan.with(copyAt: location), ready: ready) {
+          try announce(made.info, plan, ready: ready, isNew: made.isNew)
+        } else {
+          copy?.remove()
+        }
+      } catch {
+        copy?.remove()
+        throw error
       }
     } catch {
       ready?.fail(error as? SheafError ?? SheafError(.inputOutput, reason: "\(error)".printable))
       throw error
     }
+  }
+
+  /// The library to mount: a copy of one on read-only media, which the process that serves the mount removes.
+  private func readable(_ plan: MountPlan) throws -> (LibraryLocation, ReadOnlyCopy?) {
+    if removesLibrary { return (plan.location, ReadOnlyCopy(at: plan.location)) }
+    guard plan.readOnly, ReadOnlyCopy.isNeeded(for: plan.location) else { return (plan.location, nil) }
+    let copy = try ReadOnlyCopy(of: plan.location)
+    return (copy.location, copy)
   }
 
   /// Makes every mount again that the library remembers and that is not up, each as it was; a failure does not keep the

@@ -51,7 +51,7 @@ struct ParticipantCommand: AsyncParsableCommand {
     var can: Can?
 
     @Option(help: ArgumentHelp("Administrators add and remove people.", valueName: "administrator|privateUser"))
-    var role: Role?
+    var role: GivenRole?
 
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
@@ -60,7 +60,7 @@ struct ParticipantCommand: AsyncParsableCommand {
     func make(
       _ call: (SheafClient, ItemAddress, ParticipantChange) async throws -> Participant
     ) async throws {
-      let change = ParticipantChange(handle: try AccountHandle(handle), permission: can?.permission, role: role)
+      let change = ParticipantChange(handle: try AccountHandle(handle), permission: can?.permission, role: role?.role)
       try await ItemTarget.with(path, library, changing: true) { target in
         let before = try? await target.client.participants(target.address).first { $0.handle == change.handle }
         let person = try await call(target.client, target.address, change)
@@ -116,7 +116,12 @@ struct ParticipantCommand: AsyncParsableCommand {
   }
 }
 
-extension Role: ExpressibleByArgument {}
+/// A role that people can be given.
+enum GivenRole: String, ExpressibleByArgument, CaseIterable {
+  case administrator, privateUser
+
+  var role: Role { self == .administrator ? .administrator : .privateUser }
+}
 
 extension Role {
   /// The word for people.

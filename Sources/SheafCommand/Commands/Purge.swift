@@ -22,8 +22,10 @@ struct Purge: AsyncParsableCommand {
   @Argument(help: "A document or folder, existing or deleted.", completion: Completions.anyPaths)
   var path: PathArgument?
 
-  @Option(help: ArgumentHelp("Only this version.", valueName: "number"), completion: Completions.versions)
-  var version: Int64?
+  @Option(
+    help: ArgumentHelp("Only this version, by its number or label.", valueName: "version"),
+    completion: Completions.versions)
+  var version: VersionArgument?
 
   @Flag(help: "What was deleted, at or below PATH, or all of it.")
   var deleted = false
@@ -56,6 +58,7 @@ struct Purge: AsyncParsableCommand {
     if deleted { return try await emptyTrash() }
     guard let path else { return }
     try await ItemTarget.with(path, library, changing: true) { target in
+      let version = try await self.version?.number(of: target)
       let what = version.map { "version \($0) of \(target.name)" } ?? target.name
       var extent: PurgeExtent?
       if version == nil {

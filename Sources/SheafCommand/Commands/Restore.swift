@@ -26,8 +26,9 @@ struct Restore: AsyncParsableCommand {
   var path: PathArgument
 
   @Option(
-    help: ArgumentHelp("The version whose contents come back.", valueName: "number"), completion: Completions.versions)
-  var version: Int64?
+    help: ArgumentHelp("The version whose contents come back, by its number or label.", valueName: "version"),
+    completion: Completions.versions)
+  var version: VersionArgument?
 
   @Option(help: ArgumentHelp("The time as of which the folder comes back.", valueName: "time"))
   var time: String?
@@ -61,8 +62,9 @@ struct Restore: AsyncParsableCommand {
     try await restoreFolder(at: TimeArgument(time).time)
   }
 
-  private func restore(_ version: Int64) async throws {
+  private func restore(_ version: VersionArgument) async throws {
     try await ItemTarget.with(path, library, changing: true) { target in
+      let version = try await version.number(of: target)
       let made = try await target.client.restore(target.address, version: version)
       if output.json { return try JSON.write(made) }
       guard let made else {

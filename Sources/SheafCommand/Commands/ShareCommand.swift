@@ -14,6 +14,7 @@ struct ShareCommand: AsyncParsableCommand {
         sheaf share ~/Sheaf/Documents/plans --anyone view       whoever has the link can read
         sheaf share ~/Sheaf/Documents/plans --anyone none       nobody joins by the link any more
         sheaf share ~/Sheaf/Documents/plans --new-link          the old link is dead
+        sheaf share ~/Sheaf/Documents/plans --expires 7d        nobody new joins by the link then; people stay
       """)
 
   @Argument(help: "A document, a folder, or a whole Documents.")
@@ -43,11 +44,16 @@ struct ShareCommand: AsyncParsableCommand {
   @Flag(help: "Replace a link that got out.")
   var newLink = false
 
+  @Option(
+    help: ArgumentHelp("For how long strangers can join by the link: 12h, 7d, 2w, or never.", valueName: "span"))
+  var expires: ExpiryArgument?
+
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
     var change = ShareChange()
+    change.linkSeconds = expires?.seconds
     change.with = try people.map { try AccountHandle($0) }
     change.permission = can?.permission
     change.anyone = anyone?.permission
@@ -62,6 +68,7 @@ struct ShareCommand: AsyncParsableCommand {
       if output.json { return try JSON.write(share) }
       try StandardOutput.line(share.url.escapingControls)
       try StandardOutput.line(share.summary.escapingControls + ".")
+      if let end = share.expires { try StandardOutput.line(Format.linkEnd(end) + ".") }
     }
   }
 
@@ -79,6 +86,20 @@ enum Can: String, ExpressibleByArgument, CaseIterable {
   case view, edit
 
   var permission: SharePermission { self == .view ? .readOnly : .readWrite }
+}
+
+/// For how long a link is good: a span, or `never` for one that does not end.
+struct ExpiryArgument: ExpressibleByArgument {
+  let seconds: Int64
+
+  init?(argument: String) {
+    if argument == "never" {
+      seconds = 0
+    } else {
+      guard let span = SpanArgument(argument: argument), span.seconds > 0 else { return nil }
+      seconds = span.seconds
+    }
+  }
 }
 
 /// The permission of anyone with the link, in a command's words.

@@ -8,21 +8,23 @@ struct Show: AsyncParsableCommand {
       Examples:
         sheaf show ~/Sheaf/Documents/notes.md --version 3 | less
         sheaf show Documents/photo.jpg --version 1 > old.jpg
+        sheaf show Documents/photo.jpg --version 'sent to Bob' > sent.jpg
       """)
 
   @Argument(help: "A document.")
   var path: PathArgument
 
   @Option(
-    help: ArgumentHelp("The version (default: the current one).", valueName: "number"), completion: Completions.versions
-  )
-  var version: Int64?
+    help: ArgumentHelp("The version, by its number or label (default: the current one).", valueName: "version"),
+    completion: Completions.versions)
+  var version: VersionArgument?
 
   @OptionGroup var library: LibraryOptions
 
   func run() async throws {
     try await ItemTarget.with(path, library) { target in
-      try await target.client.content(of: target.address, version: version) { bytes in
+      let number = try await version?.number(of: target)
+      try await target.client.content(of: target.address, version: number) { bytes in
         try StandardOutput.write(bytes.readableBytesView)
       }
     }

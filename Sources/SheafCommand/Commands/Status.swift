@@ -61,7 +61,9 @@ struct Status: AsyncParsableCommand {
 
   private static func text(_ status: ItemStatus) -> String {
     var facts = [("Path", status.path), ("Kind", status.kind), ("Owner", status.owner.description)]
-    if let version = status.version {
+    if status.ignored {
+      facts.append(("Ignored", "by .sheafignore: no versions, no events, and deleting it is final"))
+    } else if let version = status.version {
       facts.append(("Version", version == 0 ? "none yet" : "\(version)"))
       facts.append(("State", status.state == "edited" ? "edited, and not autosaved yet" : status.state))
     }
@@ -71,6 +73,7 @@ struct Status: AsyncParsableCommand {
     }
     if let share = status.share {
       facts += [("Share", "\"\(share.title)\": \(share.summary)"), ("Link", share.url)]
+      if let end = share.expires { facts.append(("", Format.linkEnd(end))) }
       facts += share.warnings.map { ("Beware", $0) }
     } else {
       facts.append(("Share", "not shared"))

@@ -34,7 +34,8 @@ struct Unmount: AsyncParsableCommand {
   func run() async throws {
     let place = try Mountpoint(given: mountpoint, user: nil)
     try await unmount(place)
-    if output.json { try JSON.write(UnmountOutput(mountpoint: place.path)) }
+    if output.json { return try JSON.write(UnmountOutput(mountpoint: place.path)) }
+    try StandardOutput.line("Unmounted \(place.path).".escapingControls)
   }
 
   private func unmount(_ place: Mountpoint) async throws {

@@ -19,9 +19,15 @@ struct Versions: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let versions = try await ItemTarget.with(path, library) { try await $0.client.versions(of: $0.address) }
+    let (versions, isIgnored) = try await ItemTarget.with(path, library) { target in
+      let versions = try await target.client.versions(of: target.address)
+      let asks = versions.isEmpty && !output.json
+      return (versions, asks ? try await target.client.status(of: target.address).ignored : false)
+    }
     if output.json { return try JSON.write(versions) }
-    guard !versions.isEmpty else { return try StandardOutput.line("No versions yet.") }
+    guard !versions.isEmpty else {
+      return try StandardOutput.line(isIgnored ? "No versions: .sheafignore names it." : "No versions yet.")
+    }
     var table = Table([
       ("VERSION", .right), ("TIME", .left), ("SIZE", .right), ("AUTHOR", .left), ("CAUSE", .left), ("LABEL", .left),
     ])

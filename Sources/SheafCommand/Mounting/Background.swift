@@ -59,6 +59,7 @@ enum Background {
     arguments += ["--library", plan.location.path]
     if let account = plan.account { arguments += ["--as", account.description] }
     if plan.readOnly { arguments.append("--read-only") }
+    if plan.isCopy { arguments.append("--removes-library") }
     if plan.allowOther { arguments.append("--allow-other") }
     if let user = plan.forUser { arguments += ["--for", user] }
     if !plan.options.isEmpty { arguments += ["-o", plan.options.joined(separator: ",")] }

@@ -4,7 +4,9 @@ import SheafModel
 
 /// The task of `sheaf mount`, with all defaults filled in.
 struct MountPlan: Sendable {
-  let location: LibraryLocation
+  private(set) var location: LibraryLocation
+  /// Whether the library is a copy of one on read-only media (``ReadOnlyCopy``).
+  private(set) var isCopy = false
   let mountpoint: Mountpoint
   /// The named account; nil for the default one.
   let account: AccountHandle?
@@ -15,6 +17,13 @@ struct MountPlan: Sendable {
   let allowOther: Bool
   let forUser: String?
   let options: [String]
+
+  /// The same with a copy of the library, which goes with the mount.
+  func with(copyAt location: LibraryLocation) -> MountPlan {
+    var plan = self
+    (plan.location, plan.isCopy) = (location, true)
+    return plan
+  }
 
   /// Mounts through a process that owns the library.
   ///

@@ -36,6 +36,11 @@ enum Format {
     }
   }
 
+  /// `The link lets nobody new in after 2026-11-21 10:32:05`, or the same of a time that is over.
+  static func linkEnd(_ end: Timestamp) -> String {
+    end > .now ? "The link lets nobody new in after \(time(end))" : "The link has let nobody new in since \(time(end))"
+  }
+
   /// `bob@example.com`, `bob@example.com and 2 others`.
   static func people(_ handles: [AccountHandle]) -> String {
     guard handles.count > 3 else { return list(handles.map(\.description)) }

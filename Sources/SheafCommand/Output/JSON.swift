@@ -17,7 +17,8 @@ enum JSON {
   static func text(_ value: some Encodable, _ formatting: JSONEncoder.OutputFormatting) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = formatting
-    let text = String(decoding: try encoder.encode(value), as: UTF8.self)
+    // An empty list has no lines; a line feed is in no string.
+    let text = String(decoding: try encoder.encode(value), as: UTF8.self).replacing(/\[\s*\n\s*\]/, with: "[]")
     // The encoder has escaped characters below U+0020 in strings, and writes only line feeds outside of them.
     guard text.unicodeScalars.contains(where: { $0.isControl && $0 != "\n" }) else { return text }
     var result = String.UnicodeScalarView()

@@ -96,17 +96,23 @@ package final class CertificateFiles: Sendable {
   }
 
   private static func load(_ certificate: String, _ key: String) throws -> Pair {
-    func attempt<Value>(_ path: String, _ body: () throws -> Value) throws -> Value {
+    func attempt<Value>(_ path: String, _ trouble: String, _ body: () throws -> Value) throws -> Value {
+      guard access(path, R_OK) == 0 else { throw SheafError(systemError: errno, subject: path.printable) }
       do {
         return try body()
       } catch {
-        throw SheafError(.invalid, subject: path.printable, reason: "cannot be used for TLS: \(error)".printable)
+        // What BoringSSL says names its functions.
+        throw SheafError(.invalid, subject: path.printable, reason: trouble.printable)
       }
     }
-    let chain = try attempt(certificate) { try NIOSSLCertificate.fromPEMFile(certificate) }
-    let secret = try attempt(key) { try NIOSSLPrivateKey(file: key, format: .pem) }
+    let chain = try attempt(certificate, "holds no certificate in the form PEM") {
+      try NIOSSLCertificate.fromPEMFile(certificate)
+    }
+    let secret = try attempt(key, "holds no private key in the form PEM") {
+      try NIOSSLPrivateKey(file: key, format: .pem)
+    }
     // A context refuses a key that is not the certificate's.
-    _ = try attempt(key) {
+    _ = try attempt(key, "cannot be used for TLS with the certificate in \(certificate): it is another one's key") {
       try NIOSSLContext(
         configuration: .makeServerConfiguration(
           certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(secret)))

@@ -21,6 +21,7 @@ import Synchronization
 /// ```
 package final class HubServer: Sendable {
   private let hub: Hub
+  private let listen: ListenAddress
   private let group: ServiceGroup
   private let running = Mutex<Task<Void, any Error>?>(nil)
   private let binding: AsyncThrowingStream<Int?, any Error>
@@ -40,6 +41,7 @@ package final class HubServer: Sendable {
         advice: "listen at 127.0.0.1 or a socket behind a proxy, or use a certificate")
     }
     self.hub = hub
+    self.listen = listen
     (binding, bound) = AsyncThrowingStream.makeStream(of: Int?.self)
     // Messages of the parts below may name addresses and paths; the hub logs failures itself.
     var quiet = logger
@@ -97,6 +99,10 @@ package final class HubServer: Sendable {
       for try await port in binding {
         if let port { hub.addresses.choose(port: port) }
       }
+    } catch let error as IOError {
+      throw SheafError(
+        systemError: error.errnoCode, subject: listen.description,
+        advice: "see whether another program listens there, and name another address with --listen")
     } catch {
       throw SheafError(
         .inputOutput, reason: "the address cannot be bound: \(error)".printable, advice: "see whether it is in use")

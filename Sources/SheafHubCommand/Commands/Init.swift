@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Logging
 import SheafHub
 import SheafModel
 
@@ -52,6 +53,8 @@ struct InitCommand: AsyncParsableCommand {
       security: plain ? .plain : certificate == nil ? .own : .files)
     settings.certificate = certificate.map { absolute($0) }
     settings.key = key.map { absolute($0) }
+    // Before anything is made: a hub that cannot serve would seem to be ready.
+    if settings.security == .files { _ = try folder.certificate(settings, logger: Logger(label: "sheaf-hub")) }
     var files: [(path: String, text: String)] = []
     if settings.security == .own {
       let made = try HubCertificate.make(for: addresses, now: HubClock.system.now)

@@ -124,6 +124,12 @@ package protocol InodeInterface: AnyObject, Sendable {
   func createShared(
     _ account: Int64, owner: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64)
+  func symlinkShared(
+    _ account: Int64, owner: Int64, _ name: [UInt8], target: [UInt8], _ caller: Caller
+  ) throws -> Attributes
+  func linkShared(
+    _ ino: Int64, _ account: Int64, owner: Int64, _ newName: [UInt8], _ caller: Caller
+  ) throws -> Attributes
   func whereabouts(
     of place: LibraryPlace, _ ino: Int64, for account: Int64
   ) -> (folders: [[UInt8]], place: LibraryPlace)?
@@ -131,7 +137,7 @@ package protocol InodeInterface: AnyObject, Sendable {
   func sharedEntries(_ account: Int64, owner: Int64) throws -> [SharedEntry]
   func sharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes
   func renameSharedEntry(
-    _ account: Int64, owner: Int64, _ name: [UInt8], to newName: [UInt8], _ caller: Caller
+    _ account: Int64, owner: Int64, _ name: [UInt8], to newName: [UInt8], _ mode: Library.RenameMode, _ caller: Caller
   ) throws
   @discardableResult
   func removeSharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64

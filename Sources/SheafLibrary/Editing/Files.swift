@@ -246,11 +246,15 @@ extension Library {
         }
       }
       if inode.openCount == 0 { inode.savers = [:] }
-      if draft.openCount == 0, inode.isOrphan {
-        sessions.addUnsaved(-draft.unsavedBytes)
-        draft.working = WorkingCopy(.empty)
-      }
+      discardUnopened(inode, draft)
     }
+  }
+
+  /// Discards what was written to a file without a row once nobody has it open.
+  func discardUnopened(_ inode: Inode, _ draft: Draft) {
+    guard draft.openCount == 0, inode.isOrphan else { return }
+    sessions.addUnsaved(-draft.unsavedBytes)
+    draft.working = WorkingCopy(.empty)
   }
 
   /// Tells watchers (inotify(7)) that a file was closed which was open for writing.

@@ -44,9 +44,7 @@ extension Library {
     try permitMaking(name, in: folder, caller)
     let time = clock()
     let draft = inode.draft(of: caller.account)
-    load(inode, draft)
-    if draft.isChanged, draft.session == nil { try beginSession(inode, draft, handle: nil, at: time) }
-    shareChunks(of: inode)
+    try prepareNaming(inode, draft, time)
     if let former = try formerDocument(folder.ino, name, caller, time) {
       _ = try remake(
         former.inode, former.memory, folder, name, mode: inode.row.mode, caller, time, holding: inode)
@@ -55,6 +53,13 @@ extension Library {
     }
     if draft.writerCount == 0 { try endAfterClose(inode, draft) }
     return try attributes(inode, caller)
+  }
+
+  /// Begins the session of what was written to a file that is about to get its first name.
+  func prepareNaming(_ inode: Inode, _ draft: Draft, _ time: Timestamp) throws {
+    load(inode, draft)
+    if draft.isChanged, draft.session == nil { try beginSession(inode, draft, handle: nil, at: time) }
+    shareChunks(of: inode)
   }
 
   private func insertNameless(
@@ -123,6 +128,6 @@ extension Inode {
   /// Notes that it has its first name.
   func becomeNamed(_ row: InodeRow) {
     self.row = row
-    (isOrphan, isNameless, orphanShare, orphanXattrs) = (false, false, nil, [:])
+    (isOrphan, isNameless, orphanShare, temporaryOf, orphanXattrs) = (false, false, nil, nil, [:])
   }
 }

@@ -37,14 +37,15 @@ extension Library {
 
   /// The part of `account`, which does not own it, in the share that `inode` is in; nil for a stranger.
   func participant(_ account: Int64, in inode: Inode) throws -> ParticipantRow? {
-    try share(of: inode)?.member(account)
+    if let only = inode.temporaryOf, only != account { return nil }
+    return try share(of: inode)?.member(account)
   }
 
   /// Checks that the caller's account may do something with `inode`.
   ///
   /// - Throws: `accessDenied`.
   func allow(_ operation: ShareOperation, _ inode: Inode, _ caller: Caller) throws {
-    guard let account = caller.account, account != inode.row.owner else { return }
+    guard let account = caller.account, account != inode.row.owner || inode.temporaryOf != nil else { return }
     guard let participant = try participant(account, in: inode),
       Self.allows(operation, participant)
     else { throw Self.denied }
@@ -70,7 +71,8 @@ extension Library {
   package func sees(_ ino: Int64, _ account: Int64) -> Bool {
     locked {
       guard let inode = try? inode(ino) else { return false }
-      return inode.row.owner == account || (try? participant(account, in: inode)) ?? nil != nil
+      if inode.row.owner == account, inode.temporaryOf == nil { return true }
+      return (try? participant(account, in: inode)) ?? nil != nil
     }
   }
 
@@ -84,7 +86,7 @@ extension Library {
   ///
   /// - Throws: `accessDenied` if the account does not see the inode, or no longer.
   func attributes(_ inode: Inode, _ caller: Caller) throws -> Attributes {
-    guard let account = caller.account, account != inode.row.owner else {
+    guard let account = caller.account, account != inode.row.owner || inode.temporaryOf != nil else {
       guard let user = caller.user, user.ownsAll else { return inode.attributes }
       return inode.attributes.shown(to: user, writable: true, isForeign: false)
     }

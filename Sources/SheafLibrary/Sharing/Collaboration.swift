@@ -25,7 +25,7 @@ extension Library {
       let status = ItemStatus(
         id: item.uuid.text, path: "\(path)", kind: item.kind.word, version: inode.isRegular ? item.version : nil,
         owner: try handle(item.owner), mode: inode.row.mode & 0o777, mtime: inode.row.mtime,
-        state: inode.isEdited(by: account.id) ? "edited" : "saved",
+        state: inode.isEdited(by: account.id) ? "edited" : "saved", ignored: try isIgnored(inode, item),
         conflict: try conflict(of: item, inode, .api(account.id)), share: facts, people: people, changes: [],
         can: operations(of: account.id, on: inode, share).map(\.rawValue))
       let log = (

@@ -140,6 +140,7 @@ extension Library {
     case .removed, nil: break
     }
     if try isBlocked(account, in: share) { throw Self.noLink }
+    if link == nil, let end = try linkEnd(of: share), end <= time { throw Self.hasEnded(at: end) }
     // A person who was removed needs a new invitation; a person does not who left, or whose share ended.
     let isStranger = there == nil || there?.role == .publicUser
     if isStranger, let permission = link?.permission ?? share.row.anyone.permission {
@@ -180,6 +181,13 @@ extension Library {
   private static let noLink = SheafError(
     .notFound, subject: "the link", reason: "there is no such share, or it is not for this account",
     advice: "ask whoever gave it to you for an invitation")
+
+  /// Whoever has the link knows of the share already.
+  private static func hasEnded(at end: Timestamp) -> SheafError {
+    SheafError(
+      .notFound, subject: "the link", reason: "was good until \(end.secondsText)",
+      advice: "ask whoever gave it to you for an invitation")
+  }
 
   private static let declined = SheafError(
     .accessDenied, subject: "the link", reason: "your request for access was turned down less than a day ago",
@@ -329,8 +337,8 @@ extension Library {
           try change.rows.deleteAccessRequest(share.row.item, target.id)
           guard share.member(target.id) == nil else { return }
           var joining = ParticipantRow(
-            share: share.row.item, account: target.id, role: .privateUser, permission: share.row.permission,
-            acceptance: .accepted, since: time)
+            share: share.row.item, account: target.id, role: .privateUser,
+            permission: answer.permission ?? share.row.permission, acceptance: .accepted, since: time)
           joining.name = share.participants[target.id]?.name
           try join(joining, &share, inode, actor: account.id, change)
         }

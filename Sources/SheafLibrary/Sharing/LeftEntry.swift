@@ -15,7 +15,7 @@ import SheafStore
 /// 3. An account that may write makes the shared document anew by that, as rule 5 of ``Identity`` does below a shared
 ///    folder: id, history and share stay, and the written contents are its next version. An account that may only read
 ///    gets EACCES, with the entry back.
-/// 4. Another program that makes the name is refused, as everyone is in `Shared/OWNER`. The same program is refused if
+/// 4. Another program that makes the name is refused, as everyone is in `Shared/OWNER` who makes no temporary file. The same program is refused if
 ///    the share was stopped, even if it began anew; if the share is full by now; if the account was blocked; if the
 ///    document was deleted or has another name; if the account was invited again, which it has to accept; if it was
 ///    removed meanwhile, or someone tried to change its rights and got the answer that it takes no part; and if it came
@@ -89,7 +89,8 @@ extension Library {
     }
   }
 
-  /// Makes a document again whose entry of `Shared/OWNER` the same program took away, and opens it.
+  /// Makes a document again whose entry of `Shared/OWNER` the same program took away, or a temporary file
+  /// (BesideDocuments.swift), and opens it.
   ///
   /// - Throws: `accessDenied` for every other name, and for an account that may not write; `exists` where there is an
   ///   entry.
@@ -97,9 +98,17 @@ extension Library {
     _ account: Int64, owner: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64) {
     try locked {
-      if try listing(of: account, owner: owner)[name] != nil { throw SheafError(.exists) }
+      let place = TemporaryFiles.Name(account: account, owner: owner, name: name)
+      if let entry = try listing(of: account, owner: owner)[name],
+        temporaryFiles.isAside(place, for: caller.process, at: clock())
+      {
+        return try createAside(entry, place, mode: mode, flags: flags, caller)
+      }
+      if try shared(account, owner: owner, name, caller) != nil { throw SheafError(.exists) }
       let key = LeftEntry.Name(account: account, owner: owner, name: name)
-      guard let (left, old) = try undoable(key, caller) else { throw Self.denied }
+      guard let (left, old) = try undoable(key, caller) else {
+        return try createTemporary(account, owner: owner, name, mode: mode, flags: flags, caller)
+      }
       shownEntries.begin(.init(account: account, door: caller.door, names: [name]))
       guard Self.allows(.write, left.participant) else {
         try makeChange(.share) { try undo(left, key, old, $0) }

@@ -11,7 +11,7 @@ extension Library {
       id: share.row.uuid.text, url: try url(share.row.token), title: share.row.title, owner: try handle(share.owner),
       path: try mountPath(inode, for: account), public: share.row.anyone, permission: share.row.permission,
       allowInvites: share.row.allowsInvites, allowRequests: share.row.allowsRequests,
-      summary: summary(of: share, for: account),
+      expires: try linkEnd(of: share), summary: summary(of: share, for: account),
       participants: try people(of: share, for: account), warnings: try warnings(of: share))
   }
 
@@ -72,7 +72,8 @@ extension Library {
         return folder.row.item != share.row.item
       }
     }
-    return [
+    let end = try linkEnd(of: share).map { [("share.expires", $0.secondsText)] } ?? []
+    return end + [
       ("share.status", participant.role == .owner ? "sharedByMe" : "sharedWithMe"),
       ("share.url", try url(share.row.token)), ("share.title", share.row.title),
       ("share.owner", try handle(share.owner).description), ("share.role", participant.role.rawValue),

@@ -72,18 +72,21 @@ extension Library {
     }
   }
 
-  /// The entries of `Shared/OWNER/`.
+  /// The entries of `Shared/OWNER/`, and the account's temporary files there.
   package func sharedEntries(_ account: Int64, owner: Int64) throws -> [SharedEntry] {
-    try locked { try listing(of: account, owner: owner).entries }
+    try locked {
+      let entries = try listing(of: account, owner: owner).entries
+      return try entries + temporaryEntries(account, owner: owner, but: entries)
+    }
   }
 
-  /// The entry of a name in `Shared/OWNER/`.
+  /// The entry of a name in `Shared/OWNER/`, or a temporary file.
   ///
   /// - Throws: `notFound`.
   package func sharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes {
     try locked {
-      guard let entry = try listing(of: account, owner: owner)[name] else { throw SheafError(.notFound) }
-      return try attributes(inode(entry.ino), caller)
+      guard let inode = try shared(account, owner: owner, name, caller) else { throw SheafError(.notFound) }
+      return try attributes(inode, caller)
     }
   }
 
@@ -187,24 +190,36 @@ extension Library {
 
   // MARK: - Changing entries
 
-  /// Gives an entry a name of the account's own.
+  /// Gives an entry a name of the account's own, or renames a temporary file of a program (BesideDocuments.swift).
   ///
-  /// - Throws: `notFound`, `exists`, `nameTooLong`.
+  /// - Throws: `notFound`, `exists`, `nameTooLong`; `accessDenied` for a temporary file that would get a lasting name,
+  ///   and for the backup of a document that the account may not write.
   package func renameSharedEntry(
-    _ account: Int64, owner: Int64, _ name: [UInt8], to newName: [UInt8], _ caller: Caller
+    _ account: Int64, owner: Int64, _ name: [UInt8], to newName: [UInt8], _ mode: RenameMode, _ caller: Caller
   ) throws {
     try locked {
       let listing = try listing(of: account, owner: owner)
+      let place = TemporaryFiles.Name(account: account, owner: owner, name: name)
+      if listing[name] == nil, temporaryFiles[place] != nil {
+        try Self.checkLength(newName)
+        return try name == newName ? () : renameTemporary(place, to: newName, mode, caller)
+      }
       guard let entry = listing[name], var share = shares[entry.share] else {
         throw SheafError(.notFound)
       }
       try Self.checkLength(newName)
       if newName == name { return }
-      // An editor that sets a backup aside could not make the name again here; refused, it writes in place.
-      guard FileRole(newName) == .document else { throw SheafError(.accessDenied) }
       guard listing[newName] == nil, !Self.isReserved(newName) else {
         throw SheafError(.exists)
       }
+      // An editor keeps a backup, and makes the document anew.
+      guard FileRole(newName) == .document else {
+        _ = try setAside(entry, place, as: newName, hides: true, mode, caller)
+        return
+      }
+      let newPlace = TemporaryFiles.Name(account: account, owner: owner, name: newName)
+      if mode == .noReplace, temporaryFiles[newPlace] != nil { throw SheafError(.exists) }
+      removeTemporary(newPlace)
       let item = try sharedInode(entry.share)?.row.name
       share.participants[account]?.name = newName == item ? nil : newName
       shownEntries.begin(.init(account: account, door: caller.door, names: [name, newName]))
@@ -212,9 +227,16 @@ extension Library {
     }
   }
 
-  /// Leaves the share of an entry, as rmdir(2) and unlink(2) of it do; returns its inode.
+  /// Leaves the share of an entry, as rmdir(2) and unlink(2) of it do, or removes a temporary file; returns its inode.
   @discardableResult
   package func removeSharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws -> Int64 {
+    let place = TemporaryFiles.Name(account: account, owner: owner, name: name)
+    let temporary = try locked { () -> Int64? in
+      guard try listing(of: account, owner: owner)[name] == nil, let file = temporaryFiles[place] else { return nil }
+      removeTemporary(place)
+      return file.ino
+    }
+    if let temporary { return temporary }
     collectMapped(leaving: name, of: account, owner: owner)
     let (ino, back) = try locked {
       guard let entry = try listing(of: account, owner: owner)[name], let share = shares.active(entry.share)

@@ -32,7 +32,8 @@ extension Library {
       var share = try before ?? newShare(of: inode, item, by: account.id, path)
       let settings =
         change.anyone != nil || change.title != nil || change.allowInvites != nil
-        || change.allowRequests != nil || change.newLink || change.permission != nil && change.with.isEmpty
+        || change.allowRequests != nil || change.newLink || change.linkSeconds != nil
+        || change.permission != nil && change.with.isEmpty
       if before != nil, settings { try require(.changeShare, in: share, account.id, path) }
       let time = clock()
       if let title = change.title { share.row.title = try Self.checkedTitle(title) }
@@ -40,21 +41,28 @@ extension Library {
       if let allow = change.allowInvites { share.row.allowsInvites = allow }
       if let allow = change.allowRequests { share.row.allowsRequests = allow }
       if change.newLink { share.row.token = .random() }
+      let formerEnd = before == nil ? nil : try linkEnd(of: share)
+      let end = try change.linkSeconds.map { try Self.linkEnd(in: $0, from: time) } ?? formerEnd
       var departed: [Int64] = []
       if let anyone = change.anyone { departed = setPublic(anyone, of: &share, at: time) }
       for handle in change.with {
         try invite(handle, permission: change.permission, role: nil, to: &share, by: account.id, path, at: time)
       }
-      if before == nil || share.row != before?.row || share.participants != before?.participants {
+      if before == nil || share.row != before?.row || share.participants != before?.participants || end != formerEnd {
         try makeChange(.share) { change in
           if before == nil {
             try logQuietCreation(inode, item.id, actor: account.id, change)
             try logShareEvent(.shareCreated, share, inode, actor: account.id, change)
-          } else if share.row != before?.row {
+          } else if share.row != before?.row || end != formerEnd {
             try logShareEvent(.shareUpdated, share, inode, actor: account.id, change)
           }
           try logChanges(of: &share, since: before, departed, inode, actor: account.id, change)
           if item.isQuiet || before == nil { try settleNew(inode, item, change) }
+          if let end {
+            try change.rows.setSetting(Self.linkEndKey(item.id), end.nanoseconds)
+          } else if formerEnd != nil {
+            try change.rows.setSetting(Self.linkEndKey(item.id), nil)
+          }
           try update(share, change)
         }
       }
@@ -228,7 +236,28 @@ extension Library {
       share.participants[account] = participant
     }
     try change.rows.endInvitations(of: share.row.item)
+    try change.rows.setSetting(Self.linkEndKey(share.row.item), nil)
     try update(share, change)
+  }
+
+  /// The key of the setting that says from when on no stranger joins by the link of an item's share.
+  private static func linkEndKey(_ item: Int64) -> String { "linkEnds.\(item)" }
+
+  /// From when on no stranger joins by a share's link; nil if it does not end.
+  func linkEnd(of share: ShareBook.Entry) throws -> Timestamp? {
+    try read { try $0.numberSetting(Self.linkEndKey(share.row.item)) }.map(Timestamp.init(nanoseconds:))
+  }
+
+  /// The end of a link that somebody may join by for so many seconds; nil for 0, which is for ever.
+  ///
+  /// - Throws: `invalid`.
+  private static func linkEnd(in seconds: Int64, from time: Timestamp) throws -> Timestamp? {
+    guard (0...TrashSelection.longestSpan).contains(seconds) else {
+      throw SheafError(
+        .invalid, subject: "\(seconds) seconds", reason: "is no span for which a link can be good",
+        advice: "give 1y or less, or never")
+    }
+    return seconds == 0 ? nil : Timestamp(seconds: time.seconds + seconds)
   }
 
   /// Writes what changed of a share; memory, and what others see, follow once it is recorded.

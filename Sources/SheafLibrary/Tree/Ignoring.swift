@@ -43,6 +43,13 @@ extension Library {
     return try isIgnored(inode.row.parent, inode.row.name, isFolder: inode.isFolder)
   }
 
+  /// Whether what is made in a folder, or written to a file, leaves nothing behind.
+  func isIgnored(_ inode: Inode, _ item: ItemRow) throws -> Bool {
+    guard inode.isFolder else { return try isPlain(item, inode) }
+    guard inode.row.nlink > 0, inode.row.parent != 0 else { return false }
+    return try isIgnored(inode.row.parent, inode.row.name, isFolder: true)
+  }
+
   /// Checks that who gives something a name makes no rules for what another account owns (rule 5).
   func permitRules(_ name: [UInt8], in folder: Inode, _ caller: Caller) throws {
     guard name == Self.ignoreName, isForeign(folder, caller) else { return }

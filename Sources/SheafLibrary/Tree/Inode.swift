@@ -17,6 +17,8 @@ final class Inode {
   var isOrphan = false
   /// Whether it was made without a name (O_TMPFILE of open(2)), and may get one.
   var isNameless = false
+  /// The account whose temporary file it is, which alone sees it (BesideDocuments.swift).
+  var temporaryOf: Int64?
   /// The program that made the document anew, or gave its name to another file, where it lost its row by that.
   var replacer: Int32?
   /// The share that it was in when it lost its row.

@@ -95,8 +95,10 @@ extension Library {
     attempt("settling events") { try settleDueEventsInSteps() }
     attempt("thinning rapid saves") { while try locked({ try thinRapidSaves() }) {} }
     expireIdentity()
+    let waitsToDissolve = dissolveTemporaryFiles()
     return locked {
-      !sessions.isEmpty || !rapidSaves.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
+      waitsToDissolve || !sessions.isEmpty
+        || !rapidSaves.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
     }
   }
 

@@ -30,9 +30,13 @@ struct RetentionPolicy {
   /// - Throws: `invalid` for a span that is too short or too long.
   static func check(_ span: Int64?) throws {
     guard let span, !(shortestSpan...TrashSelection.longestSpan).contains(span) else { return }
+    let units: [(Int64, String)] = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")]
+    let (seconds, unit) = units.first { span % $0.0 == 0 } ?? (1, "second")
+    let count = span / seconds
     throw SheafError(
-      .invalid, subject: "\(span) seconds", reason: "is no span for which things can be kept",
-      advice: "give at least 1d: a clock that is a little wrong must not take what was just deleted")
+      .invalid, subject: "\(count) \(unit)\(count == 1 ? "" : "s")",
+      reason: span < shortestSpan ? "is too short to keep things for" : "is too long to keep things for",
+      advice: "give 1d or more: a clock that is a little wrong must not take what was just deleted")
   }
 
   let library: Spans

@@ -39,6 +39,8 @@ package struct Share: Hashable, Sendable, Codable {
   package let permission: SharePermission
   package let allowInvites: Bool
   package let allowRequests: Bool
+  /// From when on no stranger joins by the link; nil if it does not end.
+  @OrNull package var expires: Timestamp?
   /// ``ShareSummary``.
   package let summary: String
   /// The owner first.
@@ -48,8 +50,8 @@ package struct Share: Hashable, Sendable, Codable {
 
   package init(
     id: String, url: String, title: String, owner: AccountHandle, path: String, public: PublicPermission,
-    permission: SharePermission, allowInvites: Bool, allowRequests: Bool, summary: String, participants: [Participant],
-    warnings: [String]
+    permission: SharePermission, allowInvites: Bool, allowRequests: Bool, expires: Timestamp?, summary: String,
+    participants: [Participant], warnings: [String]
   ) {
     self.id = id
     self.url = url
@@ -60,6 +62,7 @@ package struct Share: Hashable, Sendable, Codable {
     self.permission = permission
     self.allowInvites = allowInvites
     self.allowRequests = allowRequests
+    self.expires = expires
     self.summary = summary
     self.participants = participants
     self.warnings = warnings

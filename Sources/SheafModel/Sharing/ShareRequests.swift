@@ -12,6 +12,8 @@ package struct ShareChange: Hashable, Sendable, Codable {
   package var allowRequests: Bool?
   /// Whether the token is replaced.
   package var newLink: Bool = false
+  /// Seconds from now on for which strangers can join, or ask, by the link; 0 for ever.
+  package var linkSeconds: Int64?
 
   package init() {}
 }
@@ -50,9 +52,12 @@ package struct RequestAnswer: Hashable, Sendable, Codable {
 
   package let handle: AccountHandle
   package let answer: Answer
+  /// What somebody who is let in may do; nil for what the share gives people who are invited.
+  package let permission: SharePermission?
 
-  package init(handle: AccountHandle, answer: Answer) {
+  package init(handle: AccountHandle, answer: Answer, permission: SharePermission? = nil) {
     self.handle = handle
     self.answer = answer
+    self.permission = permission
   }
 }

@@ -196,10 +196,12 @@ struct Person {
       .map { String(decoding: $0.name, as: UTF8.self) }.sorted()
   }
 
-  func renameEntry(_ owner: People.Name, _ from: String, _ to: String) throws {
+  func renameEntry(
+    _ owner: People.Name, _ from: String, _ to: String, _ mode: Library.RenameMode = .replace
+  ) throws {
     try library.renameSharedEntry(
       library.number(of: name.handle), owner: library.number(of: owner.handle), Array(from.utf8), to: Array(to.utf8),
-      caller)
+      mode, caller)
   }
 
   func removeEntry(_ owner: People.Name, _ entry: String) throws {

@@ -1,0 +1,78 @@
+import Glibc
+import SheafLibrary
+import SheafModel
+
+/// A copy of a library that lies where nothing can be written, as a backup on read-only media does: using a library
+/// makes files beside it. The copy lies in a folder of its own in TMPDIR or /var/tmp, and goes with the command or the
+/// mount that uses it.
+struct ReadOnlyCopy {
+  /// The copy.
+  let location: LibraryLocation
+  private let folder: String
+
+  /// Whether a library lies on a disk that is mounted read-only, or cannot be changed (chattr(1), `+i`).
+  static func isNeeded(for library: LibraryLocation) -> Bool {
+    access(library.path, R_OK) == 0 && access(library.path, W_OK) != 0 && (errno == EROFS || errno == EPERM)
+  }
+
+  /// Copies a library, with the changes that lie beside it.
+  ///
+  /// - Throws: ``SheafError``; `noSpace` that names the folder.
+  init(of library: LibraryLocation) throws(SheafError) {
+    let parent = Environment.value("TMPDIR") ?? "/var/tmp"
+    var template = Array("\(parent)/sheaf-readonly-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else {
+      throw SheafError(systemError: errno, subject: parent, advice: "name another folder with TMPDIR")
+    }
+    folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    location = LibraryLocation(path: "\(folder)/\(SystemPath.split(Array(library.path.utf8)).name.readable)")
+    do {
+      for suffix in ["", "-wal", "-changes", "-working"] {
+        try Self.copy(library.path + suffix, to: location.path + suffix, isNeeded: suffix.isEmpty)
+      }
+    } catch {
+      remove()
+      guard error.kind == .noSpace else { throw error }
+      throw SheafError(
+        .noSpace, subject: parent, reason: "has no room for a copy of \(library.path)",
+        advice: "name a folder with room: TMPDIR=FOLDER sheaf …")
+    }
+  }
+
+  /// The copy that another process made.
+  init(at location: LibraryLocation) {
+    self.location = location
+    folder = SystemPath.split(Array(location.path.utf8)).parent.readable
+  }
+
+  /// Removes the copy with the files beside it, once nobody uses it.
+  func remove() {
+    let own = SystemPath.split(Array(location.path.utf8)).name.readable
+    guard let listing = opendir(folder) else { return }
+    defer { closedir(listing) }
+    while let entry = readdir(listing) {
+      let name = withUnsafePointer(to: entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name.hasPrefix(own) { unlink("\(folder)/\(name)") }
+    }
+    rmdir(folder)
+  }
+
+  private static func copy(_ path: String, to copiedPath: String, isNeeded: Bool) throws(SheafError) {
+    let original = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard original >= 0 else {
+      if !isNeeded, errno == ENOENT { return }
+      throw SheafError(systemError: errno, subject: path)
+    }
+    defer { close(original) }
+    let copied = open(copiedPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard copied >= 0 else { throw SheafError(systemError: errno, subject: copiedPath) }
+    defer { close(copied) }
+    while true {
+      let count = sendfile(copied, original, nil, 1 << 24)
+      if count == 0 { return }
+      if count < 0, errno != EINTR { throw SheafError(systemError: errno, subject: copiedPath) }
+    }
+  }
+}

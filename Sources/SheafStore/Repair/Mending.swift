@@ -1,0 +1,574 @@
+internal import Foundation
+internal import GRDBSQLite
+internal import Glibc
+internal import SheafModel
+
+/// Makes a sound library of the rows that could be read of a damaged one: every rule of docs/FORMAT.md holds afterwards.
+///
+/// What has lost its folder comes to a folder `Repaired` of its owner. What nothing refers to any more goes.
+struct Mending {
+  private let connection: Connection
+  private let rows: StoreTransaction
+  private let time: Int64
+  private var nextNumber: Int64 = 0
+  private var repairedFolders: [Int64: Int64] = [:]
+  /// What a person should know, a line each.
+  private(set) var losses: [String] = []
+  /// Lines of one kind at most.
+  private static let lossLimit = 100
+  private static let folderType: Int64 = 0o040000
+  private static let handleDomain = "repaired.invalid"
+
+  init(_ connection: Connection) {
+    self.connection = connection
+    rows = StoreTransaction(connection)
+    time = Int64(Date().timeIntervalSince1970 * 1e9)
+  }
+
+  mutating func run() throws {
+    try connection.execute(
+      "CREATE TEMP TABLE was (parent INTEGER, name BLOB, ino INTEGER, extra INTEGER, since INTEGER)")
+    try connection.execute("INSERT INTO was SELECT parent, name, ino, extra, since FROM entries; DELETE FROM entries")
+    try dropWhatNoLibraryHas()
+    nextNumber = try number(
+      """
+      SELECT max(coalesce((SELECT max(ino) FROM inodes), 0), coalesce((SELECT max(id) FROM items), 0),
+        coalesce((SELECT max(item) FROM versions), 0), coalesce((SELECT max(ino) FROM was), 0),
+        coalesce((SELECT max(documents) FROM accounts), 0)) + 1
+      """)
+    try mendSettings()
+    try mendAccounts()
+    try mendInodes()
+    try mendItems()
+    try mendTree()
+    try mendContents()
+    try mendNames()
+    try mendShares()
+    try mendEvents()
+    try connection.execute("DROP TABLE was")
+  }
+
+  // MARK: - Statements
+
+  private func number(_ sql: String) throws -> Int64 {
+    let found = try rows.first(sql) { try $0[0] as Int64? }
+    return found.flatMap { $0 } ?? 0
+  }
+
+  private func numbers(_ sql: String) throws -> [Int64] { try rows.all(sql) { try $0[0] as Int64 } }
+
+  private func set<each Argument: Bindable>(_ sql: String, _ arguments: repeat each Argument) throws {
+    try rows.change(sql, repeat each arguments) { _ in }
+  }
+
+  private mutating func newNumber() -> Int64 {
+    defer { nextNumber += 1 }
+    return nextNumber
+  }
+
+  /// Notes things of one kind, of which there may be many.
+  private mutating func note(_ things: [String], _ what: String) {
+    losses += things.prefix(Self.lossLimit).map { "\($0) \(what)" }
+    if things.count > Self.lossLimit { losses.append("\(things.count - Self.lossLimit) more \(what)") }
+  }
+
+  private func count(_ number: Int, _ thing: String) -> String { "\(number) \(thing)\(number == 1 ? "" : "s")" }
+
+  /// Numbers that no library reaches are damage, and others are counted on from them.
+  private func dropWhatNoLibraryHas() throws {
+    let highest = StoreTransaction.numberLimit / 2
+    for (table, column) in [
+      ("accounts", "id"), ("accounts", "documents"), ("items", "id"), ("inodes", "ino"), ("chunks", "id"),
+      ("packs", "id"), ("events", "sequence"), ("versions", "item"), ("versions", "number"), ("webhooks", "id"),
+      ("was", "ino"), ("past_names", "item"),
+    ] {
+      try connection.execute("DELETE FROM \(table) WHERE \(column) NOT BETWEEN 1 AND \(highest)")
+    }
+    try connection.execute(
+      """
+      UPDATE inodes SET item = NULL WHERE item NOT BETWEEN 1 AND \(highest);
+      UPDATE items SET version = 0, last_version = 0 WHERE last_version NOT BETWEEN 0 AND \(highest) OR version < 0;
+      DELETE FROM settings WHERE key IN ('itemsBefore', 'chunksPacked', 'chunksCompressed', 'eventsBefore', 'change')
+        AND (typeof(value) <> 'integer' OR value NOT BETWEEN 0 AND \(highest));
+      """)
+  }
+
+  // MARK: - Settings and accounts
+
+  private mutating func mendSettings() throws {
+    let id = try rows.first("SELECT value FROM settings WHERE key = 'library' AND typeof(value) = 'text'") {
+      try $0[0] as String
+    }
+    if id.flatMap({ UUID(uuidString: $0) }) == nil {
+      try set(
+        "INSERT OR REPLACE INTO settings (key, value) VALUES ('library', ?)", UUID().uuidString.lowercased())
+      losses.append("the library's id: links that begin with sheaf:// are new ones")
+    }
+    if try number("SELECT count(*) FROM settings WHERE key = 'hashKey' AND typeof(value) = 'integer'") == 0 {
+      try set(
+        "INSERT OR REPLACE INTO settings (key, value) VALUES ('hashKey', ?)", Int64.random(in: .min ... .max))
+    }
+  }
+
+  private mutating func mendAccounts() throws {
+    try connection.execute("DELETE FROM accounts WHERE id <= 0")
+    for (id, handle) in try rows.all(
+      "SELECT id, handle FROM accounts", decode: { (try $0[0] as Int64, try $0[1] as String) })
+    where (try? AccountHandle(handle)) == nil {
+      try set(
+        "UPDATE accounts SET handle = ?, name = ? WHERE id = ?", "account-\(id)@\(Self.handleDomain)", "\(id)", id)
+    }
+    let missing = try numbers(
+      "SELECT DISTINCT owner FROM inodes WHERE owner > 0 AND owner NOT IN (SELECT id FROM accounts) ORDER BY owner")
+    for id in missing {
+      let folder = try rows.first(
+        """
+        SELECT ino FROM inodes WHERE owner = ? AND parent = 0 AND mode & 61440 = 16384
+          AND ino NOT IN (SELECT documents FROM accounts) ORDER BY ino LIMIT 1
+        """, id
+      ) { try $0[0] as Int64 }
+      try set(
+        "INSERT INTO accounts (id, handle, name, created, documents) VALUES (?,?,?,?,?)", id,
+        "account-\(id)@\(Self.handleDomain)", "\(id)", time, folder ?? newNumber())
+    }
+    note(missing.map { "account \($0)" }, "has lost its handle, and is account-NUMBER@\(Self.handleDomain) now")
+    if try number("SELECT count(*) FROM accounts") == 0 {
+      try set(
+        "INSERT INTO accounts (id, handle, name, created, documents) VALUES (1,?,?,?,?)",
+        "account-1@\(Self.handleDomain)", "1", time, newNumber())
+    }
+    for (id, folder) in try rows.all(
+      """
+      SELECT id, documents FROM accounts a
+      WHERE NOT EXISTS (SELECT 1 FROM inodes WHERE ino = a.documents AND mode & 61440 = 16384)
+      """, decode: { (try $0[0] as Int64, try $0[1] as Int64) })
+    {
+      let isFree = try rows.first("SELECT 1 FROM inodes WHERE ino = ?", folder) { _ in true } == nil && folder > 0
+      let ino = isFree ? folder : newNumber()
+      try set("UPDATE accounts SET documents = ? WHERE id = ?", ino, id)
+      try insertFolder(ino, owner: id, parent: 0, name: [])
+    }
+    // Of who is not known any more, the first account has what is left.
+    let first = try number("SELECT min(id) FROM accounts")
+    try set("UPDATE inodes SET owner = ? WHERE owner NOT IN (SELECT id FROM accounts)", first)
+    try set("UPDATE deleted SET actor = ? WHERE actor NOT IN (SELECT id FROM accounts)", first)
+    try set("UPDATE versions SET author = ? WHERE author NOT IN (SELECT id FROM accounts)", first)
+    try connection.execute(
+      """
+      UPDATE inodes SET parent = 0, owner = (SELECT id FROM accounts WHERE documents = ino), nlink = 2
+      WHERE ino IN (SELECT documents FROM accounts);
+      UPDATE inodes SET parent = (SELECT documents FROM accounts WHERE id = owner)
+      WHERE parent = 0 AND ino NOT IN (SELECT documents FROM accounts);
+      """)
+  }
+
+  private mutating func insertFolder(_ ino: Int64, owner: Int64, parent: Int64, name: [UInt8]) throws {
+    try set(
+      """
+      INSERT INTO inodes (ino, item, owner, parent, name, mode, nlink, uid, gid, atime, mtime, ctime)
+      VALUES (?,NULL,?,?,?,?,2,?,?,?,?,?)
+      """, ino, owner, parent, name, Self.folderType | 0o755, Int64(getuid()), Int64(getgid()), time, time, time)
+  }
+
+  /// The folder of an account in which everything comes that has lost its own.
+  private mutating func repairedFolder(_ owner: Int64) throws -> Int64 {
+    if let known = repairedFolders[owner] { return known }
+    let ino = newNumber()
+    let parent = try rows.first("SELECT documents FROM accounts WHERE id = ?", owner) { try $0[0] as Int64 } ?? 0
+    try insertFolder(ino, owner: owner, parent: parent, name: Array("Repaired".utf8))
+    try insertItem(newNumber(), kind: .folder, owner: owner)
+    try set("UPDATE inodes SET item = ? WHERE ino = ?", nextNumber - 1, ino)
+    repairedFolders[owner] = ino
+    return ino
+  }
+
+  // MARK: - Inodes and items
+
+  private mutating func mendInodes() throws {
+    try connection.execute(
+      """
+      DELETE FROM inodes WHERE ino <= 0 OR mode & 61440 NOT IN (4096, 8192, 16384, 24576, 32768, 40960, 49152)
+        OR mode & 61440 = 40960 AND (target IS NULL OR length(target) NOT BETWEEN 1 AND 4095);
+      UPDATE inodes SET target = NULL WHERE mode & 61440 <> 40960;
+      UPDATE inodes SET size = length(target) WHERE target IS NOT NULL;
+      UPDATE inodes SET content = NULL WHERE mode & 61440 <> 32768;
+      UPDATE inodes SET item = NULL WHERE mode & 61440 NOT IN (16384, 32768, 40960);
+      UPDATE inodes SET size = 0 WHERE size < 0;
+      """)
+    try set(
+      "UPDATE inodes SET content = ? WHERE mode & 61440 = 32768 AND content IS NULL", StoredContent.empty.encoded)
+    for (ino, name) in try rows.all(
+      "SELECT ino, name FROM inodes WHERE parent > 0", decode: { (try $0[0] as Int64, try $0.bytes(1)) })
+    where !Self.isName(name) {
+      try set("UPDATE inodes SET name = ? WHERE ino = ?", Array("Repaired \(ino)".utf8), ino)
+    }
+    try connection.execute(
+      """
+      DELETE FROM xattrs WHERE ino NOT IN (SELECT ino FROM inodes) OR length(name) > 255 OR instr(name, x'00')
+        OR instr(substr(name, 2), x'2E') = 0 OR substr(name, 1, 11) = CAST('user.sheaf.' AS BLOB)
+      """)
+  }
+
+  private static func isName(_ name: [UInt8]) -> Bool {
+    (1...255).contains(name.count) && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
+      && ![Array(".".utf8), Array("..".utf8), Array(".versions".utf8)].contains(name)
+  }
+
+  private func insertItem(_ id: Int64, kind: ItemKind, owner: Int64) throws {
+    try set(
+      "INSERT INTO items (id, uuid, kind, owner, creator, created) VALUES (?,?,?,?,?,?)", id, UUID(),
+      Int64(kind.rawValue), owner, owner, time)
+  }
+
+  private mutating func mendItems() throws {
+    try connection.execute("DELETE FROM items WHERE id <= 0; DELETE FROM versions WHERE item <= 0")
+    // Items of inodes, whose own rows may be lost.
+    for (ino, item, mode, owner) in try rows.all(
+      """
+      SELECT ino, coalesce(item, 0), mode & 61440, owner FROM inodes i WHERE mode & 61440 IN (16384, 32768, 40960)
+        AND NOT EXISTS (SELECT 1 FROM items WHERE id = i.item)
+      """, decode: { (try $0[0] as Int64, try $0[1] as Int64, try $0[2] as Int64, try $0[3] as Int64) })
+    {
+      let id = item > 0 ? item : newNumber()
+      try insertItem(id, kind: mode == 16384 ? .folder : mode == 32768 ? .document : .symbolicLink, owner: owner)
+      try set("UPDATE inodes SET item = ? WHERE ino = ?", id, ino)
+    }
+    // Documents of which only versions are left, or nothing but the row of the item.
+    try connection.execute(
+      "DELETE FROM items WHERE id NOT IN (SELECT item FROM inodes WHERE item > 0) AND id NOT IN (SELECT item FROM versions)"
+    )
+    let lost = try rows.all(
+      """
+      SELECT v.item, coalesce(t.owner, v.author), t.id IS NULL FROM versions v LEFT JOIN items t ON t.id = v.item
+      WHERE v.item NOT IN (SELECT item FROM inodes WHERE item > 0) GROUP BY v.item
+      """, decode: { (item: try $0[0] as Int64, owner: try $0[1] as Int64, isNew: try $0[2] as Int64 == 1) })
+    for (item, owner, isNew) in lost {
+      let known = try rows.first("SELECT 1 FROM accounts WHERE id = ?", owner) { _ in true } ?? false
+      let owner = known ? owner : try number("SELECT min(id) FROM accounts")
+      if isNew { try insertItem(item, kind: .document, owner: owner) }
+      try set(
+        """
+        INSERT INTO inodes (ino, item, owner, parent, name, mode, nlink, uid, gid, atime, mtime, ctime, content)
+        VALUES (?,?,?,?,?,?,1,?,?,?,?,?,?)
+        """, newNumber(), item, owner, repairedFolder(owner), Array("Document \(item)".utf8), Int64(0o100644),
+        Int64(getuid()), Int64(getgid()), time, time, time, StoredContent.empty.encoded)
+    }
+    note(lost.map { "Repaired/Document \($0.item)" }, "has lost its name")
+    try connection.execute(
+      """
+      UPDATE items SET owner = i.owner,
+        kind = CASE i.mode & 61440 WHEN 32768 THEN 1 WHEN 16384 THEN 2 ELSE 3 END
+      FROM inodes i WHERE i.item = items.id;
+      UPDATE items SET creator = owner WHERE creator NOT IN (SELECT id FROM accounts);
+      DELETE FROM versions WHERE item NOT IN (SELECT id FROM items WHERE kind = 1);
+      """)
+  }
+
+  // MARK: - The tree
+
+  private mutating func mendTree() throws {
+    try connection.execute(
+      """
+      DELETE FROM deleted WHERE ino NOT IN (SELECT ino FROM inodes WHERE nlink = 0);
+      UPDATE inodes SET nlink = 1 WHERE nlink < 0;
+      INSERT OR IGNORE INTO deleted (ino, parent, name, time, actor)
+        SELECT ino, parent, name, ctime, owner FROM inodes WHERE nlink = 0;
+      """)
+    // A folder that is among the deleted has nothing in it that is not.
+    var moved: [Int64] = []
+    while true {
+      let lost = try rows.all(
+        """
+        SELECT i.ino, i.owner FROM inodes i LEFT JOIN inodes p ON p.ino = i.parent
+        WHERE i.nlink > 0 AND i.parent > 0
+          AND (p.ino IS NULL OR p.mode & 61440 <> 16384 OR p.nlink = 0 OR p.owner <> i.owner)
+        """, decode: { (try $0[0] as Int64, try $0[1] as Int64) })
+      for (ino, owner) in lost {
+        let folder = try repairedFolder(owner)
+        try set("UPDATE inodes SET parent = ? WHERE ino = ?", folder, ino)
+      }
+      moved += lost.map(\.0)
+      // Folders that lie in each other: one of them leads the others out.
+      let unreached = try rows.first(
+        """
+        WITH RECURSIVE reached (ino) AS (
+          SELECT documents FROM accounts UNION
+          SELECT i.ino FROM reached r JOIN inodes i ON i.parent = r.ino
+          WHERE i.mode & 61440 = 16384 AND i.nlink > 0 AND i.parent > 0)
+        SELECT ino, owner FROM inodes WHERE mode & 61440 = 16384 AND nlink > 0 AND ino NOT IN (SELECT ino FROM reached)
+        ORDER BY ino LIMIT 1
+        """
+      ) { (try $0[0] as Int64, try $0[1] as Int64) }
+      guard let (ino, owner) = unreached else { break }
+      let folder = try repairedFolder(owner)
+      try set("UPDATE inodes SET parent = ? WHERE ino = ?", folder, ino)
+      moved.append(ino)
+    }
+    let names = try moved.compactMap { ino in
+      try rows.first("SELECT name FROM inodes WHERE ino = ?", ino) { String(decoding: try $0.bytes(0), as: UTF8.self) }
+    }
+    note(names.filter { !$0.hasPrefix("Document ") }.map { "Repaired/\($0.printable)" }, "has lost its folder")
+    try connection.execute(
+      """
+      UPDATE deleted SET parent = (SELECT documents FROM accounts JOIN inodes i ON i.owner = accounts.id WHERE i.ino = deleted.ino)
+      WHERE NOT EXISTS (
+        SELECT 1 FROM inodes p JOIN inodes i ON i.ino = deleted.ino
+        WHERE p.ino = deleted.parent AND p.mode & 61440 = 16384 AND p.owner = i.owner AND p.ino <> i.ino);
+      UPDATE inodes SET parent = (SELECT parent FROM deleted d WHERE d.ino = inodes.ino) WHERE nlink = 0;
+      UPDATE deleted SET name = (SELECT name FROM inodes i WHERE i.ino = deleted.ino)
+      WHERE length(name) NOT BETWEEN 1 AND 255 OR instr(name, x'00') OR instr(name, x'2F')
+        OR name IN (x'2E', x'2E2E', CAST('.versions' AS BLOB));
+      """)
+    // Deleted folders that lie in each other could not come back.
+    try connection.execute(
+      """
+      WITH RECURSIVE reached (ino) AS (
+        SELECT ino FROM inodes WHERE mode & 61440 = 16384 AND nlink > 0 UNION
+        SELECT d.ino FROM reached r JOIN deleted d ON d.parent = r.ino JOIN inodes i ON i.ino = d.ino
+        WHERE i.mode & 61440 = 16384)
+      UPDATE deleted SET parent = (SELECT documents FROM accounts JOIN inodes i ON i.owner = accounts.id WHERE i.ino = deleted.ino)
+      WHERE ino IN (SELECT ino FROM inodes WHERE mode & 61440 = 16384) AND ino NOT IN (SELECT ino FROM reached);
+      UPDATE inodes SET parent = (SELECT parent FROM deleted d WHERE d.ino = inodes.ino) WHERE nlink = 0;
+      """)
+  }
+
+  /// Makes the entries anew: an inode tells its oldest name itself, and the old entries the others.
+  private mutating func mendNames() throws {
+    let hash = NameHash(key: try number("SELECT value FROM settings WHERE key = 'hashKey'"))
+    let insertion = "INSERT OR IGNORE INTO entries (parent, hash, name, ino, extra, since) VALUES (?,?,?,?,?,?)"
+    let named = try rows.all(
+      """
+      SELECT i.parent, i.name, i.ino, coalesce(max(w.since), 0) FROM inodes i
+      LEFT JOIN was w ON w.ino = i.ino AND w.parent = i.parent AND w.name = i.name
+      WHERE i.nlink > 0 AND i.parent > 0 GROUP BY i.ino ORDER BY i.ino
+      """, decode: { (try $0[0] as Int64, try $0.bytes(1), try $0[2] as Int64, try $0[3] as Int64) })
+    for (parent, name, ino, since) in named {
+      try set(insertion, parent, hash(name), name, ino, 0, since)
+      guard try rows.changes == 0 else { continue }
+      // Something else has it.
+      let name = Array(name.prefix(200)) + Array(" (\(ino))".utf8)
+      try set("UPDATE inodes SET name = ? WHERE ino = ?", name, ino)
+      try set(insertion, parent, hash(name), name, ino, 0, since)
+    }
+    let further = try rows.all(
+      """
+      SELECT w.parent, w.name, w.ino, w.since FROM was w JOIN inodes i ON i.ino = w.ino
+      JOIN inodes p ON p.ino = w.parent AND p.mode & 61440 = 16384 AND p.nlink > 0 AND p.owner = i.owner
+      WHERE i.nlink > 0 AND i.mode & 61440 <> 16384 AND w.extra = 1
+      """, decode: { (try $0[0] as Int64, try $0.bytes(1), try $0[2] as Int64, try $0[3] as Int64) })
+    for (parent, name, ino, since) in further where Self.isName(name) {
+      try set(insertion, parent, hash(name), name, ino, 1, since)
+    }
+    try connection.execute(
+      """
+      UPDATE inodes SET nlink = (SELECT count(*) FROM entries e WHERE e.ino = inodes.ino)
+      WHERE mode & 61440 <> 16384 AND nlink > 0;
+      UPDATE inodes SET nlink = 2 + (
+        SELECT count(*) FROM entries e JOIN inodes c ON c.ino = e.ino WHERE e.parent = inodes.ino AND c.mode & 61440 = 16384)
+      WHERE mode & 61440 = 16384 AND nlink > 0;
+      """)
+    let lost = try rows.all(
+      "SELECT w.name FROM was w WHERE w.ino NOT IN (SELECT ino FROM inodes) AND w.extra = 0 LIMIT 10000",
+      decode: { String(decoding: try $0.bytes(0), as: UTF8.self).printable })
+    note(lost, "is lost")
+  }
+
+  // MARK: - Contents
+
+  private mutating func mendContents() throws {
+    try mendPacks()
+    var bad: [Int64] = []
+    try rows.each("SELECT id FROM chunks WHERE encoding <> 2") { row in
+      let id: Int64 = try row[0]
+      if id <= 0 || (try? rows.verifiedBytes(id)) == nil { bad.append(id) }
+      return true
+    }
+    for id in bad { try set("DELETE FROM chunks WHERE id = ?", id) }
+    let sizes = try Dictionary(
+      uniqueKeysWithValues: rows.all(
+        "SELECT id, size FROM chunks", decode: { (try $0[0] as Int64, try $0[1] as Int64) }))
+    var nodes: [ExtentNode: Bool] = [:]
+    func isWhole(_ extents: [Extent]) -> Bool {
+      extents.allSatisfy { extent in
+        extent.isHole || sizes[extent.chunk].map { extent.offset <= $0 && extent.length <= $0 - extent.offset } ?? false
+      }
+    }
+    func isWhole(_ node: ExtentNode) -> Bool {
+      if let known = nodes[node] { return known }
+      let extents = (try? rows.chunkBytes(node.chunk)).flatMap { try? StoredContent.decodeNode($0) }
+      let content = extents.map(StoredContent.extents)
+      let whole = content?.length == node.length && content?.dataLength == node.data && isWhole(extents ?? [])
+      nodes[node] = whole
+      return whole
+    }
+    func length(_ bytes: [UInt8]) -> Int64? {
+      guard let content = try? StoredContent(encoded: bytes) else { return nil }
+      let whole =
+        switch content {
+        case .extents(let extents): isWhole(extents)
+        case .nodes(let list): list.allSatisfy(isWhole)
+        }
+      return whole ? content.length : nil
+    }
+    var lost: [(item: Int64, number: Int64)] = []
+    var wrong: [(item: Int64, number: Int64, size: Int64)] = []
+    try rows.each("SELECT item, number, size, content FROM versions") { row in
+      let (item, number): (Int64, Int64) = (try row[0], try row[1])
+      if let length = length(try row.bytes(3)) {
+        if try length != row[2] as Int64 { wrong.append((item, number, length)) }
+      } else {
+        lost.append((item, number))
+      }
+      return true
+    }
+    for version in lost { try set("DELETE FROM versions WHERE item = ? AND number = ?", version.item, version.number) }
+    for version in wrong {
+      try set("UPDATE versions SET size = ? WHERE item = ? AND number = ?", version.size, version.item, version.number)
+    }
+    try noteLost(lost)
+    // Plain files have contents of their own.
+    var inodes: [(ino: Int64, size: Int64?)] = []
+    try rows.each(
+      """
+      SELECT i.ino, i.size, i.content FROM inodes i JOIN items t ON t.id = i.item
+      WHERE i.mode & 61440 = 32768 AND NOT EXISTS (SELECT 1 FROM versions WHERE item = t.id)
+      """
+    ) { row in
+      let size = length(try row.bytes(2))
+      if try size != row[1] as Int64 { inodes.append((try row[0], size)) }
+      return true
+    }
+    for inode in inodes {
+      if let size = inode.size {
+        try set("UPDATE inodes SET size = ? WHERE ino = ?", size, inode.ino)
+      } else {
+        try set("UPDATE inodes SET size = 0, content = ? WHERE ino = ?", StoredContent.empty.encoded, inode.ino)
+      }
+    }
+    note(try inodes.filter { $0.size == nil }.map { try path($0.ino) }, "has lost its contents, and is empty")
+    try connection.execute(
+      """
+      UPDATE versions SET open = 0 WHERE open <> 0;
+      UPDATE versions SET base = NULL WHERE base NOT BETWEEN 1 AND number - 1;
+      UPDATE versions SET label = NULL WHERE label IS NOT NULL AND EXISTS (
+        SELECT 1 FROM versions w WHERE w.item = versions.item AND w.label = versions.label AND w.number < versions.number);
+      UPDATE items SET version = 0 WHERE NOT EXISTS (SELECT 1 FROM versions WHERE item = id AND number = version);
+      UPDATE items SET last_version = max(last_version, coalesce((SELECT max(number) FROM versions WHERE item = id), 0));
+      UPDATE items SET version = coalesce((SELECT max(number) FROM versions WHERE item = id), 0) WHERE version = 0;
+      UPDATE items SET last_version = 0 WHERE last_version < 0;
+      UPDATE items SET conflict = NULL WHERE conflict NOT BETWEEN 1 AND last_version;
+      UPDATE items SET quiet = 0 WHERE quiet = 1 AND version > 0;
+      UPDATE inodes SET size = v.size, content = v.content FROM items t JOIN versions v ON v.item = t.id AND v.number = t.version
+      WHERE t.id = inodes.item;
+      """)
+  }
+
+  /// Puts the members of damaged packs that can still be made into chunks of their own.
+  private mutating func mendPacks() throws {
+    for id in try numbers("SELECT id FROM packs") {
+      let members = try numbers("SELECT id FROM chunks WHERE encoding = 2 ORDER BY id").count
+      guard members > 0 || id > 0 else { continue }
+      var made: [(chunk: Int64, bytes: [UInt8])] = []
+      var isWhole = id > 0
+      if let pack = try? rows.pack(id), let base = try? rows.baseBytes(pack.base) {
+        var reader = PackReader(pack, base: base)
+        for (index, chunk) in pack.chunks.enumerated() {
+          guard (try? reader.advance()) == true else {
+            isWhole = false
+            break
+          }
+          let isPlaced = (try? rows.packPlace(chunk)) == PackPlace(pack: id, index: index)
+          if isPlaced, (try? rows.verifiedHash(reader.bytes, of: chunk)) != nil {
+            made.append((chunk, reader.bytes))
+          } else {
+            isWhole = false
+          }
+        }
+      } else {
+        isWhole = false
+      }
+      if isWhole { continue }
+      for (chunk, bytes) in made { try bytes.withUnsafeBytes { try rows.restoreChunk(chunk, bytes: $0) } }
+      try set("DELETE FROM packs WHERE id = ?", id)
+    }
+    // Those of which nothing leads to a pack any more.
+    var lost: [Int64] = []
+    try rows.each("SELECT id, data FROM chunks WHERE encoding = 2") { row in
+      let place = try? PackPlace(encoded: row.bytes(1))
+      let isThere = try place.map { place in
+        try rows.first("SELECT 1 FROM packs WHERE id = ?", place.pack) { _ in true } ?? false
+      }
+      if isThere != true { lost.append(try row[0]) }
+      return true
+    }
+    for chunk in lost { try set("DELETE FROM chunks WHERE id = ?", chunk) }
+  }
+
+  /// Tells which documents have lost versions, and which of these all of them.
+  private mutating func noteLost(_ versions: [(item: Int64, number: Int64)]) throws {
+    let byItem = Dictionary(grouping: versions, by: \.item).sorted { $0.key < $1.key }
+    var lines: [String] = []
+    for (item, versions) in byItem {
+      let ino = try rows.first("SELECT ino FROM inodes WHERE item = ?", item) { try $0[0] as Int64 }
+      let left = try rows.first("SELECT max(number) FROM versions WHERE item = ?", item) { try $0[0] as Int64? } ?? nil
+      let rest = left.map { "the latest that is left is \($0)" } ?? "none is left, and it is empty"
+      lines.append("\(try ino.map(path) ?? "item \(item)"): \(count(versions.count, "version")) of it")
+      lines[lines.count - 1] += versions.count == 1 ? " is lost; \(rest)" : " are lost; \(rest)"
+    }
+    losses += lines.prefix(Self.lossLimit)
+    if lines.count > Self.lossLimit { losses.append("\(lines.count - Self.lossLimit) more documents lost versions") }
+  }
+
+  /// A path for people, from `Documents` on.
+  private func path(_ ino: Int64) throws -> String {
+    var names: [String] = []
+    var place = ino
+    // Deeper paths tell their end.
+    while names.count < 64,
+      let (parent, name) = try rows.first(
+        "SELECT parent, name FROM inodes WHERE ino = ? AND parent > 0", place,
+        decode: { (try $0[0] as Int64, String(decoding: try $0.bytes(1), as: UTF8.self).printable) })
+    {
+      names.append(name)
+      place = parent
+    }
+    return (["Documents"] + names.reversed()).joined(separator: "/")
+  }
+
+  // MARK: - Sharing and events
+
+  private mutating func mendShares() throws {
+    try connection.execute(
+      """
+      DELETE FROM shares WHERE item NOT IN (SELECT id FROM items WHERE kind IN (1, 2));
+      DELETE FROM participants WHERE share NOT IN (SELECT item FROM shares) OR account NOT IN (SELECT id FROM accounts);
+      UPDATE participants SET role = 2 WHERE role = 1 AND account <> (SELECT owner FROM items WHERE id = share);
+      INSERT INTO participants (share, account, role, permission, acceptance, since, joined)
+        SELECT s.item, t.owner, 1, 2, 2, s.since, s.since FROM shares s JOIN items t ON t.id = s.item WHERE true
+        ON CONFLICT DO UPDATE SET role = 1, permission = 2, acceptance = 2;
+      DELETE FROM one_time_links
+      WHERE NOT EXISTS (SELECT 1 FROM participants p WHERE p.share = one_time_links.share AND account = inviter);
+      DELETE FROM access_requests WHERE account NOT IN (SELECT id FROM accounts) OR share NOT IN (SELECT item FROM shares);
+      """)
+    let nested = try numbers(
+      """
+      WITH RECURSIVE above (item, ino) AS (
+        SELECT s.item, i.parent FROM shares s JOIN inodes i ON i.item = s.item WHERE s.active = 1 AND i.nlink > 0 UNION
+        SELECT a.item, i.parent FROM above a JOIN inodes i ON i.ino = a.ino)
+      SELECT DISTINCT a.item FROM above a JOIN inodes i ON i.ino = a.ino JOIN shares s ON s.item = i.item
+      WHERE s.active = 1
+      """)
+    for item in nested { try set("UPDATE shares SET active = 0 WHERE item = ?", item) }
+  }
+
+  private mutating func mendEvents() throws {
+    try connection.execute(
+      """
+      DELETE FROM events WHERE actor NOT IN (SELECT id FROM accounts) OR owner NOT IN (SELECT id FROM accounts)
+        OR length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
+        OR sequence <= coalesce((SELECT value FROM settings WHERE key = 'eventsBefore'), 0);
+      DELETE FROM webhooks WHERE account NOT IN (SELECT id FROM accounts) OR NOT json_valid(types) OR substr(types, 1, 1) <> '[';
+      UPDATE past_names SET actor = (SELECT min(id) FROM accounts) WHERE actor NOT IN (SELECT id FROM accounts);
+      """)
+  }
+}

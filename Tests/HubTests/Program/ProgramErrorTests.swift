@@ -1,0 +1,48 @@
+import Foundation
+import Glibc
+import HubKit
+import MountKit
+import SheafHub
+import Testing
+
+/// What the program says of what it cannot use.
+@Suite struct ProgramErrorTests {
+  @Test func aCertificateThatCannotBeUsedMakesNoHub() throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    let text = "\(folder.path)/text.pem"
+    try Data("no certificate\n".utf8).write(to: URL(fileURLWithPath: text))
+    for (certificate, said) in [
+      ("\(folder.path)/nope", "\(folder.path)/nope: No such file or directory"),
+      (text, "\(text): holds no certificate in the form PEM"),
+    ] {
+      let output = try program.run("init", "--address", "hub.example", "--certificate", certificate, "--key", text)
+      #expect(output.status == 1 && output.errorText.contains(said), "\(output)")
+      #expect(!output.errorText.contains("NIO") && output.text == "")
+      #expect(access("\(program.hubFolder)/hub.json", F_OK) != 0)
+    }
+  }
+
+  @Test func anAddressThatIsInUseIsNamed() throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    try program.succeed("init", "--address", "127.0.0.1:0")
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { Glibc.close(socket) }
+    var address = sockaddr_in()
+    (address.sin_family, address.sin_addr.s_addr) = (sa_family_t(AF_INET), UInt32(0x7F00_0001).bigEndian)
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let port = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        #expect(bind(socket, address, length) == 0 && listen(socket, 1) == 0)
+        #expect(getsockname(socket, address, &length) == 0)
+      }
+      return UInt16(bigEndian: pointer.pointee.sin_port)
+    }
+    let output = try program.run("serve", "--listen", "127.0.0.1:\(port)")
+    #expect(output.status == 1 && output.errorText.contains("127.0.0.1:\(port): Address already in use"), "\(output)")
+    #expect(!output.errorText.contains("bind("))
+  }
+}

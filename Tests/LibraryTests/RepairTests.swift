@@ -1,0 +1,167 @@
+import Foundation
+import Glibc
+import SheafModel
+import SheafStore
+import Testing
+
+@testable import SheafLibrary
+
+/// What is saved of a library whose pages are damaged.
+struct RepairTests {
+  private static let seed =
+    ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap { UInt64($0) } ?? .random(in: 1 ... .max)
+
+  private struct Random: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      let mixed = (state ^ (state >> 33)) &* 0xFF51_AFD7_ED55_8CCD
+      return mixed ^ (mixed >> 29)
+    }
+  }
+
+  /// A library of two people with folders, versions, links, deleted items, attributes, a share and packed history,
+  /// which is closed.
+  private func made() throws -> People {
+    let people = try People()
+    let fixture = people.fixture
+    for folder in ["plans", "plans/deep", "old"] { try fixture.mkdir(folder) }
+    var random = Random(state: 7)
+    for index in 0..<40 {
+      let folder = ["", "plans/", "plans/deep/", "old/"][index % 4]
+      for round in 0..<3 {
+        try fixture.save(
+          "\(folder)doc\(index)", (0..<2000).map { _ in UInt8.random(in: 0...(8 << round), using: &random) })
+        people.clock.advance(60)
+      }
+    }
+    _ = try people.library.label(fixture.path("doc0"), name: "first", version: 1)
+    _ = try people.library.link(fixture.ino("doc0"), fixture.root, Array("second name".utf8), .library)
+    try people.library.setXattr(fixture.ino("doc4"), Array("user.colour".utf8), Array("blue".utf8), .set, .library)
+    _ = try people.library.make(
+      .symbolicLink(target: Array("doc0".utf8)), fixture.root, Array("link".utf8), mode: 0o777, .library)
+    try people.share("Documents/plans", with: [(.bob, .readWrite), (.carol, .readOnly)])
+    for index in [3, 7] { try fixture.unlink("old/doc\(index)") }
+    people.clock.advance(60)
+    people.library.keepUp()
+    _ = try people.library.compact { _ in }
+    try fixture.expectSound()
+    try people.library.close()
+    return people
+  }
+
+  private func repair(_ people: People, _ name: String) throws -> (report: RepairReport, location: LibraryLocation) {
+    let location = LibraryLocation(path: "\(people.fixture.folder)/\(name).sqlite")
+    return (try Library.repair(people.library.location, to: location), location)
+  }
+
+  @Test func ofASoundLibraryNothingIsLost() throws {
+    let people = try made()
+    let (report, location) = try repair(people, "saved")
+    #expect(report.lost == [] && report.problems == [])
+    #expect(report.documents == 38 && report.folders == 3 && report.accounts == 4 && report.deleted == 2)
+    let before = try Library.open(people.library.location) { people.clock.now }
+    let after = try Library.open(location) { people.clock.now }
+    #expect(after.id == before.id)
+    for index in 0..<40 where index != 3 && index != 7 {
+      let path = try ItemPath(
+        account: people.fixture.account, "Documents/\(["", "plans/", "plans/deep/", "old/"][index % 4])doc\(index)")
+      #expect(try after.versions(path) == before.versions(path))
+      #expect(try after.itemStatus(path).id == before.itemStatus(path).id)
+      #expect(try contents(after, path) == contents(before, path))
+    }
+    let plans = try ItemPath(account: people.fixture.account, "Documents/plans")
+    #expect(try after.participants(plans) == before.participants(plans))
+    #expect(try after.share(of: plans)?.url == before.share(of: plans)?.url)
+    let names = { (library: Library) in
+      try library.list(library.documents(of: people.fixture.account), after: 0, limit: 1000, .library).map(\.name)
+    }
+    #expect(try names(after) == names(before))
+    try before.close()
+    try after.close()
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
+  private func contents(_ library: Library, _ path: ItemPath) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    for version in try library.versions(path) {
+      try library.readVersion(path, number: version.number) { bytes += $0 }
+    }
+    return bytes
+  }
+
+  /// Whatever pages are damaged, the new library is sound, and the damaged one stays as it is.
+  @Test func whateverIsDamagedTheNewLibraryIsSound() throws {
+    let people = try made()
+    let path = people.library.location.path
+    let sound = try Data(contentsOf: URL(fileURLWithPath: path))
+    var random = Random(state: Self.seed)
+    var saved = 0
+    for round in 0..<24 {
+      var damaged = sound
+      // Not the first page, which says where the tables are.
+      let pages = damaged.count / 4096
+      for _ in 0...Int.random(in: 0..<6, using: &random) {
+        let start = Int.random(in: 1..<pages, using: &random) * 4096
+        let length = round % 3 == 0 ? 4096 : Int.random(in: 1...64, using: &random)
+        let offset = start + Int.random(in: 0...(4096 - length), using: &random)
+        for index in offset..<(offset + length) { damaged[index] = UInt8.random(in: 0...255, using: &random) }
+      }
+      try damaged.write(to: URL(fileURLWithPath: path))
+      do {
+        let (report, location) = try repair(people, "saved\(round)")
+        #expect(report.problems == [], "seed \(Self.seed), round \(round)")
+        saved += report.documents
+        // It opens, and can be used.
+        let library = try Library.open(location) { people.clock.now }
+        #expect(try library.check { _ in }.problems == [], "seed \(Self.seed), round \(round)")
+        for account in try library.accounts() {
+          _ = try library.list(library.documents(of: account.handle), after: 0, limit: 1000, .library)
+        }
+        try library.close()
+      } catch let error as SheafError where error.kind == .corrupt {
+        // Only a schema that is damaged leaves nothing.
+        #expect(error.reason.contains("nothing of it can be read"), "seed \(Self.seed), round \(round): \(error)")
+      }
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == damaged)
+    }
+    #expect(saved > 24 * 10, "seed \(Self.seed): \(saved) documents were saved")
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
+  /// Each table but those that say where everything is can be empty.
+  @Test(arguments: [
+    "accounts", "items", "entries", "xattrs", "versions", "chunks", "packs", "deleted", "shares", "participants",
+    "events", "settings", "past_names", "inodes",
+  ])
+  func aTableIsLost(_ table: String) throws {
+    let people = try made()
+    let path = people.library.location.path
+    let statement = table == "settings" ? "DELETE FROM settings WHERE key <> 'change'" : "DELETE FROM \(table)"
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
+    process.arguments = [path, statement]
+    try process.run()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [])
+    let library = try Library.open(location) { people.clock.now }
+    #expect(try library.check { _ in }.problems == [])
+    let accounts = try library.accounts()
+    let alice = try #require(accounts.first { $0.handle == people.fixture.account } ?? accounts.first)
+    let names = try library.list(library.documents(of: alice.handle), after: 0, limit: 1000, .library)
+      .map { String(decoding: $0.name, as: UTF8.self) }
+    switch table {
+    case "inodes": #expect(names == ["Repaired"] && report.documents == 40)
+    case "accounts":
+      #expect(report.lost.contains { $0.contains("account 1 has lost its handle") } && names.contains("doc0"))
+    case "versions": #expect(report.versions == 0 && names.contains("doc0"))
+    case "chunks": #expect(report.lost.contains { $0.contains("none is left") } && names.contains("doc0"))
+    default: #expect(names.contains("doc0") && names.contains("plans"))
+    }
+    try library.close()
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+}
