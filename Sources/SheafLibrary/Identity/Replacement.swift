@@ -57,10 +57,10 @@ extension Library {
   /// time.
   func expireIdentity(of ino: Int64) { identity.expire(ino, at: clock(), aging: aging) }
 
-  private func aging(_ ino: Int64, _ process: Int32) -> Identity.Aging {
+  private func aging(_ ino: Int64, _ process: Int32, hasAged: Bool) -> Identity.Aging {
     guard let inode = try? inode(ino) else { return .established }
-    if FileRole(inode.row.name) == .scratch, Caller.lives(process) { return .makerRemembered }
-    return isBeingWritten(inode) ? .young : .established
+    if !hasAged, isBeingWritten(inode) { return .young }
+    return FileRole(inode.row.name) == .scratch && Caller.lives(process) ? .makerRemembered : .established
   }
 
   // MARK: - Making a document anew
