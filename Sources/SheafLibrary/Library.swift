@@ -77,6 +77,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
         metadata: ["file": "\(file)"])
     }
     try library.locked { try library.recoverFromCrash() }
+    library.locked { library.restoreReadings() }
     library.resumeReturns()
     library.completeSaves()
     try library.locked { try library.settleEvents(all: true) }
@@ -133,6 +134,11 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
         try settleEvents(all: true)
         try ended.get()
       }
+    }
+    do {
+      try storeReadings()
+    } catch {
+      log.error("what programs read could not be stored", metadata: ["error": "\(error)"])
     }
     closeSearchedContents()
     try store.close()

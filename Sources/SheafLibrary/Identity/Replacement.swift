@@ -146,7 +146,7 @@ extension Library {
     }
     if draft.isChanged {
       // It is a version of its own as soon as it has the name: until then the document has what it had.
-      draft.session?.base = try base(of: item, inode, savedBy: caller, asksOthers: true)
+      draft.session?.base = try base(of: item, inode, savedBy: caller, orReadBy: .account)
       draft.session?.baseContent = row.content ?? .empty
       try makeVersion(inode, draft, cause: .replace)
       return inode
@@ -154,7 +154,7 @@ extension Library {
     try draft.working?.truncate(to: 0, from: self)
     if inode.row.size > 0 {
       try beginSession(inode, draft, handle: nil, at: time)
-      draft.session?.base = try base(of: item, inode, savedBy: caller, asksOthers: true)
+      draft.session?.base = try base(of: item, inode, savedBy: caller, orReadBy: .account)
     }
     return inode
   }
@@ -293,7 +293,7 @@ extension Library {
     let dissolves = try (isYoung || isQuiet) && !hasHistory(inode, source.name, change)
     let oldContent = old.row.content ?? .empty
     var document = item
-    let base = try base(of: document, old, savedBy: caller, asksOthers: true)
+    let base = try base(of: document, old, savedBy: caller, orReadBy: .account)
     let isOnTop = document.version == 0 || base == document.version
     var deletedItem: ItemRow?
     var tombstone: InodeRow?

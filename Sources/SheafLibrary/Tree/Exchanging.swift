@@ -136,7 +136,7 @@ extension Library {
       }
       let base =
         id == document
-        ? try base(of: item, old, savedBy: caller, asksOthers: true) : item.version == 0 ? nil : item.version
+        ? try base(of: item, old, savedBy: caller, orReadBy: .account) : item.version == 0 ? nil : item.version
       let version = VersionRow(
         item: id, number: item.lastVersion + 1, time: time, author: caller.actor(in: changed), size: changed.size,
         cause: .replace, base: base, content: changed.content ?? .empty,

@@ -26,6 +26,8 @@ struct PromisedContents {
     var writers: [UInt64: Bool]
     /// What the account has in the file since its last write.
     var text = ""
+    /// What was appended last; nil once anything was written elsewhere.
+    var appended: String?
     /// The promise that its later saves renew.
     var promise: Int?
   }
@@ -67,7 +69,11 @@ struct PromisedContents {
   // MARK: - Writing
 
   /// Notes that a handle changed a file, whose account has `text` in it now.
-  mutating func wrote(_ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String, by process: Int32) {
+  ///
+  /// - Parameter appended: What it appended; nil if it wrote elsewhere.
+  mutating func wrote(
+    _ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String, appended: String?, by process: Int32
+  ) {
     let key = Key(ino: slot.ino, account: account)
     if let replacer = replacers[slot.ino], replacedWork[key] != nil || replacer != process && !text.isEmpty {
       replacedWork[key] = text
@@ -75,7 +81,18 @@ struct PromisedContents {
     if let session = sessions[key], session.writers[slot.handle] == nil, session.writers.values.allSatisfy({ $0 }) {
       end(key)
     }
+    let onlyAppends = sessions[key].map { $0.appended != nil } ?? true
     sessions[key, default: Session(writers: [:])].writers[slot.handle] = false
+    sessions[key]?.appended = onlyAppends ? appended : nil
+    sessions[key]?.text = text
+    if let promise = sessions[key]?.promise { promises[promise]?.kept.insert(text) }
+  }
+
+  /// Notes what an account has in a file now. Where it only appended, that was appended again to what another account
+  /// saved since.
+  mutating func holds(_ ino: Int64, _ account: Int64, _ text: String) {
+    let key = Key(ino: ino, account: account)
+    guard let appended = sessions[key]?.appended, text.contains(appended) else { return }
     sessions[key]?.text = text
     if let promise = sessions[key]?.promise { promises[promise]?.kept.insert(text) }
   }
