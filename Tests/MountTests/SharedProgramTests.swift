@@ -82,6 +82,10 @@ import Testing
         # As it goes on, nobody is passed over.
         text=$(cat "$theirs"); echo "$text, again" >"$theirs"
         refused "" attribute conflict "$mine"
+        echo "three of alice" >"$mine"
+        text=$(cat "$theirs"); echo "$text, and of bob" >"$theirs"
+        refused "" attribute conflict "$mine"
+        same "$(cat "$mine")" "three of alice, and of bob"
         """)
     }
   }

@@ -18,7 +18,8 @@ extension Library {
     file.readVersion = version
     // What is opened to be written need not have been looked at.
     let session = opens && file.canWrite ? nil : Caller.session(of: process)
-    readings.note(version, of: item.id, by: account, process, of: session, at: time)
+    let hasRead = !(opens && file.canWrite) || file.canRead && !file.truncates
+    readings.note(version, of: item.id, by: account, process, of: session, hasRead: hasRead, at: time)
     maintenance.wake(isChanged: false)
   }
 
@@ -91,7 +92,9 @@ extension Library {
   func base(of item: ItemRow, _ inode: Inode, writtenThrough file: OpenFile) throws -> Int64? {
     let process = Caller.process(of: file.thread)
     guard process != 0, !locks.isLocked(UInt64(inode.ino)) else { return item.version }
-    let read = try base(of: item, inode, savedBy: file.account, process, orReadBy: .program)
+    // What is written to a document that was emptied for it is based on what its emptying was.
+    let company: Company = file.truncates ? .session : .program
+    let read = try base(of: item, inode, savedBy: file.account, process, orReadBy: company)
     guard let seen = file.seen, seen.item == item.id else { return read }
     let saved = inode.savers[process].flatMap { $0.item == item.id ? $0.number : nil } ?? 0
     let known = max(seen.number, saved)
@@ -122,14 +125,15 @@ extension Library {
     func version(readBy reader: Readings.Reader) -> Int64? {
       readings.version(of: item.id, by: account, reader, at: time)
     }
-    var read = process == 0 ? nil : version(readBy: .program(process))
-    if read == nil {
+    let own = process == 0 ? nil : version(readBy: .program(process))
+    let read =
       switch company {
-      case .program: break
-      case .session: read = Caller.session(of: process).flatMap { version(readBy: .session($0)) }
-      case .account: read = version(readBy: .account)
+      case .program: own
+      case .session:
+        readings.version(
+          of: item.id, by: account, emptiedBy: process, of: Caller.session(of: process), at: time)
+      case .account: own ?? version(readBy: .account)
       }
-    }
     guard let read, read < item.version else { return item.version }
     let readByAny = version(readBy: .account) ?? 0
     let first = max(read + 1, item.version - Self.knownLimit)

@@ -13,8 +13,10 @@ import SheafModel
 ///    that its account read last (by the program that made the file), else on the current version.
 /// 3. A document that is emptied by its name, as open(2) with O_TRUNC does, is based on the version that this program
 ///    had read, else on the one that another program of its session (setsid(2)) read last, as in
-///    `text=$(cat doc); … > doc`, else on the current version. What a program saved counts for that program alone: those
-///    of a session that make a document anew each time are made from nothing that they read.
+///    `text=$(cat doc); … > doc`, else on the current version. A program that never read the document itself, as a shell
+///    does not, and only knows what it saved, also knows what another one of its session read since. What a program saved
+///    counts for that program alone: those of a session that make a document anew each time are made from nothing that
+///    they read.
 /// 4. A program, and so an account, knows the versions that its account saved. It does not know versions in which its
 ///    account appended to one that none of its programs had read.
 /// 5. This is remembered for a day, for 4096 readers of documents, where a program, its session and its account are a
@@ -50,6 +52,8 @@ struct Readings {
     let reader: Reader
     let version: Int64
     let time: Timestamp
+    /// Whether the reader ever read from the document, and did not only save it or open it for writing.
+    var hasRead = true
   }
 
   private struct Key: Hashable {
@@ -66,13 +70,20 @@ struct Readings {
 
   /// Notes that a program read a version, and with it its session and its account.
   ///
-  /// - Parameter session: That of the program; nil where it is not known.
+  /// - Parameters:
+  ///   - session: That of the program; nil where it is not known.
+  ///   - hasRead: Whether the program may have read it; else it saved it, or opened it for writing.
   mutating func note(
-    _ version: Int64, of item: Int64, by account: Int64, _ process: Int32, of session: Int32?, at time: Timestamp
+    _ version: Int64, of item: Int64, by account: Int64, _ process: Int32, of session: Int32?, hasRead: Bool = true,
+    at time: Timestamp
   ) {
     let readers: [Reader?] = [process == 0 ? nil : .program(process), session.map { .session($0) }, .account]
     for reader in readers.compactMap(\.self) {
-      add(Reading(item: item, account: account, reader: reader, version: version, time: time))
+      let former = readings[Key(item: item, account: account, reader: reader)]
+      add(
+        Reading(
+          item: item, account: account, reader: reader, version: version, time: time,
+          hasRead: hasRead || former?.hasRead ?? false))
     }
   }
 
@@ -81,7 +92,7 @@ struct Readings {
     _ version: Int64, of item: Int64, by account: Int64, _ process: Int32, of session: Int32?, at time: Timestamp
   ) {
     if let session { readings.remove(Key(item: item, account: account, reader: .session(session))) }
-    note(version, of: item, by: account, process, of: nil, at: time)
+    note(version, of: item, by: account, process, of: nil, hasRead: false, at: time)
   }
 
   mutating func add(_ reading: Reading) {
@@ -92,8 +103,22 @@ struct Readings {
 
   /// The version that a reader read last; nil where none is remembered.
   func version(of item: Int64, by account: Int64, _ reader: Reader, at time: Timestamp) -> Int64? {
+    reading(of: item, by: account, reader, at: time)?.version
+  }
+
+  private func reading(of item: Int64, by account: Int64, _ reader: Reader, at time: Timestamp) -> Reading? {
     let reading = readings[Key(item: item, account: account, reader: reader)]
-    return reading.flatMap { time.nanoseconds - $0.time.nanoseconds < Self.window ? $0.version : nil }
+    return reading.flatMap { time.nanoseconds - $0.time.nanoseconds < Self.window ? $0 : nil }
+  }
+
+  /// The version that a program knows which empties a document (rule 3); nil where none is remembered.
+  func version(
+    of item: Int64, by account: Int64, emptiedBy process: Int32, of session: Int32?, at time: Timestamp
+  ) -> Int64? {
+    let own = process == 0 ? nil : reading(of: item, by: account, .program(process), at: time)
+    if let own, own.hasRead { return own.version }
+    let others = session.flatMap { version(of: item, by: account, .session($0), at: time) }
+    return [own?.version, others].compactMap(\.self).max()
   }
 
   /// The latest of what is remembered, the oldest of them first; nil where that is as it was when this was asked last.

@@ -41,7 +41,8 @@ extension Library {
 }
 
 /// Readings as the library's file has them: a line with the run of the machine, then one for each, `ITEM ACCOUNT
-/// VERSION TIME`, with ` session ID` or ` program ID START` for those that are not the account's.
+/// VERSION TIME`, with ` session ID`, ` program ID START` or, if that never read, ` writer ID START` for those that are not
+/// the account's.
 struct StoredReadings {
   let text: String
 
@@ -57,7 +58,7 @@ struct StoredReadings {
       case .session(let session): line += " session \(session)"
       case .program(let process):
         guard let start = Caller.start(of: process) else { continue }
-        line += " program \(process) \(start)"
+        line += " \(reading.hasRead ? "program" : "writer") \(process) \(start)"
       }
       lines.append(line)
     }
@@ -77,7 +78,7 @@ struct StoredReadings {
       else { return nil }
       return .init(
         item: numbers[0], account: numbers[1], reader: reader, version: numbers[2],
-        time: Timestamp(nanoseconds: numbers[3]))
+        time: Timestamp(nanoseconds: numbers[3]), hasRead: words.dropFirst(4).first != "writer")
     }
   }
 
@@ -89,7 +90,8 @@ struct StoredReadings {
     }
     switch words.first {
     case "session" where numbers.count == 1: return .session(id)
-    case "program" where numbers.count == 2 && id > 0 && Caller.start(of: id) == numbers[1]: return .program(id)
+    case "program", "writer":
+      return numbers.count == 2 && id > 0 && Caller.start(of: id) == numbers[1] ? .program(id) : nil
     default: return nil
     }
   }

@@ -3,7 +3,7 @@ import SheafModel
 /// Whether folders are ignored, and the rules for their contents, as far as known.
 ///
 /// It follows from the tree. All of it is forgotten when a folder moves or rules change, but for the marks: they are
-/// stored (rule 6 of `Ignoring.swift`).
+/// stored, as `Ignoring.swift` says.
 struct IgnoredFolders {
   /// The rules of a folder's `.sheafignore`; those that hold by default are of no folder, 0.
   struct Source {

@@ -295,9 +295,9 @@ final class ProgramRun {
     return slot
   }
 
-  private func noteWrite(_ slot: ProgramWorld.OpenSlot, appended: String? = nil) {
+  private func noteWrite(_ slot: ProgramWorld.OpenSlot, written: String = "") {
     promises.wrote(
-      slot, world.account(slot.actor), world.contents(slot.handle) ?? "", appended: appended,
+      slot, world.account(slot.actor), world.contents(slot.handle) ?? "", written: written,
       by: world.process(slot.actor))
   }
 
@@ -314,7 +314,7 @@ final class ProgramRun {
     if let number = world.slots.first(where: { $0.value.handle == slot.handle })?.key {
       world.slots[number]?.known = Int64(contents.utf8.count)
     }
-    noteWrite(slot, appended: appends ? text : nil)
+    noteWrite(slot, written: text)
     saves.wrote(contents, over: former, slot, world)
   }
 

@@ -26,8 +26,8 @@ struct PromisedContents {
     var writers: [UInt64: Bool]
     /// What the account has in the file since its last write.
     var text = ""
-    /// What was appended last; nil once anything was written elsewhere.
-    var appended: String?
+    /// What was written last; empty where the file was emptied.
+    var last = ""
     /// The promise that its later saves renew.
     var promise: Int?
   }
@@ -70,9 +70,9 @@ struct PromisedContents {
 
   /// Notes that a handle changed a file, whose account has `text` in it now.
   ///
-  /// - Parameter appended: What it appended; nil if it wrote elsewhere.
+  /// - Parameter written: What it wrote; empty where it emptied the file.
   mutating func wrote(
-    _ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String, appended: String?, by process: Int32
+    _ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String, written: String, by process: Int32
   ) {
     let key = Key(ino: slot.ino, account: account)
     if let replacer = replacers[slot.ino], replacedWork[key] != nil || replacer != process && !text.isEmpty {
@@ -81,9 +81,8 @@ struct PromisedContents {
     if let session = sessions[key], session.writers[slot.handle] == nil, session.writers.values.allSatisfy({ $0 }) {
       end(key)
     }
-    let onlyAppends = sessions[key].map { $0.appended != nil } ?? true
     sessions[key, default: Session(writers: [:])].writers[slot.handle] = false
-    sessions[key]?.appended = onlyAppends ? appended : nil
+    sessions[key]?.last = written
     sessions[key]?.text = text
     if let promise = sessions[key]?.promise { promises[promise]?.kept.insert(text) }
   }
@@ -92,7 +91,7 @@ struct PromisedContents {
   /// saved since.
   mutating func holds(_ ino: Int64, _ account: Int64, _ text: String) {
     let key = Key(ino: ino, account: account)
-    guard let appended = sessions[key]?.appended, text.contains(appended) else { return }
+    guard let last = sessions[key]?.last, text.contains(last) else { return }
     sessions[key]?.text = text
     if let promise = sessions[key]?.promise { promises[promise]?.kept.insert(text) }
   }

@@ -395,6 +395,29 @@ struct LostUpdateTests {
     }
   }
 
+  /// A shell reads nothing itself, and knows what the programs read that it runs.
+  @Test func whoNeverReadsKnowsWhatOthersOfItsSessionRead() throws {
+    try withSibling { cat in
+      try together { people in
+        try people.as(.bob, process: getpid()) { try $0.save(theirs, "two") }
+        try people.as(.alice, process: other) { try append($0, mine, "+line") }
+        try people.as(.bob, process: cat) { (me) throws in #expect(try me.read(theirs) == "two+line") }
+        try people.as(.bob, process: getpid()) { try $0.save(theirs, "two+line from bob") }
+        try expectConflict(people, nil, base: 3)
+        // It does not know what nobody read.
+        try people.as(.alice, process: other) { try append($0, mine, "+line") }
+        try people.as(.bob, process: getpid()) { try $0.save(theirs, "from bob") }
+        try expectConflict(people, 5, base: 4)
+        // Who reads has only that before it.
+        try people.as(.bob, process: getpid()) { (me) throws in #expect(try me.read(theirs) == "from bob") }
+        try people.as(.alice, process: other) { try append($0, mine, "+line") }
+        try people.as(.bob, process: cat) { (me) throws in #expect(try me.read(theirs) == "from bob+line") }
+        try people.as(.bob, process: getpid()) { try $0.save(theirs, "the end") }
+        try expectConflict(people, 7, base: 6)
+      }
+    }
+  }
+
   /// What programs make anew each time is made from nothing that others of their session saved, or saved since they
   /// read; and programs of other sessions have nothing to do with it.
   @Test func whoMakesADocumentAnewPassesOverNothing() throws {
