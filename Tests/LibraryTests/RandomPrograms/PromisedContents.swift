@@ -28,6 +28,8 @@ struct PromisedContents {
     var text = ""
     /// What was written last; empty where the file was emptied.
     var last = ""
+    /// What the account had in the file since then, before others saved.
+    var former: Set<String> = []
     /// The promise that its later saves renew.
     var promise: Int?
   }
@@ -83,6 +85,7 @@ struct PromisedContents {
     }
     sessions[key, default: Session(writers: [:])].writers[slot.handle] = false
     sessions[key]?.last = written
+    sessions[key]?.former = []
     sessions[key]?.text = text
     if let promise = sessions[key]?.promise { promises[promise]?.kept.insert(text) }
   }
@@ -91,7 +94,8 @@ struct PromisedContents {
   /// saved since.
   mutating func holds(_ ino: Int64, _ account: Int64, _ text: String) {
     let key = Key(ino: ino, account: account)
-    guard let last = sessions[key]?.last, text.contains(last) else { return }
+    guard let session = sessions[key], text.contains(session.last) else { return }
+    sessions[key]?.former.insert(session.text)
     sessions[key]?.text = text
     if let promise = sessions[key]?.promise { promises[promise]?.kept.insert(text) }
   }
@@ -102,13 +106,14 @@ struct PromisedContents {
   mutating func saved(_ ino: Int64, _ account: Int64, _ handle: UInt64?, _ name: [UInt8], _ action: String) {
     let key = Key(ino: ino, account: account)
     // What all who wrote have closed is promised already, or was given up since.
-    guard let text = sessions[key]?.text, sessions[key]?.writers.values.contains(false) ?? false else { return }
+    guard let session = sessions[key], session.writers.values.contains(false) else { return }
+    let text = session.text
     if let handle, sessions[key]?.writers[handle] != nil { sessions[key]?.writers[handle] = true }
     if let former = sessions[key]?.promise { promises[former] = nil }
     sessions[key]?.promise = nil
     guard !text.isEmpty else { return }
     count += 1
-    promises[count] = Promise(kept: [text], action: action)
+    promises[count] = Promise(kept: session.former.union([text]), action: action)
     byInode[ino, default: []].append(count)
     sessions[key]?.promise = count
     if handle != nil, !FileRole.looksPassing(name) { lives[ino]?.isProved = true }
