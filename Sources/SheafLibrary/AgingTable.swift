@@ -64,6 +64,17 @@ struct AgingTable<Key: Hashable, Value> {
     return keys
   }
 
+  /// The values of the newest entries, the newest first.
+  func newestValues(_ limit: Int) -> [Value] {
+    var values: [Value] = []
+    var next = newest
+    while values.count < limit, let place = next, let entry = entries[place] {
+      values.append(entry.value)
+      next = entry.older
+    }
+    return values
+  }
+
   /// All values, in any order.
   var values: some Sequence<Value> { entries.lazy.compactMap { $0?.value } }
 }

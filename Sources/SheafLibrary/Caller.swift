@@ -60,6 +60,25 @@ package struct Caller: Sendable {
   /// Whether a program goes on; false for 0, which is none.
   static func lives(_ process: Int32) -> Bool { process != 0 && access("/proc/\(process)", F_OK) == 0 }
 
+  /// The session of a program (setsid(2)); nil if it ended.
+  static func session(of process: Int32) -> Int32? {
+    guard process > 0, case let session = getsid(process), session >= 0 else { return nil }
+    return session
+  }
+
+  /// When a program began, in the kernel's ticks since the machine started (proc_pid_stat(5)); nil if it ended.
+  static func start(of process: Int32) -> Int64? {
+    guard process > 0, let file = fopen("/proc/\(process)/stat", "re") else { return nil }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 1024)
+    guard fgets(&line, CInt(line.count), file) != nil else { return nil }
+    let bytes = line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+    // The program's name may hold anything; the state follows it, and is the third of the fields.
+    guard let end = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
+    let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " "))
+    return fields.count > 19 ? Int64(String(decoding: fields[19], as: UTF8.self)) : nil
+  }
+
   /// The account that acts on something in the tree of `row`'s owner.
   func actor(in row: InodeRow) -> Int64 { account ?? row.owner }
 

@@ -78,6 +78,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
         metadata: ["file": "\(file)"])
     }
     try library.locked { try library.recoverFromCrash() }
+    library.locked { library.restoreReadings() }
     library.resumeReturns()
     library.completeSaves()
     try library.locked { try library.settleEvents(all: true) }
@@ -109,6 +110,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     eventObservers = EventObservers(after: numbers.event)
     chunks = Chunks(after: numbers.chunk)
     try store.read { transaction in
+      ignored.restore(marks: try transaction.numberSettings(after: IgnoredFolders.markKey + "."))
       let participants = Dictionary(grouping: try transaction.participants(), by: \.share)
       for row in try transaction.shares() {
         let people = (participants[row.item] ?? []).map { ($0.account, $0) }
@@ -133,6 +135,11 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
         try settleEvents(all: true)
         try ended.get()
       }
+    }
+    do {
+      try storeReadings()
+    } catch {
+      log.error("what programs read could not be stored", metadata: ["error": "\(error)"])
     }
     closeSearchedContents()
     try store.close()

@@ -70,6 +70,139 @@ struct IgnoreTests {
     }
   }
 
+  /// Moving rules is making them: they have no effect where a participant put them, until the owner saves them again.
+  @Test(arguments: ["renaming", "exchanging", "moving a folder around it", "recovering it elsewhere", "going back"])
+  func rulesThatAParticipantMovesHaveNoEffect(_ way: String) throws {
+    let people = try People()
+    let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+    try people.as(.alice) { (alice) throws in
+      for folder in ["", "/out", "/out/build", "/docs"] { try alice.mkdir(team + folder) }
+      try people.share(team, with: [(.bob, .readWrite)])
+      try alice.save("\(team)/out/build/.sheafignore", "*.md")
+    }
+    func versions(_ path: String, in library: Library? = nil) throws -> Int {
+      people.clock.advance(20)
+      let alice = Person(library: library ?? people.library, name: .alice, process: 0)
+      try alice.save("\(team)/\(path)", path)
+      return try alice.versions("\(team)/\(path)").count
+    }
+    // The owner moves them as they like.
+    try people.as(.alice) { try $0.rename("\(team)/out", "\(team)/made") }
+    #expect(try versions("made/build/1.md") == 0)
+    let time = people.clock.now
+    people.clock.advance(20)
+    if way == "going back" { try people.as(.alice) { try $0.rename("\(team)/made", "\(team)/moved") } }
+    var docs = "docs"
+    try people.as(.bob) { (bob) throws in
+      switch way {
+      case "renaming":
+        try bob.rmdir("\(seen)/docs")
+        try bob.rename("\(seen)/made/build", "\(seen)/docs")
+      case "exchanging": try bob.exchange("\(seen)/made/build", "\(seen)/docs")
+      case "recovering it elsewhere":
+        for path in ["made/build/1.md", "made/build/.sheafignore"] { try bob.unlink("\(seen)/\(path)") }
+        try bob.rmdir("\(seen)/made/build")
+        try bob.rmdir("\(seen)/docs")
+        try bob.library.recover(
+          Array("build".utf8), deletedFrom: bob.inode("\(seen)/made"), to: bob.inode(seen), Array("docs".utf8),
+          bob.caller)
+      case "going back":
+        docs = "made/build"
+        _ = try bob.library.restoreFolder(
+          bob.path(seen), FolderRestoreRequest(time: time, by: nil, dryRun: nil)
+        ) { _ in }
+      default:
+        docs = "docs/build"
+        try bob.rename("\(seen)/made", "\(seen)/docs")
+      }
+    }
+    #expect(try versions("\(docs)/2.md") == 1)
+    // That outlives the process.
+    try people.fixture.expectSound()
+    try people.library.close()
+    let clock = people.clock
+    let library = try Library.open(LibraryLocation(path: people.fixture.path)) { clock.now }
+    #expect(try versions("\(docs)/3.md", in: library) == 1)
+    people.clock.advance(20)
+    let alice = Person(library: library, name: .alice, process: 0)
+    try alice.save("\(team)/\(docs)/.sheafignore", "*.md\n*.txt")
+    #expect(try versions("\(docs)/4.md", in: library) == 0)
+    #expect(try library.check { _ in }.problems == [])
+    try library.close()
+    try? FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
+  /// Rules that their owner deleted are not made again by somebody else, and nothing is put where it is ignored.
+  @Test func nobodyElseBringsRulesBack() throws {
+    try People.story { people in
+      let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+      try people.as(.alice) { (alice) throws in
+        for folder in [team, "\(team)/work", "\(team)/__pycache__"] { try alice.mkdir(folder) }
+        try people.share(team, with: [(.bob, .readWrite)])
+        try alice.save("\(team)/.sheafignore", "*.md")
+        people.clock.advance(20)
+        try alice.unlink("\(team)/.sheafignore")
+      }
+      try people.as(.bob) { (bob) throws in
+        _ = try bob.library.recover(bob.path("\(seen)/.sheafignore"), id: nil) { _ in }
+        try bob.rmdir("\(seen)/work")
+        expect(.notPermitted) {
+          try bob.library.recover(
+            Array("work".utf8), deletedFrom: bob.inode(seen), to: bob.inode("\(seen)/__pycache__"),
+            Array("work".utf8), bob.caller)
+        }
+      }
+      people.clock.advance(20)
+      try people.as(.alice) { (alice) throws in
+        try alice.save("\(team)/a.md", "x")
+        #expect(try alice.versions("\(team)/a.md").count == 1)
+        // Whoever deleted them.
+        try alice.unlink("\(team)/.sheafignore")
+        _ = try alice.library.recover(alice.path("\(team)/.sheafignore"), id: nil) { _ in }
+        people.clock.advance(20)
+        try alice.save("\(team)/.sheafignore", "*.md\n")
+        try alice.save("\(team)/b.md", "x")
+        #expect(try alice.versions("\(team)/b.md").count == 0)
+      }
+    }
+  }
+
+  /// Marks go with what has them, and where there are too many, the owner's top folder has one for all.
+  @Test func marksAreBounded() throws {
+    try People.story { people in
+      let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+      func marks() throws -> [String] {
+        try people.library.locked {
+          try people.library.read { try $0.numberSettings(after: IgnoredFolders.markKey + ".") }.map(\.key)
+        }
+      }
+      try people.as(.alice) { (alice) throws in
+        for folder in [team, "\(team)/a", "\(team)/b"] { try alice.mkdir(folder) }
+        try people.share(team, with: [(.bob, .readWrite)])
+        try alice.save("\(team)/.sheafignore", "*.md")
+      }
+      people.clock.advance(20)
+      let ino = try people.as(.bob) { (bob) throws in
+        try bob.rename("\(seen)/a", "\(seen)/a2")
+        return try bob.inode("\(seen)/a2")
+      }
+      #expect(try marks() == ["\(ino)"])
+      try people.as(.alice) { (alice) throws in try alice.library.purge(alice.path("\(team)/a2"), version: nil) }
+      #expect(try marks() == [])
+      let time = people.clock.now
+      people.library.locked {
+        for ino in 1...Int64(16_384) { people.library.ignored.mark(1_000_000 + ino, time) }
+      }
+      try people.as(.bob) { try $0.rename("\(seen)/b", "\(seen)/b2") }
+      people.clock.advance(20)
+      try people.as(.alice) { (alice) throws in
+        #expect(try marks() == ["\(alice.inode("Documents"))"])
+        try alice.save("\(team)/a.md", "x")
+        #expect(try alice.versions("\(team)/a.md").count == 1)
+      }
+    }
+  }
+
   /// Only the program that makes a file makes a plain one of it by its name, and nobody of another account's folder.
   @Test func nobodyElseMakesAPlainFileOfADocument() throws {
     try People.story { people in

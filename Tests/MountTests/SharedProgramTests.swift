@@ -38,6 +38,58 @@ import Testing
     }
   }
 
+  /// Each keeps its file open for longer than autosave waits.
+  @Test func programsOfTwoPeopleKeepOneLog() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo begin >"$ALICE/Documents/plans/log"
+        invite "$ALICE/Documents/plans" bob edit
+        keep() {
+          python3 -c '
+        import os, sys, time
+        log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
+        for number in range(300):
+            os.write(log, f"{sys.argv[2]} {number}\\n".encode())
+            time.sleep(0.01)
+        ' "$@"
+        }
+        keep "$ALICE/Documents/plans/log" alice & first=$!
+        keep "$BOB/Shared/alice@example.com/plans/log" bob & second=$!
+        wait "$first"; wait "$second"
+        log="$ALICE/Documents/plans/log"
+        same "$(grep -c . "$log")" 601
+        for name in alice bob; do same "$(grep "^$name " "$log" | cut -d" " -f2)" "$(seq 0 299)"; done
+        same "$(cat "$BOB/Shared/alice@example.com/plans/log")" "$(cat "$log")"
+        refused "" attribute conflict "$log"
+        same "$(ls "$ALICE/Documents/plans")" log; same "$(ls "$BOB/Documents")" ""
+        """)
+    }
+  }
+
+  @Test func aScriptThatWritesWhatItReadBeforeIsMarked() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/a.md"
+        invite "$ALICE/Documents/plans" bob edit
+        mine="$ALICE/Documents/plans/a.md"; theirs="$BOB/Shared/alice@example.com/plans/a.md"
+        text=$(cat "$theirs")
+        echo "two of alice" >"$mine"
+        echo "$text of bob" >"$theirs"
+        same "$(attribute conflict "$mine")" 2
+        same "$(cat "$theirs")" "one of bob"
+        # As it goes on, nobody is passed over.
+        text=$(cat "$theirs"); echo "$text, again" >"$theirs"
+        refused "" attribute conflict "$mine"
+        echo "three of alice" >"$mine"
+        text=$(cat "$theirs"); echo "$text, and of bob" >"$theirs"
+        refused "" attribute conflict "$mine"
+        same "$(cat "$mine")" "three of alice, and of bob"
+        """)
+    }
+  }
+
   /// Neither synced nor closed: the kernel has what a mapping changed, and is asked for it while it may still be saved.
   @Test(arguments: [
     "\"$SHEAF\" participant remove \"$ALICE/Documents/plans\" bob@example.com",

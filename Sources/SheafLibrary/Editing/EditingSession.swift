@@ -28,6 +28,8 @@ struct EditingSession {
   var ownChunks: [Int64: Int] = [:]
   /// When its contents were kept in the working file, to be stored soon; nil where they were not.
   var kept: Timestamp?
+  /// Whether all that was written in it went to the end of the document, whatever that was.
+  var onlyAppends = false
   /// Handles that wrote.
   var writers: [UInt64: SessionWriter] = [:]
 
@@ -51,6 +53,9 @@ enum ChangeBasis {
   case end
   /// The current contents, which a mapping shows.
   case mapping
+  /// None: the document is emptied by its name, and filled with contents that a program may have made of what another
+  /// one read.
+  case nothing
 }
 
 /// A version that a program knows, of the item that the file was then; number 0 for none of those that the item has.

@@ -59,7 +59,7 @@ extension Library {
       load(inode, file.draft)
       if file.truncates {
         let wasEmpty = file.draft.working?.size == 0
-        let base = try item(of: inode).flatMap { try self.base(of: $0, inode, savedBy: caller, asksOthers: false) }
+        let base = try item(of: inode).flatMap { try self.base(of: $0, inode, savedBy: caller, orReadBy: .session) }
         try truncate(inode, to: 0, handle: nil, caller)
         if file.draft.session?.number == nil {
           // A session that goes on may have begun from an earlier version.
@@ -274,7 +274,10 @@ extension Library {
     let time = clock()
     let before = draft.unsavedBytes
     if draft.working?.size != size {
-      try beginSession(inode, draft, handle: handle, by: handle == nil ? caller : nil, at: time)
+      let isEmptied = handle == nil && size == 0
+      try beginSession(
+        inode, draft, handle: handle, basis: isEmptied ? .nothing : .reading, by: handle == nil ? caller : nil,
+        at: time)
       // Nobody counts the chunks of the session any more, and they may soon have no use: a sweep finds out.
       let own = Int64(draft.session?.ownChunks.count ?? 0)
       if chunks.noteDiscarded(own * Int64(Chunker.normal)) { sweepDiscarded() }

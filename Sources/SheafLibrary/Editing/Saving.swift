@@ -56,15 +56,17 @@ extension Library {
       }
     }
     let writer = handle.flatMap { draft.session?.writers[$0] }
+    let appends = basis == .end && (draft.session?.onlyAppends ?? !draft.isChanged)
     if draft.session == nil {
       let base = try base(of: inode, changedThrough: handle, basis, by: caller)
       try endVersion(base, ofOthersThan: draft, inode)
       draft.session = EditingSession(
         author: draft.account, base: base,
         baseContent: inode.row.content ?? .empty, began: time, cause: .save)
-    } else if basis == .reading, writer?.onlyAppends ?? true {
-      try rebase(draft, inode, changedThrough: handle, by: caller)
+    } else if basis == .reading || basis == .nothing, writer?.onlyAppends ?? true {
+      try rebase(draft, inode, changedThrough: handle, basis, by: caller)
     }
+    draft.session?.onlyAppends = appends
     if let handle {
       draft.session?.writers[handle] = SessionWriter(onlyAppends: basis == .end && writer?.onlyAppends ?? true)
     }
@@ -84,14 +86,16 @@ extension Library {
       return basis == .reading ? try base(of: item, inode, writtenThrough: file) : item.version
     }
     guard handle == nil, let caller else { return item.version }
-    return try base(of: item, inode, savedBy: caller, asksOthers: false)
+    return try base(of: item, inode, savedBy: caller, orReadBy: basis == .nothing ? .session : .program)
   }
 
   /// Bases the next version of a session on the version that the program knew which changes the document now, if that
   /// is older than the session's base: its changes ignore everything after that.
-  private func rebase(_ draft: Draft, _ inode: Inode, changedThrough handle: UInt64?, by caller: Caller?) throws {
+  private func rebase(
+    _ draft: Draft, _ inode: Inode, changedThrough handle: UInt64?, _ basis: ChangeBasis, by caller: Caller?
+  ) throws {
     guard let began = draft.session?.base, handle != nil || caller != nil else { return }
-    let base = try base(of: inode, changedThrough: handle, .reading, by: caller)
+    let base = try base(of: inode, changedThrough: handle, basis, by: caller)
     guard base ?? 0 < began else { return }
     // The writes of others in this session ignored nothing, so they end as a version of their own.
     try makeChange(.endSession, freesSpace: true) { try endVersion(of: draft, inode, $0) }
@@ -308,11 +312,44 @@ extension Library {
   private func adoptSaved(in inode: Inode, by draft: Draft) {
     for other in inode.drafts where other !== draft {
       if other.session != nil {
-        other.session?.isPassedOver = true
+        if !appendAgain(other, inode) { other.session?.isPassedOver = true }
       } else if other.working != nil, !other.isChanged {
         other.working = WorkingCopy(inode.row.content ?? .empty)
       }
     }
+  }
+
+  /// Bytes that are appended again at most.
+  private static let appendedLimit: Int64 = 4 << 20
+
+  /// Appends what an account only appended to what another one has saved now, as each append goes to the end of what is
+  /// there then. So it passes over nothing, and those who append to one log see each other's lines.
+  ///
+  /// - Returns: whether it did.
+  private func appendAgain(_ draft: Draft, _ inode: Inode) -> Bool {
+    guard let session = draft.session, session.onlyAppends, session.number == nil, session.kept == nil,
+      var former = draft.working, let version = inode.item?.version, version > 0
+    else { return false }
+    let (start, content) = (session.baseContent.length, inode.row.content ?? .empty)
+    guard (0...Self.appendedLimit).contains(former.size - start) else { return false }
+    var working = WorkingCopy(content)
+    do {
+      var bytes = [UInt8](repeating: 0, count: Int(former.size - start))
+      let count = try bytes.withUnsafeMutableBytes { try former.read(at: start, into: $0, from: self) }
+      guard count == bytes.count else { return false }
+      try bytes.withUnsafeBytes { try working.write($0, at: content.length, from: self) }
+    } catch {
+      log.error("appending again failed", metadata: ["ino": "\(inode.ino)", "error": "\(error)"])
+      return false
+    }
+    shareChunks(of: draft)
+    let before = draft.unsavedBytes
+    draft.working = working
+    sessions.addUnsaved(draft.unsavedBytes - before)
+    draft.session?.base = version
+    draft.session?.baseContent = content
+    draft.session?.isPassedOver = false
+    return true
   }
 
   /// Makes the next transaction end a version that is stored already.

@@ -215,6 +215,7 @@ extension Library {
       var action = TreeAction()
       // An item that was elsewhere when it was deleted enters the share now.
       let returned = try giveBack(row, to: destination, entersShare: there != nil && here != there, change)
+      try markReturned(row, change)
       if let part = returned.part { action.add(part) }
       try log(.created, action, change)
     }

@@ -211,6 +211,7 @@ extension Library {
           try (change.rows.inode(place?.folder ?? row.parent)?.nlink ?? 0) > 0
         else { continue }
         recovery.note(try giveBack(row, to: place, entersShare: recovery.entersShare, change))
+        try markReturned(row, change)
       }
       try tell(of: &recovery, change)
       return recovery

@@ -9,8 +9,9 @@ import SheafModel
 ///
 /// Kinds of files:
 /// 1. A file is *young* until 15 s after it was made or closed last, unless it got *known* before: someone read its id,
-///    or a command named it. It is *own* to the program that made it, until another one gives it a name. Every file
-///    that is not young is *established*, and so is a young one for every program but its own.
+///    or a command named it. An older one is not young again by being written. It is *own* to the program that made it,
+///    until another one gives it a name. Every file that is not young is *established*, and so is a young one for every
+///    program but its own.
 /// 2. An own file is *proved* when it was closed or synced with contents in it, and had a name by then that does not
 ///    look like a temporary file's, or got one after that. It stays proved under other names, while it is open again,
 ///    while it is being written, and when it is emptied. An own file is its maker's *alone* until another program saves
@@ -279,16 +280,19 @@ struct Identity {
   var counts: (young: Int, remembered: Int) { (young.count, remembered.count) }
 
   /// Forgets a file if it is older than the window.
-  mutating func expire(_ ino: Int64, at time: Timestamp, aging: (_ ino: Int64, _ process: Int32) -> Aging) {
+  ///
+  /// - Parameter aging: The state of the file, where `hasAged` says whether its window has passed before: it is not
+  ///   young again, whatever is written to it since.
+  mutating func expire(
+    _ ino: Int64, at time: Timestamp, aging: (_ ino: Int64, _ process: Int32, _ hasAged: Bool) -> Aging
+  ) {
     guard let file = young[ino] else { return }
     // Where the clock was put back, it ages from now on.
     if file.time > time { return renew(ino, at: time) }
     guard Self.hasPassed(since: file.time, at: time) else { return }
-    switch aging(ino, file.process) {
+    switch aging(ino, file.process, file.outlivesWindow) {
     case .established: young[ino] = nil
-    case .young:
-      young[ino]?.outlivesWindow = false
-      renew(ino, at: time)
+    case .young: renew(ino, at: time)
     case .makerRemembered:
       young[ino]?.outlivesWindow = true
       // It is looked at again after those that are younger now.

@@ -57,10 +57,10 @@ extension Library {
   /// time.
   func expireIdentity(of ino: Int64) { identity.expire(ino, at: clock(), aging: aging) }
 
-  private func aging(_ ino: Int64, _ process: Int32) -> Identity.Aging {
+  private func aging(_ ino: Int64, _ process: Int32, hasAged: Bool) -> Identity.Aging {
     guard let inode = try? inode(ino) else { return .established }
-    if FileRole(inode.row.name) == .scratch, Caller.lives(process) { return .makerRemembered }
-    return isBeingWritten(inode) ? .young : .established
+    if !hasAged, isBeingWritten(inode) { return .young }
+    return FileRole(inode.row.name) == .scratch && Caller.lives(process) ? .makerRemembered : .established
   }
 
   // MARK: - Making a document anew
@@ -153,7 +153,7 @@ extension Library {
     }
     if draft.isChanged {
       // It is a version of its own as soon as it has the name: until then the document has what it had.
-      draft.session?.base = try base(of: item, inode, savedBy: caller, asksOthers: true)
+      draft.session?.base = try base(of: item, inode, savedBy: caller, orReadBy: .account)
       draft.session?.baseContent = row.content ?? .empty
       try makeVersion(inode, draft, cause: .replace)
       return inode
@@ -161,7 +161,7 @@ extension Library {
     try draft.working?.truncate(to: 0, from: self)
     if inode.row.size > 0 {
       try beginSession(inode, draft, handle: nil, at: time)
-      draft.session?.base = try base(of: item, inode, savedBy: caller, asksOthers: true)
+      draft.session?.base = try base(of: item, inode, savedBy: caller, orReadBy: .account)
     }
     return inode
   }
@@ -300,7 +300,7 @@ extension Library {
     let dissolves = try (isYoung || isQuiet) && !hasHistory(inode, source.name, change)
     let oldContent = old.row.content ?? .empty
     var document = item
-    let base = try base(of: document, old, savedBy: caller, asksOthers: true)
+    let base = try base(of: document, old, savedBy: caller, orReadBy: .account)
     let isOnTop = document.version == 0 || base == document.version
     var deletedItem: ItemRow?
     var tombstone: InodeRow?

@@ -14,9 +14,13 @@ extension Library {
     guard version != file.readVersion, (try? share(of: inode)) ?? nil != nil else { return }
     let process = Caller.process(of: file.thread)
     let time = clock()
-    if opens, file.canWrite, readings.version(of: item.id, by: account, process, at: time) != nil { return }
+    if opens, file.canWrite, readings.version(of: item.id, by: account, .program(process), at: time) != nil { return }
     file.readVersion = version
-    readings.note(version, of: item.id, by: account, process, at: time)
+    // What is opened to be written need not have been looked at.
+    let session = opens && file.canWrite ? nil : Caller.session(of: process)
+    let hasRead = !(opens && file.canWrite) || file.canRead && !file.truncates
+    readings.note(version, of: item.id, by: account, process, of: session, hasRead: hasRead, at: time)
+    maintenance.wake(isChanged: false)
   }
 
   /// Notes which version someone sees who may write what they make of it through the same open file (rule 6 of
@@ -79,7 +83,8 @@ extension Library {
 
   private func noteKnown(_ version: SeenVersion, of inode: Inode, by account: Int64?, _ process: Int32) -> Bool {
     guard !shares.isEmpty, process != 0, let account, (try? share(of: inode)) ?? nil != nil else { return false }
-    readings.note(version.number, of: version.item, by: account, process, at: clock())
+    readings.noteSaved(
+      version.number, of: version.item, by: account, process, of: Caller.session(of: process), at: clock())
     return true
   }
 
@@ -87,33 +92,50 @@ extension Library {
   func base(of item: ItemRow, _ inode: Inode, writtenThrough file: OpenFile) throws -> Int64? {
     let process = Caller.process(of: file.thread)
     guard process != 0, !locks.isLocked(UInt64(inode.ino)) else { return item.version }
-    let read = try base(of: item, inode, savedBy: file.account, process, asksOthers: false)
+    // What is written to a document that was emptied for it is based on what its emptying was.
+    let company: Company = file.truncates ? .session : .program
+    let read = try base(of: item, inode, savedBy: file.account, process, orReadBy: company)
     guard let seen = file.seen, seen.item == item.id else { return read }
     let saved = inode.savers[process].flatMap { $0.item == item.id ? $0.number : nil } ?? 0
     let known = max(seen.number, saved)
     return known == 0 ? nil : read.map { min($0, known) }
   }
 
+  /// Programs of which one may have read what another one saves.
+  enum Company {
+    case program, session, account
+  }
+
   /// The version that a save of the whole document by `caller` is based on (rules 2 to 4 of ``Readings``); nil before
   /// any.
   ///
-  /// - Parameter asksOthers: Whether another program of the account may have read what is saved.
-  func base(of item: ItemRow, _ inode: Inode, savedBy caller: Caller, asksOthers: Bool) throws -> Int64? {
-    try base(of: item, inode, savedBy: caller.account, caller.process, asksOthers: asksOthers)
+  /// - Parameter company: The programs that may have read what is saved, if that program did not.
+  func base(of item: ItemRow, _ inode: Inode, savedBy caller: Caller, orReadBy company: Company) throws -> Int64? {
+    try base(of: item, inode, savedBy: caller.account, caller.process, orReadBy: company)
   }
 
   private func base(
-    of item: ItemRow, _ inode: Inode, savedBy account: Int64?, _ process: Int32, asksOthers: Bool
+    of item: ItemRow, _ inode: Inode, savedBy account: Int64?, _ process: Int32, orReadBy company: Company
   ) throws -> Int64? {
     guard item.version > 0 else { return nil }
     guard !shares.isEmpty, let account,
       try shares.active(item.id) != nil || share(ofFolder: inode.row.parent) != nil
     else { return item.version }
     let time = clock()
-    var read = process == 0 ? nil : readings.version(of: item.id, by: account, process, at: time)
-    if read == nil, asksOthers { read = readings.version(of: item.id, by: account, 0, at: time) }
+    func version(readBy reader: Readings.Reader) -> Int64? {
+      readings.version(of: item.id, by: account, reader, at: time)
+    }
+    let own = process == 0 ? nil : version(readBy: .program(process))
+    let read =
+      switch company {
+      case .program: own
+      case .session:
+        readings.version(
+          of: item.id, by: account, emptiedBy: process, of: Caller.session(of: process), at: time)
+      case .account: own ?? version(readBy: .account)
+      }
     guard let read, read < item.version else { return item.version }
-    let readByAny = readings.version(of: item.id, by: account, 0, at: time) ?? 0
+    let readByAny = version(readBy: .account) ?? 0
     let first = max(read + 1, item.version - Self.knownLimit)
     for number in stride(from: min(item.version, readByAny), through: first, by: -1)
     where try self.read({ try $0.version(item.id, number) })?.author == account {

@@ -10,6 +10,9 @@ import SheafStore
 ///   kept once nobody has the file open for writing. Bytes written by the program that replaced the file are lost with
 ///   it, as on a local disk.
 ///
+/// A file that never had a name (O_TMPFILE of open(2)) is not kept: its program never said what it is to be, and on a
+/// local disk it goes with its last descriptor, too. write(2) and linkat(2) fail with EACCES.
+///
 /// If the disk has no room, they stay in memory and in the working file, and autosave tries again until there is room;
 /// `sheaf status` shows how many wait (``waitingRescues``). The last close(2) of such a file fails with ENOSPC.
 extension Library {
@@ -32,7 +35,7 @@ extension Library {
   func rescueDenied(_ inode: Inode, _ draft: Draft) throws {
     if draft.isChanged {
       do {
-        try rescue(draft, of: inode)
+        if !inode.isNameless { try rescue(draft, of: inode) }
       } catch {
         // close(2) fails; autosave tries again.
         noteLostChanges(of: draft)

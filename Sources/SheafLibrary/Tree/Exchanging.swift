@@ -80,6 +80,7 @@ extension Library {
       }
       try noteMove(of: inode, movesItem: !swapsContents, from: folder, to: newFolder, time, change)
       try noteMove(of: other, movesItem: !swapsContents, from: newFolder, to: folder, time, change)
+      for moved in [inode, other] { try markMoved(moved, change) }
       try change.rows.update(row)
       try change.rows.update(otherRow)
       let (final, otherFinal) = (row, otherRow)
@@ -135,7 +136,7 @@ extension Library {
       }
       let base =
         id == document
-        ? try base(of: item, old, savedBy: caller, asksOthers: true) : item.version == 0 ? nil : item.version
+        ? try base(of: item, old, savedBy: caller, orReadBy: .account) : item.version == 0 ? nil : item.version
       let version = VersionRow(
         item: id, number: item.lastVersion + 1, time: time, author: caller.actor(in: changed), size: changed.size,
         cause: .replace, base: base, content: changed.content ?? .empty,

@@ -18,7 +18,11 @@ import SheafStore
 ///    rules that others save in one have no effect until the owner saves it again. Everybody waits while a name is
 ///    compared with rules. So only few bytes of rules count for each folder (``ruleBytes``), and fewer of rules that try
 ///    many places of a path.
-/// 6. Within a file the last matching rule decides; a deeper file decides before the others. Everything in an ignored
+/// 6. Rules that a folder holds, or one below it, have no effect once somebody else than the owner moved that folder,
+///    until the owner saves them again: moving rules is making them. So they have none if somebody else brought them
+///    back from the trash. The folder keeps a mark of that, a setting; where there are too many, the top folder of the
+///    owner gets it.
+/// 7. Within a file the last matching rule decides; a deeper file decides before the others. Everything in an ignored
 ///    folder is ignored, whatever rules say of it.
 extension Library {
   /// The name of the files that hold rules, for their folder and all below it.
@@ -90,6 +94,40 @@ extension Library {
     if inode.row.name == Self.ignoreName { ignored.forget() }
   }
 
+  // MARK: - Marks
+
+  /// Notes that an account moves a folder, with the rules in it (rule 6).
+  func markMoved(_ inode: Inode, _ change: Change) throws {
+    if inode.isFolder, isForeign(inode, change.caller) { try mark(inode.row, change) }
+  }
+
+  /// Notes that an account brought something back from the trash (rule 6).
+  ///
+  /// - Parameter deleted: its place before.
+  func markReturned(_ deleted: DeletedRow, _ change: Change) throws {
+    guard let row = try change.rows.inode(deleted.ino), change.caller.account ?? row.owner != row.owner else { return }
+    let isMoved = row.parent != deleted.parent || row.name != deleted.name
+    if row.name == Self.ignoreName || isMoved && row.mode & S_IFMT == S_IFDIR { try mark(row, change) }
+  }
+
+  private func mark(_ row: InodeRow, _ change: Change) throws {
+    var ino = row.ino
+    if ignored.mark(of: ino) == nil, !ignored.hasRoom, let owner = accountTable[row.owner] { ino = owner.documents }
+    try change.rows.setSetting("\(IgnoredFolders.markKey).\(ino)", change.time.nanoseconds)
+    let time = change.time
+    change.whenRecorded { [self] in
+      ignored.mark(ino, time)
+      ignored.forget()
+    }
+  }
+
+  /// Forgets the mark of what is no more.
+  func removeMark(of ino: Int64, _ change: Change) throws {
+    guard ignored.mark(of: ino) != nil else { return }
+    try change.rows.setSetting("\(IgnoredFolders.markKey).\(ino)", nil)
+    change.whenRecorded { [self] in ignored.mark(ino, nil) }
+  }
+
   // MARK: - Places
 
   /// Whether it is remembered by which rules what is in a folder is ignored.
@@ -107,11 +145,12 @@ extension Library {
       return true
     }
     for inode in passed.reversed() {
+      place.moved = [place.moved, ignored.mark(of: inode.ino)].compactMap(\.self).max()
       if inode.row.parent != 0, !place.isIgnored {
         place.isIgnored = try verdict(place, inode.row.parent, inode.row.name, isFolder: true)
       }
       let left = Self.ruleBytes - place.sources.reduce(0) { $0 + $1.bytes }
-      if !place.isIgnored, left > 0, let source = try rules(in: inode.ino, atMost: left) {
+      if !place.isIgnored, left > 0, let source = try rules(in: inode.ino, savedAfter: place.moved, atMost: left) {
         place.sources.append(source)
       }
       ignored.note(place, of: inode.ino)
@@ -137,13 +176,19 @@ extension Library {
     return false
   }
 
-  /// The rules that a folder's own file holds, as it was saved last; nil where there are none.
-  private func rules(in folder: Int64, atMost left: Int) throws -> IgnoredFolders.Source? {
+  /// The rules that a folder's own file holds, as it was saved last; nil where there are none that count.
+  ///
+  /// - Parameter moved: When somebody else than the owner moved the folder.
+  private func rules(
+    in folder: Int64, savedAfter moved: Timestamp?, atMost left: Int
+  ) throws -> IgnoredFolders.Source? {
     guard let entry = try entry(folder, Self.ignoreName) else { return nil }
     let file = try inode(entry.ino)
     guard file.isRegular, let content = file.row.content else { return nil }
     ignored.noteFile(file.ino)
-    guard let item = try item(of: file), try read({ try $0.version(item.id, item.version) })?.author == file.row.owner
+    guard let item = try item(of: file), let version = try read({ try $0.version(item.id, item.version) }),
+      version.author == file.row.owner,
+      [moved, ignored.mark(of: file.ino)].compactMap(\.self).allSatisfy({ $0 < version.time })
     else { return nil }
     var buffer = [UInt8](repeating: 0, count: Int(min(content.length, Int64(left))))
     // `check` reports damage; damaged rules ignore nothing.

@@ -188,6 +188,7 @@ extension Library {
     let xattrs = try detachXattrs(of: inode, change)
     if inode.own.session?.kept != nil { try change.rows.deleteWorkingCopy(inode.ino) }
     try change.rows.deleteInode(inode.ino)
+    try removeMark(of: inode.ino, change)
     let share = try inode.row.item.flatMap { shares.active($0) } ?? share(ofFolder: inode.row.parent)
     change.whenRecorded { [self] in
       sessions.removeKept(inode.ino)

@@ -50,6 +50,7 @@ extension Library {
         let busy = self.keepUp()
         if maintenance.isTimeToSync() {
           self.attempt("updating access times") { while try self.locked({ try self.updateAccessTimes() }) {} }
+          self.attempt("storing what was read") { try self.storeReadings() }
           self.attempt("syncing") {
             try self.makeDurable()
             try self.store.checkpoint()
@@ -63,7 +64,7 @@ extension Library {
         } else if maintenance.isTimeToIndex() {
           self.startThread("indexing contents") { try self.updateSearchedContents() }
         }
-        maintenance.note(busy: busy || !self.store.isDurable)
+        maintenance.note(busy: busy || !self.store.isDurable || self.hasUnstoredReadings)
       }
     }
     attempt("indexing contents") { if try locked({ try searchesContents() }) { maintenance.keepIndex(true) } }

@@ -69,12 +69,14 @@ final class MaintenanceSchedule: @unchecked Sendable {
     }
   }
 
-  /// Wakes the thread if it rests: something changed.
-  func wake() {
+  /// Wakes the thread if it rests: there is something to do.
+  ///
+  /// - Parameter isChanged: Whether something changed that can be searched.
+  func wake(isChanged: Bool = true) {
     worker.change {
       let rested = !isBusy
       isBusy = true
-      isIndexBehind = hasIndex
+      if isChanged { isIndexBehind = hasIndex }
       return rested
     }
   }

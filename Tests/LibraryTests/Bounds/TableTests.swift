@@ -67,6 +67,7 @@ struct TableTests {
       }
       #expect(table.oldestKey == model.first?.key && table.count == model.count, note)
       #expect(table.oldestKeys(100) { _ in true } == model.map(\.key), note)
+      #expect(table.newestValues(10) == model.suffix(10).reversed().map(\.value), note)
       #expect(table[key] == model.first { $0.key == key }?.value, note)
     }
     #expect(table.values.sorted() == model.map(\.value).sorted(), note)

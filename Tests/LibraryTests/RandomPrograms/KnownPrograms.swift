@@ -667,5 +667,18 @@ enum KnownPrograms {
       alice.0 save team/draft/doc
       """
     ),
+    (
+      "a scratch file that was made long ago is renamed to a document's name while it is open, and is that document",
+      """
+      alice.0 save .doc.swp
+      alice.1 wait 60
+      alice.0 open 0 .doc.swp creat
+      alice.0 rename .doc.swp doc
+      bob.0 append 0
+      bob.0 wait 60
+      alice.1 save doc.bak
+      alice.0 rename doc.bak doc
+      """
+    ),
   ]
 }

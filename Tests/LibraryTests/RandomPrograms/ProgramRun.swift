@@ -295,9 +295,10 @@ final class ProgramRun {
     return slot
   }
 
-  private func noteWrite(_ slot: ProgramWorld.OpenSlot) {
+  private func noteWrite(_ slot: ProgramWorld.OpenSlot, written: String = "") {
     promises.wrote(
-      slot, world.account(slot.actor), world.contents(slot.handle) ?? "", by: world.process(slot.actor))
+      slot, world.account(slot.actor), world.contents(slot.handle) ?? "", written: written,
+      by: world.process(slot.actor))
   }
 
   private func write(
@@ -313,8 +314,15 @@ final class ProgramRun {
     if let number = world.slots.first(where: { $0.value.handle == slot.handle })?.key {
       world.slots[number]?.known = Int64(contents.utf8.count)
     }
-    noteWrite(slot)
+    noteWrite(slot, written: text)
     saves.wrote(contents, over: former, slot, world)
+  }
+
+  /// Notes what accounts that have a file open have in it.
+  private func noteContents(of slot: ProgramWorld.OpenSlot) {
+    for other in [slot] + world.slots.values where other.ino == slot.ino {
+      if let contents = world.contents(other.handle) { promises.holds(slot.ino, world.account(other.actor), contents) }
+    }
   }
 
   private func name(of ino: Int64) -> [UInt8]? {
@@ -322,6 +330,7 @@ final class ProgramRun {
   }
 
   private func flush(_ slot: ProgramWorld.OpenSlot, _ step: ProgramStep) throws {
+    noteContents(of: slot)
     try world.library.flush(slot.handle)
     guard slot.mayWrite else { return }
     promises.closed(slot.ino, at: world.clock.now)
@@ -331,8 +340,11 @@ final class ProgramRun {
   }
 
   private func fsync(_ slot: ProgramWorld.OpenSlot, _ step: ProgramStep) throws {
+    noteContents(of: slot)
     try world.library.fsync(slot.ino)
     guard let name = name(of: slot.ino) else { return }
+    // What one account only appended may have been appended again when the one before it was saved.
+    noteContents(of: slot)
     for account in world.accounts.values.sorted() { promises.saved(slot.ino, account, nil, name, "\(step)") }
   }
 

@@ -26,6 +26,10 @@ struct PromisedContents {
     var writers: [UInt64: Bool]
     /// What the account has in the file since its last write.
     var text = ""
+    /// What was written last; empty where the file was emptied.
+    var last = ""
+    /// What the account had in the file since then, before others saved.
+    var former: Set<String> = []
     /// The promise that its later saves renew.
     var promise: Int?
   }
@@ -67,7 +71,11 @@ struct PromisedContents {
   // MARK: - Writing
 
   /// Notes that a handle changed a file, whose account has `text` in it now.
-  mutating func wrote(_ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String, by process: Int32) {
+  ///
+  /// - Parameter written: What it wrote; empty where it emptied the file.
+  mutating func wrote(
+    _ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String, written: String, by process: Int32
+  ) {
     let key = Key(ino: slot.ino, account: account)
     if let replacer = replacers[slot.ino], replacedWork[key] != nil || replacer != process && !text.isEmpty {
       replacedWork[key] = text
@@ -76,6 +84,18 @@ struct PromisedContents {
       end(key)
     }
     sessions[key, default: Session(writers: [:])].writers[slot.handle] = false
+    sessions[key]?.last = written
+    sessions[key]?.former = []
+    sessions[key]?.text = text
+    if let promise = sessions[key]?.promise { promises[promise]?.kept.insert(text) }
+  }
+
+  /// Notes what an account has in a file now. Where it only appended, that was appended again to what another account
+  /// saved since.
+  mutating func holds(_ ino: Int64, _ account: Int64, _ text: String) {
+    let key = Key(ino: ino, account: account)
+    guard let session = sessions[key], text.contains(session.last) else { return }
+    sessions[key]?.former.insert(session.text)
     sessions[key]?.text = text
     if let promise = sessions[key]?.promise { promises[promise]?.kept.insert(text) }
   }
@@ -86,13 +106,14 @@ struct PromisedContents {
   mutating func saved(_ ino: Int64, _ account: Int64, _ handle: UInt64?, _ name: [UInt8], _ action: String) {
     let key = Key(ino: ino, account: account)
     // What all who wrote have closed is promised already, or was given up since.
-    guard let text = sessions[key]?.text, sessions[key]?.writers.values.contains(false) ?? false else { return }
+    guard let session = sessions[key], session.writers.values.contains(false) else { return }
+    let text = session.text
     if let handle, sessions[key]?.writers[handle] != nil { sessions[key]?.writers[handle] = true }
     if let former = sessions[key]?.promise { promises[former] = nil }
     sessions[key]?.promise = nil
     guard !text.isEmpty else { return }
     count += 1
-    promises[count] = Promise(kept: [text], action: action)
+    promises[count] = Promise(kept: session.former.union([text]), action: action)
     byInode[ino, default: []].append(count)
     sessions[key]?.promise = count
     if handle != nil, !FileRole.looksPassing(name) { lives[ino]?.isProved = true }

@@ -362,6 +362,96 @@ struct LostUpdateTests {
     }
   }
 
+  /// Runs `body` with the number of a program of this session that lives until it returns.
+  private func withSibling(_ body: (Int32) throws -> Void) throws {
+    let program = Process()
+    program.executableURL = URL(fileURLWithPath: "/bin/cat")
+    let input = Pipe()
+    program.standardInput = input
+    try program.run()
+    defer {
+      try? input.fileHandleForWriting.close()
+      program.waitUntilExit()
+    }
+    try body(program.processIdentifier)
+  }
+
+  /// As `text=$(cat doc)` and later `… > doc` do.
+  @Test(arguments: [true, false]) func oneProgramOfASessionWritesWhatAnotherOneRead(_ byName: Bool) throws {
+    try withSibling { cat in
+      try together { people in
+        try people.as(.bob, process: cat) { (me) throws in #expect(try me.read(theirs) == "one") }
+        try people.as(.alice, process: other) { try append($0, mine, "+line") }
+        try people.as(.bob, process: getpid()) { (me) throws in
+          if byName { _ = try me.change(theirs, Library.AttributeChange(size: 0)) }
+          try me.save(theirs, "one from bob")
+        }
+        try expectConflict(people, 2, base: 1)
+        // Who reads again is on top.
+        try people.as(.bob, process: cat) { (me) throws in #expect(try me.read(theirs) == "one from bob") }
+        try people.as(.bob, process: getpid()) { try $0.save(theirs, "the end") }
+        try expectConflict(people, nil, base: 3)
+      }
+    }
+  }
+
+  /// A shell reads nothing itself, and knows what the programs read that it runs.
+  @Test func whoNeverReadsKnowsWhatOthersOfItsSessionRead() throws {
+    try withSibling { cat in
+      try together { people in
+        try people.as(.bob, process: getpid()) { try $0.save(theirs, "two") }
+        try people.as(.alice, process: other) { try append($0, mine, "+line") }
+        try people.as(.bob, process: cat) { (me) throws in #expect(try me.read(theirs) == "two+line") }
+        try people.as(.bob, process: getpid()) { try $0.save(theirs, "two+line from bob") }
+        try expectConflict(people, nil, base: 3)
+        // It does not know what nobody read.
+        try people.as(.alice, process: other) { try append($0, mine, "+line") }
+        try people.as(.bob, process: getpid()) { try $0.save(theirs, "from bob") }
+        try expectConflict(people, 5, base: 4)
+        // Who reads has only that before it.
+        try people.as(.bob, process: getpid()) { (me) throws in #expect(try me.read(theirs) == "from bob") }
+        try people.as(.alice, process: other) { try append($0, mine, "+line") }
+        try people.as(.bob, process: cat) { (me) throws in #expect(try me.read(theirs) == "from bob+line") }
+        try people.as(.bob, process: getpid()) { try $0.save(theirs, "the end") }
+        try expectConflict(people, 7, base: 6)
+      }
+    }
+  }
+
+  /// What programs make anew each time is made from nothing that others of their session saved, or saved since they
+  /// read; and programs of other sessions have nothing to do with it.
+  @Test func whoMakesADocumentAnewPassesOverNothing() throws {
+    try withSibling { first in
+      let second = getpid()
+      try together { people in
+        try people.as(.bob, process: editor) { (me) throws in #expect(try me.read(theirs) == "one") }
+        // Who only opens it to write has not looked at it.
+        try withSibling { third in
+          try people.as(.bob, process: third) { (me) throws in try me.close(me.open(theirs, O_RDWR)) }
+        }
+        for round in 0..<2 {
+          try people.as(.alice, process: other) { try append($0, mine, "+line") }
+          try people.as(.bob, process: round == 0 ? first : second) { try $0.save(theirs, "anew \(round)") }
+          try expectConflict(people, nil, base: Int64(2 * round + 2))
+        }
+      }
+      try together { people in
+        try people.as(.bob, process: first) { (me) throws in #expect(try me.read(theirs) == "one") }
+        // The session's own programs pass over nothing of each other.
+        try people.as(.bob, process: second) { try $0.save(theirs, "two") }
+        try expectConflict(people, nil, base: 1)
+        try people.as(.bob, process: first) { try $0.save(theirs, "three") }
+        try expectConflict(people, nil, base: 2)
+        try people.as(.alice, process: other) { (me) throws in
+          #expect(try me.read(mine) == "three")
+          try me.save(mine, "four")
+        }
+        try withSibling { third in try people.as(.bob, process: third) { try $0.save(theirs, "five") } }
+        try expectConflict(people, nil, base: 4)
+      }
+    }
+  }
+
   // MARK: - One account
 
   @Test(arguments: [true, false]) func oneAccountAndTwoPrograms(_ isShared: Bool) throws {

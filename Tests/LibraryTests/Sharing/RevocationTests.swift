@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import SheafModel
 import Testing
 
@@ -33,6 +34,28 @@ struct RevocationTests {
       #expect(try people.as(.bob) { try $0.read("Documents/plan (not saved).md") } == "bob!!")
       #expect(try library.counts().notSaved == 0)
       try people.as(.bob) { (bob) throws in expect(.accessDenied) { try bob.close(handle) } }
+    }
+  }
+
+  /// A file that never had a name is nobody's to find: it goes with its program, as on a local disk.
+  @Test func nothingIsKeptOfAFileThatWasNeverLinked() throws {
+    try People.story { people in
+      let library = people.library
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      try people.as(.bob) { (bob) throws in
+        let folder = try bob.inode("Shared/alice@example.com/plans")
+        let made = try library.createNameless(folder, mode: 0o600, flags: O_RDWR, bob.caller)
+        try bob.write(made.handle, "never linked")
+        try people.as(.alice) { try $0.remove("Documents/plans", .bob) }
+        people.clock.advance(10)
+        people.fixture.autosave()
+        #expect(try bob.names("Documents") == [])
+        #expect(try library.counts().notSaved == 0)
+        expect(.accessDenied) { try bob.write(made.handle, "more") }
+        expect(.accessDenied) { try bob.close(made.handle) }
+        #expect(try bob.names("Documents") == [])
+      }
     }
   }
 
