@@ -41,7 +41,7 @@ struct Departures {
     let (local, base) = (try draft.local(id), try draft.base(id))
     switch try draft.mark(id) {
     case .undone, .refused: return nil
-    case .deletedInParts, .renewed, nil: break
+    case .deletedInParts, .alone, .renewed, nil: break
     }
     guard let local else {
       guard let base, try isDue(deletionOf: base) else { return nil }
@@ -130,10 +130,11 @@ struct Departures {
     var formers: [WireID: Set<WireID>] = [:]
     for id in ids {
       for place in departures[id]?.send.places ?? [] {
-        if let occupant = try draft.baseOccupant(of: place), occupant != id, departures[occupant] != nil {
-          groups.join(id, occupant)
-          formers[id, default: []].insert(occupant)
+        guard let occupant = try draft.baseOccupant(of: place), occupant != id, departures[occupant] != nil else {
+          continue
         }
+        formers[id, default: []].insert(occupant)
+        if try !isSentAlone(id), try !isSentAlone(occupant) { groups.join(id, occupant) }
       }
     }
     var needs: [WireID: Set<WireID>] = [:]
@@ -163,6 +164,11 @@ struct Departures {
       }
     }
     return sends
+  }
+
+  private mutating func isSentAlone(_ id: WireID) throws -> Bool {
+    let mark = try draft.mark(id)
+    return mark == .alone || mark == .renewed
   }
 
   /// The nearest folders above an item that are sent, too.

@@ -6,7 +6,9 @@ package enum ReplicaMark: Hashable, Sendable {
   case undone
   /// The hub refused to make it. It stays on this machine, and is sent again when it changes.
   case refused(Verdict.Reason)
-  /// Its versions have new ids, since the hub refused the former ones.
+  /// The hub refused it as part of a group: it is sent alone, since its id may be another one's by now.
+  case alone
+  /// Its versions have new ids, since the hub refused the former ones. It is sent alone.
   case renewed
   /// The folder holds more than one send may delete: what is in it is deleted first.
   case deletedInParts

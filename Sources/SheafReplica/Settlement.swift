@@ -160,6 +160,8 @@ struct Settlement {
       try draft.identify(id, as: draft.newID())
     case .tooLarge where send.isDeletion && send.kind == .folder:
       try draft.setMark(id, .deletedInParts)
+    case .invalid where try draft.mark(id) == nil:
+      try draft.setMark(id, .alone)
     case .invalid where send.version != nil:
       try renew(id)
     default:
