@@ -162,8 +162,8 @@ struct Settlement {
       try draft.setMark(id, .deletedInParts)
     case .invalid where try draft.mark(id) == nil:
       try draft.setMark(id, .alone)
-    case .invalid where send.version != nil:
-      try renew(id)
+    case .invalid where send.version != nil, .loop where send.places != nil && send.base == nil:
+      try renew(id, reason)
     default:
       draft.notify(id, .refused(reason))
       if let base = try draft.base(id), send.isDeletion || send.places != nil || send.version == nil {
@@ -175,12 +175,12 @@ struct Settlement {
     }
   }
 
-  /// Gives new ids to what was saved here, and to the document where the hub does not have it: after the hub went back,
-  /// another device sent some of these versions as those of another document.
-  private mutating func renew(_ id: WireID) throws {
+  /// Gives new ids to what was saved here, and to the item where the hub does not have it: after the hub went back,
+  /// others sent some of these versions as those of another document, or a folder became another one.
+  private mutating func renew(_ id: WireID, _ reason: Verdict.Reason) throws {
     guard let local = try draft.local(id), try draft.mark(id) != .renewed else {
-      draft.notify(id, .refused(.invalid))
-      return try draft.setMark(id, .refused(.invalid))
+      draft.notify(id, .refused(reason))
+      return try draft.setMark(id, .refused(reason))
     }
     let new = try draft.base(id) == nil ? draft.newID() : id
     var versions: [WireID: WireID] = [:]

@@ -680,5 +680,19 @@ enum KnownPrograms {
       alice.0 rename doc.bak doc
       """
     ),
+    (
+      "what a participant appended moves to the end of the owner's save, and is kept when the document leaves the share",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      bob.2 open 1 team/doc rw
+      alice.0 open 2 team/doc creat
+      alice.0 append 1
+      alice.0 save team/doc
+      alice.0 rename team/doc doc.bak
+      bob.2 fsync 2
+      """
+    ),
   ]
 }

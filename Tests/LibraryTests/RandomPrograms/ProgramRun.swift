@@ -332,6 +332,8 @@ final class ProgramRun {
   private func flush(_ slot: ProgramWorld.OpenSlot, _ step: ProgramStep) throws {
     noteContents(of: slot)
     try world.library.flush(slot.handle)
+    // What another account only appended may have been appended again to this.
+    noteContents(of: slot)
     guard slot.mayWrite else { return }
     promises.closed(slot.ino, at: world.clock.now)
     // What has no name any more is nobody's to find.
