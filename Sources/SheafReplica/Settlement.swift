@@ -97,6 +97,10 @@ struct Settlement {
     // If another device had sent it before, the hub has changed nothing now, and the feed does not tell it again.
     if known.map({ $0.number < copy.number }) ?? true { try draft.setBase(verdict.item, copy) }
     try draft.moveVersion(sent.id, from: id, to: LocalItem(copy), back: base?.version?.id)
+    if base == nil, let left = try draft.local(id), left.unsent.isEmpty, left.version == nil {
+      // It was another document of the hub under an id that became that one's, and nothing of its own is left.
+      try draft.delete(id)
+    }
   }
 
   /// It is one with an item that had the name at the hub.
