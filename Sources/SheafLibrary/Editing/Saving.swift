@@ -55,6 +55,11 @@ extension Library {
         load(inode, draft)
       }
     }
+    if basis == .end, draft.session?.onlyAppends == false, draft.working?.size == 0, try share(of: inode) != nil {
+      // The emptied document is a version of its own, so that what several people append from here on is no conflict.
+      try endSession(inode, draft)
+      load(inode, draft)
+    }
     let writer = handle.flatMap { draft.session?.writers[$0] }
     let appends = basis == .end && (draft.session?.onlyAppends ?? !draft.isChanged)
     if draft.session == nil {
@@ -268,8 +273,9 @@ extension Library {
       isOnTop || !isSame(version.content, inode.row.content ?? .empty)
     else { return (nil, true, item) }
     try change.rows.insert(version)
-    // A save on top of the current version has seen everything; any other save is told which version it ignored.
-    item.conflict = isOnTop ? nil : item.version
+    // A save on top of the current version has seen everything, unless it only appended; any other save is told which
+    // version it ignored.
+    item.conflict = isOnTop ? (session.onlyAppends ? item.conflict : nil) : item.version
     item.version = version.number
     item.lastVersion = version.number
     try change.rows.update(item)

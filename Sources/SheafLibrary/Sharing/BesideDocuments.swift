@@ -31,8 +31,17 @@ extension Library {
     if let entry = try listing(of: account, owner: owner)[name] {
       return temporaryFiles.isAside(place, for: caller.process, at: clock()) ? nil : try inode(entry.ino)
     }
-    guard let file = temporaryFiles[place], let inode = inodes[file.ino] else { return nil }
+    guard let inode = temporary(place) else { return nil }
     return try participant(account, in: inode) == nil ? nil : inode
+  }
+
+  /// The temporary file that has a name; nil for none.
+  private func temporary(_ place: TemporaryFiles.Name) -> Inode? {
+    temporaryFiles[place].flatMap { temporary($0, of: place.account) }
+  }
+
+  private func temporary(_ file: TemporaryFiles.File, of account: Int64) -> Inode? {
+    inodes[file.ino].flatMap { $0.isOrphan && $0.temporaryOf == account ? $0 : nil }
   }
 
   /// The temporary files of an account in `Shared/OWNER`, as entries of no share.
@@ -40,10 +49,10 @@ extension Library {
     if temporaryFiles.isEmpty { return [] }
     let taken = Set(entries.map(\.name))
     return try temporaryFiles.names(of: account, owner: owner).compactMap { place in
-      guard !taken.contains(place.name), let file = temporaryFiles[place], let inode = inodes[file.ino],
-        try participant(account, in: inode) != nil
-      else { return nil }
-      return SharedEntry(name: place.name, share: 0, ino: file.ino)
+      guard !taken.contains(place.name), let inode = temporary(place), try participant(account, in: inode) != nil else {
+        return nil
+      }
+      return SharedEntry(name: place.name, share: 0, ino: inode.ino)
     }
   }
 
@@ -123,7 +132,7 @@ extension Library {
 
   /// Renames a temporary file (rule 4).
   func renameTemporary(_ place: TemporaryFiles.Name, to newName: [UInt8], _ mode: RenameMode, _ caller: Caller) throws {
-    guard let file = temporaryFiles[place], let inode = inodes[file.ino] else { throw SheafError(.notFound) }
+    guard let inode = temporary(place) else { throw SheafError(.notFound) }
     try allow(.write, inode, caller)
     let newPlace = TemporaryFiles.Name(account: place.account, owner: place.owner, name: newName)
     if let entry = try listing(of: place.account, owner: place.owner)[newName] {
@@ -148,7 +157,7 @@ extension Library {
     let document = try self.inode(entry.ino)
     if document.isFolder { throw SheafError(.isDirectory) }
     try allow(.write, document, caller)
-    guard inode.isRegular, document.isRegular, document.row.nlink == 1 else { throw Self.denied }
+    guard inode.isNameless, document.isRegular, document.row.nlink == 1 else { throw Self.denied }
     let draft = inode.draft(of: place.account)
     try prepareNaming(inode, draft, clock())
     // While the file can still be found by its own name: a full disk leaves both as they are.
@@ -188,21 +197,32 @@ extension Library {
     guard content.length <= Self.asideLimit, FileRole(newName) != .document else { throw Self.denied }
     let newPlace = TemporaryFiles.Name(account: place.account, owner: place.owner, name: newName)
     if mode == .noReplace, temporaryFiles[newPlace] != nil { throw SheafError(.exists) }
-    if temporaryFiles[newPlace] != nil { removeTemporary(newPlace) }
-    let inode = try makeTemporary(newPlace, mode: document.row.mode & (S_IFMT | 0o777), caller)
+    // A former backup stays until this one is whole.
+    let former = temporaryFiles.remove(newPlace)
+    let inode: Inode
+    do {
+      inode = try makeBackup(newPlace, of: document, content, caller)
+    } catch {
+      removeTemporary(newPlace)
+      if let former { temporaryFiles.insert(former, newPlace) }
+      throw error
+    }
+    if let former { drop(former, of: place.account) }
+    if hides { temporaryFiles.setAside(place, by: caller.process, at: clock()) }
+    return inode
+  }
+
+  private func makeBackup(
+    _ place: TemporaryFiles.Name, of document: Inode, _ content: StoredContent, _ caller: Caller
+  ) throws -> Inode {
+    let inode = try makeTemporary(place, mode: document.row.mode & (S_IFMT | 0o777), caller)
     inode.row.mtime = document.row.mtime
     shareChunks(of: document)
     let draft = inode.draft(of: place.account)
     var source = WorkingCopy(content)
-    do {
-      let extents = try source.extents(of: 0..<content.length, from: self)
-      try draft.working?.truncate(to: content.length, from: self)
-      if !extents.isEmpty { try draft.working?.replace(0..<content.length, with: extents, from: self) }
-    } catch {
-      removeTemporary(newPlace)
-      throw error
-    }
-    if hides { temporaryFiles.setAside(place, by: caller.process, at: clock()) }
+    let extents = try source.extents(of: 0..<content.length, from: self)
+    try draft.working?.truncate(to: content.length, from: self)
+    if !extents.isEmpty { try draft.working?.replace(0..<content.length, with: extents, from: self) }
     return inode
   }
 
@@ -237,8 +257,12 @@ extension Library {
 
   /// Takes its name from a temporary file; it is gone once nobody has it open.
   func removeTemporary(_ place: TemporaryFiles.Name) {
-    guard let file = temporaryFiles.remove(place), let inode = inodes[file.ino] else { return }
-    let draft = inode.draft(of: place.account)
+    if let file = temporaryFiles.remove(place) { drop(file, of: place.account) }
+  }
+
+  private func drop(_ file: TemporaryFiles.File, of account: Int64) {
+    guard let inode = temporary(file, of: account) else { return }
+    let draft = inode.draft(of: account)
     inode.row.nlink = 0
     draft.openCount -= 1
     discardUnopened(inode, draft)
@@ -252,7 +276,7 @@ extension Library {
       var waits = false
       let time = clock()
       for (place, file) in temporaryFiles.all {
-        guard let inode = inodes[file.ino] else {
+        guard let inode = temporary(place) else {
           temporaryFiles.remove(place)
           continue
         }

@@ -24,9 +24,8 @@ struct TemporaryFiles {
     let time: Timestamp
   }
 
-  /// Files of an account, and documents that are set aside, at most.
+  /// Files of an account, and documents that its programs set aside, at most.
   static let limit = 256
-  private static let asideLimit = 1024
 
   private var files: [Name: File] = [:]
   private var asides: [Name: Aside] = [:]
@@ -63,7 +62,9 @@ struct TemporaryFiles {
 
   mutating func setAside(_ name: Name, by process: Int32, at time: Timestamp) {
     guard process != 0 else { return }
-    if asides.count >= Self.asideLimit { asides = [:] }
+    if asides.keys.count(where: { $0.account == name.account }) >= Self.limit {
+      asides = asides.filter { $0.key.account != name.account }
+    }
     asides[name] = Aside(process: process, time: time)
   }
 

@@ -84,6 +84,72 @@ struct SharedLogTests {
     }
   }
 
+  /// By its name before the loggers open it, or while they have it open, as logrotate(8) does with `copytruncate`.
+  @Test(arguments: [true, false]) func noLineIsLostAfterTheLogWasEmptied(_ isOpen: Bool) throws {
+    try together { people in
+      let open = { (name: People.Name) throws in
+        try people.as(name, process: logger) { try $0.open(name == .alice ? mine : theirs, O_WRONLY | O_APPEND) }
+      }
+      var handles: [UInt64] = []
+      if isOpen {
+        handles = [try open(.alice), try open(.bob)]
+        try people.as(.alice, process: logger) { try append($0, handles[0], "a;") }
+        try people.as(.bob, process: logger) { try append($0, handles[1], "b;") }
+      }
+      try people.as(.alice, process: editor) { (me) throws in
+        try me.close(try me.open(mine, O_WRONLY | O_TRUNC))
+      }
+      if !isOpen { handles = [try open(.alice), try open(.bob)] }
+      for number in 0..<8 {
+        for (name, handle) in zip([People.Name.alice, .bob], handles) {
+          try people.as(name, process: logger) { (me) throws in
+            try append(me, handle, "\(name.rawValue) \(number);")
+            if number % 2 == 0 { try me.library.fsync(me.inode(name == .alice ? mine : theirs)) }
+          }
+        }
+        if number == 3 { autosave(people) }
+      }
+      for (name, handle) in zip([People.Name.alice, .bob], handles) {
+        try people.as(name, process: logger) { try $0.close(handle) }
+      }
+      let lines = try people.as(.alice) { try $0.read(mine) }.split(separator: ";").map(String.init)
+      for name in ["alice", "bob"] {
+        #expect(lines.filter { $0.hasPrefix("\(name) ") } == (0..<8).map { "\(name) \($0)" })
+      }
+      #expect(try people.as(.alice) { try $0.library.itemStatus($0.path(mine)).conflict } == nil)
+    }
+  }
+
+  /// Who only appends has looked at nothing.
+  @Test func appendingDismissesNoConflict() throws {
+    try together { people in
+      let bob = try people.as(.bob, process: editor) { (me) throws in
+        let bob = try me.open(theirs, O_RDWR)
+        #expect(try me.read(bob) == "begin;")
+        return bob
+      }
+      try people.as(.alice, process: editor) { try $0.save(mine, "of alice") }
+      try people.as(.bob, process: editor) { (me) throws in
+        try me.write(bob, "of bob")
+        try me.close(bob)
+      }
+      let conflict = { try people.as(.alice) { try $0.library.itemStatus($0.path(mine)).conflict } }
+      let marked = try conflict()
+      #expect(marked != nil)
+      try people.as(.alice, process: logger) { (me) throws in
+        let log = try me.open(mine, O_WRONLY | O_APPEND)
+        try append(me, log, "more;")
+        try me.close(log)
+      }
+      #expect(try conflict() == marked)
+      try people.as(.alice, process: editor) { (me) throws in
+        _ = try me.read(mine)
+        try me.save(mine, "of both")
+      }
+      #expect(try conflict() == nil)
+    }
+  }
+
   @Test func anOpenFileShowsWhatAnotherAccountAppended() throws {
     try together { people in
       let alice = try people.as(.alice, process: logger) { try $0.open(mine, O_RDWR | O_APPEND) }

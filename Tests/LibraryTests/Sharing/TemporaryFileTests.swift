@@ -161,6 +161,46 @@ struct TemporaryFileTests {
     }
   }
 
+  /// Beside `doc` there is a folder of alice's that bob may edit, too: a temporary file gets no name in it, and nothing
+  /// is half made of it.
+  @Test func theyGetNoOtherName() throws {
+    try story { people in
+      try people.as(.alice) { (alice) throws in
+        try alice.mkdir("Documents/dir")
+        try alice.save("Documents/dir/hist", "one")
+      }
+      people.clock.advance(60)
+      try people.share("Documents/dir", with: [(.bob, .readWrite)])
+      try people.as(.bob, process: Self.editor) { (bob) throws in
+        try bob.create(.alice, "doc.tmp", "new")
+        let ino = try bob.entryInode(.alice, "doc.tmp")
+        let folder = try bob.inode("Shared/alice@example.com/dir")
+        for name in ["hist2", "doc.tmp"] {
+          expect(.crossDevice) { _ = try people.library.link(ino, folder, Array(name.utf8), bob.caller) }
+        }
+        try bob.unlink("Shared/alice@example.com/dir/hist")
+        expect(.crossDevice) { _ = try people.library.link(ino, folder, Array("hist".utf8), bob.caller) }
+        try bob.renameEntry(.alice, "doc.tmp", "doc~")
+        try bob.renameEntry(.alice, "doc~", "doc")
+        #expect(try bob.read("Shared/alice@example.com/doc") == "new")
+      }
+      #expect(try people.as(.alice) { try $0.names("Documents/dir") } == [])
+      #expect(try people.library.check { _ in }.problems == [])
+    }
+  }
+
+  @Test func aBackupIsMadeAnewWhereNoFurtherFileHasRoom() throws {
+    try story { people in
+      try people.as(.bob, process: Self.editor) { (bob) throws in
+        try bob.create(.alice, "doc~", "former")
+        for number in 1..<TemporaryFiles.limit { try bob.create(.alice, "doc.\(number).tmp", "x") }
+        #expect(try bob.readEntry(.alice, "doc~") == "former")
+        try bob.renameEntry(.alice, "doc", "doc~")
+        #expect(try bob.readEntry(.alice, "doc~") == "old")
+      }
+    }
+  }
+
   @Test func theyAreBounded() throws {
     try story { people in
       try people.as(.bob, process: getpid()) { (bob) throws in
