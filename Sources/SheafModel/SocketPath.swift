@@ -2,11 +2,11 @@ import Glibc
 
 /// The path of a Unix socket in a form that fits a socket address.
 ///
-/// An address holds 107 bytes. For a longer path this opens the socket's folder, and addresses the socket through
+/// An address holds 107 bytes on Linux; swift-nio takes 103, as other systems do. For a longer path this opens the socket's folder, and addresses the socket through
 /// `/proc/self/fd`. That form lasts as long as this object.
 package final class SocketPath: Sendable {
-  /// Bytes that a socket address can hold, without the NUL.
-  package static let maximumLength = 107
+  /// Bytes of a path that can be given to a socket as it is, without the NUL.
+  package static let maximumLength = 103
 
   /// The path to give to `bind` and `connect`.
   package let address: String

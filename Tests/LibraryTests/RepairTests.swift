@@ -92,6 +92,48 @@ struct RepairTests {
   }
 
   /// Whatever pages are damaged, the new library is sound, and the damaged one stays as it is.
+  /// What is left of another library may hold its last saves: nothing of it is touched.
+  @Test(arguments: ["", "-wal", "-changes", "-shm", "-journal", "-working", "-reserve", "-lock", "-damaged"])
+  func nothingThatIsThereGoes(_ suffix: String) throws {
+    let people = try made()
+    let place = "\(people.fixture.folder)/saved.sqlite"
+    let text = Data("somebody's".utf8)
+    try text.write(to: URL(fileURLWithPath: place + suffix))
+    let before = try FileManager.default.contentsOfDirectory(atPath: people.fixture.folder).sorted()
+    if suffix == "-damaged" {
+      _ = try repair(people, "saved")
+    } else {
+      expect(.exists) { _ = try repair(people, "saved") }
+      #expect(try FileManager.default.contentsOfDirectory(atPath: people.fixture.folder).sorted() == before)
+    }
+    #expect(try Data(contentsOf: URL(fileURLWithPath: place + suffix)) == text)
+  }
+
+  /// As when the damaged library was set aside under such a name, to be saved at its former place.
+  @Test func theDamagedLibraryStaysWhateverItIsCalled() throws {
+    let people = try made()
+    let damaged = LibraryLocation(path: "\(people.fixture.folder)/saved.sqlite-damaged")
+    try FileManager.default.moveItem(atPath: people.library.location.path, toPath: damaged.path)
+    let sound = try Data(contentsOf: URL(fileURLWithPath: damaged.path))
+    let saved = LibraryLocation(path: "\(people.fixture.folder)/saved.sqlite")
+    #expect(try Library.repair(damaged, to: saved).lost == [])
+    #expect(try Data(contentsOf: URL(fileURLWithPath: damaged.path)) == sound)
+    let names = try FileManager.default.contentsOfDirectory(atPath: people.fixture.folder)
+    #expect(!names.contains { $0.hasPrefix(".sheaf-repair") })
+  }
+
+  @Test func whatLostItsEndIsReadUpToThere() throws {
+    let people = try made()
+    let path = people.library.location.path
+    let sound = try Data(contentsOf: URL(fileURLWithPath: path))
+    try sound.dropLast(4096).write(to: URL(fileURLWithPath: path))
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [] && report.documents > 0)
+    let after = try Library.open(location) { people.clock.now }
+    #expect(try after.check { _ in }.problems == [])
+    try after.close()
+  }
+
   @Test func whateverIsDamagedTheNewLibraryIsSound() throws {
     let people = try made()
     let path = people.library.location.path

@@ -273,9 +273,8 @@ extension Library {
       isOnTop || !isSame(version.content, inode.row.content ?? .empty)
     else { return (nil, true, item) }
     try change.rows.insert(version)
-    // A save on top of the current version has seen everything, unless it only appended; any other save is told which
-    // version it ignored.
-    item.conflict = isOnTop ? (session.onlyAppends ? item.conflict : nil) : item.version
+    // A save on top of the current version has seen everything; any other save is told which version it ignored.
+    item.conflict = isOnTop ? nil : item.version
     item.version = version.number
     item.lastVersion = version.number
     try change.rows.update(item)

@@ -28,29 +28,57 @@ extension Store {
         .busy, subject: path, reason: "is in use by process \(LibraryLock.owner(path: lockPath) ?? 0)",
         advice: "unmount it first: sheaf unmount")
     }
-    guard access(destination, F_OK) != 0 else {
-      throw SheafError(.exists, subject: destination, reason: "is there already", advice: "name another file with --to")
+    try refuseAnything(at: destination, destinationLockPath)
+    let rights = try OwnerRights(of: destination)
+    defer { withExtendedLifetime(rights) {} }
+    // Nothing is removed but this folder, whatever else lies beside the two libraries.
+    let folder = try RepairFolder(beside: destination)
+    defer { folder.remove() }
+    return try storeErrors(path) { try repair(path, to: destination, in: folder) }
+  }
+
+  /// Refuses a place where a library is, or where something is left of one: it may hold the last saves.
+  private static func refuseAnything(at destination: String, _ lockPath: String) throws(SheafError) {
+    let beside = ["-wal", recordSuffix, "-shm", "-journal", workingSuffix, reserveSuffix]
+    for path in [destination] + beside.map({ destination + $0 }) + [lockPath] {
+      var status = stat()
+      guard lstat(path, &status) != 0 else {
+        throw SheafError(.exists, subject: path, reason: "is there already", advice: "name another file with --to")
+      }
+      guard errno == ENOENT else { throw SheafError(systemError: errno, subject: path) }
     }
-    // SQLite changes a file when it reads its log, and this one is to stay as it is.
-    let copy = destination + "-damaged"
-    let files = ["", "-wal", recordSuffix, "-shm", "-journal"]
-    for suffix in files { LibraryFolder.remove(copy + suffix) }
-    defer { for suffix in files { LibraryFolder.remove(copy + suffix) } }
+  }
+
+  private static func repair(_ path: String, to destination: String, in folder: RepairFolder) throws -> RepairReport {
+    // SQLite changes a file when it reads its log, and the damaged one is to stay as it is.
+    let (copy, saved) = ("\(folder.path)/damaged", "\(folder.path)/saved")
+    let rights = [try OwnerRights(of: copy), try OwnerRights(of: saved)]
+    defer { withExtendedLifetime(rights) {} }
     for suffix in ["", "-wal", recordSuffix] { try LibraryFolder.copy(path + suffix, to: copy + suffix) }
-    do {
-      let losses = try storeErrors(path) { try salvage(copy, of: path, to: destination, destinationLockPath) }
-      let store = try Store(path: destination, lockPath: destinationLockPath)
-      let problems = try store.integrityProblems() + store.snapshot { try $0.check { _ in } }.problems
-      let counts = try store.snapshot { try $0.counts() }
-      try store.close()
-      return RepairReport(
-        library: destination, accounts: counts.accounts, documents: counts.documents, folders: counts.folders,
-        versions: counts.versions, deleted: counts.deleted, lost: losses, problems: problems)
-    } catch {
-      for suffix in files + [workingSuffix, reserveSuffix] { LibraryFolder.remove(destination + suffix) }
-      LibraryFolder.remove(destinationLockPath)
-      throw error
-    }
+    lengthen(copy)
+    let losses = try salvage(copy, of: path, to: saved, saved + "-lock")
+    let store = try Store(path: saved, lockPath: saved + "-lock")
+    let problems = try store.integrityProblems() + store.snapshot { try $0.check { _ in } }.problems
+    let counts = try store.snapshot { try $0.counts() }
+    try store.close()
+    try folder.publish(saved, as: destination)
+    return RepairReport(
+      library: destination, accounts: counts.accounts, documents: counts.documents, folders: counts.folders,
+      versions: counts.versions, deleted: counts.deleted, lost: losses, problems: problems)
+  }
+
+  /// Makes a copy that has lost its end as long as its header says (SQLite file format, 1.3): SQLite reads nothing of a
+  /// shorter one.
+  private static func lengthen(_ copy: String) {
+    let file = LibraryFolder.open(copy, O_RDWR)
+    guard file >= 0 else { return }
+    defer { close(file) }
+    var (header, status) = ([UInt8](repeating: 0, count: 100), stat())
+    guard pread(file, &header, 100, 0) == 100, fstat(file, &status) == 0 else { return }
+    let number = { (range: Range<Int>) in header[range].reduce(Int64(0)) { $0 << 8 | Int64($1) } }
+    let pageSize = number(16..<18) == 1 ? 65_536 : number(16..<18)
+    let length = pageSize * number(28..<32)
+    if length > status.st_size, length - status.st_size <= 1 << 30 { ftruncate(file, length) }
   }
 
   /// Copies what can be read of the copy of a damaged library to a new one, and makes that sound.
@@ -114,7 +142,61 @@ extension Store {
 
   private static func nothingReadable(_ path: String) -> SheafError {
     SheafError(
-      .corrupt, subject: path, reason: "nothing of it can be read: its first page is damaged",
+      .corrupt, subject: path,
+      reason: "nothing of it can be read: its first page, or the list of its tables, is damaged",
       advice: "go back to the last backup")
+  }
+}
+
+/// A folder beside a new library in which it is made, for the library's owner alone.
+private struct RepairFolder {
+  let path: String
+  private let destination: String
+
+  init(beside destination: String) throws(SheafError) {
+    let parent = (destination as NSString).deletingLastPathComponent
+    var template = Array("\(parent.isEmpty ? "." : parent)/.sheaf-repair-XXXXXX".utf8CString)
+    guard OwnerRights.acting(on: destination, { mkdtemp(&template) == nil ? -1 : 0 }) == 0 else {
+      throw SheafError(systemError: errno, subject: parent)
+    }
+    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    self.destination = destination
+  }
+
+  /// Gives a library that is closed its name, durably.
+  ///
+  /// - Throws: `exists` where something has the name by now.
+  func publish(_ library: String, as destination: String) throws {
+    var status = stat()
+    guard lstat(library + "-wal", &status) != 0 || status.st_size == 0 else {
+      throw SheafError(.inputOutput, subject: destination, reason: "its log could not be emptied")
+    }
+    let file = LibraryFolder.open(library, O_RDONLY)
+    guard file >= 0 else { throw SheafError(systemError: errno, subject: library) }
+    let synced = fsync(file) == 0
+    close(file)
+    guard synced else { throw SheafError(systemError: errno, subject: library) }
+    let isRenamed = OwnerRights.acting(on: destination) {
+      if renameat2(AT_FDCWD, library, AT_FDCWD, destination, UInt32(RENAME_NOREPLACE)) == 0 { return 0 }
+      // Not every file system can do that; link(2) does not replace, either.
+      return errno == EINVAL ? link(library, destination) : -1
+    }
+    guard isRenamed == 0 else { throw SheafError(systemError: errno, subject: destination) }
+    try LibraryFolder.sync(containing: destination)
+  }
+
+  func remove() {
+    guard let listing = opendir(path) else { return }
+    defer { closedir(listing) }
+    var names: [String] = []
+    while let entry = readdir(listing) {
+      withUnsafePointer(to: entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { names.append(String(cString: $0)) }
+      }
+    }
+    for name in names where name != "." && name != ".." {
+      _ = OwnerRights.acting(on: destination) { unlink("\(path)/\(name)") }
+    }
+    _ = OwnerRights.acting(on: destination) { rmdir(path) }
   }
 }

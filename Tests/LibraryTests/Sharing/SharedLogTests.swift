@@ -120,36 +120,6 @@ struct SharedLogTests {
     }
   }
 
-  /// Who only appends has looked at nothing.
-  @Test func appendingDismissesNoConflict() throws {
-    try together { people in
-      let bob = try people.as(.bob, process: editor) { (me) throws in
-        let bob = try me.open(theirs, O_RDWR)
-        #expect(try me.read(bob) == "begin;")
-        return bob
-      }
-      try people.as(.alice, process: editor) { try $0.save(mine, "of alice") }
-      try people.as(.bob, process: editor) { (me) throws in
-        try me.write(bob, "of bob")
-        try me.close(bob)
-      }
-      let conflict = { try people.as(.alice) { try $0.library.itemStatus($0.path(mine)).conflict } }
-      let marked = try conflict()
-      #expect(marked != nil)
-      try people.as(.alice, process: logger) { (me) throws in
-        let log = try me.open(mine, O_WRONLY | O_APPEND)
-        try append(me, log, "more;")
-        try me.close(log)
-      }
-      #expect(try conflict() == marked)
-      try people.as(.alice, process: editor) { (me) throws in
-        _ = try me.read(mine)
-        try me.save(mine, "of both")
-      }
-      #expect(try conflict() == nil)
-    }
-  }
-
   @Test func anOpenFileShowsWhatAnotherAccountAppended() throws {
     try together { people in
       let alice = try people.as(.alice, process: logger) { try $0.open(mine, O_RDWR | O_APPEND) }
