@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Foundation
 internal import GRDB
 internal import GRDBSQLite
@@ -72,13 +73,13 @@ extension Store {
   private static func lengthen(_ copy: String) {
     let file = LibraryFolder.open(copy, O_RDWR)
     guard file >= 0 else { return }
-    defer { close(file) }
+    defer { Glibc.close(file) }
     var (header, status) = ([UInt8](repeating: 0, count: 100), stat())
     guard pread(file, &header, 100, 0) == 100, fstat(file, &status) == 0 else { return }
     let number = { (range: Range<Int>) in header[range].reduce(Int64(0)) { $0 << 8 | Int64($1) } }
     let pageSize = number(16..<18) == 1 ? 65_536 : number(16..<18)
     let length = pageSize * number(28..<32)
-    if length > status.st_size, length - status.st_size <= 1 << 30 { ftruncate(file, length) }
+    if length > Int64(status.st_size), length - Int64(status.st_size) <= 1 << 30 { ftruncate(file, Int(length)) }
   }
 
   /// Copies what can be read of the copy of a damaged library to a new one, and makes that sound.
