@@ -13,7 +13,7 @@ package struct ItemStatus: Sendable, Codable {
   /// `saved` or `edited`.
   package var state: String
   /// Whether `.sheafignore` names it, so that it has no versions, no events and no trash.
-  package var ignored: Bool
+  @OrFalse package var ignored: Bool
   /// Number of the version that the current one was not based on; nil if there is no conflict.
   @OrNull package var conflict: Int64?
   /// The share that the item is in; nil if it is in none.

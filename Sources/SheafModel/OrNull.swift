@@ -22,3 +22,26 @@ extension KeyedDecodingContainer {
     try decodeIfPresent(type, forKey: key) ?? OrNull(wrappedValue: nil)
   }
 }
+
+/// A fact that answers of older programs do not have: it is false there.
+@propertyWrapper
+package struct OrFalse: Hashable, Sendable, Codable {
+  package var wrappedValue: Bool
+
+  package init(wrappedValue: Bool) { self.wrappedValue = wrappedValue }
+
+  package init(from decoder: any Decoder) throws {
+    wrappedValue = try decoder.singleValueContainer().decode(Bool.self)
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(wrappedValue)
+  }
+}
+
+extension KeyedDecodingContainer {
+  package func decode(_ type: OrFalse.Type, forKey key: Key) throws -> OrFalse {
+    try decodeIfPresent(type, forKey: key) ?? OrFalse(wrappedValue: false)
+  }
+}

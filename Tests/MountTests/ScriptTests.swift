@@ -61,7 +61,7 @@ import Testing
         mount --fstab '\(fstab)' "$mountpoint"
         as_user cat "$mountpoint/Documents/document"
         as_user getfattr --only-values --absolute-names -n user.sheaf.editor "$mountpoint/Documents/document"
-        "$SHEAF_BIN" unmount "$mountpoint"
+        "$SHEAF_BIN" unmount "$mountpoint" >/dev/null
         """
       let output = try Command(
         ["unshare", "--mount", "bash", "-euo", "pipefail", "-c", script],
