@@ -55,7 +55,8 @@ extension Library {
         load(inode, draft)
       }
     }
-    if basis == .end, draft.session?.onlyAppends == false, inode.drafts.contains(where: { $0 !== draft && !$0.isIdle }) {
+    if basis == .end, draft.session?.onlyAppends == false, inode.drafts.contains(where: { $0 !== draft && !$0.isIdle })
+    {
       // What was emptied or written before is a version of its own, so that what several people append from here on is
       // no conflict.
       try endSession(inode, draft)
