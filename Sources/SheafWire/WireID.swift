@@ -19,6 +19,8 @@ public struct WireID: Hashable, Sendable, Codable, CustomStringConvertible {
   public init?(_ text: String) {
     guard text.utf8.count == 36, let uuid = UUID(uuidString: text) else { return nil }
     self.init(uuid)
+    // Foundation takes hyphens at other places, too.
+    guard description == text.lowercased() else { return nil }
   }
 
   /// The folder `Documents`, which every zone has.
