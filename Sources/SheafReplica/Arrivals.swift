@@ -85,7 +85,7 @@ struct Arrivals {
   }
 
   /// The item of this machine, with what the hub changed and nobody changed here.
-  static func merge(_ local: LocalItem, _ base: ItemState?, _ state: ItemState, isUndone: Bool) -> LocalItem {
+  private static func merge(_ local: LocalItem, _ base: ItemState?, _ state: ItemState, isUndone: Bool) -> LocalItem {
     var merged = local
     let takes = { (isUnchanged: Bool) in isUndone || isUnchanged }
     if takes(base.map { local.places == Set($0.places) } ?? false) { merged.places = Set(state.places) }

@@ -78,7 +78,7 @@ struct Departures {
         version: local.unsent.first.map(Self.sent)), versions: Array(local.unsent.dropFirst()))
   }
 
-  static func sent(_ version: LocalVersion) -> SentVersion {
+  private static func sent(_ version: LocalVersion) -> SentVersion {
     SentVersion(id: version.id, base: version.base, cause: version.cause, time: version.time)
   }
 

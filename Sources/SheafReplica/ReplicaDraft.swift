@@ -7,7 +7,7 @@ struct ReplicaDraft {
   private var bases: [WireID: ItemState?] = [:]
   private var newsRows: [WireID: ItemState?] = [:]
   private var marks: [WireID: ReplicaMark?] = [:]
-  private var aliases: [WireID: WireID] = [:]
+  private var aliases: [WireID: WireID?] = [:]
   /// Names that were given or freed in this draft.
   private var localNames: [Place: WireID?] = [:]
   private var baseNames: [Place: WireID?] = [:]
@@ -82,8 +82,13 @@ struct ReplicaDraft {
   /// The id that an item has now.
   mutating func resolve(_ id: WireID) throws -> WireID {
     var current = id
-    while let next = try aliases[current] ?? reader.alias(current) { current = next }
+    while let next = try alias(current) { current = next }
     return current
+  }
+
+  private mutating func alias(_ id: WireID) throws -> WireID? {
+    if let known = aliases[id] { return known }
+    return try reader.alias(id)
   }
 
   // MARK: - Changing
@@ -220,8 +225,15 @@ struct ReplicaDraft {
     records.append(.mark(id, mark))
   }
 
-  mutating func addAlias(_ id: WireID, of other: WireID) {
-    aliases[id] = other
+  /// Notes that an item became another one, which is itself whatever it was before: a hub that went back may decide the
+  /// other way round.
+  mutating func addAlias(_ id: WireID, of other: WireID) throws {
+    if try alias(other) != nil { setAlias(other, nil) }
+    setAlias(id, other)
+  }
+
+  private mutating func setAlias(_ id: WireID, _ other: WireID?) {
+    aliases[id] = .some(other)
     records.append(.alias(id, other))
   }
 

@@ -45,6 +45,6 @@ package enum RecordChange: Hashable, Sendable {
   case base(WireID, ItemState?)
   case news(WireID, ItemState?)
   case mark(WireID, ReplicaMark?)
-  /// The first item became the second one.
-  case alias(WireID, WireID)
+  /// The first item became the second one; nil where it is itself again.
+  case alias(WireID, WireID?)
 }

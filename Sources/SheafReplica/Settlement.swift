@@ -106,7 +106,7 @@ struct Settlement {
   /// It is one with an item that had the name at the hub.
   private mutating func join(_ id: WireID, _ send: Send, _ verdict: Verdict) throws {
     let other = verdict.item
-    draft.addAlias(id, of: other)
+    try draft.addAlias(id, of: other)
     var versions: [WireID: WireID] = [:]
     if let mine = send.version?.id, let theirs = verdict.version { versions[mine] = theirs }
     if let sent = send.version { try forget(sent.id, of: id) }

@@ -444,4 +444,28 @@ import Testing
     try story.sync()
     #expect(story.paths == ["trip.md"] && story.text("trip.md", at: \.laptop) == "one")
   }
+
+  /// The hub makes one of two documents the other one, goes back, and then decides the other way round.
+  @Test func whichOfTwoDocumentsStaysMayChangeWithAHubThatGoesBack() throws {
+    var story = Story()
+    let before = story.hub
+    let mine = story.make(.document, "trip.md", "same", at: \.laptop)
+    while try story.laptop.step(&story.hub, losesAnswer: false) {}
+    let yours = story.make(.document, "trip.md", "same", at: \.desktop)
+    try story.sync()
+    #expect(story.desktop.aliases[yours] == mine)
+    story.hub.restore(before)
+    // Another machine's document has that name at the hub by the time at which this one sends what the hub lost.
+    var other = SimulatedReplica("other", seed: 3)
+    other.tree.put(
+      LocalItem(item: yours, kind: .document, places: [Place(parent: .root, "trip.md")], mode: 0o644, mtime: 1))
+    other.tree.save(LocalVersion(id: other.newID(), base: nil, cause: .save, time: 1), "same", of: yours)
+    while try other.step(&story.hub, losesAnswer: false) {}
+    try story.sync()
+    #expect(story.paths == ["trip.md"])
+    #expect(story.desktop.aliases[yours] == nil && story.desktop.tree.items[yours] != nil)
+    story.save(yours, "more", at: \.desktop)
+    try story.sync()
+    #expect(story.text("trip.md", at: \.laptop) == "more")
+  }
 }

@@ -165,7 +165,9 @@ package struct Decision {
     if let version = send.version {
       guard row.kind == .document else { throw Refusal(reason: .invalid) }
       let base = try version.base.map { try draft.resolve($0) }
-      if let known = try draft.version(version.id), known.item != row.item {
+      // An id of a version that became one with another means that one.
+      let known = try draft.version(try draft.resolve(version.id))
+      if let known, known.item != row.item {
         // Another device sent it before, when it went beside: both have it from a hub that went back since.
         guard let copy = try draft.item(known.item), copy.copyOf == row.item, !copy.isPurged,
           try draft.isSeen(copy)
@@ -176,7 +178,7 @@ package struct Decision {
         verdict.outcome = .beside
         (verdict.item, verdict.version, verdict.versionNumber) = (copy.item, known.id, known.number)
         return verdict
-      } else if let known = try draft.version(version.id) {
+      } else if let known {
         guard !known.isPurged else { throw Refusal(reason: .purged) }
       } else if original.isDeleted || base == row.version {
         add(version, proposal, to: &row, &verdict)

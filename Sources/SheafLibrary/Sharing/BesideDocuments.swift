@@ -168,7 +168,7 @@ extension Library {
         document, nil, folder(document.row.parent), document.row.name, mode: inode.row.mode, caller, clock(),
         holding: inode)
     }
-    // It may have the name though its version could not be stored, which autosave tries again.
+    // Even if storing the version failed, the file can have the name by now. Autosave then stores the version.
     if !inode.isNameless {
       temporaryFiles.remove(place)
       temporaryFiles.endAside(newPlace)

@@ -73,7 +73,8 @@ struct StoredReadings {
     return lines.dropFirst().compactMap { line in
       let words = line.split(separator: " ")
       let numbers = words.prefix(4).compactMap { Int64($0) }
-      guard numbers.count == 4, numbers[3] >= 0, numbers[3] <= time.nanoseconds,
+      guard numbers.count == 4, numbers[0] > 0, numbers[1] > 0, numbers[2] >= 0, numbers[3] >= 0,
+        numbers[3] <= time.nanoseconds,
         let reader = Self.reader(words.dropFirst(4), isSameRun)
       else { return nil }
       return .init(

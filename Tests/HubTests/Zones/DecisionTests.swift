@@ -242,6 +242,18 @@ import Testing
     #expect(try desk.send("c", .save(other.item, version, base: nil, "by b")).reason == .invalid)
   }
 
+  @Test func aVersionThatBecameOneWithAnotherIsNotSavedAgain() throws {
+    var desk = Desk()
+    let document = try desk.document("a", "trip.md", "same")
+    let (item, version) = (WireID(), WireID())
+    let joined = try desk.send("b", .document(item, at: [Place(parent: .root, "trip.md")], version: version, "same"))
+    #expect(joined.outcome == .joined && joined.item == document.item)
+    let again = try desk.send("c", .document(item, at: [Place(parent: .root, "trip.md")], version: version, "same"))
+    #expect(again.outcome == .done && again.item == document.item && again.version == nil)
+    #expect(desk.paths == ["trip.md"])
+    #expect(try desk.row(document.item).versions == 1)
+  }
+
   @Test func ofADeletedFolderWhatChangedMeanwhileStays() throws {
     var desk = Desk()
     let folder = try desk.folder("a", "plans")

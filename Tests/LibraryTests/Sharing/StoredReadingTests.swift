@@ -144,7 +144,7 @@ struct StoredReadingTests {
     for line in [
       "", " ", "1", "1 2 3", "1 2 3 x", "1 2 3 -4", "1 2 3 9223372036854775807", "1 2 3 99999999999999999999",
       "1 2 3 4 5", "1 2 3 4 session", "1 2 3 4 session 99999999999", "1 2 3 4 program 1", "1 2 3 4 program -5 5",
-      "1 2 3 4 program 0 0",
+      "1 2 3 4 program 0 0", "0 2 3 4", "-1 2 3 4", "1 0 3 4", "1 -2 3 4", "1 2 -3 4", "1 2 -9223372036854775808 4",
     ] {
       #expect(StoredReadings(text: "\(run)\n\(line)").readings(at: time) == [], "\(line)")
     }
