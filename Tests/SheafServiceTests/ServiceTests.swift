@@ -121,6 +121,19 @@ import Testing
     }
   }
 
+  /// Around what a socket's address holds, and what swift-nio takes of that.
+  @Test func servesLibrariesWhoseSocketsPathIsNearlyTooLong() async throws {
+    var shortest = 0
+    try await withService(folder: "x") { library, _ in shortest = library.location.socketPath.utf8.count - 1 }
+    for length in 102...109 {
+      try await withService(folder: String(repeating: "x", count: length - shortest)) { library, client in
+        #expect(library.location.socketPath.utf8.count == length)
+        let status = try await client.status()
+        #expect(status.library == library.location.path)
+      }
+    }
+  }
+
   @Test func mountsThroughTheController() async throws {
     try await withService(mounts: FakeMounts()) { _, client in
       let alice = try await client.addAccount(try AccountHandle("alice@example.com"), name: nil).handle
