@@ -258,7 +258,10 @@ struct SeededRandom: RandomNumberGenerator {
 extension Library {
   /// All bytes of a version, or of the current contents where `number` is nil, in pieces.
   func readVersion(_ path: ItemPath, number: Int64?, into sink: (UnsafeRawBufferPointer) throws -> Void) throws {
-    let reader = try versionReader(path, number: number)
+    try readAll(try versionReader(path, number: number), into: sink)
+  }
+
+  func readAll(_ reader: VersionReader, into sink: (UnsafeRawBufferPointer) throws -> Void) throws {
     var buffer = [UInt8](repeating: 0, count: 1 << 20)
     var offset: Int64 = 0
     while true {
