@@ -5,6 +5,30 @@ public struct ChunkHashes: Hashable, Sendable, Codable {
   public init(hashes: [ChunkHash]) { self.hashes = hashes }
 }
 
+/// `POST /v1/contents`: contents of several versions, to be answered in this order.
+public struct ContentsRequest: Hashable, Sendable, Codable {
+  /// The contents of a version, or a part of them.
+  public struct Part: Hashable, Sendable, Codable {
+    public let item: WireID
+    public let version: WireID
+    /// Where the part begins, in bytes; nil for the beginning.
+    public let offset: Int64?
+    /// Bytes of the part, which ends with the contents at the latest; nil for all that follow.
+    public let length: Int64?
+
+    public init(item: WireID, version: WireID, offset: Int64? = nil, length: Int64? = nil) {
+      self.item = item
+      self.version = version
+      self.offset = offset
+      self.length = length
+    }
+  }
+
+  public let contents: [Part]
+
+  public init(contents: [Part]) { self.contents = contents }
+}
+
 /// Versions of an item, the oldest first.
 public struct VersionList: Hashable, Sendable, Codable {
   public let versions: [ItemVersion]

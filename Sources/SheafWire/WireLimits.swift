@@ -10,6 +10,8 @@ public enum WireLimits {
   public static let sendsPerRequest = 256
   /// Hashes that one request asks for.
   public static let hashesPerRequest = 1_000
+  /// Contents that one request asks for.
+  public static let contentsPerRequest = 1_000
   /// Rows of a page.
   public static let rowsPerPage = 1_000
 }

@@ -81,6 +81,21 @@ extension HubRoutes {
         }
       ])
     add(
+      "v1/shares/:share/contents", to: routes,
+      [
+        .post: { request, context in
+          let (caller, place) = try await shared(context)
+          // A right that ended is no matter of the parts.
+          _ = try await feeds.number(of: place)
+          return try await severalContents(request, caller, at: "/v1/shares/\(place.share)") { part in
+            let (facts, manifest) = try await feeds.version(part.version, of: part.item, of: place)
+            return (
+              facts.size, { ContentReader(contents, manifest, $0, of: part.version, part.item, in: place) }
+            )
+          }
+        }
+      ])
+    add(
       "v1/shares/:share/chunks/missing", to: routes,
       [
         .post: { request, context in

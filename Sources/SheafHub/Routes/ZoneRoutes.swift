@@ -10,6 +10,8 @@ extension HubRoutes {
   static let sendsBody = 8 * 1024 * 1024
   /// Bytes of a question for chunks, of which a hash takes 67.
   static let hashesBody = WireLimits.hashesPerRequest * 80
+  /// Bytes of a question for contents, of which one takes 167 with the largest numbers.
+  static let contentsBody = WireLimits.contentsPerRequest * 200
   /// Seconds for which a request may wait for news.
   static let longestWait: Int64 = 60
   /// Rows of a page if the request does not say how many.
@@ -189,6 +191,20 @@ extension HubRoutes {
         }
       ])
     add(
+      "v1/contents", to: routes,
+      [
+        .post: { request, context in
+          let caller = try context.requireCaller()
+          let zone = caller.zone
+          return try await severalContents(request, caller, at: "/v1") { part in
+            let (facts, manifest) = try await contents.version(part.version, of: part.item, in: zone)
+            return (
+              facts.size, { ContentReader(contents, manifest, $0, of: part.version, part.item, in: zone) }
+            )
+          }
+        }
+      ])
+    add(
       "v1/items/:item/versions", to: routes,
       [
         .get: { request, context in
@@ -256,28 +272,6 @@ extension HubRoutes {
     default: throw HubError(.mediaType, "Content-Encoding: zstd, or none")
     }
   }
-
-  func content(
-    size: Int64, _ request: Request, _ caller: Caller, _ reader: (Range<Int64>) -> ContentReader
-  ) throws -> Response {
-    let range = try ByteRange.of(request.headers[.range], size: size)
-    let part = range ?? 0..<size
-    let (watch, start) = (watch, reader(part))
-    let body = ResponseBody(contentLength: Int(part.count)) { writer in
-      var reader = start
-      while let piece = try await reader.next() {
-        // A device that is removed meanwhile gets no further piece.
-        try await watch.recheck(caller)
-        try await writer.write(ByteBuffer(bytes: piece))
-      }
-      try await writer.finish(nil)
-    }
-    var response = Response(
-      status: range == nil ? .ok : .partialContent, headers: [.contentType: "application/octet-stream"], body: body)
-    response.headers[HTTPField.Name.acceptRanges] = "bytes"
-    if range != nil { response.headers[.contentRange] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(size)" }
-    return response
-  }
 }
 
 /// A number that only rises.
@@ -289,24 +283,4 @@ private final class NewestNumber: Sendable {
   var value: Int64 { number.withLock { $0 } }
 
   func rise(to newer: Int64) { number.withLock { $0 = max($0, newer) } }
-}
-
-/// One range of a `Range` header (RFC 9110, section 14).
-enum ByteRange {
-  /// The bytes that a header asks for; nil for all of them, which also answers a header that is not understood.
-  ///
-  /// - Throws: ``HubError`` of kind `range` for a range outside of the contents.
-  static func of(_ header: String?, size: Int64) throws -> Range<Int64>? {
-    guard let header, let match = header.wholeMatch(of: /bytes=([0-9]*)-([0-9]*)/) else { return nil }
-    let (first, last) = (Int64(match.1), Int64(match.2))
-    let outside = HubError(.range, "the contents have \(size) bytes")
-    guard let first else {
-      guard match.1.isEmpty, let last else { return nil }
-      guard last > 0, size > 0 else { throw outside }
-      return max(0, size - last)..<size
-    }
-    guard match.2.isEmpty || last != nil, last ?? .max >= first else { return nil }
-    guard first < size else { throw outside }
-    return first..<min(size, (last ?? .max - 1) + 1)
-  }
 }

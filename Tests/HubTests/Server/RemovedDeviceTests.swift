@@ -55,6 +55,34 @@ import Testing
     }
   }
 
+  /// What it is being given ends.
+  @Test(arguments: [false, true]) func itsDownloadsEnd(_ isOfSeveral: Bool) async throws {
+    try await RunningHub.with { running in
+      let client = running.client
+      let zone = try await running.hub.account()
+      let (_, token) = try await running.member(of: zone)
+      let (removed, removedToken) = try await running.member(of: zone)
+      var large = Send.document("large", "", serial: 1)
+      // Much more than all buffers on the way hold.
+      large.version = SentVersion(
+        id: WireID(), base: nil, cause: .save, time: 1, extents: [Extent(hash: nil, length: 256 << 20)])
+      _ = try await client.send("POST", "/v1/sends", json: SendRequest(groups: [[large]]), token: token)
+      let version = try #require(large.version?.id)
+      let asked = ContentsRequest(contents: [.init(item: large.item, version: version)])
+      let answer =
+        if isOfSeveral {
+          try await client.start("POST", "/v1/contents", body: JSONEncoder().encode(asked), token: removedToken)
+        } else {
+          try await client.start("GET", "/v1/items/\(large.item)/versions/\(version)/content", token: removedToken)
+        }
+      #expect(answer.status == .ok)
+      var pieces = answer.body.makeAsyncIterator()
+      #expect(try await pieces.next() != nil)
+      #expect(try await client.send("DELETE", "/v1/devices/\(removed.device)", token: token).status == 204)
+      await #expect(throws: (any Error).self) { while try await pieces.next() != nil {} }
+    }
+  }
+
   /// A device has so many streams at once, and a stream that ended gives its place back.
   @Test func aDeviceHasSoManyStreams() async throws {
     var limits = ServerLimits()

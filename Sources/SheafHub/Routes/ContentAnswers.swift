@@ -1,0 +1,149 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import SheafModel
+import SheafWire
+
+/// Answers that have contents of versions as their body.
+extension HubRoutes {
+  func content(
+    size: Int64, _ request: Request, _ caller: Caller, _ reader: (Range<Int64>) -> ContentReader
+  ) throws -> Response {
+    let range = try ByteRange.of(request.headers[.range], size: size)
+    let part = range ?? 0..<size
+    let (watch, start) = (watch, reader(part))
+    let body = ResponseBody(contentLength: Int(part.count)) { writer in
+      var reader = start
+      while let piece = try await reader.next() {
+        // A device that is removed meanwhile gets no further piece.
+        try await watch.recheck(caller)
+        try await writer.write(ByteBuffer(bytes: piece))
+      }
+      try await writer.finish(nil)
+    }
+    var response = Response(
+      status: range == nil ? .ok : .partialContent, headers: [.contentType: "application/octet-stream"], body: body)
+    response.headers[HTTPField.Name.acceptRanges] = "bytes"
+    if range != nil { response.headers[.contentRange] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(size)" }
+    return response
+  }
+
+  /// The contents of several versions in one answer: `multipart/mixed` (RFC 2046, section 5.1), a part for each that
+  /// was asked for, in that order.
+  ///
+  /// Each part has its length, so that its reader need not look for the boundary in contents, and in `Content-Location`
+  /// the address of the contents. A part that cannot be given has problem details in its place.
+  ///
+  /// - Parameters:
+  ///   - base: The path before `/items/`.
+  ///   - open: Finds a version's size and reader. It is asked when the turn of the part comes.
+  /// - Throws: ``HubError`` for a request that makes no sense.
+  func severalContents(
+    _ request: Request, _ caller: Caller, at base: String,
+    _ open:
+      @escaping @Sendable (ContentsRequest.Part) async throws -> (
+        size: Int64, reader: @Sendable (Range<Int64>) -> ContentReader
+      )
+  ) async throws -> Response {
+    let room = try takeRoom(for: request, upTo: Self.contentsBody, of: caller)
+    let asked = try await request.json(ContentsRequest.self, upTo: Self.contentsBody).contents
+    guard (1...WireLimits.contentsPerRequest).contains(asked.count) else {
+      throw HubError(.invalid, "contents: 1 to \(WireLimits.contentsPerRequest)")
+    }
+    guard asked.allSatisfy({ $0.offset ?? 0 >= 0 && $0.length ?? 0 >= 0 }) else {
+      throw HubError(.invalid, "contents: an offset and a length are not negative")
+    }
+    let watch = watch
+    // Nobody can have written it into contents before.
+    let boundary = UUID().uuidString
+    let body = ResponseBody { writer in
+      defer { withExtendedLifetime(room) {} }
+      var pending = ByteBuffer()
+      for part in asked {
+        let address = "\(base)/items/\(part.item)/versions/\(part.version)/content"
+        let opened: Opened
+        do {
+          let (size, reader) = try await open(part)
+          opened = try Opened(part, size: size, reader)
+        } catch let error as HubError where Self.reasonsOfParts.contains(error.kind) {
+          let problem = try ByteBuffer(jsonLine: error.problem)
+          pending.writeString(
+            """
+            --\(boundary)\r\nContent-Type: application/problem+json\r\nContent-Location: \(address)\r\n\
+            Content-Length: \(problem.readableBytes)\r\n\r\n
+            """)
+          pending.writeImmutableBuffer(problem)
+          pending.writeString("\r\n")
+          continue
+        }
+        pending.writeString(
+          """
+          --\(boundary)\r\nContent-Type: application/octet-stream\r\nContent-Location: \(address)\r\n\
+          Content-Length: \(opened.range.count)\r\n\(opened.rangeField)\r\n
+          """)
+        var reader = opened.reader
+        while let piece = try await reader.next() {
+          pending.writeBytes(piece)
+          guard pending.readableBytes >= Self.contentsPiece else { continue }
+          // A device that is removed meanwhile gets no further piece.
+          try await watch.recheck(caller)
+          try await writer.write(pending)
+          pending = ByteBuffer()
+        }
+        pending.writeString("\r\n")
+      }
+      pending.writeString("--\(boundary)--\r\n")
+      try await watch.recheck(caller)
+      try await writer.write(pending)
+      try await writer.finish(nil)
+    }
+    return Response(
+      status: .ok, headers: [.contentType: "multipart/mixed; boundary=\(boundary)"], body: body)
+  }
+
+  /// Bytes that are written together at least, but for the last ones.
+  private static let contentsPiece = 64 * 1024
+  /// Failures that are about one part and not about the request.
+  private static let reasonsOfParts: Set<Problem.Kind> = [.notFound, .forbidden, .range]
+
+  /// A part that was found.
+  private struct Opened {
+    let range: Range<Int64>
+    let reader: ContentReader
+    /// `Content-Range` (RFC 9110, section 14.4) with its end of line; empty for whole contents.
+    let rangeField: String
+
+    /// - Throws: ``HubError`` of kind `range`.
+    init(
+      _ part: ContentsRequest.Part, size: Int64, _ reader: @Sendable (Range<Int64>) -> ContentReader
+    ) throws {
+      let start = part.offset ?? 0
+      guard start <= size else { throw HubError(.range, "the contents have \(size) bytes") }
+      range = start..<(start + min(part.length ?? size, size - start))
+      self.reader = reader(range)
+      rangeField =
+        range.isEmpty || range.count == size
+        ? "" : "Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)\r\n"
+    }
+  }
+}
+
+/// One range of a `Range` header (RFC 9110, section 14).
+enum ByteRange {
+  /// The bytes that a header asks for; nil for all of them, which also answers a header that is not understood.
+  ///
+  /// - Throws: ``HubError`` of kind `range` for a range outside of the contents.
+  static func of(_ header: String?, size: Int64) throws -> Range<Int64>? {
+    guard let header, let match = header.wholeMatch(of: /bytes=([0-9]*)-([0-9]*)/) else { return nil }
+    let (first, last) = (Int64(match.1), Int64(match.2))
+    let outside = HubError(.range, "the contents have \(size) bytes")
+    guard let first else {
+      guard match.1.isEmpty, let last else { return nil }
+      guard last > 0, size > 0 else { throw outside }
+      return max(0, size - last)..<size
+    }
+    guard match.2.isEmpty || last != nil, last ?? .max >= first else { return nil }
+    guard first < size else { throw outside }
+    return first..<min(size, (last ?? .max - 1) + 1)
+  }
+}
