@@ -81,6 +81,7 @@ final class Change {
     for row in endedNames where row.since < row.until {
       if try rows.item(row.item) != nil { try rows.insert(row) }
     }
+    for row in endedNames { try library.markTaken(row.name, from: row.parent, by: row.actor, self) }
     endedNames = []
   }
 

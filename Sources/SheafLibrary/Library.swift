@@ -110,7 +110,9 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     eventObservers = EventObservers(after: numbers.event)
     chunks = Chunks(after: numbers.chunk)
     try store.read { transaction in
-      ignored.restore(marks: try transaction.numberSettings(after: IgnoredFolders.markKey + "."))
+      ignored.restore(
+        moved: try transaction.numberSettings(after: IgnoredFolders.movedKey + "."),
+        rules: try transaction.numberSettings(after: IgnoredFolders.rulesKey + "."))
       let participants = Dictionary(grouping: try transaction.participants(), by: \.share)
       for row in try transaction.shares() {
         let people = (participants[row.item] ?? []).map { ($0.account, $0) }

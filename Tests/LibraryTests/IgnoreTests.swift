@@ -132,25 +132,145 @@ struct IgnoreTests {
     try? FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 
+  /// How a participant takes away the rules by which the owner cancels others.
+  enum Taking: CaseIterable, Sendable {
+    case deleting, renamingAway, saving, emptying, moving, movingAround, movingFromBelow, exchangingFromBelow
+    case deletingAndRecovering, goingBack
+  }
+
+  /// Where rules of the owner have lost their effect by somebody else, those that they cancelled have none, either: what
+  /// the owner makes there is kept when it is deleted.
+  @Test(arguments: Taking.allCases)
+  func rulesThatWereCancelledDoNotComeBack(_ way: Taking) throws {
+    let people = try People()
+    let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+    try people.as(.alice) { (alice) throws in
+      for folder in ["", "/in", "/in/node_modules", "/in/deep", "/in/deep/node_modules", "/out", "/other"] {
+        try alice.mkdir(team + folder)
+      }
+      try people.share(team, with: [(.bob, .readWrite)])
+    }
+    people.clock.advance(20)
+    let time = people.clock.now
+    people.clock.advance(20)
+    try people.as(.alice) { (alice) throws in
+      try alice.save("\(team)/.sheafignore", "*.log")
+      try alice.save("\(team)/in/.sheafignore", "!node_modules/\n!*.log")
+      try alice.save("\(team)/other/.sheafignore", "*.o")
+    }
+    func versions(_ path: String, in library: Library? = nil) throws -> Int {
+      people.clock.advance(20)
+      let alice = Person(library: library ?? people.library, name: .alice, process: 0)
+      try alice.save("\(team)/\(path)", path)
+      return try alice.versions("\(team)/\(path)").count
+    }
+    #expect(try versions("in/1.log") == 1 && versions("in/node_modules/1") == 1)
+    #expect(try versions("out/1.log") == 0 && versions("in/deep/1.log") == 1 && versions("other/1.o") == 0)
+    people.clock.advance(20)
+    // Where what was in `in`, and what was in `in/deep`, is afterwards.
+    var (place, deep) = ("in", "in/deep")
+    try people.as(.bob) { (bob) throws in
+      let rules = "\(seen)/in/.sheafignore"
+      switch way {
+      case .deleting: try bob.unlink(rules)
+      case .renamingAway: try bob.rename(rules, "\(seen)/in/rules")
+      case .saving: try bob.save(rules, "!*.md")
+      case .emptying: try bob.save(rules, "")
+      case .moving:
+        try bob.rename("\(seen)/in", "\(seen)/moved")
+        (place, deep) = ("moved", "moved/deep")
+      case .movingAround:
+        try bob.rename("\(seen)/in", "\(seen)/out/in")
+        (place, deep) = ("out/in", "out/in/deep")
+      case .movingFromBelow:
+        try bob.rename("\(seen)/in/deep", "\(seen)/out/deep")
+        (place, deep) = ("out/deep", "out/deep")
+      case .exchangingFromBelow:
+        try bob.exchange("\(seen)/in/deep", "\(seen)/out")
+        (place, deep) = ("out", "out")
+      case .deletingAndRecovering:
+        try bob.unlink(rules)
+        _ = try bob.library.recover(bob.path(rules), id: nil) { _ in }
+      case .goingBack:
+        _ = try bob.library.restoreFolder(
+          bob.path("\(seen)/in"), FolderRestoreRequest(time: time, by: nil, dryRun: nil)
+        ) { _ in }
+      }
+    }
+    #expect(try versions("\(place)/2.log") == 1 && versions("\(place)/node_modules/2") == 1)
+    #expect(try versions("\(deep)/2.log") == 1 && versions("\(deep)/node_modules/2") == 1)
+    // Rules that nobody touched apply as before.
+    if way != .exchangingFromBelow { #expect(try versions("out/2.log") == 0) }
+    #expect(try versions("other/2.o") == 0 && versions("other/2.log") == 0)
+    // That outlives the process, until the owner saves the rules.
+    try people.fixture.expectSound()
+    try people.library.close()
+    let clock = people.clock
+    let library = try Library.open(LibraryLocation(path: people.fixture.path)) { clock.now }
+    #expect(try versions("\(deep)/3.log", in: library) == 1)
+    people.clock.advance(20)
+    let alice = Person(library: library, name: .alice, process: 0)
+    try alice.save("\(team)/\(place)/.sheafignore", "*.md\n")
+    #expect(try versions("\(place)/4.log", in: library) == 0 && versions("\(deep)/4.md", in: library) == 0)
+    #expect(try library.check { _ in }.problems == [])
+    try library.close()
+    try? FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
+  /// A participant who renames a folder changes no rules, unless rules name its path.
+  @Test func aFolderThatStaysUnderItsRulesKeepsThem() throws {
+    try People.story { people in
+      let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+      try people.as(.alice) { (alice) throws in
+        for folder in ["", "/a", "/a/node_modules", "/b", "/b/made"] { try alice.mkdir(team + folder) }
+        try people.share(team, with: [(.bob, .readWrite)])
+      }
+      people.clock.advance(20)
+      try people.as(.bob) { (bob) throws in
+        try bob.rename("\(seen)/a", "\(seen)/a2")
+        try bob.rename("\(seen)/a2", "\(seen)/b/a")
+      }
+      people.clock.advance(20)
+      try people.as(.alice) { (alice) throws in
+        try alice.save("\(team)/b/a/node_modules/x", "x")
+        #expect(try alice.versions("\(team)/b/a/node_modules/x").count == 0)
+        try alice.save("\(team)/.sheafignore", "/c/made/*.md")
+        try alice.save("\(team)/b/made/x.md", "x")
+        #expect(try alice.versions("\(team)/b/made/x.md").count == 1)
+      }
+      people.clock.advance(20)
+      try people.as(.bob) { try $0.rename("\(seen)/b", "\(seen)/c") }
+      people.clock.advance(20)
+      try people.as(.alice) { (alice) throws in
+        try alice.save("\(team)/c/made/y.md", "y")
+        #expect(try alice.versions("\(team)/c/made/y.md").count == 1)
+      }
+    }
+  }
+
   /// Rules that their owner deleted are not made again by somebody else, and nothing is put where it is ignored.
   @Test func nobodyElseBringsRulesBack() throws {
     try People.story { people in
       let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
       try people.as(.alice) { (alice) throws in
-        for folder in [team, "\(team)/work", "\(team)/__pycache__"] { try alice.mkdir(folder) }
+        for folder in ["", "/work", "/plans", "/__pycache__"] { try alice.mkdir(team + folder) }
         try people.share(team, with: [(.bob, .readWrite)])
         try alice.save("\(team)/.sheafignore", "*.md")
         people.clock.advance(20)
         try alice.unlink("\(team)/.sheafignore")
       }
       try people.as(.bob) { (bob) throws in
-        _ = try bob.library.recover(bob.path("\(seen)/.sheafignore"), id: nil) { _ in }
         try bob.rmdir("\(seen)/work")
-        expect(.notPermitted) {
+        func bringBack() throws {
           try bob.library.recover(
             Array("work".utf8), deletedFrom: bob.inode(seen), to: bob.inode("\(seen)/__pycache__"),
             Array("work".utf8), bob.caller)
         }
+        expect(.notPermitted) { try bringBack() }
+        // Without rules that have an effect nothing is ignored, until the owner saves them again.
+        _ = try bob.library.recover(bob.path("\(seen)/.sheafignore"), id: nil) { _ in }
+        try bringBack()
+        try bob.rename("\(seen)/plans", "\(seen)/__pycache__/plans")
       }
       people.clock.advance(20)
       try people.as(.alice) { (alice) throws in
@@ -163,6 +283,12 @@ struct IgnoreTests {
         try alice.save("\(team)/.sheafignore", "*.md\n")
         try alice.save("\(team)/b.md", "x")
         #expect(try alice.versions("\(team)/b.md").count == 0)
+        try alice.save("\(team)/__pycache__/own", "x")
+        #expect(try alice.versions("\(team)/__pycache__/own").count == 0)
+        for name in ["work", "plans"] {
+          try alice.save("\(team)/__pycache__/\(name)/c", "x")
+          #expect(try alice.versions("\(team)/__pycache__/\(name)/c").count == 1)
+        }
       }
     }
   }
@@ -173,7 +299,7 @@ struct IgnoreTests {
       let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
       func marks() throws -> [String] {
         try people.library.locked {
-          try people.library.read { try $0.numberSettings(after: IgnoredFolders.markKey + ".") }.map(\.key)
+          try people.library.read { try $0.numberSettings(after: IgnoredFolders.movedKey + ".") }.map(\.key)
         }
       }
       try people.as(.alice) { (alice) throws in
@@ -191,7 +317,9 @@ struct IgnoreTests {
       #expect(try marks() == [])
       let time = people.clock.now
       people.library.locked {
-        for ino in 1...Int64(16_384) { people.library.ignored.mark(1_000_000 + ino, time) }
+        for ino in 1...Int64(16_384) {
+          people.library.ignored.mark(1_000_000 + ino, time, isMoved: true, changesRules: false)
+        }
       }
       try people.as(.bob) { try $0.rename("\(seen)/b", "\(seen)/b2") }
       people.clock.advance(20)

@@ -80,7 +80,8 @@ extension Library {
       }
       try noteMove(of: inode, movesItem: !swapsContents, from: folder, to: newFolder, time, change)
       try noteMove(of: other, movesItem: !swapsContents, from: newFolder, to: folder, time, change)
-      for moved in [inode, other] { try markMoved(moved, change) }
+      try markMoved(inode, from: folder, to: newFolder, change)
+      try markMoved(other, from: newFolder, to: folder, change)
       try change.rows.update(row)
       try change.rows.update(otherRow)
       let (final, otherFinal) = (row, otherRow)

@@ -13,11 +13,20 @@ struct IgnoredFolders {
     var bytes = 0
   }
 
+  /// What others than the owner did, since which the owner has to save rules anew.
+  struct Mark {
+    /// When they last moved the folder, or brought back the file of rules: rules in it, of before, have no effect.
+    var moved: Timestamp?
+    /// When they last took the folder's rules away, or took the folder to where other rules apply.
+    var rules: Timestamp?
+  }
+
   struct Place {
     var isIgnored = false
     /// When somebody else than the owner last moved the folder, or one that it is in.
     var moved: Timestamp?
-    /// Those of the folder itself come last, and decide first.
+    /// Those of the folder itself come last, and decide first. None of further outside are among them, nor those that
+    /// hold by default, where others changed the rules between.
     var sources = [Source(folder: 0, rules: .byDefault)]
   }
 
@@ -27,23 +36,35 @@ struct IgnoredFolders {
   /// The inodes of which the rules are.
   private var files: Set<Int64> = []
 
-  /// When others than the owner last moved folders, and brought back files of rules, by inode.
-  private var marks: [Int64: Timestamp] = [:]
-  /// Prefix of the settings that hold the marks.
-  static let markKey = "movedByOthers"
+  /// By inode.
+  private var marks: [Int64: Mark] = [:]
+  /// Prefixes of the settings that hold the marks.
+  static let movedKey = "movedByOthers"
+  static let rulesKey = "rulesByOthers"
 
   subscript(folder: Int64) -> Place? { places[folder] }
 
-  func mark(of ino: Int64) -> Timestamp? { marks[ino] }
+  func mark(of ino: Int64) -> Mark? { marks[ino] }
 
   /// Whether another inode can have a mark.
   var hasRoom: Bool { marks.count < Self.limit }
 
-  mutating func mark(_ ino: Int64, _ time: Timestamp?) { marks[ino] = time }
+  /// Adds to the mark of an inode.
+  mutating func mark(_ ino: Int64, _ time: Timestamp, isMoved: Bool, changesRules: Bool) {
+    if isMoved { marks[ino, default: Mark()].moved = time }
+    if changesRules { marks[ino, default: Mark()].rules = time }
+  }
+
+  mutating func removeMark(_ ino: Int64) { marks[ino] = nil }
 
   /// Takes up the marks that are stored, by inode.
-  mutating func restore(marks stored: [(key: String, value: Int64)]) {
-    for (key, value) in stored { if let ino = Int64(key) { marks[ino] = Timestamp(nanoseconds: value) } }
+  mutating func restore(moved: [(key: String, value: Int64)], rules: [(key: String, value: Int64)]) {
+    func mark(_ stored: (key: String, value: Int64), isMoved: Bool) {
+      guard let ino = Int64(stored.key) else { return }
+      self.mark(ino, Timestamp(nanoseconds: stored.value), isMoved: isMoved, changesRules: !isMoved)
+    }
+    for stored in moved { mark(stored, isMoved: true) }
+    for stored in rules { mark(stored, isMoved: false) }
   }
 
   mutating func note(_ place: Place, of folder: Int64) { places.note(folder, place) }

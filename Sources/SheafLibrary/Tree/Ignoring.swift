@@ -20,9 +20,13 @@ import SheafStore
 ///    many places of a path.
 /// 6. Rules that a folder holds, or one below it, have no effect once somebody else than the owner moved that folder,
 ///    until the owner saves them again: moving rules is making them. So they have none if somebody else brought them
-///    back from the trash. The folder keeps a mark of that, a setting; where there are too many, the top folder of the
-///    owner gets it.
-/// 7. Within a file the last matching rule decides; a deeper file decides before the others. Everything in an ignored
+///    back from the trash.
+/// 7. Rules may cancel others. So where a folder's rules have no effect, since others moved or saved them, and where
+///    others took them away, the rules from further outside and those that hold by default have none, either: nothing
+///    is ignored there until the owner saves the rules again, but by rules of their own below. So it is in a folder that
+///    others took to where other rules apply, or to a place that is ignored later. Marks of that, and of rule 6, are
+///    settings; where there are too many, the top folder of the owner gets them.
+/// 8. Within a file the last matching rule decides; a deeper file decides before the others. Everything in an ignored
 ///    folder is ignored, whatever rules say of it.
 extension Library {
   /// The name of the files that hold rules, for their folder and all below it.
@@ -96,27 +100,46 @@ extension Library {
 
   // MARK: - Marks
 
-  /// Notes that an account moves a folder, with the rules in it (rule 6).
-  func markMoved(_ inode: Inode, _ change: Change) throws {
-    if inode.isFolder, isForeign(inode, change.caller) { try mark(inode.row, change) }
+  /// Notes that an account moves a folder, with the rules in it (rules 6 and 7).
+  func markMoved(_ inode: Inode, from folder: Inode, to newFolder: Inode, _ change: Change) throws {
+    guard inode.isFolder, isForeign(inode, change.caller) else { return }
+    let (here, there) = (try ignoredPlace(of: folder.ino), try ignoredPlace(of: newFolder.ino))
+    // Those that name paths mean others inside when the folder has another name. Where others changed the rules, the
+    // owner may save them again, and has not seen the folder there.
+    let appliesAsBefore =
+      here.sources.map(\.folder) == there.sources.map(\.folder) && there.sources.first?.folder == 0
+      && !there.sources.contains(where: \.rules.needPaths)
+    try mark(inode.row, isMoved: true, changesRules: !appliesAsBefore, change)
   }
 
-  /// Notes that an account brought something back from the trash (rule 6).
+  /// Notes that an account brought something back from the trash (rules 6 and 7).
   ///
   /// - Parameter deleted: its place before.
   func markReturned(_ deleted: DeletedRow, _ change: Change) throws {
     guard let row = try change.rows.inode(deleted.ino), change.caller.account ?? row.owner != row.owner else { return }
     let isMoved = row.parent != deleted.parent || row.name != deleted.name
-    if row.name == Self.ignoreName || isMoved && row.mode & S_IFMT == S_IFDIR { try mark(row, change) }
+    if row.name == Self.ignoreName || isMoved && row.mode & S_IFMT == S_IFDIR {
+      try mark(row, isMoved: true, changesRules: isMoved, change)
+    }
   }
 
-  private func mark(_ row: InodeRow, _ change: Change) throws {
-    var ino = row.ino
-    if ignored.mark(of: ino) == nil, !ignored.hasRoom, let owner = accountTable[row.owner] { ino = owner.documents }
-    try change.rows.setSetting("\(IgnoredFolders.markKey).\(ino)", change.time.nanoseconds)
+  /// Notes that an account takes a name from a file, which may hold the rules of a folder (rule 7).
+  func markTaken(_ name: [UInt8], from parent: Int64, by actor: Int64, _ change: Change) throws {
+    guard name == Self.ignoreName, let row = try change.rows.inode(parent), actor != row.owner else { return }
+    try mark(row, isMoved: false, changesRules: true, change)
+  }
+
+  private func mark(_ row: InodeRow, isMoved: Bool, changesRules: Bool, _ change: Change) throws {
+    var (ino, isMoved, changesRules) = (row.ino, isMoved, changesRules)
+    if ignored.mark(of: ino) == nil, !ignored.hasRoom, let owner = accountTable[row.owner] {
+      (ino, isMoved, changesRules) = (owner.documents, true, true)
+    }
     let time = change.time
+    if isMoved { try change.rows.setSetting("\(IgnoredFolders.movedKey).\(ino)", time.nanoseconds) }
+    if changesRules { try change.rows.setSetting("\(IgnoredFolders.rulesKey).\(ino)", time.nanoseconds) }
+    let (marked, moves, changes) = (ino, isMoved, changesRules)
     change.whenRecorded { [self] in
-      ignored.mark(ino, time)
+      ignored.mark(marked, time, isMoved: moves, changesRules: changes)
       ignored.forget()
     }
   }
@@ -124,8 +147,8 @@ extension Library {
   /// Forgets the mark of what is no more.
   func removeMark(of ino: Int64, _ change: Change) throws {
     guard ignored.mark(of: ino) != nil else { return }
-    try change.rows.setSetting("\(IgnoredFolders.markKey).\(ino)", nil)
-    change.whenRecorded { [self] in ignored.mark(ino, nil) }
+    for key in [IgnoredFolders.movedKey, IgnoredFolders.rulesKey] { try change.rows.setSetting("\(key).\(ino)", nil) }
+    change.whenRecorded { [self] in ignored.removeMark(ino) }
   }
 
   // MARK: - Places
@@ -145,14 +168,25 @@ extension Library {
       return true
     }
     for inode in passed.reversed() {
-      place.moved = [place.moved, ignored.mark(of: inode.ino)].compactMap(\.self).max()
+      let mark = ignored.mark(of: inode.ino)
+      place.moved = [place.moved, mark?.moved].compactMap(\.self).max()
       if inode.row.parent != 0, !place.isIgnored {
         place.isIgnored = try verdict(place, inode.row.parent, inode.row.name, isFolder: true)
       }
       let left = Self.ruleBytes - place.sources.reduce(0) { $0 + $1.bytes }
-      if !place.isIgnored, left > 0, let source = try rules(in: inode.ino, savedAfter: place.moved, atMost: left) {
-        place.sources.append(source)
+      let own =
+        try place.isIgnored && mark?.rules == nil
+        ? nil : rules(in: inode.ino, savedAfter: place.moved, atMost: max(0, left))
+      var source: IgnoredFolders.Source?
+      if case .owners(let owners, let time) = own {
+        source = owners
+        if let changed = mark?.rules, changed >= time { (place.isIgnored, place.sources) = (false, []) }
+      } else if mark?.rules != nil {
+        (place.isIgnored, place.sources) = (false, [])
+      } else if own != nil {
+        place.sources = []
       }
+      if let source, !source.rules.isEmpty, !place.isIgnored { place.sources.append(source) }
       ignored.note(place, of: inode.ino)
     }
     return place
@@ -176,20 +210,28 @@ extension Library {
     return false
   }
 
-  /// The rules that a folder's own file holds, as it was saved last; nil where there are none that count.
+  /// The file of rules that a folder has.
+  private enum FolderRules {
+    /// As the owner saved it at that time.
+    case owners(IgnoredFolders.Source, Timestamp)
+    /// Without effect, since others saved it, brought it back, or moved it (rules 5 and 6).
+    case others
+  }
+
+  /// The rules that a folder's own file holds, as it was saved last; nil where there is none.
   ///
   /// - Parameter moved: When somebody else than the owner moved the folder.
-  private func rules(
-    in folder: Int64, savedAfter moved: Timestamp?, atMost left: Int
-  ) throws -> IgnoredFolders.Source? {
+  private func rules(in folder: Int64, savedAfter moved: Timestamp?, atMost left: Int) throws -> FolderRules? {
     guard let entry = try entry(folder, Self.ignoreName) else { return nil }
     let file = try inode(entry.ino)
     guard file.isRegular, let content = file.row.content else { return nil }
     ignored.noteFile(file.ino)
-    guard let item = try item(of: file), let version = try read({ try $0.version(item.id, item.version) }),
-      version.author == file.row.owner,
-      [moved, ignored.mark(of: file.ino)].compactMap(\.self).allSatisfy({ $0 < version.time })
-    else { return nil }
+    guard let item = try item(of: file), let version = try read({ try $0.version(item.id, item.version) }) else {
+      return nil
+    }
+    guard version.author == file.row.owner,
+      [moved, ignored.mark(of: file.ino)?.moved].compactMap(\.self).allSatisfy({ $0 < version.time })
+    else { return .others }
     var buffer = [UInt8](repeating: 0, count: Int(min(content.length, Int64(left))))
     // `check` reports damage; damaged rules ignore nothing.
     var copy = WorkingCopy(content)
@@ -202,7 +244,7 @@ extension Library {
       return wild >= 0
     }
     let rules = IgnoreRules(Array(lines.joined(separator: [UInt8(ascii: "\n")])))
-    return rules.isEmpty ? nil : .init(folder: folder, rules: rules, bytes: count ?? 0)
+    return .owners(.init(folder: folder, rules: rules, bytes: count ?? 0), version.time)
   }
 
   // MARK: - Becoming plain, and a document

@@ -231,7 +231,7 @@ extension Library {
         try logRename(inode, source, to: entry, becomesBackup: becomesBackup, change)
       }
       try noteMove(of: inode, movesItem: predecessor == nil, from: folder, to: newFolder, time, change)
-      try markMoved(inode, change)
+      try markMoved(inode, from: folder, to: newFolder, change)
       if predecessor == nil {
         try change.rows.setPlace(row.parent, row.name, time: time, ino: row.ino)
       } else {
