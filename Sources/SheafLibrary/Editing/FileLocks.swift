@@ -140,12 +140,14 @@ package final class FileLocks: Sendable {
   /// How many locks and waiters were looked at so far, which is what the table's work is measured by.
   var comparisons: Int { state.withLock { $0.comparisons } }
 
-  /// Whether somebody holds a lock of a file.
-  package func isLocked(_ file: UInt64) -> Bool {
-    !isEmpty
-      && state.withLock { state in
-        [Family.flock, .record].contains { !(state.tables[Place(file: file, family: $0)]?.held.isEmpty ?? true) }
+  /// The processes that set locks of a file which are held.
+  package func holders(of file: UInt64) -> Set<Int32> {
+    guard !isEmpty else { return [] }
+    return state.withLock { state in
+      [Family.flock, .record].reduce(into: []) { holders, family in
+        state.tables[Place(file: file, family: family)]?.held.addProcesses(to: &holders)
       }
+    }
   }
 
   // MARK: - Asking

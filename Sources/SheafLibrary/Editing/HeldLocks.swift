@@ -87,6 +87,13 @@ struct HeldLocks {
 
   // MARK: - Looking
 
+  /// Adds the processes that set the first lock of each owner.
+  func addProcesses(to processes: inout Set<Int32>) {
+    for (owner, starts) in starts {
+      if let start = starts.first { processes.insert(lock(from: start, of: owner).process) }
+    }
+  }
+
   /// The first lock that keeps `lock` from being set.
   ///
   /// - Parameter comparisons: counts the blocks and locks that were looked at.

@@ -91,7 +91,7 @@ extension Library {
   /// The version that a save in place is based on (rule 6 of ``Readings``); nil before any.
   func base(of item: ItemRow, _ inode: Inode, writtenThrough file: OpenFile) throws -> Int64? {
     let process = Caller.process(of: file.thread)
-    guard process != 0, !locks.isLocked(UInt64(inode.ino)) else { return item.version }
+    guard process != 0, !holdsLock(process, of: inode) else { return item.version }
     // What is written to a document that was emptied for it is based on what its emptying was.
     let company: Company = file.truncates ? .session : .program
     let read = try base(of: item, inode, savedBy: file.account, process, orReadBy: company)
@@ -99,6 +99,14 @@ extension Library {
     let saved = inode.savers[process].flatMap { $0.item == item.id ? $0.number : nil } ?? 0
     let known = max(seen.number, saved)
     return known == 0 ? nil : read.map { min($0, known) }
+  }
+
+  /// Whether a program, or another one of its session, holds a lock of a file.
+  private func holdsLock(_ process: Int32, of inode: Inode) -> Bool {
+    let holders = locks.holders(of: UInt64(inode.ino))
+    if holders.isEmpty || holders.contains(process) { return !holders.isEmpty }
+    guard let session = Caller.session(of: process) else { return false }
+    return holders.contains { Caller.session(of: $0) == session }
   }
 
   /// Programs of which one may have read what another one saves.
@@ -141,7 +149,7 @@ extension Library {
     where try self.read({ try $0.version(item.id, number) })?.author == account {
       return number
     }
-    return read
+    return read > 0 ? read : nil
   }
 
   /// How many versions are looked at to find one that an account knows.

@@ -25,9 +25,10 @@ import SheafModel
 /// 6. A save in place is based on the version that the writing program had read, else on the current one. If it writes
 ///    through a file that it opened to read and write, that is the version that it saw there last, also if its own
 ///    account saved a later one, unless the program did that itself. Appending is based on the current version, and so
-///    is writing a locked range: programs that take turns look at the writes of the others. When a program joins a
-///    session, its first write elsewhere than at the end is checked: if it had read an older version than the session's
-///    base, the session's next version is based on that.
+///    is writing while the program, or another one of its session (setsid(2)), holds a lock of the file: programs that
+///    take turns look at the writes of the others. When a program joins a session, its first write elsewhere than at the
+///    end is checked: if it had read an older version than the session's base, the session's next version is based on
+///    that.
 /// 7. If a file becomes another item (rules 3, 9 and 10 of ``Identity``), a program that saw its latest contents
 ///    through it has seen the version that these are from then on. A program that saw only earlier contents has seen
 ///    nothing of the item.

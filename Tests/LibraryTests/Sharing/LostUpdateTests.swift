@@ -515,26 +515,31 @@ struct LostUpdateTests {
     }
   }
 
-  @Test func programsThatLockTakeTurns() throws {
-    try together { people in
-      let handle = try people.as(.alice, process: editor) { me in
-        let handle = try me.open(mine, O_RDWR)
-        #expect(try me.read(handle) == "one")
-        return handle
+  /// A lock speaks for who holds it, and for their session; what anybody else holds changes nothing.
+  @Test(arguments: ["the program", "its session", "a stranger"])
+  func programsThatLockTakeTurns(_ holder: String) throws {
+    try withSibling { sibling in
+      try together { people in
+        let handle = try people.as(.alice, process: getpid()) { me in
+          let handle = try me.open(mine, O_RDWR)
+          #expect(try me.read(handle) == "one")
+          return handle
+        }
+        try people.as(.alice, process: other) { try append($0, mine, "+line") }
+        try people.as(.alice, process: getpid()) { (me) throws in
+          // Its kernel has the new contents, so that nobody else sees it read them.
+          let owner = FileLocks.Owner(door: 0, id: 1)
+          let process = holder == "the program" ? getpid() : holder == "its session" ? sibling : editor
+          people.library.locks.set(
+            .init(owner: owner, handle: handle, process: process, isExclusive: process == getpid()), .record,
+            of: UInt64(try me.inode(mine)), waits: false, request: people.library.locks.newRequest()
+          ) { _ in }
+          try me.write(handle, "ONE")
+          try me.close(handle)
+          people.library.locks.unlock(0...Int64.max, .record, of: UInt64(try me.inode(mine)), by: owner)
+        }
+        try expectConflict(people, holder == "a stranger" ? 2 : nil, base: holder == "a stranger" ? 1 : 2)
       }
-      try people.as(.alice, process: other) { try append($0, mine, "+line") }
-      try people.as(.alice, process: editor) { (me) throws in
-        // Its kernel has the new contents, so that nobody else sees it read them.
-        let owner = FileLocks.Owner(door: 0, id: 1)
-        people.library.locks.set(
-          .init(owner: owner, handle: handle, process: editor, isExclusive: true), .record,
-          of: UInt64(try me.inode(mine)), waits: false, request: people.library.locks.newRequest()
-        ) { _ in }
-        try me.write(handle, "ONE")
-        try me.close(handle)
-        people.library.locks.unlock(0...Int64.max, .record, of: UInt64(try me.inode(mine)), by: owner)
-      }
-      try expectConflict(people, nil, base: 2)
     }
   }
 

@@ -151,6 +151,34 @@ struct StoredReadingTests {
     #expect(StoredReadings(text: "").readings(at: time) == [])
   }
 
+  /// Whatever a crafted library says that was read, versions have a base that is there.
+  @Test(arguments: [0, 1, 3, Int64.max]) func theBaseIsAVersionThatIsThere(_ version: Int64) throws {
+    try People.story { people in
+      try people.as(.alice) { (alice) throws in
+        try alice.mkdir("Documents/p")
+        try alice.save("Documents/p/a", "one")
+        try alice.save("Documents/p/a", "one\ntwo")
+      }
+      try people.share("Documents/p", with: [(.bob, .readWrite)])
+      let bob = try people.library.number(of: People.Name.bob.handle)
+      people.library.locked {
+        for item in 1...Int64(50) {
+          people.library.readings.add(
+            .init(item: item, account: bob, reader: .account, version: version, time: people.clock.now))
+        }
+      }
+      try people.as(.bob, process: editor) { (me) throws in
+        try me.save("Shared/alice@example.com/p/b.tmp", "three")
+        try me.rename("Shared/alice@example.com/p/b.tmp", "Shared/alice@example.com/p/a")
+      }
+      try people.as(.alice) { (alice) throws in
+        #expect(try alice.read("Documents/p/a") == "three")
+        #expect(try alice.versions("Documents/p/a").last?.base == [0: nil, 1: 1][version, default: 2])
+      }
+      #expect(try people.library.check { _ in }.problems == [])
+    }
+  }
+
   /// The latest are kept, in their order.
   @Test func whatIsStoredIsBounded() {
     var readings = Readings()
