@@ -71,11 +71,8 @@ import Testing
       #expect(
         events == Array(repeating: "sheaf.change.edit \(place.eventPath())", count: 2 * scenario.versions))
       if place == .entry {
-        // What programs made beside it was never there for anybody else, and is gone with them.
+        // What programs made beside it was never there for anybody else.
         #expect(try people.shell("ls -A $ALICE/Documents").text == "doc")
-        try eventually("that temporary files are gone", within: .seconds(40)) {
-          try mounted.shell("touch '\(theirs)'; ls -A", in: folder).text == "doc"
-        }
       } else if let backup = scenario.backup.map({ "\(folder)/\($0)" }) {
         // Some programs make one backup in a session, some with each save.
         let texts = scenario.keys.isEmpty ? ["one\n"] : [Self.old, "one\n", "one"]
@@ -83,6 +80,32 @@ import Testing
         #expect(try mounted.attribute("user.sheaf.id", of: backup) != before.id)
         let url = try? mounted.attribute("user.sheaf.share.url", of: backup)
         #expect(url == (place.sharesBackups ? before.share : nil))
+      }
+    }
+  }
+
+  /// What programs leave beside a document that is shared by itself is gone after a while.
+  @Test func whatIsLeftBesideADocumentGoes() throws {
+    try withSharedMounts { people in
+      let (mounted, place) = (people.library, SharedPlace.entry)
+      let outside = try mounted.folder.folder("out")
+      try people.shell(place.preparation(making: "printf '%s' '\(Self.old)' >doc"))
+      let (folder, theirs) = (place.folder(people), place.otherPath(people))
+      let leaving = Scenario.all.filter {
+        $0.backup != nil && $0.keys.isEmpty && !$0.needsFolder && Self.isThere($0)
+      }
+      try #require(leaving.count >= 3)
+      for scenario in leaving {
+        try mounted.shell(
+          "\(scenario.prepare)\necho $TEXT > $OUT/new; \(scenario.save)", in: folder,
+          environment: [
+            "OUT": outside, "DANCE": Repository.path("Tests/EditorTests/dance"), "HOME": outside,
+            "TEXT": scenario.name,
+          ])
+      }
+      #expect(try mounted.shell("ls -A", in: folder).text != "doc")
+      try eventually("that temporary files are gone", within: .seconds(60)) {
+        try mounted.shell("touch '\(theirs)'; ls -A", in: folder).text == "doc"
       }
     }
   }
