@@ -694,5 +694,36 @@ enum KnownPrograms {
       bob.2 fsync 2
       """
     ),
+    (
+      "one program reads, and another one of its account writes parts in place after somebody else saved",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      alice.0 read 0
+      bob.2 open 1 team/doc rw
+      bob.2 mapped 1
+      alice.0 close 1
+      alice.3 open 2 team/doc rw
+      alice.0 writeKnown 2
+      """
+    ),
+    (
+      "one program reads and appends, and another one of its account writes parts in place after somebody else saved",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      alice.0 read 0
+      bob.2 open 1 team/doc rw
+      alice.0 append 0
+      bob.2 mapped 1
+      alice.0 close 1
+      alice.3 open 2 team/doc rw
+      alice.0 writeKnown 2
+      """
+    ),
   ]
 }

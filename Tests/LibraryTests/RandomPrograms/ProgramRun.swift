@@ -315,7 +315,7 @@ final class ProgramRun {
       world.slots[number]?.known = Int64(contents.utf8.count)
     }
     noteWrite(slot, written: text)
-    saves.wrote(contents, over: former, slot, world)
+    saves.wrote(contents, over: former, appends: appends, slot, world)
   }
 
   /// Notes what accounts that have a file open have in it.
