@@ -725,5 +725,22 @@ enum KnownPrograms {
       alice.0 writeKnown 2
       """
     ),
+    (
+      "what one account appended moves to the end of another one's save, on which that one goes on to save",
+      """
+      alice.0 mkdir team
+      alice.0 mkdir draft
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      bob.2 open 1 team/doc rw
+      alice.0 rename team draft/sub
+      alice.0 open 2 draft/sub/doc rw
+      alice.1 append 1
+      carol.1 write 2
+      alice.1 wait 16
+      bob.2 append 2
+      alice.1 wait 16
+      """
+    ),
   ]
 }

@@ -236,6 +236,8 @@ final class ProgramRun {
 
   private func keepUp() {
     world.library.keepUp()
+    // What an account only appended may have been appended again to what another one saved.
+    for slot in world.slots.values { noteContents(of: slot) }
     promises.staysYoung(Set(world.slots.values.filter(\.mayWrite).map(\.ino)), at: world.clock.now)
   }
 
