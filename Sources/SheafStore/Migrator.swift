@@ -33,8 +33,31 @@ enum Migrator {
           sql: "PRAGMA application_id = \(Schema.applicationID); PRAGMA user_version = \(version)")
         return .commit
       }
+      if let statements = SparePages.statements(pages: try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0) {
+        try database.execute(sql: statements)
+      }
       // A program that does not read the log must find the format in the header, too.
       _ = try database.checkpoint(.truncate)
     }
+  }
+}
+
+/// Free pages that a young file has at its end.
+///
+/// SQLite's list of tables comes after the first pages of the tables, and before every other page. Without free pages it
+/// is the end of a file that holds little, and nothing can be read of such a file that loses its end.
+enum SparePages {
+  /// Pages that a file has at least: more than twice as many as come before the end of that list.
+  private static let minimum = 128
+
+  /// What gives a file so many; nil if it has them. The pages are new, so nothing that was erased is in them.
+  static func statements(pages: Int) -> String? {
+    guard pages < minimum else { return nil }
+    return """
+      BEGIN IMMEDIATE;
+      INSERT INTO settings (key, value) VALUES ('', zeroblob(\((minimum - pages) * 4096)));
+      DELETE FROM settings WHERE key = '';
+      COMMIT
+      """
   }
 }

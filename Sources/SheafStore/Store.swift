@@ -313,7 +313,17 @@ package final class Store: Sendable {
     let size = mainFileBytes
     guard size <= Self.rewriteLimit, hasRoom(for: 2 * size) else { return }
     try Self.storeErrors(path) { try writer.alone { try $0.execute("VACUUM") } }
+    addSparePages()
     emptyLog()
+  }
+
+  /// Gives a file that became very small spare pages again, if there is room.
+  private func addSparePages() {
+    guard hasRoom(for: Self.margin) else { return }
+    try? writer.alone { connection in
+      let pages = try StoreTransaction(connection).first("PRAGMA page_count") { try $0[0] as Int } ?? 0
+      if let statements = SparePages.statements(pages: pages) { try connection.execute(statements) }
+    }
   }
 
   private var mainFileBytes: Int64 {
@@ -347,6 +357,7 @@ package final class Store: Sendable {
     while try shrinkSome() {
       try copyLog()
     }
+    addSparePages()
     emptyLog()
   }
 

@@ -134,6 +134,33 @@ struct RepairTests {
     try after.close()
   }
 
+  /// SQLite's list of tables is not at the end of the file, how young that may be, and written anew or not.
+  @Test(arguments: [1, 2, nil], [false, true])
+  func aYoungLibraryThatLostItsEndIsRead(_ pages: Int?, _ isCompact: Bool) throws {
+    let people = try People()
+    for name in ["a", "b", "c"] { try people.fixture.save(name, Array("\(name) holds this".utf8)) }
+    if isCompact { _ = try people.library.compact { _ in } }
+    try people.library.close()
+    let path = people.library.location.path
+    let sound = try Data(contentsOf: URL(fileURLWithPath: path))
+    try sound.dropLast(pages.map { $0 * 4096 } ?? sound.count / 2).write(to: URL(fileURLWithPath: path))
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [] && report.accounts == 4 && report.documents == 3)
+    let after = try Library.open(location) { people.clock.now }
+    #expect(try after.check { _ in }.problems == [])
+    if pages != nil {
+      let path = try ItemPath(account: people.fixture.account, "Documents/b")
+      #expect(try contents(after, path) == Array("b holds this".utf8))
+    }
+    try after.close()
+    // The new library can lose its end as well.
+    let saved = try Data(contentsOf: URL(fileURLWithPath: location.path))
+    try saved.dropLast(4096).write(to: URL(fileURLWithPath: location.path))
+    let again = LibraryLocation(path: "\(people.fixture.folder)/again.sqlite")
+    #expect(try Library.repair(location, to: again).documents == 3)
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
   @Test func whateverIsDamagedTheNewLibraryIsSound() throws {
     let people = try made()
     let path = people.library.location.path

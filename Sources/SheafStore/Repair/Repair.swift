@@ -120,7 +120,10 @@ extension Store {
     guard readTables > 0 else { throw nothingReadable(path) }
     var mending = Mending(target)
     try mending.run()
-    try target.execute("COMMIT")
+    // The tables that it used for a while pushed others' pages to the end of the file.
+    try target.execute("COMMIT; PRAGMA incremental_vacuum")
+    let pages = try StoreTransaction(target).first("PRAGMA page_count") { try $0[0] as Int } ?? 0
+    if let statements = SparePages.statements(pages: pages) { try target.execute(statements) }
     return losses + mending.losses
   }
 

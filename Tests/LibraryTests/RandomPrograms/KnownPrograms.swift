@@ -694,5 +694,53 @@ enum KnownPrograms {
       bob.2 fsync 2
       """
     ),
+    (
+      "one program reads, and another one of its account writes parts in place after somebody else saved",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      alice.0 read 0
+      bob.2 open 1 team/doc rw
+      bob.2 mapped 1
+      alice.0 close 1
+      alice.3 open 2 team/doc rw
+      alice.0 writeKnown 2
+      """
+    ),
+    (
+      "one program reads and appends, and another one of its account writes parts in place after somebody else saved",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      alice.0 read 0
+      bob.2 open 1 team/doc rw
+      alice.0 append 0
+      bob.2 mapped 1
+      alice.0 close 1
+      alice.3 open 2 team/doc rw
+      alice.0 writeKnown 2
+      """
+    ),
+    (
+      "what one account appended moves to the end of another one's save, on which that one goes on to save",
+      """
+      alice.0 mkdir team
+      alice.0 mkdir draft
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      bob.2 open 1 team/doc rw
+      alice.0 rename team draft/sub
+      alice.0 open 2 draft/sub/doc rw
+      alice.1 append 1
+      carol.1 write 2
+      alice.1 wait 16
+      bob.2 append 2
+      alice.1 wait 16
+      """
+    ),
   ]
 }

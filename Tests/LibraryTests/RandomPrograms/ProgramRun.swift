@@ -236,6 +236,8 @@ final class ProgramRun {
 
   private func keepUp() {
     world.library.keepUp()
+    // What an account only appended may have been appended again to what another one saved.
+    for slot in world.slots.values { noteContents(of: slot) }
     promises.staysYoung(Set(world.slots.values.filter(\.mayWrite).map(\.ino)), at: world.clock.now)
   }
 
@@ -315,7 +317,7 @@ final class ProgramRun {
       world.slots[number]?.known = Int64(contents.utf8.count)
     }
     noteWrite(slot, written: text)
-    saves.wrote(contents, over: former, slot, world)
+    saves.wrote(contents, over: former, appends: appends, slot, world)
   }
 
   /// Notes what accounts that have a file open have in it.

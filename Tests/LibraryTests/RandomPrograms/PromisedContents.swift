@@ -243,7 +243,8 @@ struct PromisedContents {
     {
       throw Violation(
         rule: "closed contents are in some version",
-        what: "\(promise.kept.sorted().joined(separator: " or ")) of '\(promise.action)' is nowhere")
+        what: "\(promise.kept.sorted().joined(separator: " or ")) of '\(promise.action)' is nowhere in "
+          + contents.sorted().joined(separator: " "))
     }
   }
 }
