@@ -217,6 +217,56 @@ struct IgnoreTests {
     try? FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 
+  /// Rules that had no room do not get some by somebody else.
+  @Test(arguments: ["deleting", "shortening", "renaming"]) func rulesGetNoRoomByAParticipant(_ way: String) throws {
+    try People.story { people in
+      let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+      func rules(_ bytes: Int) -> String {
+        String((0..<(bytes / 55)).map { "zz\($0)".padding(toLength: 54, withPad: "x", startingAt: 0) + "\n" }.joined())
+      }
+      try people.as(.alice) { (alice) throws in
+        for folder in ["", "/L", "/L/X", "/L/X/drafts"] { try alice.mkdir(team + folder) }
+        try people.share(team, with: [(.bob, .readWrite)])
+        try alice.save("\(team)/.sheafignore", rules(way == "renaming" ? 9_000 : 110))
+        try alice.save("\(team)/L/.sheafignore", rules(way == "renaming" ? 9_000 : 17_000))
+        try alice.save("\(team)/L/X/.sheafignore", "drafts/")
+        people.clock.advance(20)
+        try alice.save("\(team)/L/X/drafts/1", "x")
+        #expect(try alice.versions("\(team)/L/X/drafts/1").count == 1)
+      }
+      people.clock.advance(20)
+      try people.as(.bob) { (bob) throws in
+        switch way {
+        case "deleting": try bob.unlink("\(seen)/L/.sheafignore")
+        case "shortening": try bob.save("\(seen)/L/.sheafignore", "# short")
+        default: try bob.rename("\(seen)/L/.sheafignore", "\(seen)/L/rules")
+        }
+      }
+      people.clock.advance(20)
+      try people.as(.alice) { (alice) throws in
+        try alice.save("\(team)/L/X/drafts/2", "x")
+        #expect(try alice.versions("\(team)/L/X/drafts/2").count == 1)
+        people.clock.advance(20)
+        try alice.save("\(team)/L/X/.sheafignore", "drafts/\n# again")
+        try alice.save("\(team)/L/X/drafts/3", "x")
+        #expect(try alice.versions("\(team)/L/X/drafts/3").count == 0)
+      }
+    }
+  }
+
+  /// Rules that a program has just made come back with their folder.
+  @Test func rulesThatWereJustMadeComeBack() throws {
+    try People.story { people in
+      try people.as(.alice, process: getpid()) { (alice) throws in
+        try alice.mkdir("Documents/p")
+        try alice.save("Documents/p/.sheafignore", "!node_modules/")
+        try alice.unlink("Documents/p/.sheafignore")
+        #expect(
+          try alice.library.deleted(People.Name.alice.handle, below: nil).map(\.path) == ["Documents/p/.sheafignore"])
+      }
+    }
+  }
+
   /// A participant who renames a folder changes no rules, unless rules name its path.
   @Test func aFolderThatStaysUnderItsRulesKeepsThem() throws {
     try People.story { people in

@@ -99,17 +99,32 @@ package struct Contents: Sendable {
     try await database.read { connection in try Self.version(version, of: item, in: zone, connection) }
   }
 
-  fileprivate static func version(
+  private static func version(
     _ version: WireID, of item: WireID, in zone: String, _ connection: any SQLConnection
   ) throws -> (facts: ItemVersion, manifest: Manifest) {
     var stored = StoredZone(zone: zone, connection: connection)
-    guard let row = try stored.version(version), row.item == item, !row.isPurged else {
-      throw HubError(.notFound, "the item has no such version")
-    }
+    let row = try row(of: version, of: item, &stored)
     guard let manifest = try stored.manifest(of: version) else {
       throw HubStoreError.corrupt("a version has no manifest")
     }
     return (row.facts, manifest)
+  }
+
+  private static func row(of version: WireID, of item: WireID, _ stored: inout StoredZone) throws -> VersionRow {
+    guard let row = try stored.version(version), row.item == item, !row.isPurged else {
+      throw HubError(.notFound, "the item has no such version")
+    }
+    return row
+  }
+
+  /// Looks whether an item still has a version.
+  ///
+  /// - Throws: ``HubError`` of kind `notFound`.
+  fileprivate static func check(
+    _ version: WireID, of item: WireID, in zone: String, _ connection: any SQLConnection
+  ) throws {
+    var stored = StoredZone(zone: zone, connection: connection)
+    _ = try row(of: version, of: item, &stored)
   }
 
   /// The versions of an item, the oldest first, `limit` of them after the one of this number.
@@ -125,10 +140,16 @@ package struct Contents: Sendable {
 
   /// Bytes of a chunk, verified.
   ///
-  /// - Parameter check: looks, in the same snapshot, whether the reader still may have them.
-  fileprivate func chunk(_ hash: ChunkHash, in zone: String, _ check: @escaping ContentReader.Check) async throws
-    -> [UInt8]
-  {
+  /// - Parameters:
+  ///   - known: What the chunk has, if it was read just before.
+  ///   - check: looks, in the same snapshot, whether the reader still may have them.
+  fileprivate func chunk(
+    _ hash: ChunkHash, in zone: String, known: [UInt8]?, _ check: @escaping ContentReader.Check
+  ) async throws -> [UInt8] {
+    if let known {
+      try await database.read { connection in try check(&connection) }
+      return known
+    }
     let bytes = try await database.read { connection in
       try check(&connection)
       return try connection.query(
@@ -186,6 +207,8 @@ package struct ContentReader: Sendable {
   private var start: Int64 = 0
   private var position: Int64
   private let check: Check
+  /// The chunk that was read last.
+  private(set) var last: (hash: ChunkHash, bytes: [UInt8])?
 
   /// A reader of a version for its owner, who may purge it meanwhile.
   ///
@@ -195,7 +218,7 @@ package struct ContentReader: Sendable {
     in zone: String
   ) {
     self.init(contents, manifest, range, in: zone) { connection in
-      _ = try Contents.version(version, of: item, in: zone, connection)
+      try Contents.check(version, of: item, in: zone, connection)
     }
   }
 
@@ -206,7 +229,7 @@ package struct ContentReader: Sendable {
   ) {
     self.init(contents, manifest, range, in: place.zone) { connection in
       var reader = try SharedReader(.readHistory, place, &connection)
-      _ = try reader.version(version, of: item)
+      _ = try reader.visible(version, of: item)
     }
   }
 
@@ -221,6 +244,9 @@ package struct ContentReader: Sendable {
     end = min(range.upperBound, manifest.size)
   }
 
+  /// Goes on with the chunk that another reader in the same zone read last.
+  package mutating func follow(_ other: ContentReader) { if other.zone == zone { last = other.last } }
+
   /// The next bytes; nil at the end.
   package mutating func next() async throws -> [UInt8]? {
     guard position < end else { return nil }
@@ -229,16 +255,26 @@ package struct ContentReader: Sendable {
       index += 1
     }
     let stop = min(end, start + extents[index].length)
-    guard let hash = extents[index].hash else {
-      let check = check
-      try await contents.database.read { connection in try check(&connection) }
-      let count = min(stop - position, Self.holePiece)
-      position += count
-      return [UInt8](repeating: 0, count: Int(count))
-    }
-    let bytes = try await contents.chunk(hash, in: zone, check)
+    guard let hash = extents[index].hash else { return try await nextOfHole() }
+    let bytes = try await contents.chunk(hash, in: zone, known: last?.hash == hash ? last?.bytes : nil, check)
     guard Int64(bytes.count) == extents[index].length else { throw HubStoreError.corrupt("a chunk has another length") }
+    last = (hash, bytes)
     defer { position = stop }
-    return Array(bytes[Int(position - start)..<Int(stop - start)])
+    return position == start && stop == start + extents[index].length
+      ? bytes : Array(bytes[Int(position - start)..<Int(stop - start)])
+  }
+
+  /// The next bytes of a hole, however many extents it is made of.
+  private mutating func nextOfHole() async throws -> [UInt8] {
+    let first = position
+    let most = min(end, first + Self.holePiece)
+    while position < most, index < extents.count, extents[index].hash == nil {
+      let next = start + extents[index].length
+      position = min(most, next)
+      if position == next { (start, index) = (next, index + 1) }
+    }
+    let check = check
+    try await contents.database.read { connection in try check(&connection) }
+    return [UInt8](repeating: 0, count: Int(position - first))
   }
 }

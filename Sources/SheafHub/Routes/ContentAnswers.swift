@@ -12,12 +12,14 @@ extension HubRoutes {
     let range = try ByteRange.of(request.headers[.range], size: size)
     let part = range ?? 0..<size
     let (watch, start) = (watch, reader(part))
+    let room = try answers.take(min(part.count, WireLimits.chunkBytes), for: caller)
     let body = ResponseBody(contentLength: Int(part.count)) { writer in
+      defer { withExtendedLifetime(room) {} }
       var reader = start
       while let piece = try await reader.next() {
         // A device that is removed meanwhile gets no further piece.
         try await watch.recheck(caller)
-        try await writer.write(ByteBuffer(bytes: piece))
+        try await Self.write(piece, to: &writer)
       }
       try await writer.finish(nil)
     }
@@ -45,7 +47,10 @@ extension HubRoutes {
         size: Int64, reader: @Sendable (Range<Int64>) -> ContentReader
       )
   ) async throws -> Response {
-    let room = try takeRoom(for: request, upTo: Self.contentsBody, of: caller)
+    let room = (
+      request: try takeRoom(for: request, upTo: Self.contentsBody, of: caller),
+      answer: try answers.take(WireLimits.chunkBytes, for: caller)
+    )
     let asked = try await request.json(ContentsRequest.self, upTo: Self.contentsBody).contents
     guard (1...WireLimits.contentsPerRequest).contains(asked.count) else {
       throw HubError(.invalid, "contents: 1 to \(WireLimits.contentsPerRequest)")
@@ -59,6 +64,7 @@ extension HubRoutes {
     let body = ResponseBody { writer in
       defer { withExtendedLifetime(room) {} }
       var pending = ByteBuffer()
+      var former: ContentReader?
       for part in asked {
         let address = "\(base)/items/\(part.item)/versions/\(part.version)/content"
         let opened: Opened
@@ -82,15 +88,20 @@ extension HubRoutes {
           Content-Length: \(opened.range.count)\r\n\(opened.rangeField)\r\n
           """)
         var reader = opened.reader
+        if let former { reader.follow(former) }
         while let piece = try await reader.next() {
-          pending.writeBytes(piece)
-          guard pending.readableBytes >= Self.contentsPiece else { continue }
+          if pending.readableBytes + piece.count < Self.piece {
+            pending.writeBytes(piece)
+            continue
+          }
           // A device that is removed meanwhile gets no further piece.
           try await watch.recheck(caller)
           try await writer.write(pending)
           pending = ByteBuffer()
+          try await Self.write(piece, to: &writer)
         }
         pending.writeString("\r\n")
+        former = reader
       }
       pending.writeString("--\(boundary)--\r\n")
       try await watch.recheck(caller)
@@ -101,8 +112,18 @@ extension HubRoutes {
       status: .ok, headers: [.contentType: "multipart/mixed; boundary=\(boundary)"], body: body)
   }
 
-  /// Bytes that are written together at least, but for the last ones.
-  private static let contentsPiece = 64 * 1024
+  /// Bytes that are written together at most.
+  private static let piece = 256 * 1024
+
+  /// Writes bytes in pieces: each is a copy, which lives until the client has taken it.
+  private static func write(_ bytes: [UInt8], to writer: inout any ResponseBodyWriter) async throws {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      try await writer.write(ByteBuffer(bytes: rest.prefix(piece)))
+      rest = rest.dropFirst(piece)
+    }
+  }
+
   /// Failures that are about one part and not about the request.
   private static let reasonsOfParts: Set<Problem.Kind> = [.notFound, .forbidden, .range]
 

@@ -22,6 +22,8 @@ struct HubRoutes: Sendable {
 
   private let paths = PathTable()
   private let room: BodyRoom
+  /// The memory for contents that are being read by clients.
+  let answers: BodyRoom
 
   init(
     hub: Hub, watch: SessionWatch, news: ZoneNews, limits: ServerLimits, scheme: String, fingerprint: String?
@@ -29,6 +31,7 @@ struct HubRoutes: Sendable {
     (self.hub, self.watch, self.news, self.limits) = (hub, watch, news, limits)
     (self.scheme, self.fingerprint) = (scheme, fingerprint)
     room = BodyRoom(limit: limits.bodies)
+    answers = BodyRoom(limit: limits.answers)
   }
 
   func router(logger: Logger) -> Router<HubContext> {

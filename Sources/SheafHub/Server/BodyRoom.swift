@@ -1,6 +1,7 @@
 import Synchronization
 
-/// The memory for large bodies that arrive and are worked on at the same time.
+/// The memory for large bodies that are under way at the same time: those that arrive and are worked on, or those that
+/// clients are given.
 ///
 /// A body gets its place before its first byte is read, and keeps it until it is done with. Where there is no room, the
 /// request is refused and comes again.

@@ -6,6 +6,8 @@ package struct ServerLimits: Sendable {
   package var connections = 4096
   /// Bytes of large bodies that arrive and are worked on at the same time.
   package var bodies = 256 * 1024 * 1024
+  /// Bytes of contents that clients are being given at the same time.
+  package var answers = 512 * 1024 * 1024
   /// Streams, and requests that wait for news.
   package var streams = 2048
   /// Streams, and requests that wait for news, of one device.

@@ -169,12 +169,22 @@ struct SharedReader {
 
   /// A version that members see.
   mutating func version(_ id: WireID, of item: WireID) throws -> (facts: ItemVersion, manifest: Manifest) {
+    let (version, first) = try visible(id, of: item)
+    guard let manifest = try stored.manifest(of: id) else { throw Self.noVersion }
+    return (try facts(version, from: first), manifest)
+  }
+
+  private static let noVersion = HubError(.notFound, "the item has no such version")
+
+  /// The row of a version that members see, and the number of the first one that they see of its item.
+  ///
+  /// - Throws: ``HubError`` of kind `notFound`.
+  mutating func visible(_ id: WireID, of item: WireID) throws -> (version: VersionRow, first: Int64) {
     let (row, standing) = try require(item)
     let first = try firstVersion(of: row, standing)
-    guard let version = try stored.version(id), version.item == row.item, version.number >= first, !version.isPurged,
-      let manifest = try stored.manifest(of: id)
-    else { throw HubError(.notFound, "the item has no such version") }
-    return (try facts(version, from: first), manifest)
+    guard let version = try stored.version(id), version.item == row.item, version.number >= first, !version.isPurged
+    else { throw Self.noVersion }
+    return (version, first)
   }
 
   /// The chunks that a member may name in a new version of an item without uploading them: those of the current one.

@@ -42,6 +42,7 @@ enum FileRole: Equatable {
   /// Whether a program seems to have chosen the name for a file that is not to stay.
   static func looksPassing(_ name: [UInt8]) -> Bool {
     if FileRole(name) != .document { return true }
+    if name == Library.ignoreName { return false }
     return name.begins(with: "tmp") || name.begins(with: "temp") || name.begins(with: ".") || name.has(".tmp")
       || name.has(".temp") || name.ends(with: ".new") || hasRandomEnding(name)
   }

@@ -23,11 +23,18 @@ struct IgnoredFolders {
 
   struct Place {
     var isIgnored = false
-    /// When somebody else than the owner last moved the folder, or one that it is in.
+    /// When somebody else than the owner last moved the folder, or one that it is in, or changed the rules there.
     var moved: Timestamp?
     /// Those of the folder itself come last, and decide first. None of further outside are among them, nor those that
     /// hold by default, where others changed the rules between.
     var sources = [Source(folder: 0, rules: .byDefault)]
+
+    /// Takes the effect from all rules of before the time at which others changed some: there may be others because of
+    /// them, or room for them.
+    mutating func lose(_ changed: Timestamp) {
+      sources = []
+      moved = max(moved ?? changed, changed)
+    }
   }
 
   private static let limit = 16_384

@@ -23,9 +23,9 @@ import SheafStore
 ///    back from the trash.
 /// 7. Rules may cancel others. So where a folder's rules have no effect, since others moved or saved them, and where
 ///    others took them away, the rules from further outside and those that hold by default have none, either: nothing
-///    is ignored there until the owner saves the rules again, but by rules of their own below. So it is in a folder that
-///    others took to where other rules apply, or to a place that is ignored later. Marks of that, and of rule 6, are
-///    settings; where there are too many, the top folder of the owner gets them.
+///    is ignored there, or below, until the owner saves rules there that are new. So it is in a folder that others took to
+///    where other rules apply, or to a place that is ignored later. Marks of that, and of rule 6, are settings; where
+///    there are too many, the top folder of the owner gets them.
 /// 8. Within a file the last matching rule decides; a deeper file decides before the others. Everything in an ignored
 ///    folder is ignored, whatever rules say of it.
 extension Library {
@@ -177,16 +177,16 @@ extension Library {
       let own =
         try place.isIgnored && mark?.rules == nil
         ? nil : rules(in: inode.ino, savedAfter: place.moved, atMost: max(0, left))
-      var source: IgnoredFolders.Source?
-      if case .owners(let owners, let time) = own {
-        source = owners
-        if let changed = mark?.rules, changed >= time { (place.isIgnored, place.sources) = (false, []) }
-      } else if mark?.rules != nil {
-        (place.isIgnored, place.sources) = (false, [])
-      } else if own != nil {
-        place.sources = []
+      switch own {
+      case .owners(let source, let time) where mark?.rules.map({ $0 < time }) ?? true:
+        if !source.rules.isEmpty, !place.isIgnored { place.sources.append(source) }
+      case .others(let changed) where mark?.rules == nil: place.lose(changed)
+      default:
+        if let changed = mark?.rules {
+          place.isIgnored = false
+          place.lose(changed)
+        }
       }
-      if let source, !source.rules.isEmpty, !place.isIgnored { place.sources.append(source) }
       ignored.note(place, of: inode.ino)
     }
     return place
@@ -214,8 +214,8 @@ extension Library {
   private enum FolderRules {
     /// As the owner saved it at that time.
     case owners(IgnoredFolders.Source, Timestamp)
-    /// Without effect, since others saved it, brought it back, or moved it (rules 5 and 6).
-    case others
+    /// Without effect, since others saved it, brought it back, or moved it at that time (rules 5 and 6).
+    case others(Timestamp)
   }
 
   /// The rules that a folder's own file holds, as it was saved last; nil where there is none.
@@ -229,9 +229,10 @@ extension Library {
     guard let item = try item(of: file), let version = try read({ try $0.version(item.id, item.version) }) else {
       return nil
     }
-    guard version.author == file.row.owner,
-      [moved, ignored.mark(of: file.ino)?.moved].compactMap(\.self).allSatisfy({ $0 < version.time })
-    else { return .others }
+    let changed = [moved, ignored.mark(of: file.ino)?.moved].compactMap(\.self).max()
+    guard version.author == file.row.owner, changed.map({ $0 < version.time }) ?? true else {
+      return .others(max(changed ?? version.time, version.time))
+    }
     var buffer = [UInt8](repeating: 0, count: Int(min(content.length, Int64(left))))
     // `check` reports damage; damaged rules ignore nothing.
     var copy = WorkingCopy(content)

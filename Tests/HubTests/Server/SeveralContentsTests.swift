@@ -75,6 +75,92 @@ import Testing
     }
   }
 
+  /// Parts begin and end anywhere in chunks, in holes, and in holes that are many extents.
+  @Test func anyPartIsGiven() async throws {
+    var random = SystemRandomNumberGenerator()
+    let seed = ProcessInfo.processInfo.environment["SHEAF_SEED"].flatMap { UInt64($0) } ?? random.next()
+    var state = seed
+    func next(_ limit: Int) -> Int {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int(state >> 33) % limit
+    }
+    try await RunningHub.with { running in
+      let client = running.client
+      let (_, token) = try await running.member()
+      let bytes = Data((0..<10_000).map { _ in UInt8(next(256)) })
+      let hash = try #require(ChunkHash(bytes: Array(SHA256.hash(data: bytes))))
+      _ = try await client.send(
+        "PUT", "/v1/chunks/\(hash)", body: bytes, type: "application/octet-stream", token: token)
+      var send = Send.document("a", "", serial: 1)
+      var (extents, whole): ([Extent], Data) = ([], Data())
+      for _ in 0..<60 {
+        if next(3) == 0 {
+          extents.append(Extent(hash: hash, length: 10_000))
+          whole += bytes
+        } else {
+          let length = next(2) == 0 ? 1 : next(1_500_000) + 1
+          extents.append(Extent(hash: nil, length: Int64(length)))
+          whole += Data(count: length)
+        }
+      }
+      send.version = SentVersion(id: WireID(), base: nil, cause: .save, time: 1, extents: extents)
+      _ = try await client.send("POST", "/v1/sends", json: SendRequest(groups: [[send]]), token: token)
+      let version = try #require(send.version?.id)
+      let ranges = (0..<50).map { _ in
+        let start = next(whole.count)
+        return start..<(start + next(next(2) == 0 ? 5 : whole.count - start))
+      }
+      let asked = ranges.map { range in
+        ContentsRequest.Part(
+          item: send.item, version: version, offset: Int64(range.lowerBound), length: Int64(range.count))
+      }
+      let parts = try await ask(client, asked, token: token)
+      for (range, part) in zip(ranges, parts) {
+        let expected = whole[range.clamped(to: 0..<whole.count)]
+        #expect(part.problem == nil && part.body == expected, "\(range), SHEAF_SEED=\(seed)")
+      }
+      let content = "/v1/items/\(send.item)/versions/\(version)/content"
+      #expect(try await client.send("GET", content, token: token).body == whole, "SHEAF_SEED=\(seed)")
+    }
+  }
+
+  /// Contents that clients are given take so much memory and no more, and no account has all of it.
+  @Test func answersHaveALimit() async throws {
+    var limits = ServerLimits()
+    limits.answers = 16 * 1024 * 1024
+    try await RunningHub.with(limits: limits) { running in
+      let client = running.client
+      let (_, token) = try await running.member()
+      let (_, other) = try await running.member("bob@hub.example")
+      var large = Send.document("large", "", serial: 1)
+      // Much more than all buffers on the way hold.
+      large.version = SentVersion(
+        id: WireID(), base: nil, cause: .save, time: 1, extents: [Extent(hash: nil, length: 256 << 20)])
+      let small = Send.document("small", "x", serial: 2)
+      _ = try await client.send("POST", "/v1/sends", json: SendRequest(groups: [[large], [small]]), token: token)
+      func path(_ send: Send) throws -> String {
+        "/v1/items/\(send.item)/versions/\(try #require(send.version?.id))/content"
+      }
+      let asked = ContentsRequest(contents: [Part(item: small.item, version: try #require(small.version?.id))])
+      // Nobody reads it, and its room is taken.
+      let slow = try await client.start("GET", try path(large), token: token)
+      #expect(slow.status == .ok)
+      var pieces = slow.body.makeAsyncIterator()
+      #expect(try await pieces.next() != nil)
+      let refused = try await client.send("POST", "/v1/contents", json: asked, token: token)
+      #expect(refused.problem == .unavailable && refused.headers["retry-after"] != nil)
+      #expect(try await client.send("GET", try path(small), token: token).problem == .unavailable)
+      // Others have theirs.
+      let others = try await client.send("POST", "/v1/contents", json: asked, token: other)
+      #expect(try ContentPart.all(others).map(\.problem) == [.notFound])
+      while try await pieces.next() != nil {}
+      var answer = try await client.send("POST", "/v1/contents", json: asked, token: token)
+      // The hub may hold it for a moment longer than the client reads.
+      while answer.status == 503 { answer = try await client.send("POST", "/v1/contents", json: asked, token: token) }
+      #expect(try ContentPart.all(answer).map(\.text) == ["x"])
+    }
+  }
+
   @Test func requestsThatMakeNoSenseAreRefused() async throws {
     try await RunningHub.with { running in
       let client = running.client
