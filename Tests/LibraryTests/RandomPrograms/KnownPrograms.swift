@@ -742,5 +742,21 @@ enum KnownPrograms {
       alice.1 wait 16
       """
     ),
+    (
+      "a document that was deleted from a shared folder is written while the folder is deleted, too, which then comes back",
+      """
+      alice.0 mkdir team
+      alice.0 mkdir draft
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      bob.2 open 1 team/doc rw
+      alice.1 unlink team/doc
+      alice.1 rename draft team
+      alice.0 write 0
+      alice.1 append 0
+      alice.0 takeOut / team doc
+      """
+    ),
   ]
 }

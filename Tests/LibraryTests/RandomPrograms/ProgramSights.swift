@@ -32,11 +32,13 @@ struct ProgramSights {
         if let sharing = lost.removeValue(forKey: uuid), ![.recover, .takeOut, .goBack].contains(step.verb) {
           formerSharing = sharing
         }
-      } else if let sharing = former?.sharing {
-        lost[uuid] = sharing
+      } else {
+        if let sharing = former?.sharing { lost[uuid] = sharing }
+        formerSharing = formerSharing ?? lost[uuid]
       }
-      // What is shared on its own and goes now takes along what was written there until then.
-      guard let sharing = document.sharing ?? (document.isLive ? nil : former?.sharing) else { continue }
+      // What was deleted takes along what was written there until then, and goes on to be part of the trash of its
+      // folder, also while that is deleted, too.
+      guard let sharing = document.sharing ?? (document.isLive ? nil : lost[uuid]) else { continue }
       if document.isLive {
         items[sharing, default: []].insert(uuid)
         contents[sharing, default: []].insert(document.text)
