@@ -5,10 +5,53 @@ import SheafStore
 ///
 /// A version that was cut short, or written in place, refers to parts of the chunks of the version before. Chunks go as
 /// a whole, so the rest would stay as long as the part does. Such parts get chunks of their own before the purge: the
-/// same bytes in another form.
+/// same bytes in another form. A version may have been packed since into chunks that it alone has; its former ones are
+/// then those of which the versions that remain do not use every byte.
 extension Library {
   /// Versions that are looked at with everybody waiting.
   private static let partedAtOnce = 256
+
+  /// Chunks of a document of which its versions but for `number` do not use every byte.
+  private func chunksWithRemains(of item: Int64, besides number: Int64) throws -> [Int64] {
+    var used: [Int64: [Range<Int64>]] = [:]
+    var next = Int64.max
+    while next > 1 {
+      try locked {
+        let versions = try read { try $0.versions(item, below: next, limit: Self.partedAtOnce) }
+        next = versions.last?.number ?? 0
+        for version in versions where version.number != number {
+          guard case .extents(let extents) = version.content else { continue }
+          for extent in extents where !extent.isHole {
+            let (end, isTooLong) = extent.offset.addingReportingOverflow(extent.length)
+            guard extent.offset >= 0, extent.length > 0, !isTooLong else { continue }
+            Self.add(extent.offset..<end, to: &used[extent.chunk, default: []])
+          }
+        }
+      }
+    }
+    var remaining = used.keys.sorted()[...]
+    var found: [Int64] = []
+    while !remaining.isEmpty {
+      try locked {
+        for chunk in remaining.prefix(Self.partedAtOnce) {
+          guard let size = try read({ try $0.chunkSize(chunk) }), used[chunk] != [0..<size] else { continue }
+          found.append(chunk)
+        }
+      }
+      remaining = remaining.dropFirst(Self.partedAtOnce)
+    }
+    return found
+  }
+
+  /// Adds a range to ranges that do not touch each other, in their order.
+  private static func add(_ range: Range<Int64>, to ranges: inout [Range<Int64>]) {
+    let first = ranges.firstIndex { $0.upperBound >= range.lowerBound } ?? ranges.endIndex
+    let end = ranges[first...].firstIndex { $0.lowerBound > range.upperBound } ?? ranges.endIndex
+    guard first < end else { return ranges.insert(range, at: first) }
+    let whole =
+      min(range.lowerBound, ranges[first].lowerBound)..<max(range.upperBound, ranges[end - 1].upperBound)
+    ranges.replaceSubrange(first..<end, with: [whole])
+  }
 
   /// Gives the other versions of a document, and its contents, chunks of their own for parts of those of `number`.
   ///
@@ -17,12 +60,17 @@ extension Library {
   ///
   /// - Throws: as ``purge(_:version:)``; nothing where there is no such version, or it cannot be purged.
   func partChunks(ofVersion number: Int64, of path: ItemPath) throws {
+    let document = try locked { () -> Int64 in
+      try settleSessions()
+      return try self.document(path, for: .purge).item.id
+    }
+    let former = try chunksWithRemains(of: document, besides: number)
     let found = try locked { () -> (item: Int64, chunks: Set<Int64>)? in
       try settleSessions()
-      let (inode, item) = try document(path, for: .purge)
+      let (inode, item) = try self.document(path, for: .purge)
       guard number != item.version, case .extents(let extents)? = try read({ try $0.version(item.id, number) })?.content
       else { return nil }
-      let chunks = Set(extents.lazy.filter { !$0.isHole }.map(\.chunk))
+      let chunks = Set(extents.lazy.filter { !$0.isHole }.map(\.chunk)).union(former)
       try partContents(of: inode, item, chunks)
       return (item.id, chunks)
     }
