@@ -60,4 +60,18 @@ enum SparePages {
       COMMIT
       """
   }
+
+  /// Gives a file so many. If that fails, no transaction stays open.
+  ///
+  /// - Throws: ``SQLiteError``.
+  static func add(to connection: Connection) throws {
+    let pages = try StoreTransaction(connection).first("PRAGMA page_count") { try $0[0] as Int } ?? 0
+    guard let statements = statements(pages: pages) else { return }
+    do {
+      try connection.execute(statements)
+    } catch {
+      try? connection.execute("ROLLBACK")
+      throw error
+    }
+  }
 }

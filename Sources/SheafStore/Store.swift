@@ -309,10 +309,11 @@ package final class Store: Sendable {
   ///
   /// - Throws: as ``shrink()``.
   package func tighten() throws(SheafError) {
-    try shrink()
+    try giveBackFreePages()
     let size = mainFileBytes
-    guard size <= Self.rewriteLimit, hasRoom(for: 2 * size) else { return }
-    try Self.storeErrors(path) { try writer.alone { try $0.execute("VACUUM") } }
+    if size <= Self.rewriteLimit, hasRoom(for: 2 * size) {
+      try Self.storeErrors(path) { try writer.alone { try $0.execute("VACUUM") } }
+    }
     addSparePages()
     emptyLog()
   }
@@ -320,10 +321,8 @@ package final class Store: Sendable {
   /// Gives a file that became very small spare pages again, if there is room.
   private func addSparePages() {
     guard hasRoom(for: Self.margin) else { return }
-    try? writer.alone { connection in
-      let pages = try StoreTransaction(connection).first("PRAGMA page_count") { try $0[0] as Int } ?? 0
-      if let statements = SparePages.statements(pages: pages) { try connection.execute(statements) }
-    }
+    // It is as good a library without.
+    try? writer.alone { try SparePages.add(to: $0) }
   }
 
   private var mainFileBytes: Int64 {
@@ -352,13 +351,17 @@ package final class Store: Sendable {
 
   /// Gives free pages back to the disk, some at a time.
   package func shrink() throws(SheafError) {
+    try giveBackFreePages()
+    addSparePages()
+    emptyLog()
+  }
+
+  private func giveBackFreePages() throws(SheafError) {
     try Faults.pass(.shrink)
     if !hasRoom(for: Int64(Self.shrinkPages) * 2 * 4096) { try releaseRoom() }
     while try shrinkSome() {
       try copyLog()
     }
-    addSparePages()
-    emptyLog()
   }
 
   /// Copies all of the log into the file and gives its room back to the disk, as far as that works.

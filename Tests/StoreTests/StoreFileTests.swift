@@ -29,6 +29,26 @@ struct StoreFileTests {
     }
   }
 
+  /// On a full disk a file gets no spare pages, and no transaction stays open in which later changes would be lost.
+  @Test func sparePagesThatFindNoRoomLeaveNoTransaction() throws {
+    try withFolder { folder in
+      let path = folder + "/small.sqlite"
+      try Data().write(to: URL(fileURLWithPath: path))
+      let connection = try Connection(path: path)
+      defer { connection.close() }
+      func pages() throws -> Int? { try StoreTransaction(connection).first("PRAGMA page_count") { try $0[0] as Int } }
+      try connection.execute("CREATE TABLE settings (key TEXT PRIMARY KEY NOT NULL, value ANY NOT NULL) STRICT")
+      let before = try #require(try pages())
+      // As SQLite says it of a full disk (SQLITE_FULL).
+      try connection.execute("PRAGMA max_page_count = 60")
+      #expect(throws: (any Error).self) { try SparePages.add(to: connection) }
+      try connection.execute("BEGIN IMMEDIATE; COMMIT; PRAGMA max_page_count = 1000000")
+      #expect(try pages() == before)
+      try SparePages.add(to: connection)
+      #expect(try pages() ?? 0 >= 128)
+    }
+  }
+
   /// Root may mount a library for whom it belongs to, who opens it next.
   @Test(.enabled(if: geteuid() == 0)) func whatRootMakesBesideALibraryIsItsOwners() throws {
     try withFolder { folder in

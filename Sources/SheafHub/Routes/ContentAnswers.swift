@@ -12,7 +12,7 @@ extension HubRoutes {
     let range = try ByteRange.of(request.headers[.range], size: size)
     let part = range ?? 0..<size
     let (watch, start) = (watch, reader(part))
-    let room = try answers.take(min(part.count, WireLimits.chunkBytes), for: caller)
+    let room = try takeRoom(forContents: part.count, of: caller)
     let body = ResponseBody(contentLength: Int(part.count)) { writer in
       defer { withExtendedLifetime(room) {} }
       var reader = start
@@ -49,7 +49,7 @@ extension HubRoutes {
   ) async throws -> Response {
     let room = (
       request: try takeRoom(for: request, upTo: Self.contentsBody, of: caller),
-      answer: try answers.take(WireLimits.chunkBytes, for: caller)
+      answer: try takeRoom(forContents: .max, of: caller)
     )
     let asked = try await request.json(ContentsRequest.self, upTo: Self.contentsBody).contents
     guard (1...WireLimits.contentsPerRequest).contains(asked.count) else {

@@ -23,7 +23,7 @@ struct HubRoutes: Sendable {
   private let paths = PathTable()
   private let room: BodyRoom
   /// The memory for contents that are being read by clients.
-  let answers: BodyRoom
+  private let answers: BodyRoom
 
   init(
     hub: Hub, watch: SessionWatch, news: ZoneNews, limits: ServerLimits, scheme: String, fingerprint: String?
@@ -57,6 +57,14 @@ struct HubRoutes: Sendable {
     // What is compressed takes as much as may come out.
     let unpacked = request.headers[.contentEncoding] == nil ? 0 : limit
     return try room.take(min(max(0, said), limit) + unpacked, for: caller)
+  }
+
+  /// Takes room for contents before they are read. Whoever holds the place has the room.
+  ///
+  /// - Parameter length: Bytes of the contents, of which a chunk is in memory at most.
+  /// - Throws: ``HubError`` of kind `unavailable` where there is none.
+  func takeRoom(forContents length: Int, of caller: Caller) throws -> BodyRoom.Place {
+    try answers.take(min(length, WireLimits.chunkBytes), for: caller)
   }
 
   /// Adds what a path answers to some methods; to others it answers 405.

@@ -60,36 +60,36 @@ extension Library {
   ///
   /// - Throws: as ``purge(_:version:)``; nothing where there is no such version, or it cannot be purged.
   func partChunks(ofVersion number: Int64, of path: ItemPath) throws {
-    let document = try locked { () -> Int64 in
+    let purged = try locked { () -> (item: Int64, chunks: Set<Int64>)? in
       try settleSessions()
-      return try self.document(path, for: .purge).item.id
-    }
-    let former = try chunksWithRemains(of: document, besides: number)
-    let found = try locked { () -> (item: Int64, chunks: Set<Int64>)? in
-      try settleSessions()
-      let (inode, item) = try self.document(path, for: .purge)
+      let (_, item) = try document(path, for: .purge)
       guard number != item.version, case .extents(let extents)? = try read({ try $0.version(item.id, number) })?.content
       else { return nil }
-      let chunks = Set(extents.lazy.filter { !$0.isHole }.map(\.chunk)).union(former)
-      try partContents(of: inode, item, chunks)
-      return (item.id, chunks)
+      return (item.id, Set(extents.lazy.filter { !$0.isHole }.map(\.chunk)))
     }
-    guard let found else { return }
+    guard let purged else { return }
+    let chunks = purged.chunks.union(try chunksWithRemains(of: purged.item, besides: number))
+    try locked {
+      try settleSessions()
+      let (inode, item) = try document(path, for: .purge)
+      // Another document may have the name by now.
+      if item.id == purged.item { try partContents(of: inode, item, chunks) }
+    }
     var next = Int64.max
     while next > 1 {
       try locked {
-        let versions = try read { try $0.versions(found.item, below: next, limit: Self.partedAtOnce) }
+        let versions = try read { try $0.versions(purged.item, below: next, limit: Self.partedAtOnce) }
         next = versions.last?.number ?? 0
-        let current = try read { try $0.item(found.item)?.version }
+        let current = try read { try $0.item(purged.item)?.version }
         let others = try versions.filter { version in
           guard version.number != number, version.number != current, !version.isOpen else { return false }
-          return try !parts(of: version.content, in: found.chunks).isEmpty
+          return try !parts(of: version.content, in: chunks).isEmpty
         }
         guard !others.isEmpty else { return }
         try makeChange(.purge, freesSpace: true) { change in
           for version in others {
             try change.rows.recode(
-              version.item, version.number, to: withOwnChunks(version.content, found.chunks, change))
+              version.item, version.number, to: withOwnChunks(version.content, chunks, change))
           }
         }
       }

@@ -122,8 +122,7 @@ extension Store {
     try mending.run()
     // The tables that it used for a while pushed others' pages to the end of the file.
     try target.execute("COMMIT; PRAGMA incremental_vacuum")
-    let pages = try StoreTransaction(target).first("PRAGMA page_count") { try $0[0] as Int } ?? 0
-    if let statements = SparePages.statements(pages: pages) { try target.execute(statements) }
+    try SparePages.add(to: target)
     return losses + mending.losses
   }
 
