@@ -270,6 +270,55 @@ struct DeletionTests {
     try fixture.finish()
   }
 
+  /// Whatever is written in place, cut, packed and purged, in whatever order: no chunk holds what no version has.
+  @Test(arguments: 0..<8) func noChunkHoldsWhatWasPurged(_: Int) throws {
+    var random = SeededRandom()
+    let fixture = try LibraryFixture()
+    try fixture.save("a", random.bytes(60_000))
+    var marks: [Data] = []
+    for step in 0..<40 {
+      fixture.clock.advance(60)
+      let current = try fixture.read("a")
+      switch Int.random(in: 0..<8, using: &random) {
+      case 0..<4:
+        // Often over the one before, and elsewhere.
+        let place =
+          Int.random(in: 0..<2, using: &random) == 0 ? marks.last.flatMap { Data(current).range(of: $0) } : nil
+        let start = place?.lowerBound ?? Int.random(in: 0..<max(1, current.count), using: &random)
+        let mark = Data("mark-\(step)-".utf8 + random.bytes(30))
+        let writer = try fixture.open("a")
+        try fixture.write(writer, Array(mark), at: Int64(start))
+        try fixture.close(writer)
+        marks.append(mark)
+      case 4:
+        let size = Int64.random(in: 0...Int64(current.count), using: &random)
+        _ = try fixture.library.setAttributes(fixture.ino("a"), .init(size: size), handle: nil, .library)
+      case 5: _ = try fixture.library.compact { _ in }
+      default:
+        let versions = try fixture.versions("a").dropLast()
+        guard let version = versions.randomElement(using: &random) else { continue }
+        try fixture.library.purge(fixture.path("a"), version: version.number)
+        let remaining = try fixture.versions("a").map { version in
+          var bytes = Data()
+          try fixture.library.readVersion(fixture.path("a"), number: version.number) { bytes.append(contentsOf: $0) }
+          return bytes
+        }
+        let gone = marks.filter { mark in !remaining.contains { $0.range(of: mark) != nil } }
+        let held = try fixture.library.store.read { transaction in
+          var chunks: [Int64] = []
+          try transaction.chunkIDs { chunks.append($0) }
+          return try chunks.contains { chunk in
+            let bytes = Data(try transaction.chunkBytes(chunk))
+            return gone.contains { bytes.range(of: $0) != nil }
+          }
+        }
+        try #require(!held, "step \(step) of \(random.note)")
+      }
+    }
+    #expect(try fixture.library.check { _ in }.problems == [])
+    try fixture.finish()
+  }
+
   /// Versions that were cut short, or written in place, share parts of their chunks with the one before.
   ///
   /// With some contents chunks end between what is written in place and the end: packing makes other chunks of a version.

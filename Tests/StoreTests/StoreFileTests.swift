@@ -29,8 +29,8 @@ struct StoreFileTests {
     }
   }
 
-  /// On a full disk a file gets no spare pages, and no transaction stays open in which later changes would be lost.
-  @Test func sparePagesThatFindNoRoomLeaveNoTransaction() throws {
+  /// If a file gets no spare pages, no transaction stays open in which later changes would be lost.
+  @Test(arguments: [true, false]) func sparePagesThatCannotBeMadeLeaveNoTransaction(_ isFull: Bool) throws {
     try withFolder { folder in
       let path = folder + "/small.sqlite"
       try Data().write(to: URL(fileURLWithPath: path))
@@ -38,12 +38,21 @@ struct StoreFileTests {
       defer { connection.close() }
       func pages() throws -> Int? { try StoreTransaction(connection).first("PRAGMA page_count") { try $0[0] as Int } }
       try connection.execute("CREATE TABLE settings (key TEXT PRIMARY KEY NOT NULL, value ANY NOT NULL) STRICT")
+      // As SQLite says it of a full disk (SQLITE_FULL); or only the commit fails, after which a transaction stays open.
+      try connection.execute(
+        isFull
+          ? "PRAGMA max_page_count = 60"
+          : """
+          PRAGMA foreign_keys = ON;
+          CREATE TABLE top (id INTEGER PRIMARY KEY);
+          CREATE TABLE part (id INTEGER REFERENCES top (id) DEFERRABLE INITIALLY DEFERRED);
+          CREATE TRIGGER breaks AFTER DELETE ON settings BEGIN INSERT INTO part VALUES (1); END
+          """)
       let before = try #require(try pages())
-      // As SQLite says it of a full disk (SQLITE_FULL).
-      try connection.execute("PRAGMA max_page_count = 60")
       #expect(throws: (any Error).self) { try SparePages.add(to: connection) }
-      try connection.execute("BEGIN IMMEDIATE; COMMIT; PRAGMA max_page_count = 1000000")
+      try connection.execute("BEGIN IMMEDIATE; COMMIT")
       #expect(try pages() == before)
+      try connection.execute(isFull ? "PRAGMA max_page_count = 1000000" : "DROP TRIGGER breaks")
       try SparePages.add(to: connection)
       #expect(try pages() ?? 0 >= 128)
     }

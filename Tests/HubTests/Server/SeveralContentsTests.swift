@@ -228,9 +228,9 @@ import Testing
     }
   }
 
-  /// A right that ends in the middle of an answer ends with the part that was being read, and later ones are not given.
-  @Test(arguments: StoreEngine.available)
-  func itIsLookedAtAnewForEachPart(_ engine: StoreEngine) async throws {
+  /// Where a member or an item leaves the share in the middle of an answer, no further piece is given.
+  @Test(arguments: StoreEngine.available, ["member", "item"])
+  func itIsLookedAtAnewForEachPiece(_ engine: StoreEngine, _ leaving: String) async throws {
     try await RunningHub.with(engine) { running in
       let place = try await SharedRouteTests.Place(running)
       let (client, alice) = (place.client, place.alice.token)
@@ -250,7 +250,16 @@ import Testing
       #expect(answer.status == .ok)
       var pieces = answer.body.makeAsyncIterator()
       #expect(try await pieces.next() != nil)
-      _ = try await client.send("DELETE", "\(place.path)/participants/bob%40hub.example", token: alice)
+      if leaving == "member" {
+        _ = try await client.send("DELETE", "\(place.path)/participants/bob%40hub.example", token: alice)
+      } else {
+        var move = Send(serial: 4, item: large.item, kind: .document)
+        move.places = [SheafWire.Place(parent: .root, "large")]
+        let moved: SendAnswer = try await client.send(
+          "POST", "/v1/sends", json: SendRequest(groups: [[move]]), token: alice
+        ).decode()
+        #expect(moved.verdicts.map(\.outcome) == [.done])
+      }
       var count = 0
       await #expect(throws: (any Error).self) {
         while let piece = try await pieces.next() { count += piece.readableBytes }
