@@ -758,5 +758,20 @@ enum KnownPrograms {
       alice.0 takeOut / team doc
       """
     ),
+    (
+      "what a participant appended moves to the end of what the owner wrote once that one appends, and is kept there",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      bob.2 open 0 team/doc creat
+      alice.3 rename team/doc team/u
+      alice.1 open 2 team/u trunc
+      alice.1 writeKnown 2
+      bob.2 append 0
+      bob.0 append 2
+      alice.0 unshare team
+      alice.0 fsync 2
+      """
+    ),
   ]
 }

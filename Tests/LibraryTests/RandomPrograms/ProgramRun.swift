@@ -138,6 +138,8 @@ final class ProgramRun {
       // What was written before is a version of its own, and nothing of it is there to be closed.
       if document.versions.last?.cause == .restore { promises.restored(document.inode.ino) }
     }
+    // Any step may have saved what one account had, and appended again to that what others only appended.
+    for slot in world.slots.values { noteContents(of: slot) }
     try promises.check(after.contents)
     try checkPeeks(step)
     try checkVersions(before, after, step)
