@@ -80,8 +80,13 @@ struct HubFolder {
         try write(file.text, to: file.path)
         made.append(file.path)
       }
-      // One that was there before is somebody's.
+      // One that was there before is somebody's, and so is what one left that was moved away.
       if !FileManager.default.fileExists(atPath: databaseFile) {
+        for left in ["-wal", "-journal"].map({ databaseFile + $0 }) where FileManager.default.fileExists(atPath: left) {
+          throw SheafError(
+            .exists, subject: left.printable, reason: "is there already, and may hold what a hub stored last",
+            advice: "name another folder, or move it away")
+        }
         made += ["", "-wal", "-shm"].map { databaseFile + $0 }
       }
       try await fill()

@@ -87,14 +87,24 @@ struct BackupFile {
         throw SheafError(.exists, subject: path(part), reason: "is no file", advice: "take it away")
       }
       guard flock(left, LOCK_EX | LOCK_NB) == 0 else { throw isBeingWritten(path(name)) }
-      // An older program had a journal, too.
-      for left in [part, part + "-journal"] { unlinkat(folder, left, 0) }
+      guard isPart(left) else {
+        throw SheafError(
+          .exists, subject: path(part), reason: "is there, and is no part of a backup", advice: "move it away")
+      }
+      unlinkat(folder, part, 0)
     } else if errno == ELOOP {
       throw SheafError(.exists, subject: path(part), reason: "is a symbolic link", advice: "take it away")
     }
     let made = openat(folder, part, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard made >= 0 else { throw SheafError(systemError: errno, subject: path(part)) }
     return made
+  }
+
+  /// Whether a file may be what an interrupted backup left: a database, or one of which the first page is missing.
+  private static func isPart(_ file: CInt) -> Bool {
+    var header = [UInt8](repeating: 0, count: 16)
+    guard pread(file, &header, 16, 0) >= 0 else { return false }
+    return header.allSatisfy { $0 == 0 } || header == LibraryFolder.databaseMark
   }
 
   /// Marks the file, to which SQLite has copied a database with a log, as one without: SQLite would look for the log

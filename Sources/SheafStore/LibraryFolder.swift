@@ -88,6 +88,29 @@ enum LibraryFolder {
     }
   }
 
+  /// How every SQLite database begins.
+  static let databaseMark = Array("SQLite format 3\0".utf8)
+
+  /// Refuses files that have the names of a library's own, and cannot be its own: they would be written over.
+  static func refuseForeignFiles(beside path: String, lockPath: String) throws(SheafError) {
+    // A process's id; after a loss of power, zeros.
+    try refuse(lockPath) { $0.count <= 32 && $0.allSatisfy { $0 == 0 || $0 == 10 || (48...57).contains($0) } }
+    try refuse(path + Store.reserveSuffix) { $0.allSatisfy { $0 == 0 } }
+    try refuse(path + Store.recordSuffix) { !$0.starts(with: databaseMark) }
+  }
+
+  private static func refuse(_ path: String, unless isOwn: (ArraySlice<UInt8>) -> Bool) throws(SheafError) {
+    let file = open(path, O_RDONLY)
+    guard file >= 0 else { return }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = read(file, &bytes, bytes.count)
+    guard count > 0, !isOwn(bytes.prefix(count)) else { return }
+    throw SheafError(
+      .exists, subject: path, reason: "is there, and is no file of this library's",
+      advice: "move it away, or name another library")
+  }
+
   private static func isLink(_ path: String) -> SheafError {
     SheafError(.inputOutput, subject: path, reason: "is a symbolic link", advice: "take it away")
   }
@@ -154,7 +177,7 @@ enum LibraryFolder {
     }
     let version = number(at: 60)
     let application = number(at: 68)
-    guard count == 100, header.starts(with: Array("SQLite format 3\0".utf8)),
+    guard count == 100, header.starts(with: databaseMark),
       application == Schema.applicationID || (application == 0 && version == 0)
     else { throw notALibrary(path) }
     guard version <= Schema.version else {

@@ -10,7 +10,8 @@ package import SheafModel
 ///    belongs to another library.
 /// 2. It names the version, with its time, whose words it holds. A search compares that with the current version, so it
 ///    never finds words of an older one.
-/// 3. It holds as much of texts as ``textLimit`` and ``totalLimit`` allow. Other documents are in it without words.
+/// 3. A file of its name that is not marked as an index is somebody's, and stays as it is.
+/// 4. It holds as much of texts as ``textLimit`` and ``totalLimit`` allow. Other documents are in it without words.
 package final class SearchIndex: Sendable {
   /// Bytes of a document whose words are searched.
   package static let textLimit = 1 << 20
@@ -20,6 +21,8 @@ package final class SearchIndex: Sendable {
   package static let matchLimit = 100_000
 
   private static let suffix = "-search"
+  /// `application_id` of the file, "SHFS".
+  private static let applicationID: Int32 = 0x5348_4653
   /// The form of the file; another one is made anew.
   private static let format = 1
 
@@ -45,6 +48,11 @@ package final class SearchIndex: Sendable {
   package init(of library: (path: String, id: String)) throws(SheafError) {
     let path = library.path + Self.suffix
     self.path = path
+    guard Self.isIndex(path) ?? true else {
+      throw SheafError(
+        .exists, subject: path, reason: "is there, and is no index of contents",
+        advice: "move it away, or have contents not searched: sheaf library set --search-contents off")
+    }
     do throws(SheafError) {
       database = try Self.open(path, library)
     } catch  where error.kind == .corrupt {
@@ -55,7 +63,20 @@ package final class SearchIndex: Sendable {
 
   /// Removes the index of a library; nobody has it open.
   package static func remove(of library: String) {
+    guard isIndex(library + suffix) == true else { return }
     for end in ["", "-journal"] { LibraryFolder.remove(library + suffix + end) }
+  }
+
+  /// Whether a file is an index, as far as its header says, or one that was just made; nil where it cannot be read.
+  private static func isIndex(_ path: String) -> Bool? {
+    let file = LibraryFolder.open(path, O_RDONLY)
+    guard file >= 0 else { return nil }
+    defer { Glibc.close(file) }
+    var header = [UInt8](repeating: 0, count: 100)
+    guard read(file, &header, 100) >= 0 else { return false }
+    if header.allSatisfy({ $0 == 0 }) { return true }
+    return header.starts(with: LibraryFolder.databaseMark)
+      && header[68..<72].reduce(0) { $0 << 8 | UInt32($1) } == UInt32(applicationID)
   }
 
   private static func open(
@@ -78,6 +99,7 @@ package final class SearchIndex: Sendable {
         else { return }
         try database.execute(
           sql: """
+            PRAGMA application_id = \(applicationID);
             DROP TABLE IF EXISTS mark; DROP TABLE IF EXISTS documents; DROP TABLE IF EXISTS texts;
             CREATE TABLE mark (library TEXT NOT NULL) STRICT;
             CREATE TABLE documents (

@@ -68,6 +68,7 @@ package final class Store: Sendable {
     try LibraryFolder.make(for: path)
     try LibraryFolder.refuseReadOnlyDisk(of: path)
     try LibraryFolder.refuseStrangers(beside: path)
+    try LibraryFolder.refuseForeignFiles(beside: path, lockPath: lockPath)
     // A file that is no library stays as it is, and gets no lock beside it. If there is a lock, a process may have the
     // file open, and the file is checked under the lock. Files where no library is, the lock among them, tell of a
     // former one.

@@ -11,6 +11,12 @@ final class StateLock: Sendable {
     let path = state + "-lock"
     try StateFiles.makeFolder(of: path)
     let descriptor = try StateFiles.open(path, O_RDWR)
+    do throws(SheafError) {
+      try StateFiles.refuseForeignLock(descriptor, path)
+    } catch {
+      close(descriptor)
+      throw error
+    }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       let owner = SidecarProcess.running(state).map { "process \($0)" } ?? "another process"
       close(descriptor)

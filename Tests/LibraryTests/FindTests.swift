@@ -242,6 +242,23 @@ struct FindTests {
     }
   }
 
+  /// A text, and another library, that happen to have the name of the index.
+  @Test(arguments: [false, true]) func whatIsNoIndexStaysAsItIs(_ isLibrary: Bool) throws {
+    let (fixture, other) = (try LibraryFixture(), try LibraryFixture())
+    try other.library.close()
+    let place = URL(fileURLWithPath: file(fixture))
+    let bytes = isLibrary ? try Data(contentsOf: URL(fileURLWithPath: other.path)) : Data("notes of mine".utf8)
+    try bytes.write(to: place)
+    try fixture.save("one", "zeppelin")
+    _ = try fixture.library.change(.init(searchContents: true))
+    expect(.exists) { _ = try find(fixture.library, fixture.account, "zeppelin") }
+    _ = try fixture.library.change(.init(searchContents: false))
+    #expect(try Data(contentsOf: place) == bytes)
+    unlink(file(fixture))
+    try fixture.finish()
+    try FileManager.default.removeItem(atPath: other.folder)
+  }
+
   /// What the index has follows from the library, whatever becomes of its file.
   @Test func theIndexIsMadeAnewWhereItIsDamagedOrAnothers() throws {
     let fixture = try LibraryFixture()
@@ -251,7 +268,9 @@ struct FindTests {
     try fixture.library.close()
     for damage in 0..<3 {
       switch damage {
-      case 0: try Data(repeating: 0xAA, count: 20_000).write(to: URL(fileURLWithPath: file(fixture)))
+      case 0:
+        let header = try Data(contentsOf: URL(fileURLWithPath: file(fixture))).prefix(100)
+        try (header + Data(repeating: 0xAA, count: 20_000)).write(to: URL(fileURLWithPath: file(fixture)))
       case 1: unlink(file(fixture))
       default: break
       }

@@ -387,21 +387,45 @@ struct StoreFileTests {
     }
   }
 
+  /// Another library, or a text, that happens to have the name of one of its files.
+  @Test(arguments: ["-lock", "-reserve", "-changes"]) func whatIsNoFileOfALibrarysStaysAsItIs(_ suffix: String) throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      let library = try Data(contentsOf: URL(fileURLWithPath: path))
+      for bytes in suffix == "-changes" ? [library] : [library, Data("notes of mine".utf8)] {
+        unlink(path + suffix)
+        try bytes.write(to: URL(fileURLWithPath: path + suffix))
+        #expect { try Store(path: path, lockPath: path + "-lock") } throws: {
+          ($0 as? SheafError)?.kind == .exists && "\($0)".contains(path + suffix)
+        }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path + suffix)) == bytes)
+      }
+      unlink(path + suffix)
+      try Store(path: path, lockPath: path + "-lock").close()
+    }
+  }
+
   @Test func anInterruptedBackupIsNoneAndInNobodysWay() throws {
     try withFolder { folder in
       let path = folder + "/library.sqlite"
       let store = try Store(path: path, lockPath: path + "-lock")
       let copy = folder + "/copy"
       // What a process leaves that is killed in the middle.
-      for name in [copy + ".sheaf-part", copy + ".sheaf-part-journal"] {
-        #expect(FileManager.default.createFile(atPath: name, contents: Data("left".utf8)))
-      }
+      let left = Data("SQLite format 3\0".utf8) + Data(repeating: 7, count: 4080)
+      #expect(FileManager.default.createFile(atPath: copy + ".sheaf-part", contents: left))
       try store.backup(to: copy) { _ in
         #expect(!FileManager.default.fileExists(atPath: copy))
         #expect { try store.backup(to: copy) { _ in } } throws: { ($0 as? SheafError)?.kind == .busy }
       }
       let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasPrefix("copy") }
       #expect(names == ["copy"])
+      // What is no part of a backup is somebody's.
+      let text = folder + "/text"
+      #expect(FileManager.default.createFile(atPath: text + ".sheaf-part", contents: Data("mine".utf8)))
+      #expect { try store.backup(to: text) { _ in } } throws: { ($0 as? SheafError)?.kind == .exists }
+      #expect(try String(contentsOfFile: text + ".sheaf-part", encoding: .utf8) == "mine")
+      unlink(text + ".sheaf-part")
       // Who makes the file meanwhile keeps it.
       let other = folder + "/other"
       #expect {

@@ -8,7 +8,9 @@ import SheafModel
 struct ReadOnlyCopy {
   /// The copy.
   let location: LibraryLocation
-  private let folder: String
+  private let folder: OwnFolder
+
+  private static let prefix = "sheaf-readonly-"
 
   /// Whether a library lies on a disk that is mounted read-only, or cannot be changed (chattr(1), `+i`).
   static func isNeeded(for library: LibraryLocation) -> Bool {
@@ -20,12 +22,13 @@ struct ReadOnlyCopy {
   /// - Throws: ``SheafError``; `noSpace` that names the folder.
   init(of library: LibraryLocation) throws(SheafError) {
     let parent = Environment.value("TMPDIR") ?? "/var/tmp"
-    var template = Array("\(parent)/sheaf-readonly-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else {
-      throw SheafError(systemError: errno, subject: parent, advice: "name another folder with TMPDIR")
+    do throws(SheafError) {
+      folder = try OwnFolder(Self.prefix, in: parent)
+    } catch {
+      throw SheafError(
+        error.kind, subject: parent, reason: error.reason, advice: "name another folder with TMPDIR")
     }
-    folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    location = LibraryLocation(path: "\(folder)/\(SystemPath.split(Array(library.path.utf8)).name.readable)")
+    location = LibraryLocation(path: "\(folder.path)/\(SystemPath.split(Array(library.path.utf8)).name.readable)")
     do {
       for suffix in ["", "-wal", "-changes", "-working"] {
         try Self.copy(library.path + suffix, to: location.path + suffix, isNeeded: suffix.isEmpty)
@@ -39,25 +42,16 @@ struct ReadOnlyCopy {
     }
   }
 
-  /// The copy that another process made.
-  init(at location: LibraryLocation) {
+  /// The copy that another process made; nil for any other library.
+  init?(at location: LibraryLocation) {
+    let parent = SystemPath.split(Array(location.path.utf8)).parent.readable
+    guard let folder = OwnFolder(Self.prefix, at: parent) else { return nil }
     self.location = location
-    folder = SystemPath.split(Array(location.path.utf8)).parent.readable
+    self.folder = folder
   }
 
   /// Removes the copy with the files beside it, once nobody uses it.
-  func remove() {
-    let own = SystemPath.split(Array(location.path.utf8)).name.readable
-    guard let listing = opendir(folder) else { return }
-    defer { closedir(listing) }
-    while let entry = readdir(listing) {
-      let name = withUnsafePointer(to: entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name.hasPrefix(own) { unlink("\(folder)/\(name)") }
-    }
-    rmdir(folder)
-  }
+  func remove() { folder.remove() }
 
   private static func copy(_ path: String, to copiedPath: String, isNeeded: Bool) throws(SheafError) {
     let original = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)

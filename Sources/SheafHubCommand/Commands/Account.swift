@@ -114,15 +114,15 @@ struct AccountCommand: AsyncParsableCommand {
     func run() async throws {
       try await hub.withHub { open in
         let zone = try await open.hub.accounts.zone(of: handle)
-        let descriptor = Glibc.open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: file.printable) }
-        let target = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        let made = try OwnFile(file)
+        defer { withExtendedLifetime(made) {} }
+        let target = FileHandle(fileDescriptor: made.descriptor, closeOnDealloc: false)
         do {
           let facts = try await open.hub.exportAccount(zone: zone, to: target)
           if json { return try JSONOutput.print(facts) }
           print("Wrote \(facts.rows) rows with \(facts.bytes) bytes of contents.")
         } catch {
-          unlink(file)
+          made.remove()
           throw error
         }
       }

@@ -93,6 +93,10 @@ package final class SidecarState: Sendable {
   /// 1 had no logs of hubs.
   private static func migrate(_ database: Database) throws {
     let format = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+    // Another program's, or a library.
+    guard try Int.fetchOne(database, sql: "PRAGMA application_id") == 0,
+      try database.tableExists("sinks") || Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") == 0
+    else { throw SheafError(.exists, reason: "it is a database of another program") }
     guard format < 2 else { return }
     if format == 0 {
       if try !database.tableExists("sinks") {

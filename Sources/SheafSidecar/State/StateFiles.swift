@@ -45,6 +45,16 @@ package enum StateFiles {
     return descriptor
   }
 
+  /// Refuses a file, opened by ``open(_:_:)`` to be a lock, that holds more than a process's id: it would be written
+  /// over.
+  package static func refuseForeignLock(_ descriptor: CInt, _ path: String) throws(SheafError) {
+    var bytes = [UInt8](repeating: 0, count: 33)
+    let count = pread(descriptor, &bytes, bytes.count, 0)
+    guard count > 32 || !bytes.allSatisfy({ $0 == 0 || $0 == 10 || (48...57).contains($0) }) else { return }
+    throw SheafError(
+      .exists, subject: path.printable, reason: "is there, and is no lock", advice: "name another file: --state")
+  }
+
   /// Takes others' rights from a file of the state, if it is there.
   ///
   /// It is not opened, only looked at (O_PATH): closing it would drop the locks of SQLite's connections of this process

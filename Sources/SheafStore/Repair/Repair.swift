@@ -33,8 +33,11 @@ extension Store {
     let rights = try OwnerRights(of: destination)
     defer { withExtendedLifetime(rights) {} }
     // Nothing is removed but this folder, whatever else lies beside the two libraries.
-    let folder = try RepairFolder(beside: destination)
-    defer { folder.remove() }
+    let parent = (destination as NSString).deletingLastPathComponent
+    let folder = try OwnFolder(".sheaf-repair-", in: parent.isEmpty ? "." : parent) {
+      OwnerRights.acting(on: destination, $0)
+    }
+    defer { folder.remove { OwnerRights.acting(on: destination, $0) } }
     return try storeErrors(path) { try repair(path, to: destination, in: folder) }
   }
 
@@ -50,7 +53,7 @@ extension Store {
     }
   }
 
-  private static func repair(_ path: String, to destination: String, in folder: RepairFolder) throws -> RepairReport {
+  private static func repair(_ path: String, to destination: String, in folder: OwnFolder) throws -> RepairReport {
     // SQLite changes a file when it reads its log, and the damaged one is to stay as it is.
     let (copy, saved) = ("\(folder.path)/damaged", "\(folder.path)/saved")
     let rights = [try OwnerRights(of: copy), try OwnerRights(of: saved)]
@@ -62,7 +65,7 @@ extension Store {
     let problems = try store.integrityProblems() + store.snapshot { try $0.check { _ in } }.problems
     let counts = try store.snapshot { try $0.counts() }
     try store.close()
-    try folder.publish(saved, as: destination)
+    try publish(saved, as: destination)
     return RepairReport(
       library: destination, accounts: counts.accounts, documents: counts.documents, folders: counts.folders,
       versions: counts.versions, deleted: counts.deleted, lost: losses, problems: problems)
@@ -151,25 +154,11 @@ extension Store {
   }
 }
 
-/// A folder beside a new library in which it is made, for the library's owner alone.
-private struct RepairFolder {
-  let path: String
-  private let destination: String
-
-  init(beside destination: String) throws(SheafError) {
-    let parent = (destination as NSString).deletingLastPathComponent
-    var template = Array("\(parent.isEmpty ? "." : parent)/.sheaf-repair-XXXXXX".utf8CString)
-    guard OwnerRights.acting(on: destination, { mkdtemp(&template) == nil ? -1 : 0 }) == 0 else {
-      throw SheafError(systemError: errno, subject: parent)
-    }
-    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    self.destination = destination
-  }
-
+extension Store {
   /// Gives a library that is closed its name, durably.
   ///
   /// - Throws: `exists` where something has the name by now.
-  func publish(_ library: String, as destination: String) throws {
+  private static func publish(_ library: String, as destination: String) throws {
     var status = stat()
     guard lstat(library + "-wal", &status) != 0 || status.st_size == 0 else {
       throw SheafError(.inputOutput, subject: destination, reason: "its log could not be emptied")
@@ -177,7 +166,7 @@ private struct RepairFolder {
     let file = LibraryFolder.open(library, O_RDONLY)
     guard file >= 0 else { throw SheafError(systemError: errno, subject: library) }
     let synced = fsync(file) == 0
-    close(file)
+    Glibc.close(file)
     guard synced else { throw SheafError(systemError: errno, subject: library) }
     let isRenamed = OwnerRights.acting(on: destination) {
       if renameat2(AT_FDCWD, library, AT_FDCWD, destination, UInt32(RENAME_NOREPLACE)) == 0 { return 0 }
@@ -186,20 +175,5 @@ private struct RepairFolder {
     }
     guard isRenamed == 0 else { throw SheafError(systemError: errno, subject: destination) }
     try LibraryFolder.sync(containing: destination)
-  }
-
-  func remove() {
-    guard let listing = opendir(path) else { return }
-    defer { closedir(listing) }
-    var names: [String] = []
-    while let entry = readdir(listing) {
-      withUnsafePointer(to: entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { names.append(String(cString: $0)) }
-      }
-    }
-    for name in names where name != "." && name != ".." {
-      _ = OwnerRights.acting(on: destination) { unlink("\(path)/\(name)") }
-    }
-    _ = OwnerRights.acting(on: destination) { rmdir(path) }
   }
 }

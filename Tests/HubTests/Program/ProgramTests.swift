@@ -33,6 +33,19 @@ import Testing
     try program.succeed("account", "remove", "--force", "alice@hub.example")
   }
 
+  /// The log of a hub's database that was moved away holds what that hub stored last.
+  @Test func whatAHubLeftStays() throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    #expect(mkdir(program.hubFolder, 0o700) == 0 || errno == EEXIST)
+    let left = program.hubFolder + "/hub.sqlite-wal"
+    #expect(FileManager.default.createFile(atPath: left, contents: Data("left".utf8)))
+    #expect(try program.run("init", "--address", "127.0.0.1:0").errorText.contains("hub.sqlite-wal: is there already"))
+    #expect(try String(contentsOfFile: left, encoding: .utf8) == "left")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: program.hubFolder) == ["hub.sqlite-wal"])
+  }
+
   @Test func anAdministratorsDay() async throws {
     let folder = try TemporaryFolder()
     defer { try? folder.remove() }
