@@ -67,7 +67,7 @@ package final class SearchIndex: Sendable {
     for end in ["", "-journal"] { LibraryFolder.remove(library + suffix + end) }
   }
 
-  /// Whether a file is an index, as far as its header says, or one that was just made; nil where it cannot be read.
+  /// Whether a file is an index, or one that was just made; nil where there is none, or where it cannot be read.
   private static func isIndex(_ path: String) -> Bool? {
     let file = LibraryFolder.open(path, O_RDONLY)
     guard file >= 0 else { return nil }
@@ -75,8 +75,23 @@ package final class SearchIndex: Sendable {
     var header = [UInt8](repeating: 0, count: 100)
     guard read(file, &header, 100) >= 0 else { return false }
     if header.allSatisfy({ $0 == 0 }) { return true }
-    return header.starts(with: LibraryFolder.databaseMark)
-      && header[68..<72].reduce(0) { $0 << 8 | UInt32($1) } == UInt32(applicationID)
+    guard header.starts(with: LibraryFolder.databaseMark) else { return false }
+    switch header[68..<72].reduce(0, { $0 << 8 | UInt32($1) }) {
+    case UInt32(applicationID): return true
+    case 0: return hasTablesOfAnIndex(path)
+    default: return false
+    }
+  }
+
+  /// Whether a database that no program marked is an index: older programs marked none.
+  private static func hasTablesOfAnIndex(_ path: String) -> Bool {
+    var configuration = Configuration()
+    configuration.readonly = true
+    configuration.refuseLink(at: path)
+    guard let database = try? DatabaseQueue(path: path, configuration: configuration) else { return false }
+    defer { try? database.close() }
+    return (try? database.read { try $0.tableExists("mark") && $0.tableExists("documents") && $0.tableExists("texts") })
+      ?? false
   }
 
   private static func open(
@@ -92,6 +107,9 @@ package final class SearchIndex: Sendable {
       }
       let database = try DatabaseQueue(path: path, configuration: configuration)
       try database.write { database in
+        if try Int32.fetchOne(database, sql: "PRAGMA application_id") != applicationID {
+          try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+        }
         let mark = "\(format) \(library.id)"
         guard
           try database.tableExists("mark") == false
@@ -99,7 +117,6 @@ package final class SearchIndex: Sendable {
         else { return }
         try database.execute(
           sql: """
-            PRAGMA application_id = \(applicationID);
             DROP TABLE IF EXISTS mark; DROP TABLE IF EXISTS documents; DROP TABLE IF EXISTS texts;
             CREATE TABLE mark (library TEXT NOT NULL) STRICT;
             CREATE TABLE documents (

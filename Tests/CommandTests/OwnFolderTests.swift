@@ -55,6 +55,13 @@ import Testing
         let copy = ReadOnlyCopy(at: LibraryLocation(path: "\(folder)/\(name)/library.sqlite"))
         #expect((copy != nil) == isOne, "\(name)")
       }
+      // Another user's.
+      let theirs = folder + "/sheaf-readonly-mnopqr"
+      #expect(mkdir(theirs, 0o700) == 0)
+      if geteuid() == 0 {
+        #expect(chown(theirs, 1, 1) == 0)
+        #expect(ReadOnlyCopy(at: LibraryLocation(path: theirs + "/library.sqlite")) == nil)
+      }
       #expect(symlink(folder + "/documents", folder + "/sheaf-readonly-link") == 0)
       #expect(ReadOnlyCopy(at: LibraryLocation(path: folder + "/sheaf-readonly-link/library.sqlite")) == nil)
     }

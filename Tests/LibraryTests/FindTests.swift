@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Glibc
 import SheafModel
 import SheafStore
@@ -242,13 +243,20 @@ struct FindTests {
     }
   }
 
-  /// A text, and another library, that happen to have the name of the index.
-  @Test(arguments: [false, true]) func whatIsNoIndexStaysAsItIs(_ isLibrary: Bool) throws {
+  /// A text, a database and another library that happen to have the name of the index.
+  @Test(arguments: ["text", "database", "library"]) func whatIsNoIndexStaysAsItIs(_ kind: String) throws {
     let (fixture, other) = (try LibraryFixture(), try LibraryFixture())
     try other.library.close()
     let place = URL(fileURLWithPath: file(fixture))
-    let bytes = isLibrary ? try Data(contentsOf: URL(fileURLWithPath: other.path)) : Data("notes of mine".utf8)
-    try bytes.write(to: place)
+    switch kind {
+    case "text": try Data("notes of mine".utf8).write(to: place)
+    case "database":
+      let database = try DatabaseQueue(path: file(fixture))
+      try database.write { try $0.execute(sql: "CREATE TABLE mark (text); INSERT INTO mark VALUES ('mine')") }
+      try database.close()
+    default: try FileManager.default.copyItem(atPath: other.path, toPath: file(fixture))
+    }
+    let bytes = try Data(contentsOf: place)
     try fixture.save("one", "zeppelin")
     _ = try fixture.library.change(.init(searchContents: true))
     expect(.exists) { _ = try find(fixture.library, fixture.account, "zeppelin") }
@@ -257,6 +265,35 @@ struct FindTests {
     unlink(file(fixture))
     try fixture.finish()
     try FileManager.default.removeItem(atPath: other.folder)
+  }
+
+  /// Older programs did not mark it.
+  @Test func anIndexOfAnOlderProgramGoesOn() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("one", "zeppelin")
+    _ = try fixture.library.change(.init(searchContents: true))
+    #expect(paths(try find(fixture.library, fixture.account, "zeppelin")) == ["one"])
+    try fixture.library.close()
+    func mark(_ number: Int?) throws -> Int {
+      let index = try DatabaseQueue(path: file(fixture))
+      defer { try? index.close() }
+      return try index.writeWithoutTransaction { index in
+        if let number { try index.execute(sql: "PRAGMA application_id = \(number)") }
+        return try Int.fetchOne(index, sql: "PRAGMA application_id") ?? 0
+      }
+    }
+    #expect(try mark(0) == 0)
+    let again = try Library.open(LibraryLocation(path: fixture.path)) { fixture.clock.now }
+    #expect(paths(try find(again, fixture.account, "zeppelin")) == ["one"])
+    try again.close()
+    #expect(try mark(nil) == 0x5348_4653)
+    // What is removed when contents are not searched any more is such an index, too.
+    #expect(try mark(0) == 0)
+    let last = try Library.open(LibraryLocation(path: fixture.path)) { fixture.clock.now }
+    _ = try last.change(.init(searchContents: false))
+    try last.close()
+    #expect(access(file(fixture), F_OK) != 0)
+    try FileManager.default.removeItem(atPath: fixture.folder)
   }
 
   /// What the index has follows from the library, whatever becomes of its file.

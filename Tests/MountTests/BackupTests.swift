@@ -29,6 +29,8 @@ import Testing
       try library.shell("echo text > document")
       let copy = "\(disk.mountpoint)/copy.sqlite"
       try library.sheafSucceeds("backup", copy, "--library", library.library)
+      let notes = "\(disk.mountpoint)/notes"
+      try "notes of mine".write(toFile: notes, atomically: false, encoding: .utf8)
       try Command(["mount", "-o", "remount,ro", disk.mountpoint]).succeed()
       let place = try library.folder.folder("place")
       for command in [["mount", place], ["status"], ["versions", "Documents/document"]] {
@@ -40,6 +42,12 @@ import Testing
       let before = try FileManager.default.contentsOfDirectory(atPath: disk.mountpoint)
       let temporary = try library.folder.folder("temporary")
       try readsCopy(copy, place, temporary)
+      // Nobody knows the copy, so errors name what was given.
+      for command in [["check"], ["mount", place, "--read-only"]] {
+        let output = try SheafProgram.run(command + ["--library", notes], environment: ["TMPDIR": temporary])
+        #expect(output.status == 1 && output.errorText.contains("\(notes): is not a library of Sheaf"), "\(output)")
+        #expect(!output.errorText.contains(temporary), "\(output)")
+      }
       #expect(try FileManager.default.contentsOfDirectory(atPath: disk.mountpoint) == before)
       // A file of a disk that can be written, which cannot be changed itself.
       let fixed = "\(library.folder.path)/fixed.sqlite"

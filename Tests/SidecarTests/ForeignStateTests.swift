@@ -15,9 +15,15 @@ import Testing
     let path = folder.path + "/notes.sqlite"
     let queue = try DatabaseQueue(path: path)
     try queue.write { try $0.execute(sql: "CREATE TABLE notes (text)") }
-    #expect(throws: SheafError.self) { try SidecarState(path: path) }
-    #expect(try queue.read { try String.fetchAll($0, sql: "SELECT name FROM sqlite_schema") } == ["notes"])
     try queue.close()
+    let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+    #expect {
+      try SidecarState(path: path)
+    } throws: {
+      "\($0)".contains("\(path): cannot be used: it is a database of another program")
+    }
+    #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == bytes)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["notes.sqlite"])
     for (text, isLock) in [("notes", false), ("4711\n", true), ("", true)] {
       let lock = folder.path + "/state-lock"
       try Data(text.utf8).write(to: URL(fileURLWithPath: lock))

@@ -73,6 +73,18 @@ import Testing
     }
   }
 
+  /// The lock's file is written over when a sidecar starts.
+  @Test func aLockThatIsSomebodysTextStaysAsItIs() async throws {
+    try await withLibrary { _, program in
+      _ = try program.folder.folder("state")
+      let lock = program.state + "-lock"
+      try "notes of mine".write(toFile: lock, atomically: false, encoding: .utf8)
+      let output = try program.run("--library", program.library, "--state", program.state, "--stdout")
+      #expect(output.status == 1 && output.errorText.contains("\(lock): is there, and is no lock"), "\(output)")
+      #expect(try String(contentsOfFile: lock, encoding: .utf8) == "notes of mine")
+    }
+  }
+
   @Test(.enabled(if: TestUser.isRoot, "a folder of another user's needs root"))
   func rootKeepsItsStateInNoFolderOfAnother() async throws {
     let user = try TestUser.ordinary()

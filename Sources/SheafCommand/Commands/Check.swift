@@ -26,7 +26,7 @@ struct Check: AsyncParsableCommand {
       try await Self.finish(copy)
     } catch {
       try? await Self.finish(copy)
-      throw error
+      throw copy?.naming(location, in: error) ?? error
     }
     if output.json {
       try JSON.write(report)

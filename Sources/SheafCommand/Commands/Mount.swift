@@ -90,7 +90,7 @@ struct Mount: AsyncParsableCommand {
         }
       } catch {
         copy?.remove()
-        throw error
+        throw copy?.naming(plan.location, in: error) ?? error
       }
     } catch {
       ready?.fail(error as? SheafError ?? SheafError(.inputOutput, reason: "\(error)".printable))

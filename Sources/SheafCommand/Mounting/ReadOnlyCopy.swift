@@ -53,6 +53,14 @@ struct ReadOnlyCopy {
   /// Removes the copy with the files beside it, once nobody uses it.
   func remove() { folder.remove() }
 
+  /// An error that names the copy, as one about the library, which alone a person knows.
+  func naming(_ library: LibraryLocation, in error: any Error) -> any Error {
+    guard let error = error as? SheafError else { return error }
+    func named(_ text: String) -> String { text.replacing(location.path, with: library.path) }
+    return SheafError(
+      error.kind, subject: named(error.subject), reason: named(error.reason), advice: error.advice.map(named))
+  }
+
   private static func copy(_ path: String, to copiedPath: String, isNeeded: Bool) throws(SheafError) {
     let original = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard original >= 0 else {

@@ -41,7 +41,7 @@ extension Library {
       if let allow = change.allowInvites { share.row.allowsInvites = allow }
       if let allow = change.allowRequests { share.row.allowsRequests = allow }
       if change.newLink { share.row.token = .random() }
-      let formerEnd = before == nil ? nil : try linkEnd(of: share)
+      let formerEnd = try linkEnd(of: share)
       let end = try change.linkSeconds.map { try Self.linkEnd(in: $0, from: time) } ?? formerEnd
       var departed: [Int64] = []
       if let anyone = change.anyone { departed = setPublic(anyone, of: &share, at: time) }
@@ -236,11 +236,11 @@ extension Library {
       share.participants[account] = participant
     }
     try change.rows.endInvitations(of: share.row.item)
-    try change.rows.setSetting(Self.linkEndKey(share.row.item), nil)
     try update(share, change)
   }
 
-  /// The key of the setting that says from when on no stranger joins by the link of an item's share.
+  /// The key of the setting that says from when on no stranger joins by the link of an item's share. It outlasts the
+  /// share, as the link does: who shares the item anew does not let in those whose link had ended.
   private static func linkEndKey(_ item: Int64) -> String { "linkEnds.\(item)" }
 
   /// From when on no stranger joins by a share's link; nil if it does not end.
@@ -287,6 +287,7 @@ extension Library {
   func removeShare(of item: Int64, _ change: Change) throws {
     guard let share = shares[item] else { return }
     try change.rows.deleteShare(item)
+    try change.rows.setSetting(Self.linkEndKey(item), nil)
     change.whenRecorded { [self] in
       shares.removeDestroyed(item)
       for account in share.participants.keys { tellAccess(of: account) }

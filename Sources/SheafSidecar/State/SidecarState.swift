@@ -76,12 +76,20 @@ package final class SidecarState: Sendable {
   /// Seconds to wait for another connection that has locked the file.
   private static let busySeconds = 5.0
 
-  /// Makes SQLite keep a log (WAL). SQLite does not wait here for another process that finds a new file at the same
-  /// moment.
+  /// Refuses a database of another program's, a library among them, before anything of it changes.
+  private static func refuseForeign(_ database: Database) throws {
+    guard try Int.fetchOne(database, sql: "PRAGMA application_id") == 0,
+      try database.tableExists("sinks") || Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") == 0
+    else { throw SheafError(.exists, reason: "it is a database of another program") }
+  }
+
+  /// Makes SQLite keep a log (WAL) in a file of the sidecar's own. SQLite does not wait here for another process that
+  /// finds a new file at the same moment.
   private static func keepLog(_ database: Database) throws {
     let deadline = ContinuousClock.now + .seconds(busySeconds)
     while true {
       do {
+        try refuseForeign(database)
         return try database.execute(sql: "PRAGMA journal_mode = WAL")
       } catch DatabaseError.SQLITE_BUSY where ContinuousClock.now < deadline {
         usleep(5000)
@@ -93,10 +101,6 @@ package final class SidecarState: Sendable {
   /// 1 had no logs of hubs.
   private static func migrate(_ database: Database) throws {
     let format = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-    // Another program's, or a library.
-    guard try Int.fetchOne(database, sql: "PRAGMA application_id") == 0,
-      try database.tableExists("sinks") || Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") == 0
-    else { throw SheafError(.exists, reason: "it is a database of another program") }
     guard format < 2 else { return }
     if format == 0 {
       if try !database.tableExists("sinks") {

@@ -49,16 +49,52 @@ struct LinkEndTests {
         for seconds in [-1, Int64.max] {
           expect(.invalid) { _ = try alice.share("Documents/doc") { $0.linkSeconds = seconds } }
         }
-        // It ends with the share.
-        _ = try alice.share("Documents/doc") { $0.linkSeconds = 60 }
-        try alice.library.unshare(alice.path("Documents/doc"))
-        #expect(try alice.share("Documents/doc").expires == nil)
       }
       // Only who may change the share sets it.
       try people.as(.alice) { _ = try $0.share("Documents/doc", with: [.bob]) }
       try people.as(.bob) { (bob) throws in
         _ = try bob.accept(share.url)
         expect(.accessDenied) { _ = try bob.share("Shared/alice@example.com/doc") { $0.linkSeconds = 60 } }
+      }
+    }
+  }
+
+  /// The URL is the same, so whoever had it would be let in again.
+  @Test func whatIsSharedAnewDoesNotBringAnEndedLinkBack() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save("Documents/doc", "one") }
+      let share = try people.as(.alice) { (alice) throws in
+        try alice.share("Documents/doc") { ($0.anyone, $0.linkSeconds) = (.readWrite, 60) }
+      }
+      people.clock.advance(60)
+      func shareAnew(_ change: (inout ShareChange) -> Void = { _ in }) throws -> Share {
+        try people.as(.alice) { (alice) throws in
+          try alice.library.unshare(alice.path("Documents/doc"))
+          return try alice.share("Documents/doc") {
+            $0.anyone = .readWrite
+            change(&$0)
+          }
+        }
+      }
+      let again = try shareAnew()
+      #expect(again.url == share.url && again.expires == share.expires)
+      try people.as(.dan) { (dan) throws in expect(.notFound) { _ = try dan.accept(again.url) } }
+      // Neither does a move to the trash and back.
+      try people.as(.alice) { (alice) throws in
+        try alice.unlink("Documents/doc")
+        _ = try alice.library.recover(alice.path("Documents/doc"), id: nil) { _ in }
+        #expect(try alice.share("Documents/doc") { $0.anyone = .readWrite }.expires == share.expires)
+      }
+      try people.as(.dan) { (dan) throws in expect(.notFound) { _ = try dan.accept(again.url) } }
+      // The owner says so.
+      #expect(try shareAnew { $0.linkSeconds = 0 }.expires == nil)
+      try people.as(.dan) { _ = try $0.accept(again.url) }
+      // An item that takes the number of a destroyed one has nothing of it.
+      try people.as(.alice) { (alice) throws in
+        _ = try alice.share("Documents/doc") { $0.linkSeconds = 60 }
+        try alice.library.purge(alice.path("Documents/doc"), version: nil)
+        let left = try alice.library.read { try $0.numberSettings(after: "linkEnds.") }
+        #expect(left.isEmpty)
       }
     }
   }
