@@ -134,14 +134,17 @@ extension Library {
       let file = try file(handle)
       try allow(.write, file)
       let (inode, draft) = (file.inode, file.draft)
-      let start = appends ? draft.working?.size ?? 0 : offset
-      guard start >= 0, start <= WorkingCopy.maximumSize - Int64(data.count) else { throw SheafError(.tooLarge) }
+      let last = WorkingCopy.maximumSize - Int64(data.count)
+      guard appends || offset >= 0 && offset <= last else { throw SheafError(.tooLarge) }
       try makeRoom(for: data.count, in: inode, draft)
       if clearsCapability { try clearCapability(of: inode, from: file.door) }
       try clearPrivileges(of: inode, changedBy: draft.account, from: file.door)
       let time = clock()
       let basis: ChangeBasis = isWriteBack ? .mapping : appends ? .end : .reading
       try beginSession(inode, draft, handle: handle, basis: basis, at: time)
+      // Where that ended the session before, the contents may be what somebody else saved: their end is looked at now.
+      let start = appends ? draft.working?.size ?? 0 : offset
+      guard start <= last else { throw SheafError(.tooLarge) }
       let before = draft.unsavedBytes
       if data.count >= Self.directLength, draft.working?.area != nil, mayKeep(inode, draft) {
         try draft.working?.write(data, at: start, spillingTo: store.working, from: self)
@@ -326,14 +329,15 @@ extension Library {
       let (inode, draft) = (file.inode, file.draft)
       guard range.upperBound <= WorkingCopy.maximumSize else { throw SheafError(.tooLarge) }
       let time = clock()
-      let size = draft.working?.size ?? 0
-      let within = min(range.lowerBound, size)..<min(range.upperBound, size)
       if case .punchHole = allocation {
       } else {
         try requireRoom(for: Int64(range.count))
       }
       try clearPrivileges(of: inode, changedBy: draft.account, from: file.door)
       try beginSession(inode, draft, handle: handle, at: time)
+      // As a write does, after a session that ended.
+      let size = draft.working?.size ?? 0
+      let within = min(range.lowerBound, size)..<min(range.upperBound, size)
       shareChunks(of: draft)
       let before = draft.unsavedBytes
       switch allocation {

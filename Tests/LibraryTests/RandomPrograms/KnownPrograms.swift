@@ -773,5 +773,22 @@ enum KnownPrograms {
       alice.0 fsync 2
       """
     ),
+    (
+      "who goes on to append after somebody else saved appends to that, and overwrites nothing",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      bob.2 open 1 team/doc rw
+      alice.3 write 1
+      alice.0 writeKnown 1
+      alice.0 write 0
+      alice.0 wait 16
+      bob.2 writeKnown 1
+      alice.1 append 0
+      alice.0 close 1
+      """
+    ),
   ]
 }

@@ -120,6 +120,44 @@ struct SharedLogTests {
     }
   }
 
+  /// What somebody else saved since may be longer than what the account had until then.
+  @Test(arguments: ["append", "append through another file", "punch a hole"])
+  func whoGoesOnAfterAnothersSaveBeginsAtItsEnd(_ how: String) throws {
+    try together { people in
+      let alice = try people.as(.alice, process: editor) { (me) throws in
+        let alice = try me.open(mine, O_RDWR)
+        #expect(try me.read(alice) == "begin;")
+        try me.write(alice, "B")
+        return alice
+      }
+      if how == "append" { autosave(people) } else { try people.library.flush(alice) }
+      let bob = try people.as(.bob, process: editor) { (me) throws in
+        let bob = try me.open(theirs, O_RDWR)
+        #expect(try me.read(bob) == "Begin;")
+        try me.write(bob, "it goes on;", at: 6)
+        return bob
+      }
+      autosave(people)
+      try people.as(.alice, process: editor) { (me) throws in
+        let other = how == "append" ? alice : try me.open(mine, O_RDWR | O_APPEND)
+        if how == "punch a hole" {
+          try me.library.allocate(other, 0..<100, .punchHole)
+          #expect(try me.read(other) == String(repeating: "\0", count: 17))
+        } else {
+          try append(me, other, "end;")
+          #expect(try me.read(other) == "Begin;it goes on;end;")
+        }
+        if other != alice { try me.close(other) }
+      }
+      try people.as(.bob, process: editor) { try $0.close(bob) }
+      try people.as(.alice, process: editor) { try $0.close(alice) }
+      if how != "punch a hole" {
+        #expect(try people.as(.alice) { try $0.read(mine) } == "Begin;it goes on;end;")
+        try expectNoConflict(people)
+      }
+    }
+  }
+
   @Test func anOpenFileShowsWhatAnotherAccountAppended() throws {
     try together { people in
       let alice = try people.as(.alice, process: logger) { try $0.open(mine, O_RDWR | O_APPEND) }
