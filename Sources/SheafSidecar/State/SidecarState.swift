@@ -78,9 +78,13 @@ package final class SidecarState: Sendable {
 
   /// Refuses a database of another program's, a library among them, before anything of it changes.
   private static func refuseForeign(_ database: Database) throws {
-    guard try Int.fetchOne(database, sql: "PRAGMA application_id") == 0,
-      try database.tableExists("sinks") || Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") == 0
-    else { throw SheafError(.exists, reason: "it is a database of another program") }
+    // One statement, since another sidecar may be making the tables.
+    let isOwn = try Bool.fetchOne(
+      database, sql: "SELECT count(*) = 0 OR total(name = 'sinks') > 0 FROM sqlite_schema")
+    let application = try Int.fetchOne(database, sql: "PRAGMA application_id")
+    guard isOwn == true, application == 0 else {
+      throw SheafError(.exists, reason: "it is a database of another program")
+    }
   }
 
   /// Makes SQLite keep a log (WAL) in a file of the sidecar's own. SQLite does not wait here for another process that
