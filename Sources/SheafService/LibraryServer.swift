@@ -5,6 +5,7 @@ import HummingbirdCore
 import Logging
 import NIOCore
 import ServiceLifecycle
+import SheafModel
 
 /// Answers requests as Hummingbird's `Application` does, and sleeps while there are none. `Application` keeps a clock
 /// for the header `Date`, which wakes the process every second.
@@ -34,6 +35,8 @@ struct LibraryServer: Service {
         var response: Response
         do {
           response = try await turns.take { try await responder.respond(to: request, context: context) }
+        } catch let refusal as SheafError {
+          response = refusal.response()
         } catch {
           logger.error("a request could not be answered", metadata: ["error": "\(error)"])
           response = Response(status: .internalServerError)

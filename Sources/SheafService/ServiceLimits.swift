@@ -9,7 +9,8 @@ package struct ServiceLimits: Sendable {
   /// Connections. Those past the limit get an error, ``spareConnections`` at a time, and further ones wait to be
   /// accepted.
   package var connections: Int
-  /// Requests that are being answered; others wait for their turn. It counts until the answer begins to be sent.
+  /// Requests that are being answered; others wait for their turn, as many as there may be connections. It counts until
+  /// the answer begins to be sent.
   package var requests: Int
   /// Streams of events and of webhooks.
   package var streams: Int

@@ -86,7 +86,7 @@ package final class SheafService: Sendable {
         address: .unixDomainSocket(path: socket.address), reuseAddress: false,
         availableConnectionsDelegate: .maximum(limits.connections + ServiceLimits.spareConnections, logger: quiet)),
       clients: clients,
-      turns: Turns(limits.requests),
+      turns: Turns(limits.requests, waiting: limits.connections),
       eventLoops: usersLoop ?? .singleton,
       onServerRunning: { [listening] in listening.reach() },
       logger: quiet)

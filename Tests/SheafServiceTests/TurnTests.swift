@@ -6,6 +6,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
+import SheafModel
 import Synchronization
 import Testing
 
@@ -26,24 +27,51 @@ struct TurnTests {
   }
 
   @Test func turnsAreHandedOnInTheirOrder() async throws {
-    let turns = Turns(1)
+    let turns = Turns(1, waiting: 20)
     let order = Order()
-    let tasks = await turns.take {
-      var tasks: [Task<Void, Never>] = []
+    let tasks = try await turns.take {
+      var tasks: [Task<Void, any Error>] = []
       for number in 0..<20 {
-        tasks.append(Task { await turns.take { order.numbers.withLock { $0.append(number) } } })
+        tasks.append(Task { try await turns.take { order.numbers.withLock { $0.append(number) } } })
         while turns.waitingCount <= number, order.numbers.withLock({ $0.isEmpty }) { await Task.yield() }
       }
       #expect(order.numbers.withLock { $0.isEmpty })
       return tasks
     }
-    for task in tasks { await task.value }
+    for task in tasks { try await task.value }
     #expect(order.numbers.withLock { $0 } == Array(0..<20))
     // One that throws hands its turn on as well.
     struct Failure: Error {}
     for _ in 0..<2 {
       await #expect(throws: Failure.self) { try await turns.take { throw Failure() } }
     }
+  }
+
+  /// Requests whose clients have left wait, too, and take memory.
+  @Test func noMoreWaitThanMay() async throws {
+    let turns = Turns(1, waiting: 2)
+    let refused = Order()
+    let tasks = try await turns.take {
+      var tasks: [Task<Void, any Error>] = []
+      for number in 1...2 {
+        tasks.append(Task { try await turns.take {} })
+        while turns.waitingCount < number { await Task.yield() }
+      }
+      tasks.append(
+        Task {
+          do {
+            try await turns.take {}
+          } catch let error as SheafError where error.kind == .unavailable {
+            refused.numbers.withLock { $0.append(3) }
+          }
+        })
+      while turns.waitingCount == 2, refused.numbers.withLock({ $0.isEmpty }) { await Task.yield() }
+      #expect(turns.waitingCount == 2)
+      return tasks
+    }
+    for task in tasks { try await task.value }
+    #expect(refused.numbers.withLock { $0 } == [3])
+    try await turns.take {}
   }
 
   @Test func aServerAnswersAsManyRequestsAtOnceAsThereAreTurns() async throws {
@@ -61,8 +89,8 @@ struct TurnTests {
       let server = LibraryServer(
         responder: router.buildResponder(), builder: .http1(),
         configuration: ServerConfiguration(address: .unixDomainSocket(path: path)), clients: ClientCount(limit: 64),
-        turns: Turns(2), eventLoops: MultiThreadedEventLoopGroup.singleton, onServerRunning: { run.finish() },
-        logger: Logger(label: "test"))
+        turns: Turns(2, waiting: 64), eventLoops: MultiThreadedEventLoopGroup.singleton,
+        onServerRunning: { run.finish() }, logger: Logger(label: "test"))
       let services = ServiceGroup(configuration: .init(services: [server], logger: Logger(label: "test")))
       let task = Task { try await services.run() }
       for await _ in running {}
