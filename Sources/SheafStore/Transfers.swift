@@ -33,6 +33,11 @@ extension StoreTransaction {
     """
   private static let items = "SELECT i.item FROM tree t JOIN inodes i ON i.ino = t.ino WHERE i.item IS NOT NULL"
 
+  /// The inodes of a tree, `limit` of them at most.
+  package func tree(_ ino: Int64, limit: Int) throws -> [Int64] {
+    try all("\(Self.tree) SELECT ino FROM tree LIMIT ?2", ino, limit) { try $0[0] }
+  }
+
   /// Makes a tree another account's, with what was deleted from it.
   ///
   /// Names that its items had outside of it are forgotten, and those that other items had in it: each account sees in

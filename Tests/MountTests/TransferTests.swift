@@ -19,11 +19,12 @@ import Testing
         "$SHEAF" transfer "$team" bob@example.com
         folder="id:$(attribute id "$team")"
         same "$(ls "$BOB/Documents")" ""
+        cat "$team/a.md" "$team/deep/x" >/dev/null
         exec 7<"$team/a.md" 8>>"$team/deep/x"
         ( cd "$team/deep"; same "$("$SHEAF" accept "$folder" --as bob@example.com --library "$LIBRARY")" Documents/team
           refused "Permission denied" ls . )
         refused "Permission denied" cat <&7
-        refused "Permission denied" sh -c 'echo more >&8'
+        refused "Permission denied" sh -c 'echo more | cat >&8'
         exec 7<&- 8>&-
         same "$(ls "$ALICE/Documents")" ""
         refused "No such file" cat "$team/a.md"

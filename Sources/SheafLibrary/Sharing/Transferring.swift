@@ -190,13 +190,17 @@ extension Library {
     return inode
   }
 
-  private func checkSize(of ino: Int64, _ subject: String) throws {
-    guard try store.snapshot({ try $0.countBelow(ino, limit: Self.transferLimit) }) < Self.transferLimit else {
+  /// - Returns: The inodes of the tree.
+  @discardableResult
+  private func checkSize(of ino: Int64, _ subject: String) throws -> [Int64] {
+    let inos = try store.snapshot { try $0.tree(ino, limit: Self.transferLimit + 1) }
+    guard inos.count <= Self.transferLimit else {
       throw SheafError(
         .tooLarge, subject: subject,
         reason: "holds \(Self.transferLimit) items or more, with what was deleted from it, which is too much at once",
         advice: "transfer the folders in it one by one, or empty its trash first with: sheaf purge --deleted")
     }
+    return inos
   }
 
   /// Checks that what is offered can go to an account now.
@@ -240,7 +244,7 @@ extension Library {
   package func acceptTransfer(_ id: String, as handle: AccountHandle) throws -> AcceptResult {
     func top() throws -> Inode { try offered(id, to: account(handle).id).inode }
     let (ino, name) = try locked { (try top().ino, try top().row.name) }
-    try checkSize(of: ino, String(decoding: name, as: UTF8.self).printable)
+    let inos = try checkSize(of: ino, String(decoding: name, as: UTF8.self).printable)
     drainWorkingFile()
     collectMapped(below: ino)
     // Reasons against it are found below.
@@ -253,14 +257,17 @@ extension Library {
       try endVersions(below: inode)
       try settleSession(of: inode)
       try settleEvents(below: inode, after: settled)
-      try transfer(offer, inode, self.item(of: inode) ?? item, to: recipient)
+      try transfer(offer, inode, self.item(of: inode) ?? item, inos, to: recipient)
       return AcceptResult(
         path: try mountPath(inode, for: recipient.id), title: shares.active(item.id)?.row.title,
         owner: recipient.handle, permission: .readWrite, requested: false)
     }
   }
 
-  private func transfer(_ offer: Offer, _ inode: Inode, _ item: ItemRow, to recipient: AccountRow) throws {
+  /// - Parameter known: what was in the tree just before.
+  private func transfer(
+    _ offer: Offer, _ inode: Inode, _ item: ItemRow, _ known: [Int64], to recipient: AccountRow
+  ) throws {
     let (former, folder) = (item.owner, try folder(inode.row.parent))
     let documents = try self.folder(recipient.documents)
     guard let source = try entry(folder.ino, inode.row.name), source.ino == inode.ino else {
@@ -300,6 +307,7 @@ extension Library {
           inode.setOwner(recipient.id, user)
           tell(.appearance(inode.ino), from: 0)
         }
+        for ino in Set(known).union(loaded.map(\.ino)) { tell(.givenAway(ino), to: former) }
         let place = NamedInode(inode, source.parent, source.name)
         (inode.row.parent, inode.row.name, inode.row.ctime) = (documents.ino, name, time)
         identity.settle(source.parent, source.name)
