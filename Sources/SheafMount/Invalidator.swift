@@ -85,13 +85,15 @@ final class Invalidator: Sendable {
       restrictedFolders.noteChange(of: ino)
       forgetAttributes(of: ino, by: notifier)
     case .closed: break
-    case .givenAway(let ino):
-      let node = Node.inode(ino)
-      let isSeen = isSeen(node)
-      if !isSeen { library.locks.revoked(node.id.rawValue, door: door) }
-      // The kernel has it from when it was the account's own.
-      let isKnown = (try? notifier.invalidateInode(node.id, offset: isSeen ? -1 : 0, length: 0)) != nil
-      if isKnown { foreignNodes.note(node.id) }
+    case .givenAway(let inos):
+      for ino in inos {
+        let node = Node.inode(ino)
+        let isSeen = isSeen(node)
+        if !isSeen { library.locks.revoked(node.id.rawValue, door: door) }
+        // The kernel has it from when it was the account's own.
+        let isKnown = (try? notifier.invalidateInode(node.id, offset: isSeen ? -1 : 0, length: 0)) ?? false
+        if isKnown { foreignNodes.note(node.id) }
+      }
     case .made(let inode), .removed(let inode):
       forget(inode.place, by: notifier)
       // It has another number of links.

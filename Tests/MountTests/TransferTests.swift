@@ -42,6 +42,41 @@ import Testing
     }
   }
 
+  /// What is mapped, and what the kernel knows below a folder that somebody is in, goes too.
+  @Test(arguments: Owner.possible)
+  func mappingsAndPagesOfTheFormerOwnerGo(_ owner: Owner) throws {
+    try withSharedMounts(as: owner.user()) { mounts in
+      try mounts.shell(
+        """
+        team="$ALICE/Documents/team"; mkdir -p "$team/deep"; seq 3000 >"$team/deep/x"
+        "$SHEAF" transfer "$team" bob@example.com
+        id="id:$(attribute id "$team")"
+        mkfifo mapped given
+        python3 -c '
+        import mmap, os, sys
+        file = os.open(sys.argv[1], os.O_RDONLY)
+        os.chdir(os.path.dirname(sys.argv[1]))
+        bytes = mmap.mmap(file, 0, prot=mmap.PROT_READ)
+        assert bytes[:1] == b"1" and bytes[8192:8193]
+        open(sys.argv[2], "w").close(); open(sys.argv[3]).close()
+        for look in (lambda: os.stat("x"), lambda: os.open("x", os.O_RDONLY), lambda: os.pread(file, 10, 0)):
+            try:
+                look()
+                sys.exit(3)
+            except PermissionError:
+                pass
+        bytes[0]
+        ' "$team/deep/x" "$PWD/mapped" "$PWD/given" & program=$!
+        cat mapped
+        same "$("$SHEAF" accept "$id" --as bob@example.com --library "$LIBRARY")" Documents/team
+        : >given
+        # SIGBUS, since nothing is there any more.
+        wait $program && status=0 || status=$?; same "$status" 135
+        same "$(head -n 1 "$BOB/Documents/team/deep/x")" 1
+        """)
+    }
+  }
+
   @Test(arguments: Owner.possible)
   func aSharedFolderIsGivenAway(_ owner: Owner) throws {
     try withSharedMounts(as: owner.user()) { mounts in

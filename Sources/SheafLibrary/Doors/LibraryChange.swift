@@ -14,8 +14,8 @@ package enum LibraryChange: Hashable, Sendable {
   case attributes(Int64)
   /// Attributes of an inode are shown as others though nobody set them.
   case appearance(Int64)
-  /// An inode of the account became another one's.
-  case givenAway(Int64)
+  /// Inodes became another account's.
+  case givenAway([Int64])
   /// A folder got a name.
   case made(NamedInode)
   /// A folder lost a name.
@@ -34,9 +34,9 @@ extension LibraryChange {
   var ino: Int64? {
     switch self {
     case .contents(let ino), .saved(let ino), .overwriting(let ino, _), .closed(let ino), .attributes(let ino),
-      .appearance(let ino), .givenAway(let ino):
+      .appearance(let ino):
       ino
-    case .made, .removed, .renamed, .sharedOwner, .access: nil
+    case .givenAway, .made, .removed, .renamed, .sharedOwner, .access: nil
     }
   }
 }
