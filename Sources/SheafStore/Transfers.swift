@@ -1,5 +1,3 @@
-package import SheafModel
-
 /// The Linux user and group whose an account's `Documents` is, and those of another account: what is the former ones'
 /// in a tree that gets that owner becomes the latter ones'.
 package struct FileOwnerChange: Hashable, Sendable {
@@ -171,14 +169,19 @@ extension StoreTransaction {
   /// Notes whose rows are read as the new owner's, though they may still name the former one; nil for none.
   package func note(_ given: GivenTree?) { connection.given = given }
 
+  /// The owner of an inode whose row names `owner`.
+  func currentOwner(of ino: Int64, named owner: Int64) -> Int64 {
+    guard let given = connection.given, owner == given.change.former, given.inos.contains(ino) else { return owner }
+    return given.change.owner
+  }
+
   /// A row as it is, with the owner that it has.
   func current(_ row: InodeRow) -> InodeRow {
-    guard let given = connection.given, row.owner == given.change.former, given.inos.contains(row.ino) else {
-      return row
-    }
+    let owner = currentOwner(of: row.ino, named: row.owner)
+    guard owner != row.owner else { return row }
     var row = row
-    row.owner = given.change.owner
-    given.change.user.apply(to: &row)
+    row.owner = owner
+    connection.given?.change.user.apply(to: &row)
     return row
   }
 

@@ -173,9 +173,9 @@ extension Library {
       return try sharedInode(share.row.item).map { $0.row.nlink > 0 } ?? false
     }
     if isSharedInside { throw keptBack }
-    guard tree.items.count(where: { shares[$0] != nil }) <= Self.endedShareLimit else {
+    guard tree.items.count(where: { shares[$0] != nil }) <= Self.sharesAlong else {
       throw SheafError(
-        .tooLarge, subject: subject, reason: "holds more than \(Self.endedShareLimit) items that were shared once",
+        .tooLarge, subject: subject, reason: "holds more than \(Self.sharesAlong) items that were shared once",
         advice: "ask \(try handle(item.owner)) to offer the folders in it one by one")
     }
     guard try share(ofFolder: recipient.documents) == nil else {
@@ -253,7 +253,7 @@ extension Library {
     return PendingTransfer(owners, inos: Array(tree.inos), items: Array(tree.items))
   }
 
-  /// Makes a share another account's (rules 4 and 6).
+  /// Makes a share another account's, with its one-time links. The former owner goes on as a participant.
   private func give(_ share: ShareBook.Entry, to recipient: Int64, _ event: Int64, _ change: Change) throws {
     var share = share
     let (item, time, former) = (share.row.item, change.time, share.owner)
@@ -335,7 +335,7 @@ extension Library {
 
   // MARK: - Events
 
-  /// Logs that an item became another account's (rule 7); returns the number of the last event.
+  /// Logs that an item became another account's; returns the number of the last event.
   private func logTransfer(
     _ offer: Offer, _ inode: Inode, _ item: ItemRow, to folder: Int64, _ name: [UInt8], _ change: Change
   ) throws -> Int64 {
