@@ -15,7 +15,7 @@ package enum LibraryChange: Hashable, Sendable {
   /// Attributes of an inode are shown as others though nobody set them.
   case appearance(Int64)
   /// Inodes became another account's.
-  case givenAway([Int64])
+  case givenAway(Set<Int64>)
   /// A folder got a name.
   case made(NamedInode)
   /// A folder lost a name.

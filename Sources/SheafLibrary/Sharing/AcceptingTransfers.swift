@@ -60,7 +60,7 @@ extension Library {
   }
 
   private enum Step {
-    case isDone(AcceptResult, PendingTransfer)
+    case isDone(AcceptResult, OwnerChange)
     case goesOn
     /// Something moved into the tree or out of it.
     case isStale
@@ -97,14 +97,15 @@ extension Library {
         guard isPresent else { return .goesOn }
         try checkSize(tree.inos.count, name)
         try checkAcceptance(inode, item, tree, by: recipient)
-        let rest = try give(offer, inode, item, tree, to: recipient)
+        let owners = try give(offer, inode, item, tree, to: recipient)
         let result = AcceptResult(
           path: try mountPath(inode, for: recipient.id), title: shares.active(item.id)?.row.title,
           owner: recipient.handle, permission: .readWrite, requested: false)
-        return .isDone(result, rest)
+        return .isDone(result, owners)
       }
       switch step {
-      case .isDone(let result, let rest): return (result, rest)
+      case .isDone(let result, let owners):
+        return (result, PendingTransfer(owners, inos: Array(tree.inos), items: Array(tree.items)))
       case .goesOn: break
       case .isStale: return nil
       }
@@ -173,7 +174,7 @@ extension Library {
       return try sharedInode(share.row.item).map { $0.row.nlink > 0 } ?? false
     }
     if isSharedInside { throw keptBack }
-    guard tree.items.count(where: { shares[$0] != nil }) <= Self.sharesAlong else {
+    guard sharesAlong(with: tree).count <= Self.sharesAlong else {
       throw SheafError(
         .tooLarge, subject: subject, reason: "holds more than \(Self.sharesAlong) items that were shared once",
         advice: "ask \(try handle(item.owner)) to offer the folders in it one by one")
@@ -198,18 +199,27 @@ extension Library {
     }
   }
 
-  /// Gives a tree away (rule 2); returns what is yet to follow.
+  /// The shares of what is in a tree, ended ones too.
+  private func sharesAlong(with tree: TransferredTree) -> [ShareBook.Entry] {
+    let all = shares.byItem
+    // Whichever are fewer.
+    if all.count < tree.items.count { return all.values.filter { tree.items.contains($0.row.item) } }
+    return tree.items.compactMap { all[$0] }
+  }
+
+  /// Gives a tree away (rule 2).
   private func give(
     _ offer: Offer, _ inode: Inode, _ item: ItemRow, _ tree: TransferredTree, to recipient: AccountRow
-  ) throws -> PendingTransfer {
+  ) throws -> OwnerChange {
     let (former, folder) = (item.owner, try folder(inode.row.parent))
     let documents = try self.folder(recipient.documents)
     guard let source = try entry(folder.ino, inode.row.name), source.ino == inode.ino else {
       throw SheafError(.notFound)
     }
     // Those without a row are in no tree, and in somebody's hands.
-    let loaded = inodes.all.filter { tree.inos.contains($0.ino) || $0.isOrphan && tree.inos.contains($0.row.parent) }
-    if let written = loaded.first(where: { $0.drafts.contains(where: \.isChanged) }) {
+    let used = (files.all.map(\.inode) + sessions.inodes + sessions.keptInodes)
+      .filter { tree.inos.contains($0.ino) || $0.isOrphan && tree.inos.contains($0.row.parent) }
+    if let written = used.first(where: { $0.drafts.contains(where: \.isChanged) }) {
       throw SheafError(
         .busy, subject: String(decoding: written.row.name, as: UTF8.self).printable,
         reason: "is being written and not saved yet", advice: "try again in a moment")
@@ -232,13 +242,16 @@ extension Library {
       try change.rows.follow(owners, inos: [inode.ino], items: [item.id])
       try change.rows.setSetting(OwnerChange.setting, owners.text)
       let number = try logTransfer(offer, inode, item, to: documents.ino, name, change)
-      for share in tree.items.compactMap({ shares[$0] }) { try give(share, to: recipient.id, number, change) }
-      change.rows.note(GivenTree(owners, inos: tree.inos, items: tree.items))
+      for share in sharesAlong(with: tree) { try give(share, to: recipient.id, number, change) }
+      let given = GivenTree(owners, inos: tree.inos, items: tree.items)
+      change.rows.note(given)
       change.whenFailed { [self] in noteGiven(nil) }
       change.whenRecorded { [self] in
         transferWatch.note(isPending: true)
-        for inode in loaded { inode.setOwner(recipient.id, user) }
-        for account in [former, recipient.id] { tell(.givenAway(Array(tree.inos)), to: account) }
+        inodes.give(given)
+        for inode in used where inode.row.owner == former { inode.setOwner(owners) }
+        for account in [former, recipient.id] { tell(.givenAway(tree.inos), to: account) }
+        inode.follow(given)
         let place = NamedInode(inode, source.parent, source.name)
         (inode.row.parent, inode.row.name, inode.row.ctime) = (documents.ino, name, time)
         identity.settle(source.parent, source.name)
@@ -250,7 +263,7 @@ extension Library {
         for account in [former, recipient.id] { tellAccess(of: account) }
       }
     }
-    return PendingTransfer(owners, inos: Array(tree.inos), items: Array(tree.items))
+    return owners
   }
 
   /// Makes a share another account's, with its one-time links. The former owner goes on as a participant.
@@ -293,9 +306,12 @@ extension Library {
       try locked {
         try makeChange(.transfer, freesSpace: true) { change in
           try change.rows.follow(tree.change, inos: tree.next.inos, items: tree.next.items)
-          guard tree.isLast else { return }
-          try change.rows.setSetting(OwnerChange.setting, nil)
+          if tree.isLast { try change.rows.setSetting(OwnerChange.setting, nil) }
           change.whenRecorded { [self] in
+            // To be looked up is to follow.
+            for ino in tree.next.inos { _ = inodes[ino] }
+            guard tree.isLast else { return }
+            inodes.give(nil)
             noteGiven(nil)
             transferWatch.note(isPending: false)
           }

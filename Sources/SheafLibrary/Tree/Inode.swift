@@ -38,11 +38,16 @@ final class Inode {
     own = Draft(account: row.owner)
   }
 
+  /// Makes it another account's if it is in a tree that was given to that.
+  func follow(_ tree: GivenTree) {
+    if row.owner == tree.change.former, tree.inos.contains(ino) { setOwner(tree.change) }
+  }
+
   /// Makes it another account's: what the former owner has open is theirs as what others have open is.
-  func setOwner(_ account: Int64, _ user: FileOwnerChange) {
-    let former = own
+  func setOwner(_ change: OwnerChange) {
+    let (former, account) = (own, change.owner)
     row.owner = account
-    user.apply(to: &row)
+    change.user.apply(to: &row)
     item?.owner = account
     own = others.removeValue(forKey: account) ?? Draft(account: account)
     if !former.isIdle { others[former.account] = former }
