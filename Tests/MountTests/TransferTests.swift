@@ -51,7 +51,7 @@ import Testing
         team="$ALICE/Documents/team"; mkdir -p "$team/deep"; seq 3000 >"$team/deep/x"
         "$SHEAF" transfer "$team" bob@example.com
         id="id:$(attribute id "$team")"
-        mkfifo mapped given
+        fifos="$(mktemp -d)"; mkfifo "$fifos/mapped" "$fifos/given"
         python3 -c '
         import mmap, os, sys
         file = os.open(sys.argv[1], os.O_RDONLY)
@@ -66,10 +66,10 @@ import Testing
             except PermissionError:
                 pass
         bytes[0]
-        ' "$team/deep/x" "$PWD/mapped" "$PWD/given" & program=$!
-        cat mapped
+        ' "$team/deep/x" "$fifos/mapped" "$fifos/given" & program=$!
+        cat "$fifos/mapped"
         same "$("$SHEAF" accept "$id" --as bob@example.com --library "$LIBRARY")" Documents/team
-        : >given
+        : >"$fifos/given"; rm -r "$fifos"
         # SIGBUS, since nothing is there any more.
         wait $program && status=0 || status=$?; same "$status" 135
         same "$(head -n 1 "$BOB/Documents/team/deep/x")" 1

@@ -120,7 +120,7 @@ extension Library {
   /// - Throws: `tooLarge`; ``LinkedOutside``.
   func givenTree(_ ino: Int64, called subject: String, after last: Int64) throws -> TransferredTree {
     let (members, extras) = try store.snapshot { rows in
-      let members = try rows.tree(ino, limit: Self.transferLimit)
+      let members = try rows.tree(ino, limit: Self.transferLimit + 1)
       try checkSize(members.count, subject)
       return (members, try rows.extraNames(inTree: ino))
     }
@@ -135,7 +135,8 @@ extension Library {
   }
 
   private func checkSize(_ count: Int, _ subject: String) throws {
-    guard count < Self.transferLimit else {
+    // Itself, and what it holds.
+    guard count <= Self.transferLimit else {
       throw SheafError(
         .tooLarge, subject: subject,
         reason: "holds \(Self.transferLimit) items or more, with what was deleted from it, which is too much at once",
