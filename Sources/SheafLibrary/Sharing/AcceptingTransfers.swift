@@ -303,23 +303,24 @@ extension Library {
 
   /// Has the rows of a tree that was given away name their new owner (rule 3).
   private func follow(_ pending: inout PendingTransfer?) throws {
-    while let tree = pending {
-      try locked {
-        try makeChange(.transfer, freesSpace: true) { change in
-          try change.rows.follow(tree.change, inos: tree.next.inos, items: tree.next.items)
-          if tree.isLast { try change.rows.setSetting(OwnerChange.setting, nil) }
-          change.whenRecorded { [self] in
-            // To be looked up is to follow.
-            for ino in tree.next.inos { _ = inodes[ino] }
-            guard tree.isLast else { return }
-            inodes.give(nil)
-            noteGiven(nil)
-            transferWatch.note(isPending: false)
-          }
+    guard pending != nil else { return }
+    try inSteps {
+      guard let tree = pending else { return false }
+      try makeChange(.transfer, freesSpace: true) { change in
+        try change.rows.follow(tree.change, inos: tree.next.inos, items: tree.next.items)
+        if tree.isLast { try change.rows.setSetting(OwnerChange.setting, nil) }
+        change.whenRecorded { [self] in
+          // To be looked up is to follow.
+          for ino in tree.next.inos { _ = inodes[ino] }
+          guard tree.isLast else { return }
+          inodes.give(nil)
+          noteGiven(nil)
+          transferWatch.note(isPending: false)
         }
       }
       pending?.removeNext()
       if tree.isLast { pending = nil }
+      return !tree.isLast
     }
   }
 

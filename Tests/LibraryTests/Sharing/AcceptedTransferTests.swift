@@ -70,7 +70,7 @@ struct AcceptedTransferTests {
       #expect(left.load(ordering: .relaxed) == count + 1)
       #expect(seen.withLock { $0 } == ["1001", "1001", "false", "Documents/team/f0"])
       // Nothing of it is looked at one by one with the lock held.
-      #expect(library.lockHolds.mostLooks["accept"] == nil && library.lockHolds.mostLooks["follow"] == nil)
+      #expect(library.lockHolds.mostLooks["accept"] == nil && library.lockHolds.mostLooks["inSteps"] == nil)
       #expect(try library.store.read { try $0.setting(OwnerChange.setting) } == nil)
     }
   }
@@ -211,6 +211,28 @@ struct AcceptedTransferTests {
         try bob.take(id)
         #expect(try bob.read("Documents/team/new") == "text")
       }
+    }
+  }
+
+  /// What somebody is still making is told of to whom it belongs by then.
+  @Test func whatIsStillBeingMadeIsToldOfToTheNewOwner() throws {
+    try People.story { people in
+      let alice = Person(library: people.library, name: .alice, process: 0)
+      try alice.mkdir("Documents/team")
+      try people.library.settleEventsInSteps()
+      let id = try alice.offer("Documents/team", to: .bob)
+      let handle = try alice.open("Documents/team/new", O_RDWR | O_CREAT)
+      let last = people.library.lastEvent
+      try people.as(.bob) { try $0.take(id) }
+      try people.library.release(handle)
+      people.clock.advance(60)
+      try people.library.settleEventsInSteps()
+      func told(_ who: People.Name) throws -> [String] {
+        try people.library.events(after: last, limit: 10, for: who.handle).events
+          .map { "\($0.type.rawValue) \($0.data.item.path)" }
+      }
+      #expect(try told(.alice) == ["sheaf.persistence.deleted team"])
+      #expect(try told(.bob) == ["sheaf.persistence.created team", "sheaf.persistence.created team/new"])
     }
   }
 
