@@ -503,6 +503,28 @@ struct TransferredTreeTests {
     #expect(!isCertainOfLinks)
   }
 
+  /// By whatever way something gets a name.
+  @Test func whoeverWatchesHearsOfEachName() throws {
+    try People.story { people in
+      let library = people.library
+      let alice = Person(library: library, name: .alice, process: 0)
+      for folder in ["a", "b"] { try alice.mkdir("Documents/" + folder) }
+      for file in ["moved", "other", "gone"] { try alice.save("Documents/a/" + file, "x") }
+      try alice.save("Documents/b/other", "y")
+      let (a, b) = try (alice.inode("Documents/a"), alice.inode("Documents/b"))
+      let inos = try ["a/moved", "a/other", "b/other", "a/gone"].map { try alice.inode("Documents/" + $0) }
+      try alice.unlink("Documents/a/gone")
+      library.locked { library.transferWatch.begin() }
+      try alice.rename("Documents/a/moved", "Documents/b/moved")
+      try alice.link("Documents/b/moved", "Documents/a/linked")
+      try alice.exchange("Documents/a/other", "Documents/b/other")
+      _ = try library.recover(alice.path("Documents/a/gone"), id: nil) { _ in }
+      let moves = try #require(library.locked { library.transferWatch.take()?.map { [$0.ino, $0.folder] } })
+      #expect(Set(moves) == [[inos[0], b], [inos[0], a], [inos[1], b], [inos[2], a], [inos[3], a]])
+      library.locked { library.transferWatch.end() }
+    }
+  }
+
   @Test func tooManyMovesAreNotKept() {
     var watch = TransferWatch()
     watch.note(.made(named(50, in: 20)))
