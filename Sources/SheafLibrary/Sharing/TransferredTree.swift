@@ -52,7 +52,7 @@ struct TransferredTree {
 /// A tree that was given away, with what is yet to follow.
 struct PendingTransfer {
   /// Inodes, and items, that one transaction has follow.
-  private static let step = 64
+  private static let step = 32
 
   let change: OwnerChange
   private var inos: ArraySlice<Int64>
