@@ -46,6 +46,36 @@ extension SheafClient {
     try await transport.perform(.delete, "/v1/items/participants", query: query)
   }
 
+  // MARK: Transfers
+
+  /// The offers of an account, and those made to it.
+  ///
+  /// - Parameter account: nil for the library's default account.
+  package func transfers(of account: AccountHandle?) async throws -> TransferList {
+    try await transport.fetch(.get, "/v1/transfers", query: ItemAddress(account: account, path: nil).query)
+  }
+
+  package func offerTransfer(_ item: ItemAddress, to handle: AccountHandle) async throws -> TransferOffer {
+    try await transport.fetch(
+      .post, "/v1/items/transfer", query: item.query, body: TransferRequest(handle: handle))
+  }
+
+  package func withdrawTransfer(_ item: ItemAddress) async throws {
+    try await transport.perform(.delete, "/v1/items/transfer", query: item.query)
+  }
+
+  /// - Parameter account: The account to which the item is offered; nil for the library's default account.
+  package func acceptTransfer(_ id: String, as account: AccountHandle?) async throws -> AcceptResult {
+    let query = ItemAddress(account: account, path: nil).query
+    return try await transport.fetch(.post, "/v1/transfers/accept", query: query, body: TransferAnswer(id: id))
+  }
+
+  /// - Parameter account: As of ``acceptTransfer(_:as:)``.
+  package func declineTransfer(_ id: String, as account: AccountHandle?) async throws {
+    let query = ItemAddress(account: account, path: nil).query
+    try await transport.perform(.post, "/v1/transfers/decline", query: query, body: TransferAnswer(id: id))
+  }
+
   // MARK: Links
 
   package func inviteOnce(_ item: ItemAddress, permission: SharePermission?) async throws -> OneTimeLink {

@@ -45,7 +45,8 @@ struct Sheaf: AsyncParsableCommand {
         subcommands: [
           ShareCommand.self, Shares.self, Participants.self, ParticipantCommand.self, Invite.self, Requests.self,
           Inspect.self,
-          Accept.self, Leave.self, Unshare.self, SendCopy.self, Resolve.self,
+          Accept.self, Leave.self, Unshare.self, SendCopy.self, TransferCommand.self,
+          Resolve.self,
         ]),
       CommandGroup(
         name: "Libraries",

@@ -33,6 +33,8 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   let packCare = Mutex(PackCare())
   /// Held by whoever searches contents or keeps their index, one at a time; taken before the lock.
   let searchedContents = Mutex(SearchedContents())
+  /// Held by whoever gives a tree to another account, one at a time, until all rows follow; taken before the lock.
+  let pendingTransfer = Mutex<PendingTransfer?>(nil)
   /// Threads that wait for the lock.
   let waiting = Atomic(0)
 
@@ -59,6 +61,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   var temporaryFiles = TemporaryFiles()
   var versionReaders = VersionReaders()
   var rapidSaves = RapidSaves()
+  var transferWatch = TransferWatch()
   private(set) var latestTime: LatestTime
 
   /// Opens the library, making it where there is none, and ends what a crash left open.
@@ -77,6 +80,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
         "changes of an earlier time could not be stored; please report it, and remove the file when it is looked into",
         metadata: ["file": "\(file)"])
     }
+    try library.resumeTransfer()
     try library.locked { try library.recoverFromCrash() }
     library.locked { library.restoreReadings() }
     library.resumeReturns()

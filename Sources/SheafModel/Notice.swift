@@ -109,6 +109,7 @@ extension Event {
       let former = data.previousName ?? ""
       guard data.actor.handle == account else { return "\(who) kept what could not be saved of \(former) as \(name)" }
       return "What you wrote to \(former) could not be saved, and is in Documents/\(data.item.path)"
+    case .created where isTransfer, .deleted where isTransfer: return "\(who) took over \(name)"
     case .created:
       return "\(who) \(isRecovery ? "recovered" : "created") \(name)" + withContents
     case .edit:
@@ -133,12 +134,28 @@ extension Event {
     case .shareCreated: return "\(who) shared \(name)"
     case .shareUpdated:
       guard let participant = data.participant else { return "\(who) changed how \(name) is shared" }
+      if isTransfer { return transferSentence(participant, for: account) }
       guard participant.acceptance == "pending" else {
         return "\(who) changed what \(whom(account)) may do with \(name)"
       }
       guard participant.handle == account?.description else { return "\(who) invited \(participant.name) to \(name)" }
       return "\(who) invites you to \(name)" + (tellsURL ? data.share.map { ": \($0.url)" } ?? "" : "")
     case .shareStopped: return "\(who) stopped sharing \(name)"
+    }
+  }
+
+  /// Whether it tells of an item that is given to another account, or offered.
+  private var isTransfer: Bool { data.participant?.role == Role.owner.rawValue }
+
+  private func transferSentence(_ recipient: EventDetails.Participant, for account: AccountHandle?) -> String {
+    let (who, name) = (data.actor.name, data.item.name)
+    let isYou = recipient.handle == account?.description
+    switch Acceptance(rawValue: recipient.acceptance) {
+    case .pending where isYou: return "\(who) offers you \(name): sheaf accept id:\(data.item.id)"
+    case .pending: return "\(who) offers \(name) to \(recipient.name)"
+    case .removed where isAboutActor: return "\(who) declined \(name), which was offered"
+    case .removed: return "\(who) no longer offers \(name) to \(isYou ? "you" : recipient.name)"
+    case .accepted, nil: return "\(who) took over \(name)"
     }
   }
 

@@ -85,6 +85,15 @@ final class Invalidator: Sendable {
       restrictedFolders.noteChange(of: ino)
       forgetAttributes(of: ino, by: notifier)
     case .closed: break
+    case .givenAway(let inos):
+      for ino in inos {
+        let node = Node.inode(ino)
+        let isSeen = isSeen(node)
+        if !isSeen { library.locks.revoked(node.id.rawValue, door: door) }
+        // The kernel has it from when it was the account's own.
+        let isKnown = (try? notifier.invalidateInode(node.id, offset: isSeen ? -1 : 0, length: 0)) ?? false
+        if isKnown { foreignNodes.note(node.id) }
+      }
     case .made(let inode), .removed(let inode):
       forget(inode.place, by: notifier)
       // It has another number of links.
@@ -145,7 +154,7 @@ extension LibraryChange {
       1000
     case .made, .removed, .renamed, .saved: 20
     case .overwriting: 100
-    case .sharedOwner, .access: 1000
+    case .givenAway, .sharedOwner, .access: 1000
     }
   }
 }

@@ -302,7 +302,7 @@ extension LibraryNews {
     case .contents, .saved: return type == S_IFREG ? .modify : nil
     case .closed: return type == S_IFREG ? .closeAfterWriting : nil
     case .attributes: return type == S_IFLNK ? nil : .setMode
-    case .overwriting, .appearance, .sharedOwner, .access: return nil
+    case .overwriting, .appearance, .givenAway, .sharedOwner, .access: return nil
     }
   }
 }

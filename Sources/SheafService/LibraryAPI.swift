@@ -43,6 +43,7 @@ struct LibraryAPI: Sendable {
     addShareRoutes(to: routes.group("items"))
     addLinkRoutes(to: routes.group("links"))
     addShareListRoutes(to: routes)
+    addTransferRoutes(to: routes.group("transfers"))
     addPathRoutes(to: routes)
     addDeletionRoutes(to: routes)
     addEventRoutes(to: routes)

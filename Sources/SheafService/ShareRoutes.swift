@@ -32,6 +32,16 @@ extension LibraryAPI {
       let path = try await item(request)
       return try Response.json(try await call { try $0.children(path) })
     }
+    routes.post("transfer") { request, _ in
+      let path = try await item(request)
+      let handle = try await request.decoded(as: TransferRequest.self).handle
+      return try Response.json(try await call { try $0.offerTransfer(path, to: handle) })
+    }
+    routes.delete("transfer") { request, _ in
+      let path = try await item(request)
+      try await call { try $0.withdrawTransfer(path) }
+      return Response(status: .noContent)
+    }
     addParticipantRoutes(to: routes.group("participants"))
     addInvitationRoutes(to: routes)
   }
@@ -93,6 +103,26 @@ extension LibraryAPI {
     routes.get("requests") { request, _ in
       let account = try await account(try request.address().account)
       return try Response.json(try await call { try $0.accessRequests(for: account) })
+    }
+  }
+
+  /// `GET /v1/transfers`: the offers by the acting account and to it; `POST /v1/transfers/accept` and
+  /// `POST /v1/transfers/decline` answer one of the latter.
+  func addTransferRoutes(to routes: Routes) {
+    routes.get { request, _ in
+      let account = try await account(try request.address().account)
+      return try Response.json(try await call { try $0.transfers(of: account) })
+    }
+    routes.post("accept") { request, _ in
+      let account = try await account(try request.address().account)
+      let id = try await request.decoded(as: TransferAnswer.self).id
+      return try Response.json(try await call { try $0.acceptTransfer(id, as: account) })
+    }
+    routes.post("decline") { request, _ in
+      let account = try await account(try request.address().account)
+      let id = try await request.decoded(as: TransferAnswer.self).id
+      try await call { try $0.declineTransfer(id, as: account) }
+      return Response(status: .noContent)
     }
   }
 

@@ -18,6 +18,8 @@ final class Connection {
   var needsTransaction = false
   /// The rows that it remembers; nil for a connection that only reads, while another one makes changes.
   var known: KnownRows?
+  /// The tree whose rows may still name a former owner.
+  var given: GivenTree?
 
   /// Opens the file at `path`, which exists.
   init(path: String) throws {

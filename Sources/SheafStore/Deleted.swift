@@ -121,7 +121,10 @@ extension StoreTransaction {
       SELECT d.ino, d.parent, d.name, d.time, d.actor, i.owner FROM deleted d JOIN inodes i ON i.ino = d.ino
       WHERE (d.time, d.ino) < (?, ?) ORDER BY d.time DESC, d.ino DESC LIMIT ?
       """, last?.time.nanoseconds ?? .max, last?.ino ?? .max, limit
-    ) { (try DeletedRow($0), try $0[5]) }
+    ) { row in
+      let deleted = try DeletedRow(row)
+      return (deleted, currentOwner(of: deleted.ino, named: try row[5]))
+    }
   }
 
   /// Inodes that were deleted before `border`, oldest first, and of which no version was made from then until `time`.

@@ -30,7 +30,7 @@ package struct EventRow: Hashable, Sendable {
   package let time: Timestamp
   package let actor: Int64
   /// Account in whose tree the item was.
-  package let owner: Int64
+  package var owner: Int64
   package let item: Int64
   /// The CloudEvents `data`, JSON.
   package var data: String

@@ -99,7 +99,7 @@ extension StoreTransaction {
   private static let inodeInsertion = "INSERT INTO inodes (\(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
   package func inode(_ ino: Int64) throws -> InodeRow? {
-    try first(Self.inodeByNumber, ino, decode: InodeRow.init)
+    try first(Self.inodeByNumber, ino) { current(try InodeRow($0)) }
   }
 
   /// The entries of a folder after `hash` in its order, about `limit` of them, with their inodes; names of one hash
@@ -108,7 +108,7 @@ extension StoreTransaction {
     _ parent: Int64, after hash: Int64, limit: Int
   ) throws -> [(hash: Int64, name: [UInt8], inode: InodeRow)] {
     func decode(_ row: Row) throws -> (hash: Int64, name: [UInt8], inode: InodeRow) {
-      (try row[16], try row.name(17), try InodeRow(row))
+      (try row[16], try row.name(17), current(try InodeRow(row)))
     }
     var rows = try all(
       Self.listed + " AND e.hash > ? ORDER BY e.hash, e.name LIMIT ?", parent, hash, limit, decode: decode)
@@ -120,7 +120,7 @@ extension StoreTransaction {
   }
 
   package func inode(item: Int64) throws -> InodeRow? {
-    try first("SELECT \(Self.columns) FROM inodes WHERE item = ?", item, decode: InodeRow.init)
+    try first("SELECT \(Self.columns) FROM inodes WHERE item = ?", item) { current(try InodeRow($0)) }
   }
 
   /// Adds an inode, under a number that none had before.

@@ -146,11 +146,11 @@ extension StoreTransaction {
 
   package func item(_ id: Int64) throws -> ItemRow? {
     // A change of a file asks for its item several times.
-    try known(connection.known?.items, id, Self.itemByID, id, decode: ItemRow.init)
+    try known(connection.known?.items, id, Self.itemByID, id, decode: ItemRow.init).map(current)
   }
 
   package func item(uuid: UUID) throws -> ItemRow? {
-    try first("SELECT \(Self.columns) FROM items WHERE uuid = ?", uuid.bytes, decode: ItemRow.init)
+    try first("SELECT \(Self.columns) FROM items WHERE uuid = ?", uuid.bytes) { current(try ItemRow($0)) }
   }
 
   package func insert(_ item: ItemRow) throws {
@@ -161,12 +161,12 @@ extension StoreTransaction {
     ) { $0.items.note(item.id, item) }
   }
 
+  /// Writes what changes of an item. Its owner changes with those of its whole tree alone
+  /// (``follow(_:inos:items:)``).
   package func update(_ item: ItemRow) throws {
     try change(
-      """
-      UPDATE items SET owner = ?, version = ?, last_version = ?, quiet = ?, entered = ?, conflict = ? WHERE id = ?
-      """,
-      item.owner, item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.entered?.nanoseconds, item.conflict,
+      "UPDATE items SET version = ?, last_version = ?, quiet = ?, entered = ?, conflict = ? WHERE id = ?",
+      item.version, item.lastVersion, item.isQuiet ? 1 : 0, item.entered?.nanoseconds, item.conflict,
       item.id
     ) { known in known.items.noteChange(item.id) { $0 = item } }
   }

@@ -98,7 +98,8 @@ extension StoreTransaction {
 
   /// Settings that are numbers and whose keys begin with `prefix`, by what follows that.
   package func numberSettings(after prefix: String) throws -> [(key: String, value: Int64)] {
-    try all("SELECT key, value FROM settings WHERE substr(key, 1, length(?)) = ? ORDER BY key", prefix, prefix) {
+    // No key has a character behind this one.
+    try all("SELECT key, value FROM settings WHERE key >= ?1 AND key < ?1 || char(1114111) ORDER BY key", prefix) {
       (String(try ($0[0] as String).dropFirst(prefix.count)), try $0[1] as Int64)
     }
   }

@@ -38,6 +38,7 @@ import Testing
     "shares": ["Accounts", "Doors", "Editing", "Events", "History", "Identity", "Search", "Sharing", "Tree"],
     "shownEntries": ["Doors", "Sharing"],
     "temporaryFiles": ["Sharing"],
+    "transferWatch": ["Doors", "Sharing", "Upkeep"],
     "versionReaders": ["History", "Upkeep"],
   ]
 

@@ -49,19 +49,24 @@ struct Inspect: AsyncParsableCommand {
 
 struct Accept: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Join what a link offers.",
+    abstract: "Join what a link offers, or take over what is given to you.",
     discussion: """
       Joins by an invitation, by what anyone with the link may do, or by a one-time link. Where none of these is yours \
-      and the share lets people ask, its owner is asked.
+      and the share lets people ask, its owner is asked. An item that somebody gives you with `sheaf transfer` is named \
+      by its id: it moves to your Documents, and is yours from then on.
 
-      Example:
+      Examples:
         sheaf accept sheaf://5f0c…/s/tK3… --as bob@example.com
+        sheaf accept id:0197c1f0-5d3e-7a51-9c3f-6a4a4e2f7c10
       """)
 
   @OptionGroup var link: LinkOptions
 
   func run() async throws {
-    let result = try await link.ask(changing: true) { try await $0.accept($1, as: $2) }
+    let result = try await link.ask(changing: true) { client, url, account in
+      guard let id = TransferCommand.id(url) else { return try await client.accept(url, as: account) }
+      return try await client.acceptTransfer(id, as: account)
+    }
     if link.output.json { return try JSON.write(result) }
     for warning in result.warnings { StandardError.write("sheaf: beware: \(warning.escapingControls)\n") }
     guard let path = result.path else {

@@ -4,7 +4,7 @@ import SheafModel
 
 struct Shares: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "List what you share, what others share with you, invitations and requests.",
+    abstract: "List what you share, what others share with you, invitations, requests and offers.",
     discussion: """
       Examples:
         sheaf shares
@@ -61,6 +61,12 @@ extension AccountShares {
       requests.map {
         [$0.path, "\($0.handle)", $0.name, Format.time($0.time), $0.blocked ? "blocked" : ""]
       })
+    add(
+      "Offered by you",
+      transfers.byMe.map { [$0.path ?? $0.name, $0.kind, "to \($0.recipient)", Format.time($0.time)] })
+    add(
+      "Offered to you",
+      transfers.toMe.map { [$0.name, $0.kind, "by \($0.owner)", Format.time($0.time), "sheaf accept id:\($0.id)"] })
     return parts.isEmpty ? "Nothing is shared by you or with you.\n" : parts.joined(separator: "\n")
   }
 

@@ -53,33 +53,37 @@ extension Library {
   ///
   /// - Throws: `notFound`; `notEmpty` while it has documents or deleted ones.
   package func removeAccount(_ handle: AccountHandle) throws {
-    try locked {
-      let account = try self.account(handle)
-      guard try !read({ try $0.ownsDocuments(account) }) else {
-        throw SheafError(
-          .notEmpty, subject: "account \(handle)", reason: "owns documents or deleted documents",
-          advice: "delete them and `sheaf purge` what was deleted first")
+    // What is on its way to another account is still among what the rows of this one own.
+    try withoutTransfer { try locked { try removeAccountNow(handle) } }
+  }
+
+  private func removeAccountNow(_ handle: AccountHandle) throws {
+    let account = try self.account(handle)
+    guard try !read({ try $0.ownsDocuments(account) }) else {
+      throw SheafError(
+        .notEmpty, subject: "account \(handle)", reason: "owns documents or deleted documents",
+        advice: "delete them and `sheaf purge` what was deleted first")
+    }
+    let root = try inode(account.documents)
+    if let item = root.row.item, let share = shares.active(item) {
+      try makeChange(.share) { try stop(share, root, actor: account.id, $0) }
+    }
+    for share in shares.joined(by: account.id) { try leave(share, account.id, .api(account.id)) }
+    try endOffers(to: account)
+    if try read({ try $0.isNamed(account) }) { return try retire(account) }
+    try makeChange(.accounts, freesSpace: true) { change in
+      try detach(root, change)
+      if let item = root.row.item {
+        try removeShare(of: item, change)
+        try change.rows.deleteItem(item)
       }
-      let root = try inode(account.documents)
-      if let item = root.row.item, let share = shares.active(item) {
-        try makeChange(.share) { try stop(share, root, actor: account.id, $0) }
-      }
-      for share in shares.joined(by: account.id) { try leave(share, account.id, .api(account.id)) }
-      if try read({ try $0.isNamed(account) }) { return try retire(account) }
-      try makeChange(.accounts, freesSpace: true) { change in
-        try detach(root, change)
-        if let item = root.row.item {
-          try removeShare(of: item, change)
-          try change.rows.deleteItem(item)
-        }
-        try change.rows.deleteWebhooks(of: account.id)
-        try change.rows.deleteAccount(account.id)
-        try change.rows.forgetDefault(account)
-        change.whenRecorded { [self] in
-          eventObservers.noteWebhooks()
-          accountTable.remove(account.id)
-          inodes.remove(root.ino)
-        }
+      try change.rows.deleteWebhooks(of: account.id)
+      try change.rows.deleteAccount(account.id)
+      try change.rows.forgetDefault(account)
+      change.whenRecorded { [self] in
+        eventObservers.noteWebhooks()
+        accountTable.remove(account.id)
+        inodes.remove(root.ino)
       }
     }
   }

@@ -14,6 +14,8 @@ package enum LibraryChange: Hashable, Sendable {
   case attributes(Int64)
   /// Attributes of an inode are shown as others though nobody set them.
   case appearance(Int64)
+  /// Inodes became another account's.
+  case givenAway(Set<Int64>)
   /// A folder got a name.
   case made(NamedInode)
   /// A folder lost a name.
@@ -34,7 +36,7 @@ extension LibraryChange {
     case .contents(let ino), .saved(let ino), .overwriting(let ino, _), .closed(let ino), .attributes(let ino),
       .appearance(let ino):
       ino
-    case .made, .removed, .renamed, .sharedOwner, .access: nil
+    case .givenAway, .made, .removed, .renamed, .sharedOwner, .access: nil
     }
   }
 }

@@ -41,6 +41,7 @@ extension Library {
   func tell(_ change: LibraryChange, from door: Int) {
     noteSharedEntry(change)
     noteRules(change)
+    transferWatch.note(change)
     guard doors.hasOthers(than: door) else { return }
     guard case .renamed(let inode, let place, _, _) = change, inode.place.folder != place.folder,
       let left = audience(of: inode.place), let reached = audience(of: place)

@@ -74,6 +74,11 @@ package protocol PathInterface: AnyObject, Sendable {
   func accessRequests(for handle: AccountHandle) throws -> [AccessRequest]
   func shares(of handle: AccountHandle) throws -> AccountShares
   func answer(_ path: ItemPath, _ answer: RequestAnswer) throws
+  func offerTransfer(_ path: ItemPath, to handle: AccountHandle) throws -> TransferOffer
+  func withdrawTransfer(_ path: ItemPath) throws
+  func declineTransfer(_ id: String, as handle: AccountHandle) throws
+  func acceptTransfer(_ id: String, as handle: AccountHandle) throws -> AcceptResult
+  func transfers(of handle: AccountHandle) throws -> TransferList
   func participants(_ path: ItemPath) throws -> [Participant]
   func addParticipant(_ path: ItemPath, _ change: ParticipantChange) throws -> Participant
   func setParticipant(_ path: ItemPath, _ change: ParticipantChange) throws -> Participant

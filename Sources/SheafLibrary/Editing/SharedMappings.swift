@@ -62,14 +62,21 @@ extension Library {
     }
   }
 
+  /// As ``collectMapped(inShareOf:by:)``, for a tree that gets another owner: of the files of its owner, too.
+  func collectMapped(below top: Int64) {
+    collectMapped(ofOwners: true) {
+      { file in try file.inode.ino == top || self.isBelow(file.inode.row.parent, top) }
+    }
+  }
+
   /// - Parameter which: Says, with the lock held, of which files of other people than the owner it is to be.
-  private func collectMapped(_ which: () throws -> (OpenFile) throws -> Bool) {
+  private func collectMapped(ofOwners: Bool = false, _ which: () throws -> (OpenFile) throws -> Bool) {
     locked {
       guard !doors.isEmpty, let isMeant = try? which() else { return }
       for file in files.all where file.canRead && file.canWrite {
-        guard let account = file.account, account != file.inode.row.owner, (try? isMeant(file)) ?? false else {
-          continue
-        }
+        guard let account = file.account, ofOwners || account != file.inode.row.owner,
+          (try? isMeant(file)) ?? false
+        else { continue }
         tell(.overwriting(file.inode.ino, 0..<(.max)), to: account)
       }
     }

@@ -208,7 +208,7 @@ extension Library {
 
   /// Runs `step` with the lock held, again and again while it says so, and lets others have the lock in between: those
   /// who wait, or, where it gives way, for as long as it had it itself.
-  private func inSteps(givesWay: Bool = false, _ step: () throws -> Bool) throws {
+  func inSteps(givesWay: Bool = false, _ step: () throws -> Bool) throws {
     let clock = ContinuousClock()
     while true {
       var begun = clock.now

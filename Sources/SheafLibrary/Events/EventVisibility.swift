@@ -15,6 +15,7 @@ import SheafStore
 ///   users or not.
 /// - Owner and administrators see requests for access and the answers. The person who asked sees the answer, too, and
 ///   learns nothing from it but the title that the link told.
+/// - The owner and the account to which an item is offered see what becomes of the offer, and nobody else does.
 /// - Only the person mentioned sees a mention.
 /// - The library itself, for the machine's owner and the sidecar, sees every event as the owner of the item sees it.
 struct EventVisibility: Sendable {
@@ -42,6 +43,10 @@ struct EventVisibility: Sendable {
     if row.type == EventType.accessDeclined.rawValue {
       let event = try decoded(row)
       if event.data.participant?.handle == viewer.handle.description { return requesterView(event, row) }
+    }
+    if row.type == EventType.shareUpdated.rawValue, row.share == nil {
+      let event = try decoded(row)
+      return event.data.participant?.handle == viewer.handle.description ? recipientView(event) : nil
     }
     guard row.share.map({ takesPart(viewer, $0) }) ?? false || row.previousShare.map({ takesPart(viewer, $0) }) ?? false
     else { return nil }
@@ -77,6 +82,13 @@ struct EventVisibility: Sendable {
     told.data.item.name = title
     told.data.item.path = title
     told.data.share = nil
+    return told
+  }
+
+  /// The offer of an item to the viewer: it tells no more of the place than the name.
+  private func recipientView(_ event: Event) -> Event {
+    var told = event
+    told.data.item.path = told.data.item.name
     return told
   }
 

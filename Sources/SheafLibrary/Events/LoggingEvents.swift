@@ -411,9 +411,9 @@ extension Library {
         }
       }
       if !isMovedOrDeleted(item.id, after: event), let inode = try inodeRow(of: event, change), inode.nlink > 0 {
-        // A folder above may have been moved or shared since.
+        // A folder above may have been moved, shared or given away since.
         let here = try eventData(item, parent: inode.parent, name: inode.name)
-        (data.item, row.share) = (here.item, here.share)
+        (data.item, row.share, row.owner) = (here.item, here.share, inode.owner)
       }
       if let version = try change.rows.version(item.id, 1) { data.version = .init(version) }
       row.data = data.json

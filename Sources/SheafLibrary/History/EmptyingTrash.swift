@@ -14,7 +14,8 @@ private struct TrashTree {
 /// 1. It works on whole trees, the lines of ``deletedTrees(_:below:limit:)``: a deleted folder goes with everything
 ///    that was deleted from it, or not at all.
 /// 2. Only the owner's account destroys, so no items that others share are among them.
-/// 3. The items are found without the lock. An item that was recovered meanwhile, or deleted again, stays.
+/// 3. The items are found without the lock. An item that was recovered meanwhile, or deleted again, stays, and so does
+///    one that became another account's (``Library/acceptTransfer(_:as:)``).
 /// 4. The contents of a folder go before it, as in ``Purge``. So an interrupted run can be repeated.
 /// 5. Nothing goes for its age if upkeep would not believe the clock (``believesClock(_:)``), nor an item that a clock
 ///    that was behind made older than it is.
@@ -52,7 +53,8 @@ extension Library {
     completeSaves()
     try settleEventsInSteps()
     let all = try chooseTrash(handle, below: path, selection, progress)
-    let caller = Caller.api(try locked { try account(handle).id })
+    let owner = try locked { try account(handle).id }
+    let caller = Caller.api(owner)
     let subject = try path ?? ItemPath(account: handle, "Documents")
     var (trees, destroyed) = (all[...], TrashExtent(items: 0, bytes: 0))
     // That of the first tree, once it is begun.
@@ -65,7 +67,7 @@ extension Library {
         return try makeChange(.purge, freesSpace: true, by: caller) { change in
           var (left, done, budget, purge) = (trees, destroyed, Self.purgeBatch, begun)
           while budget > 0, let tree = left.first {
-            if try change.rows.deleted(tree.row.ino) == tree.row {
+            if try change.rows.deleted(tree.row.ino) == tree.row, try change.rows.inode(tree.row.ino)?.owner == owner {
               var going = purge ?? Purge(path: subject, top: .deleted(tree.row), caller: caller)
               guard try !erase(of: &going, within: &budget, change) else { return (left, done, going) }
               done.add(tree.extent)

@@ -6,7 +6,8 @@ import SheafStore
 /// Rules:
 /// 1. The contents of a folder go before it, so that an interrupted purge leaves a sound tree, and can be repeated.
 /// 2. It is one action: its event is stored with the transaction that removes the item itself.
-/// 3. Items that come into the folder meanwhile go along. If the item itself was moved, the purge ends with an error.
+/// 3. Items that come into the folder meanwhile go along. If the item itself was moved, or is no longer the caller's to
+///    destroy, the purge ends with an error.
 /// 4. It goes down the tree once and not anew in each step, so it costs the same however deep the tree is. It looks up
 ///    again what it is about to destroy. If a folder on the way down was moved, it begins at the top.
 /// 5. If a document has very many versions, the old ones go before the document, some at a time.
@@ -80,14 +81,18 @@ extension Library {
 
   /// A purge whose item is still where it was.
   ///
-  /// - Throws: `notFound` where it was moved, recovered or removed meanwhile (rule 3).
+  /// - Throws: `notFound` where it was moved, recovered or removed meanwhile, and `accessDenied` where it became another
+  ///   account's (rule 3).
   func resumed(_ purge: Purge) throws -> Purge {
     let isThere: Bool =
       switch purge.top {
       case .entry(let entry): try self.entry(entry.parent, entry.name)?.ino == entry.ino
       case .deleted(let row): try read { try $0.deleted(row.ino) } == row
       }
-    if isThere { return purge }
+    if isThere {
+      try allow(.purge, inode(purge.top.ino), on: purge.path)
+      return purge
+    }
     throw SheafError(
       .notFound, subject: "\(purge.path)", reason: "was moved or removed while it was being purged",
       advice: "purge what is left of it where it is now")

@@ -11,6 +11,22 @@ extension Library {
   ///
   /// - Throws: `notPermitted` that names the other share or the name.
   func checkBorders(of inode: Inode, _ path: ItemPath) throws {
+    try checkNesting(of: inode, path)
+    if let outside = try nameAcross(inode) {
+      throw linkedOutside("\(path)", at: try mountPath(outside.folder, outside.name, for: inode.row.owner))
+    }
+  }
+
+  func linkedOutside(_ subject: String, at place: String) -> SheafError {
+    SheafError(
+      .notPermitted, subject: subject, reason: "has a hard link outside of it: \(place)",
+      advice: "remove that name first, or make a copy of it")
+  }
+
+  /// Checks that `inode` lies in no share, and that nothing below it is shared on its own.
+  ///
+  /// - Throws: `notPermitted` that names the other share.
+  func checkNesting(of inode: Inode, _ path: ItemPath) throws {
     if inode.row.parent != 0, let around = try share(ofFolder: inode.row.parent) {
       throw SheafError(
         .notPermitted, subject: "\(path)", reason: "lies in the share \"\(around.row.title)\" already",
@@ -21,12 +37,6 @@ extension Library {
       throw SheafError(
         .notPermitted, subject: "\(path)", reason: "contains \(place), which is shared on its own",
         advice: "stop that with: sheaf unshare \(place.shellWord)")
-    }
-    if let outside = try nameAcross(inode) {
-      throw SheafError(
-        .notPermitted, subject: "\(path)",
-        reason: "has a hard link outside of it: \(try mountPath(outside.folder, outside.name, for: inode.row.owner))",
-        advice: "remove that name first, or make a copy of it")
     }
   }
 

@@ -41,9 +41,10 @@ extension Library {
         }
       }
     }
-    return AccountShares(
+    return try AccountShares(
       byMe: byMe.sorted { $0.path < $1.path }, withMe: withMe.sorted { $0.path < $1.path },
-      invitations: invitations.sorted { $0.since > $1.since }, requests: AccessRequest.inOrder(requests))
+      invitations: invitations.sorted { $0.since > $1.since }, requests: AccessRequest.inOrder(requests),
+      transfers: transfers(of: handle))
   }
 
   private func listed(_ share: ShareBook.Entry, _ inode: Inode, _ participant: ParticipantRow) throws -> AccountShare {

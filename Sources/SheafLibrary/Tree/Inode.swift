@@ -11,7 +11,7 @@ final class Inode {
   /// The item's row, loaded when first needed.
   var item: ItemRow?
   /// The owner's draft, and those of other accounts that have the file open.
-  let own: Draft
+  private(set) var own: Draft
   var others: [Int64: Draft] = [:]
   /// Whether the store has no row (any more): it lives on for those who have it open.
   var isOrphan = false
@@ -36,6 +36,21 @@ final class Inode {
   init(_ row: InodeRow) {
     self.row = row
     own = Draft(account: row.owner)
+  }
+
+  /// Makes it another account's if it is in a tree that was given to that.
+  func follow(_ tree: GivenTree) {
+    if row.owner == tree.change.former, tree.inos.contains(ino) { setOwner(tree.change) }
+  }
+
+  /// Makes it another account's: what the former owner has open is theirs as what others have open is.
+  func setOwner(_ change: OwnerChange) {
+    let (former, account) = (own, change.owner)
+    row.owner = account
+    change.user.apply(to: &row)
+    item?.owner = account
+    own = others.removeValue(forKey: account) ?? Draft(account: account)
+    if !former.isIdle { others[former.account] = former }
   }
 
   var ino: Int64 { row.ino }

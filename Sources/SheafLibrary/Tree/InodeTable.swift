@@ -1,5 +1,10 @@
+import SheafStore
+
 /// The inodes that are in memory, bounded (rule 7 of docs/ARCHITECTURE.md): of those that nobody uses the ones go that
 /// were used longest ago.
+///
+/// When a tree becomes another account's, all its inodes do at once, though each one changes when somebody looks it up
+/// (``give(_:)``): to change them all takes long.
 struct InodeTable {
   /// Inodes kept in memory that nobody uses.
   static let limit = 16_384
@@ -15,17 +20,23 @@ struct InodeTable {
   /// read.
   private var readNow: (inodes: [Int64], items: [Inode]) = ([], [])
   private var isChanging = false
+  /// A tree of which inodes may still be the former owner's.
+  private var given: GivenTree?
 
   /// The inode of a number, where it is in memory.
-  subscript(ino: Int64) -> Inode? { inodes[ino] }
+  subscript(ino: Int64) -> Inode? {
+    guard let inode = inodes[ino] else { return nil }
+    if let given { inode.follow(given) }
+    return inode
+  }
 
-  /// All that are in memory.
+  /// All that are in memory. Whose they are is to be asked of those that are looked up by number.
   var all: some Collection<Inode> { inodes.values }
 
   /// The inode of a number, where it is in memory, for someone who uses it now.
   mutating func use(_ ino: Int64) -> Inode? {
     useCount += 1
-    guard let inode = inodes[ino] else { return nil }
+    guard let inode = self[ino] else { return nil }
     inode.used = useCount
     return inode
   }
@@ -57,6 +68,9 @@ struct InodeTable {
   mutating func noteItemRead(of inode: Inode) {
     if isChanging { readNow.items.append(inode) }
   }
+
+  /// Has the inodes of a tree be another account's from now on; nil once all of them were looked up.
+  mutating func give(_ tree: GivenTree?) { given = tree }
 
   /// Notes that a change begins, which may read what it has written.
   mutating func beginChange() { isChanging = true }

@@ -94,11 +94,12 @@ extension Library {
     locked { autosave() }
     // Some at a time: nobody waits for all that a program made.
     attempt("settling events") { try settleDueEventsInSteps() }
+    attempt("giving what was transferred to its new owner") { try continueTransfer() }
     attempt("thinning rapid saves") { while try locked({ try thinRapidSaves() }) {} }
     expireIdentity()
     let waitsToDissolve = dissolveTemporaryFiles()
     return locked {
-      waitsToDissolve || !sessions.isEmpty
+      waitsToDissolve || transferWatch.isPending || !sessions.isEmpty
         || !rapidSaves.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
     }
   }

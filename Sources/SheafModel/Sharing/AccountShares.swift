@@ -8,17 +8,33 @@ package struct AccountShares: Hashable, Sendable, Codable {
   package let invitations: [ShareInvitation]
   /// The requests for access to items that it may share, by path.
   package let requests: [AccessRequest]
+  /// The items that it offers to others, and others to it.
+  package let transfers: TransferList
 
   package init(
-    byMe: [AccountShare], withMe: [AccountShare], invitations: [ShareInvitation], requests: [AccessRequest]
+    byMe: [AccountShare], withMe: [AccountShare], invitations: [ShareInvitation], requests: [AccessRequest],
+    transfers: TransferList = .none
   ) {
     self.byMe = byMe
     self.withMe = withMe
     self.invitations = invitations
     self.requests = requests
+    self.transfers = transfers
   }
 
-  package var isEmpty: Bool { byMe.isEmpty && withMe.isEmpty && invitations.isEmpty && requests.isEmpty }
+  /// - Throws: `DecodingError`. The answer of an older process says nothing of transfers.
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    byMe = try container.decode([AccountShare].self, forKey: .byMe)
+    withMe = try container.decode([AccountShare].self, forKey: .withMe)
+    invitations = try container.decode([ShareInvitation].self, forKey: .invitations)
+    requests = try container.decode([AccessRequest].self, forKey: .requests)
+    transfers = try container.decodeIfPresent(TransferList.self, forKey: .transfers) ?? .none
+  }
+
+  package var isEmpty: Bool {
+    byMe.isEmpty && withMe.isEmpty && invitations.isEmpty && requests.isEmpty && transfers.isEmpty
+  }
 }
 
 /// A share in a list: as one of its participants sees it, without the people in it.

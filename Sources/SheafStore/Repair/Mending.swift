@@ -38,6 +38,7 @@ struct Mending {
       """)
     try mendSettings()
     try mendAccounts()
+    try mendOwners()
     try mendInodes()
     try mendItems()
     try mendTree()
@@ -108,6 +109,26 @@ struct Mending {
       try set(
         "INSERT OR REPLACE INTO settings (key, value) VALUES ('hashKey', ?)", Int64.random(in: .min ... .max))
     }
+  }
+
+  /// Has a tree that was on its way to another account go there.
+  private func mendOwners() throws {
+    let text = try rows.first(
+      "SELECT value FROM settings WHERE key = '\(OwnerChange.setting)' AND typeof(value) = 'text'"
+    ) { try $0[0] as String }
+    if let change = text.flatMap(OwnerChange.init(_:)) {
+      var isLeft = true
+      while isLeft {
+        // One of it in each round is that below which the next ones are.
+        let inos = try rows.all(
+          "SELECT i.ino FROM inodes i JOIN inodes p ON p.ino = i.parent WHERE i.owner = ? AND p.owner = ?",
+          change.former, change.owner
+        ) { try $0[0] as Int64 }
+        try rows.follow(change, inos: inos, items: [])
+        isLeft = !inos.isEmpty
+      }
+    }
+    try set("DELETE FROM settings WHERE key = ?", OwnerChange.setting)
   }
 
   private mutating func mendAccounts() throws {
