@@ -69,7 +69,7 @@ let package = Package(
     .target(
       name: "SheafLibrary",
       dependencies: [
-        "SheafModel", "SheafStore",
+        "SheafModel", "SheafReplica", "SheafStore", "SheafWire",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: testable),
     .testTarget(
@@ -162,7 +162,9 @@ let package = Package(
     .target(name: "SheafReplica", dependencies: ["SheafWire"], swiftSettings: testable),
     .testTarget(
       name: "ReplicaTests",
-      dependencies: ["ConformanceKit", "HubKit", "SheafHub", "SheafModel", "SheafReplica", "SheafWire"],
+      dependencies: [
+        "ConformanceKit", "HubKit", "SheafHub", "SheafLibrary", "SheafModel", "SheafReplica", "SheafStore", "SheafWire",
+      ],
       swiftSettings: settings),
     .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
     .target(
