@@ -101,6 +101,13 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: testable),
     .target(
+      name: "SheafReplication",
+      dependencies: [
+        "SheafHubClient", "SheafLibrary", "SheafModel", "SheafReplica", "SheafService", "SheafWire",
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ], swiftSettings: testable),
+    .target(
       name: "SheafService",
       dependencies: [
         "SheafModel", "SheafLibrary", .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -120,7 +127,7 @@ let package = Package(
     .target(
       name: "SheafCommand",
       dependencies: [
-        "SheafModel", "SheafLibrary", "SheafMount", "SheafService", "SheafClient",
+        "SheafModel", "SheafLibrary", "SheafMount", "SheafReplication", "SheafService", "SheafClient",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),

@@ -48,6 +48,8 @@ struct Sheaf: AsyncParsableCommand {
           Accept.self, Leave.self, Unshare.self, SendCopy.self, Resolve.self,
         ]),
       CommandGroup(
+        name: "Machines", subcommands: [Connect.self, Disconnect.self, SyncCommand.self, DeviceCommand.self]),
+      CommandGroup(
         name: "Libraries",
         subcommands: [
           AccountCommand.self, LibraryCommand.self, Check.self, Compact.self, Backup.self, Repair.self,

@@ -170,6 +170,7 @@ extension StoreTransaction {
       BEGIN
         INSERT INTO replica_changes (account, item) SELECT OLD.owner, OLD.uuid
           WHERE NOT EXISTS (SELECT 1 FROM replica_changes WHERE account = OLD.owner AND item = OLD.uuid);
+        DELETE FROM replica_versions WHERE item = OLD.id;
       END
       """)
   }

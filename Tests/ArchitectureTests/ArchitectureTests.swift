@@ -17,8 +17,12 @@ import Testing
     ],
     "SheafClient": ["SheafModel", "AsyncHTTPClient", "HTTPTypes", "NIOCore", "NIOHTTP1", "Logging"],
     "SheafCommand": [
-      "SheafModel", "SheafLibrary", "SheafMount", "SheafService", "SheafClient", "ArgumentParser", "Logging", "NIOCore",
-      "ServiceLifecycle", "UnixSignals",
+      "SheafModel", "SheafLibrary", "SheafMount", "SheafReplication", "SheafService", "SheafClient", "ArgumentParser",
+      "Logging", "NIOCore", "ServiceLifecycle", "UnixSignals",
+    ],
+    "SheafReplication": [
+      "SheafHubClient", "SheafLibrary", "SheafModel", "SheafReplica", "SheafService", "SheafWire", "Logging", "NIOCore",
+      "NIOPosix",
     ],
     "sheaf": ["SheafCommand"],
     "SheafHubClient": [

@@ -102,7 +102,7 @@ final class LibraryMachine {
       }
       defer { if let contents { try? library.release(contents) } }
       stage = "\(step)".replacing("SheafReplica.", with: "").replacing("SheafWire.", with: "")
-      try library.carryOut(number, step, of: account, contents: contents)
+      _ = try library.carryOut(number, step, of: account, contents: contents)
       return true
     }
     let waiting = try library.sends(of: account, limit: limit)

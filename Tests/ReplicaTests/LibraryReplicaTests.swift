@@ -86,7 +86,7 @@ final class LibraryWorld {
         while try machine.step(&hub, losesAnswer: false) {
           isBusy = true
           steps += 1
-          guard steps < 1_000 else { 
+          guard steps < 1_000 else {
             throw LibraryMachine.Broken(
               description: "\(machine.name) comes to no rest:\n\(machine.stages.suffix(12).joined(separator: "\n"))")
           }
@@ -164,11 +164,13 @@ final class LibraryWorld {
     do {
       guard let entry else {
         let kind = Int.random(in: 0..<4, using: &random)
-        log.append("\(machine.name) makes \(["a document", "a document", "a folder", "a link"][kind]) \(name) in \(folder)")
+        log.append(
+          "\(machine.name) makes \(["a document", "a document", "a folder", "a link"][kind]) \(name) in \(folder)")
         switch kind {
         case 2: _ = try library.make(.folder, folder, Array(name.utf8), mode: 0o755, program)
         case 3:
-          _ = try library.make(.symbolicLink(target: Array("there".utf8)), folder, Array(name.utf8), mode: 0o777, program)
+          _ = try library.make(
+            .symbolicLink(target: Array("there".utf8)), folder, Array(name.utf8), mode: 0o777, program)
         default:
           guard (try? library.lookup(folder, Array(name.utf8), program)) == nil else { return }
           try save(text(after: nil), machine, folder, name, program)
@@ -225,7 +227,8 @@ final class LibraryWorld {
         if !entry.isFolder { _ = try library.link(entry.attributes.ino, folder, Array(name.utf8), program) }
       }
       log[log.count - 1] += what
-    } catch let error as SheafError where [.exists, .invalid, .notEmpty, .notFound, .notDirectory].contains(error.kind) {
+    } catch let error as SheafError where [.exists, .invalid, .notEmpty, .notFound, .notDirectory].contains(error.kind)
+    {
       log[log.count - 1] += "refused: \(error.kind)"
     }
   }

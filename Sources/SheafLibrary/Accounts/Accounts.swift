@@ -51,10 +51,15 @@ extension Library {
 
   /// Removes an account that owns nothing any more, from all shares too; history goes on naming it as author.
   ///
-  /// - Throws: `notFound`; `notEmpty` while it has documents or deleted ones.
+  /// - Throws: `notFound`; `busy` while it is connected to a hub; `notEmpty` while it has documents or deleted ones.
   package func removeAccount(_ handle: AccountHandle) throws {
     try locked {
       let account = try self.account(handle)
+      guard try read({ try $0.replica(account.id) }) == nil else {
+        throw SheafError(
+          .busy, subject: "account \(handle)", reason: "is connected to a hub",
+          advice: "end that first: sheaf disconnect --as \(handle)")
+      }
       guard try !read({ try $0.ownsDocuments(account) }) else {
         throw SheafError(
           .notEmpty, subject: "account \(handle)", reason: "owns documents or deleted documents",

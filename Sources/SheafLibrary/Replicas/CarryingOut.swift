@@ -43,14 +43,17 @@ extension Library {
   /// Does a step, and notes that it was done.
   ///
   /// - Parameter contents: The contents that ``needsContents(_:of:)`` asked for; nil also where the hub has them no more.
+  /// - Returns: whether it could be done. What could not be is compared anew.
   /// - Throws: `noSpace`, `inputOutput` and what else keeps this library from changing: the step is still to be done.
-  package func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws {
+  package func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws -> Bool {
+    var isDone = true
     var missing: WireID?
     do {
       try carryOut(step, of: account, contents)
     } catch let error as SheafError where !Self.isLasting(error.kind) {
       // It is not as it was when the plan was made. The next plan compares it anew.
       log.info("a step of a replica was not possible", metadata: ["error": "\(error)"])
+      isDone = false
       if case .make(let item, _) = step { missing = item.item }
     }
     try locked {
@@ -60,6 +63,7 @@ extension Library {
         for id in step.items { try change.rows.noteReplicaChange(of: account, id.bytes) }
       }
     }
+    return isDone
   }
 
   /// Has what the hub has of an item shown as if it had been told now.
@@ -109,7 +113,8 @@ extension Library {
         return (folder.ino, try freeName(place.name, in: folder.ino))
       }
       _ = try recover(
-        deleted, called: String(decoding: place.name, as: UTF8.self).printable, to: .init(folder: folder, name: name, mover: .api(account)),
+        deleted, called: String(decoding: place.name, as: UTF8.self).printable,
+        to: .init(folder: folder, name: name, mover: .api(account)),
         .api(account)
       ) { _ in }
     }
@@ -141,11 +146,12 @@ extension Library {
       let name = try freeName(place.name, in: parent)
       let (caller, time) = (Caller.api(account), clock())
       let type = wanted.kind == .folder ? S_IFDIR : wanted.kind == .symlink ? S_IFLNK : S_IFREG
-      let mode = wanted.kind == .symlink ? 0o777 : UInt32(truncatingIfNeeded: wanted.mode) & 0o7777
+      let mode = wanted.kind == .symlink ? 0o777 : UInt32(truncatingIfNeeded: wanted.mode) & 0o1777
       var row = newRow(type, in: folder, name, mode: mode, caller, time)
       (row.uid, row.gid) = (folder.row.uid, folder.row.gid)
       if wanted.kind == .folder { row.nlink = 2 } else { row.mtime = Timestamp(nanoseconds: wanted.mtime) }
-      if let target = wanted.target {
+      if wanted.kind == .symlink {
+        guard let target = wanted.target, Self.isTarget(target) else { throw SheafError(.invalid) }
         row.target = [UInt8](target)
         row.size = Int64(target.count)
       }
@@ -176,7 +182,7 @@ extension Library {
           try change.rows.set(
             ReplicaVersionRow(number: item.version, uuid: version.id.bytes, isSent: true), of: item.id)
         }
-        for (name, value) in wanted.attributes.sorted(by: { $0.key < $1.key }) {
+        for (name, value) in wanted.attributes.sorted(by: { $0.key < $1.key }) where Self.travels(Array(name.utf8)) {
           try change.rows.setXattr(row.ino, Array(name.utf8), [UInt8](value))
         }
         try touch(folder, time, links: wanted.kind == .folder ? 1 : 0, change)
@@ -220,10 +226,10 @@ extension Library {
     _ item: LocalItem, since before: LocalItem, _ version: ItemVersion?, _ contents: UInt64?, _ account: Int64
   ) throws {
     guard
-      let (now, ino) = try locked({ () -> (LocalItem, Int64)? in
+      let (now, ino, setID) = try locked({ () -> (LocalItem, Int64, UInt32)? in
         var tree = try ReplicaTree(self, connected(account))
         guard let now = try tree.local(item.item), let inode = try tree.inode(item.item) else { return nil }
-        return (now, inode.ino)
+        return (now, inode.ino, inode.row.mode & 0o6000)
       }), now.kind == item.kind
     else { return }
     try setSent(item, since: before, account)
@@ -232,7 +238,9 @@ extension Library {
     }
     let caller = Caller.api(account)
     for (name, value) in item.attributes.sorted(by: { $0.key < $1.key })
-    where before.attributes[name] != value && now.attributes[name] == before.attributes[name] {
+    where Self.travels(Array(name.utf8)) && before.attributes[name] != value
+      && now.attributes[name] == before.attributes[name]
+    {
       try setXattr(ino, Array(name.utf8), [UInt8](value), .set, caller)
     }
     for name in before.attributes.keys.sorted()
@@ -241,7 +249,8 @@ extension Library {
     }
     var change = AttributeChange()
     if item.mode != before.mode, now.mode == before.mode, item.kind != .symlink {
-      change.mode = UInt32(truncatingIfNeeded: item.mode) & 0o7777
+      // Set-id bits are each machine's own.
+      change.mode = UInt32(truncatingIfNeeded: item.mode) & 0o1777 | setID
     }
     // New contents have brought their time with them.
     if item.kind != .folder, item.version == before.version, item.mtime != before.mtime, now.mtime == before.mtime {
@@ -315,7 +324,11 @@ extension Library {
     }
   }
 
+  /// Whether a symbolic link can lead there.
+  private static func isTarget(_ target: Data) -> Bool { (1..<4096).contains(target.count) && !target.contains(0) }
+
   private func setTarget(_ target: [UInt8], of ino: Int64, _ account: Int64) throws {
+    guard Self.isTarget(Data(target)) else { throw SheafError(.invalid) }
     try locked {
       let inode = try inode(ino)
       let time = clock()
@@ -420,7 +433,8 @@ extension Library {
 
   private func destroy(_ id: WireID, _ account: Int64) throws {
     try delete(id, account)
-    guard let handle = try locked({ () -> AccountHandle? in
+    guard
+      let handle = try locked({ () -> AccountHandle? in
         try replicaInode(id, of: account)?.row.nlink == 0 ? handle(account) : nil
       })
     else { return }

@@ -47,9 +47,10 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func step(of account: Int64) throws -> (number: Int64, step: ReplicaStep)?
   func needsContents(_ step: ReplicaStep, of account: Int64) throws -> (item: WireID, version: ItemVersion)?
   func beginContents(of account: Int64) throws -> UInt64
-  func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws
+  func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws -> Bool
 
   func sends(of account: Int64, limit: Int) throws -> [ReplicaSend]
   func versionReader(_ version: WireID, ofItem item: WireID, of account: Int64) throws -> VersionReader?
+  func withdrawSends(from first: Int64, of account: Int64) throws
   func settle(_ verdicts: [Verdict], of account: Int64) throws -> [ReplicaNotice]
 }

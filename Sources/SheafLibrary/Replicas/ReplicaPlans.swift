@@ -31,7 +31,8 @@ extension Library: ReplicaInterface {
       }
       try settleSessions()
       try makeChange(.replica) { change in
-        try change.rows.insert(ReplicaRow(account: account, zone: zone.bytes, seed: UUID.timeOrdered(change.time).bytes))
+        try change.rows.insert(
+          ReplicaRow(account: account, zone: zone.bytes, seed: UUID.timeOrdered(change.time).bytes))
         try change.rows.setNotesChanges(true)
         try change.rows.noteAllReplicaChanges(of: account)
       }
@@ -278,6 +279,23 @@ extension Library: ReplicaInterface {
         let row = try read({ try $0.version(item.id, number) })
       else { return nil }
       return reader(of: row.content, item.id, number, inode, .library)
+    }
+  }
+
+  /// Takes back a group of sends, since a version that was to be sent is no more, and all that follow. If the hub had
+  /// done them, its feed says so.
+  ///
+  /// - Parameter first: The serial of the first send of the group.
+  package func withdrawSends(from first: Int64, of account: Int64) throws {
+    try locked {
+      let rows = try read { try $0.replicaSends(of: account, limit: .max) }.filter { $0.serial >= first }
+      try makeChange(.replica) { change in
+        for row in rows {
+          let send: Send = try ReplicaJSON.decode(row.send)
+          try change.rows.noteReplicaChange(of: account, send.item.bytes)
+          try change.rows.removeReplicaSend(of: account, row.serial)
+        }
+      }
     }
   }
 

@@ -93,7 +93,7 @@ struct ReplicaTree: ReplicaReader {
     let isKnown = try base(id) != nil
     return LocalItem(
       item: id, kind: item.kind.wire, places: places,
-      mode: item.kind == .symbolicLink ? 0o777 : Int(inode.row.mode & 0o7777),
+      mode: item.kind == .symbolicLink ? 0o777 : Int(inode.row.mode & 0o1777),
       mtime: inode.isFolder ? 0 : inode.row.mtime.nanoseconds, target: inode.row.target.map { Data($0) },
       attributes: try library.replicaAttributes(of: inode), version: versions.current, unsent: versions.unsent,
       readiness: try library.readiness(of: inode, item, isKnown: isKnown, at: now))
@@ -195,10 +195,15 @@ extension Library {
     return WireID(UUID(bytes: id))
   }
 
+  /// Whether an extended attribute is one that the hub may know, and tell.
+  static func travels(_ name: [UInt8]) -> Bool {
+    isUserAttribute(name) && name.count <= 255 && !name.contains(0) && !name.starts(with: "user.sheaf.".utf8)
+  }
+
   /// The attributes of an inode that travel: those of programs, with names that JSON can hold.
   func replicaAttributes(of inode: Inode) throws -> [String: Data] {
     var attributes: [String: Data] = [:]
-    for name in try xattrNames(of: inode, listsComputed: false, .library) where Self.isUserAttribute(name) {
+    for name in try xattrNames(of: inode, listsComputed: false, .library) where Self.travels(name) {
       guard let text = String(validating: name, as: UTF8.self) else { continue }
       attributes[text] = Data(try xattr(of: inode, name, .library))
     }
