@@ -131,7 +131,7 @@ let package = Package(
     .target(
       name: "SheafHubClient",
       dependencies: [
-        "SheafModel", "SheafWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        "CZstd", "SheafModel", "SheafWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -279,7 +279,8 @@ if Context.environment["SHEAF_FUZZING"] != nil {
       ]
     ),
     "SheafHubClient": (
-      ["NIOCore", "SheafModel", "SheafWire"], ["HubIdentity.swift", "ServerSentText.swift", "SoundPages.swift"]
+      ["NIOCore", "SheafModel", "SheafWire"],
+      ["HubIdentity.swift", "MultipartReader.swift", "ServerSentText.swift", "SoundPages.swift"]
     ),
     "SheafLibrary": (["SheafModel", "SheafStore"], ["Events/EventData.swift"]),
     "SheafSidecar": (

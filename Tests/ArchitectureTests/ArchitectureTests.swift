@@ -22,7 +22,7 @@ import Testing
     ],
     "sheaf": ["SheafCommand"],
     "SheafHubClient": [
-      "SheafModel", "SheafWire", "AsyncHTTPClient", "Crypto", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL",
+      "CZstd", "SheafModel", "SheafWire", "AsyncHTTPClient", "Crypto", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL",
     ],
     "SheafSidecar": [
       "SheafModel", "SheafClient", "SheafHubClient", "SheafWire", "AsyncHTTPClient", "Crypto", "GRDB", "Logging",
