@@ -323,13 +323,14 @@ import Testing
   }
 
   /// A slow network has time for what is sent.
-  @Test func longBodiesHaveMoreTime() throws {
-    let transport = HubTransport(
-      try HubIdentity(scheme: "http", address: "127.0.0.1:1", fingerprint: nil), limits: .brief)
-    #expect(transport.time(for: HubRequest("/")) == .seconds(60))
+  @Test func longBodiesHaveMoreTime() async throws {
+    let hub = try HubIdentity(scheme: "http", address: "127.0.0.1:1", fingerprint: nil)
+    let transport = HubTransport(hub, limits: .brief)
     var random = SystemRandomNumberGenerator()
     let noise = ByteBuffer(bytes: (0..<160 * 1024).map { _ in UInt8.random(in: 0...255, using: &random) })
+    #expect(transport.time(for: HubRequest("/")) == .seconds(60))
     #expect(transport.time(for: HubRequest(putting: noise, to: "/")) == .seconds(70))
+    await transport.shutdown()
   }
 
   // MARK: - Changes
