@@ -289,6 +289,8 @@ import Testing
       try await hub.withClient { client in
         let link = try await client.newDeviceLink()
         #expect(Timestamp(rfc3339: link.expires) != nil)
+        // The hub's clock stands still otherwise, and lists devices by their time.
+        hub.test.clock.advance(seconds: 1)
         // The server of this test knows no fingerprint.
         let enrolment = try Enrolment("\(link.link)#\(try hub.fingerprint)")
         let file = DeviceFile("\(hub.folder.path)/other")
