@@ -3,9 +3,6 @@ package import SheafWire
 
 /// What a replica asks of a hub about its own zone, beside reading the feed.
 extension DeviceClient {
-  /// Versions that ``versions(of:after:)`` returns at most.
-  package static let versionLimit = 100_000
-
   /// Asks the hub to do groups of sends. If no answer came, the same may be asked again: the hub does a send once.
   ///
   /// - Parameters:
@@ -43,12 +40,12 @@ extension DeviceClient {
     try await perform(HubRequest(putting: bytes, to: "/v1/chunks/\(hash)"))
   }
 
-  /// Versions of an item, the oldest first: ``versionLimit`` of those after a number at most. None for an item that the
-  /// hub does not know.
+  /// Versions of an item, the oldest first: of those after a number ``DeviceClientLimits/versions`` at most. None for an
+  /// item that the hub does not know.
   package func versions(of item: WireID, after number: Int64 = 0) async throws -> VersionList {
     var (versions, purged, known): ([ItemVersion], [WireID], Set<WireID>) = ([], [], [])
-    while versions.count < Self.versionLimit {
-      let limit = min(WireLimits.rowsPerPage, Self.versionLimit - versions.count)
+    while versions.count < limits.versions {
+      let limit = min(WireLimits.rowsPerPage, limits.versions - versions.count)
       let last = versions.last?.number ?? number
       let page: VersionList = try await fetch("/v1/items/\(item)/versions?after=\(last)&limit=\(limit)")
       guard page.isSound(after: last, limit: limit) else { throw nonsense("lists versions that are none") }

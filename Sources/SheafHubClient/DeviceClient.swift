@@ -106,6 +106,8 @@ package final class DeviceClient: Sendable {
 
   // MARK: - Requests
 
+  var limits: DeviceClientLimits { transport.limits }
+
   /// The account of the device.
   package func account() async throws -> AccountFacts { try await fetch("/v1/account") }
 
@@ -193,7 +195,7 @@ package final class DeviceClient: Sendable {
   // MARK: - News
 
   /// How far the account's logs go, now and whenever one goes on, for as long as it is read.
-  package func news() -> HubNews { HubNews(client: self, limits: transport.limits) }
+  package func news() -> HubNews { HubNews(client: self) }
 
   func decodeNews(_ bytes: ByteBuffer) throws -> LogNews {
     let news: LogNews = try decode(bytes)
@@ -203,7 +205,7 @@ package final class DeviceClient: Sendable {
   }
 
   /// How far the zone's feed goes, now and whenever it goes on, for as long as it is read.
-  package func changes() -> HubChanges { HubChanges(client: self, limits: transport.limits) }
+  package func changes() -> HubChanges { HubChanges(client: self) }
 
   func decodeChanges(_ bytes: ByteBuffer) throws -> FeedNews {
     let news: FeedNews = try decode(bytes)

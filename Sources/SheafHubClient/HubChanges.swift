@@ -16,12 +16,11 @@ package struct HubChanges: AsyncSequence, Sendable {
   private static let longestMessage = 4 * 1024
 
   let client: DeviceClient
-  let limits: DeviceClientLimits
 
   package func makeAsyncIterator() -> Iterator {
     let client = client
     return Iterator(
-      stream: HubStream(client, limits, path: "/v1/stream", longest: Self.longestMessage) {
+      stream: HubStream(client, path: "/v1/stream", longest: Self.longestMessage) {
         try client.decodeChanges($0)
       })
   }

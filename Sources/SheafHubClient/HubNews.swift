@@ -15,12 +15,11 @@ package struct HubNews: AsyncSequence, Sendable {
   private static let longestMessage = 1024 * 1024
 
   let client: DeviceClient
-  let limits: DeviceClientLimits
 
   package func makeAsyncIterator() -> Iterator {
     let client = client
     return Iterator(
-      stream: HubStream(client, limits, path: "/v1/events/stream", longest: Self.longestMessage) {
+      stream: HubStream(client, path: "/v1/events/stream", longest: Self.longestMessage) {
         try client.decodeNews($0)
       })
   }

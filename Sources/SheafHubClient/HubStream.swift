@@ -12,7 +12,6 @@ struct HubStream<Message: Sendable> {
   }
 
   private let client: DeviceClient
-  private let limits: DeviceClientLimits
   private let path: String
   /// Bytes of a message.
   private let longest: Int
@@ -27,11 +26,9 @@ struct HubStream<Message: Sendable> {
   private var asked: Double?
 
   init(
-    _ client: DeviceClient, _ limits: DeviceClientLimits, path: String, longest: Int,
-    decode: @escaping @Sendable (ByteBuffer) throws -> Message
+    _ client: DeviceClient, path: String, longest: Int, decode: @escaping @Sendable (ByteBuffer) throws -> Message
   ) {
     self.client = client
-    self.limits = limits
     self.path = path
     self.longest = longest
     self.decode = decode
@@ -44,7 +41,7 @@ struct HubStream<Message: Sendable> {
         return .message(try await message(), isBeginning: isBeginning)
       } catch let failure as HubFailure {
         bytes = nil
-        pause = min(pause.map { $0 * 2 } ?? limits.pauses.first, limits.pauses.longest)
+        pause = min(pause.map { $0 * 2 } ?? client.limits.pauses.first, client.limits.pauses.longest)
         asked = failure.retryAfter
         return .failure(failure)
       } catch {
@@ -59,7 +56,7 @@ struct HubStream<Message: Sendable> {
       if let pause {
         // Not all devices come at once when a hub is back.
         try await Task.sleep(
-          for: .seconds(max(pause * .random(in: 0.5...1), min(asked ?? 0, limits.pauses.longest))))
+          for: .seconds(max(pause * .random(in: 0.5...1), min(asked ?? 0, client.limits.pauses.longest))))
       }
       text = ServerSentText(longest: longest)
       bytes = try await client.open(HubRequest(path)).body.makeAsyncIterator()

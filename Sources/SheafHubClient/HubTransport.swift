@@ -19,6 +19,8 @@ package struct DeviceClientLimits: Sendable {
   package var silence = Duration.seconds(45)
   /// Bytes of an answer.
   package var answer = 64 * 1024 * 1024
+  /// Versions of one list.
+  package var versions = 100_000
   /// Seconds between attempts to open a stream, at first and at most.
   package var pauses = (first: 0.5, longest: 60.0)
   /// How often a request is made again that a hub asks to make later, and how long it may ask to wait for that.
@@ -170,7 +172,7 @@ final class HubTransport: Sendable {
   }
 
   /// The time that a request may take.
-  private func time(for request: HubRequest) -> Duration {
+  func time(for request: HubRequest) -> Duration {
     limits.request + .seconds(Double(request.body?.bytes.readableBytes ?? 0) / Double(max(1, limits.slowest)))
   }
 

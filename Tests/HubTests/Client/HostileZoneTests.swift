@@ -129,19 +129,23 @@ import Testing
 
   /// Pages that always go on end somewhere.
   @Test func aListOfVersionsHasAnEnd() async throws {
+    var limits = DeviceClientLimits.brief
+    limits.versions = 2_500
     let pages = Atomic(0)
-    let failure = try await ScriptedServer.failure({ path in
+    let answer: @Sendable (String) -> ScriptedServer.Answer? = { path in
       guard path.hasPrefix("/v1/items/"), let after = path.firstMatch(of: /after=(\d+)/).flatMap({ Int($0.1) }) else {
         return nil
       }
       pages.add(1, ordering: .relaxed)
-      let versions = (1...1_000).map { Self.version("\(after + $0)") }.joined(separator: ",")
+      let limit = path.firstMatch(of: /limit=(\d+)/).flatMap { Int($0.1) } ?? 0
+      let versions = (0..<limit).map { Self.version("\(after + 1 + $0)") }.joined(separator: ",")
       return .json(#"{"versions":[\#(versions)],"purged":[]}"#)
-    }) { client in
-      let list = try await client.versions(of: WireID())
-      #expect(list.versions.count == DeviceClient.versionLimit)
     }
-    #expect(failure == nil && pages.load(ordering: .relaxed) == 100)
+    let failure = try await ScriptedServer.failure(limits: limits, answer) { client in
+      let list = try await client.versions(of: WireID())
+      #expect(list.versions.count == 2_500)
+    }
+    #expect(failure == nil && pages.load(ordering: .relaxed) == 3)
   }
 
   @Test func devicesAndLinksThatMakeNoSenseAreRefused() async throws {
@@ -303,7 +307,55 @@ import Testing
     }
   }
 
+  /// Contents that a hub wants to give out later are asked for later, a few times.
+  @Test func laterIsLater() async throws {
+    let asked = Atomic(0)
+    let failure = try await ScriptedServer.failure({ path in
+      guard path == "/v1/contents" else { return nil }
+      asked.add(1, ordering: .relaxed)
+      return .problem(.unavailable, "Retry-After: 0\r\n")
+    }) {
+      try await $0.contents([.init(item: Self.item, version: Self.version)]) { _, _ in
+      } end: { _, _ in
+      }
+    }
+    #expect(failure?.kind == .busy && asked.load(ordering: .relaxed) == 3)
+  }
+
+  /// A slow network has time for what is sent.
+  @Test func longBodiesHaveMoreTime() async throws {
+    let hub = try HubIdentity(scheme: "http", address: "127.0.0.1:1", fingerprint: nil)
+    let transport = HubTransport(hub, limits: .brief)
+    var random = SystemRandomNumberGenerator()
+    let noise = ByteBuffer(bytes: (0..<160 * 1024).map { _ in UInt8.random(in: 0...255, using: &random) })
+    #expect(transport.time(for: HubRequest("/")) == .seconds(60))
+    #expect(transport.time(for: HubRequest(putting: noise, to: "/")) == .seconds(70))
+    await transport.shutdown()
+  }
+
   // MARK: - Changes
+
+  /// Whoever listens ends with its task, also while it waits for the hub.
+  @Test(arguments: [false, true]) func listeningEndsWithItsTask(_ isReached: Bool) async throws {
+    let text = isReached ? "HTTP/1.1 200 OK\r\n\r\ndata: {\"number\":7,\"inbox\":2}\n\n" : ""
+    let server = try ScriptedServer { $0 == "/v1/stream" ? .stuck(text) : nil }
+    defer { server.close() }
+    let client = DeviceClient(try server.device, limits: .brief)
+    let (heard, told) = AsyncStream.makeStream(of: Int64.self)
+    let listening = Task {
+      for await element in client.changes() {
+        if case .at(let news, _) = element { told.yield(news.number) }
+      }
+      told.finish()
+    }
+    var numbers = heard.makeAsyncIterator()
+    if isReached { #expect(await numbers.next() == 7) }
+    while !server.asked.contains("/v1/stream") { await Task.yield() }
+    listening.cancel()
+    await listening.value
+    #expect(await numbers.next() == nil)
+    await client.shutdown()
+  }
 
   @Test func aStreamOfChangesThatFailsIsOpenedAgain() async throws {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"

@@ -237,6 +237,8 @@ import Testing
         }
         var (found, failures): ([Data?], [HubFailure.Kind]) = ([], [])
         var current = Data()
+        // The session ended meanwhile.
+        hub.test.clock.advance(seconds: 3_601)
         try await client.contents(parts) { index, piece in
           #expect(index == found.count && piece.readableBytes > 0)
           current += piece.readableBytesView
@@ -287,6 +289,8 @@ import Testing
       try await hub.withClient { client in
         let link = try await client.newDeviceLink()
         #expect(Timestamp(rfc3339: link.expires) != nil)
+        // The hub's clock stands still otherwise, and lists devices by their time.
+        hub.test.clock.advance(seconds: 1)
         // The server of this test knows no fingerprint.
         let enrolment = try Enrolment("\(link.link)#\(try hub.fingerprint)")
         let file = DeviceFile("\(hub.folder.path)/other")
