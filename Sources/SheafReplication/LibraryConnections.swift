@@ -153,7 +153,7 @@ package final class LibraryConnections: ConnectionController {
   package func synchronize(_ handle: AccountHandle) async throws -> ConnectionStatus {
     let engine = try engine(handle)
     try library.saveClosed()
-    engine.wake()
+    engine.wake(readsFeed: true)
     return try await engine.status()
   }
 

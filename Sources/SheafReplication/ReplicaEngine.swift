@@ -66,8 +66,12 @@ final class ReplicaEngine: Sendable {
 
   var hub: String { client.device.hub.description }
 
-  func wake() {
-    state.withLock { $0.wakes += 1 }
+  /// - Parameter readsFeed: whether the hub may have more than its stream told.
+  func wake(readsFeed: Bool = false) {
+    state.withLock { state in
+      state.wakes += 1
+      if readsFeed { state.needsFeed = true }
+    }
     signal.raise()
   }
 

@@ -47,8 +47,8 @@ package final class SheafService: Sendable {
   ///   - limits: How much it serves at once; nil for the usual limits of such a door.
   /// - Throws: ``SheafError`` if the library's path cannot have a socket.
   package init(
-    library: any PathInterface, mounts: (any MountController)?, connections: (any ConnectionController)? = nil, door: UserDoor? = nil, limits: ServiceLimits? = nil,
-    logger: Logger
+    library: any PathInterface, mounts: (any MountController)?, connections: (any ConnectionController)? = nil,
+    door: UserDoor? = nil, limits: ServiceLimits? = nil, logger: Logger
   ) throws {
     let limits = limits ?? (door == nil ? .library : .user)
     self.door = door

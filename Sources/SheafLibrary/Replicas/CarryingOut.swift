@@ -104,7 +104,7 @@ extension Library {
         ($0.row.nlink > 0, try read { [ino = $0.ino] in try $0.deleted(ino) })
       }
     }
-    guard let place = item.places.min() else { return }
+    guard let place = item.places.min() else { throw SheafError(.invalid, subject: "item without a name") }
     guard let found else { return try makeAnew(item, at: place, version, contents, account) }
     if !found.isHere {
       guard let deleted = found.deleted else { return }
