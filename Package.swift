@@ -69,7 +69,7 @@ let package = Package(
     .target(
       name: "SheafLibrary",
       dependencies: [
-        "SheafModel", "SheafStore",
+        "SheafModel", "SheafReplica", "SheafStore", "SheafWire",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: testable),
     .testTarget(
@@ -101,6 +101,13 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: testable),
     .target(
+      name: "SheafReplication",
+      dependencies: [
+        "SheafHubClient", "SheafLibrary", "SheafModel", "SheafReplica", "SheafService", "SheafWire",
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ], swiftSettings: testable),
+    .target(
       name: "SheafService",
       dependencies: [
         "SheafModel", "SheafLibrary", .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -120,7 +127,7 @@ let package = Package(
     .target(
       name: "SheafCommand",
       dependencies: [
-        "SheafModel", "SheafLibrary", "SheafMount", "SheafService", "SheafClient",
+        "SheafModel", "SheafLibrary", "SheafMount", "SheafReplication", "SheafService", "SheafClient",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -131,7 +138,7 @@ let package = Package(
     .target(
       name: "SheafHubClient",
       dependencies: [
-        "SheafModel", "SheafWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        "CZstd", "SheafModel", "SheafWire", .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -162,7 +169,9 @@ let package = Package(
     .target(name: "SheafReplica", dependencies: ["SheafWire"], swiftSettings: testable),
     .testTarget(
       name: "ReplicaTests",
-      dependencies: ["ConformanceKit", "HubKit", "SheafHub", "SheafModel", "SheafReplica", "SheafWire"],
+      dependencies: [
+        "ConformanceKit", "HubKit", "SheafHub", "SheafLibrary", "SheafModel", "SheafReplica", "SheafStore", "SheafWire",
+      ],
       swiftSettings: settings),
     .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
     .target(
@@ -279,7 +288,8 @@ if Context.environment["SHEAF_FUZZING"] != nil {
       ]
     ),
     "SheafHubClient": (
-      ["NIOCore", "SheafModel", "SheafWire"], ["HubIdentity.swift", "ServerSentText.swift", "SoundPages.swift"]
+      ["NIOCore", "SheafModel", "SheafWire"],
+      ["HubIdentity.swift", "MultipartReader.swift", "ServerSentText.swift", "SoundPages.swift"]
     ),
     "SheafLibrary": (["SheafModel", "SheafStore"], ["Events/EventData.swift"]),
     "SheafSidecar": (

@@ -4,6 +4,7 @@ import Synchronization
 import SheafClient
 import SheafLibrary
 import SheafModel
+import SheafReplication
 import SheafService
 
 /// A connection to a library: to the process that owns it, or to this process if none does.
@@ -122,6 +123,7 @@ struct LibraryConnection: Sendable {
 /// A library that this process has opened to serve one command, and the service in front of it.
 private struct OwnLibrary: Sendable {
   private let library: Library
+  private let connections: LibraryConnections
   private let service: SheafService
 
   /// The library's id.
@@ -132,7 +134,8 @@ private struct OwnLibrary: Sendable {
     library = try Library.open(location)
     do {
       let logger = Logger(label: "sheaf") { _ in SwiftLogNoOpLogHandler() }
-      service = try SheafService(library: library, mounts: nil, logger: logger)
+      connections = LibraryConnections(library: library, folder: LibraryChoice.devicesFolder(), logger: logger)
+      service = try SheafService(library: library, mounts: nil, connections: connections, logger: logger)
       try await service.start()
     } catch {
       try? library.close()
@@ -152,6 +155,7 @@ private struct OwnLibrary: Sendable {
     }
     defer { notice.cancel() }
     try await service.stop(patience: .seconds(3600))
+    await connections.stop()
     try library.close()
   }
 }

@@ -49,6 +49,8 @@ struct Sheaf: AsyncParsableCommand {
           Resolve.self,
         ]),
       CommandGroup(
+        name: "Machines", subcommands: [Connect.self, Disconnect.self, SyncCommand.self, DeviceCommand.self]),
+      CommandGroup(
         name: "Libraries",
         subcommands: [
           AccountCommand.self, LibraryCommand.self, Check.self, Compact.self, Backup.self, Repair.self,

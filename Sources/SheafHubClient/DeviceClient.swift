@@ -106,6 +106,8 @@ package final class DeviceClient: Sendable {
 
   // MARK: - Requests
 
+  var limits: DeviceClientLimits { transport.limits }
+
   /// The account of the device.
   package func account() async throws -> AccountFacts { try await fetch("/v1/account") }
 
@@ -119,7 +121,7 @@ package final class DeviceClient: Sendable {
     try checkToken(page.token)
     guard page.items.count <= limit, page.items.allSatisfy({ $0.number >= 0 }),
       zip(page.items, page.items.dropFirst()).allSatisfy({ $0.number < $1.number })
-    else { throw transport.nonsense("gives out a page of a feed that is none") }
+    else { throw nonsense("gives out a page of a feed that is none") }
     return page
   }
 
@@ -140,7 +142,7 @@ package final class DeviceClient: Sendable {
     let page: LogPage<Event> = try await fetch("\(log.path)?limit=\(Self.pageLimit)\(query)")
     try checkToken(page.token)
     guard page.isSound(after: number, limit: Self.pageLimit) else {
-      throw transport.nonsense("gives out a page of events that is none")
+      throw nonsense("gives out a page of events that is none")
     }
     return page
   }
@@ -149,12 +151,35 @@ package final class DeviceClient: Sendable {
     let isSound =
       (1...256).contains(token.utf8.count)
       && token.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
-    guard isSound else { throw transport.nonsense("gives out a token that is none") }
+    guard isSound else { throw nonsense("gives out a token that is none") }
   }
 
-  private func fetch<Answer: Decodable & Sendable>(_ path: String) async throws -> Answer {
-    try await inSession { token in try await self.transport.fetch(HubRequest(path, token: token)) }
+  func fetch<Answer: Decodable & Sendable>(_ path: String) async throws -> Answer { try await fetch(HubRequest(path)) }
+
+  func fetch<Answer: Decodable & Sendable>(_ request: HubRequest) async throws -> Answer {
+    try await inSession { token in try await transport.fetch(request.with(token: token)) }
   }
+
+  func perform(_ request: HubRequest) async throws {
+    try await inSession { token in try await transport.perform(request.with(token: token)) }
+  }
+
+  /// Opens a stream that goes on until one side ends it.
+  func open(_ request: HubRequest) async throws -> HTTPClientResponse {
+    try await inSession { token in try await transport.open(request.with(token: token)) }
+  }
+
+  /// Opens contents, later where the hub asks for that.
+  func openPatiently(_ request: HubRequest) async throws -> HTTPClientResponse {
+    try await inSession { token in try await transport.openPatiently(request.with(token: token)) }
+  }
+
+  /// The next bytes of a stream; nil at its end.
+  func next(_ bytes: inout HTTPClientResponse.Body.AsyncIterator) async throws -> ByteBuffer? {
+    try await transport.next(&bytes)
+  }
+
+  func decode<Answer: Decodable>(_ bytes: ByteBuffer) throws -> Answer { try transport.decode(bytes) }
 
   /// Runs `body` with a token; once more with another one if the hub takes the first no more.
   private func inSession<Value>(_ body: (String) async throws -> Value) async throws -> Value {
@@ -170,23 +195,35 @@ package final class DeviceClient: Sendable {
   // MARK: - News
 
   /// How far the account's logs go, now and whenever one goes on, for as long as it is read.
-  package func news() -> HubNews { HubNews(client: self, limits: transport.limits) }
-
-  func openNews() async throws -> HTTPClientResponse.Body.AsyncIterator {
-    try await inSession { try await transport.open(HubRequest("/v1/events/stream", token: $0)) }
-  }
-
-  func next(_ bytes: inout HTTPClientResponse.Body.AsyncIterator) async throws -> ByteBuffer? {
-    try await transport.next(&bytes)
-  }
+  package func news() -> HubNews { HubNews(client: self) }
 
   func decodeNews(_ bytes: ByteBuffer) throws -> LogNews {
-    let news: LogNews = try transport.decode(bytes)
-    guard news.logs.allSatisfy({ $0.last >= 0 }) else { throw transport.nonsense("tells of a log that is none") }
+    let news: LogNews = try decode(bytes)
+    guard news.logs.allSatisfy({ $0.last >= 0 }) else { throw nonsense("tells of a log that is none") }
     for log in news.logs { try checkToken(log.token) }
     return news
   }
 
-  var brokeOff: HubFailure { HubFailure(.unreachable, device.hub, "ended the stream", advice: "it may be ending") }
-  var babbles: HubFailure { transport.nonsense("sends a message without an end") }
+  /// How far the zone's feed goes, now and whenever it goes on, for as long as it is read.
+  package func changes() -> HubChanges { HubChanges(client: self) }
+
+  func decodeChanges(_ bytes: ByteBuffer) throws -> FeedNews {
+    let news: FeedNews = try decode(bytes)
+    guard news.number >= 0, news.inbox >= 0 else { throw nonsense("tells of a feed that is none") }
+    return news
+  }
+
+  // MARK: - Failures
+
+  func nonsense(_ reason: String) -> HubFailure { transport.nonsense(reason) }
+
+  /// The failure that a problem in the place of something else tells.
+  func refusal(_ problem: Problem) -> HubFailure { transport.refusal(problem.status, retryAfter: nil, problem) }
+
+  /// The failure for an answer that ends before its end.
+  func brokeOff(_ what: String) -> HubFailure {
+    HubFailure(.unreachable, device.hub, "ended \(what)", advice: "it may be ending")
+  }
+
+  var babbles: HubFailure { nonsense("sends a message without an end") }
 }

@@ -37,9 +37,7 @@ actor HubSessions {
 
   private func begin() async throws -> String {
     defer { beginning = nil }
-    var asking = HubRequest("/v1/challenges")
-    asking.method = .POST
-    let challenge: Challenge = try await transport.fetch(asking)
+    let challenge: Challenge = try await transport.fetch(HubRequest("/v1/challenges", method: .POST))
     let address = transport.hub.address.description
     // A text with a zero byte could shift the borders between the parts of the message.
     guard !challenge.nonce.utf8.contains(0), challenge.nonce.utf8.count <= 1_024,

@@ -11,12 +11,16 @@ import SheafWire
 /// How long a client waits for a hub, and how much it takes of it.
 package struct DeviceClientLimits: Sendable {
   package var connect = Duration.seconds(10)
-  /// For a request with its whole answer.
+  /// For a request with its whole answer, beside the time that its body takes.
   package var request = Duration.seconds(60)
+  /// Bytes of a body that are sent in a second at least.
+  package var slowest = 16 * 1024
   /// How long a stream may say nothing: a hub says something every 15 seconds.
   package var silence = Duration.seconds(45)
   /// Bytes of an answer.
   package var answer = 64 * 1024 * 1024
+  /// Versions of one list.
+  package var versions = 100_000
   /// Seconds between attempts to open a stream, at first and at most.
   package var pauses = (first: 0.5, longest: 60.0)
   /// How often a request is made again that a hub asks to make later, and how long it may ask to wait for that.
@@ -27,20 +31,44 @@ package struct DeviceClientLimits: Sendable {
 
 /// A request to a hub.
 struct HubRequest: Sendable {
-  var method: HTTPMethod = .GET
-  let path: String
-  var body: Data?
-  var token: String?
+  struct Body: Sendable {
+    let bytes: ByteBuffer
+    let type: String
+    /// How the bytes are compressed; nil for bytes as they are.
+    let encoding: String?
+  }
 
-  init(_ path: String, token: String? = nil) {
+  let method: HTTPMethod
+  let path: String
+  let body: Body?
+  private(set) var token: String?
+
+  init(_ path: String, method: HTTPMethod = .GET, token: String? = nil) {
+    self.method = method
     self.path = path
     self.token = token
+    body = nil
   }
 
   init(posting body: some Encodable, to path: String) throws {
-    self.path = path
     method = .POST
-    self.body = try JSONEncoder().encode(body)
+    self.path = path
+    self.body = Body(bytes: ByteBuffer(bytes: try JSONEncoder().encode(body)), type: "application/json", encoding: nil)
+  }
+
+  /// Puts bytes to a path, compressed where that makes them fewer.
+  init(putting bytes: ByteBuffer, to path: String) {
+    method = .PUT
+    self.path = path
+    let frame = Zstandard.smaller(bytes)
+    body = Body(bytes: frame ?? bytes, type: "application/octet-stream", encoding: frame == nil ? nil : "zstd")
+  }
+
+  /// The same in a session.
+  func with(token: String) -> HubRequest {
+    var request = self
+    request.token = token
+    return request
   }
 }
 
@@ -101,10 +129,40 @@ final class HubTransport: Sendable {
   func fetch<Answer: Decodable & Sendable>(_ request: HubRequest, as type: Answer.Type = Answer.self) async throws
     -> Answer
   {
+    try decode(try await answer(to: request))
+  }
+
+  /// Sends a request whose answer says nothing but that it is done.
+  func perform(_ request: HubRequest) async throws { _ = try await answer(to: request) }
+
+  private func answer(to request: HubRequest) async throws -> ByteBuffer {
+    try await patiently {
+      try await described { [self] in
+        try await withTimeout(time(for: request)) { [self] in
+          let response = try await execute(request)
+          return try await collect(response, upTo: limits.answer)
+        }
+      }
+    }
+  }
+
+  /// Opens a stream that goes on until one side ends it.
+  func open(_ request: HubRequest) async throws -> HTTPClientResponse {
+    try await described { [self] in
+      try await withTimeout(time(for: request)) { [self] in try await execute(request) }
+    }
+  }
+
+  /// Opens contents. What a hub asks to make later is made later, a few times.
+  func openPatiently(_ request: HubRequest) async throws -> HTTPClientResponse {
+    try await patiently { try await open(request) }
+  }
+
+  private func patiently<Value>(_ body: () async throws -> Value) async throws -> Value {
     var attempt = 1
     while true {
       do {
-        return try await attemptFetch(request)
+        return try await body()
       } catch let failure as HubFailure where failure.kind == .busy && attempt < limits.patience.times {
         guard let pause = failure.retryAfter, pause <= limits.patience.seconds else { throw failure }
         attempt += 1
@@ -113,21 +171,9 @@ final class HubTransport: Sendable {
     }
   }
 
-  private func attemptFetch<Answer: Decodable & Sendable>(_ request: HubRequest) async throws -> Answer {
-    let bytes = try await described { [self] in
-      try await withTimeout(limits.request) { [self] in
-        let response = try await execute(request)
-        return try await collect(response, upTo: limits.answer)
-      }
-    }
-    return try decode(bytes)
-  }
-
-  /// Opens a stream that goes on until one side ends it.
-  func open(_ request: HubRequest) async throws -> HTTPClientResponse.Body.AsyncIterator {
-    try await described { [self] in
-      try await withTimeout(limits.request) { [self] in try await execute(request).body }.makeAsyncIterator()
-    }
+  /// The time that a request may take.
+  func time(for request: HubRequest) -> Duration {
+    limits.request + .seconds(Double(request.body?.bytes.readableBytes ?? 0) / Double(max(1, limits.slowest)))
   }
 
   /// The next bytes of a stream; nil at its end.
@@ -145,8 +191,9 @@ final class HubTransport: Sendable {
     made.headers.add(name: "user-agent", value: "sheaf")
     if let token = request.token { made.headers.add(name: "authorization", value: "Bearer \(token)") }
     if let body = request.body {
-      made.headers.add(name: "content-type", value: "application/json")
-      made.body = .bytes(ByteBuffer(bytes: body))
+      made.headers.add(name: "content-type", value: body.type)
+      if let encoding = body.encoding { made.headers.add(name: "content-encoding", value: encoding) }
+      made.body = .bytes(body.bytes)
     }
     let response = try await client.execute(made, deadline: .distantFuture)
     let status = Int(response.status.code)
@@ -162,7 +209,7 @@ final class HubTransport: Sendable {
   }
 
   /// The failure that an answer tells.
-  private func refusal(_ status: Int, retryAfter: String?, _ problem: Problem?) -> HubFailure {
+  func refusal(_ status: Int, retryAfter: String?, _ problem: Problem?) -> HubFailure {
     // Hubs write seconds.
     let seconds = retryAfter.flatMap { UInt16($0) }.map(Double.init)
     let kind = problem?.status == status ? problem?.kind : nil

@@ -289,11 +289,14 @@ package struct LibraryStatus: Sendable, Codable {
   package var sinks: [SinkStatus]
   /// Events that the sink which is furthest behind has yet to deal with.
   package var undelivered: Int64
+  /// The accounts that are connected to hubs.
+  package var connections: [ConnectionStatus]
 
   package init(
     library: String, pid: Int32, mounts: [MountInfo], notMounted: [MountRequest], counts: LibraryCounts?,
-    sinks: [SinkStatus]
+    sinks: [SinkStatus], connections: [ConnectionStatus] = []
   ) {
+    self.connections = connections
     self.library = library
     self.pid = pid
     self.mounts = mounts
@@ -303,7 +306,7 @@ package struct LibraryStatus: Sendable, Codable {
     undelivered = sinks.compactMap(\.undelivered).max() ?? 0
   }
 
-  private enum CodingKeys: CodingKey { case library, pid, mounts, notMounted, sinks, undelivered }
+  private enum CodingKeys: CodingKey { case library, pid, mounts, notMounted, sinks, undelivered, connections }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -312,7 +315,8 @@ package struct LibraryStatus: Sendable, Codable {
       pid: try container.decode(Int32.self, forKey: .pid),
       mounts: try container.decode([MountInfo].self, forKey: .mounts),
       notMounted: try container.decode([MountRequest].self, forKey: .notMounted),
-      counts: try? LibraryCounts(from: decoder), sinks: try container.decode([SinkStatus].self, forKey: .sinks))
+      counts: try? LibraryCounts(from: decoder), sinks: try container.decode([SinkStatus].self, forKey: .sinks),
+      connections: try container.decodeIfPresent([ConnectionStatus].self, forKey: .connections) ?? [])
   }
 
   /// Encodes all in one object.
@@ -325,6 +329,7 @@ package struct LibraryStatus: Sendable, Codable {
     try container.encode(notMounted, forKey: .notMounted)
     try container.encode(sinks, forKey: .sinks)
     try container.encode(undelivered, forKey: .undelivered)
+    try container.encode(connections, forKey: .connections)
   }
 }
 

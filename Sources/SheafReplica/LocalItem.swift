@@ -2,7 +2,7 @@ package import Foundation
 package import SheafWire
 
 /// A version of a document that the hub has not acknowledged.
-package struct LocalVersion: Hashable, Sendable {
+package struct LocalVersion: Hashable, Sendable, Codable {
   package let id: WireID
   /// The version that its author saw; nil for a first one.
   package var base: WireID?
@@ -19,9 +19,9 @@ package struct LocalVersion: Hashable, Sendable {
 }
 
 /// An item as this machine has it.
-package struct LocalItem: Hashable, Sendable {
+package struct LocalItem: Hashable, Sendable, Codable {
   /// Whether the hub may hear of it.
-  package enum Readiness: Hashable, Sendable {
+  package enum Readiness: Hashable, Sendable, Codable {
     case ready
     /// Not yet: a program still writes it, or its name may not last.
     case waiting
@@ -75,7 +75,7 @@ package struct LocalItem: Hashable, Sendable {
 ///
 /// Those of one plan are carried out together. Names are checked when all are done, so that two items can swap theirs. An
 /// item with an id that is among the deleted of this machine comes back, with its history.
-package enum LocalChange: Hashable, Sendable {
+package enum LocalChange: Hashable, Sendable, Codable {
   /// The item is to be so, and is made where it is missing. Its contents are those of its version, which is given
   /// where it may be missing here.
   case put(LocalItem, ItemVersion?)

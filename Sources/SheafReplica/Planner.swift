@@ -39,6 +39,16 @@ package enum Planner {
     return Plan(planned, groups: groups)
   }
 
+  /// Whether an item of this machine is as the hub has it, and everything that was saved here was sent.
+  ///
+  /// - Parameters:
+  ///   - local: The item; nil where this machine has none.
+  ///   - base: The hub's state; nil where the hub has none.
+  package static func isSettled(_ local: LocalItem?, _ base: ItemState?) -> Bool {
+    guard let local else { return base == nil }
+    return Departures.isClean(local, base)
+  }
+
   /// What follows from the hub's verdicts.
   ///
   /// - Parameter verdicts: Each with its send, in the order of their serials.

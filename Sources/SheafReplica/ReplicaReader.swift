@@ -1,7 +1,7 @@
 package import SheafWire
 
 /// What a replica notes of an item besides the three trees.
-package enum ReplicaMark: Hashable, Sendable {
+package enum ReplicaMark: Hashable, Sendable, Codable {
   /// The hub refused what was wanted: its state is shown, whatever was changed here.
   case undone
   /// The hub refused to make it. It stays on this machine, and is sent again when it changes.

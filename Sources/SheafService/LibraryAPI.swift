@@ -9,6 +9,7 @@ struct LibraryAPI: Sendable {
 
   let library: any PathInterface
   let mounts: (any MountController)?
+  let connections: (any ConnectionController)?
   /// The threads that run the library's synchronous calls.
   let threads: NIOThreadPool
   let clients: ClientCount
@@ -27,6 +28,7 @@ struct LibraryAPI: Sendable {
     addLibraryRoutes(to: routes)
     addAccountRoutes(to: routes.group("accounts"))
     addMountRoutes(to: routes.group("mounts"))
+    addConnectionRoutes(to: routes.group("connections"))
     addMaintenanceRoutes(to: routes)
     addLibraryEventRoutes(to: routes)
     addMetricsRoutes(to: routes)

@@ -11,7 +11,8 @@ extension LibraryAPI {
       return try Response.json(
         LibraryStatus(
           library: info.library, pid: info.pid, mounts: up,
-          notMounted: remembered.filter { !places.contains($0.mountpoint) }, counts: counts, sinks: sinks(at: last)))
+          notMounted: remembered.filter { !places.contains($0.mountpoint) }, counts: counts, sinks: sinks(at: last),
+          connections: await connections?.connections() ?? []))
     }
     routes.get("library") { _, _ in try Response.json(try await call { try $0.settings() }) }
     routes.patch("library") { request, _ in

@@ -42,12 +42,13 @@ package final class SheafService: Sendable {
   /// - Parameters:
   ///   - library: The library, open; it stays open until after ``stop(patience:)``.
   ///   - mounts: The controller that mounts; nil for a process that serves one command and ends.
+  ///   - connections: The controller that connects accounts with hubs; nil for a process that knows none.
   ///   - door: The one user whom the service is for, on a socket of theirs; nil for the library's own service.
   ///   - limits: How much it serves at once; nil for the usual limits of such a door.
   /// - Throws: ``SheafError`` if the library's path cannot have a socket.
   package init(
-    library: any PathInterface, mounts: (any MountController)?, door: UserDoor? = nil, limits: ServiceLimits? = nil,
-    logger: Logger
+    library: any PathInterface, mounts: (any MountController)?, connections: (any ConnectionController)? = nil,
+    door: UserDoor? = nil, limits: ServiceLimits? = nil, logger: Logger
   ) throws {
     let limits = limits ?? (door == nil ? .library : .user)
     self.door = door
@@ -68,7 +69,7 @@ package final class SheafService: Sendable {
       account: door?.mount.account)
     let router = Router()
     let api = LibraryAPI(
-      library: library, mounts: mounts, threads: threads, clients: clients, signals: signals,
+      library: library, mounts: mounts, connections: connections, threads: threads, clients: clients, signals: signals,
       streams: Slots(limits.streams, "streams"), downloads: Slots(limits.downloads, "downloads"),
       jobs: Slots(limits.jobs, "long jobs"), sidecars: SidecarBoard(), info: info)
     if let door { api.addRoutes(to: router, for: door) } else { api.addRoutes(to: router) }

@@ -7,7 +7,7 @@ internal import SheafModel
 package enum DurableStep: String, CaseIterable, Sendable {
   case accounts, create, mkdir, symlink, link, unlink, rmdir, rename, setAttributes, setXattr, removeXattr
   case spill, save, endSession, settle, label, comment, restore, recover, purge, thin, sweep, pack, compress, times,
-    share, transfer, workingCopy
+    share, transfer, workingCopy, replica
 
   /// Whether the change is answered once it is recorded, before SQLite runs it. That goes for changes that programs in
   /// the mount wait for, whose rows the library has checked. Any other change runs in SQLite first, so that its caller

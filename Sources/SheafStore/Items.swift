@@ -171,6 +171,11 @@ extension StoreTransaction {
     ) { known in known.items.noteChange(item.id) { $0 = item } }
   }
 
+  /// Gives an item another UUID, which no item has.
+  package func setUUID(_ uuid: UUID, ofItem id: Int64) throws {
+    try change("UPDATE items SET uuid = ? WHERE id = ?", uuid.bytes, id) { $0.items.forget(id) }
+  }
+
   /// Removes the item, its versions and past names; its pending events must be removed before, by their numbers.
   package func deleteItem(_ id: Int64) throws {
     try change("DELETE FROM versions WHERE item = ?", id) { known in

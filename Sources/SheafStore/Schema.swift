@@ -4,10 +4,12 @@ enum Schema {
   static let applicationID: Int32 = 0x5348_4546
 
   /// The `user_version` that this program writes; one more than the number of older formats.
-  static let version: Int32 = 5
+  static let version: Int32 = 6
 
   /// The statements that bring a file from each `user_version` to the next; the first makes a new library.
-  static let migrations: [String] = [versionOne, versionTwo, versionThree, versionFour, versionFive]
+  static let migrations: [String] = [
+    versionOne, versionTwo, versionThree, versionFour, versionFive, versionSix,
+  ]
 
   private static let versionOne = """
     CREATE TABLE settings (
@@ -327,5 +329,68 @@ enum Schema {
     INSERT INTO past_names (parent, name, until, item, since, actor)
       SELECT d.parent, d.name, d.time, i.item, 0, d.actor FROM deleted d JOIN inodes i ON i.ino = d.ino
       WHERE i.item IS NOT NULL;
+    """
+
+  /// Replicas of accounts that a hub knows.
+  private static let versionSix = """
+    CREATE TABLE replicas (
+      account INTEGER PRIMARY KEY REFERENCES accounts (id),
+      zone BLOB NOT NULL CHECK (length(zone) = 16),
+      seed BLOB NOT NULL CHECK (length(seed) = 16),
+      token TEXT,
+      read INTEGER NOT NULL DEFAULT 0,
+      serial INTEGER NOT NULL DEFAULT 0,
+      confirmed INTEGER NOT NULL DEFAULT 0,
+      rereads INTEGER NOT NULL DEFAULT 1 CHECK (rereads IN (0, 1))
+    ) STRICT;
+
+    CREATE TABLE replica_items (
+      account INTEGER NOT NULL REFERENCES replicas (account),
+      item BLOB NOT NULL CHECK (length(item) = 16),
+      base TEXT,
+      news TEXT,
+      news_number INTEGER,
+      mark TEXT,
+      alias BLOB CHECK (length(alias) = 16),
+      PRIMARY KEY (account, item)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX replica_items_news ON replica_items (account, news_number) WHERE news_number IS NOT NULL;
+
+    CREATE TABLE replica_names (
+      account INTEGER NOT NULL REFERENCES replicas (account),
+      parent BLOB NOT NULL CHECK (length(parent) = 16),
+      name BLOB NOT NULL,
+      item BLOB NOT NULL CHECK (length(item) = 16),
+      PRIMARY KEY (account, parent, name)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE replica_changes (
+      account INTEGER NOT NULL,
+      item BLOB NOT NULL CHECK (length(item) = 16),
+      PRIMARY KEY (account, item)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE replica_steps (
+      account INTEGER NOT NULL REFERENCES replicas (account),
+      number INTEGER NOT NULL,
+      step TEXT NOT NULL,
+      PRIMARY KEY (account, number)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE replica_sends (
+      account INTEGER NOT NULL REFERENCES replicas (account),
+      serial INTEGER NOT NULL,
+      first INTEGER NOT NULL,
+      send TEXT NOT NULL,
+      PRIMARY KEY (account, serial)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE replica_versions (
+      item INTEGER NOT NULL,
+      number INTEGER NOT NULL,
+      uuid BLOB NOT NULL CHECK (length(uuid) = 16),
+      sent INTEGER NOT NULL CHECK (sent IN (0, 1)),
+      PRIMARY KEY (item, number)
+    ) STRICT, WITHOUT ROWID;
     """
 }

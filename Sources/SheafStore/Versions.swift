@@ -118,6 +118,35 @@ extension StoreTransaction {
     try all("SELECT \(Self.columns) FROM versions WHERE open = 1", decode: VersionRow.init)
   }
 
+  /// A version without its contents, and the id that a replica has noted for it.
+  package struct VersionFacts: Sendable {
+    package let number: Int64
+    package let time: Timestamp
+    package let cause: VersionCause
+    package let base: Int64?
+    package let isOpen: Bool
+    /// 16 bytes.
+    package let uuid: [UInt8]?
+    /// Whether the hub has it.
+    package let isSent: Bool
+  }
+
+  /// The versions of an item, the oldest first, with what a replica has noted of them.
+  package func versionFacts(_ item: Int64) throws -> [VersionFacts] {
+    try all(
+      """
+      SELECT v.number, v.time, v.cause, v.base, v.open, r.uuid, coalesce(r.sent, 0) FROM versions v
+        LEFT JOIN replica_versions r ON r.item = v.item AND r.number = v.number WHERE v.item = ? ORDER BY v.number
+      """, item
+    ) { row in
+      VersionFacts(
+        number: try VersionRow.number(row[0], of: item), time: try Timestamp(nanoseconds: row[1]),
+        cause: try VersionCause(code: row[2]), base: try row[3], isOpen: try row[4] as Int64 != 0,
+        uuid: try row.bytes(5).isEmpty ? nil : row.uuid(5).bytes,
+        isSent: try row[6] as Int64 != 0)
+    }
+  }
+
   package func insert(_ version: VersionRow) throws {
     try change(
       Self.versionInsertion,

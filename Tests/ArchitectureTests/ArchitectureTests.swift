@@ -9,7 +9,7 @@ import Testing
     "Fuse": ["CFuse", "Logging"],
     "SheafModel": [],
     "SheafStore": ["CLinux", "CSQLite", "CZstd", "SheafModel", "GRDB", "GRDBSQLite", "Crypto"],
-    "SheafLibrary": ["SheafModel", "SheafStore", "Crypto", "Logging"],
+    "SheafLibrary": ["SheafModel", "SheafReplica", "SheafStore", "SheafWire", "Crypto", "Logging"],
     "SheafMount": ["Fuse", "SheafModel", "SheafLibrary", "DequeModule", "Logging"],
     "SheafService": [
       "SheafModel", "SheafLibrary", "Hummingbird", "HummingbirdCore", "HTTPTypes", "Logging", "NIOCore", "NIOPosix",
@@ -17,12 +17,16 @@ import Testing
     ],
     "SheafClient": ["SheafModel", "AsyncHTTPClient", "HTTPTypes", "NIOCore", "NIOHTTP1", "Logging"],
     "SheafCommand": [
-      "SheafModel", "SheafLibrary", "SheafMount", "SheafService", "SheafClient", "ArgumentParser", "Logging", "NIOCore",
-      "ServiceLifecycle", "UnixSignals",
+      "SheafModel", "SheafLibrary", "SheafMount", "SheafReplication", "SheafService", "SheafClient", "ArgumentParser",
+      "Logging", "NIOCore", "ServiceLifecycle", "UnixSignals",
+    ],
+    "SheafReplication": [
+      "SheafHubClient", "SheafLibrary", "SheafModel", "SheafReplica", "SheafService", "SheafWire", "Logging", "NIOCore",
+      "NIOPosix",
     ],
     "sheaf": ["SheafCommand"],
     "SheafHubClient": [
-      "SheafModel", "SheafWire", "AsyncHTTPClient", "Crypto", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL",
+      "CZstd", "SheafModel", "SheafWire", "AsyncHTTPClient", "Crypto", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL",
     ],
     "SheafSidecar": [
       "SheafModel", "SheafClient", "SheafHubClient", "SheafWire", "AsyncHTTPClient", "Crypto", "GRDB", "Logging",

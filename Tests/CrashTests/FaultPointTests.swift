@@ -52,8 +52,10 @@ import Testing
     patientSteps.contains(String(point.prefix { $0 != "." && $0 != ":" }))
   }
 
-  /// Those of giving a tree to another account have tests of their own (``TransferFaultTests``).
-  static let points = FaultPoint.allCases.map(\.rawValue).filter { !$0.hasPrefix("transfer.") }
+  /// Those of giving a tree to another account (``TransferFaultTests``) and of replicas have tests of their own.
+  static let points = FaultPoint.allCases.map(\.rawValue).filter {
+    !$0.hasPrefix("transfer.") && !$0.hasPrefix("replica.")
+  }
   static let promptPoints = points.filter { !isPatient($0) }
 
   /// After the commit a step cannot fail any more.

@@ -185,7 +185,8 @@ struct LibraryReport: Encodable {
       facts.append(("Not saved", "changes of \(documents), which are kept once there is room: free some on the disk"))
     }
     facts.append(("Events", "\(counts.events)" + delivery))
-    return Table.facts(facts + sinks).text
+    let connections = status.connections.isEmpty ? "" : "\n" + ConnectedAccount.text(status.connections)
+    return Table.facts(facts + sinks).text + connections
   }
 
   private var sinks: [(String, String)] {

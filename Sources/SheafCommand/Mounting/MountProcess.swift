@@ -4,6 +4,7 @@ import SheafClient
 import SheafLibrary
 import SheafModel
 import SheafMount
+import SheafReplication
 import SheafService
 import UnixSignals
 
@@ -44,7 +45,9 @@ enum MountProcess {
     let signals = await UnixSignalsSequence(trapping: endSignals)
     do {
       let mounts = ProcessMounts(library: library, logger: logger, start: startLibraryMount)
-      let service = try SheafService(library: library, mounts: mounts, logger: logger)
+      let connections = LibraryConnections(
+        library: library, folder: LibraryChoice.devicesFolder(), logger: logger)
+      let service = try SheafService(library: library, mounts: mounts, connections: connections, logger: logger)
       try await service.start()
       do {
         let client = try SheafClient(socket: plan.location.socketPath, library: plan.location.path)
@@ -52,6 +55,7 @@ enum MountProcess {
           let info = try await plan.mount(with: client)
           await client.shutdown()
           try plan.verify()
+          try connections.start()
           try mounted(info)
         } catch {
           await client.shutdown()
@@ -59,10 +63,12 @@ enum MountProcess {
         }
         await wait(for: mounts, or: signals)
       } catch {
+        await connections.stop()
         await mounts.end()
         try? await service.stop(patience: .zero)
         throw error
       }
+      await connections.stop()
       try await service.stop(patience: .seconds(1))
     } catch {
       try? library.close()

@@ -55,3 +55,14 @@ struct MemberOutput: Encodable {
   let path: String
   let handle: AccountHandle
 }
+
+/// The JSON output of `disconnect`.
+struct DisconnectOutput: Encodable {
+  let account: AccountHandle
+}
+
+/// The JSON output of `device remove`.
+struct RemovedDeviceOutput: Encodable {
+  let id: String
+  let name: String
+}

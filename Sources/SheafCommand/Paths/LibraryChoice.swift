@@ -33,6 +33,14 @@ enum LibraryChoice {
     return try location(path: own)
   }
 
+  /// The folder of the keys of this machine's devices, by the XDG Base Directory Specification.
+  ///
+  /// - Returns: nil for a user without a home.
+  static func devicesFolder(environment: (String) -> String? = Environment.value) -> String? {
+    let state = environment("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
+    return (state ?? (try? home(environment)).map { $0 + "/.local/state" }).map { $0 + "/sheaf/devices" }
+  }
+
   private static func home(_ environment: (String) -> String?) throws(SheafError) -> String {
     guard let home = environment("HOME") ?? LinuxUser.current()?.home else {
       throw SheafError(

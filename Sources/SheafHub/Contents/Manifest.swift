@@ -5,9 +5,9 @@ package import SheafWire
 /// a length of eight bytes, the highest first.
 package struct Manifest: Hashable, Sendable {
   /// Extents of a version.
-  package static let limit = 65_536
+  package static let limit = WireLimits.extentsPerVersion
   /// Bytes of a document, holes included.
-  package static let sizeLimit: Int64 = 1 << 53
+  package static let sizeLimit = WireLimits.documentBytes
 
   package let extents: [Extent]
   package let size: Int64

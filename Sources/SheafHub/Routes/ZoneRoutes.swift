@@ -7,7 +7,7 @@ import Synchronization
 
 extension HubRoutes {
   /// Bytes of a request of sends.
-  static let sendsBody = 8 * 1024 * 1024
+  static let sendsBody = WireLimits.bytesPerRequest
   /// Bytes of a question for chunks, of which a hash takes 67.
   static let hashesBody = WireLimits.hashesPerRequest * 80
   /// Bytes of a question for contents, of which one takes 167 with the largest numbers.

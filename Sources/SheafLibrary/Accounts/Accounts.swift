@@ -51,7 +51,7 @@ extension Library {
 
   /// Removes an account that owns nothing any more, from all shares too; history goes on naming it as author.
   ///
-  /// - Throws: `notFound`; `notEmpty` while it has documents or deleted ones.
+  /// - Throws: `notFound`; `busy` while it is connected to a hub; `notEmpty` while it has documents or deleted ones.
   package func removeAccount(_ handle: AccountHandle) throws {
     // What is on its way to another account is still among what the rows of this one own.
     try withoutTransfer { try locked { try removeAccountNow(handle) } }
@@ -59,6 +59,11 @@ extension Library {
 
   private func removeAccountNow(_ handle: AccountHandle) throws {
     let account = try self.account(handle)
+    guard try read({ try $0.replica(account.id) }) == nil else {
+      throw SheafError(
+        .busy, subject: "account \(handle)", reason: "is connected to a hub",
+        advice: "end that first: sheaf disconnect --as \(handle)")
+    }
     guard try !read({ try $0.ownsDocuments(account) }) else {
       throw SheafError(
         .notEmpty, subject: "account \(handle)", reason: "owns documents or deleted documents",

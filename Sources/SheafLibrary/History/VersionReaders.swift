@@ -23,11 +23,14 @@ struct VersionReaders {
 // Sendable: `copy` is touched only by functions of `Library` that hold the lock, and by the initialiser.
 package final class VersionReader: @unchecked Sendable {
   var copy: WorkingCopy
+  /// Bytes of the contents.
+  package let size: Int64
   /// The document, the version and the account that reads, where another account owns it.
   let access: (item: Int64, number: Int64, caller: Caller)?
 
   init(_ content: StoredContent, access: (item: Int64, number: Int64, caller: Caller)?) {
     copy = WorkingCopy(content)
+    size = content.length
     self.access = access
   }
 }

@@ -96,6 +96,7 @@ extension Library {
         }
         guard isPresent else { return .goesOn }
         try checkSize(tree.inos.count, name)
+        try checkUnconnected([former, recipient.id])
         try checkAcceptance(inode, item, tree, by: recipient)
         let owners = try give(offer, inode, item, tree, to: recipient)
         let result = AcceptResult(

@@ -73,6 +73,7 @@ extension Library {
       guard let item = try item(of: inode), recipient.id != item.owner else {
         throw SheafError(.invalid, subject: "\(handle)", reason: "owns \(path) already", advice: "name another account")
       }
+      try checkUnconnected([item.owner, recipient.id])
       let all = try offers()
       let former = all.filter { $0.item == item.id }
       if let same = former.first(where: { $0.recipient == recipient.id }) {
@@ -91,6 +92,16 @@ extension Library {
         try logOffer(offer, .pending, inode, item, actor: item.owner, change)
       }
       return try fact(offer, inode, item, for: item.owner)
+    }
+  }
+
+  /// - Throws: `notPermitted` where the documents of one of the accounts are at a hub: there nothing goes from one
+  ///   account's zone to another's.
+  func checkUnconnected(_ accounts: [Int64]) throws {
+    for account in accounts where try read({ try $0.replica(account) }) != nil {
+      throw SheafError(
+        .notPermitted, subject: "\(try handle(account))", reason: "is connected to a hub, and nothing is given away there",
+        advice: "make a copy: sheaf send-copy; or end the connection before: sheaf disconnect")
     }
   }
 

@@ -109,6 +109,50 @@ extension Decoder {
     }
   }
 
+  /// Contents of several versions, as a hub answers them: the boundary's `Content-Type`, and the parts in pieces.
+  static let hubContents = Decoder(name: "hub-contents") { bytes in
+    var input = Input(bytes)
+    let boundary = MultipartReader.boundary(of: String(decoding: input.piece(), as: UTF8.self))
+    if let boundary {
+      try expect(
+        (1...70).contains(boundary.utf8.count) && boundary.utf8.allSatisfy { (0x20...0x7E).contains($0) },
+        "a boundary that is none")
+    }
+    var pieces: [ByteBuffer] = []
+    while !input.isAtEnd { pieces.append(ByteBuffer(bytes: input.piece())) }
+    /// What is read: each head and each end, and between them all bytes of the part; nil for what is refused.
+    func elements(_ pieces: [ByteBuffer]) throws -> (found: [MultipartReader.Element?], isAtEnd: Bool) {
+      var reader = MultipartReader(boundary: boundary ?? "b")
+      var (found, rest): ([MultipartReader.Element?], Int64) = ([], 0)
+      for piece in pieces {
+        reader.append(piece)
+        do {
+          while let element = try reader.next() {
+            switch element {
+            case .head(let head): rest = head.length
+            case .bytes(let some):
+              try expect(some.readableBytes > 0, "bytes that are none")
+              rest -= Int64(some.readableBytes)
+              if case .bytes(var whole)?? = found.last {
+                whole.writeImmutableBuffer(some)
+                found[found.count - 1] = .bytes(whole)
+                continue
+              }
+            case .endOfPart: try expect(rest == 0, "a part of another length than it says")
+            }
+            try expect(rest >= 0, "a part that is longer than it says")
+            found.append(element)
+          }
+        } catch is MultipartReader.Malformed {
+          return (found + [nil], false)
+        }
+      }
+      return (found, reader.isAtEnd)
+    }
+    let whole = ByteBuffer(bytes: pieces.flatMap { Array($0.readableBytesView) })
+    try expect(try elements(pieces) == elements([whole]), "parts depend on their pieces")
+  }
+
   /// What stands behind `-o`.
   static let mountOptions = Decoder(name: "mount-options") { bytes in
     let text = String(decoding: bytes, as: UTF8.self)

@@ -11,15 +11,6 @@ import Testing
 
 /// The client at a real hub, over TLS with the hub's own certificate.
 @Suite(.serialized) struct DeviceClientTests {
-  private func failure(_ body: () async throws -> Void) async throws -> HubFailure {
-    do {
-      try await body()
-    } catch let failure as HubFailure {
-      return failure
-    }
-    throw Command.Failure(description: "it succeeded")
-  }
-
   @Test func aMachineBecomesADevice() async throws {
     try await SecureHub.with { hub in
       let (text, file) = (try await hub.link(), DeviceFile("\(hub.folder.path)/device.json"))
@@ -31,7 +22,7 @@ import Testing
       }
       // A code is good once, and the error says what to do.
       let other = DeviceFile("\(hub.folder.path)/other.json")
-      let refused = try await failure {
+      let refused = try await hubFailure {
         _ = try await DeviceClient.enroll(by: try Enrolment(text), name: "x", file: other)
       }
       #expect(refused.kind == .refused(.forbidden) && refused.advice?.contains("account link") == true)
@@ -118,12 +109,12 @@ import Testing
       let (device, text) = (try await hub.device(), try await hub.link())
       try hub.renew()
       try await hub.withClient(of: device) { client in
-        let refused = try await failure { _ = try await client.account() }
+        let refused = try await hubFailure { _ = try await client.account() }
         #expect(refused.kind == .certificateChanged && refused.advice?.contains("new link") == true)
         #expect(refused.description.contains(device.hub.description))
       }
       // It learns no code.
-      let refused = try await failure {
+      let refused = try await hubFailure {
         _ = try await DeviceClient.enroll(
           by: try Enrolment(text), name: "x", file: DeviceFile("\(hub.folder.path)/other.json"))
       }
@@ -136,7 +127,7 @@ import Testing
   @Test func withoutAFingerprintTheSystemDecides() async throws {
     try await SecureHub.with { hub in
       let enrolment = try Enrolment(try await hub.link(withFingerprint: false))
-      let refused = try await failure {
+      let refused = try await hubFailure {
         _ = try await DeviceClient.enroll(
           by: enrolment, name: "x", file: DeviceFile("\(hub.folder.path)/other.json"))
       }
@@ -161,7 +152,7 @@ import Testing
           last = failure
         }
         #expect(last?.description.contains("alice@hub.example") == true && last?.advice?.contains("new link") == true)
-        let refused = try await failure { _ = try await client.account() }
+        let refused = try await hubFailure { _ = try await client.account() }
         #expect(refused.kind == .deviceRemoved)
       }
     }
@@ -198,7 +189,7 @@ import Testing
     try await SecureHub.with { hub in
       try await hub.withClient { client in
         await hub.stop()
-        let refused = try await failure { _ = try await client.account() }
+        let refused = try await hubFailure { _ = try await client.account() }
         #expect(refused.kind == .unreachable && refused.hub == client.device.hub.description && refused.advice != nil)
       }
     }
@@ -221,7 +212,7 @@ import Testing
         async let waiting = client.feed(after: token, wait: 30)
         try await hub.send(.document("6", "x", serial: 6))
         #expect(try await waiting.items.count == 1)
-        let refused = try await failure { _ = try await client.feed(after: String(repeating: "1", count: 64)) }
+        let refused = try await hubFailure { _ = try await client.feed(after: String(repeating: "1", count: 64)) }
         #expect(refused.kind == .refused(.gone))
       }
     }
@@ -237,18 +228,18 @@ import Testing
         #expect(names(page) == ["1", "2", "3"] && page.next == 3 && page.last == 3)
         #expect(names(try await client.events(.own, after: HubLogPlace(number: 1, token: page.token))) == ["2", "3"])
         let ahead = HubLogPlace(number: 9, token: page.token)
-        #expect(try await failure { _ = try await client.events(.own, after: ahead) }.kind == .refused(.gone))
+        #expect(try await hubFailure { _ = try await client.events(.own, after: ahead) }.kind == .refused(.gone))
         try await hub.beginEpoch()
         try await hub.send(.document("4", "x", serial: 4))
         for number in [0, 2, 3, 9] as [Int64] {
           let place = HubLogPlace(number: number, token: page.token)
-          #expect(try await failure { _ = try await client.events(.own, after: place) }.kind == .refused(.gone))
+          #expect(try await hubFailure { _ = try await client.events(.own, after: place) }.kind == .refused(.gone))
           let after = try await client.events(.own, former: place)
           #expect(names(after) == (min(number, 3) + 1...4).map { "\($0)" }, "\(number)")
           #expect(names(try await client.events(.own, after: HubLogPlace(number: 3, token: after.token))) == ["4"])
         }
         let stranger = HubLogPlace(number: 1, token: String(repeating: "1", count: 48))
-        #expect(try await failure { _ = try await client.events(.own, former: stranger) }.kind == .refused(.gone))
+        #expect(try await hubFailure { _ = try await client.events(.own, former: stranger) }.kind == .refused(.gone))
       }
     }
   }

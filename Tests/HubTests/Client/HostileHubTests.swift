@@ -22,26 +22,8 @@ import Testing
     return #"{"events":[\#(events)],"next":\#(next),"last":\#(last),"token":"\#(token)"}"#
   }
 
-  /// What `body` fails with at a server that answers so.
-  private func failure(
-    limits: DeviceClientLimits = .brief, _ answer: @escaping @Sendable (String) -> ScriptedServer.Answer?,
-    _ body: (DeviceClient) async throws -> Void
-  ) async throws -> HubFailure? {
-    let server = try ScriptedServer(answer)
-    defer { server.close() }
-    let client = DeviceClient(try server.device, limits: limits)
-    let result = await Result { try await body(client) }
-    await client.shutdown()
-    do {
-      try result.get()
-      return nil
-    } catch let failure as HubFailure {
-      return failure
-    }
-  }
-
   private func events(_ text: String, after place: HubLogPlace? = nil) async throws -> HubFailure? {
-    try await failure({ $0.hasPrefix("/v1/events") ? .json(text) : nil }) {
+    try await ScriptedServer.failure({ $0.hasPrefix("/v1/events") ? .json(text) : nil }) {
       _ = try await $0.events(.own, after: place)
     }
   }
@@ -76,7 +58,7 @@ import Testing
 
   @Test func answersOfOtherKindsAreNamed() async throws {
     func kind(_ answer: ScriptedServer.Answer) async throws -> HubFailure.Kind? {
-      try await failure({ $0 == "/v1/account" ? answer : nil }) { _ = try await $0.account() }?.kind
+      try await ScriptedServer.failure({ $0 == "/v1/account" ? answer : nil }) { _ = try await $0.account() }?.kind
     }
     let head = "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     #expect(try await kind(.bytes(head)) == .moved)
@@ -94,7 +76,7 @@ import Testing
     let other = try ScriptedServer { _ in nil }
     defer { other.close() }
     let location = "http://127.0.0.1:\(other.port)/v1/account"
-    let moved = try await failure({ path in
+    let moved = try await ScriptedServer.failure({ path in
       path == "/v1/account"
         ? .bytes("HTTP/1.1 307 Moved\r\nLocation: \(location)\r\nContent-Length: 0\r\nConnection: close\r\n\r\n") : nil
     }) { _ = try await $0.account() }
@@ -106,7 +88,7 @@ import Testing
     limits.answer = 100_000
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
     let once = Atomic(false)
-    let endless = try await failure(
+    let endless = try await ScriptedServer.failure(
       limits: limits,
       { path in
         guard path == "/v1/account" else { return nil }
@@ -116,7 +98,7 @@ import Testing
     #expect(endless?.kind == .nonsense)
     limits.request = .milliseconds(300)
     for answer in [ScriptedServer.Answer.stuck(""), .stuck(head), .stuck(head + "{")] {
-      let stuck = try await failure(limits: limits, { $0 == "/v1/account" ? answer : nil }) {
+      let stuck = try await ScriptedServer.failure(limits: limits, { $0 == "/v1/account" ? answer : nil }) {
         _ = try await $0.account()
       }
       #expect(stuck?.kind == .unreachable && stuck?.reason.contains("within") == true)
@@ -127,7 +109,7 @@ import Testing
   @Test func laterIsLater() async throws {
     func asked(_ header: String) async throws -> (HubFailure?, Int) {
       let count = Atomic(0)
-      let found = try await failure({ path in
+      let found = try await ScriptedServer.failure({ path in
         guard path == "/v1/account" else { return nil }
         count.add(1, ordering: .relaxed)
         return .problem(.unavailable, header)
@@ -149,7 +131,7 @@ import Testing
       (nil, #"{"token":"a","expires":"2026-11-26T00:02:00Z"}"#),
       (nil, #"{"token":"a","expires":"9999-11-26T00:02:00Z"}"#),
     ] as [(String?, String?)] {
-      let found = try await failure({ path in
+      let found = try await ScriptedServer.failure({ path in
         switch path {
         case "/v1/challenges": challenge.map { .json($0, status: "201 Created") }
         case "/v1/sessions": session.map { .json($0, status: "201 Created") }

@@ -1,0 +1,23 @@
+package import SheafWire
+
+extension DeviceClient {
+  /// The devices of the account, the oldest first.
+  package func devices() async throws -> [DeviceFacts] {
+    let list: DeviceList = try await fetch("/v1/devices")
+    guard list.devices.allSatisfy({ WireID($0.id)?.description == $0.id && $0.name.utf8.count <= Self.longestName })
+    else { throw nonsense("lists devices that are none") }
+    return list.devices
+  }
+
+  /// A link by which another machine becomes a device of the account: good for one machine and a day.
+  package func newDeviceLink() async throws -> LinkFacts {
+    let facts: LinkFacts = try await fetch(HubRequest("/v1/links", method: .POST))
+    guard (try? Enrolment(facts.link)) != nil else { throw nonsense("makes a link that is none") }
+    return facts
+  }
+
+  /// Ends a device's access for good, also that of this one.
+  package func removeDevice(_ id: WireID) async throws {
+    try await perform(HubRequest("/v1/devices/\(id)", method: .DELETE))
+  }
+}

@@ -1,0 +1,96 @@
+package import NIOCore
+package import SheafWire
+
+/// What a replica asks of a hub about its own zone, beside reading the feed.
+extension DeviceClient {
+  /// Asks the hub to do groups of sends. If no answer came, the same may be asked again: the hub does a send once.
+  ///
+  /// - Parameters:
+  ///   - groups: Up to ``WireLimits/sendsPerRequest`` sends whose serials rise, of ``WireLimits/bytesPerRequest`` bytes
+  ///     of JSON.
+  ///   - confirmed: Every verdict up to this serial has arrived and been kept.
+  /// - Returns: For each send either its verdict, or why it is to be sent later; for all of a group the same of both.
+  package func send(_ groups: [[Send]], confirmed: Int64) async throws -> SendAnswer {
+    let request = try HubRequest(posting: SendRequest(groups: groups, confirmed: confirmed), to: "/v1/sends")
+    let answer: SendAnswer = try await fetch(request)
+    guard answer.isSound(for: groups) else { throw nonsense("gives verdicts that are none of what was sent") }
+    return answer
+  }
+
+  /// The chunks among these that the hub does not have, in their order, each once. It keeps the others for a day.
+  package func missing(_ hashes: [ChunkHash]) async throws -> [ChunkHash] {
+    var asked: Set<ChunkHash> = []
+    let once = hashes.filter { asked.insert($0).inserted }
+    var missing: Set<ChunkHash> = []
+    for start in stride(from: 0, to: once.count, by: WireLimits.hashesPerRequest) {
+      let some = Array(once[start...].prefix(WireLimits.hashesPerRequest))
+      let answer: ChunkHashes = try await fetch(
+        try HubRequest(posting: ChunkHashes(hashes: some), to: "/v1/chunks/missing"))
+      guard answer.hashes.count <= some.count, asked.isSuperset(of: answer.hashes) else {
+        throw nonsense("misses chunks that nobody asked for")
+      }
+      missing.formUnion(answer.hashes)
+    }
+    return once.filter { missing.contains($0) }
+  }
+
+  /// Uploads a chunk of at most ``WireLimits/chunkBytes``, which the hub keeps for a day before a version names it; once
+  /// more is no harm.
+  package func upload(_ hash: ChunkHash, _ bytes: ByteBuffer) async throws {
+    try await perform(HubRequest(putting: bytes, to: "/v1/chunks/\(hash)"))
+  }
+
+  /// Versions of an item, the oldest first: of those after a number ``DeviceClientLimits/versions`` at most. None for an
+  /// item that the hub does not know.
+  package func versions(of item: WireID, after number: Int64 = 0) async throws -> VersionList {
+    var (versions, purged, known): ([ItemVersion], [WireID], Set<WireID>) = ([], [], [])
+    while versions.count < limits.versions {
+      let limit = min(WireLimits.rowsPerPage, limits.versions - versions.count)
+      let last = versions.last?.number ?? number
+      let page: VersionList = try await fetch("/v1/items/\(item)/versions?after=\(last)&limit=\(limit)")
+      guard page.isSound(after: last, limit: limit) else { throw nonsense("lists versions that are none") }
+      versions += page.versions
+      purged += page.purged.filter { known.insert($0).inserted }
+      if page.versions.count < limit { break }
+    }
+    return VersionList(versions: versions, purged: purged)
+  }
+}
+
+extension SendAnswer {
+  /// Whether it answers these groups: each send once, groups as a whole, and chunks that they name.
+  package func isSound(for groups: [[Send]]) -> Bool {
+    guard number >= 0, verdicts.count + later.count == groups.reduce(0, { $0 + $1.count }) else { return false }
+    let (decided, deferred) = (Set(verdicts.map(\.serial)), Dictionary(grouping: later, by: \.serial))
+    guard decided.count == verdicts.count, deferred.count == later.count, verdicts.allSatisfy(\.isSound) else {
+      return false
+    }
+    return groups.allSatisfy { group in
+      if group.allSatisfy({ decided.contains($0.serial) && deferred[$0.serial] == nil }) { return true }
+      let chunks = Set(group.flatMap { $0.version?.extents ?? [] }.compactMap(\.hash))
+      return group.allSatisfy { send in
+        guard !decided.contains(send.serial), let missing = deferred[send.serial]?.first?.missing else { return false }
+        return missing.count <= chunks.count && chunks.isSuperset(of: missing)
+      }
+    }
+  }
+}
+
+extension Verdict {
+  fileprivate var isSound: Bool {
+    let isPlaced = places?.isEmpty != true && places?.contains(where: \.isReserved) != true
+    return number ?? 0 >= 0 && versionNumber ?? 0 >= 0 && item != .root && version != .root && isPlaced
+      && (outcome == .refused) == (reason != nil)
+  }
+}
+
+extension VersionList {
+  /// Whether it is a page of a document's versions.
+  package func isSound(after number: Int64, limit: Int) -> Bool {
+    guard versions.count <= limit, purged.count <= limit else { return false }
+    let numbers = [number] + versions.map(\.number)
+    return zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 }
+      && versions.allSatisfy { (0...WireLimits.documentBytes).contains($0.size) }
+      && Set(versions.map(\.id) + purged).count == versions.count + purged.count
+  }
+}

@@ -1,0 +1,595 @@
+import Foundation
+import SheafModel
+import SheafReplica
+import SheafStore
+package import SheafWire
+
+/// The steps of a replica's plans, carried out: what the hub told becomes so in this library, for every mount and
+/// watcher, as if another account of it had done so.
+///
+/// Rules:
+/// 1. Each operation of a step is a change of its own, and finds out itself whether it is still to be done. So a step
+///    that was cut short is done again.
+/// 2. What could not be made is not taken for deleted: it is news again.
+/// 3. Programs go on meanwhile. What they changed since the plan was made stays, and the next plan tells the hub of it.
+///    Nothing that was saved here is lost: contents that were not sent are never replaced.
+extension Library {
+  /// The next step of a plan.
+  package func step(of account: Int64) throws -> (number: Int64, step: ReplicaStep)? {
+    try locked {
+      try read { try $0.replicaStep(of: account) }.map { ($0.number, try ReplicaJSON.decode($0.step)) }
+    }
+  }
+
+  /// The version whose contents a step needs, if they are not here.
+  package func needsContents(_ step: ReplicaStep, of account: Int64) throws -> (item: WireID, version: ItemVersion)? {
+    guard let needed = step.contents, needed.version.size > 0 else { return nil }
+    return try locked { () -> (item: WireID, version: ItemVersion)? in
+      let replica = try connected(account)
+      guard let inode = try replicaInode(needed.item, of: account), let item = try item(of: inode) else {
+        return needed
+      }
+      return try replicaVersions(of: item, replica).numbers[needed.version.id] == nil ? needed : nil
+    }
+  }
+
+  /// Opens a file without a name for the contents of a version, to be written and handed to
+  /// ``carryOut(_:_:of:contents:)``, and released in any case.
+  package func beginContents(of account: Int64) throws -> UInt64 {
+    let documents = try locked { try self.documents(ofConnected: account) }
+    return try createNameless(documents, mode: 0o600, flags: O_RDWR, .api(account)).handle
+  }
+
+  /// Does a step, and notes that it was done.
+  ///
+  /// - Parameter contents: The contents that ``needsContents(_:of:)`` asked for; nil also where the hub has them no more.
+  /// - Returns: whether it could be done. What could not be is compared anew.
+  /// - Throws: `noSpace`, `inputOutput` and what else keeps this library from changing: the step is still to be done.
+  package func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws -> Bool {
+    var isDone = true
+    var missing: WireID?
+    do {
+      try carryOut(step, of: account, contents)
+    } catch let error as SheafError where !Self.isLasting(error.kind) {
+      // It is not as it was when the plan was made. The next plan compares it anew.
+      log.info("a step of a replica was not possible", metadata: ["error": "\(error)"])
+      isDone = false
+      if case .make(let item, _) = step { missing = item.item }
+    }
+    try locked {
+      try makeChange(.replica) { change in
+        try change.rows.removeReplicaStep(of: account, number)
+        if let missing { try tellAgain(missing, account, change) }
+        for id in step.items { try change.rows.noteReplicaChange(of: account, id.bytes) }
+      }
+    }
+    return isDone
+  }
+
+  /// Has what the hub has of an item shown as if it had been told now.
+  private func tellAgain(_ id: WireID, _ account: Int64, _ change: Change) throws {
+    var row = try change.rows.replicaItem(of: account, id.bytes)
+    guard let base: ItemState = try row.base.map({ try ReplicaJSON.decode($0) }), row.news == nil else { return }
+    row.mark = try ReplicaJSON.encode(ReplicaMark.undone)
+    (row.news, row.newsNumber) = (row.base, base.number)
+    try change.rows.setReplicaItem(of: account, id.bytes, row)
+  }
+
+  /// Whether an error says something of this machine, and not of the item.
+  private static func isLasting(_ kind: SheafError.Kind) -> Bool {
+    switch kind {
+    case .noSpace, .inputOutput, .corrupt, .readOnly: true
+    default: false
+    }
+  }
+
+  private func carryOut(_ step: ReplicaStep, of account: Int64, _ contents: UInt64?) throws {
+    switch step {
+    case .make(let item, let version): try make(item, version, contents, account)
+    case .set(let item, let before, let version): try set(item, since: before, version, contents, account)
+    case .place(let id, let places): try place(id, at: places, account)
+    case .delete(let id): try delete(id, account)
+    case .destroy(let id): try destroy(id, account)
+    case .identify(let id, let new, let versions): try identify(id, as: new, versions, account)
+    case .absorb(let id, let other, let versions): try absorb(id, into: other, versions, account)
+    case .moveVersion(let version, let id, let other): try moveVersion(version, from: id, to: other, account)
+    }
+  }
+
+  // MARK: - Making
+
+  private func make(_ item: LocalItem, _ version: ItemVersion?, _ contents: UInt64?, _ account: Int64) throws {
+    let found = try locked { () -> (isHere: Bool, deleted: DeletedRow?)? in
+      try replicaInode(item.item, of: account).map {
+        ($0.row.nlink > 0, try read { [ino = $0.ino] in try $0.deleted(ino) })
+      }
+    }
+    guard let place = item.places.min() else { throw SheafError(.invalid, subject: "item without a name") }
+    guard let found else { return try makeAnew(item, at: place, version, contents, account) }
+    if !found.isHere {
+      guard let deleted = found.deleted else { return }
+      let (folder, name) = try locked { () -> (Int64, [UInt8]) in
+        let folder = try self.folder(place.parent, account)
+        return (folder.ino, try freeName(place.name, in: folder.ino))
+      }
+      _ = try recover(
+        deleted, called: String(decoding: place.name, as: UTF8.self).printable,
+        to: .init(folder: folder, name: name, mover: .api(account)),
+        .api(account)
+      ) { _ in }
+    }
+    guard
+      let now = try locked({ () -> LocalItem? in
+        var tree = try ReplicaTree(self, connected(account))
+        return try tree.local(item.item)
+      })
+    else { return }
+    try set(item, since: now, version, contents, account)
+  }
+
+  /// The folder that an id names.
+  ///
+  /// - Throws: `notFound`, `notDirectory`.
+  private func folder(_ id: WireID, _ account: Int64) throws -> Inode {
+    guard let inode = try ReplicaTree(self, connected(account)).inode(id) else { throw SheafError(.notFound) }
+    guard inode.isFolder else { throw SheafError(.notDirectory) }
+    return inode
+  }
+
+  private func makeAnew(
+    _ wanted: LocalItem, at place: Place, _ version: ItemVersion?, _ contents: UInt64?, _ account: Int64
+  ) throws {
+    let parent = try locked { try folder(place.parent, account).ino }
+    try lockedNear([parent]) {
+      let folder = try folder(parent)
+      guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
+      let name = try freeName(place.name, in: parent)
+      let (caller, time) = (Caller.api(account), clock())
+      let type = wanted.kind == .folder ? S_IFDIR : wanted.kind == .symlink ? S_IFLNK : S_IFREG
+      let mode = wanted.kind == .symlink ? 0o777 : UInt32(truncatingIfNeeded: wanted.mode) & 0o1777
+      var row = newRow(type, in: folder, name, mode: mode, caller, time)
+      (row.uid, row.gid) = (folder.row.uid, folder.row.gid)
+      if wanted.kind == .folder { row.nlink = 2 } else { row.mtime = Timestamp(nanoseconds: wanted.mtime) }
+      if wanted.kind == .symlink {
+        guard let target = wanted.target, Self.isTarget(target) else { throw SheafError(.invalid) }
+        row.target = [UInt8](target)
+        row.size = Int64(target.count)
+      }
+      var item = ItemRow(
+        id: numbers.nextItem(), uuid: UUID(bytes: wanted.item.bytes), kind: wanted.kind.local, owner: row.owner,
+        creator: account, created: time)
+      item.isQuiet = try isIgnored(parent, name, isFolder: type == S_IFDIR)
+      row.item = item.id
+      let inode = Inode(row)
+      try makeChange(.replica, by: caller, at: time) { change in
+        if wanted.kind == .document {
+          row.content = try storedContents(contents, account, change)
+          row.size = row.content?.length ?? 0
+          guard row.size == version?.size ?? 0 else { throw SheafError(.notFound, subject: "contents at the hub") }
+          if let version {
+            item.version = max(1, min(version.number, Self.highestVersion))
+            item.lastVersion = item.version
+          }
+        }
+        try change.rows.insert(item)
+        try change.rows.insert(row)
+        try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino, since: time))
+        if let version {
+          try change.rows.insert(
+            VersionRow(
+              item: item.id, number: item.version, time: Timestamp(nanoseconds: version.time), author: account,
+              size: row.size, cause: version.cause.local, base: nil, content: row.content ?? .empty, isOpen: false))
+          try change.rows.set(
+            ReplicaVersionRow(number: item.version, uuid: version.id.bytes, isSent: true), of: item.id)
+        }
+        for (name, value) in wanted.attributes.sorted(by: { $0.key < $1.key }) where Self.travels(Array(name.utf8)) {
+          try change.rows.setXattr(row.ino, Array(name.utf8), [UInt8](value))
+        }
+        try touch(folder, time, links: wanted.kind == .folder ? 1 : 0, change)
+        try logEvent(
+          .created, item, ino: row.ino, try eventData(item, parent: parent, name: name), actor: account, thread: 0,
+          opens: false, change)
+        let (final, finalItem) = (row, item)
+        change.whenRecorded { [self] in
+          inode.row = final
+          inode.item = finalItem
+          inodes.insert(inode)
+          identity.settle(parent, name)
+          tell(.made(NamedInode(inode, parent, name)), from: 0)
+        }
+      }
+    }
+  }
+
+  /// No document has so many versions that another one cannot follow.
+  private static let highestVersion: Int64 = 1 << 51
+
+  /// The stored form of contents that were written to a file without a name; nothing where there is none.
+  private func storedContents(_ handle: UInt64?, _ account: Int64, _ change: Change) throws -> StoredContent {
+    guard let handle, let inode = files[handle]?.inode, inode.isNameless else { return .empty }
+    let draft = inode.draft(of: account)
+    try prepareNaming(inode, draft, change.time)
+    guard let working = draft.working else { return .empty }
+    var content = try working.stored(in: change)
+    let stored = try content.stored(in: change)
+    change.whenRecorded { [self, content] in
+      sessions.addUnsaved(-draft.unsavedBytes)
+      draft.working?.adopt(content)
+      draft.working?.markUnchanged()
+    }
+    return stored
+  }
+
+  // MARK: - Setting
+
+  private func set(
+    _ item: LocalItem, since before: LocalItem, _ version: ItemVersion?, _ contents: UInt64?, _ account: Int64
+  ) throws {
+    guard
+      let (now, ino, setID) = try locked({ () -> (LocalItem, Int64, UInt32)? in
+        var tree = try ReplicaTree(self, connected(account))
+        guard let now = try tree.local(item.item), let inode = try tree.inode(item.item) else { return nil }
+        return (now, inode.ino, inode.row.mode & 0o6000)
+      }), now.kind == item.kind
+    else { return }
+    try setSent(item, since: before, account)
+    if item.version != before.version, now.version == before.version, let version {
+      try receive(version, of: item, contents, account)
+    }
+    let caller = Caller.api(account)
+    for (name, value) in item.attributes.sorted(by: { $0.key < $1.key })
+    where Self.travels(Array(name.utf8)) && before.attributes[name] != value
+      && now.attributes[name] == before.attributes[name]
+    {
+      try setXattr(ino, Array(name.utf8), [UInt8](value), .set, caller)
+    }
+    for name in before.attributes.keys.sorted()
+    where item.attributes[name] == nil && now.attributes[name] == before.attributes[name] {
+      try removeXattr(ino, Array(name.utf8), caller)
+    }
+    var change = AttributeChange()
+    if item.mode != before.mode, now.mode == before.mode, item.kind != .symlink {
+      // Set-id bits are each machine's own.
+      change.mode = UInt32(truncatingIfNeeded: item.mode) & 0o1777 | setID
+    }
+    // New contents have brought their time with them.
+    if item.kind != .folder, item.version == before.version, item.mtime != before.mtime, now.mtime == before.mtime {
+      change.mtime = .at(Timestamp(nanoseconds: item.mtime))
+    }
+    if change.mode != nil || change.mtime != nil { _ = try setAttributes(ino, change, handle: nil, caller) }
+    if let target = item.target, target != before.target, now.target == before.target {
+      try setTarget([UInt8](target), of: ino, account)
+    }
+  }
+
+  /// Notes which versions the hub has by now, or has no more.
+  private func setSent(_ item: LocalItem, since before: LocalItem, _ account: Int64) throws {
+    let (sent, unsent) = (Set(before.unsent.map(\.id)), Set(item.unsent.map(\.id)))
+    guard sent != unsent else { return }
+    try locked {
+      let replica = try connected(account)
+      guard let inode = try replicaInode(item.item, of: account), let row = try self.item(of: inode) else { return }
+      let numbers = try replicaVersions(of: row, replica).numbers
+      try makeChange(.replica) { change in
+        for id in sent.symmetricDifference(unsent) {
+          guard let number = numbers[id] else { continue }
+          try change.rows.set(
+            ReplicaVersionRow(number: number, uuid: id.bytes, isSent: !unsent.contains(id)), of: row.id)
+        }
+      }
+    }
+  }
+
+  /// Gives a document the contents of a version that the hub told of, if nothing was saved here since.
+  private func receive(_ version: ItemVersion, of wanted: LocalItem, _ contents: UInt64?, _ account: Int64) throws {
+    try locked {
+      let replica = try connected(account)
+      guard let inode = try replicaInode(wanted.item, of: account), inode.isRegular else { return }
+      // What a program is about to save comes after this, and is based on what it saw.
+      guard !inode.drafts.contains(where: { $0.session != nil || $0.isChanged }) else { return }
+      guard var item = try item(of: inode) else { return }
+      let versions = try replicaVersions(of: item, replica)
+      guard versions.unsent.isEmpty else { return }
+      let number = versions.numbers[version.id] ?? max(item.lastVersion + 1, min(version.number, Self.highestVersion))
+      let time = clock()
+      try makeChange(.replica, by: .api(account), at: time) { change in
+        let row: VersionRow
+        if let known = try change.rows.version(item.id, number) {
+          row = known
+        } else {
+          row = VersionRow(
+            item: item.id, number: number, time: Timestamp(nanoseconds: version.time), author: account,
+            size: version.size, cause: version.cause.local, base: version.base.flatMap { versions.numbers[$0] },
+            content: try storedContents(contents, account, change), isOpen: false)
+          guard row.content.length == version.size else { throw SheafError(.notFound, subject: "contents at the hub") }
+          try change.rows.insert(row)
+        }
+        try change.rows.set(ReplicaVersionRow(number: number, uuid: version.id.bytes, isSent: true), of: item.id)
+        item.version = number
+        item.lastVersion = max(item.lastVersion, number)
+        item.conflict = nil
+        try change.rows.update(item)
+        var inodeRow = inode.row
+        (inodeRow.content, inodeRow.size) = (row.content, row.content.length)
+        (inodeRow.mtime, inodeRow.ctime) = (Timestamp(nanoseconds: wanted.mtime), time)
+        try change.rows.update(inodeRow)
+        try logSave(row, of: item, inode: inodeRow, change)
+        change.whenRecorded { [self, item] in
+          inode.item = item
+          inode.row = inodeRow
+          for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(row.content) }
+          tell(.saved(inode.ino), from: 0)
+        }
+      }
+    }
+  }
+
+  /// Whether a symbolic link can lead there.
+  private static func isTarget(_ target: Data) -> Bool { (1..<4096).contains(target.count) && !target.contains(0) }
+
+  private func setTarget(_ target: [UInt8], of ino: Int64, _ account: Int64) throws {
+    guard Self.isTarget(Data(target)) else { throw SheafError(.invalid) }
+    try locked {
+      let inode = try inode(ino)
+      let time = clock()
+      try makeChange(.replica, by: .api(account), at: time) { change in
+        var row = inode.row
+        (row.target, row.size, row.ctime) = (target, Int64(target.count), time)
+        try change.rows.update(row)
+        let final = row
+        change.whenRecorded { [self] in
+          inode.row = final
+          tell(.contents(ino), from: 0)
+        }
+      }
+    }
+  }
+
+  // MARK: - Names
+
+  private func place(_ id: WireID, at places: Set<Place>, _ account: Int64) throws {
+    let caller = Caller.api(account)
+    guard
+      let (ino, current, wanted) = try locked({ () -> (Int64, [(folder: Int64, name: [UInt8])], [NamePlace])? in
+        let tree = try ReplicaTree(self, connected(account))
+        guard let inode = try tree.inode(id) else { return nil }
+        let wanted = try places.sorted().compactMap { place in
+          try tree.inode(place.parent).flatMap { $0.isFolder ? NamePlace(folder: $0.ino, name: place.name) : nil }
+        }
+        return (inode.ino, try read { try $0.names(of: inode.ino) }, wanted)
+      }), !wanted.isEmpty
+    else { return }
+    let here = Set(current.map { NamePlace(folder: $0.folder, name: $0.name) })
+    var leaving = here.subtracting(wanted).sorted()
+    for place in wanted where !here.contains(place) {
+      let free = try makeWay(at: place, account)
+      // It has a name like it already, which it got when it was made.
+      if free != place, leaving.contains(where: { $0.folder == place.folder }) { continue }
+      if let former = leaving.popLast() {
+        _ = try rename(former.folder, former.name, to: free.folder, free.name, .noReplace, caller)
+      } else {
+        _ = try link(ino, free.folder, free.name, caller)
+      }
+    }
+    if try locked({ try read { try $0.names(of: ino) } }).count <= leaving.count { return }
+    for place in leaving { try unlink(place.folder, place.name, caller) }
+  }
+
+  /// A name in a folder of this library.
+  private struct NamePlace: Hashable, Comparable {
+    let folder: Int64
+    let name: [UInt8]
+
+    static func < (left: NamePlace, right: NamePlace) -> Bool {
+      left.folder == right.folder
+        ? left.name.lexicographicallyPrecedes(right.name) : left.folder < right.folder
+    }
+  }
+
+  /// Has what is at a place get another name for now, if it is placed later; else tells one like it that is free.
+  private func makeWay(at place: NamePlace, _ account: Int64) throws -> NamePlace {
+    let occupant = try locked { () -> (free: [UInt8], makesWay: Bool)? in
+      guard let entry = try entry(place.folder, place.name) else {
+        return Self.isReserved(place.name) ? (try freeName(place.name, in: place.folder), false) : nil
+      }
+      let free = try freeName(place.name, in: place.folder)
+      guard let item = try item(of: inode(entry.ino)) else { return (free, false) }
+      let steps = try read { try $0.replicaSteps(of: account) }
+      var tree = try ReplicaTree(self, connected(account))
+      let folder = try tree.folderID(place.folder)
+      let makesWay = try steps.dropFirst().contains {
+        guard case .place(let id, let places) = try ReplicaJSON.decode($0) as ReplicaStep else { return false }
+        return id == WireID(item.uuid) && !places.contains { $0.name == place.name && $0.parent == folder }
+      }
+      return (free, makesWay)
+    }
+    guard let occupant else { return place }
+    let free = NamePlace(folder: place.folder, name: occupant.free)
+    guard occupant.makesWay else { return free }
+    _ = try rename(place.folder, place.name, to: free.folder, free.name, .noReplace, .api(account))
+    return place
+  }
+
+  // MARK: - Going
+
+  /// - Parameter keepsUnsent: whether what was saved here and is not at the hub keeps the item.
+  private func delete(_ id: WireID, _ account: Int64, keepsUnsent: Bool = true) throws {
+    let names = try locked { () -> [(folder: Int64, name: [UInt8])] in
+      guard id != .root, let inode = try ReplicaTree(self, connected(account)).inode(id) else { return [] }
+      if keepsUnsent, inode.drafts.contains(where: { $0.session != nil || $0.isChanged }) { return [] }
+      if keepsUnsent, let item = try item(of: inode), item.kind == .document,
+        try !replicaVersions(of: item, connected(account)).unsent.isEmpty
+      {
+        return []
+      }
+      return try read { try $0.names(of: inode.ino) }
+    }
+    let caller = Caller.api(account)
+    let isFolder = try locked { try ReplicaTree(self, connected(account)).inode(id)?.isFolder ?? false }
+    for (folder, name) in names {
+      if isFolder { try rmdir(folder, name, caller) } else { try unlink(folder, name, caller) }
+    }
+  }
+
+  private func destroy(_ id: WireID, _ account: Int64) throws {
+    try delete(id, account)
+    guard
+      let handle = try locked({ () -> AccountHandle? in
+        try replicaInode(id, of: account)?.row.nlink == 0 ? handle(account) : nil
+      })
+    else { return }
+    try purge(path(ofItem: id.description, for: handle, isExact: true), version: nil)
+  }
+
+  // MARK: - Ids
+
+  private func identify(_ id: WireID, as new: WireID, _ versions: [WireID: WireID], _ account: Int64) throws {
+    try locked {
+      let replica = try connected(account)
+      guard let inode = try replicaInode(id, of: account), let item = try item(of: inode) else { return }
+      let known = try replicaVersions(of: item, replica).numbers
+      let facts = try read { try $0.replicaVersions(of: item.id) }
+      let holder = id == new ? nil : try read { try $0.item(uuid: UUID(bytes: new.bytes)) }
+      try makeChange(.replica) { change in
+        // The item that had that id is one of the deleted here.
+        if let holder { try change.rows.setUUID(.timeOrdered(change.time), ofItem: holder.id) }
+        if id != new { try change.rows.setUUID(UUID(bytes: new.bytes), ofItem: item.id) }
+        for (former, other) in versions {
+          guard let number = known[former] else { continue }
+          let isSent = facts.first { $0.number == number }?.isSent ?? false
+          try change.rows.set(ReplicaVersionRow(number: number, uuid: other.bytes, isSent: isSent), of: item.id)
+        }
+        change.whenRecorded { [self] in
+          inode.item = nil
+          tell(.appearance(inode.ino), from: 0)
+        }
+      }
+    }
+  }
+
+  private func absorb(_ id: WireID, into other: WireID, _ versions: [WireID], _ account: Int64) throws {
+    try locked {
+      let replica = try connected(account)
+      guard let source = try replicaInode(id, of: account), let item = try item(of: source),
+        let target = try replicaInode(other, of: account), item.kind == .document
+      else { return }
+      try endSession(source)
+      let numbers = try replicaVersions(of: item, replica).numbers
+      let rows = try versions.compactMap { version in
+        try numbers[version].flatMap { number in try read { try $0.version(item.id, number) } }.map { (version, $0) }
+      }
+      for (version, row) in rows { try add(row, version, isSent: false, to: target, account) }
+    }
+    try delete(id, account, keepsUnsent: false)
+  }
+
+  /// Makes a version of one document the newest one of another.
+  private func add(_ row: VersionRow, _ id: WireID, isSent: Bool, to inode: Inode, _ account: Int64) throws {
+    let replica = try connected(account)
+    try endSession(inode)
+    guard var item = try item(of: inode), try replicaVersions(of: item, replica).numbers[id] == nil else { return }
+    let time = clock()
+    let version = VersionRow(
+      item: item.id, number: item.lastVersion + 1, time: row.time, author: row.author, size: row.size,
+      cause: row.cause, base: item.version == 0 ? nil : item.version, content: row.content, isOpen: false)
+    try makeChange(.replica, by: .api(account), at: time) { change in
+      try change.rows.insert(version)
+      try change.rows.set(ReplicaVersionRow(number: version.number, uuid: id.bytes, isSent: isSent), of: item.id)
+      (item.version, item.lastVersion) = (version.number, version.number)
+      try change.rows.update(item)
+      var inodeRow = inode.row
+      (inodeRow.content, inodeRow.size, inodeRow.ctime) = (version.content, version.size, time)
+      try change.rows.update(inodeRow)
+      try logSave(version, of: item, inode: inodeRow, change)
+      change.whenRecorded { [self, item] in
+        inode.item = item
+        inode.row = inodeRow
+        for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(version.content) }
+        tell(.saved(inode.ino), from: 0)
+      }
+    }
+  }
+
+  private func moveVersion(_ version: WireID, from id: WireID, to other: LocalItem, _ account: Int64) throws {
+    let row = try locked { () -> VersionRow? in
+      let replica = try connected(account)
+      guard let inode = try replicaInode(id, of: account), let item = try item(of: inode),
+        let number = try replicaVersions(of: item, replica).numbers[version]
+      else { return nil }
+      shareChunks(of: inode)
+      return try read { try $0.version(item.id, number) }
+    }
+    guard let row else { return }
+    if try locked({ try replicaInode(other.item, of: account) }) == nil, let place = other.places.min() {
+      var empty = other
+      empty.version = nil
+      try makeAnew(empty, at: place, nil, nil, account)
+    }
+    try locked {
+      guard let target = try replicaInode(other.item, of: account) else { return }
+      try add(row, version, isSent: true, to: target, account)
+    }
+    try takeVersion(row.number, from: id, account)
+  }
+
+  /// Takes a version, which another document has by now, from the one that had it. That has the contents again of the
+  /// newest version that the hub knows.
+  private func takeVersion(_ number: Int64, from id: WireID, _ account: Int64) throws {
+    try locked {
+      guard let inode = try replicaInode(id, of: account), var item = try item(of: inode) else { return }
+      let facts = try read { try $0.versionFacts(item.id) }
+      let left = try facts.last { $0.isSent && $0.number != number }.flatMap { fact in
+        try read { try $0.version(item.id, fact.number) }
+      }
+      let isCurrent = item.version == number && !inode.drafts.contains { $0.session != nil || $0.isChanged }
+      let time = clock()
+      try makeChange(.replica, by: .api(account), at: time) { change in
+        var row = inode.row
+        if isCurrent {
+          item.version = left?.number ?? 0
+          (row.content, row.size, row.ctime) = (left?.content ?? .empty, left?.size ?? 0, time)
+        }
+        item.conflict = nil
+        try change.rows.update(item)
+        try change.rows.update(row)
+        if item.version != number {
+          try change.rows.deleteVersion(item.id, number)
+          try change.rows.removeReplicaVersion(of: item.id, number)
+        }
+        let (final, finalItem) = (row, item)
+        change.whenRecorded { [self] in
+          inode.row = final
+          inode.item = finalItem
+          if isCurrent {
+            for draft in inode.drafts where draft.working != nil {
+              draft.working = WorkingCopy(final.content ?? .empty)
+            }
+            tell(.saved(inode.ino), from: 0)
+          }
+        }
+      }
+    }
+  }
+}
+
+extension SheafWire.ItemKind {
+  fileprivate var local: SheafStore.ItemKind {
+    switch self {
+    case .document: .document
+    case .folder: .folder
+    case .symlink: .symbolicLink
+    }
+  }
+}
+
+extension ReplicaStep {
+  /// The items that it changes.
+  fileprivate var items: [WireID] {
+    switch self {
+    case .make(let item, _), .set(let item, _, _): [item.item]
+    case .place(let id, _), .delete(let id), .destroy(let id): [id]
+    case .identify(let id, let other, _), .absorb(let id, let other, _): [id, other]
+    case .moveVersion(_, let id, let other): [id, other.item]
+    }
+  }
+}

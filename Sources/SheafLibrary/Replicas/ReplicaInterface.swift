@@ -1,0 +1,56 @@
+package import SheafReplica
+package import SheafStore
+package import SheafWire
+
+/// How far a connected account is with its hub.
+package struct ReplicaCounts: Hashable, Sendable {
+  /// Items that changed here and that the hub does not have yet, as far as that is known.
+  package let changes: Int64
+  /// Sends without an answer.
+  package let sends: Int64
+  /// Items of which the hub told something that is not shown yet.
+  package let news: Int64
+}
+
+/// What planning came to.
+package enum ReplicaProgress: Hashable, Sendable {
+  /// There are steps or sends now, or there may be more to plan.
+  case planned([ReplicaNotice])
+  /// Everything is as the hub has it, but what `waiting` says: items that may change still, such as new files.
+  case settled(waiting: Int)
+}
+
+/// A send that waits for its answer.
+package struct ReplicaSend: Hashable, Sendable {
+  package let send: Send
+  /// The serial of the first one of its group.
+  package let first: Int64
+}
+
+/// The interface of a library for replicas: what this machine and a hub agree on, by the ids that both use.
+///
+/// A replica does one thing after the other, each in a transaction: it carries out the steps of a plan
+/// (``step(of:)``, ``carryOut(_:_:of:contents:)``), sends and takes verdicts (``sends(of:limit:)``, ``settle(_:of:)``),
+/// reads the feed (``note(_:of:)``), and plans (``plan(_:)``) when no step and no send is left.
+package protocol ReplicaInterface: AnyObject, Sendable {
+  func connect(_ account: Int64, zone: WireID) throws
+  func disconnect(_ account: Int64) throws
+  func replicas() throws -> [ReplicaRow]
+  func replica(_ account: Int64) throws -> ReplicaRow?
+  func replicaCounts(_ account: Int64) throws -> ReplicaCounts
+
+  func note(_ page: FeedPage, of account: Int64) throws
+  func noteAll(_ states: [ItemState], token: String, of account: Int64) throws
+  func reread(_ account: Int64) throws
+  func plan(_ account: Int64) throws -> ReplicaProgress
+
+  func step(of account: Int64) throws -> (number: Int64, step: ReplicaStep)?
+  func needsContents(_ step: ReplicaStep, of account: Int64) throws -> (item: WireID, version: ItemVersion)?
+  func beginContents(of account: Int64) throws -> UInt64
+  func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws -> Bool
+
+  func sends(of account: Int64, limit: Int) throws -> [ReplicaSend]
+  func versionReader(_ version: WireID, ofItem item: WireID, of account: Int64) throws -> VersionReader?
+  func withdrawSends(from first: Int64, of account: Int64) throws
+  func settle(_ verdicts: [Verdict], of account: Int64) throws -> [ReplicaNotice]
+}

@@ -1,0 +1,351 @@
+import Foundation
+import SheafModel
+package import SheafReplica
+package import SheafStore
+package import SheafWire
+
+/// What a connected account's replica remembers, and its plans.
+///
+/// Rules:
+/// 1. A change of an item is noted in its own transaction (`replica_changes`), so no change is forgotten. What is noted
+///    too often costs a look, and nothing else.
+/// 2. A plan is one transaction: what the replica remembers from then on, the steps that are to be carried out, and the
+///    sends with their serials. It is made of the tree as it is at that moment.
+/// 3. Nothing is planned before each step was carried out and each send has its verdict. So a plan never sees what a
+///    half-done one left.
+extension Library: ReplicaInterface {
+  /// Items that are looked at in one plan, with the lock held.
+  private static let planLimit = 64
+
+  // MARK: - Connecting
+
+  /// Makes an account's documents a replica of its zone at a hub. Everything is compared with the hub first.
+  ///
+  /// - Throws: `exists` for an account that is connected.
+  package func connect(_ account: Int64, zone: WireID) throws {
+    try locked {
+      guard try read({ try $0.replica(account) }) == nil else {
+        throw SheafError(
+          .exists, subject: "\(try handle(account))", reason: "is connected to a hub already",
+          advice: "disconnect it before: sheaf disconnect --as \(try handle(account))")
+      }
+      try settleSessions()
+      try makeChange(.replica) { change in
+        try change.rows.insert(
+          ReplicaRow(account: account, zone: zone.bytes, seed: UUID.timeOrdered(change.time).bytes))
+        try change.rows.setNotesChanges(true)
+        try change.rows.noteAllReplicaChanges(of: account)
+      }
+    }
+  }
+
+  /// Ends that. Everything that is here stays.
+  ///
+  /// - Throws: `notFound` for an account that is not connected.
+  package func disconnect(_ account: Int64) throws {
+    try locked {
+      _ = try connected(account)
+      try makeChange(.replica) { change in
+        try change.rows.deleteReplica(account)
+        if try change.rows.replicas().isEmpty { try change.rows.setNotesChanges(false) }
+      }
+    }
+  }
+
+  package func replicas() throws -> [ReplicaRow] { try locked { try read { try $0.replicas() } } }
+
+  package func replica(_ account: Int64) throws -> ReplicaRow? {
+    try locked { try read { try $0.replica(account) } }
+  }
+
+  package func replicaCounts(_ account: Int64) throws -> ReplicaCounts {
+    try locked {
+      try read {
+        ReplicaCounts(
+          changes: try $0.countReplicaChanges(of: account), sends: try $0.countReplicaSends(of: account),
+          news: try $0.countReplicaNews(of: account))
+      }
+    }
+  }
+
+  /// - Throws: `notFound` for an account that is not connected.
+  func connected(_ account: Int64) throws -> ReplicaRow {
+    guard let replica = try read({ try $0.replica(account) }) else {
+      throw SheafError(
+        .notFound, subject: "\(try handle(account))", reason: "is connected to no hub",
+        advice: "sheaf connect LINK, with a link from the hub's administrator or from another device")
+    }
+    return replica
+  }
+
+  // MARK: - The feed
+
+  /// Notes what a page of the feed tells, and where the feed goes on.
+  package func note(_ page: FeedPage, of account: Int64) throws {
+    try locked {
+      var replica = try connected(account)
+      try makeChange(.replica) { change in
+        for state in page.items where state.item != .root {
+          var row = try change.rows.replicaItem(of: account, state.item.bytes)
+          let base: ItemState? = try row.base.map { try ReplicaJSON.decode($0) }
+          guard state.number >= base?.number ?? 0, state.number >= row.newsNumber ?? 0 else { continue }
+          row.news = try ReplicaJSON.encode(state)
+          row.newsNumber = state.number
+          try change.rows.setReplicaItem(of: account, state.item.bytes, row)
+        }
+        replica.token = page.token
+        replica.read = max(replica.read, page.items.last?.number ?? 0)
+        try change.rows.update(replica)
+      }
+    }
+  }
+
+  /// Has everything compared with the hub before the next plan: it does not take the feed's token any more.
+  package func reread(_ account: Int64) throws {
+    try locked {
+      var replica = try connected(account)
+      replica.rereads = true
+      let changed = replica
+      try makeChange(.replica) { try $0.rows.update(changed) }
+    }
+  }
+
+  /// Compares everything that the hub has with what the replica remembers.
+  ///
+  /// - Parameters:
+  ///   - states: What the hub has, in the order of the numbers.
+  ///   - token: After which the feed goes on.
+  package func noteAll(_ states: [ItemState], token: String, of account: Int64) throws {
+    try locked {
+      var replica = try connected(account)
+      try settleSessions()
+      let isFirst = replica.token == nil
+      let tree = try ReplicaTree(self, replica)
+      let news = try read { try $0.replicaNews(of: account, limit: .max) }.compactMap { WireID(bytes: $0.item) }
+      // At the first connection nothing was ever acknowledged, and every version is yet to be sent.
+      let known =
+        isFirst
+        ? []
+        : try read { try $0.replicaBases(of: account) + $0.documents(of: account) }.compactMap { WireID(bytes: $0) }
+      let plan = try Planner.reread(
+        known: Array(Set(known)), news: news, states: states.filter { $0.item != .root },
+        chain: { try self.chain(of: $0, replica) }, tree)
+      replica.token = token
+      replica.read = states.last?.number ?? 0
+      replica.rereads = false
+      let read = replica
+      try makeChange(.replica) { change in
+        _ = try record(plan, read, tree, change)
+        try change.rows.noteAllReplicaChanges(of: account)
+      }
+    }
+  }
+
+  /// A document's versions that ended, the oldest first.
+  private func chain(of id: WireID, _ replica: ReplicaRow) throws -> [LocalVersion] {
+    guard let inode = try replicaInode(id, of: replica.account), let item = try item(of: inode) else { return [] }
+    return try replicaVersions(of: item, replica, withSent: true).unsent
+  }
+
+  // MARK: - Plans
+
+  /// Plans some of what is to be done, if no step and no send is left of the plan before.
+  package func plan(_ account: Int64) throws -> ReplicaProgress {
+    var limit = Self.planLimit
+    while true {
+      if let progress = try locked({ try plan(account, limit: limit) }) { return progress }
+      // What can be planned may need what comes later.
+      limit *= 4
+    }
+  }
+
+  /// - Returns: nil if nothing could be planned of so many, and there are more.
+  private func plan(_ account: Int64, limit: Int) throws -> ReplicaProgress? {
+    let replica = try connected(account)
+    guard !replica.rereads, try read({ try $0.replicaStep(of: account) }) == nil,
+      try read({ try $0.replicaSends(of: account, limit: 1) }).isEmpty
+    else { return .planned([]) }
+    try settleSessions()
+    let noted = try read { try $0.replicaChanges(of: account, after: [], limit: limit) }
+    let told = try read { try $0.replicaNews(of: account, limit: limit + 1) }
+    let changed = noted.compactMap { WireID(bytes: $0) }
+    let news = told.prefix(limit).compactMap { WireID(bytes: $0.item) }
+    var tree = try ReplicaTree(self, replica, changed: changed)
+    let read = told.count > limit ? min(replica.read, told[limit].number - 1) : replica.read
+    let plan = try Planner.plan(changed: changed, news: news, read: read, tree)
+    let touched = plan.items
+    var settled: [WireID] = []
+    for id in changed where !touched.contains(id) {
+      let (local, base) = (try tree.local(id), try tree.base(id))
+      if Planner.isSettled(local, base) || (local?.readiness == .never && base == nil) { settled.append(id) }
+    }
+    let isDone = plan.changes.isEmpty && plan.records.isEmpty && plan.groups.isEmpty && settled.isEmpty
+    if isDone {
+      return noted.count < limit && told.count <= limit ? .settled(waiting: noted.count) : nil
+    }
+    let former = tree
+    let notices = try makeChange(.replica) { change in
+      for id in changed where touched.contains(id) || settled.contains(id) {
+        try forgetRefusal(of: id, account, change)
+      }
+      let notices = try record(plan, replica, former, change)
+      for id in settled { try change.rows.removeReplicaChange(of: account, id.bytes) }
+      return notices
+    }
+    return .planned(notices)
+  }
+
+  /// Notes that what the hub refused of an item has changed since.
+  private func forgetRefusal(of id: WireID, _ account: Int64, _ change: Change) throws {
+    var row = try change.rows.replicaItem(of: account, id.bytes)
+    guard let text = row.mark, case .refused = try ReplicaJSON.decode(text) as ReplicaMark else { return }
+    row.mark = nil
+    try change.rows.setReplicaItem(of: account, id.bytes, row)
+  }
+
+  /// Stores a plan.
+  private func record(
+    _ plan: Plan, _ replica: ReplicaRow, _ tree: ReplicaTree, _ change: Change
+  ) throws -> [ReplicaNotice] {
+    let account = replica.account
+    for record in plan.records { try self.record(record, account, change) }
+    var reader = tree
+    var number = try change.rows.lastReplicaStep(of: account)
+    for step in try ReplicaSteps.order(plan.changes, { try reader.local($0) }) {
+      number += 1
+      try change.rows.insertReplicaStep(of: account, number, try ReplicaJSON.encode(step))
+    }
+    var replica = replica
+    for group in plan.groups {
+      let first = replica.serial + 1
+      for var send in group {
+        replica.serial += 1
+        send.serial = replica.serial
+        try change.rows.insert(
+          ReplicaSendRow(serial: send.serial, first: first, send: try ReplicaJSON.encode(send)), of: account)
+      }
+    }
+    try change.rows.update(replica)
+    return plan.notices
+  }
+
+  private func record(_ record: RecordChange, _ account: Int64, _ change: Change) throws {
+    let id =
+      switch record {
+      case .base(let id, _), .news(let id, _), .mark(let id, _), .alias(let id, _): id
+      }
+    var row = try change.rows.replicaItem(of: account, id.bytes)
+    switch record {
+    case .base(_, let state):
+      if let former: ItemState = try row.base.map({ try ReplicaJSON.decode($0) }) {
+        for place in former.places {
+          try change.rows.removeReplicaName(of: account, place.parent.bytes, place.name, id.bytes)
+        }
+      }
+      for place in state?.places ?? [] {
+        try change.rows.setReplicaName(of: account, place.parent.bytes, place.name, id.bytes)
+      }
+      row.base = try state.map { try ReplicaJSON.encode($0) }
+    case .news(_, let state):
+      row.news = try state.map { try ReplicaJSON.encode($0) }
+      row.newsNumber = state?.number
+    case .mark(_, let mark): row.mark = try mark.map { try ReplicaJSON.encode($0) }
+    case .alias(_, let other): row.alias = other?.bytes
+    }
+    try change.rows.setReplicaItem(of: account, id.bytes, row)
+    // Whatever it was compared with is another state now.
+    try change.rows.noteReplicaChange(of: account, id.bytes)
+  }
+
+  // MARK: - Sends
+
+  /// The sends that wait for their verdicts, in the order of their serials: whole groups, about `limit` sends.
+  package func sends(of account: Int64, limit: Int) throws -> [ReplicaSend] {
+    try locked {
+      let rows = try read { try $0.replicaSends(of: account, limit: limit + WireLimits.sendsPerRequest) }
+      var end = min(limit, rows.count)
+      while end < rows.count, rows[end].first != rows[end].serial { end += 1 }
+      return try rows[..<end].map { ReplicaSend(send: try ReplicaJSON.decode($0.send), first: $0.first) }
+    }
+  }
+
+  /// Opens a version that is to be sent; nil if it is no more.
+  package func versionReader(_ version: WireID, ofItem id: WireID, of account: Int64) throws -> VersionReader? {
+    completeSaves()
+    return try locked {
+      let replica = try connected(account)
+      guard let inode = try replicaInode(id, of: account), let item = try item(of: inode),
+        let number = try replicaVersions(of: item, replica).numbers[version],
+        let row = try read({ try $0.version(item.id, number) })
+      else { return nil }
+      return reader(of: row.content, item.id, number, inode, .library)
+    }
+  }
+
+  /// Takes back a group of sends, since a version that was to be sent is no more, and all that follow. If the hub had
+  /// done them, its feed says so.
+  ///
+  /// - Parameter first: The serial of the first send of the group.
+  package func withdrawSends(from first: Int64, of account: Int64) throws {
+    try locked {
+      let rows = try read { try $0.replicaSends(of: account, limit: .max) }.filter { $0.serial >= first }
+      try makeChange(.replica) { change in
+        for row in rows {
+          let send: Send = try ReplicaJSON.decode(row.send)
+          try change.rows.noteReplicaChange(of: account, send.item.bytes)
+          try change.rows.removeReplicaSend(of: account, row.serial)
+        }
+      }
+    }
+  }
+
+  /// Takes the hub's verdicts on the first sends that wait.
+  ///
+  /// - Parameter verdicts: In the order of the serials, of whole groups.
+  /// - Throws: `invalid` where they are of other sends.
+  package func settle(_ verdicts: [Verdict], of account: Int64) throws -> [ReplicaNotice] {
+    try locked {
+      var replica = try connected(account)
+      try settleSessions()
+      let rows = try read { try $0.replicaSends(of: account, limit: verdicts.count) }
+      guard rows.map(\.serial) == verdicts.map(\.serial), let last = rows.last?.serial else {
+        throw SheafError(
+          .invalid, subject: "hub", reason: "answers what it was not asked", advice: "see whether it is as new as this")
+      }
+      let sends: [Send] = try rows.map { try ReplicaJSON.decode($0.send) }
+      let tree = try ReplicaTree(self, replica)
+      let plan = try Planner.settle(Array(zip(sends, verdicts)), tree)
+      replica.confirmed = last
+      let confirmed = replica
+      return try makeChange(.replica) { change in
+        for serial in rows.map(\.serial) { try change.rows.removeReplicaSend(of: account, serial) }
+        for (send, verdict) in zip(sends, verdicts) {
+          for id in Set([send.item, verdict.item]) { try change.rows.noteReplicaChange(of: account, id.bytes) }
+        }
+        return try record(plan, confirmed, tree, change)
+      }
+    }
+  }
+}
+
+extension Plan {
+  /// Items that it changes, or of which it changes what is remembered.
+  fileprivate var items: Set<WireID> {
+    var items: Set<WireID> = []
+    for change in changes {
+      switch change {
+      case .put(let item, _): items.insert(item.item)
+      case .delete(let id), .destroy(let id): items.insert(id)
+      case .identify(let id, let other, _), .absorb(let id, let other): items.formUnion([id, other])
+      case .moveVersion(_, let id, let other): items.formUnion([id, other.item])
+      }
+    }
+    for record in records {
+      switch record {
+      case .base(let id, _), .news(let id, _), .mark(let id, _), .alias(let id, _): items.insert(id)
+      }
+    }
+    for send in groups.joined() { items.insert(send.item) }
+    return items
+  }
+}

@@ -1,0 +1,491 @@
+import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+import SheafHubClient
+import SheafLibrary
+import SheafModel
+import SheafReplica
+import SheafWire
+import Synchronization
+
+/// Keeps one account's replica and its hub the same, for as long as it runs.
+///
+/// One task does one thing after the other, as ``ReplicaInterface`` asks for it; another one follows the hub's stream and
+/// wakes the first. Everything that is durable is the library's, so the task may end anywhere.
+final class ReplicaEngine: Sendable {
+  /// Sends of a request, and bytes of contents in it.
+  private static let sendLimit = 64
+  private static let inlineLimit = 4 << 20
+  /// Notices for people that are remembered.
+  private static let noticeLimit = 20
+  /// How long new items wait until they are looked at again.
+  private static let pause = Duration.milliseconds(1_050)
+  /// Between two attempts after a failure, at first and at most.
+  private static let pauses = (first: 0.5, longest: 60.0)
+
+  private struct State {
+    var state = ConnectionStatus.State.connecting
+    var since: Timestamp
+    var problem: String?
+    /// The zone's newest number, as far as the stream told.
+    var hubNumber: Int64?
+    var needsFeed = true
+    /// Rises with each wake-up; the comparison that began after a wake-up has seen what it was about.
+    var wakes = 0
+    /// The wake-up after which all was the same.
+    var settled = -1
+    var notices: [String] = []
+  }
+
+  let account: AccountHandle
+  private let number: Int64
+  private let library: any ReplicaInterface & InodeInterface
+  private let client: DeviceClient
+  private let threads: NIOThreadPool
+  private let logger: Logger
+  private let state: Mutex<State>
+  private let signal = WakeSignal()
+
+  init(
+    _ account: AccountHandle, _ number: Int64, _ library: any ReplicaInterface & InodeInterface, _ device: Device,
+    threads: NIOThreadPool, logger: Logger
+  ) {
+    self.account = account
+    self.number = number
+    self.library = library
+    self.threads = threads
+    self.logger = logger
+    client = DeviceClient(device)
+    state = Mutex(State(since: Self.now))
+  }
+
+  private static var now: Timestamp { Timestamp(nanoseconds: Int64(Date().timeIntervalSince1970 * 1_000_000_000)) }
+
+  // MARK: - For others
+
+  var hub: String { client.device.hub.description }
+
+  /// - Parameter readsFeed: whether the hub may have more than its stream told.
+  func wake(readsFeed: Bool = false) {
+    state.withLock { state in
+      state.wakes += 1
+      if readsFeed { state.needsFeed = true }
+    }
+    signal.raise()
+  }
+
+  func status() async throws -> ConnectionStatus {
+    let counts = try await call { library, number in try library.replicaCounts(number) }
+    return state.withLock { state in
+      ConnectionStatus(
+        account: account, hub: hub, state: state.state, since: state.since, problem: state.problem,
+        unsent: counts.changes + counts.sends, unfetched: counts.news, isSettled: state.settled == state.wakes,
+        notices: state.notices)
+    }
+  }
+
+  func devices() async throws -> [ConnectedDevice] {
+    try await asked { client in
+      try await client.devices().map {
+        ConnectedDevice(
+          id: $0.id, name: $0.name, added: $0.added, seen: $0.seen, isOwn: $0.id == client.device.id)
+      }
+    }
+  }
+
+  func addDevice() async throws -> DeviceLink {
+    try await asked { client in
+      let facts = try await client.newDeviceLink()
+      return DeviceLink(link: facts.link, expires: facts.expires)
+    }
+  }
+
+  func removeDevice(_ id: String) async throws {
+    guard let id = WireID(id) else {
+      throw SheafError(.notFound, subject: "device \(id)".printable, reason: "is no device's id")
+    }
+    try await asked { try await $0.removeDevice(id) }
+  }
+
+  private func asked<Value>(_ body: (DeviceClient) async throws -> Value) async throws -> Value {
+    do {
+      return try await body(client)
+    } catch let failure as HubFailure {
+      throw failure.sheafError
+    }
+  }
+
+  // MARK: - Running
+
+  /// Runs until its task is cancelled, or the hub does not know this machine any more.
+  func run() async {
+    let door = library.observe(account: number) { [weak self] _ in self?.wake() }
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await self.follow() }
+      group.addTask { await self.work() }
+      await group.next()
+      group.cancelAll()
+    }
+    library.endObserving(door)
+    await client.shutdown()
+  }
+
+  /// Follows the hub's stream.
+  private func follow() async {
+    for await change in client.changes() {
+      switch change {
+      case .at(let news, let isBeginning):
+        state.withLock { state in
+          state.hubNumber = news.number
+          state.needsFeed = true
+          if isBeginning { Self.set(&state, .connected, nil) }
+        }
+        wake()
+      case .failure(let failure):
+        note(failure)
+        if Self.isFinal(failure) { return }
+      }
+    }
+  }
+
+  private func work() async {
+    var pause = Self.pauses.first
+    while !Task.isCancelled {
+      let wakes = state.withLock { $0.wakes }
+      do {
+        let waiting = try await cycle()
+        pause = Self.pauses.first
+        if waiting > 0 {
+          await signal.wait(atMost: Self.pause)
+        } else {
+          state.withLock { $0.settled = wakes }
+          await signal.wait(atMost: nil)
+        }
+      } catch is CancellationError {
+        return
+      } catch {
+        if let failure = error as? HubFailure {
+          note(failure)
+          if Self.isFinal(failure) { return }
+        } else {
+          logger.error("a replica cannot go on", metadata: ["account": "\(account)", "error": "\(error)"])
+          state.withLock { Self.set(&$0, .disconnected, "\(error)") }
+        }
+        // Whatever wakes it, such as a stream that begins, it asks no more often than this.
+        try? await Task.sleep(for: .seconds(Self.pauses.first))
+        await signal.wait(atMost: .seconds(pause))
+        pause = min(pause * 2, Self.pauses.longest)
+      }
+    }
+  }
+
+  private static func isFinal(_ failure: HubFailure) -> Bool {
+    failure.kind == .deviceRemoved || failure.kind == .certificateChanged
+  }
+
+  private func note(_ failure: HubFailure) {
+    state.withLock { Self.set(&$0, Self.isFinal(failure) ? .failed : .disconnected, "\(failure)") }
+  }
+
+  private static func set(_ state: inout State, _ new: ConnectionStatus.State, _ problem: String?) {
+    if state.state != new { state.since = now }
+    (state.state, state.problem) = (new, problem)
+  }
+
+  private func call<Value: Sendable>(
+    _ body: @escaping @Sendable (any ReplicaInterface & InodeInterface, Int64) throws -> Value
+  ) async throws -> Value {
+    let (library, number) = (library, number)
+    return try await threads.runIfActive { try body(library, number) }
+  }
+
+  // MARK: - One comparison
+
+  /// Does everything that can be done now; returns how many items may change still.
+  private func cycle() async throws -> Int {
+    var pause = 0.01
+    while true {
+      try Task.checkCancellation()
+      if let (number, step) = try await call({ try $0.step(of: $1) }) {
+        if try await !carryOut(number, step) {
+          // It may be planned again and again.
+          try await Task.sleep(for: .seconds(pause))
+          pause = min(pause * 2, Self.pauses.longest)
+        }
+        continue
+      }
+      if try await send() { continue }
+      let replica = try await call { library, number in try library.replica(number) }
+      guard let replica else { throw CancellationError() }
+      if replica.rereads {
+        try await reread()
+        continue
+      }
+      if state.withLock({ $0.needsFeed }) {
+        try await readFeed(after: replica.token)
+        continue
+      }
+      switch try await call({ try $0.plan($1) }) {
+      case .planned(let notices): tell(notices)
+      case .settled(let waiting): return waiting
+      }
+    }
+  }
+
+  private func readFeed(after token: String?) async throws {
+    // What comes meanwhile is told again.
+    state.withLock { $0.needsFeed = false }
+    do {
+      let page = try await client.feed(after: token)
+      try await call { try $0.note(page, of: $1) }
+      if page.hasMore { state.withLock { $0.needsFeed = true } }
+    } catch let failure as HubFailure where failure.kind == .refused(.gone) {
+      try await call { try $0.reread($1) }
+    } catch {
+      state.withLock { $0.needsFeed = true }
+      throw error
+    }
+    state.withLock { Self.set(&$0, .connected, nil) }
+  }
+
+  private func reread() async throws {
+    var (states, token): ([ItemState], String?) = ([], nil)
+    while true {
+      let page = try await client.feed(after: token, limit: WireLimits.rowsPerPage)
+      states += page.items
+      token = page.token
+      guard page.hasMore else { break }
+    }
+    let (all, last) = (states, token ?? "")
+    try await call { try $0.noteAll(all, token: last, of: $1) }
+    state.withLock { Self.set(&$0, .connected, nil) }
+  }
+
+  // MARK: - Steps
+
+  private func carryOut(_ number: Int64, _ step: ReplicaStep) async throws -> Bool {
+    guard let needed = try await call({ try $0.needsContents(step, of: $1) }) else {
+      return try await call { try $0.carryOut(number, step, of: $1, contents: nil) }
+    }
+    let handle = try await call { try $0.beginContents(of: $1) }
+    let isDone: Bool
+    do {
+      let isThere = try await fetch(needed.item, needed.version, to: handle)
+      isDone = try await call { try $0.carryOut(number, step, of: $1, contents: isThere ? handle : nil) }
+    } catch {
+      try? await call { library, _ in try library.release(handle) }
+      throw error
+    }
+    try await call { library, _ in try library.release(handle) }
+    return isDone
+  }
+
+  /// Writes the contents of a version to an open file; returns whether the hub has them.
+  private func fetch(_ item: WireID, _ version: ItemVersion, to handle: UInt64) async throws -> Bool {
+    guard (1...WireLimits.documentBytes).contains(version.size) else { return false }
+    var (offset, isThere): (Int64, Bool) = (0, true)
+    try await client.contents([.init(item: item, version: version.id, offset: nil, length: nil)]) { _, bytes in
+      guard offset + Int64(bytes.readableBytes) <= version.size else {
+        throw SheafError(.inputOutput, subject: hub, reason: "gives out more than a version has")
+      }
+      let start = offset
+      try await call { library, _ in
+        try bytes.withUnsafeReadableBytes {
+          try library.write(
+            handle, at: start, $0, appends: false, isWriteBack: false, by: nil, clearsCapability: false)
+        }
+      }
+      offset += Int64(bytes.readableBytes)
+    } end: { _, failure in
+      guard let failure else { return }
+      switch failure.kind {
+      case .refused(.notFound), .refused(.gone): isThere = false
+      default: throw failure
+      }
+    }
+    return isThere
+  }
+
+  // MARK: - Sends
+
+  /// Sends what waits to be sent; returns whether there was anything.
+  private func send() async throws -> Bool {
+    let waiting = try await call { try $0.sends(of: $1, limit: Self.sendLimit) }
+    guard !waiting.isEmpty else { return false }
+    var groups: [[Send]] = []
+    var inlined = 0
+    for each in waiting {
+      if each.first == each.send.serial {
+        if inlined >= Self.inlineLimit { break }
+        groups.append([])
+      }
+      guard let send = try await filled(each.send) else {
+        // A version that is no more: what remains is compared anew.
+        if groups.count == 1 {
+          try await call { try $0.withdrawSends(from: each.first, of: $1) }
+          return true
+        }
+        groups.removeLast()
+        break
+      }
+      inlined += send.version?.contents?.count ?? 0
+      groups[groups.count - 1].append(send)
+    }
+    let confirmed = try await call { try $0.replica($1)?.confirmed ?? 0 }
+    let answer = try await client.send(groups, confirmed: confirmed)
+    let deferred = Set(answer.later.map(\.serial))
+    let verdicts = Dictionary(uniqueKeysWithValues: answer.verdicts.map { ($0.serial, $0) })
+    let settled = groups.joined().map(\.serial).prefix { !deferred.contains($0) }.compactMap { verdicts[$0] }
+    state.withLock { $0.needsFeed = true }
+    guard !settled.isEmpty else {
+      // It keeps chunks for a day only, or has too much to do: once more from the beginning.
+      try await Task.sleep(for: .seconds(1))
+      return true
+    }
+    tell(try await call { try $0.settle(settled, of: $1) })
+    return true
+  }
+
+  /// A send with the contents of its version, or their extents once the hub has the chunks; nil if the version is no
+  /// more.
+  private func filled(_ send: Send) async throws -> Send? {
+    guard var version = send.version else { return send }
+    let id = version.id
+    guard let reader = try await call({ try $0.versionReader(id, ofItem: send.item, of: $1) }) else { return nil }
+    var send = send
+    let first = try await read(reader, at: 0)
+    if first.readableBytes < Self.piece, first.readableBytes <= WireLimits.inlineBytes {
+      version.contents = Data(first.readableBytesView)
+    } else {
+      version.extents = try await upload(reader)
+    }
+    send.version = version
+    return send
+  }
+
+  private static let piece = 1 << 20
+
+  private func read(_ reader: VersionReader, at offset: Int64) async throws -> ByteBuffer {
+    try await call { library, _ in
+      var bytes = ByteBuffer()
+      _ = try bytes.writeWithUnsafeMutableBytes(minimumWritableBytes: Self.piece) { space in
+        try library.read(
+          reader, at: offset, into: UnsafeMutableRawBufferPointer(rebasing: space.prefix(Self.piece)))
+      }
+      return bytes
+    }
+  }
+
+  /// Cuts a version into chunks, uploads those that the hub does not have, and returns its extents.
+  private func upload(_ reader: VersionReader) async throws -> [Extent] {
+    var cutter = ContentCutter()
+    var chunks: [(ChunkHash, ByteBuffer)] = []
+    var offset: Int64 = 0
+    while true {
+      // Holes are not read.
+      let data = try await call { [offset] library, _ -> Int64? in
+        do {
+          return try library.seek(reader, offset, hole: false)
+        } catch let error as SheafError where error.kind == .noSuchAddress {
+          return nil
+        }
+      }
+      guard let data else {
+        if reader.size > offset { try cutter.hole(reader.size - offset) }
+        break
+      }
+      if data > offset { try cutter.hole(data - offset) }
+      offset = data
+      let bytes = try await read(reader, at: offset)
+      if bytes.readableBytes == 0 { break }
+      try cutter.append(bytes) { chunks.append(($0, $1)) }
+      offset += Int64(bytes.readableBytes)
+      if chunks.count >= Self.uploadBatch { try await upload(&chunks) }
+    }
+    let extents = try cutter.finish { chunks.append(($0, $1)) }
+    try await upload(&chunks)
+    return extents
+  }
+
+  private static let uploadBatch = 16
+
+  private func upload(_ chunks: inout [(ChunkHash, ByteBuffer)]) async throws {
+    let missing = Set(try await client.missing(chunks.map(\.0)))
+    let client = client
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      var running = 0
+      for (hash, bytes) in Dictionary(chunks, uniquingKeysWith: { $1 }) where missing.contains(hash) {
+        if running == 4 {
+          try await group.next()
+          running -= 1
+        }
+        group.addTask { try await client.upload(hash, bytes) }
+        running += 1
+      }
+      try await group.waitForAll()
+    }
+    chunks = []
+  }
+
+  // MARK: - Notices
+
+  private func tell(_ notices: [ReplicaNotice]) {
+    guard !notices.isEmpty else { return }
+    let words = notices.map { notice in
+      switch notice.kind {
+      case .beside: "id:\(notice.item): others had saved it, so what was saved here is beside it"
+      case .renamed: "id:\(notice.item): has another name now, since another item has it at the hub"
+      case .kept: "id:\(notice.item): was changed elsewhere after it was deleted here, so it is back"
+      case .refused(let reason): "id:\(notice.item): the hub refused it: \(reason.rawValue)"
+      }
+    }
+    state.withLock { $0.notices = Array(($0.notices + words).suffix(Self.noticeLimit)) }
+    for word in words { logger.notice("\(word)", metadata: ["account": "\(account)"]) }
+  }
+}
+
+/// A signal that wakes one task; raised before that task waits, it wakes it at once. It may wake it for nothing.
+private final class WakeSignal: Sendable {
+  private struct State {
+    var isRaised = false
+    var waiting: CheckedContinuation<Void, Never>?
+  }
+
+  private let state = Mutex(State())
+
+  func raise() {
+    let waiting = state.withLock { state in
+      defer { state.waiting = nil }
+      if state.waiting == nil { state.isRaised = true }
+      return state.waiting
+    }
+    waiting?.resume()
+  }
+
+  /// - Parameter limit: How long it waits; nil for as long as it takes.
+  func wait(atMost limit: Duration?) async {
+    let timer = limit.map { limit in
+      Task {
+        try? await Task.sleep(for: limit)
+        if !Task.isCancelled { raise() }
+      }
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isRaised = state.withLock { state in
+          if state.isRaised {
+            state.isRaised = false
+            return true
+          }
+          state.waiting = continuation
+          return false
+        }
+        if isRaised { continuation.resume() }
+      }
+    } onCancel: {
+      raise()
+    }
+    timer?.cancel()
+  }
+}

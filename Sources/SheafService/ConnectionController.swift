@@ -1,0 +1,33 @@
+package import SheafModel
+
+/// Connects a library's accounts with hubs, for a service that knows nothing of hubs.
+package protocol ConnectionController: Sendable {
+  /// Makes this machine a device of the account that a link enrols, and the account in the library where it is missing.
+  ///
+  /// - Throws: ``SheafError``: `invalid` for what is no link, `exists` for an account that is connected, what the hub
+  ///   refuses.
+  func connect(_ request: ConnectionRequest) async throws -> ConnectionStatus
+
+  /// Ends the connection of an account. Everything that is here stays.
+  ///
+  /// - Throws: ``SheafError``: `notFound`; `busy` while something is not sent, unless that is to be discarded.
+  func disconnect(_ account: AccountHandle, discardsUnsent: Bool) async throws
+
+  /// The accounts that are connected, whether or not anything goes on with their hubs.
+  func connectedAccounts() async throws -> [AccountHandle]
+
+  /// How the accounts are with their hubs with which anything goes on.
+  func connections() async -> [ConnectionStatus]
+
+  /// Has everything sent and fetched now; returns how it is at this moment.
+  ///
+  /// - Throws: ``SheafError`` of kind `notFound`.
+  func synchronize(_ account: AccountHandle) async throws -> ConnectionStatus
+
+  /// The devices of an account, asked of its hub.
+  ///
+  /// - Throws: ``SheafError``: `notFound`, what the hub refuses.
+  func devices(of account: AccountHandle) async throws -> [ConnectedDevice]
+  func addDevice(to account: AccountHandle) async throws -> DeviceLink
+  func removeDevice(_ id: String, of account: AccountHandle) async throws
+}

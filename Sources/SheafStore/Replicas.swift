@@ -1,0 +1,367 @@
+internal import Foundation
+internal import SheafModel
+
+/// A row of `replicas`: a connected account, and how far it is with its hub.
+package struct ReplicaRow: Hashable, Sendable {
+  package let account: Int64
+  /// The account's zone at its hub, 16 bytes.
+  package let zone: [UInt8]
+  /// What makes the ids of this library's versions its own, 16 bytes.
+  package let seed: [UInt8]
+  /// After which the feed goes on; nil before it was read.
+  package var token: String?
+  /// The newest number of the feed that was read.
+  package var read: Int64 = 0
+  /// The highest serial that was given to a send.
+  package var serial: Int64 = 0
+  /// Every verdict up to this serial has arrived.
+  package var confirmed: Int64 = 0
+  /// Whether everything that the hub has is to be read before anything is planned.
+  package var rereads = true
+
+  package init(account: Int64, zone: [UInt8], seed: [UInt8]) {
+    self.account = account
+    self.zone = zone
+    self.seed = seed
+  }
+
+  fileprivate init(_ row: Row) throws {
+    account = try row[0]
+    zone = try row.uuid(1).bytes
+    seed = try row.uuid(2).bytes
+    token = try row[3]
+    read = try row[4]
+    serial = try row[5]
+    confirmed = try row[6]
+    rereads = try row[7] as Int64 != 0
+    guard read >= 0, (0...serial).contains(confirmed),
+      serial < StoreTransaction.numberLimit
+    else { throw SheafError(.corrupt, subject: "replica of account \(account)", advice: "run sheaf check") }
+  }
+}
+
+/// A row of `replica_items`: what a replica remembers of an item. States and marks are JSON.
+package struct ReplicaItemRow: Hashable, Sendable {
+  /// The hub's state when this machine and the hub last agreed.
+  package var base: String?
+  /// A newer state that the hub told, and its number.
+  package var news: String?
+  package var newsNumber: Int64?
+  package var mark: String?
+  /// The id of the item that it became, 16 bytes.
+  package var alias: [UInt8]?
+
+  package init() {}
+
+  package var isEmpty: Bool { self == ReplicaItemRow() }
+}
+
+/// A row of `replica_sends`: what the hub is asked for and has not answered.
+package struct ReplicaSendRow: Hashable, Sendable {
+  package let serial: Int64
+  /// The serial of the first one of its group.
+  package let first: Int64
+  /// JSON.
+  package let send: String
+
+  package init(serial: Int64, first: Int64, send: String) {
+    self.serial = serial
+    self.first = first
+    self.send = send
+  }
+}
+
+/// A row of `replica_versions`: the id of a version, 16 bytes, and whether the hub has it.
+package struct ReplicaVersionRow: Hashable, Sendable {
+  package let number: Int64
+  package let uuid: [UInt8]
+  package let isSent: Bool
+
+  package init(number: Int64, uuid: [UInt8], isSent: Bool) {
+    self.number = number
+    self.uuid = uuid
+    self.isSent = isSent
+  }
+}
+
+/// The replicas of connected accounts (docs/FORMAT.md, Replicas).
+extension StoreTransaction {
+  private static let columns = "account, zone, seed, token, read, serial, confirmed, rereads"
+
+  package func replicas() throws -> [ReplicaRow] {
+    try all("SELECT \(Self.columns) FROM replicas ORDER BY account", decode: ReplicaRow.init)
+  }
+
+  package func replica(_ account: Int64) throws -> ReplicaRow? {
+    try first("SELECT \(Self.columns) FROM replicas WHERE account = ?", account, decode: ReplicaRow.init)
+  }
+
+  package func insert(_ replica: ReplicaRow) throws {
+    try run(
+      "INSERT INTO replicas (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?)", replica.account, replica.zone, replica.seed,
+      replica.token, replica.read, replica.serial, replica.confirmed, replica.rereads ? 1 : 0)
+  }
+
+  package func update(_ replica: ReplicaRow) throws {
+    try run(
+      "UPDATE replicas SET token = ?, read = ?, serial = ?, confirmed = ?, rereads = ? WHERE account = ?",
+      replica.token, replica.read, replica.serial, replica.confirmed, replica.rereads ? 1 : 0, replica.account)
+  }
+
+  /// Removes all that is remembered of an account's replica, but for the ids of its versions.
+  package func deleteReplica(_ account: Int64) throws {
+    for table in ["replica_items", "replica_names", "replica_changes", "replica_steps", "replica_sends", "replicas"] {
+      try run("DELETE FROM \(table) WHERE account = ?", account)
+    }
+  }
+
+  // MARK: - Changes
+
+  /// What notes in `replica_changes` that an item of a connected account changed, by the name of its trigger.
+  private static let triggers: [(name: String, when: String, item: String)] = [
+    ("item_made", "INSERT ON items", "WHERE id = NEW.id"),
+    ("item_changed", "UPDATE OF owner, version, quiet ON items", "WHERE id = NEW.id"),
+    ("inode_made", "INSERT ON inodes", "WHERE id = NEW.item"),
+    (
+      "inode_changed", "UPDATE OF item, parent, name, mode, nlink, mtime, target ON inodes",
+      "WHERE id IN (OLD.item, NEW.item) AND (NEW.mode & 61440 <> 16384 OR OLD.mode <> NEW.mode "
+        + "OR OLD.parent <> NEW.parent OR OLD.name <> NEW.name OR NEW.nlink = 0 OR OLD.nlink = 0)"
+    ),
+    ("inode_gone", "DELETE ON inodes", "WHERE id = OLD.item"),
+    ("entry_made", "INSERT ON entries", "WHERE id = (SELECT item FROM inodes WHERE ino = NEW.ino)"),
+    (
+      "entry_changed", "UPDATE ON entries",
+      "WHERE id IN (SELECT item FROM inodes WHERE ino IN (OLD.ino, NEW.ino))"
+    ),
+    ("entry_gone", "DELETE ON entries", "WHERE id = (SELECT item FROM inodes WHERE ino = OLD.ino)"),
+    ("xattr_made", "INSERT ON xattrs", "WHERE id = (SELECT item FROM inodes WHERE ino = NEW.ino)"),
+    ("xattr_changed", "UPDATE ON xattrs", "WHERE id = (SELECT item FROM inodes WHERE ino = NEW.ino)"),
+    ("xattr_gone", "DELETE ON xattrs", "WHERE id = (SELECT item FROM inodes WHERE ino = OLD.ino)"),
+    ("version_made", "INSERT ON versions", "WHERE id = NEW.item"),
+    ("version_changed", "UPDATE OF open ON versions", "WHERE id = NEW.item"),
+    ("version_gone", "DELETE ON versions", "WHERE id = OLD.item"),
+  ]
+
+  // Of a statement with a conflict clause of its own, SQLite uses that clause for its triggers, too. So they look first.
+
+  /// Has SQLite note from now on which items of connected accounts change, in the transaction of the change itself, or
+  /// no more.
+  package func setNotesChanges(_ notes: Bool) throws {
+    for trigger in Self.triggers {
+      let name = "replica_\(trigger.name)"
+      guard notes else {
+        try run("DROP TRIGGER IF EXISTS \(name)")
+        continue
+      }
+      try run(
+        """
+        CREATE TRIGGER IF NOT EXISTS \(name) AFTER \(trigger.when) BEGIN
+          INSERT INTO replica_changes (account, item)
+            SELECT owner, uuid FROM items \(trigger.item) AND owner IN (SELECT account FROM replicas)
+              AND NOT EXISTS (SELECT 1 FROM replica_changes WHERE account = items.owner AND item = items.uuid);
+        END
+        """)
+    }
+    guard notes else {
+      for name in ["given", "gone"] { try run("DROP TRIGGER IF EXISTS replica_item_\(name)") }
+      return
+    }
+    try run(
+      """
+      CREATE TRIGGER IF NOT EXISTS replica_item_given AFTER UPDATE OF owner ON items
+        WHEN OLD.owner <> NEW.owner AND OLD.owner IN (SELECT account FROM replicas)
+      BEGIN
+        INSERT INTO replica_changes (account, item) SELECT OLD.owner, OLD.uuid
+          WHERE NOT EXISTS (SELECT 1 FROM replica_changes WHERE account = OLD.owner AND item = OLD.uuid);
+      END
+      """)
+    try run(
+      """
+      CREATE TRIGGER IF NOT EXISTS replica_item_gone BEFORE DELETE ON items
+        WHEN OLD.owner IN (SELECT account FROM replicas)
+      BEGIN
+        INSERT INTO replica_changes (account, item) SELECT OLD.owner, OLD.uuid
+          WHERE NOT EXISTS (SELECT 1 FROM replica_changes WHERE account = OLD.owner AND item = OLD.uuid);
+        DELETE FROM replica_versions WHERE item = OLD.id;
+      END
+      """)
+  }
+
+  /// Items that changed, after one of them, in the order of their ids.
+  package func replicaChanges(of account: Int64, after item: [UInt8], limit: Int) throws -> [[UInt8]] {
+    try all(
+      "SELECT item FROM replica_changes WHERE account = ? AND item > ? ORDER BY item LIMIT ?", account, item, limit
+    ) { try $0.uuid(0).bytes }
+  }
+
+  package func noteReplicaChange(of account: Int64, _ item: [UInt8]) throws {
+    try run("INSERT OR IGNORE INTO replica_changes (account, item) VALUES (?, ?)", account, item)
+  }
+
+  /// Notes that everything of an account may have changed.
+  package func noteAllReplicaChanges(of account: Int64) throws {
+    try run(
+      "INSERT OR IGNORE INTO replica_changes (account, item) SELECT owner, uuid FROM items WHERE owner = ?", account)
+    try run(
+      """
+      INSERT OR IGNORE INTO replica_changes (account, item)
+        SELECT account, item FROM replica_items WHERE account = ? AND base IS NOT NULL
+      """, account)
+  }
+
+  package func removeReplicaChange(of account: Int64, _ item: [UInt8]) throws {
+    try run("DELETE FROM replica_changes WHERE account = ? AND item = ?", account, item)
+  }
+
+  package func countReplicaChanges(of account: Int64) throws -> Int64 {
+    try first("SELECT count(*) FROM replica_changes WHERE account = ?", account) { try $0[0] as Int64 } ?? 0
+  }
+
+  // MARK: - Items
+
+  package func replicaItem(of account: Int64, _ item: [UInt8]) throws -> ReplicaItemRow {
+    try first(
+      "SELECT base, news, news_number, mark, alias FROM replica_items WHERE account = ? AND item = ?", account, item
+    ) { row in
+      var read = ReplicaItemRow()
+      read.base = try row[0]
+      read.news = try row[1]
+      read.newsNumber = try row[2]
+      read.mark = try row[3]
+      read.alias = try row.bytes(4).isEmpty ? nil : row.uuid(4).bytes
+      return read
+    } ?? ReplicaItemRow()
+  }
+
+  /// Writes what is remembered of an item; what is empty needs no row.
+  package func setReplicaItem(of account: Int64, _ item: [UInt8], _ row: ReplicaItemRow) throws {
+    if row.isEmpty { return try run("DELETE FROM replica_items WHERE account = ? AND item = ?", account, item) }
+    try run(
+      """
+      INSERT INTO replica_items (account, item, base, news, news_number, mark, alias) VALUES (?,?,?,?,?,?,?)
+        ON CONFLICT DO UPDATE SET base = excluded.base, news = excluded.news, news_number = excluded.news_number,
+          mark = excluded.mark, alias = excluded.alias
+      """, account, item, row.base, row.news, row.newsNumber, row.mark, row.alias)
+  }
+
+  /// Items of which the hub told something that is not shown yet, the oldest change first.
+  package func replicaNews(of account: Int64, limit: Int) throws -> [(item: [UInt8], number: Int64)] {
+    try all(
+      """
+      SELECT item, news_number FROM replica_items WHERE account = ? AND news_number IS NOT NULL
+        ORDER BY news_number LIMIT ?
+      """, account, limit
+    ) { (try $0.uuid(0).bytes, try $0[1] as Int64) }
+  }
+
+  package func countReplicaNews(of account: Int64) throws -> Int64 {
+    try first(
+      "SELECT count(*) FROM replica_items WHERE account = ? AND news_number IS NOT NULL", account
+    ) { try $0[0] as Int64 } ?? 0
+  }
+
+  /// Every item that the hub had when this machine and the hub last agreed.
+  package func replicaBases(of account: Int64) throws -> [[UInt8]] {
+    try all("SELECT item FROM replica_items WHERE account = ? AND base IS NOT NULL", account) { try $0.uuid(0).bytes }
+  }
+
+  /// The ids of an account's documents.
+  package func documents(of account: Int64) throws -> [[UInt8]] {
+    try all("SELECT uuid FROM items WHERE owner = ? AND kind = 1", account) { try $0.uuid(0).bytes }
+  }
+
+  // MARK: - Names of the base
+
+  package func replicaOccupant(of account: Int64, _ parent: [UInt8], _ name: [UInt8]) throws -> [UInt8]? {
+    try first(
+      "SELECT item FROM replica_names WHERE account = ? AND parent = ? AND name = ?", account, parent, name
+    ) { try $0.uuid(0).bytes }
+  }
+
+  package func replicaChildren(of account: Int64, _ parent: [UInt8]) throws -> [[UInt8]] {
+    try all(
+      "SELECT DISTINCT item FROM replica_names WHERE account = ? AND parent = ? ORDER BY item", account, parent
+    ) { try $0.uuid(0).bytes }
+  }
+
+  package func setReplicaName(of account: Int64, _ parent: [UInt8], _ name: [UInt8], _ item: [UInt8]) throws {
+    try run(
+      """
+      INSERT INTO replica_names (account, parent, name, item) VALUES (?,?,?,?)
+        ON CONFLICT DO UPDATE SET item = excluded.item
+      """, account, parent, name, item)
+  }
+
+  /// Removes a name, if it is still that item's.
+  package func removeReplicaName(of account: Int64, _ parent: [UInt8], _ name: [UInt8], _ item: [UInt8]) throws {
+    try run(
+      "DELETE FROM replica_names WHERE account = ? AND parent = ? AND name = ? AND item = ?", account, parent, name,
+      item)
+  }
+
+  // MARK: - What is to be done
+
+  package func replicaStep(of account: Int64) throws -> (number: Int64, step: String)? {
+    try first("SELECT number, step FROM replica_steps WHERE account = ? ORDER BY number LIMIT 1", account) {
+      (try $0[0] as Int64, try $0[1] as String)
+    }
+  }
+
+  /// The steps that are left, in their order.
+  package func replicaSteps(of account: Int64) throws -> [String] {
+    try all("SELECT step FROM replica_steps WHERE account = ? ORDER BY number", account) { try $0[0] as String }
+  }
+
+  package func lastReplicaStep(of account: Int64) throws -> Int64 {
+    try first("SELECT max(number) FROM replica_steps WHERE account = ?", account) { try $0[0] as Int64? ?? 0 } ?? 0
+  }
+
+  package func insertReplicaStep(of account: Int64, _ number: Int64, _ step: String) throws {
+    try run("INSERT INTO replica_steps (account, number, step) VALUES (?,?,?)", account, number, step)
+  }
+
+  package func removeReplicaStep(of account: Int64, _ number: Int64) throws {
+    try run("DELETE FROM replica_steps WHERE account = ? AND number = ?", account, number)
+  }
+
+  /// What the hub is asked for and has not answered, in the order of the serials.
+  package func replicaSends(of account: Int64, limit: Int) throws -> [ReplicaSendRow] {
+    try all("SELECT serial, first, send FROM replica_sends WHERE account = ? ORDER BY serial LIMIT ?", account, limit) {
+      ReplicaSendRow(serial: try $0[0], first: try $0[1], send: try $0[2])
+    }
+  }
+
+  package func countReplicaSends(of account: Int64) throws -> Int64 {
+    try first("SELECT count(*) FROM replica_sends WHERE account = ?", account) { try $0[0] as Int64 } ?? 0
+  }
+
+  package func insert(_ send: ReplicaSendRow, of account: Int64) throws {
+    try run(
+      "INSERT INTO replica_sends (account, serial, first, send) VALUES (?,?,?,?)", account, send.serial, send.first,
+      send.send)
+  }
+
+  package func removeReplicaSend(of account: Int64, _ serial: Int64) throws {
+    try run("DELETE FROM replica_sends WHERE account = ? AND serial = ?", account, serial)
+  }
+
+  // MARK: - Versions
+
+  package func replicaVersions(of item: Int64) throws -> [ReplicaVersionRow] {
+    try all("SELECT number, uuid, sent FROM replica_versions WHERE item = ? ORDER BY number", item) {
+      ReplicaVersionRow(number: try $0[0], uuid: try $0.uuid(1).bytes, isSent: try $0[2] as Int64 != 0)
+    }
+  }
+
+  package func set(_ version: ReplicaVersionRow, of item: Int64) throws {
+    try run(
+      """
+      INSERT INTO replica_versions (item, number, uuid, sent) VALUES (?,?,?,?)
+        ON CONFLICT DO UPDATE SET uuid = excluded.uuid, sent = excluded.sent
+      """, item, version.number, version.uuid, version.isSent ? 1 : 0)
+  }
+
+  package func removeReplicaVersion(of item: Int64, _ number: Int64) throws {
+    try run("DELETE FROM replica_versions WHERE item = ? AND number = ?", item, number)
+  }
+}

@@ -1,0 +1,216 @@
+import ConformanceKit
+import Foundation
+import Glibc
+import MountKit
+import Testing
+
+/// Two machines, each with a library that is mounted, and a hub over TLS between them.
+@Suite(.serialized) struct ReplicaProgramTests {
+  /// A machine: a library, its mount, and a home for the keys.
+  private struct Machine {
+    let library: MountedLibrary
+    let home: String
+
+    init(_ name: String, _ place: HubPlace) throws {
+      library = try MountedLibrary(handle: HubPlace.handle)
+      home = try place.folder.folder(name)
+    }
+
+    private var environment: [String: String?] { ["HOME": home, "XDG_STATE_HOME": nil] }
+
+    func sheaf(_ arguments: String...) throws -> Command.Output {
+      try SheafProgram.run(arguments + ["--library", library.library], environment: environment)
+    }
+
+    func succeed(_ arguments: String...) throws -> Command.Output {
+      let output = try SheafProgram.run(arguments + ["--library", library.library], environment: environment)
+      guard output.status == 0 else { throw Command.Failure(description: "\(arguments): \(output)") }
+      return output
+    }
+
+    func mount() throws { try library.mount(environment: environment) }
+
+    func wait() throws { _ = try succeed("sync", "--wait", "120") }
+
+    /// Every name below `Documents` with what it is, and its contents.
+    func tree() throws -> String {
+      try Command.shell(
+        """
+        cd '\(library.documents)' && find . -mindepth 1 -printf '%P %y %m %l\\n' | sort
+        find . -type f -printf '%P\\n' | sort | while read -r f; do echo "$f: $(sha256sum < "$f") $(stat -c %y "$f")"; done
+        find . -mindepth 1 | sort | while read -r f; do getfattr -h --only-values -n user.sheaf.id "$f" || true; echo; done
+        """
+      ).succeed().text
+    }
+
+    func shell(_ script: String) throws {
+      try Command.shell("cd '\(library.documents)' && \(script)").succeed()
+    }
+  }
+
+  private func withMachines(_ body: (HubPlace, Machine, Machine) throws -> Void) throws {
+    let place = try HubPlace()
+    _ = try place.serve()
+    let (laptop, desktop) = (try Machine("laptop", place), try Machine("desktop", place))
+    defer {
+      try? laptop.library.tearDown()
+      try? desktop.library.tearDown()
+    }
+    _ = try laptop.succeed("connect", place.link, "--name", "laptop")
+    try laptop.mount()
+    let link = try laptop.succeed("device", "add").text.trimmingCharacters(in: .whitespacesAndNewlines)
+    _ = try desktop.succeed("connect", link, "--name", "desktop")
+    try desktop.mount()
+    try body(place, laptop, desktop)
+    for machine in [laptop, desktop] { #expect(try machine.library.check() == []) }
+  }
+
+  private func expectSame(_ machines: [Machine], _ comment: Comment) throws {
+    // What one sends the other one fetches.
+    for machine in machines + machines { try machine.wait() }
+    let trees = try machines.map { try $0.tree() }
+    #expect(trees[0] == trees[1], comment)
+  }
+
+  @Test func whatOneMachineDoesTheOtherShows() throws {
+    try withMachines { _, laptop, desktop in
+      try laptop.shell(
+        """
+        mkdir -p trips/italy && echo one > notes.md && echo Rome > trips/italy/plan.md
+        head -c 3000000 /dev/urandom > trips/photo.raw && ln -s notes.md link && chmod 600 notes.md
+        setfattr -n user.colour -v blue trips/italy/plan.md && touch -d '2020-01-02 03:04:05' trips/photo.raw
+        printf x | dd of=sparse bs=1 seek=5000000 status=none
+        """)
+      try expectSame([laptop, desktop], "what is new")
+      #expect(try Command.shell("cat '\(desktop.library.documents)/trips/italy/plan.md'").succeed().text == "Rome")
+      try desktop.shell(
+        """
+        echo two >> notes.md && mv trips/italy/plan.md trips/rome.md && rmdir trips/italy && rm link
+        printf y | dd of=trips/photo.raw bs=1 seek=1500000 conv=notrunc status=none
+        """)
+      try expectSame([laptop, desktop], "what the other one changes")
+      // A save by rename, a swap, and a name that changes hands.
+      try laptop.shell(
+        "echo three > .notes.tmp && mv .notes.tmp notes.md && mv trips/rome.md x && mv notes.md trips/rome.md && mv x notes.md"
+      )
+      try expectSame([laptop, desktop], "a swap")
+      let versions = try desktop.succeed("versions", "Documents/trips/rome.md", "--json").text
+      #expect(versions.components(separatedBy: "\"number\"").count > 3, "\(versions)")
+    }
+  }
+
+  @Test func whatWasDoneWithoutTheHubIsSentLater() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell("echo one > both.bin && echo a > gone && mkdir d && echo b > d/kept")
+      try expectSame([laptop, desktop], "the beginning")
+      try place.hub.stop()
+      try laptop.shell("printf 'laptop\\0' > both.bin && rm gone && rm -r d && echo new > offline")
+      try desktop.shell(
+        "printf 'desktop\\0' > both.bin && mv gone elsewhere && echo more >> d/kept && echo new > offline")
+      // The hub is away, and everything works.
+      #expect(try laptop.sheaf("sync", "--wait", "2").status == 1)
+      let status = try laptop.succeed("status").text
+      #expect(status.contains("not connected"), "\(status)")
+      _ = try place.serve()
+      try expectSame([laptop, desktop], "what was done meanwhile")
+      let names = try Command.shell("cd '\(laptop.library.documents)' && ls && cat both*").succeed().text
+      for text in ["laptop", "desktop", "offline"] { #expect(names.contains(text), "\(names)") }
+      #expect(names.contains("both ("), "\(names)")
+      let kept = try Command.shell("cat '\(laptop.library.documents)/d/kept'").succeed().text
+      #expect(kept == "b\nmore", "\(kept)")
+    }
+  }
+
+  /// Processes are killed in the middle, and the hub begins anew.
+  @Test func whoIsKilledGoesOn() throws {
+    try withMachines { place, laptop, desktop in
+      let seed = UInt64.random(in: 0...UInt64.max)
+      var random = SeededRandom(seed: seed)
+      for round in 0..<6 {
+        try laptop.shell(
+          "mkdir -p r\(round) && for i in $(seq 20); do echo $i \(round) > r\(round)/$i; done; rm -rf r\(round - 2)")
+        try desktop.shell(
+          "echo \(round) >> log.txt; for f in r*/1*; do [ -e \"$f\" ] && mv \"$f\" \"$f.moved\"; done; true")
+        for _ in 0..<Int.random(in: 0...4, using: &random) { _ = try laptop.sheaf("sync") }
+        let machine = Bool.random(using: &random) ? laptop : desktop
+        try machine.library.killServer()
+        machine.library.breakMount()
+        try machine.mount()
+        if round == 3 {
+          place.hub.kill()
+          _ = try place.serve()
+        }
+      }
+      try expectSame([laptop, desktop], "seed \(seed)")
+      let log = try Command.shell("cat '\(laptop.library.documents)/log.txt'").succeed().text
+      #expect(log == "0\n1\n2\n3\n4\n5", "\(log) seed \(seed)")
+    }
+  }
+
+  /// At each step of a replica its process is killed, the step fails, or the disk is full.
+  @Test(arguments: ["begin", "commit", "committed"], [1, 4, 9])
+  func whatFailsIsDoneAgain(_ point: String, _ count: Int) throws {
+    for action in point == "committed" ? ["kill"] : ["kill", "fail", "full"] {
+      try withMachines { _, laptop, desktop in
+        try laptop.shell("mkdir -p a/b && echo one > a/b/one && echo two > a/two && echo x > x && echo y > y")
+        try expectSame([laptop, desktop], "the beginning")
+        try laptop.library.unmount()
+        // A folder goes and another one comes, two names change hands, and a document has a new version.
+        try desktop.shell(
+          "mv x z && mv y x && mv z y && mkdir c && mv a/b/one c/uno && rm -r a/b && echo more >> a/two && ln a/two c/due")
+        try desktop.wait()
+        try laptop.library.mount(
+          environment: [
+            "HOME": laptop.home, "XDG_STATE_HOME": nil, "SHEAF_FAULT": "replica.\(point):\(action):\(count)",
+          ])
+        if action == "kill" {
+          try eventually("the process is killed", within: .seconds(60)) { laptop.library.server == nil }
+          laptop.library.breakMount()
+          try laptop.mount()
+        }
+        try expectSame([laptop, desktop], "replica.\(point):\(action):\(count)")
+      }
+    }
+  }
+
+  @Test func aMachineThatWasRemovedKeepsWhatItHas() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell("echo one > a")
+      try expectSame([laptop, desktop], "the beginning")
+      _ = try laptop.succeed("device", "remove", "desktop")
+      try desktop.shell("echo two > b")
+      try eventually("the removed machine says so", within: .seconds(60)) {
+        try desktop.succeed("status").text.contains("Problem")
+      }
+      #expect(try Command.shell("cat '\(desktop.library.documents)/a'").succeed().text == "one")
+      let refused = try desktop.sheaf("disconnect")
+      #expect(refused.status == 1 && refused.errorText.contains("--discard-unsent"), "\(refused)")
+      _ = try desktop.succeed("disconnect", "--discard-unsent")
+      #expect(try Command.shell("cat '\(desktop.library.documents)/b'").succeed().text == "two")
+      // It comes back by a new link, and what it has goes up.
+      let link = try laptop.succeed("device", "add").text.trimmingCharacters(in: .whitespacesAndNewlines)
+      _ = try desktop.succeed("connect", link, "--name", "desktop")
+      try expectSame([laptop, desktop], "connected anew")
+      #expect(try Command.shell("cat '\(laptop.library.documents)/b'").succeed().text == "two")
+    }
+  }
+
+  @Test func itsJSONIsAsDescribed() throws {
+    try withMachines { place, laptop, desktop in
+      func check(_ arguments: [String], _ schema: String) throws {
+        let output = try SheafProgram.run(
+          arguments + ["--json", "--library", laptop.library.library],
+          environment: ["HOME": laptop.home, "XDG_STATE_HOME": nil])
+        #expect(output.status == 0, "\(arguments): \(output)")
+        #expect(try JSONSchema(schema).problems(in: output.output) == [], "\(arguments): \(output.text)")
+      }
+      try check(["sync", "--wait", "60"], "sync")
+      try check(["status"], "status")
+      try check(["device", "list"], "device-list")
+      try check(["device", "add"], "device-add")
+      try check(["device", "remove", "desktop"], "device-remove")
+      try check(["disconnect", "--discard-unsent"], "disconnect")
+      try check(["connect", try place.hub.succeed("account", "link", HubPlace.handle), "--name", "again"], "connect")
+    }
+  }
+}

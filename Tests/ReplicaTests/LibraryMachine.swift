@@ -1,0 +1,261 @@
+import ConformanceKit
+import Foundation
+import SheafModel
+import SheafReplica
+import SheafStore
+import SheafWire
+
+@testable import SheafLibrary
+
+/// A machine with a library that is a replica, and a hub in memory.
+final class LibraryMachine {
+  struct Broken: Error, CustomStringConvertible { let description: String }
+
+  let name: String
+  let folder: String
+  private(set) var library: Library
+  private let clock: MachineClock
+  let account: Int64
+  private var epoch = 0
+  private(set) var outcomes: [Verdict] = []
+  /// What was done last.
+  private(set) var stages: [String] = []
+  private(set) var notices: [ReplicaNotice] = []
+
+  /// A clock that goes on when it is told to.
+  final class MachineClock: @unchecked Sendable {
+    // The tests of a machine run one after the other, on one thread.
+    private var time = Timestamp(seconds: 1_800_000_000)
+
+    var now: Timestamp {
+      time.nanoseconds += 1_000
+      return time
+    }
+
+    func advance(seconds: Int64) { time.nanoseconds += seconds * 1_000_000_000 }
+  }
+
+  init(_ name: String) throws {
+    self.name = name
+    var template = Array("/var/tmp/sheaf-replica-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw Broken(description: "no folder") }
+    folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let clock = MachineClock()
+    self.clock = clock
+    library = try Self.open(folder, clock)
+    let handle = try AccountHandle("alice@hub.example")
+    _ = try library.addAccount(handle, name: "Alice")
+    account = try library.number(of: handle)
+    try library.connect(account, zone: WireID())
+  }
+
+  private static func open(_ folder: String, _ clock: MachineClock) throws -> Library {
+    let library = try Library.open(LibraryLocation(path: folder + "/library.sqlite"), keepsItselfUp: false) {
+      clock.now
+    }
+    _ = try library.change(.init(rapidSaves: .keep))
+    return library
+  }
+
+  /// Ends the process, and begins another.
+  func restart() throws {
+    try library.close()
+    library = try Self.open(folder, clock)
+  }
+
+  func finish() throws {
+    let problems = try library.check { _ in }.problems
+    try library.close()
+    try? FileManager.default.removeItem(atPath: folder)
+    guard problems.isEmpty else { throw Broken(description: "\(name) is not sound: \(problems)") }
+  }
+
+  /// Whatever programs were about to do is done.
+  func rest() { clock.advance(seconds: 20) }
+
+  // MARK: - With the hub
+
+  /// Does one step with the hub; returns whether there was anything to do.
+  func step(_ hub: inout SimulatedHub, losesAnswer: Bool, doubles: Bool = false, limit: Int = 1_000) throws -> Bool {
+    var stage = "step"
+    defer { stages.append(stage) }
+    do {
+      return try step(&hub, losesAnswer: losesAnswer, doubles: doubles, limit: limit, &stage)
+    } catch let error as SheafError {
+      throw Broken(description: "\(name), \(stage): \(error)")
+    }
+  }
+
+  private func step(
+    _ hub: inout SimulatedHub, losesAnswer: Bool, doubles: Bool, limit: Int, _ stage: inout String
+  ) throws -> Bool {
+    if let (number, step) = try library.step(of: account) {
+      var contents: UInt64?
+      if let needed = try library.needsContents(step, of: account) {
+        if losesAnswer { return true }
+        // A hub that went back may have them no more.
+        if let text = hub.text(needed.version.id) {
+          let handle = try library.beginContents(of: account)
+          contents = handle
+          try write(Array(text.utf8), to: handle)
+        }
+      }
+      defer { if let contents { try? library.release(contents) } }
+      stage = "\(step)".replacing("SheafReplica.", with: "").replacing("SheafWire.", with: "")
+      _ = try library.carryOut(number, step, of: account, contents: contents)
+      return true
+    }
+    let waiting = try library.sends(of: account, limit: limit)
+    if !waiting.isEmpty {
+      stage = "sends"
+      var groups: [[Send]] = []
+      for each in waiting {
+        let send = try filled(each.send)
+        if each.first == each.send.serial { groups.append([send]) } else { groups[groups.count - 1].append(send) }
+      }
+      if doubles { _ = try hub.send(groups, from: name) }
+      let verdicts = try hub.send(groups, from: name)
+      if losesAnswer { return true }
+      stage = "settling"
+      outcomes += verdicts
+      stage = "settled \(zip(groups.joined(), verdicts).map { "\($0.0) → \($0.1)" })"
+      notices += try library.settle(verdicts, of: account)
+      return true
+    }
+    if epoch != hub.epoch { try library.reread(account) }
+    guard let replica = try library.replica(account) else { throw Broken(description: "is no replica") }
+    if replica.rereads {
+      if losesAnswer { return true }
+      try library.noteAll(hub.page(after: 0, limit: .max).items, token: "\(hub.epoch)", of: account)
+      epoch = hub.epoch
+      return true
+    }
+    stage = "planning"
+    let page = hub.page(after: replica.read, limit: limit)
+    if !page.items.isEmpty {
+      if losesAnswer { return true }
+      try library.note(FeedPage(items: page.items, token: "\(hub.epoch)", hasMore: page.hasMore), of: account)
+      if page.hasMore { return true }
+    }
+    switch try library.plan(account) {
+    case .planned(let told):
+      stage = "planned \(page.items)"
+      notices += told
+      return true
+    case .settled: return !page.items.isEmpty
+    }
+  }
+
+  private func filled(_ send: Send) throws -> Send {
+    guard var version = send.version else { return send }
+    guard let reader = try library.versionReader(version.id, ofItem: send.item, of: account) else {
+      throw Broken(description: "a version that is to be sent is no more: \(version.id)")
+    }
+    var send = send
+    version.contents = Data(try read { try library.read(reader, at: $0, into: $1) })
+    send.version = version
+    return send
+  }
+
+  // MARK: - What programs do
+
+  /// A program with this process as its own: a caller whose files are young, and who saves as editors do.
+  var program: Caller { caller(thread: getpid()) }
+  /// A command, or a program that nobody remembers.
+  var other: Caller { caller(thread: 0) }
+
+  private func caller(thread: Int32) -> Caller {
+    Caller(uid: 0, gid: 0, thread: thread, door: 0, account: account, groups: { [] })
+  }
+
+  var documents: Int64 { get throws { try library.documents(of: AccountHandle("alice@hub.example")) } }
+
+  func inode(_ path: String) throws -> Int64? {
+    var ino = try documents
+    for name in path.split(separator: "/") {
+      do { ino = try library.lookup(ino, Array(name.utf8), other).ino } catch is SheafError { return nil }
+    }
+    return ino
+  }
+
+  func write(_ bytes: [UInt8], to handle: UInt64, at offset: Int64 = 0) throws {
+    try bytes.withUnsafeBytes {
+      try library.write(
+        handle, at: offset, $0, appends: false, isWriteBack: false, by: nil, clearsCapability: false)
+    }
+  }
+
+  /// Saves a text under a name of a folder, in place.
+  func save(_ text: String, _ parent: Int64, _ name: String, _ caller: Caller) throws {
+    let (attributes, handle, isNew) = try library.create(
+      parent, Array(name.utf8), mode: 0o644, flags: O_WRONLY, caller)
+    _ = isNew
+    _ = try library.setAttributes(attributes.ino, .init(size: 0), handle: handle, caller)
+    try write(Array(text.utf8), to: handle)
+    try library.flush(handle)
+    try library.release(handle)
+  }
+
+  private func read(_ body: (Int64, UnsafeMutableRawBufferPointer) throws -> Int) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = try buffer.withUnsafeMutableBytes { try body(Int64(bytes.count), $0) }
+      if count == 0 { return bytes }
+      bytes += buffer[..<count]
+    }
+  }
+
+  func text(_ ino: Int64) throws -> String {
+    let handle = try library.open(ino, flags: O_RDONLY, other)
+    defer { try? library.release(handle) }
+    return String(decoding: try read { try library.read(handle, at: $0, into: $1) }, as: UTF8.self)
+  }
+
+  // MARK: - What is here
+
+  /// What people see, by path, as ``SimulatedTree/shown()`` has it; what never travels is left out.
+  func shown() throws -> [String: String] {
+    var shown: [String: String] = [:]
+    var open: [(path: String, ino: Int64)] = [("", try documents)]
+    while let folder = open.popLast() {
+      for entry in try library.list(folder.ino, after: 0, limit: 10_000, other) {
+        let path = folder.path + String(decoding: entry.name, as: UTF8.self)
+        let item = try library.locked { () -> LocalItem? in
+          guard let replica = try library.read({ try $0.replica(account) }),
+            let id = try library.item(of: library.inode(entry.attributes.ino))?.uuid
+          else { return nil }
+          var tree = try ReplicaTree(library, replica)
+          return try tree.local(WireID(id))
+        }
+        guard let item else { throw Broken(description: "\(path) is no item") }
+        if item.readiness == .never { continue }
+        if item.kind == .folder { open.append((path + "/", entry.attributes.ino)) }
+        let contents = try item.version.map { "\($0) \(try text(entry.attributes.ino))" } ?? ""
+        shown[path] =
+          "\(item.item) \(item.kind) \(String(item.mode, radix: 8)) \(item.kind == .folder ? 0 : item.mtime) "
+          + "\(item.target.map { String(decoding: $0, as: UTF8.self) } ?? "") "
+          + "\(item.attributes.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value.count)" }) \(contents)"
+      }
+    }
+    return shown
+  }
+
+  /// The contents of all versions, of what was deleted too.
+  func texts() throws -> Set<String> {
+    var texts: Set<String> = []
+    let versions = try library.store.snapshot { transaction in
+      var versions: [StoredContent] = []
+      try transaction.versionContents { _, content in versions.append(content) }
+      return versions
+    }
+    for content in versions {
+      var working = WorkingCopy(content)
+      let bytes = try read { offset, buffer in
+        try library.locked { try working.read(at: offset, into: buffer, from: library) }
+      }
+      texts.insert(String(decoding: bytes, as: UTF8.self))
+    }
+    return texts
+  }
+}

@@ -1,0 +1,254 @@
+import ConformanceKit
+import Foundation
+import SheafModel
+import SheafWire
+import Testing
+
+@testable import SheafLibrary
+
+/// Libraries that are replicas of one zone, and a hub in memory by the hub's own rules.
+@Suite struct LibraryReplicaTests {
+  static let environment = ProcessInfo.processInfo.environment
+  static let seed = environment["SHEAF_SEED"].flatMap { UInt64($0) }
+  static let histories = environment["SHEAF_STEPS"].flatMap { UInt64($0) } ?? 60
+
+  @Test func allLibrariesEndWithTheSameTree() throws {
+    var outcomes: [Verdict.Outcome: Int] = [:]
+    for seed in Self.seed.map({ [$0] }) ?? Array(1...Self.histories) {
+      let world = try LibraryWorld(seed: seed)
+      do {
+        try world.run()
+      } catch {
+        Issue.record("SHEAF_SEED=\(seed): \(error)\n\(world.log.joined(separator: "\n"))")
+        if Self.environment["SHEAF_KEEP"] == nil { try? world.finish() }
+        return
+      }
+      for verdict in world.machines.flatMap(\.outcomes) { outcomes[verdict.outcome, default: 0] += 1 }
+      try world.finish()
+    }
+    print("outcomes \(outcomes)")
+  }
+}
+
+/// A hub and its libraries, and what was saved.
+final class LibraryWorld {
+  private var random: SeededRandom
+  private var hub = SimulatedHub()
+  private(set) var machines: [LibraryMachine] = []
+  private var earlier: SimulatedHub?
+  private var saved: Set<String> = []
+  private var counter = 0
+  private(set) var log: [String] = []
+
+  init(seed: UInt64) throws {
+    random = SeededRandom(seed: seed)
+    for index in 0..<Int.random(in: 2...3, using: &random) { machines.append(try LibraryMachine("machine\(index)")) }
+  }
+
+  func finish() throws { for machine in machines { try machine.finish() } }
+
+  func run() throws {
+    for _ in 0..<Int.random(in: 5...80, using: &random) {
+      let machine = machines.randomElement(using: &random)!
+      switch Int.random(in: 0..<20, using: &random) {
+      case 0..<9: try change(machine)
+      case 9..<17:
+        let limit = [1, 3, 1_000].randomElement(using: &random)!
+        let isLost = Int.random(in: 0..<4, using: &random) == 0
+        log.append("\(machine.name) step\(isLost ? ", answer lost" : "") limit \(limit)")
+        _ = try machine.step(
+          &hub, losesAnswer: isLost, doubles: Int.random(in: 0..<8, using: &random) == 0, limit: limit)
+      case 17: machine.rest()
+      case 18:
+        log.append("\(machine.name) restart")
+        try machine.restart()
+      default:
+        if let earlier, Int.random(in: 0..<4, using: &random) == 0 {
+          log.append("the hub goes back")
+          hub.restore(earlier)
+          self.earlier = nil
+        } else {
+          earlier = hub
+        }
+      }
+    }
+    try settle()
+  }
+
+  private func settle() throws {
+    log.append("settle")
+    var rounds = 0
+    while true {
+      var isBusy = false
+      for machine in machines {
+        machine.rest()
+        var steps = 0
+        while try machine.step(&hub, losesAnswer: false) {
+          isBusy = true
+          steps += 1
+          guard steps < 1_000 else {
+            throw LibraryMachine.Broken(
+              description: "\(machine.name) comes to no rest:\n\(machine.stages.suffix(12).joined(separator: "\n"))")
+          }
+        }
+      }
+      if !isBusy { break }
+      rounds += 1
+      guard rounds < 50 else { throw LibraryMachine.Broken(description: "the machines come to no rest") }
+    }
+    try hub.zone.check()
+    let expected = hub.shown()
+    for machine in machines {
+      let shown = try machine.shown()
+      let paths = Set(shown.keys).union(expected.keys).filter { shown[$0] != expected[$0] }.sorted()
+      let differences = paths.map { "\($0): here \(shown[$0] ?? "-"), hub \(expected[$0] ?? "-")" }
+      guard paths.isEmpty else {
+        throw LibraryMachine.Broken(description: "\(machine.name) differs: \(differences.joined(separator: "; "))")
+      }
+    }
+    var found = hub.texts
+    for machine in machines { found.formUnion(try machine.texts()) }
+    let lost = saved.subtracting(found)
+    if !lost.isEmpty {
+      throw LibraryMachine.Broken(description: "lost: \(lost.sorted().joined(separator: " | "))")
+    }
+  }
+
+  // MARK: - What people do
+
+  private struct Entry {
+    let path: String
+    let parent: Int64
+    let name: [UInt8]
+    let attributes: Attributes
+    var isFolder: Bool { attributes.mode & S_IFMT == S_IFDIR }
+    var isRegular: Bool { attributes.mode & S_IFMT == S_IFREG }
+  }
+
+  private func entries(_ machine: LibraryMachine) throws -> [Entry] {
+    var entries: [Entry] = []
+    var open: [(path: String, ino: Int64)] = [("", try machine.documents)]
+    while let folder = open.popLast() {
+      for entry in try machine.library.list(folder.ino, after: 0, limit: 10_000, machine.other) {
+        let path = folder.path + String(decoding: entry.name, as: UTF8.self)
+        entries.append(Entry(path: path, parent: folder.ino, name: entry.name, attributes: entry.attributes))
+        if entries[entries.count - 1].isFolder { open.append((path + "/", entry.attributes.ino)) }
+      }
+    }
+    return entries.sorted { $0.path < $1.path }
+  }
+
+  private func text(after former: String?) -> String {
+    counter += 1
+    if Int.random(in: 0..<8, using: &random) == 0 { return ["same\n", "other\n"].randomElement(using: &random)! }
+    var lines = (former ?? "one\ntwo\nthree\nfour\nfive\nsix\nseven\n").split(
+      separator: "\n", omittingEmptySubsequences: false)
+    let line = Substring("line \(counter)")
+    let place = Int.random(in: 0...lines.count, using: &random)
+    if place < lines.count, Bool.random(using: &random) {
+      lines[place] = line
+    } else {
+      lines.insert(line, at: place)
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private func change(_ machine: LibraryMachine) throws {
+    let library = machine.library
+    let entries = try entries(machine)
+    let folders = try [machine.documents] + entries.filter(\.isFolder).map(\.attributes.ino)
+    let folder = folders.randomElement(using: &random)!
+    let name = ["a", "b", "c.md", "d"].randomElement(using: &random)!
+    let program = Bool.random(using: &random) ? machine.program : machine.other
+    let entry = Int.random(in: 0..<5, using: &random) == 0 ? nil : entries.randomElement(using: &random)
+    do {
+      guard let entry else {
+        let kind = Int.random(in: 0..<4, using: &random)
+        log.append(
+          "\(machine.name) makes \(["a document", "a document", "a folder", "a link"][kind]) \(name) in \(folder)")
+        switch kind {
+        case 2: _ = try library.make(.folder, folder, Array(name.utf8), mode: 0o755, program)
+        case 3:
+          _ = try library.make(
+            .symbolicLink(target: Array("there".utf8)), folder, Array(name.utf8), mode: 0o777, program)
+        default:
+          guard (try? library.lookup(folder, Array(name.utf8), program)) == nil else { return }
+          try save(text(after: nil), machine, folder, name, program)
+        }
+        return
+      }
+      log.append("\(machine.name) \(entry.path) …")
+      let what: String
+      switch Int.random(in: 0..<14, using: &random) {
+      case 0..<4 where entry.isRegular:
+        what = "saves in place"
+        try save(
+          text(after: machine.text(entry.attributes.ino)), machine, entry.parent,
+          String(decoding: entry.name, as: UTF8.self), program)
+      case 4 where entry.isRegular:
+        what = "saves by rename"
+        let text = text(after: try machine.text(entry.attributes.ino))
+        try save(text, machine, entry.parent, ".new.tmp", machine.program)
+        _ = try library.rename(
+          entry.parent, Array(".new.tmp".utf8), to: entry.parent, entry.name, .replace, machine.program)
+      case 5..<7:
+        what = "moves to \(name) in \(folder)"
+        _ = try library.rename(entry.parent, entry.name, to: folder, Array(name.utf8), .noReplace, program)
+      case 7:
+        let other = entries.randomElement(using: &random)!
+        what = "exchanges with \(other.path)"
+        _ = try library.rename(entry.parent, entry.name, to: other.parent, other.name, .exchange, program)
+      case 8..<10:
+        what = "removes"
+        try remove(entry, entries, machine, program)
+      case 10:
+        what = "changes the mode"
+        if entry.isRegular || entry.isFolder {
+          let mode = UInt32.random(in: 0o600...0o777, using: &random)
+          _ = try library.setAttributes(entry.attributes.ino, .init(mode: mode), handle: nil, program)
+        }
+      case 11 where !entry.isFolder:
+        what = "sets the time"
+        counter += 1
+        _ = try library.setAttributes(
+          entry.attributes.ino, .init(mtime: .at(Timestamp(nanoseconds: Int64(counter)))), handle: nil, program)
+      case 12:
+        what = "sets an attribute"
+        let value = [UInt8](repeating: 1, count: Int.random(in: 0..<3, using: &random))
+        if entry.isRegular || entry.isFolder {
+          try library.setXattr(entry.attributes.ino, Array("user.a".utf8), value, .set, program)
+        }
+      case 13 where entry.isRegular:
+        what = "moves over another one"
+        guard let other = entries.filter(\.isRegular).randomElement(using: &random) else { return }
+        _ = try library.rename(entry.parent, entry.name, to: other.parent, other.name, .replace, program)
+      default:
+        what = "links to \(name) in \(folder)"
+        if !entry.isFolder { _ = try library.link(entry.attributes.ino, folder, Array(name.utf8), program) }
+      }
+      log[log.count - 1] += what
+    } catch let error as SheafError where [.exists, .invalid, .notEmpty, .notFound, .notDirectory].contains(error.kind)
+    {
+      log[log.count - 1] += "refused: \(error.kind)"
+    }
+  }
+
+  private func save(
+    _ text: String, _ machine: LibraryMachine, _ folder: Int64, _ name: String, _ caller: Caller
+  ) throws {
+    try machine.save(text, folder, name, caller)
+    saved.insert(text)
+  }
+
+  private func remove(
+    _ entry: Entry, _ entries: [Entry], _ machine: LibraryMachine, _ caller: Caller
+  ) throws {
+    for each in entries.reversed() where each.path.hasPrefix(entry.path + "/") || each.path == entry.path {
+      if each.isFolder {
+        _ = try machine.library.rmdir(each.parent, each.name, caller)
+      } else {
+        try machine.library.unlink(each.parent, each.name, caller)
+      }
+    }
+  }
+}
