@@ -17,7 +17,8 @@ package enum DurableStep: String, CaseIterable, Sendable {
     case .create, .mkdir, .symlink, .link, .unlink, .rmdir, .rename, .setAttributes, .setXattr, .removeXattr, .times,
       .spill, .save, .endSession, .settle, .workingCopy:
       true
-    case .accounts, .label, .comment, .restore, .recover, .purge, .thin, .sweep, .pack, .compress, .share, .transfer:
+    case .accounts, .label, .comment, .restore, .recover, .purge, .thin, .sweep, .pack, .compress, .share, .transfer,
+      .replica:
       false
     }
   }

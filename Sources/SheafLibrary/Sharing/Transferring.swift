@@ -100,7 +100,8 @@ extension Library {
   func checkUnconnected(_ accounts: [Int64]) throws {
     for account in accounts where try read({ try $0.replica(account) }) != nil {
       throw SheafError(
-        .notPermitted, subject: "\(try handle(account))", reason: "is connected to a hub, and nothing is given away there",
+        .notPermitted, subject: "\(try handle(account))",
+        reason: "is connected to a hub, and nothing is given away there",
         advice: "make a copy: sheaf send-copy; or end the connection before: sheaf disconnect")
     }
   }

@@ -157,7 +157,8 @@ import Testing
         try laptop.library.unmount()
         // A folder goes and another one comes, two names change hands, and a document has a new version.
         try desktop.shell(
-          "mv x z && mv y x && mv z y && mkdir c && mv a/b/one c/uno && rm -r a/b && echo more >> a/two && ln a/two c/due")
+          "mv x z && mv y x && mv z y && mkdir c && mv a/b/one c/uno && rm -r a/b && echo more >> a/two && ln a/two c/due"
+        )
         try desktop.wait()
         try laptop.library.mount(
           environment: [
