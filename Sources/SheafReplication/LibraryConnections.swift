@@ -33,7 +33,7 @@ package final class LibraryConnections: ConnectionController {
     for replica in try library.replicas() {
       guard let zone = WireID(bytes: replica.zone) else { continue }
       do {
-        begin(replica.account, try devices().file(of: zone).read())
+        begin(replica.account, try devices().file(of: zone).read(), try devices().serials(of: zone))
       } catch {
         logger.error(
           "an account is connected, but this machine has no key for it",
@@ -63,8 +63,9 @@ package final class LibraryConnections: ConnectionController {
   }
 
   @discardableResult
-  private func begin(_ account: Int64, _ device: Device) -> ReplicaEngine {
-    let engine = ReplicaEngine(device.handle, account, library, device, threads: threads, logger: logger)
+  private func begin(_ account: Int64, _ device: Device, _ serials: SerialFile) -> ReplicaEngine {
+    let engine = ReplicaEngine(
+      device.handle, account, library, device, threads: threads, serials: serials, logger: logger)
     let task = Task { await engine.run() }
     running.withLock { $0[account] = (engine, task) }
     return engine
@@ -79,7 +80,7 @@ package final class LibraryConnections: ConnectionController {
         .notFound, subject: "\(handle)", reason: "is connected to no hub",
         advice: "sheaf connect LINK, with a link from the hub's administrator or from another device")
     }
-    return begin(account, try devices().file(of: zone).read())
+    return begin(account, try devices().file(of: zone).read(), try devices().serials(of: zone))
   }
 
   // MARK: - ConnectionController
@@ -114,7 +115,7 @@ package final class LibraryConnections: ConnectionController {
       former.task.cancel()
       await former.task.value
     }
-    begin(account, device)
+    begin(account, device, try devices().serials(of: zone))
     return try await engine(device.handle).status()
   }
 
@@ -182,14 +183,19 @@ private struct DeviceFolder: Sendable {
 
   /// Keeps the key of the enrolment that was finished.
   func keep(_ zone: WireID) throws {
-    guard rename("\(prefix)-new.json", "\(prefix)-\(zone).json") == 0 else {
+    // A new device begins at the first serial.
+    guard unlink("\(prefix)-\(zone).serial") == 0 || errno == ENOENT,
+      rename("\(prefix)-new.json", "\(prefix)-\(zone).json") == 0
+    else {
       throw SheafError(systemError: errno, subject: "\(prefix)-\(zone).json".printable)
     }
   }
 
+  func serials(of zone: WireID) -> SerialFile { SerialFile("\(prefix)-\(zone).serial") }
+
   func remove(_ zone: WireID) throws {
-    guard unlink("\(prefix)-\(zone).json") == 0 || errno == ENOENT else {
-      throw SheafError(systemError: errno, subject: "\(prefix)-\(zone).json".printable)
+    for path in ["\(prefix)-\(zone).json", "\(prefix)-\(zone).serial"] where unlink(path) != 0 && errno != ENOENT {
+      throw SheafError(systemError: errno, subject: path.printable)
     }
   }
 }

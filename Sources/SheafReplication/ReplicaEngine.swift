@@ -43,14 +43,16 @@ final class ReplicaEngine: Sendable {
   private let library: any ReplicaInterface & InodeInterface
   private let client: DeviceClient
   private let threads: NIOThreadPool
+  private let serials: SerialFile
   private let logger: Logger
   private let state: Mutex<State>
   private let signal = WakeSignal()
 
   init(
     _ account: AccountHandle, _ number: Int64, _ library: any ReplicaInterface & InodeInterface, _ device: Device,
-    threads: NIOThreadPool, logger: Logger
+    threads: NIOThreadPool, serials: SerialFile, logger: Logger
   ) {
+    self.serials = serials
     self.account = account
     self.number = number
     self.library = library
@@ -151,9 +153,16 @@ final class ReplicaEngine: Sendable {
 
   private func work() async {
     var pause = Self.pauses.first
+    var isBegun = false
     while !Task.isCancelled {
       let wakes = state.withLock { $0.wakes }
       do {
+        if !isBegun {
+          try await call { [serials] library, number in
+            if let used = try serials.read() { try library.raiseSerial(to: used, of: number) }
+          }
+          isBegun = true
+        }
         let waiting = try await cycle()
         pause = Self.pauses.first
         if waiting > 0 {
@@ -332,7 +341,11 @@ final class ReplicaEngine: Sendable {
       inlined += send.version?.contents?.count ?? 0
       groups[groups.count - 1].append(send)
     }
-    let confirmed = try await call { try $0.replica($1)?.confirmed ?? 0 }
+    let last = groups.last?.last?.serial ?? 0
+    let confirmed = try await call { [serials] library, number in
+      try serials.reserve(last)
+      return try library.replica(number)?.confirmed ?? 0
+    }
     let answer = try await client.send(groups, confirmed: confirmed)
     let deferred = Set(answer.later.map(\.serial))
     let verdicts = Dictionary(uniqueKeysWithValues: answer.verdicts.map { ($0.serial, $0) })

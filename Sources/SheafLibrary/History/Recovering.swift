@@ -134,10 +134,11 @@ extension Library {
   /// - Parameters:
   ///   - subject: The path that the person gave.
   ///   - destination: Where it goes; back to its place if nil.
+  ///   - isAlone: Whether what went along with it stays in the trash.
   /// - Throws: `notFound` if it is no longer in the trash.
   func recover(
-    _ top: DeletedRow, called subject: String, to destination: Recovery.Destination?, _ caller: Caller,
-    progress: (SheafModel.Progress) -> Void
+    _ top: DeletedRow, called subject: String, to destination: Recovery.Destination?, isAlone: Bool = false,
+    _ caller: Caller, progress: (SheafModel.Progress) -> Void
   ) throws -> [String] {
     try approach(destination?.folder ?? top.parent)
     let (isFolder, hasFolder) = try locked { (try inode(top.ino).isFolder, try inode(top.parent).row.nlink > 0) }
@@ -146,7 +147,7 @@ extension Library {
       let above = try store.snapshot { try Self.deletedFolders(above: top, $0) }
       _ = try recover(above, of: top, called: subject, to: nil, caller) { _ in }
     }
-    let rows = isFolder ? try visible(store.snapshot { try Self.gather(top, $0) }, caller) : [top]
+    let rows = isFolder && !isAlone ? try visible(store.snapshot { try Self.gather(top, $0) }, caller) : [top]
     return try recover(rows, of: top, called: subject, to: destination, caller, progress: progress)
   }
 

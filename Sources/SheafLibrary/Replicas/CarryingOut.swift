@@ -107,15 +107,14 @@ extension Library {
     guard let place = item.places.min() else { throw SheafError(.invalid, subject: "item without a name") }
     guard let found else { return try makeAnew(item, at: place, version, contents, account) }
     if !found.isHere {
-      guard let deleted = found.deleted else { return }
+      guard let deleted = found.deleted else { throw SheafError(.notFound) }
       let (folder, name) = try locked { () -> (Int64, [UInt8]) in
         let folder = try self.folder(place.parent, account)
         return (folder.ino, try freeName(place.name, in: folder.ino))
       }
       _ = try recover(
         deleted, called: String(decoding: place.name, as: UTF8.self).printable,
-        to: .init(folder: folder, name: name, mover: .api(account)),
-        .api(account)
+        to: .init(folder: folder, name: name, mover: .api(account)), isAlone: true, .api(account)
       ) { _ in }
     }
     guard
@@ -123,7 +122,7 @@ extension Library {
         var tree = try ReplicaTree(self, connected(account))
         return try tree.local(item.item)
       })
-    else { return }
+    else { throw SheafError(.notFound) }
     try set(item, since: now, version, contents, account)
   }
 
@@ -143,6 +142,8 @@ extension Library {
     try lockedNear([parent]) {
       let folder = try folder(parent)
       guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
+      // Ids are the hub's word: another account's item may have this one.
+      guard try read({ try $0.item(uuid: UUID(bytes: wanted.item.bytes)) }) == nil else { throw SheafError(.exists) }
       let name = try freeName(place.name, in: parent)
       let (caller, time) = (Caller.api(account), clock())
       let type = wanted.kind == .folder ? S_IFDIR : wanted.kind == .symlink ? S_IFLNK : S_IFREG

@@ -37,6 +37,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func disconnect(_ account: Int64) throws
   func replicas() throws -> [ReplicaRow]
   func replica(_ account: Int64) throws -> ReplicaRow?
+  func raiseSerial(to serial: Int64, of account: Int64) throws
   func replicaCounts(_ account: Int64) throws -> ReplicaCounts
 
   func note(_ page: FeedPage, of account: Int64) throws

@@ -58,6 +58,18 @@ extension Library: ReplicaInterface {
     try locked { try read { try $0.replica(account) } }
   }
 
+  /// Has the serials of sends go on above one that this machine has used, if the library does not know of it: it was put
+  /// back to an earlier state.
+  package func raiseSerial(to serial: Int64, of account: Int64) throws {
+    try locked {
+      var replica = try connected(account)
+      guard serial > replica.serial else { return }
+      replica.serial = serial
+      let raised = replica
+      try makeChange(.replica) { try $0.rows.update(raised) }
+    }
+  }
+
   package func replicaCounts(_ account: Int64) throws -> ReplicaCounts {
     try locked {
       try read {

@@ -90,13 +90,20 @@ struct ReplicaTree: ReplicaReader {
     }
     guard !places.isEmpty else { return nil }
     let versions = item.kind == .document ? try library.replicaVersions(of: item, replica) : .init()
-    let isKnown = try base(id) != nil
+    let base = try base(id)
+    var readiness = try library.readiness(of: inode, item, isKnown: base != nil, at: now)
+    if readiness == .ready, versions.unsent.isEmpty, let base, base.version?.id != versions.current,
+      inode.drafts.contains(where: { $0.session != nil || $0.isChanged })
+    {
+      // The hub's version is not shown while a program writes to the document.
+      readiness = .waiting
+    }
     return LocalItem(
       item: id, kind: item.kind.wire, places: places,
       mode: item.kind == .symbolicLink ? 0o777 : Int(inode.row.mode & 0o1777),
       mtime: inode.isFolder ? 0 : inode.row.mtime.nanoseconds, target: inode.row.target.map { Data($0) },
       attributes: try library.replicaAttributes(of: inode), version: versions.current, unsent: versions.unsent,
-      readiness: try library.readiness(of: inode, item, isKnown: isKnown, at: now))
+      readiness: readiness)
   }
 
   func localOccupant(of place: Place) throws -> WireID? {

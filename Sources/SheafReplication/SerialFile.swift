@@ -1,0 +1,53 @@
+import Foundation
+import Glibc
+import SheafModel
+
+/// A number beside a device's key: every serial that the device has used is below it.
+///
+/// A hub does each send once, by the device's serial. A library that is put back to an earlier state would give serials a
+/// second time, and take the hub's answers to other sends for its own. So the highest one is noted outside of the
+/// library, before it is used.
+struct SerialFile: Sendable {
+  /// How many serials are noted at once.
+  private static let block: Int64 = 1_000
+
+  private let path: String
+
+  init(_ path: String) { self.path = path }
+
+  /// The number; nil if none was used.
+  ///
+  /// - Throws: ``SheafError``: `corrupt`, or what the file cannot be read for.
+  func read() throws(SheafError) -> Int64? {
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard file >= 0 else {
+      if errno == ENOENT { return nil }
+      throw SheafError(systemError: errno, subject: path.printable)
+    }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: 32)
+    let count = bytes.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
+    let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).trimmingCharacters(in: .newlines)
+    guard let number = Int64(text), (0..<1 << 51).contains(number) else {
+      throw SheafError(
+        .corrupt, subject: path.printable, reason: "holds no number",
+        advice: "disconnect the account and connect it anew: sheaf disconnect --discard-unsent")
+    }
+    return number
+  }
+
+  /// Notes that a serial is about to be used.
+  ///
+  /// - Throws: ``SheafError``.
+  func reserve(_ serial: Int64) throws(SheafError) {
+    if let noted = try read(), serial < noted { return }
+    let draft = path + ".new"
+    let file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else { throw SheafError(systemError: errno, subject: draft.printable) }
+    defer { close(file) }
+    let text = Array("\(serial + Self.block)\n".utf8)
+    guard write(file, text, text.count) == text.count, fsync(file) == 0, rename(draft, path) == 0 else {
+      throw SheafError(systemError: errno, subject: path.printable)
+    }
+  }
+}
