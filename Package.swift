@@ -86,7 +86,10 @@ let package = Package(
       swiftSettings: settings),
     .executableTarget(
       name: "crafted-library",
-      dependencies: ["SheafModel", "SheafStore", "SheafLibrary", .product(name: "GRDB", package: "GRDB.swift")],
+      dependencies: [
+        "SheafModel", "SheafReplica", "SheafStore", "SheafLibrary", "SheafWire",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
       path: "Tests/Fixtures/crafted-library", swiftSettings: settings),
     .testTarget(
       name: "LibraryTests",

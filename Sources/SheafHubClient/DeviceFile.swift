@@ -53,12 +53,12 @@ package struct DeviceFile: Sendable {
     guard let stored = try stored() else {
       throw SheafError(
         .notFound, subject: path.printable, reason: "is not there: this machine is no device of a hub",
-        advice: "run sheaf-sidecar connect with an enrolment link")
+        advice: "connect it by an enrolment link")
     }
     guard let handle = stored.handle, let zone = stored.zone, let id = stored.device else {
       throw SheafError(
         .notFound, subject: path.printable, reason: "is of an enrolment that was not finished",
-        advice: "run sheaf-sidecar connect with the same link again")
+        advice: "connect it by the same link again")
     }
     return try device(stored, handle: handle, zone: zone, id: id)
   }

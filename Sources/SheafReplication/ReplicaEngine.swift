@@ -15,7 +15,9 @@ import Synchronization
 /// wakes the first. Everything that is durable is the library's, so the task may end anywhere.
 final class ReplicaEngine: Sendable {
   /// Sends of a request, and bytes of contents in it.
-  private static let sendLimit = 64
+  private static let sendLimit = 32
+  /// Rows of a page of the feed.
+  private static let pageLimit = 32
   private static let inlineLimit = 4 << 20
   /// Notices for people that are remembered.
   private static let noticeLimit = 20
@@ -31,6 +33,8 @@ final class ReplicaEngine: Sendable {
     /// The zone's newest number, as far as the stream told.
     var hubNumber: Int64?
     var needsFeed = true
+    /// Answers in a row that refused everything.
+    var refusals = 0
     /// Rises with each wake-up; the comparison that began after a wake-up has seen what it was about.
     var wakes = 0
     /// The wake-up after which all was the same.
@@ -246,7 +250,7 @@ final class ReplicaEngine: Sendable {
     // What comes meanwhile is told again.
     state.withLock { $0.needsFeed = false }
     do {
-      let page = try await client.feed(after: token)
+      let page = try await client.feed(after: token, limit: Self.pageLimit)
       try await call { try $0.note(page, of: $1) }
       if page.hasMore { state.withLock { $0.needsFeed = true } }
     } catch let failure as HubFailure where failure.kind == .refused(.gone) {
@@ -280,7 +284,13 @@ final class ReplicaEngine: Sendable {
     let handle = try await call { try $0.beginContents(of: $1) }
     let isDone: Bool
     do {
-      let isThere = try await fetch(needed.item, needed.version, to: handle)
+      var isThere = false
+      do {
+        isThere = try await fetch(needed.item, needed.version, to: handle)
+      } catch let error as SheafError where error.kind == .noSpace {
+        // It is tried again; everything else goes on.
+        tell("id:\(needed.item): \(error)")
+      }
       isDone = try await call { try $0.carryOut(number, step, of: $1, contents: isThere ? handle : nil) }
     } catch {
       try? await call { library, _ in try library.release(handle) }
@@ -343,6 +353,8 @@ final class ReplicaEngine: Sendable {
     }
     let last = groups.last?.last?.serial ?? 0
     let confirmed = try await call { [serials] library, number in
+      // A serial is given once, also after power loss.
+      try library.sync()
       try serials.reserve(last)
       return try library.replica(number)?.confirmed ?? 0
     }
@@ -357,6 +369,13 @@ final class ReplicaEngine: Sendable {
       return true
     }
     tell(try await call { try $0.settle(settled, of: $1) })
+    let isRefused = settled.allSatisfy { $0.outcome == .refused }
+    let refusals = state.withLock { state in
+      state.refusals = isRefused ? min(state.refusals + 1, 12) : 0
+      return state.refusals
+    }
+    // What is refused again and again is asked for ever more rarely.
+    if refusals > 2 { try await Task.sleep(for: .milliseconds(10 << refusals)) }
     return true
   }
 
@@ -453,8 +472,16 @@ final class ReplicaEngine: Sendable {
       case .refused(let reason): "id:\(notice.item): the hub refused it: \(reason.rawValue)"
       }
     }
-    state.withLock { $0.notices = Array(($0.notices + words).suffix(Self.noticeLimit)) }
-    for word in words { logger.notice("\(word)", metadata: ["account": "\(account)"]) }
+    for word in words { tell(word) }
+  }
+
+  private func tell(_ word: String) {
+    let isNew = state.withLock { state in
+      if state.notices.last == word { return false }
+      state.notices = Array((state.notices + [word]).suffix(Self.noticeLimit))
+      return true
+    }
+    if isNew { logger.notice("\(word)", metadata: ["account": "\(account)"]) }
   }
 }
 

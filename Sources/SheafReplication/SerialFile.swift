@@ -1,17 +1,20 @@
 import Foundation
 import Glibc
 import SheafModel
+import Synchronization
 
 /// A number beside a device's key: every serial that the device has used is below it.
 ///
 /// A hub does each send once, by the device's serial. A library that is put back to an earlier state would give serials a
 /// second time, and take the hub's answers to other sends for its own. So the highest one is noted outside of the
-/// library, before it is used.
-struct SerialFile: Sendable {
+/// library, before it is used. Of two copies of a library that have one key, the one that began first finds that out.
+final class SerialFile: Sendable {
   /// How many serials are noted at once.
   private static let block: Int64 = 1_000
 
   private let path: String
+  /// What this process noted last.
+  private let noted = Mutex<Int64?>(nil)
 
   init(_ path: String) { self.path = path }
 
@@ -38,16 +41,28 @@ struct SerialFile: Sendable {
 
   /// Notes that a serial is about to be used.
   ///
-  /// - Throws: ``SheafError``.
-  func reserve(_ serial: Int64) throws(SheafError) {
-    if let noted = try read(), serial < noted { return }
-    let draft = path + ".new"
-    let file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard file >= 0 else { throw SheafError(systemError: errno, subject: draft.printable) }
-    defer { close(file) }
-    let text = Array("\(serial + Self.block)\n".utf8)
-    guard write(file, text, text.count) == text.count, fsync(file) == 0, rename(draft, path) == 0 else {
-      throw SheafError(systemError: errno, subject: path.printable)
+  /// - Throws: ``SheafError``: `busy` if somebody else uses the key.
+  func reserve(_ serial: Int64) throws {
+    try noted.withLock { noted in
+      if let noted {
+        guard try read() == noted else {
+          throw SheafError(
+            .busy, subject: path.printable,
+            reason: "another library uses this machine's key: one is a copy of the other",
+            advice: "disconnect one of them and connect it anew: sheaf disconnect --discard-unsent")
+        }
+        if serial < noted { return }
+      }
+      let next = serial + Self.block
+      let draft = path + ".new"
+      let file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      guard file >= 0 else { throw SheafError(systemError: errno, subject: draft.printable) }
+      defer { close(file) }
+      let text = Array("\(next)\n".utf8)
+      guard write(file, text, text.count) == text.count, fsync(file) == 0, rename(draft, path) == 0 else {
+        throw SheafError(systemError: errno, subject: path.printable)
+      }
+      noted = next
     }
   }
 }

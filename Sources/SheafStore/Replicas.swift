@@ -194,6 +194,10 @@ extension StoreTransaction {
     ) { try $0.uuid(0).bytes }
   }
 
+  package func hasReplicaChange(of account: Int64, _ item: [UInt8]) throws -> Bool {
+    try first("SELECT 1 FROM replica_changes WHERE account = ? AND item = ?", account, item) { _ in true } ?? false
+  }
+
   package func noteReplicaChange(of account: Int64, _ item: [UInt8]) throws {
     try run("INSERT OR IGNORE INTO replica_changes (account, item) VALUES (?, ?)", account, item)
   }
@@ -351,6 +355,12 @@ extension StoreTransaction {
     try all("SELECT number, uuid, sent FROM replica_versions WHERE item = ? ORDER BY number", item) {
       ReplicaVersionRow(number: try $0[0], uuid: try $0.uuid(1).bytes, isSent: try $0[2] as Int64 != 0)
     }
+  }
+
+  /// Notes that a hub has none of the versions of an account's items.
+  package func forgetSentVersions(of account: Int64) throws {
+    try run(
+      "UPDATE replica_versions SET sent = 0 WHERE item IN (SELECT id FROM items WHERE owner = ?)", account)
   }
 
   package func set(_ version: ReplicaVersionRow, of item: Int64) throws {

@@ -68,11 +68,11 @@ package final class Store: Sendable {
     try LibraryFolder.make(for: path)
     try LibraryFolder.refuseReadOnlyDisk(of: path)
     try LibraryFolder.refuseStrangers(beside: path)
-    try LibraryFolder.refuseForeignFiles(beside: path, lockPath: lockPath)
     // A file that is no library stays as it is, and gets no lock beside it. If there is a lock, a process may have the
     // file open, and the file is checked under the lock. Files where no library is, the lock among them, tell of a
     // former one.
     if access(lockPath, F_OK) != 0 || access(path, F_OK) != 0 { try Self.refuseStranger(at: path, lockPath: lockPath) }
+    try LibraryFolder.refuseForeignFiles(beside: path, lockPath: lockPath)
     lock = try LibraryLock(path: lockPath, library: path)
     try Self.refuseStranger(at: path, lockPath: lockPath)
     try LibraryFolder.makeFile(at: path)

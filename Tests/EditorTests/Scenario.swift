@@ -115,7 +115,9 @@ struct Scenario: Sendable, CustomStringConvertible {
       name: "patch", program: "patch", save: #"diff -u doc "$OUT/new" > "$OUT/diff" || true; patch -s doc "$OUT/diff""#),
     .init(
       name: "patch --backup", program: "patch",
-      save: #"diff -u doc "$OUT/new" > "$OUT/diff" || true; patch -s -b doc "$OUT/diff""#, backup: "doc.orig"),
+      save:
+        #"diff -u doc "$OUT/new" > "$OUT/diff" || true; patch -s -b doc "$OUT/diff" || patch -s -b doc "$OUT/diff""#,
+      backup: "doc.orig"),
     .init(name: "sort -o", program: "sort", save: #"sort -o doc "$OUT/new""#),
     .init(name: "shuf -o", program: "shuf", save: #"shuf -o doc "$OUT/new""#),
     .init(name: "sponge", program: "sponge", save: #"sponge doc < "$OUT/new""#),

@@ -44,7 +44,7 @@ extension Library {
   ///
   /// - Parameter contents: The contents that ``needsContents(_:of:)`` asked for; nil also where the hub has them no more.
   /// - Returns: whether it could be done. What could not be is compared anew.
-  /// - Throws: `noSpace`, `inputOutput` and what else keeps this library from changing: the step is still to be done.
+  /// - Throws: `inputOutput` and what else keeps this library from changing at all: the step is still to be done.
   package func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws -> Bool {
     var isDone = true
     var missing: WireID?
@@ -78,7 +78,7 @@ extension Library {
   /// Whether an error says something of this machine, and not of the item.
   private static func isLasting(_ kind: SheafError.Kind) -> Bool {
     switch kind {
-    case .noSpace, .inputOutput, .corrupt, .readOnly: true
+    case .inputOutput, .corrupt, .readOnly: true
     default: false
     }
   }
@@ -416,7 +416,12 @@ extension Library {
   /// - Parameter keepsUnsent: whether what was saved here and is not at the hub keeps the item.
   private func delete(_ id: WireID, _ account: Int64, keepsUnsent: Bool = true) throws {
     let names = try locked { () -> [(folder: Int64, name: [UInt8])] in
-      guard id != .root, let inode = try ReplicaTree(self, connected(account)).inode(id) else { return [] }
+      var tree = try ReplicaTree(self, connected(account))
+      guard id != .root, let inode = try tree.inode(id) else { return [] }
+      // What is ignored would be gone for good, and nobody elsewhere knew of it: its folder stays, too.
+      if try isIgnored(inode.row.parent, inode.row.name, isFolder: inode.isFolder) { throw SheafError(.notEmpty) }
+      // The hub never hears of what is temporary; it goes to the trash.
+      let keepsUnsent = try keepsUnsent && tree.local(id)?.readiness != .never
       if keepsUnsent, inode.drafts.contains(where: { $0.session != nil || $0.isChanged }) { return [] }
       if keepsUnsent, let item = try item(of: inode), item.kind == .document,
         try !replicaVersions(of: item, connected(account)).unsent.isEmpty

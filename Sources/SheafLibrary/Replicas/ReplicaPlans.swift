@@ -15,7 +15,7 @@ package import SheafWire
 ///    half-done one left.
 extension Library: ReplicaInterface {
   /// Items that are looked at in one plan, with the lock held.
-  private static let planLimit = 64
+  private static let planLimit = 24
 
   // MARK: - Connecting
 
@@ -33,6 +33,8 @@ extension Library: ReplicaInterface {
       try makeChange(.replica) { change in
         try change.rows.insert(
           ReplicaRow(account: account, zone: zone.bytes, seed: UUID.timeOrdered(change.time).bytes))
+        // It may be another hub than before.
+        try change.rows.forgetSentVersions(of: account)
         try change.rows.setNotesChanges(true)
         try change.rows.noteAllReplicaChanges(of: account)
       }
@@ -202,6 +204,8 @@ extension Library: ReplicaInterface {
       }
       let notices = try record(plan, replica, former, change)
       for id in settled { try change.rows.removeReplicaChange(of: account, id.bytes) }
+      // What changes from now on is noted anew; the verdict has all others compared.
+      for send in plan.groups.joined() { try change.rows.removeReplicaChange(of: account, send.item.bytes) }
       return notices
     }
     return .planned(notices)
@@ -325,6 +329,8 @@ extension Library: ReplicaInterface {
           .invalid, subject: "hub", reason: "answers what it was not asked", advice: "see whether it is as new as this")
       }
       let sends: [Send] = try rows.map { try ReplicaJSON.decode($0.send) }
+      let changed = try Set(
+        sends.map(\.item).filter { id in try read { try $0.hasReplicaChange(of: account, id.bytes) } })
       let tree = try ReplicaTree(self, replica)
       let plan = try Planner.settle(Array(zip(sends, verdicts)), tree)
       replica.confirmed = last
@@ -334,7 +340,12 @@ extension Library: ReplicaInterface {
         for (send, verdict) in zip(sends, verdicts) {
           for id in Set([send.item, verdict.item]) { try change.rows.noteReplicaChange(of: account, id.bytes) }
         }
-        return try record(plan, confirmed, tree, change)
+        let notices = try record(plan, confirmed, tree, change)
+        // What was refused is sent again once it changes: not for what was noted just now.
+        for case .mark(let id, .refused) in plan.records where !changed.contains(id) {
+          try change.rows.removeReplicaChange(of: account, id.bytes)
+        }
+        return notices
       }
     }
   }

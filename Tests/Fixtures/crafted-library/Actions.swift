@@ -30,11 +30,34 @@ struct Actions {
     `do`("status") { try library.counts() }
     `do`("check") { try library.check { _ in } }
     change(library, accounts, found)
+    replicas(of: library)
     `do`("compact") { try library.compact { _ in } }
     `do`("backup") { try library.backup(to: path + "-backup") { _ in } }
     `do`("upkeep") { library.keepUp() }
     `do`("close") { try library.close() }
     `do`("opening again") { try Library.open(LibraryLocation(path: path)).close() }
+  }
+
+  /// What goes on with a hub, as far as one is not needed.
+  private func replicas(of library: Library) {
+    for replica in `do`("replicas", { try library.replicas() }) ?? [] {
+      let account = replica.account
+      for _ in 0..<8 {
+        if let (number, step) = `do`("step", { try library.step(of: account) }) ?? nil {
+          `do`("contents") { _ = try library.needsContents(step, of: account) }
+          `do`("carry out") { _ = try library.carryOut(number, step, of: account, contents: nil) }
+        }
+        `do`("plan") { _ = try library.plan(account) }
+      }
+      for each in `do`("sends", { try library.sends(of: account, limit: 64) }) ?? [] {
+        guard let version = each.send.version else { continue }
+        `do`("version") { _ = try library.versionReader(version.id, ofItem: each.send.item, of: account) }
+      }
+      `do`("counts") { _ = try library.replicaCounts(account) }
+      `do`("reread") { try library.noteAll([], token: "1", of: account) }
+      `do`("plan anew") { _ = try library.plan(account) }
+      `do`("disconnect") { try library.disconnect(account) }
+    }
   }
 
   /// A place below an account's mount.

@@ -4,11 +4,28 @@ import Glibc
 import SheafLibrary
 import SheafModel
 import SheafStore
+import SheafWire
 import Synchronization
 
 /// A small library that uses every table.
 enum Template {
   static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+  /// Makes an account's documents a replica, in the middle of a plan.
+  private static func connect(_ library: Library, _ account: Int64) throws {
+    guard let zone = WireID(bytes: (1...16).map { $0 }), let folder = WireID(bytes: (2...17).map { $0 }) else { return }
+    try library.connect(account, zone: zone)
+    let state = ItemState(
+      number: 7, item: folder, kind: .folder, isDeleted: false, places: [Place(parent: .root, "from the hub")],
+      mode: 0o755, mtime: 0, target: nil, attributes: [:], version: nil, copyOf: nil)
+    try library.noteAll([state], token: "7", of: account)
+    for _ in 0..<64 where try library.sends(of: account, limit: 1).isEmpty {
+      while let (number, step) = try library.step(of: account) {
+        _ = try library.carryOut(number, step, of: account, contents: nil)
+      }
+      _ = try library.plan(account)
+    }
+  }
 
   static func make(at path: String) throws {
     let time = Mutex(Timestamp(seconds: 1_700_000_000))
@@ -87,6 +104,7 @@ enum Template {
     pass(3600)
     _ = try library.compact { _ in }
     try save(root, "plain", (0..<5000).map { UInt8(truncatingIfNeeded: $0 &* $0) })
+    try connect(library, library.number(of: alice))
     try library.close()
 
     let queue = try DatabaseQueue(path: path)
@@ -96,6 +114,9 @@ enum Template {
       try database.execute(sql: "INSERT INTO working_copies VALUES (?, 1, 0, 1, ?)", arguments: [notes, Data(step)])
       try database.execute(
         sql: """
+          INSERT INTO replica_steps SELECT account, 1, '{"delete":{"_0":"02030405-0607-0809-0a0b-0c0d0e0f1011"}}'
+            FROM replicas;
+          INSERT INTO replica_versions SELECT item, number, randomblob(16), 1 FROM versions LIMIT 2;
           INSERT INTO pending_events SELECT sequence, uuid, type, time, actor, owner, item, data, share, depth,
             previous_share, previous_depth, 1 FROM events LIMIT 1;
           """)
