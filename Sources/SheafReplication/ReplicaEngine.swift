@@ -291,7 +291,8 @@ final class ReplicaEngine: Sendable {
         // It is tried again; everything else goes on.
         tell("id:\(needed.item): \(error)")
       }
-      isDone = try await call { try $0.carryOut(number, step, of: $1, contents: isThere ? handle : nil) }
+      let contents = isThere ? handle : nil
+      isDone = try await call { try $0.carryOut(number, step, of: $1, contents: contents) }
     } catch {
       try? await call { library, _ in try library.release(handle) }
       throw error

@@ -114,8 +114,6 @@ enum Template {
       try database.execute(sql: "INSERT INTO working_copies VALUES (?, 1, 0, 1, ?)", arguments: [notes, Data(step)])
       try database.execute(
         sql: """
-          INSERT INTO replica_steps SELECT account, 1, '{"delete":{"_0":"02030405-0607-0809-0a0b-0c0d0e0f1011"}}'
-            FROM replicas;
           INSERT INTO replica_versions SELECT item, number, randomblob(16), 1 FROM versions LIMIT 2;
           INSERT INTO pending_events SELECT sequence, uuid, type, time, actor, owner, item, data, share, depth,
             previous_share, previous_depth, 1 FROM events LIMIT 1;
