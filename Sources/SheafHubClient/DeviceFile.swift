@@ -53,7 +53,7 @@ package struct DeviceFile: Sendable {
     guard let stored = try stored() else {
       throw SheafError(
         .notFound, subject: path.printable, reason: "is not there: this machine is no device of a hub",
-        advice: "connect it by an enrolment link")
+        advice: "connect it by an enrolment link: sheaf connect, or sheaf-sidecar connect for its sidecar alone")
     }
     guard let handle = stored.handle, let zone = stored.zone, let id = stored.device else {
       throw SheafError(
