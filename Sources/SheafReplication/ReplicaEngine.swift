@@ -30,8 +30,6 @@ final class ReplicaEngine: Sendable {
     var state = ConnectionStatus.State.connecting
     var since: Timestamp
     var problem: String?
-    /// The zone's newest number, as far as the stream told.
-    var hubNumber: Int64?
     var needsFeed = true
     /// Answers in a row that refused everything.
     var refusals = 0
@@ -141,9 +139,8 @@ final class ReplicaEngine: Sendable {
   private func follow() async {
     for await change in client.changes() {
       switch change {
-      case .at(let news, let isBeginning):
+      case .at(_, let isBeginning):
         state.withLock { state in
-          state.hubNumber = news.number
           state.needsFeed = true
           if isBeginning { Self.set(&state, .connected, nil) }
         }

@@ -419,7 +419,11 @@ extension Library {
       var tree = try ReplicaTree(self, connected(account))
       guard id != .root, let inode = try tree.inode(id) else { return [] }
       // What is ignored would be gone for good, and nobody elsewhere knew of it: its folder stays, too.
-      if try isIgnored(inode.row.parent, inode.row.name, isFolder: inode.isFolder) { throw SheafError(.notEmpty) }
+      if try self.item(of: inode)?.isQuiet ?? true,
+        try isIgnored(inode.row.parent, inode.row.name, isFolder: inode.isFolder)
+      {
+        throw SheafError(.notEmpty)
+      }
       // The hub never hears of what is temporary; it goes to the trash.
       let keepsUnsent = try keepsUnsent && tree.local(id)?.readiness != .never
       if keepsUnsent, inode.drafts.contains(where: { $0.session != nil || $0.isChanged }) { return [] }
@@ -456,6 +460,10 @@ extension Library {
       let known = try replicaVersions(of: item, replica).numbers
       let facts = try read { try $0.replicaVersions(of: item.id) }
       let holder = id == new ? nil : try read { try $0.item(uuid: UUID(bytes: new.bytes)) }
+      // A hub gives away no id of another account's item, nor of one that is here.
+      if let holder, try replicaInode(new, of: account)?.row.nlink != 0 {
+        throw SheafError(.exists, subject: "id:\(holder.uuid.text)")
+      }
       try makeChange(.replica) { change in
         // The item that had that id is one of the deleted here.
         if let holder { try change.rows.setUUID(.timeOrdered(change.time), ofItem: holder.id) }
