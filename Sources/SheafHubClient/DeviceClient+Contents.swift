@@ -18,22 +18,22 @@ extension DeviceClient {
   /// - Throws: ``HubFailure`` if the hub gives out something else, or breaks off; what was whole by then stays so. And
   ///   what `piece` and `end` throw.
   package func contents(
-    _ parts: [ContentsRequest.Part], piece: (Int, ByteBuffer) async throws -> Void,
+    _ parts: [ContentsRequest.Part], of scope: HubScope = .own, piece: (Int, ByteBuffer) async throws -> Void,
     end: (Int, HubFailure?) async throws -> Void
   ) async throws {
     for start in stride(from: 0, to: parts.count, by: WireLimits.contentsPerRequest) {
       let some = start..<min(parts.count, start + WireLimits.contentsPerRequest)
-      try await contents(parts, some, piece: piece, end: end)
+      try await contents(parts, some, scope, piece: piece, end: end)
     }
   }
 
   /// Asks for some of the parts.
   private func contents(
-    _ parts: [ContentsRequest.Part], _ asked: Range<Int>, piece: (Int, ByteBuffer) async throws -> Void,
+    _ parts: [ContentsRequest.Part], _ asked: Range<Int>, _ scope: HubScope, piece: (Int, ByteBuffer) async throws -> Void,
     end: (Int, HubFailure?) async throws -> Void
   ) async throws {
     let response = try await openPatiently(
-      try HubRequest(posting: ContentsRequest(contents: Array(parts[asked])), to: "/v1/contents"))
+      try HubRequest(posting: ContentsRequest(contents: Array(parts[asked])), to: "\(scope.path)/contents"))
     guard let boundary = MultipartReader.boundary(of: response.headers.first(name: "content-type") ?? "") else {
       throw nonsense("gives out contents that are not in parts")
     }
@@ -47,7 +47,7 @@ extension DeviceClient {
         switch element {
         case .head(let head):
           guard next < asked.upperBound else { throw nonsense("gives out contents that nobody asked for") }
-          problem = try isProblem(head, parts[next]) ? ByteBuffer() : nil
+          problem = try isProblem(head, parts[next], scope) ? ByteBuffer() : nil
         case .bytes(let some):
           if problem == nil { try await piece(next, some) } else { problem?.writeImmutableBuffer(some) }
         case .endOfPart:
@@ -71,8 +71,10 @@ extension DeviceClient {
   /// Whether a problem stands in the place of a part.
   ///
   /// - Throws: ``HubFailure`` if it is the head of anything but this part.
-  private func isProblem(_ head: MultipartReader.Head, _ part: ContentsRequest.Part) throws -> Bool {
-    let address = "/v1/items/\(part.item)/versions/\(part.version)/content"
+  private func isProblem(
+    _ head: MultipartReader.Head, _ part: ContentsRequest.Part, _ scope: HubScope
+  ) throws -> Bool {
+    let address = "\(scope.path)/items/\(part.item)/versions/\(part.version)/content"
     guard head.fields["content-location"] == address else { throw nonsense("gives out contents of something else") }
     switch head.fields["content-type"] {
     case "application/octet-stream":

@@ -1,7 +1,20 @@
 package import NIOCore
 package import SheafWire
 
-/// What a replica asks of a hub about its own zone, beside reading the feed.
+/// What requests are about: the account's own zone, or a share of somebody else's.
+package enum HubScope: Hashable, Sendable {
+  case own
+  case share(WireID)
+
+  var path: String {
+    switch self {
+    case .own: "/v1"
+    case .share(let share): "/v1/shares/\(share)"
+    }
+  }
+}
+
+/// What a replica asks of a hub about its own zone or a share, beside reading the feed.
 extension DeviceClient {
   /// Asks the hub to do groups of sends. If no answer came, the same may be asked again: the hub does a send once.
   ///
@@ -10,22 +23,25 @@ extension DeviceClient {
   ///     of JSON.
   ///   - confirmed: Every verdict up to this serial has arrived and been kept.
   /// - Returns: For each send either its verdict, or why it is to be sent later; for all of a group the same of both.
-  package func send(_ groups: [[Send]], confirmed: Int64) async throws -> SendAnswer {
-    let request = try HubRequest(posting: SendRequest(groups: groups, confirmed: confirmed), to: "/v1/sends")
+  package func send(
+    _ groups: [[Send]], confirmed: Int64, to scope: HubScope = .own
+  ) async throws -> SendAnswer {
+    let request = try HubRequest(
+      posting: SendRequest(groups: groups, confirmed: confirmed), to: "\(scope.path)/sends")
     let answer: SendAnswer = try await fetch(request)
     guard answer.isSound(for: groups) else { throw nonsense("gives verdicts that are none of what was sent") }
     return answer
   }
 
   /// The chunks among these that the hub does not have, in their order, each once. It keeps the others for a day.
-  package func missing(_ hashes: [ChunkHash]) async throws -> [ChunkHash] {
+  package func missing(_ hashes: [ChunkHash], of scope: HubScope = .own) async throws -> [ChunkHash] {
     var asked: Set<ChunkHash> = []
     let once = hashes.filter { asked.insert($0).inserted }
     var missing: Set<ChunkHash> = []
     for start in stride(from: 0, to: once.count, by: WireLimits.hashesPerRequest) {
       let some = Array(once[start...].prefix(WireLimits.hashesPerRequest))
       let answer: ChunkHashes = try await fetch(
-        try HubRequest(posting: ChunkHashes(hashes: some), to: "/v1/chunks/missing"))
+        try HubRequest(posting: ChunkHashes(hashes: some), to: "\(scope.path)/chunks/missing"))
       guard answer.hashes.count <= some.count, asked.isSuperset(of: answer.hashes) else {
         throw nonsense("misses chunks that nobody asked for")
       }
@@ -36,18 +52,21 @@ extension DeviceClient {
 
   /// Uploads a chunk of at most ``WireLimits/chunkBytes``, which the hub keeps for a day before a version names it; once
   /// more is no harm.
-  package func upload(_ hash: ChunkHash, _ bytes: ByteBuffer) async throws {
-    try await perform(HubRequest(putting: bytes, to: "/v1/chunks/\(hash)"))
+  package func upload(_ hash: ChunkHash, _ bytes: ByteBuffer, to scope: HubScope = .own) async throws {
+    try await perform(HubRequest(putting: bytes, to: "\(scope.path)/chunks/\(hash)"))
   }
 
   /// Versions of an item, the oldest first: of those after a number ``DeviceClientLimits/versions`` at most. None for an
   /// item that the hub does not know.
-  package func versions(of item: WireID, after number: Int64 = 0) async throws -> VersionList {
+  package func versions(
+    of item: WireID, after number: Int64 = 0, in scope: HubScope = .own
+  ) async throws -> VersionList {
     var (versions, purged, known): ([ItemVersion], [WireID], Set<WireID>) = ([], [], [])
     while versions.count < limits.versions {
       let limit = min(WireLimits.rowsPerPage, limits.versions - versions.count)
       let last = versions.last?.number ?? number
-      let page: VersionList = try await fetch("/v1/items/\(item)/versions?after=\(last)&limit=\(limit)")
+      let page: VersionList = try await fetch(
+        "\(scope.path)/items/\(item)/versions?after=\(last)&limit=\(limit)")
       guard page.isSound(after: last, limit: limit) else { throw nonsense("lists versions that are none") }
       versions += page.versions
       purged += page.purged.filter { known.insert($0).inserted }

@@ -147,7 +147,7 @@ package final class DeviceClient: Sendable {
     return page
   }
 
-  private func checkToken(_ token: String) throws {
+  func checkToken(_ token: String) throws {
     let isSound =
       (1...256).contains(token.utf8.count)
       && token.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
@@ -209,7 +209,7 @@ package final class DeviceClient: Sendable {
 
   func decodeChanges(_ bytes: ByteBuffer) throws -> FeedNews {
     let news: FeedNews = try decode(bytes)
-    guard news.number >= 0, news.inbox >= 0 else { throw nonsense("tells of a feed that is none") }
+    guard news.number >= 0, news.inbox >= 0, news.shares.allSatisfy({ $0.number >= 0 }) else { throw nonsense("tells of a feed that is none") }
     return news
   }
 

@@ -1,6 +1,6 @@
 package import SheafWire
 
-/// How far the feed of the account's zone goes, told by one stream. The device then reads the feed, whose token says
+/// How far the feeds of the account's zone and of the shares that it joined go, told by one stream. The device then reads the feed, whose token says
 /// whether the hub went back.
 ///
 /// It ends with its task alone. What goes wrong is an element, so that whoever reads can say it.
@@ -12,8 +12,8 @@ package struct HubChanges: AsyncSequence, Sendable {
     case failure(HubFailure)
   }
 
-  /// Bytes of a message, which has two numbers.
-  private static let longestMessage = 4 * 1024
+  /// Bytes of a message, which has two numbers and one for each share.
+  private static let longestMessage = 1024 * 1024
 
   let client: DeviceClient
 

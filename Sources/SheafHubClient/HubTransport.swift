@@ -50,8 +50,11 @@ struct HubRequest: Sendable {
     body = nil
   }
 
-  init(posting body: some Encodable, to path: String) throws {
-    method = .POST
+  init(posting body: some Encodable, to path: String) throws { try self.init(.POST, body, to: path) }
+
+  /// Sends a value as JSON.
+  init(_ method: HTTPMethod, _ body: some Encodable, to path: String) throws {
+    self.method = method
     self.path = path
     self.body = Body(bytes: ByteBuffer(bytes: try JSONEncoder().encode(body)), type: "application/json", encoding: nil)
   }

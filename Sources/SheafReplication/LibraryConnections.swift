@@ -13,11 +13,18 @@ import Synchronization
 package final class LibraryConnections: ConnectionController {
   private static let threadCount = 2
 
-  private let library: Library
+  let library: Library
   private let folder: DeviceFolder?
   private let logger: Logger
   private let threads = NIOThreadPool(numberOfThreads: threadCount)
-  private let running = Mutex<[Int64: (engine: ReplicaEngine, task: Task<Void, Never>)]>([:])
+  private let running = Mutex<[Int64: Running]>([:])
+
+  private struct Running {
+    let shares: AccountShares
+    let task: Task<Void, Never>
+
+    var engine: ReplicaEngine { shares.own }
+  }
 
   /// - Parameter folder: Where the keys of this machine's devices are: not in the library, since a copied library is no
   ///   device. Nil for a user without a home, who has none.
@@ -30,10 +37,10 @@ package final class LibraryConnections: ConnectionController {
 
   /// Begins to keep every connected account and its hub the same.
   package func start() throws {
-    for replica in try library.replicas() {
+    for replica in try library.replicas() where replica.reader == nil {
       guard let zone = WireID(bytes: replica.zone) else { continue }
       do {
-        begin(replica.account, try devices().file(of: zone).read(), try devices().serials(of: zone))
+        begin(replica.account, zone, try devices().file(of: zone).read(), try devices())
       } catch {
         logger.error(
           "an account is connected, but this machine has no key for it",
@@ -48,8 +55,8 @@ package final class LibraryConnections: ConnectionController {
       defer { running = [:] }
       return Array(running.values)
     }
-    for (_, task) in all { task.cancel() }
-    for (_, task) in all { await task.value }
+    for each in all { each.task.cancel() }
+    for each in all { await each.task.value }
     try? await threads.shutdownGracefully()
   }
 
@@ -63,24 +70,46 @@ package final class LibraryConnections: ConnectionController {
   }
 
   @discardableResult
-  private func begin(_ account: Int64, _ device: Device, _ serials: SerialFile) -> ReplicaEngine {
+  private func begin(_ account: Int64, _ zone: WireID, _ device: Device, _ devices: DeviceFolder) -> AccountShares {
+    let client = DeviceClient(device)
     let engine = ReplicaEngine(
-      device.handle, account, library, device, threads: threads, serials: serials, logger: logger)
-    let task = Task { await engine.run() }
-    running.withLock { $0[account] = (engine, task) }
-    return engine
+      device.handle, .zone, account, library, client, threads: threads, serials: devices.serials(of: zone),
+      logger: logger)
+    let shares = AccountShares(
+      engine, account, library, threads: threads, serials: { devices.serials(of: zone, share: $0) }, logger: logger)
+    let task = Task {
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask { await engine.run() }
+        group.addTask { await shares.run() }
+        await group.waitForAll()
+      }
+      await client.shutdown()
+    }
+    running.withLock { $0[account] = Running(shares: shares, task: task) }
+    return shares
   }
 
-  private func engine(_ handle: AccountHandle) throws -> ReplicaEngine {
-    if let engine = running.withLock({ $0.values.first { $0.engine.account == handle }?.engine }) { return engine }
-    // A process that serves one command connects when it has to.
-    let account = try library.number(of: handle)
-    guard let replica = try library.replica(account), let zone = WireID(bytes: replica.zone) else {
+  private func engine(_ handle: AccountHandle) throws -> ReplicaEngine { try shares(of: handle).own }
+
+  /// The shares of a connected account.
+  ///
+  /// - Throws: ``SheafError`` of kind `notFound` for an account that is not connected.
+  func shares(of handle: AccountHandle) throws -> AccountShares {
+    guard let shares = try connected(handle) else {
       throw SheafError(
         .notFound, subject: "\(handle)", reason: "is connected to no hub",
         advice: "sheaf connect LINK, with a link from the hub's administrator or from another device")
     }
-    return begin(account, try devices().file(of: zone).read(), try devices().serials(of: zone))
+    return shares
+  }
+
+  /// The same; nil for an account that is not connected.
+  func connected(_ handle: AccountHandle) throws -> AccountShares? {
+    if let known = running.withLock({ $0.values.first { $0.engine.account == handle }?.shares }) { return known }
+    // A process that serves one command connects when it has to.
+    let account = try library.number(of: handle)
+    guard let replica = try library.replica(account), let zone = WireID(bytes: replica.zone) else { return nil }
+    return begin(account, zone, try devices().file(of: zone).read(), try devices())
   }
 
   // MARK: - ConnectionController
@@ -115,8 +144,8 @@ package final class LibraryConnections: ConnectionController {
       former.task.cancel()
       await former.task.value
     }
-    begin(account, device, try devices().serials(of: zone))
-    return try await engine(device.handle).status()
+    begin(account, zone, device, try devices())
+    return try await status(of: self.shares(of: device.handle))
   }
 
   package func disconnect(_ handle: AccountHandle, discardsUnsent: Bool) async throws {
@@ -139,23 +168,36 @@ package final class LibraryConnections: ConnectionController {
   }
 
   package func connectedAccounts() async throws -> [AccountHandle] {
-    let numbers = Set(try library.replicas().map(\.account))
+    let numbers = Set(try library.replicas().filter { $0.reader == nil }.map(\.account))
     return try library.accounts().map(\.handle).filter { numbers.contains(try library.number(of: $0)) }
   }
 
   package func connections() async -> [ConnectionStatus] {
     var all: [ConnectionStatus] = []
-    for (engine, _) in running.withLock({ $0.values.sorted { "\($0.engine.account)" < "\($1.engine.account)" } }) {
-      if let status = try? await engine.status() { all.append(status) }
+    for shares in running.withLock({ $0.values.map(\.shares) }).sorted(by: { "\($0.own.account)" < "\($1.own.account)" }) {
+      if let status = try? await status(of: shares) { all.append(status) }
     }
     return all
   }
 
   package func synchronize(_ handle: AccountHandle) async throws -> ConnectionStatus {
-    let engine = try engine(handle)
+    let shares = try shares(of: handle)
     try library.saveClosed()
-    engine.wake(readsFeed: true)
-    return try await engine.status()
+    for engine in [shares.own] + shares.engines { engine.wake(readsFeed: true) }
+    return try await status(of: shares)
+  }
+
+  /// How an account is with its hub, with the shares of others that it takes part in.
+  private func status(of shares: AccountShares) async throws -> ConnectionStatus {
+    var status = try await shares.own.status()
+    for engine in shares.engines {
+      let other = try await engine.status()
+      status.unsent += other.unsent
+      status.unfetched += other.unfetched
+      status.isSettled = status.isSettled && (other.isSettled || other.state == .failed)
+      status.notices += other.notices
+    }
+    return status
   }
 
   package func devices(of handle: AccountHandle) async throws -> [ConnectedDevice] {
@@ -184,7 +226,8 @@ private struct DeviceFolder: Sendable {
   /// Keeps the key of the enrolment that was finished.
   func keep(_ zone: WireID) throws {
     // A new device begins at the first serial.
-    guard unlink("\(prefix)-\(zone).serial") == 0 || errno == ENOENT,
+    try removeSerials(of: zone)
+    guard
       rename("\(prefix)-new.json", "\(prefix)-\(zone).json") == 0
     else {
       throw SheafError(systemError: errno, subject: "\(prefix)-\(zone).json".printable)
@@ -193,9 +236,22 @@ private struct DeviceFolder: Sendable {
 
   func serials(of zone: WireID) -> SerialFile { SerialFile("\(prefix)-\(zone).serial") }
 
+  /// The serials of sends to a share of somebody else's, by the device of an account.
+  func serials(of zone: WireID, share: WireID) -> SerialFile { SerialFile("\(prefix)-\(zone)-\(share).serial") }
+
   func remove(_ zone: WireID) throws {
-    for path in ["\(prefix)-\(zone).json", "\(prefix)-\(zone).serial"] where unlink(path) != 0 && errno != ENOENT {
-      throw SheafError(systemError: errno, subject: path.printable)
+    try removeSerials(of: zone)
+    let path = "\(prefix)-\(zone).json"
+    guard unlink(path) == 0 || errno == ENOENT else { throw SheafError(systemError: errno, subject: path.printable) }
+  }
+
+  private func removeSerials(of zone: WireID) throws {
+    let folder = String(prefix.prefix(upTo: prefix.lastIndex(of: "/") ?? prefix.startIndex))
+    let start = "\(prefix.dropFirst(folder.count + 1))-\(zone)"
+    for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    where name.hasPrefix(start) && name.hasSuffix(".serial") {
+      let path = "\(folder)/\(name)"
+      guard unlink(path) == 0 || errno == ENOENT else { throw SheafError(systemError: errno, subject: path.printable) }
     }
   }
 }

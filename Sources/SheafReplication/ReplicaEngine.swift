@@ -9,11 +9,28 @@ import SheafReplica
 import SheafWire
 import Synchronization
 
-/// Keeps one account's replica and its hub the same, for as long as it runs.
+/// Keeps one replica and its hub the same, for as long as it runs: of an account's own zone, or of a share of somebody
+/// elsewhere.
 ///
-/// One task does one thing after the other, as ``ReplicaInterface`` asks for it; another one follows the hub's stream and
-/// wakes the first. Everything that is durable is the library's, so the task may end anywhere.
+/// One task does one thing after the other, as ``ReplicaInterface`` asks for it. Of an account's own zone another one
+/// follows the hub's stream and wakes the first. Everything that is durable is the library's, so the task may end
+/// anywhere.
 final class ReplicaEngine: Sendable {
+  typealias ReplicaLibrary = ReplicaInterface & SharedReplicaInterface & InodeInterface
+
+  /// What is kept the same.
+  enum Subject: Sendable {
+    case zone
+    case share(FollowedShare)
+
+    var scope: HubScope {
+      switch self {
+      case .zone: .own
+      case .share(let share): .share(share.share)
+      }
+    }
+  }
+
   /// Sends of a request, and bytes of contents in it.
   private static let sendLimit = 32
   /// Rows of a page of the feed.
@@ -38,35 +55,47 @@ final class ReplicaEngine: Sendable {
     /// The wake-up after which all was the same.
     var settled = -1
     var notices: [String] = []
+    var isOver = false
   }
 
+  /// The connected account.
   let account: AccountHandle
+  let subject: Subject
+  /// The account whose `Documents` the replica is.
   private let number: Int64
-  private let library: any ReplicaInterface & InodeInterface
-  private let client: DeviceClient
+  private let library: any ReplicaLibrary
+  let client: DeviceClient
   private let threads: NIOThreadPool
   private let serials: SerialFile
   private let logger: Logger
   private let state: Mutex<State>
   private let signal = WakeSignal()
+  /// What the hub's stream says, the newest last.
+  let news: AsyncStream<FeedNews>
+  private let told: AsyncStream<FeedNews>.Continuation
 
   init(
-    _ account: AccountHandle, _ number: Int64, _ library: any ReplicaInterface & InodeInterface, _ device: Device,
-    threads: NIOThreadPool, serials: SerialFile, logger: Logger
+    _ account: AccountHandle, _ subject: Subject, _ number: Int64, _ library: any ReplicaLibrary,
+    _ client: DeviceClient, threads: NIOThreadPool, serials: SerialFile, logger: Logger
   ) {
     self.serials = serials
     self.account = account
+    self.subject = subject
     self.number = number
     self.library = library
     self.threads = threads
     self.logger = logger
-    client = DeviceClient(device)
+    self.client = client
     state = Mutex(State(since: Self.now))
+    (news, told) = AsyncStream.makeStream(of: FeedNews.self, bufferingPolicy: .bufferingNewest(256))
   }
 
   private static var now: Timestamp { Timestamp(nanoseconds: Int64(Date().timeIntervalSince1970 * 1_000_000_000)) }
 
   // MARK: - For others
+
+  /// Whether it has ended.
+  var isOver: Bool { state.withLock { $0.isOver } }
 
   var hub: String { client.device.hub.description }
 
@@ -126,20 +155,22 @@ final class ReplicaEngine: Sendable {
   func run() async {
     let door = library.observe(account: number) { [weak self] _ in self?.wake() }
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { await self.follow() }
+      if case .zone = subject { group.addTask { await self.follow() } }
       group.addTask { await self.work() }
       await group.next()
       group.cancelAll()
     }
     library.endObserving(door)
-    await client.shutdown()
+    told.finish()
+    state.withLock { $0.isOver = true }
   }
 
   /// Follows the hub's stream.
   private func follow() async {
     for await change in client.changes() {
       switch change {
-      case .at(_, let isBeginning):
+      case .at(let news, let isBeginning):
+        told.yield(news)
         state.withLock { state in
           state.needsFeed = true
           if isBeginning { Self.set(&state, .connected, nil) }
@@ -147,7 +178,7 @@ final class ReplicaEngine: Sendable {
         wake()
       case .failure(let failure):
         note(failure)
-        if Self.isFinal(failure) { return }
+        if isFinal(failure) { return }
       }
     }
   }
@@ -177,7 +208,7 @@ final class ReplicaEngine: Sendable {
       } catch {
         if let failure = error as? HubFailure {
           note(failure)
-          if Self.isFinal(failure) { return }
+          if isFinal(failure) { return }
         } else {
           logger.error("a replica cannot go on", metadata: ["account": "\(account)", "error": "\(error)"])
           state.withLock { Self.set(&$0, .disconnected, "\(error)") }
@@ -190,12 +221,17 @@ final class ReplicaEngine: Sendable {
     }
   }
 
-  private static func isFinal(_ failure: HubFailure) -> Bool {
-    failure.kind == .deviceRemoved || failure.kind == .certificateChanged
+  /// Whether another attempt does not help: the hub does not know the device, or the account is out of the share.
+  private func isFinal(_ failure: HubFailure) -> Bool {
+    switch (failure.kind, subject) {
+    case (.deviceRemoved, _), (.certificateChanged, _): true
+    case (.refused(.forbidden), .share), (.refused(.notFound), .share): true
+    default: false
+    }
   }
 
   private func note(_ failure: HubFailure) {
-    state.withLock { Self.set(&$0, Self.isFinal(failure) ? .failed : .disconnected, "\(failure)") }
+    state.withLock { Self.set(&$0, isFinal(failure) ? .failed : .disconnected, "\(failure)") }
   }
 
   private static func set(_ state: inout State, _ new: ConnectionStatus.State, _ problem: String?) {
@@ -204,7 +240,7 @@ final class ReplicaEngine: Sendable {
   }
 
   private func call<Value: Sendable>(
-    _ body: @escaping @Sendable (any ReplicaInterface & InodeInterface, Int64) throws -> Value
+    _ body: @escaping @Sendable (any ReplicaLibrary, Int64) throws -> Value
   ) async throws -> Value {
     let (library, number) = (library, number)
     return try await threads.runIfActive { try body(library, number) }
@@ -247,9 +283,7 @@ final class ReplicaEngine: Sendable {
     // What comes meanwhile is told again.
     state.withLock { $0.needsFeed = false }
     do {
-      let page = try await client.feed(after: token, limit: Self.pageLimit)
-      try await call { try $0.note(page, of: $1) }
-      if page.hasMore { state.withLock { $0.needsFeed = true } }
+      if try await readPage(after: token) { state.withLock { $0.needsFeed = true } }
     } catch let failure as HubFailure where failure.kind == .refused(.gone) {
       try await call { try $0.reread($1) }
     } catch {
@@ -259,7 +293,38 @@ final class ReplicaEngine: Sendable {
     state.withLock { Self.set(&$0, .connected, nil) }
   }
 
+  /// Reads what the feed tells next.
+  ///
+  /// - Returns: whether there is more.
+  private func readPage(after token: String?) async throws -> Bool {
+    guard case .share(let share) = subject else {
+      let page = try await client.feed(after: token, limit: Self.pageLimit)
+      try await call { try $0.note(page, of: $1) }
+      return page.hasMore
+    }
+    let page = try await client.feed(of: share.share, after: token, limit: Self.pageLimit)
+    for change in page.changes {
+      let isWhole =
+        switch change.change {
+        case .changed: false
+        case .entered: change.state?.kind == .folder
+        case .left: try await call { library, _ in try library.isSharedFolder(change.item, in: share) }
+        }
+      // With a folder all that is in it comes or goes.
+      if isWhole {
+        try await call { try $0.reread($1) }
+        return true
+      }
+    }
+    let left = page.changes.filter { $0.change == .left }.map(\.item)
+    try await call { library, _ in
+      try library.noteShared(page.changes.compactMap(\.state), left: left, token: page.token, of: share)
+    }
+    return page.hasMore
+  }
+
   private func reread() async throws {
+    if case .share(let share) = subject { return try await reread(share) }
     var (states, token): ([ItemState], String?) = ([], nil)
     while true {
       let page = try await client.feed(after: token, limit: WireLimits.rowsPerPage)
@@ -269,6 +334,30 @@ final class ReplicaEngine: Sendable {
     }
     let (all, last) = (states, token ?? "")
     try await call { try $0.noteAll(all, token: last, of: $1) }
+    state.withLock { Self.set(&$0, .connected, nil) }
+  }
+
+  /// Reads everything that is in a share.
+  private func reread(_ share: FollowedShare) async throws {
+    // What changes meanwhile follows after its token.
+    let beginning = try await client.feed(of: share.share, after: nil)
+    guard let top = beginning.changes.first?.state else {
+      throw SheafError(.inputOutput, subject: hub, reason: "tells of a share of nothing")
+    }
+    var (states, folders) = ([top], top.kind == .folder ? [top.item] : [])
+    var known: Set<WireID> = [top.item]
+    while let folder = folders.popLast() {
+      do {
+        for state in try await client.children(of: folder, in: share.share) where known.insert(state.item).inserted {
+          states.append(state)
+          if state.kind == .folder { folders.append(state.item) }
+        }
+      } catch let failure as HubFailure where failure.kind == .refused(.notFound) && folder != top.item {
+        // It left meanwhile, and the feed says so.
+      }
+    }
+    let (all, token) = (states, beginning.token)
+    try await call { library, _ in try library.noteAllShared(all, token: token, of: share) }
     state.withLock { Self.set(&$0, .connected, nil) }
   }
 
@@ -302,7 +391,9 @@ final class ReplicaEngine: Sendable {
   private func fetch(_ item: WireID, _ version: ItemVersion, to handle: UInt64) async throws -> Bool {
     guard (1...WireLimits.documentBytes).contains(version.size) else { return false }
     var (offset, isThere): (Int64, Bool) = (0, true)
-    try await client.contents([.init(item: item, version: version.id, offset: nil, length: nil)]) { _, bytes in
+    try await client.contents(
+      [.init(item: item, version: version.id, offset: nil, length: nil)], of: subject.scope
+    ) { _, bytes in
       guard offset + Int64(bytes.readableBytes) <= version.size else {
         throw SheafError(.inputOutput, subject: hub, reason: "gives out more than a version has")
       }
@@ -329,7 +420,21 @@ final class ReplicaEngine: Sendable {
   /// Sends what waits to be sent; returns whether there was anything.
   private func send() async throws -> Bool {
     let waiting = try await call { try $0.sends(of: $1, limit: Self.sendLimit) }
-    guard !waiting.isEmpty else { return false }
+    guard let first = waiting.first?.first else { return false }
+    guard case .share(let share) = subject else { return try await send(waiting) }
+    do {
+      return try await send(waiting)
+    } catch let failure as HubFailure where failure.kind == .refused(.forbidden) {
+      // The account may only read by now.
+      try await call { try $0.withdrawSends(from: first, of: $1) }
+      for item in Set(waiting.map(\.send.item)) {
+        try await call { library, _ in try library.giveUp(item, in: share) }
+      }
+      return true
+    }
+  }
+
+  private func send(_ waiting: [ReplicaSend]) async throws -> Bool {
     var groups: [[Send]] = []
     var inlined = 0
     for each in waiting {
@@ -356,7 +461,7 @@ final class ReplicaEngine: Sendable {
       try serials.reserve(last)
       return try library.replica(number)?.confirmed ?? 0
     }
-    let answer = try await client.send(groups, confirmed: confirmed)
+    let answer = try await client.send(groups, confirmed: confirmed, to: subject.scope)
     let deferred = Set(answer.later.map(\.serial))
     let verdicts = Dictionary(uniqueKeysWithValues: answer.verdicts.map { ($0.serial, $0) })
     let settled = groups.joined().map(\.serial).prefix { !deferred.contains($0) }.compactMap { verdicts[$0] }
@@ -367,6 +472,10 @@ final class ReplicaEngine: Sendable {
       return true
     }
     tell(try await call { try $0.settle(settled, of: $1) })
+    if case .share(let share) = subject {
+      let denied = settled.filter { $0.reason == .denied || $0.reason == .border }.map(\.item)
+      for item in denied { try await call { library, _ in try library.giveUp(item, in: share) } }
+    }
     let isRefused = settled.allSatisfy { $0.outcome == .refused }
     let refusals = state.withLock { state in
       state.refusals = isRefused ? min(state.refusals + 1, 12) : 0
@@ -441,8 +550,8 @@ final class ReplicaEngine: Sendable {
   private static let uploadBatch = 16
 
   private func upload(_ chunks: inout [(ChunkHash, ByteBuffer)]) async throws {
-    let missing = Set(try await client.missing(chunks.map(\.0)))
-    let client = client
+    let missing = Set(try await client.missing(chunks.map(\.0), of: subject.scope))
+    let (client, scope) = (client, subject.scope)
     try await withThrowingTaskGroup(of: Void.self) { group in
       var running = 0
       for (hash, bytes) in Dictionary(chunks, uniquingKeysWith: { $1 }) where missing.contains(hash) {
@@ -450,7 +559,7 @@ final class ReplicaEngine: Sendable {
           try await group.next()
           running -= 1
         }
-        group.addTask { try await client.upload(hash, bytes) }
+        group.addTask { try await client.upload(hash, bytes, to: scope) }
         running += 1
       }
       try await group.waitForAll()
@@ -480,50 +589,5 @@ final class ReplicaEngine: Sendable {
       return true
     }
     if isNew { logger.notice("\(word)", metadata: ["account": "\(account)"]) }
-  }
-}
-
-/// A signal that wakes one task; raised before that task waits, it wakes it at once. It may wake it for nothing.
-private final class WakeSignal: Sendable {
-  private struct State {
-    var isRaised = false
-    var waiting: CheckedContinuation<Void, Never>?
-  }
-
-  private let state = Mutex(State())
-
-  func raise() {
-    let waiting = state.withLock { state in
-      defer { state.waiting = nil }
-      if state.waiting == nil { state.isRaised = true }
-      return state.waiting
-    }
-    waiting?.resume()
-  }
-
-  /// - Parameter limit: How long it waits; nil for as long as it takes.
-  func wait(atMost limit: Duration?) async {
-    let timer = limit.map { limit in
-      Task {
-        try? await Task.sleep(for: limit)
-        if !Task.isCancelled { raise() }
-      }
-    }
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let isRaised = state.withLock { state in
-          if state.isRaised {
-            state.isRaised = false
-            return true
-          }
-          state.waiting = continuation
-          return false
-        }
-        if isRaised { continuation.resume() }
-      }
-    } onCancel: {
-      raise()
-    }
-    timer?.cancel()
   }
 }

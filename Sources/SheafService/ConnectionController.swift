@@ -1,7 +1,7 @@
 package import SheafModel
 
 /// Connects a library's accounts with hubs, for a service that knows nothing of hubs.
-package protocol ConnectionController: Sendable {
+package protocol ConnectionController: ShareController {
   /// Makes this machine a device of the account that a link enrols, and the account in the library where it is missing.
   ///
   /// - Throws: ``SheafError``: `invalid` for what is no link, `exists` for an account that is connected, what the hub

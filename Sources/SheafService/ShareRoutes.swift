@@ -11,16 +11,17 @@ extension LibraryAPI {
     routes.post("share") { request, _ in
       let path = try await item(request)
       let change = try await request.decoded(as: ShareChange.self)
+      if let share = try await connections?.share(path, change) { return try Response.json(share) }
       return try Response.json(try await call { try $0.share(path, change) })
     }
     routes.delete("share") { request, _ in
       let path = try await item(request)
-      try await call { try $0.unshare(path) }
+      if try await connections?.unshare(path) != true { try await call { try $0.unshare(path) } }
       return Response(status: .noContent)
     }
     routes.post("leave") { request, _ in
       let path = try await item(request)
-      try await call { try $0.leave(path) }
+      if try await connections?.leave(path) != true { try await call { try $0.leave(path) } }
       return Response(status: .noContent)
     }
     routes.post("resolve") { request, _ in
@@ -55,17 +56,21 @@ extension LibraryAPI {
     routes.post { request, _ in
       let path = try await item(request)
       let change = try await request.decoded(as: ParticipantChange.self)
+      if let added = try await connections?.addParticipant(path, change) { return try Response.json(added) }
       return try Response.json(try await call { try $0.addParticipant(path, change) })
     }
     routes.patch { request, _ in
       let path = try await item(request)
       let change = try await request.decoded(as: ParticipantChange.self)
+      if let changed = try await connections?.setParticipant(path, change) { return try Response.json(changed) }
       return try Response.json(try await call { try $0.setParticipant(path, change) })
     }
     routes.delete { request, _ in
       let path = try await item(request)
       let handle = try AccountHandle(try request.parameter("handle") ?? "")
-      try await call { try $0.removeParticipant(path, handle) }
+      if try await connections?.removeParticipant(path, handle) != true {
+        try await call { try $0.removeParticipant(path, handle) }
+      }
       return Response(status: .noContent)
     }
   }
@@ -74,21 +79,27 @@ extension LibraryAPI {
     routes.post("one-time-links") { request, _ in
       let path = try await item(request)
       let permission = try await request.decoded(as: InviteRequest.self).permission
+      if let link = try await connections?.inviteOnce(path, permission: permission) {
+        return try Response.json(link, status: .created)
+      }
       return try Response.json(try await call { try $0.inviteOnce(path, permission: permission) }, status: .created)
     }
     routes.delete("one-time-links") { request, _ in
       let path = try await item(request)
-      try await call { try $0.revokeOneTimeLinks(path) }
+      if try await connections?.revokeOneTimeLinks(path) != true {
+        try await call { try $0.revokeOneTimeLinks(path) }
+      }
       return Response(status: .noContent)
     }
     routes.get("requests") { request, _ in
       let path = try await item(request)
+      if let requests = try await connections?.accessRequests(path) { return try Response.json(requests) }
       return try Response.json(try await call { try $0.accessRequests(path) })
     }
     routes.post("requests") { request, _ in
       let path = try await item(request)
       let answer = try await request.decoded(as: RequestAnswer.self)
-      try await call { try $0.answer(path, answer) }
+      if try await connections?.answer(path, answer) != true { try await call { try $0.answer(path, answer) } }
       return Response(status: .noContent)
     }
   }
@@ -102,7 +113,8 @@ extension LibraryAPI {
     }
     routes.get("requests") { request, _ in
       let account = try await account(try request.address().account)
-      return try Response.json(try await call { try $0.accessRequests(for: account) })
+      let atHub = try await connections?.accessRequests(for: account) ?? []
+      return try Response.json(try await call { try $0.accessRequests(for: account) } + atHub)
     }
   }
 
@@ -131,11 +143,13 @@ extension LibraryAPI {
     routes.post("inspect") { request, _ in
       let account = try await account(try request.address().account)
       let url = try await request.decoded(as: LinkRequest.self).url
+      if let offer = try await connections?.inspect(url, as: account) { return try Response.json(offer) }
       return try Response.json(try await call { try $0.inspect(url, as: account) })
     }
     routes.post("accept") { request, _ in
       let account = try await account(try request.address().account)
       let url = try await request.decoded(as: LinkRequest.self).url
+      if let accepted = try await connections?.accept(url, as: account) { return try Response.json(accepted) }
       return try Response.json(try await call { try $0.accept(url, as: account) })
     }
   }

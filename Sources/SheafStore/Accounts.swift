@@ -1,38 +1,71 @@
 package import SheafModel
 
-/// A row of `accounts`.
+/// A row of `accounts`: an account of this library, a person whom a hub knows, or what such a person shares.
 package struct AccountRow: Hashable, Sendable {
   package let id: Int64
-  package let handle: AccountHandle
+  /// By which this library knows it; no other account has the same.
+  package let key: AccountHandle
   package var name: String
   /// Inode of its `Documents`.
   package let documents: Int64
   /// When it was removed, if history still names it; nil for an account in use.
   package var removed: Timestamp?
+  /// Of an account elsewhere; nil for one of this library.
+  package let elsewhere: Elsewhere?
 
-  package init(id: Int64, handle: AccountHandle, name: String, documents: Int64, removed: Timestamp? = nil) {
+  /// An account that a hub knows.
+  package struct Elsewhere: Hashable, Sendable {
+    /// The hub's address.
+    package let hub: String
+    /// The handle there.
+    package let handle: AccountHandle
+    /// If its `Documents` is one share of a person: the account of that person.
+    package let person: Int64?
+
+    package init(hub: String, handle: AccountHandle, person: Int64?) {
+      self.hub = hub
+      self.handle = handle
+      self.person = person
+    }
+  }
+
+  /// By which people know it.
+  package var handle: AccountHandle { elsewhere?.handle ?? key }
+
+  package init(
+    id: Int64, handle: AccountHandle, name: String, documents: Int64, removed: Timestamp? = nil,
+    elsewhere: Elsewhere? = nil
+  ) {
     self.id = id
-    self.handle = handle
+    key = handle
     self.name = name
     self.documents = documents
     self.removed = removed
+    self.elsewhere = elsewhere
   }
 }
 
 extension StoreTransaction {
   /// All accounts, first made first.
   package func accounts() throws -> [AccountRow] {
-    try all("SELECT id, handle, name, documents, removed FROM accounts ORDER BY id") {
-      AccountRow(
-        id: try $0[0], handle: try AccountHandle($0[1] as String), name: try $0[2], documents: try $0[3],
-        removed: try ($0[4] as Int64?).map { Timestamp(nanoseconds: $0) })
+    try all("SELECT id, handle, name, documents, removed, hub, shown, person FROM accounts ORDER BY id") { row in
+      let person: Int64? = try row[7]
+      let elsewhere = try (row[5] as String?).map { hub in
+        AccountRow.Elsewhere(hub: hub, handle: try AccountHandle(row[6] as String), person: person)
+      }
+      return AccountRow(
+        id: try row[0], handle: try AccountHandle(row[1] as String), name: try row[2], documents: try row[3],
+        removed: try (row[4] as Int64?).map { Timestamp(nanoseconds: $0) }, elsewhere: elsewhere)
     }
   }
 
   package func insert(_ account: AccountRow, created: Timestamp) throws {
     try run(
-      "INSERT INTO accounts (id, handle, name, created, documents) VALUES (?, ?, ?, ?, ?)",
-      account.id, account.handle.description, account.name, created.nanoseconds, account.documents)
+      """
+      INSERT INTO accounts (id, handle, name, created, documents, hub, shown, person) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      """,
+      account.id, account.key.description, account.name, created.nanoseconds, account.documents,
+      account.elsewhere?.hub, account.elsewhere?.handle.description, account.elsewhere?.person)
   }
 
   package func update(_ account: AccountRow) throws {

@@ -256,7 +256,8 @@ enum CheckRules {
       SELECT s.item, t.owner FROM shares s JOIN items t ON t.id = s.item
       WHERE (SELECT count(*) FROM participants WHERE share = s.item AND role = 1) <> 1
         OR \(atRest) AND NOT EXISTS (
-          SELECT 1 FROM participants WHERE share = s.item AND role = 1 AND account = t.owner AND acceptance = 2)
+          SELECT 1 FROM participants p JOIN accounts a ON a.id = t.owner
+          WHERE p.share = s.item AND p.role = 1 AND p.account = coalesce(a.person, a.id) AND p.acceptance = 2)
       """
     ),
     (

@@ -1,10 +1,10 @@
 internal import Foundation
-internal import SheafModel
+package import SheafModel
 
-/// A row of `replicas`: a connected account, and how far it is with its hub.
+/// A row of `replicas`: a connected account, or a share of somebody elsewhere, and how far it is with its hub.
 package struct ReplicaRow: Hashable, Sendable {
   package let account: Int64
-  /// The account's zone at its hub, 16 bytes.
+  /// The account's zone at its hub, 16 bytes; of a share, its id.
   package let zone: [UInt8]
   /// What makes the ids of this library's versions its own, 16 bytes.
   package let seed: [UInt8]
@@ -18,12 +18,21 @@ package struct ReplicaRow: Hashable, Sendable {
   package var confirmed: Int64 = 0
   /// Whether everything that the hub has is to be read before anything is planned.
   package var rereads = true
+  /// The connected account by whose device a share is read; nil for an account's own zone.
+  package var reader: Int64?
+  /// The hub's address; nil until it was reached once.
+  package var hub: String?
 
-  package init(account: Int64, zone: [UInt8], seed: [UInt8]) {
+  package init(account: Int64, zone: [UInt8], seed: [UInt8], reader: Int64? = nil, hub: String? = nil) {
     self.account = account
     self.zone = zone
     self.seed = seed
+    self.reader = reader
+    self.hub = hub
   }
+
+  /// The id of the share; nil for an account's own zone.
+  package var share: [UInt8]? { reader == nil ? nil : zone }
 
   fileprivate init(_ row: Row) throws {
     account = try row[0]
@@ -34,6 +43,8 @@ package struct ReplicaRow: Hashable, Sendable {
     serial = try row[5]
     confirmed = try row[6]
     rereads = try row[7] as Int64 != 0
+    reader = try row[8]
+    hub = try row[9]
     guard read >= 0, (0...serial).contains(confirmed),
       serial < StoreTransaction.numberLimit
     else { throw SheafError(.corrupt, subject: "replica of account \(account)", advice: "run sheaf check") }
@@ -84,9 +95,30 @@ package struct ReplicaVersionRow: Hashable, Sendable {
   }
 }
 
+/// A row of `replica_shares`: a share in the inbox of a connected account. Entry and state are JSON.
+package struct ReplicaShareRow: Hashable, Sendable {
+  /// Its id, 16 bytes.
+  package let share: [UInt8]
+  package var entry: String
+  /// As the hub told it last; nil while the account is only invited.
+  package var state: String?
+  /// Whether the account left it here, and the hub does not know yet.
+  package var isLeaving: Bool
+  /// When this library heard of it first.
+  package let time: Timestamp
+
+  package init(share: [UInt8], entry: String, state: String?, isLeaving: Bool, time: Timestamp) {
+    self.share = share
+    self.time = time
+    self.entry = entry
+    self.state = state
+    self.isLeaving = isLeaving
+  }
+}
+
 /// The replicas of connected accounts (docs/FORMAT.md, Replicas).
 extension StoreTransaction {
-  private static let columns = "account, zone, seed, token, read, serial, confirmed, rereads"
+  private static let columns = "account, zone, seed, token, read, serial, confirmed, rereads, reader, hub"
 
   package func replicas() throws -> [ReplicaRow] {
     try all("SELECT \(Self.columns) FROM replicas ORDER BY account", decode: ReplicaRow.init)
@@ -98,21 +130,47 @@ extension StoreTransaction {
 
   package func insert(_ replica: ReplicaRow) throws {
     try run(
-      "INSERT INTO replicas (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?)", replica.account, replica.zone, replica.seed,
-      replica.token, replica.read, replica.serial, replica.confirmed, replica.rereads ? 1 : 0)
+      "INSERT INTO replicas (\(Self.columns)) VALUES (?,?,?,?,?,?,?,?,?,?)", replica.account, replica.zone,
+      replica.seed, replica.token, replica.read, replica.serial, replica.confirmed, replica.rereads ? 1 : 0,
+      replica.reader, replica.hub)
   }
 
   package func update(_ replica: ReplicaRow) throws {
     try run(
-      "UPDATE replicas SET token = ?, read = ?, serial = ?, confirmed = ?, rereads = ? WHERE account = ?",
-      replica.token, replica.read, replica.serial, replica.confirmed, replica.rereads ? 1 : 0, replica.account)
+      "UPDATE replicas SET token = ?, read = ?, serial = ?, confirmed = ?, rereads = ?, reader = ?, hub = ? WHERE account = ?",
+      replica.token, replica.read, replica.serial, replica.confirmed, replica.rereads ? 1 : 0, replica.reader,
+      replica.hub, replica.account)
   }
 
   /// Removes all that is remembered of an account's replica, but for the ids of its versions.
   package func deleteReplica(_ account: Int64) throws {
-    for table in ["replica_items", "replica_names", "replica_changes", "replica_steps", "replica_sends", "replicas"] {
-      try run("DELETE FROM \(table) WHERE account = ?", account)
+    for table in [
+      "replica_items", "replica_names", "replica_changes", "replica_steps", "replica_sends", "replica_shares",
+      "replicas",
+    ] { try run("DELETE FROM \(table) WHERE account = ?", account) }
+  }
+
+  // MARK: - Shares
+
+  /// The shares in the inbox of a connected account, in the order of their ids.
+  package func replicaShares(of account: Int64) throws -> [ReplicaShareRow] {
+    try all("SELECT share, entry, state, leaving, time FROM replica_shares WHERE account = ? ORDER BY share", account) {
+      ReplicaShareRow(
+        share: try $0.uuid(0).bytes, entry: try $0[1], state: try $0[2], isLeaving: try $0[3] as Int64 != 0,
+        time: Timestamp(nanoseconds: try $0[4]))
     }
+  }
+
+  package func set(_ share: ReplicaShareRow, of account: Int64) throws {
+    try run(
+      """
+      INSERT INTO replica_shares (account, share, entry, state, leaving, time) VALUES (?,?,?,?,?,?)
+        ON CONFLICT DO UPDATE SET entry = excluded.entry, state = excluded.state, leaving = excluded.leaving
+      """, account, share.share, share.entry, share.state, share.isLeaving ? 1 : 0, share.time.nanoseconds)
+  }
+
+  package func removeReplicaShare(of account: Int64, _ share: [UInt8]) throws {
+    try run("DELETE FROM replica_shares WHERE account = ? AND share = ?", account, share)
   }
 
   // MARK: - Changes

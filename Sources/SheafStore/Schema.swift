@@ -4,11 +4,11 @@ enum Schema {
   static let applicationID: Int32 = 0x5348_4546
 
   /// The `user_version` that this program writes; one more than the number of older formats.
-  static let version: Int32 = 6
+  static let version: Int32 = 7
 
   /// The statements that bring a file from each `user_version` to the next; the first makes a new library.
   static let migrations: [String] = [
-    versionOne, versionTwo, versionThree, versionFour, versionFive, versionSix,
+    versionOne, versionTwo, versionThree, versionFour, versionFive, versionSix, versionSeven,
   ]
 
   private static let versionOne = """
@@ -391,6 +391,28 @@ enum Schema {
       uuid BLOB NOT NULL CHECK (length(uuid) = 16),
       sent INTEGER NOT NULL CHECK (sent IN (0, 1)),
       PRIMARY KEY (item, number)
+    ) STRICT, WITHOUT ROWID;
+    """
+
+  /// Shares at a hub.
+  private static let versionSeven = """
+    ALTER TABLE accounts ADD COLUMN hub TEXT;
+    ALTER TABLE accounts ADD COLUMN shown TEXT;
+    ALTER TABLE accounts ADD COLUMN person INTEGER REFERENCES accounts (id);
+
+    ALTER TABLE shares ADD COLUMN url TEXT;
+
+    ALTER TABLE replicas ADD COLUMN reader INTEGER REFERENCES accounts (id);
+    ALTER TABLE replicas ADD COLUMN hub TEXT;
+
+    CREATE TABLE replica_shares (
+      account INTEGER NOT NULL REFERENCES replicas (account),
+      share BLOB NOT NULL CHECK (length(share) = 16),
+      entry TEXT NOT NULL,
+      state TEXT,
+      leaving INTEGER NOT NULL DEFAULT 0 CHECK (leaving IN (0, 1)),
+      time INTEGER NOT NULL,
+      PRIMARY KEY (account, share)
     ) STRICT, WITHOUT ROWID;
     """
 }

@@ -18,6 +18,8 @@ package struct ShareRow: Hashable, Sendable {
   package let created: Timestamp
   /// When the sharing that goes on began.
   package var since: Timestamp
+  /// Its URL, if it is one of a hub; nil for a share of this library.
+  package var url: String?
 
   package init(item: Int64, uuid: UUID, token: ShareToken, title: String, time: Timestamp) {
     self.item = item
@@ -40,6 +42,7 @@ package struct ShareRow: Hashable, Sendable {
     isActive = try row[8] as Int64 != 0
     created = try Timestamp(nanoseconds: row[9])
     since = try Timestamp(nanoseconds: row[10])
+    url = try row[11]
   }
 }
 
@@ -161,7 +164,7 @@ extension PublicPermission: CodedWord {
 
 extension StoreTransaction {
   private static let shareColumns =
-    "item, uuid, token, title, public_permission, permission, allow_invites, allow_requests, active, created, since"
+    "item, uuid, token, title, public_permission, permission, allow_invites, allow_requests, active, created, since, url"
 
   /// All shares, stopped ones too.
   package func shares() throws -> [ShareRow] {
@@ -170,10 +173,10 @@ extension StoreTransaction {
 
   package func save(_ share: ShareRow) throws {
     try run(
-      "INSERT OR REPLACE INTO shares (\(Self.shareColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+      "INSERT OR REPLACE INTO shares (\(Self.shareColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
       share.item, share.uuid.bytes, share.token.text, share.title, share.anyone.code, share.permission.code,
       share.allowsInvites ? 1 : 0, share.allowsRequests ? 1 : 0, share.isActive ? 1 : 0, share.created.nanoseconds,
-      share.since.nanoseconds)
+      share.since.nanoseconds, share.url)
   }
 
   /// Removes a share with everything that belongs to it.

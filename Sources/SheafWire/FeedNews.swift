@@ -1,12 +1,28 @@
-/// A message of `GET /v1/stream`: how far the feed of the zone goes, and the inbox of the account.
+/// A message of `GET /v1/stream`: how far the feed of the zone goes, the inbox of the account, and the feeds of the shares
+/// of others that the account joined.
 public struct FeedNews: Hashable, Sendable, Codable {
+  /// How far the feed of a share goes.
+  public struct Share: Hashable, Sendable, Codable {
+    public var share: WireID
+    /// The share's newest number.
+    public var number: Int64
+
+    public init(share: WireID, number: Int64) {
+      self.share = share
+      self.number = number
+    }
+  }
+
   /// The zone's newest number.
   public var number: Int64
   /// The number of the inbox, which rises with each change of it.
   public var inbox: Int64
+  /// The shares of others that went on since the message before; in the first message all.
+  public var shares: [Share]
 
-  public init(number: Int64, inbox: Int64) {
+  public init(number: Int64, inbox: Int64, shares: [Share] = []) {
     self.number = number
     self.inbox = inbox
+    self.shares = shares
   }
 }

@@ -88,9 +88,12 @@ public struct ItemVersion: Hashable, Sendable, Codable {
   /// The hub's clock.
   public var arrived: Int64
   public var size: Int64
+  /// The handle of who saved it; null for the owner of the zone.
+  public var author: String?
 
   public init(
-    id: WireID, number: Int64, base: WireID?, cause: VersionCause, time: Int64, arrived: Int64, size: Int64
+    id: WireID, number: Int64, base: WireID?, cause: VersionCause, time: Int64, arrived: Int64, size: Int64,
+    author: String? = nil
   ) {
     self.id = id
     self.number = number
@@ -99,6 +102,7 @@ public struct ItemVersion: Hashable, Sendable, Codable {
     self.time = time
     self.arrived = arrived
     self.size = size
+    self.author = author
   }
 }
 

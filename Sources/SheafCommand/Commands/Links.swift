@@ -70,6 +70,9 @@ struct Accept: AsyncParsableCommand {
     if link.output.json { return try JSON.write(result) }
     for warning in result.warnings { StandardError.write("sheaf: beware: \(warning.escapingControls)\n") }
     guard let path = result.path else {
+      guard result.requested else {
+        return try StandardOutput.line("Joined. It shows under Shared once it is here.")
+      }
       return try StandardOutput.line("Asked for access. It shows under Shared once the owner approves.")
     }
     try StandardOutput.line(path.escapingControls)

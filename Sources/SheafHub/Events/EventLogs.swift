@@ -21,19 +21,39 @@ struct EventLogs: Sendable {
   func all(of zone: String) async throws -> [Log] {
     try await database.read { connection in
       var logs = [try Self.own(zone, &connection)]
-      var owners: [String: String] = [:]
-      for row in try connection.query("SELECT share, owner FROM inbox WHERE zone = $1 ORDER BY share", [.text(zone)]) {
-        let owner = try row.text(1)
-        if owners[owner] == nil, let handle = try? AccountHandle(owner) {
-          owners[owner] = try ShareRows.person(handle, in: &connection)?.zone
-        }
-        // What the account itself shares is in its own log.
-        guard let other = owners[owner], other != zone else { continue }
-        let place = SharedPlace(share: try StoredZone.id(row.blob(0)), zone: other, account: zone)
+      for place in try Self.places(of: zone, acceptance: nil, &connection) {
         if let log = try Self.log(place, &connection) { logs.append(log) }
       }
       return logs
     }
+  }
+
+  /// The shares of others that an account joined, as its inbox has them.
+  func joined(by zone: String) async throws -> [SharedPlace] {
+    try await database.read { connection in try Self.places(of: zone, acceptance: .accepted, &connection) }
+  }
+
+  /// The shares of others in an account's inbox.
+  ///
+  /// - Parameter acceptance: Of those with this alone; nil for all.
+  private static func places(
+    of zone: String, acceptance: Acceptance?, _ connection: inout any SQLConnection
+  ) throws -> [SharedPlace] {
+    var owners: [String: String] = [:]
+    var places: [SharedPlace] = []
+    let rows = try connection.query(
+      "SELECT share, owner, acceptance FROM inbox WHERE zone = $1 ORDER BY share", [.text(zone)])
+    for row in rows {
+      if let acceptance, try row.text(2) != acceptance.rawValue { continue }
+      let owner = try row.text(1)
+      if owners[owner] == nil, let handle = try? AccountHandle(owner) {
+        owners[owner] = try ShareRows.person(handle, in: &connection)?.zone
+      }
+      // What the account itself shares is its own.
+      guard let other = owners[owner], other != zone else { continue }
+      places.append(SharedPlace(share: try StoredZone.id(row.blob(0)), zone: other, account: zone))
+    }
+    return places
   }
 
   /// The account's own.

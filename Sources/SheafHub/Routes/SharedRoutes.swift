@@ -37,7 +37,7 @@ extension HubRoutes {
       [
         .get: { _, context in
           let (caller, place) = try await shared(context)
-          return try await stream(of: place.feed, in: place, for: caller) { try await feeds.number(of: place) }
+          return try await stream(of: place, for: caller) { try await feeds.number(of: place) }
         }
       ])
     addSharedContentRoutes(to: routes)

@@ -38,10 +38,7 @@ extension HubRoutes {
       "v1/stream", to: routes,
       [
         .get: { _, context in
-          let caller = try context.requireCaller()
-          let read = { @Sendable in try await hub.numbers(of: [caller.zone])[caller.zone] ?? 0 }
-          return try await stream(
-            of: caller.zone, and: Inboxes.feed(of: caller.zone), for: caller, read)
+          try await zoneStream(for: try context.requireCaller())
         }
       ])
     addContentRoutes(to: routes)
@@ -94,38 +91,26 @@ extension HubRoutes {
     }
   }
 
-  /// Server-Sent Events (WHATWG HTML, section 9.2), each of which says at which number the zone is: at the beginning,
-  /// and whenever it went on. The device then reads the feed.
+  /// Server-Sent Events (WHATWG HTML, section 9.2), each of which says at which number a share is: at the beginning, and
+  /// whenever it went on. The device then reads the feed.
   ///
-  /// - Parameters:
-  ///   - inbox: The feed of an inbox, whose number is said, too.
-  ///   - read: Reads the number; throws where the caller may not know it any more.
+  /// - Parameter read: Reads the number; throws where the caller may not know it any more.
   func stream(
-    of key: String, and inbox: String? = nil, in shared: SharedPlace? = nil, for caller: Caller,
-    _ read: @escaping @Sendable () async throws -> Int64
+    of place: SharedPlace, for caller: Caller, _ read: @escaping @Sendable () async throws -> Int64
   ) async throws -> Response {
     let start = try await read()
-    let startOfInbox = if let inbox { try await hub.numbers(of: [inbox])[inbox] ?? 0 } else { Int64(0) }
     let (wakeUps, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    let place = try watch.take(for: caller, in: shared) { wake.finish() }
+    let taken = try watch.take(for: caller, in: place) { wake.finish() }
     let body = ResponseBody { writer in
-      defer { place.giveBack() }
-      let (newest, newestOfInbox) = (NewestNumber(start), NewestNumber(startOfInbox))
-      let numbers = news.numbers(of: key, after: start)
-      let inboxNumbers = inbox.map { news.numbers(of: $0, after: startOfInbox) }
+      defer { taken.giveBack() }
+      let newest = NewestNumber(start)
+      let numbers = news.numbers(of: place.feed, after: start)
       let hearing = Task {
         for await number in numbers {
           newest.rise(to: number)
           wake.yield()
         }
         wake.finish()
-      }
-      let hearingInbox = Task {
-        guard let inboxNumbers else { return }
-        for await number in inboxNumbers {
-          newestOfInbox.rise(to: number)
-          wake.yield()
-        }
       }
       let ticking = Task {
         while !Task.isCancelled {
@@ -135,25 +120,20 @@ extension HubRoutes {
       }
       defer {
         hearing.cancel()
-        hearingInbox.cancel()
         ticking.cancel()
       }
-      var (told, toldOfInbox) = (newest.value, newestOfInbox.value)
-      func data() -> String {
-        inbox == nil ? "{\"number\":\(told)}" : "{\"number\":\(told),\"inbox\":\(toldOfInbox)}"
-      }
-      try await writer.write(ByteBuffer(string: "retry: 1000\n\ndata: \(data())\n\n"))
+      var told = newest.value
+      try await writer.write(ByteBuffer(string: "retry: 1000\n\ndata: {\"number\":\(told)}\n\n"))
       for await _ in wakeUps {
         var number = newest.value
-        if shared != nil, number > told {
+        if number > told {
           // Nothing that came after the end of a right is told, whichever part of the hub learns of that end first.
           guard let allowed = try? await read() else { break }
           number = allowed
         }
-        let isNews = number > told || newestOfInbox.value > toldOfInbox
-        (told, toldOfInbox) = (number, newestOfInbox.value)
         // A comment tells the device that the stream lives.
-        let text = isNews ? "data: \(data())\n\n" : ": \n\n"
+        let text = number > told ? "data: {\"number\":\(number)}\n\n" : ": \n\n"
+        told = number
         try await writer.write(ByteBuffer(string: text))
       }
       try await writer.finish(nil)

@@ -12,10 +12,11 @@ extension StoredZone {
   mutating func contents(of item: WireID, after number: Int64 = 0, limit: Int64) throws -> [VersionRow] {
     try connection.query(
       """
-      SELECT version, item, number, base, cause, time, arrived, size, digest FROM versions
-      WHERE zone = $1 AND item = $2 AND digest <> $3 AND number > $4 ORDER BY number LIMIT $5
+      SELECT versions.version, item, number, base, cause, time, arrived, size, digest, handle FROM versions
+      LEFT JOIN authors ON authors.zone = versions.zone AND authors.version = versions.version
+      WHERE versions.zone = $1 AND item = $2 AND digest <> $3 AND number > $4 ORDER BY number LIMIT $5
       """, [.text(zone), .blob(item.bytes), .blob([]), .integer(number), .integer(limit)]
-    ).map { try Self.version($0, from: 0) }
+    ).map { try Self.version($0, from: 0, author: 9) }
   }
 
   /// Purged versions of an item, the oldest first, of those after a number.
@@ -78,6 +79,8 @@ extension StoredZone {
   ) throws -> Set<ChunkHash> {
     let manifest = try manifest(of: version.id)
     let hashes = manifest?.hashes ?? []
+    try connection.execute(
+      "DELETE FROM authors WHERE zone = $1 AND version = $2", [.text(zone), .blob(version.id.bytes)])
     head.used -= VersionRow.bytes(manifest: manifest?.bytes.count ?? 0)
     // A version without any costs something, too.
     budget -= hashes.count + 1

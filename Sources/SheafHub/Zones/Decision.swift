@@ -273,7 +273,8 @@ package struct Decision {
     draft.add(
       VersionRow(
         id: version.id, item: row.item, number: row.versions, base: version.base, cause: version.cause,
-        time: version.time, arrived: author.now.nanoseconds, size: proposal.size, digest: proposal.digest))
+        time: version.time, arrived: author.now.nanoseconds, size: proposal.size, digest: proposal.digest,
+        author: isForeign ? author.handle : nil))
     row.version = version.id
     verdict.version = version.id
     verdict.versionNumber = row.versions

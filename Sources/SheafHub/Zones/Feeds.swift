@@ -51,8 +51,9 @@ package struct Feeds: Sendable {
         SELECT items.item, items.number, items.device, items.others, items.kind, items.deleted, items.places, items.mode,
           items.mtime, items.target, items.attributes, items.version, items.versions, items.copy_of,
           versions.version, versions.item, versions.number, versions.base, versions.cause, versions.time,
-          versions.arrived, versions.size, versions.digest, purges.versions
+          versions.arrived, versions.size, versions.digest, purges.versions, authors.handle
         FROM items LEFT JOIN versions ON versions.zone = items.zone AND versions.version = items.version
+        LEFT JOIN authors ON authors.zone = items.zone AND authors.version = items.version
         LEFT JOIN purges ON purges.zone = items.zone AND purges.item = items.item
         WHERE items.zone = $1 AND items.number > $2 ORDER BY items.number LIMIT $3
         """, [.text(zone), .integer(items.last?.number ?? number), .integer(Int64(count))])
@@ -87,7 +88,7 @@ package struct Feeds: Sendable {
   }
 
   private static func state(_ row: SQLRow) throws -> ItemState {
-    let version = try row.optionalBlob(14) == nil ? nil : StoredZone.version(row, from: 14)
+    let version = try row.optionalBlob(14) == nil ? nil : StoredZone.version(row, from: 14, author: 24)
     var item = try StoredZone.item(row)
     item.purges = try row.optionalInteger(23) ?? 0
     return state(item, version)

@@ -58,10 +58,11 @@ struct StoredZone: ZoneReader {
   mutating func version(_ id: WireID) throws -> VersionRow? {
     try connection.query(
       """
-      SELECT version, item, number, base, cause, time, arrived, size, digest FROM versions
-      WHERE zone = $1 AND version = $2
+      SELECT versions.version, item, number, base, cause, time, arrived, size, digest, handle FROM versions
+      LEFT JOIN authors ON authors.zone = versions.zone AND authors.version = versions.version
+      WHERE versions.zone = $1 AND versions.version = $2
       """, [.text(zone), .blob(id.bytes)]
-    ).first.map { try Self.version($0, from: 0) }
+    ).first.map { try Self.version($0, from: 0, author: 9) }
   }
 
   mutating func manifest(of version: WireID) throws -> Manifest? {
@@ -94,14 +95,18 @@ struct StoredZone: ZoneReader {
       copyOf: try row.optionalBlob(13).map(id))
   }
 
-  static func version(_ row: SQLRow, from first: Int) throws -> VersionRow {
+  /// - Parameters:
+  ///   - first: The column that its columns begin with, up to the digest.
+  ///   - author: The column of its author's handle; nil where nobody asked.
+  static func version(_ row: SQLRow, from first: Int, author: Int? = nil) throws -> VersionRow {
     guard let cause = VersionCause(rawValue: try row.text(first + 4)) else {
       throw HubStoreError.corrupt("a version has no cause")
     }
     return VersionRow(
       id: try id(row.blob(first)), item: try id(row.blob(first + 1)), number: try row.integer(first + 2),
       base: try row.optionalBlob(first + 3).map(id), cause: cause, time: try row.integer(first + 5),
-      arrived: try row.integer(first + 6), size: try row.integer(first + 7), digest: try row.blob(first + 8))
+      arrived: try row.integer(first + 6), size: try row.integer(first + 7), digest: try row.blob(first + 8),
+      author: try author.flatMap { try row.optionalText($0) })
   }
 
   static func decoded<T: Decodable>(_ text: String) throws -> T {
@@ -216,6 +221,11 @@ struct StoredZone: ZoneReader {
         .optional(version.base?.bytes), .text(version.cause.rawValue), .integer(version.time),
         .integer(version.arrived), .integer(version.size), .blob(version.digest), .blob(bytes), .text(device),
       ])
+    if let author = version.author {
+      try connection.execute(
+        "INSERT INTO authors (zone, version, handle) VALUES ($1, $2, $3)",
+        [.text(zone), .blob(version.id.bytes), .text(author)])
+    }
     for hash in manifest.hashes {
       try connection.execute(
         "UPDATE chunks SET uses = uses + 1 WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)])

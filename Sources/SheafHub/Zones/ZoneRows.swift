@@ -62,12 +62,15 @@ package struct VersionRow: Hashable, Sendable {
   package let size: Int64
   /// Hash of the manifest: equal for equal extents.
   package let digest: [UInt8]
+  /// The handle of who saved it; nil for the owner of the zone, and where nobody asked.
+  package var author: String?
 
   /// Whether its contents were destroyed for good.
   package var isPurged: Bool { digest.isEmpty }
 
   package var facts: ItemVersion {
-    ItemVersion(id: id, number: number, base: base, cause: cause, time: time, arrived: arrived, size: size)
+    ItemVersion(
+      id: id, number: number, base: base, cause: cause, time: time, arrived: arrived, size: size, author: author)
   }
 }
 

@@ -73,6 +73,13 @@ enum ZoneTables {
     """,
     "CREATE UNIQUE INDEX IF NOT EXISTS versions_by_item ON versions (zone, item, number)",
     """
+    CREATE TABLE IF NOT EXISTS authors (
+      zone TEXT NOT NULL,
+      version BYTEA NOT NULL,
+      handle TEXT NOT NULL,
+      PRIMARY KEY (zone, version))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS purges (
       zone TEXT NOT NULL,
       item BYTEA NOT NULL,

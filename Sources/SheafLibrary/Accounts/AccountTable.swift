@@ -12,19 +12,26 @@ struct AccountTable {
   /// All, first made first; those that were removed and are the authors of something are among them.
   var all: [AccountRow] { rows }
 
-  /// Those that were not removed.
-  var present: [AccountRow] { rows.filter { $0.removed == nil } }
+  /// Those of this library that were not removed.
+  var present: [AccountRow] { rows.filter { $0.removed == nil && $0.elsewhere == nil } }
 
   subscript(id: Int64) -> AccountRow? { rows.first { $0.id == id } }
 
-  /// The account of a handle, which may be removed.
-  func named(_ handle: AccountHandle) -> AccountRow? { rows.first { $0.handle == handle } }
+  /// The account of a key, which may be removed.
+  func named(_ key: AccountHandle) -> AccountRow? { rows.first { $0.key == key } }
 
-  /// The account whose handle has these bytes, which may be removed.
-  func named(_ handle: [UInt8]) -> AccountRow? { rows.first { Array($0.handle.description.utf8) == handle } }
+  /// The accounts that people know by a handle with these bytes; removed ones are among them, and people elsewhere.
+  func called(_ handle: [UInt8]) -> [AccountRow] { rows.filter { Array($0.handle.description.utf8) == handle } }
 
-  /// The account of a handle, unless it was removed.
-  func present(_ handle: AccountHandle) -> AccountRow? { rows.first { $0.handle == handle && $0.removed == nil } }
+  /// The account of a key, unless it was removed.
+  func present(_ key: AccountHandle) -> AccountRow? { rows.first { $0.key == key && $0.removed == nil } }
+
+  /// A person whom a hub knows.
+  func person(_ handle: AccountHandle, at hub: String) -> AccountRow? {
+    rows.first { row in
+      row.elsewhere.map { $0.hub == hub && $0.handle == handle && $0.person == nil } ?? false
+    }
+  }
 
   /// The id of an account that is yet to be made.
   var nextID: Int64 { (rows.map(\.id).max() ?? 0) + 1 }

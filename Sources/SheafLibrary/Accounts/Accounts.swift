@@ -31,21 +31,26 @@ extension Library {
           advice: "give at most 200 printable characters")
       }
       if let former = accountTable.named(handle) { return try revive(former, name: shown) }
-      let time = clock()
-      let id = accountTable.nextID
-      let row = AccountRow(id: id, handle: handle, name: shown, documents: numbers.nextIno())
-      let item = newItem(.folder, owner: id, creator: id, time: time)
-      var root = InodeRow(
-        ino: row.documents, item: item.id, owner: id, parent: 0, name: [], mode: S_IFDIR | 0o755, nlink: 2, uid: uid,
-        gid: gid, time: time)
-      root.size = 0
-      try makeChange(.accounts) { change in
-        try change.rows.insert(row, created: time)
-        try change.rows.insert(item)
-        try change.rows.insert(root)
-        change.whenRecorded { [self] in accountTable.insert(row) }
-      }
+      try makeAccount(
+        AccountRow(id: accountTable.nextID, handle: handle, name: shown, documents: numbers.nextIno()), uid: uid,
+        gid: gid)
       return Account(handle: handle, name: shown)
+    }
+  }
+
+  /// Makes an account with an empty `Documents`, which belongs to a Linux user.
+  func makeAccount(_ row: AccountRow, uid: UInt32, gid: UInt32) throws {
+    let time = clock()
+    let item = newItem(.folder, owner: row.id, creator: row.id, time: time)
+    var root = InodeRow(
+      ino: row.documents, item: item.id, owner: row.id, parent: 0, name: [], mode: S_IFDIR | 0o755, nlink: 2, uid: uid,
+      gid: gid, time: time)
+    root.size = 0
+    try makeChange(.accounts) { change in
+      try change.rows.insert(row, created: time)
+      try change.rows.insert(item)
+      try change.rows.insert(root)
+      change.whenRecorded { [self] in accountTable.insert(row) }
     }
   }
 
@@ -149,6 +154,17 @@ extension Library {
     }
     return row.handle
   }
+
+  /// The key by which paths name an account.
+  func key(_ account: Int64) throws -> AccountHandle {
+    guard let row = accountTable[account] else {
+      throw SheafError(.corrupt, subject: "account \(account)", reason: "is missing", advice: "run sheaf check")
+    }
+    return row.key
+  }
+
+  /// The person whose items an account's are: of a share of somebody elsewhere its owner, else the account itself.
+  func person(of account: Int64) -> Int64 { accountTable[account]?.elsewhere?.person ?? account }
 
   /// The name by which people see an account.
   func name(_ account: Int64) throws -> String {

@@ -190,7 +190,7 @@ struct EventVisibility: Sendable {
     if let viewer, share.participants[viewer.id]?.acceptance == .removed { return nil }
     let row = share.row
     return EventDetails.Share(
-      id: row.uuid.text, url: row.token.url(address: publicAddress, library: library), title: row.title)
+      id: row.uuid.text, url: row.url ?? row.token.url(address: publicAddress, library: library), title: row.title)
   }
 }
 

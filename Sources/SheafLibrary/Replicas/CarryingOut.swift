@@ -162,6 +162,7 @@ extension Library {
       item.isQuiet = try isIgnored(parent, name, isFolder: type == S_IFDIR)
       row.item = item.id
       let inode = Inode(row)
+      let author = try author(of: version, account)
       try makeChange(.replica, by: caller, at: time) { change in
         if wanted.kind == .document {
           row.content = try storedContents(contents, account, change)
@@ -178,7 +179,7 @@ extension Library {
         if let version {
           try change.rows.insert(
             VersionRow(
-              item: item.id, number: item.version, time: Timestamp(nanoseconds: version.time), author: account,
+              item: item.id, number: item.version, time: Timestamp(nanoseconds: version.time), author: author,
               size: row.size, cause: version.cause.local, base: nil, content: row.content ?? .empty, isOpen: false))
           try change.rows.set(
             ReplicaVersionRow(number: item.version, uuid: version.id.bytes, isSent: true), of: item.id)
@@ -188,7 +189,7 @@ extension Library {
         }
         try touch(folder, time, links: wanted.kind == .folder ? 1 : 0, change)
         try logEvent(
-          .created, item, ino: row.ino, try eventData(item, parent: parent, name: name), actor: account, thread: 0,
+          .created, item, ino: row.ino, try eventData(item, parent: parent, name: name), actor: author, thread: 0,
           opens: false, change)
         let (final, finalItem) = (row, item)
         change.whenRecorded { [self] in
@@ -200,6 +201,12 @@ extension Library {
         }
       }
     }
+  }
+
+  /// Who saved a version that the hub told of: the owner, if it names nobody.
+  private func author(of version: ItemVersion?, _ account: Int64) throws -> Int64 {
+    guard let handle = version?.author, let hub = try connected(account).hub else { return person(of: account) }
+    return try self.account(of: handle, at: hub)
   }
 
   /// No document has so many versions that another one cannot follow.
@@ -292,14 +299,14 @@ extension Library {
       let versions = try replicaVersions(of: item, replica)
       guard versions.unsent.isEmpty else { return }
       let number = versions.numbers[version.id] ?? max(item.lastVersion + 1, min(version.number, Self.highestVersion))
-      let time = clock()
+      let (author, time) = (try author(of: version, account), clock())
       try makeChange(.replica, by: .api(account), at: time) { change in
         let row: VersionRow
         if let known = try change.rows.version(item.id, number) {
           row = known
         } else {
           row = VersionRow(
-            item: item.id, number: number, time: Timestamp(nanoseconds: version.time), author: account,
+            item: item.id, number: number, time: Timestamp(nanoseconds: version.time), author: author,
             size: version.size, cause: version.cause.local, base: version.base.flatMap { versions.numbers[$0] },
             content: try storedContents(contents, account, change), isOpen: false)
           guard row.content.length == version.size else { throw SheafError(.notFound, subject: "contents at the hub") }
@@ -445,7 +452,7 @@ extension Library {
     try delete(id, account)
     guard
       let handle = try locked({ () -> AccountHandle? in
-        try replicaInode(id, of: account)?.row.nlink == 0 ? handle(account) : nil
+        try replicaInode(id, of: account)?.row.nlink == 0 ? key(account) : nil
       })
     else { return }
     try purge(path(ofItem: id.description, for: handle, isExact: true), version: nil)

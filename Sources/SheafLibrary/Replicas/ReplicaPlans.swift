@@ -47,7 +47,19 @@ extension Library: ReplicaInterface {
   package func disconnect(_ account: Int64) throws {
     try locked {
       _ = try connected(account)
+      let followed = try read { try $0.replicas() }.filter { $0.reader == account }
+      // What others share stays to be read. Nobody hears of what would be written there.
+      for replica in followed {
+        for var share in shares.all where share.row.isActive && share.row.url != nil {
+          guard try sharedInode(share.row.item)?.row.owner == replica.account else { continue }
+          for number in share.participants.keys where share.participants[number]?.role != .owner {
+            share.participants[number]?.permission = .readOnly
+          }
+          try makeChange(.share) { [share] in try update(share, $0) }
+        }
+      }
       try makeChange(.replica) { change in
+        for replica in followed { try change.rows.deleteReplica(replica.account) }
         try change.rows.deleteReplica(account)
         if try change.rows.replicas().isEmpty { try change.rows.setNotesChanges(false) }
       }

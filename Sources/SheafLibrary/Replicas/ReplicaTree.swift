@@ -151,7 +151,7 @@ extension Library {
   /// The inode of an account's `Documents`.
   ///
   /// - Throws: `notFound` where the account was removed.
-  func documents(ofConnected account: Int64) throws -> Int64 { try self.account(handle(account)).documents }
+  func documents(ofConnected account: Int64) throws -> Int64 { try self.account(key(account)).documents }
 
   /// The inode of an item of an account, which may be among the deleted.
   func replicaInode(_ id: WireID, of account: Int64) throws -> Inode? {

@@ -32,7 +32,9 @@ extension Library {
         item: item.id, isShared: share?.row.item == item.id, start: share?.member(account.id)?.joined ?? 0,
         share: share?.row.item
       )
-      return (status, log, try people.map { try self.account($0.handle).id })
+      let numbers = try Dictionary(
+        (share?.participants.keys ?? [:].keys).map { (try handle($0), $0) }, uniquingKeysWith: { first, _ in first })
+      return (status, log, people.map { numbers[$0.handle] ?? 0 })
     }
     var told = status
     if let share = log.share {

@@ -129,7 +129,7 @@ extension Library {
     let time = clock()
     let link = try shares.active(token) == nil ? read { try $0.oneTimeLink(token) } : nil
     if let link, link.expires <= time { throw Self.noLink }
-    guard let share = shares.active(token) ?? link.flatMap({ shares.active($0.share) }),
+    guard let share = shares.active(token) ?? link.flatMap({ shares.active($0.share) }), share.row.url == nil,
       link.map({ Self.counts($0, in: share) }) ?? true, let inode = try sharedInode(share.row.item), inode.row.nlink > 0
     else { throw Self.noLink }
     let there = share.participants[account]
@@ -203,6 +203,7 @@ extension Library {
     try locked {
       let account = try account(path.account)
       let (share, _) = try sharedItem(path)
+      try requireLocal(share)
       guard let inviter = share.member(account.id) else { throw Self.denied.about("\(path)") }
       let wanted = permission ?? share.row.permission
       guard Self.mayInvite(inviter, to: wanted, in: share) else {
@@ -259,6 +260,7 @@ extension Library {
     try locked {
       let account = try account(path.account)
       let (share, _) = try sharedItem(path)
+      try requireLocal(share)
       guard let participant = share.member(account.id) else { throw Self.denied.about("\(path)") }
       let inviters = Self.allows(.managePeople, participant) ? Array(share.participants.keys) : [account.id]
       try makeChange(.share) { change in
@@ -304,6 +306,7 @@ extension Library {
     try locked {
       let account = try account(path.account)
       var (share, inode) = try sharedItem(path)
+      try requireLocal(share)
       try require(.answerRequests, in: share, account.id, path)
       let target = try self.account(answer.handle)
       let request = try read { try $0.accessRequests(share.row.item) }.first { $0.account == target.id }

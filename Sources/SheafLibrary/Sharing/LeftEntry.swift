@@ -83,9 +83,9 @@ extension Library {
   package func leftOwner(_ account: Int64, _ owner: [UInt8], _ caller: Caller) -> Int64? {
     locked {
       if leftEntries.isEmpty { return nil }
-      guard let found = accountTable.named(owner) else { return nil }
-      let names = leftEntries.names(of: account, owner: found.id)
-      return names.contains { (try? undoable($0, caller)) ?? nil != nil } ? found.id : nil
+      return accountTable.called(owner).map(\.id).first { found in
+        leftEntries.names(of: account, owner: found).contains { (try? undoable($0, caller)) ?? nil != nil }
+      }
     }
   }
 
@@ -128,6 +128,7 @@ extension Library {
     guard var share = shares.active(left.share.item) else { throw Self.denied }
     share.participants[name.account] = left.participant
     try update(share, change)
+    try noteLeaving(share, name.account, false, change)
     for link in left.links where Self.counts(link, in: share) { try change.rows.insert(link) }
     if let event = events.of(left.share.item).first(where: { $0.row.number == left.event }) {
       try change.rows.removePending(left.event)

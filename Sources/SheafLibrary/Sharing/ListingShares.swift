@@ -41,6 +41,7 @@ extension Library {
         }
       }
     }
+    invitations += try self.invitations(of: number(of: handle))
     return try AccountShares(
       byMe: byMe.sorted { $0.path < $1.path }, withMe: withMe.sorted { $0.path < $1.path },
       invitations: invitations.sorted { $0.since > $1.since }, requests: AccessRequest.inOrder(requests),
@@ -50,7 +51,7 @@ extension Library {
   private func listed(_ share: ShareBook.Entry, _ inode: Inode, _ participant: ParticipantRow) throws -> AccountShare {
     AccountShare(
       path: try mountPath(inode, for: participant.account), kind: inode.isFolder ? "folder" : "document",
-      title: share.row.title, owner: try handle(share.owner), url: try url(share.row.token), role: participant.role,
+      title: share.row.title, owner: try handle(share.owner), url: try url(of: share.row), role: participant.role,
       permission: participant.permission, public: share.row.anyone,
       summary: summary(of: share, for: participant.account),
       people: Self.allows(.listEveryone, participant) ? share.members.count - 1 : nil, since: participant.since)
@@ -61,7 +62,7 @@ extension Library {
   ) throws -> ShareInvitation {
     ShareInvitation(
       title: share.row.title, kind: inode.isFolder ? "folder" : "document", owner: try handle(share.owner),
-      ownerName: try name(share.owner), permission: participant.permission, url: try url(share.row.token),
+      ownerName: try name(share.owner), permission: participant.permission, url: try url(of: share.row),
       since: participant.since, warnings: try warnings(of: share))
   }
 }

@@ -47,6 +47,7 @@ extension Library {
     try locked {
       let actor = try account(path.account)
       var (share, inode) = try sharedItem(path)
+      try requireLocal(share)
       // Nobody learns here which accounts there are, or who takes part.
       if handle != path.account { try require(.managePeople, in: share, actor.id, path) }
       let target = try account(handle)
@@ -89,6 +90,7 @@ extension Library {
     try locked {
       let account = try account(path.account)
       let (share, inode) = try sharedItem(path)
+      try requireLocal(share)
       if share.owner != account.id, try resolve(path) !== inode {
         let entry = try mountPath(inode, for: account.id)
         throw SheafError(
@@ -122,6 +124,7 @@ extension Library {
     }
     try makeChange(.share, freesSpace: true, by: caller) { [back] change in
       if let back { try change.rows.setSetting(back.setting, back.departure.since.nanoseconds) }
+      try noteLeaving(share, account, true, change)
       let links = entry == nil ? [] : try change.rows.oneTimeLinks(of: share.row.item, by: account)
       try change.rows.deleteOneTimeLinks(of: share.row.item, by: account)
       if let inode, let entry {
@@ -161,6 +164,7 @@ extension Library {
     try locked {
       let account = try account(path.account)
       let (before, inode) = try sharedItem(path)
+      try requireLocal(before)
       var share = before
       let participant = try body(&share, account.id, clock())
       if share.participants != before.participants {

@@ -8,7 +8,7 @@ extension Library {
   func facts(_ share: ShareBook.Entry, for account: Int64) throws -> Share {
     guard let inode = try sharedInode(share.row.item) else { throw SheafError(.notFound, subject: share.row.title) }
     return Share(
-      id: share.row.uuid.text, url: try url(share.row.token), title: share.row.title, owner: try handle(share.owner),
+      id: share.row.uuid.text, url: try url(of: share.row), title: share.row.title, owner: try handle(share.owner),
       path: try mountPath(inode, for: account), public: share.row.anyone, permission: share.row.permission,
       allowInvites: share.row.allowsInvites, allowRequests: share.row.allowsRequests,
       expires: try linkEnd(of: share), summary: summary(of: share, for: account),
@@ -56,6 +56,10 @@ extension Library {
       anyone: share.row.anyone, invited: invited.map(\.permission), otherwise: share.row.permission)
   }
 
+  /// The URL of a share.
+  func url(of share: ShareRow) throws -> String { try share.url ?? url(share.token) }
+
+  /// The URL of a token of this library.
   func url(_ token: ShareToken) throws -> String {
     token.url(address: try read { try $0.setting("publicAddress") }, library: id)
   }
@@ -75,7 +79,7 @@ extension Library {
     let end = try linkEnd(of: share).map { [("share.expires", $0.secondsText)] } ?? []
     return end + [
       ("share.status", participant.role == .owner ? "sharedByMe" : "sharedWithMe"),
-      ("share.url", try url(share.row.token)), ("share.title", share.row.title),
+      ("share.url", try url(of: share.row)), ("share.title", share.row.title),
       ("share.owner", try handle(share.owner).description), ("share.role", participant.role.rawValue),
       ("share.permission", participant.permission.rawValue), ("share.public", share.row.anyone.rawValue),
       ("share.summary", summary(of: share, for: account)),
@@ -150,7 +154,8 @@ extension Library {
     case .inode(0):
       let owner = try inode(ino).row.owner
       if owner == account { return ([], LibraryPlace(folder: .inode(0), name: Array("Documents".utf8))) }
-      return try entry(of: ino, for: account, owner: owner).map { try shared(owner, $0.name) }
+      let sharer = person(of: owner)
+      return try entry(of: ino, for: account, owner: sharer).map { try shared(sharer, $0.name) }
     case .inode(let parent):
       let folder = try folder(parent)
       if try folder.row.owner == account || participant(account, in: folder) != nil {
@@ -158,7 +163,7 @@ extension Library {
         let row = folder.row
         return (try mountComponents(row.parent, row.name, for: account, item: row.item), place)
       }
-      let owner = folder.row.owner
+      let owner = person(of: folder.row.owner)
       return try entry(of: ino, for: account, owner: owner).map { try shared(owner, $0.name) }
     }
   }

@@ -23,6 +23,7 @@ extension Library {
       let account = try account(path.account)
       var (inode, item) = try shareable(path)
       let before = shares.active(item.id)
+      if let before { try requireLocal(before) }
       if before == nil, item.owner == account.id {
         // The event of its making comes before that of sharing, and has its first version.
         if inode.isRegular, item.version == 0 { try makeVersions(inode) }
@@ -78,6 +79,7 @@ extension Library {
     try locked {
       let account = try account(path.account)
       let (share, inode) = try sharedItem(path)
+      try requireLocal(share)
       try require(.unshare, in: share, account.id, path)
       guard try resolve(path) === inode else {
         throw SheafError(
@@ -115,6 +117,11 @@ extension Library {
       throw SheafError(
         .accessDenied, subject: "\(path)", reason: "is shared as part of \(try handle(item.owner))'s folder",
         advice: "only its owner shares it on its own")
+    }
+    guard try read({ try $0.replica(account) }) == nil else {
+      throw SheafError(
+        .unavailable, subject: "\(path)", reason: "is shared at the hub of \(try handle(account))",
+        advice: "mount the library, and try again: its process asks the hub")
     }
     guard shares.countOwned(by: account) < Self.shareLimit else {
       throw SheafError(

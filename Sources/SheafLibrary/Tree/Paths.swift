@@ -70,9 +70,10 @@ extension Library {
     switch components.first {
     case Array("Documents".utf8): return (try inode(account.documents), components.dropFirst())
     case Array("Shared".utf8) where components.count > 2:
-      guard let owner = accountTable.named(components[1]),
-        let entry = try listing(of: account.id, owner: owner.id)[components[2]]
-      else {
+      let entries = try accountTable.called(components[1]).compactMap {
+        try listing(of: account.id, owner: $0.id)[components[2]]
+      }
+      guard let entry = entries.first else {
         throw SheafError(
           .notFound, subject: "\(path)", reason: "nothing is shared under that name",
           advice: "an invitation shows there once it is accepted: sheaf accept URL")

@@ -1,0 +1,384 @@
+import Foundation
+package import SheafModel
+import SheafStore
+package import SheafWire
+
+/// Shares at hubs, as a library shows them.
+///
+/// Rules:
+/// 1. The hub decides who takes part. A share and its people change here when the hub says so, and by nothing else. A
+///    person who leaves by taking an entry of `Shared` away is out here at once, and the hub is told.
+/// 2. What the hub said last is kept (`replica_shares`), and shown as soon as the shared item is here.
+/// 3. A share whose owner is a connected account of this library is that account's own.
+extension Library: SharedReplicaInterface {
+  /// Notes at which hub an account is.
+  package func noteHub(_ hub: String, of account: Int64) throws {
+    try locked {
+      var replica = try connected(account)
+      guard replica.hub != hub else { return }
+      replica.hub = hub
+      let noted = replica
+      try makeChange(.replica) { try $0.rows.update(noted) }
+    }
+  }
+
+  /// Notes all that is in the account's inbox at its hub.
+  ///
+  /// - Parameter states: Of the shares that it takes part in, as far as they could be read.
+  package func noteInbox(_ entries: [InboxEntry], _ states: [ShareState], of account: Int64) throws {
+    try locked {
+      _ = try connected(account)
+      let former = try read { try $0.replicaShares(of: account) }
+      let states = Dictionary(states.map { ($0.share, $0) }) { $1 }
+      try makeChange(.replica) { change in
+        for row in former where !entries.contains(where: { $0.share.bytes == row.share }) {
+          try change.rows.removeReplicaShare(of: account, row.share)
+        }
+        for entry in entries {
+          try note(entry, states[entry.share], former.first { $0.share == entry.share.bytes }, account, change)
+        }
+      }
+    }
+  }
+
+  /// Notes what the hub says of one share.
+  ///
+  /// - Parameter entry: The share in the account's inbox; nil if that is as it was.
+  package func noteShare(_ entry: InboxEntry?, _ state: ShareState, of account: Int64) throws {
+    try locked {
+      _ = try connected(account)
+      let former = try read { try $0.replicaShares(of: account) }.first { $0.share == state.share.bytes }
+      guard let entry = try entry ?? former.map({ try ReplicaJSON.decode($0.entry) as InboxEntry }) else { return }
+      try makeChange(.replica) { try note(entry, state, former, account, $0) }
+    }
+  }
+
+  private func note(
+    _ entry: InboxEntry, _ state: ShareState?, _ former: ReplicaShareRow?, _ account: Int64, _ change: Change
+  ) throws {
+    let takesPart = entry.acceptance == .accepted
+    try change.rows.set(
+      ReplicaShareRow(
+        share: entry.share.bytes, entry: try ReplicaJSON.encode(entry),
+        state: takesPart ? try state.map { try ReplicaJSON.encode($0) } ?? former?.state : nil,
+        isLeaving: takesPart && former?.isLeaving ?? false, time: former?.time ?? change.time), of: account)
+  }
+
+  /// The shares in the inboxes of this library's accounts at a hub.
+  private func inboxes(at hub: String) throws -> [(account: Int64, entry: InboxEntry, row: ReplicaShareRow)] {
+    try read { rows in
+      try rows.replicas().filter { $0.reader == nil && $0.hub == hub }.flatMap { replica in
+        try rows.replicaShares(of: replica.account).map {
+          (replica.account, try ReplicaJSON.decode($0.entry) as InboxEntry, $0)
+        }
+      }
+    }
+  }
+
+  /// What is to be done about the account's shares. The accounts that stand for shares of others are made.
+  package func shareDuties(of account: Int64) throws -> ShareDuties {
+    try locked {
+      let replica = try connected(account)
+      guard let hub = replica.hub else { return ShareDuties() }
+      let inboxes = try inboxes(at: hub)
+      let joined = inboxes.filter { $0.entry.acceptance == .accepted }
+      var duties = ShareDuties()
+      for row in try read({ try $0.replicas() }) where row.reader == account {
+        guard let share = WireID(bytes: row.zone),
+          !joined.contains(where: { $0.entry.share == share && $0.account == account })
+        else { continue }
+        if let other = joined.first(where: { $0.entry.share == share })?.account {
+          // Another account of this library goes on with it.
+          var handed = row
+          handed.reader = other
+          let final = handed
+          try makeChange(.replica) { try $0.rows.update(final) }
+        } else {
+          duties.ended.append(FollowedShare(share: share, account: row.account))
+        }
+      }
+      for (_, entry, _) in joined.filter({ $0.account == account }) {
+        let owner = try AccountHandle(entry.owner)
+        if try connectedAccount(owner, at: hub) != nil { continue }
+        let person = try self.account(of: entry.owner, called: entry.offer?.ownerName, at: hub)
+        let number = try self.account(ofShare: entry.share, by: person, at: hub)
+        if let known = try read({ try $0.replica(number) }) {
+          if known.reader == account { duties.followed.append(FollowedShare(share: entry.share, account: number)) }
+          continue
+        }
+        try makeChange(.replica) { change in
+          try change.rows.insert(
+            ReplicaRow(
+              account: number, zone: entry.share.bytes, seed: UUID.timeOrdered(change.time).bytes, reader: account,
+              hub: hub))
+          try change.rows.forgetSentVersions(of: number)
+          try change.rows.noteAllReplicaChanges(of: number)
+        }
+        duties.followed.append(FollowedShare(share: entry.share, account: number))
+      }
+      for (_, entry, row) in inboxes.filter({ $0.account == account }) {
+        guard row.isLeaving, entry.acceptance == .accepted else { continue }
+        let share = shareItem(entry.share).flatMap { shares[$0] }
+        if let share, left(account, share) != nil { duties.isLeaving = true } else { duties.left.append(entry.share) }
+      }
+      return duties
+    }
+  }
+
+  /// The account that has what is shared; nil where nothing of it is here yet.
+  private func holder(of entry: InboxEntry, _ account: Int64, _ hub: String) throws -> Int64? {
+    let owner = try AccountHandle(entry.owner)
+    if let own = try connectedAccount(owner, at: hub) { return own.id }
+    return try read { try $0.replicas() }.first { $0.reader != nil && $0.zone == entry.share.bytes && $0.hub == hub }?
+      .account
+  }
+
+  private func shareItem(_ share: WireID) -> Int64? {
+    shares.all.first { $0.row.uuid == UUID(bytes: share.bytes) }?.row.item
+  }
+
+  // MARK: - Showing
+
+  /// Shows what the hub said last of the account's shares, as far as the shared items are here.
+  ///
+  /// - Returns: how many wait for theirs.
+  package func showShares(of account: Int64) throws -> Int {
+    guard let hub = try locked({ try connected(account).hub }) else { return 0 }
+    let rows = try locked { try read { try $0.replicaShares(of: account) } }
+    var waiting = 0
+    var owned: Set<UUID> = []
+    for row in rows where !row.isLeaving {
+      let entry: InboxEntry = try ReplicaJSON.decode(row.entry)
+      guard entry.acceptance == .accepted, let text = row.state else { continue }
+      let state: ShareState = try ReplicaJSON.decode(text)
+      if entry.offer?.role == .owner { owned.insert(UUID(bytes: entry.share.bytes)) }
+      if try !locked({ try show(state, entry, account, hub) }) { waiting += 1 }
+    }
+    try locked {
+      for share in shares.owned(by: account) where share.row.url != nil && !owned.contains(share.row.uuid) {
+        guard let inode = try sharedInode(share.row.item) else { continue }
+        try makeChange(.share) { try stop(share, inode, actor: account, $0) }
+      }
+    }
+    return waiting
+  }
+
+  /// - Returns: false if the shared item is not here yet.
+  private func show(_ state: ShareState, _ entry: InboxEntry, _ account: Int64, _ hub: String) throws -> Bool {
+    guard let number = try holder(of: entry, account, hub) else { return false }
+    // Its owner's replica shows it.
+    if number != account, accountTable[number]?.elsewhere == nil { return true }
+    guard let found = try sharedItem(state.item, of: number) else { return false }
+    let (inode, item) = found
+    let uuid = UUID(bytes: state.share.bytes)
+    let former = shares[item.id]
+    if let former, former.row.isActive, former.row.url == nil {
+      log.warning("an item is shared in this library and at its hub", metadata: ["item": "\(item.uuid.text)"])
+      return true
+    }
+    let before = former.flatMap { $0.row.uuid == uuid ? $0 : nil }
+    let (time, token) = (clock(), try ShareURL(state.url).token)
+    var row =
+      before?.row
+      ?? ShareRow(item: item.id, uuid: uuid, token: token, title: state.title, time: time)
+    if !row.isActive { (row.isActive, row.since) = (true, time) }
+    row.token = token
+    (row.url, row.title) = (state.url, state.title)
+    (row.anyone, row.permission) = (state.anyone.local, state.permission.local)
+    (row.allowsInvites, row.allowsRequests) = (state.allowInvites, state.allowRequests)
+    var share = ShareBook.Entry(row: row, participants: [:])
+    for participant in state.participants {
+      let person = try self.account(of: participant.handle, called: participant.name, at: hub)
+      let old = before?.participants[person]
+      let acceptance = participant.acceptance.local
+      var new = ParticipantRow(
+        share: item.id, account: person, role: participant.role.local, permission: participant.permission.local,
+        acceptance: acceptance, since: old?.acceptance == acceptance ? old?.since ?? time : time)
+      (new.name, new.joined, new.ended) = (old?.name, old?.joined, acceptance == .accepted ? nil : old?.ended)
+      // They are on their way out.
+      if let old, old.acceptance == .removed, try isLeaving(person, state.share) { new = old }
+      share.participants[person] = new
+    }
+    try keepOthers(&share, before, entry, hub, at: time)
+    if let before, before.row == share.row, before.participants == share.participants { return true }
+    try makeChange(.share) { change in
+      try logNews(of: &share, since: before, inode, by: account, isOwn: number == account, change)
+      try update(share, change)
+    }
+    return true
+  }
+
+  private func isLeaving(_ account: Int64, _ share: WireID) throws -> Bool {
+    try read { try $0.replicaShares(of: account) }.contains { $0.share == share.bytes && $0.isLeaving }
+  }
+
+  /// The shared item, if it is here and has a name.
+  private func sharedItem(_ id: WireID, of account: Int64) throws -> (inode: Inode, item: ItemRow)? {
+    let inode: Inode?
+    if id == .root {
+      inode = try accountTable[account].map { try self.inode($0.documents) }
+    } else {
+      inode = try replicaInode(id, of: account)
+    }
+    guard let inode, inode.row.nlink > 0, let item = try item(of: inode) else { return nil }
+    return (inode, item)
+  }
+
+  /// Those of whom the account that reads the share is not told: other accounts of this library take part by their own
+  /// inboxes; all others are out.
+  private func keepOthers(
+    _ share: inout ShareBook.Entry, _ before: ShareBook.Entry?, _ entry: InboxEntry, _ hub: String, at time: Timestamp
+  ) throws {
+    for (account, other, row) in try inboxes(at: hub) where other.share == entry.share {
+      guard share.participants[account] == nil, other.acceptance == .accepted, !row.isLeaving, let offer = other.offer,
+        offer.role != .owner
+      else { continue }
+      var participant = ParticipantRow(
+        share: share.row.item, account: account, role: offer.role.local, permission: offer.permission.local,
+        acceptance: .accepted, since: time)
+      if let old = before?.participants[account] {
+        (participant.name, participant.joined) = (old.name, old.joined)
+        if old.acceptance == .accepted { participant.since = old.since }
+      }
+      share.participants[account] = participant
+    }
+    for (account, old) in before?.participants ?? [:] where share.participants[account] == nil && old.role != .owner {
+      var gone = old
+      if gone.acceptance != .removed { (gone.acceptance, gone.role, gone.since) = (.removed, .publicUser, time) }
+      share.participants[account] = gone
+    }
+  }
+
+  /// Logs what changed of a share, and notes the numbers with those who came and went.
+  private func logNews(
+    of share: inout ShareBook.Entry, since before: ShareBook.Entry?, _ inode: Inode, by account: Int64, isOwn: Bool,
+    _ change: Change
+  ) throws {
+    if before.map({ !$0.row.isActive }) ?? true {
+      if isOwn { try logShareEvent(.shareCreated, share, inode, actor: account, change) }
+    } else if before?.row != share.row {
+      try logShareEvent(.shareUpdated, share, inode, actor: share.owner, change)
+    }
+    for (person, var participant) in share.participants.sorted(by: { $0.key < $1.key }) where participant.role != .owner {
+      let old = before?.participants[person]
+      let (was, isIn) = (old?.acceptance == .accepted, participant.acceptance == .accepted)
+      if isIn, !was || participant.joined == nil {
+        // Of those who were there before this library knew the share, nobody is told.
+        let isNews = before != nil || accountTable[person]?.elsewhere == nil
+        participant.joined =
+          isNews
+          ? try logShareEvent(.memberAdded, share, inode, participant: participant, actor: person, change)
+          : numbers.event
+      } else if was, !isIn {
+        participant.ended = try logShareEvent(
+          .memberRemoved, share, inode, participant: participant, actor: share.owner, change)
+      } else if before != nil, participant.acceptance != .removed,
+        old?.acceptance != participant.acceptance || old?.permission != participant.permission
+          || old?.role != participant.role
+      {
+        try logShareEvent(.shareUpdated, share, inode, participant: participant, actor: share.owner, change)
+      }
+      share.participants[person] = participant
+    }
+  }
+
+  /// The invitations of an account that its hub tells of.
+  package func invitations(of account: Int64) throws -> [ShareInvitation] {
+    try locked {
+      try read { try $0.replicaShares(of: account) }.compactMap { row in
+        let entry: InboxEntry = try ReplicaJSON.decode(row.entry)
+        guard entry.acceptance == .pending, let offer = entry.offer, let owner = try? AccountHandle(entry.owner) else {
+          return nil
+        }
+        let warnings = [
+          Lookalikes.warning(of: offer.title, called: "the title \"\(offer.title)\""),
+          Lookalikes.warning(of: offer.ownerName, called: "the owner's name \"\(offer.ownerName)\""),
+        ].compactMap { $0 }
+        return ShareInvitation(
+          title: offer.title, kind: offer.kind == .folder ? "folder" : "document", owner: owner,
+          ownerName: offer.ownerName, permission: offer.permission.local, url: offer.url, since: row.time,
+          warnings: warnings)
+      }
+    }
+  }
+
+  // MARK: - What commands ask
+
+  /// What a path is to a hub.
+  ///
+  /// - Throws: `notFound`.
+  package func hubShare(of path: ItemPath) throws -> HubShareFacts {
+    try locked {
+      let account = try account(path.account)
+      let inode = try resolve(path)
+      if let share = try share(of: inode), share.row.url != nil, let top = try sharedInode(share.row.item),
+        let item = try item(of: top)
+      {
+        guard let reader = try reader(of: item.owner, for: account.id) else { return .local }
+        let id = accountTable[item.owner]?.documents == top.ino ? WireID.root : WireID(item.uuid)
+        return .share(
+          WireID(share.row.uuid), account: try handle(reader), item: id, path: try mountPath(top, for: account.id),
+          isItem: top === inode)
+      }
+      guard inode.row.owner == account.id, try read({ try $0.replica(account.id) }) != nil,
+        let item = try item(of: inode), try share(of: inode) == nil
+      else { return .local }
+      if inode.ino == account.documents { return .item(.root, account: account.handle, isSent: true) }
+      let id = WireID(item.uuid)
+      let row = try read { try $0.replicaItem(of: account.id, id.bytes) }
+      let isNoted = try read { try $0.hasReplicaChange(of: account.id, id.bytes) }
+      return .item(id, account: account.handle, isSent: row.base != nil && !isNoted)
+    }
+  }
+
+  /// The connected account by which a hub is asked about what an account has.
+  private func reader(of owner: Int64, for account: Int64) throws -> Int64? {
+    guard let replica = try read({ try $0.replica(owner) }) else { return nil }
+    // Everybody asks for themselves.
+    if let own = try read({ try $0.replica(account) }), own.hub == replica.hub { return account }
+    return replica.reader ?? owner
+  }
+
+  /// Where an account finds what a share is of; nil while it is not here.
+  package func sharePath(_ share: WireID, for account: Int64) throws -> String? {
+    try locked {
+      guard let item = shareItem(share), let entry = shares.active(item), entry.member(account) != nil,
+        let inode = try sharedInode(item), inode.row.nlink > 0
+      else { return nil }
+      return try mountPath(inode, for: account)
+    }
+  }
+
+  /// Notes that an account leaves a share of a hub, which is to be told, or did not leave it after all.
+  func noteLeaving(_ share: ShareBook.Entry, _ account: Int64, _ leaves: Bool, _ change: Change) throws {
+    guard share.row.url != nil,
+      var row = try change.rows.replicaShares(of: account).first(where: { UUID(bytes: $0.share) == share.row.uuid })
+    else { return }
+    row.isLeaving = leaves
+    try change.rows.set(row, of: account)
+  }
+
+  /// - Throws: `unavailable` for a share of a hub, which alone decides about it.
+  func requireLocal(_ share: ShareBook.Entry) throws {
+    guard share.row.url != nil else { return }
+    throw SheafError(
+      .unavailable, subject: share.row.title, reason: "is shared at a hub, which decides who takes part",
+      advice: "mount the library, and try again: its process asks the hub")
+  }
+}
+
+extension WireRole {
+  package var local: Role { Role(rawValue: rawValue) ?? .publicUser }
+}
+
+extension WirePermission {
+  package var local: SharePermission { self == .readWrite ? .readWrite : .readOnly }
+}
+
+extension WirePublicPermission {
+  package var local: PublicPermission { PublicPermission(rawValue: rawValue) ?? .none }
+}
+
+extension WireAcceptance {
+  package var local: Acceptance { Acceptance(rawValue: rawValue) ?? .removed }
+}

@@ -1,0 +1,245 @@
+import Foundation
+import Glibc
+import SheafModel
+import SheafReplica
+import SheafStore
+package import SheafWire
+
+/// What is in a share of somebody elsewhere, on this machine.
+///
+/// Rules:
+/// 1. What left the share, or may not be seen any more, leaves this machine with its history.
+/// 2. What an account of this library saved there, and the hub does not have, becomes its own first: a document in its
+///    `Documents`, `NAME (not saved).EXT`.
+extension Library {
+  /// Notes changes in a share.
+  ///
+  /// - Parameters:
+  ///   - states: Items that changed, or came in.
+  ///   - left: Documents and symbolic links that left, or were deleted.
+  ///   - token: After which the share's feed goes on.
+  package func noteShared(
+    _ states: [ItemState], left: [WireID], token: String, of share: FollowedShare
+  ) throws {
+    for id in left { try rescue(id, in: share) }
+    let gone = try locked { try left.compactMap { try departed($0, of: share.account) } }
+    try note(FeedPage(items: states + gone, token: token, hasMore: false), of: share.account)
+  }
+
+  /// Notes everything that is in a share: all else left.
+  ///
+  /// - Parameter token: After which the share's feed goes on.
+  package func noteAllShared(_ states: [ItemState], token: String, of share: FollowedShare) throws {
+    let told = Set(states.map(\.item))
+    let left = try locked { try read { try $0.replicaBases(of: share.account) } }
+      .compactMap { WireID(bytes: $0) }.filter { !told.contains($0) }
+    try rescueBelow(Set(left), in: share)
+    for start in stride(from: 0, to: max(states.count, left.count), by: Self.notedAtOnce) {
+      try locked {
+        try makeChange(.replica) { change in
+          for state in states.dropFirst(start).prefix(Self.notedAtOnce) {
+            try noteAnew(state, of: share.account, change)
+          }
+          for id in left.dropFirst(start).prefix(Self.notedAtOnce) {
+            if let state = try departed(id, of: share.account) { try noteAnew(state, of: share.account, change) }
+          }
+        }
+      }
+    }
+    try locked {
+      var replica = try connected(share.account)
+      (replica.token, replica.rereads) = (token, false)
+      replica.read = max(replica.read, states.map(\.number).max() ?? 0)
+      let read = replica
+      try makeChange(.replica) { change in
+        try change.rows.update(read)
+        try change.rows.noteAllReplicaChanges(of: share.account)
+      }
+    }
+  }
+
+  /// Items that one transaction notes.
+  private static let notedAtOnce = 32
+
+  /// Notes a state, also under a number that is not higher: what left a share and came back begins anew.
+  private func noteAnew(_ state: ItemState, of account: Int64, _ change: Change) throws {
+    guard state.item != .root else { return }
+    var row = try change.rows.replicaItem(of: account, state.item.bytes)
+    if let base: ItemState = try row.base.map({ try ReplicaJSON.decode($0) }), base == state {
+      (row.news, row.newsNumber) = (nil, nil)
+    } else {
+      (row.news, row.newsNumber) = (try ReplicaJSON.encode(state), state.number)
+    }
+    try change.rows.setReplicaItem(of: account, state.item.bytes, row)
+  }
+
+  /// The state of an item that is in the share no more; nil where this library does not know it.
+  private func departed(_ id: WireID, of account: Int64) throws -> ItemState? {
+    let row = try read { try $0.replicaItem(of: account, id.bytes) }
+    guard var state: ItemState = try (row.news ?? row.base).map({ try ReplicaJSON.decode($0) }) else { return nil }
+    (state.isDeleted, state.isPurged, state.version) = (true, true, nil)
+    state.number = max(state.number, row.newsNumber ?? 0)
+    return state
+  }
+
+  /// Whether the hub told that an item is a folder.
+  package func isSharedFolder(_ item: WireID, in share: FollowedShare) throws -> Bool {
+    try locked {
+      let row = try read { try $0.replicaItem(of: share.account, item.bytes) }
+      let state: ItemState? = try (row.news ?? row.base).map { try ReplicaJSON.decode($0) }
+      return state?.kind == .folder
+    }
+  }
+
+  /// Gives up what an account wanted of an item and the hub does not let it do: the item is as the hub has it again.
+  package func giveUp(_ item: WireID, in share: FollowedShare) throws {
+    try rescue(item, in: share)
+    let isKnown = try locked { () -> Bool in
+      var row = try read { try $0.replicaItem(of: share.account, item.bytes) }
+      guard let base: ItemState = try row.base.map({ try ReplicaJSON.decode($0) }) else { return false }
+      row.mark = try ReplicaJSON.encode(ReplicaMark.undone)
+      if row.news == nil { (row.news, row.newsNumber) = (row.base, base.number) }
+      let undone = row
+      try makeChange(.replica) { try $0.rows.setReplicaItem(of: share.account, item.bytes, undone) }
+      return true
+    }
+    if !isKnown { try destroyHere(item, share.account) }
+  }
+
+  // MARK: - What was saved here
+
+  /// Keeps what was saved here of items that left, and of what was made in folders that left.
+  private func rescueBelow(_ left: Set<WireID>, in share: FollowedShare) throws {
+    guard !left.isEmpty else { return }
+    var after: [UInt8] = []
+    while true {
+      let changed = try locked {
+        try read { try $0.replicaChanges(of: share.account, after: after, limit: Self.notedAtOnce) }
+      }
+      for bytes in changed {
+        guard let id = WireID(bytes: bytes) else { continue }
+        let (isLeft, isNew) = try locked { () -> (Bool, Bool) in
+          guard let inode = try replicaInode(id, of: share.account) else { return (false, false) }
+          var isLeft = left.contains(id)
+          if !isLeft {
+            try ascend(from: inode.row.parent) { folder in
+              isLeft = try folder.row.item.flatMap { try read { [item = $0] in try $0.item(item) } }
+                .map { left.contains(WireID($0.uuid)) } ?? false
+              return !isLeft
+            }
+          }
+          return (isLeft, try read { try $0.replicaItem(of: share.account, bytes) }.base == nil)
+        }
+        guard isLeft else { continue }
+        try rescue(id, in: share)
+        if isNew { try destroyHere(id, share.account) }
+      }
+      guard let last = changed.last else { return }
+      after = last
+    }
+  }
+
+  /// Makes a document of what was saved here of one and the hub does not have, in the `Documents` of who saved it last.
+  private func rescue(_ id: WireID, in share: FollowedShare) throws {
+    completeSaves()
+    try locked {
+      let replica = try connected(share.account)
+      guard let inode = try replicaInode(id, of: share.account), inode.isRegular, let item = try item(of: inode) else {
+        return
+      }
+      for draft in inode.drafts where draft.session != nil && !draft.isChanged { try endSession(inode, draft) }
+      let versions = try replicaVersions(of: item, replica)
+      let rows = try versions.unsent.compactMap { version in
+        try versions.numbers[version.id].flatMap { number in try read { try $0.version(item.id, number) } }
+      }
+      guard let last = rows.last else { return }
+      let author = accountTable[last.author].flatMap { $0.elsewhere == nil ? $0.id : nil } ?? replica.reader
+      guard let account = author.flatMap({ accountTable[$0] }) else { return }
+      try keep(rows, of: inode, for: account)
+      try makeChange(.replica) { change in
+        for version in versions.unsent {
+          guard let number = versions.numbers[version.id] else { continue }
+          try change.rows.set(ReplicaVersionRow(number: number, uuid: version.id.bytes, isSent: true), of: item.id)
+        }
+      }
+    }
+  }
+
+  /// Makes a document of versions of another one, in an account's `Documents`.
+  private func keep(_ versions: [VersionRow], of lost: Inode, for account: AccountRow) throws {
+    let folder = try inode(account.documents)
+    let time = clock()
+    shareChunks(of: lost)
+    var item = newItem(.document, owner: account.id, creator: account.id, time: time)
+    item.version = Int64(versions.count)
+    item.lastVersion = item.version
+    let made = item
+    try makeChange(.save) { change in
+      let name = try freeName(Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino)
+      var row = InodeRow(
+        ino: numbers.nextIno(), item: made.id, owner: account.id, parent: folder.ino, name: name,
+        mode: S_IFREG | 0o600, nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: versions.last?.size ?? 0,
+        time: time, content: versions.last?.content)
+      row.size = versions.last?.size ?? 0
+      try change.rows.insert(made)
+      try change.rows.insert(row)
+      for (index, version) in versions.enumerated() {
+        try change.rows.insert(
+          VersionRow(
+            item: made.id, number: Int64(index) + 1, time: version.time, author: version.author, size: version.size,
+            cause: version.cause, base: index == 0 ? nil : Int64(index), content: version.content, isOpen: false))
+      }
+      try change.rows.insert(
+        EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino, since: time))
+      try touch(folder, time, change)
+      var data = try eventData(made, parent: folder.ino, name: name)
+      data.version = try change.rows.version(made.id, made.version).map { .init($0) }
+      data.previousName = String(decoding: lost.row.name, as: UTF8.self)
+      try logEvent(.created, made, ino: row.ino, data, actor: account.id, thread: 0, opens: false, change)
+      let (ino, mode) = (row.ino, row.mode)
+      change.whenRecorded { [self] in
+        tell(.made(NamedInode(ino: ino, mode: mode, place: .init(folder: .inode(folder.ino), name: name))), from: 0)
+      }
+    }
+  }
+
+  // MARK: - The end
+
+  /// Ends a share of which nobody here is a part any more: it is out of sight at once, and then leaves this machine.
+  package func endShare(_ share: FollowedShare) throws {
+    try locked {
+      let active = shares.all.filter {
+        $0.row.isActive && $0.row.uuid == UUID(bytes: share.share.bytes) && $0.row.url != nil
+      }
+      for each in active {
+        guard let inode = try sharedInode(each.row.item), inode.row.owner == share.account else { continue }
+        try makeChange(.share) { try stop(each, inode, actor: each.owner, $0) }
+      }
+    }
+    guard let (key, documents) = locked({ accountTable[share.account].map { ($0.key, $0.documents) } }) else {
+      return
+    }
+    var after: [UInt8] = []
+    while let changed = try locked({
+      try read { try $0.replicaChanges(of: share.account, after: after, limit: Self.notedAtOnce) }
+    }).nonEmpty {
+      for bytes in changed { if let id = WireID(bytes: bytes) { try rescue(id, in: share) } }
+      after = changed[changed.count - 1]
+    }
+    while let name = try locked({ try read { try $0.listing(documents, after: 0, limit: 1) }.first?.name }) {
+      try purge(ItemPath(account: key, bytes: Array("Documents/".utf8) + name), version: nil)
+    }
+    _ = try emptyTrash(key, below: nil, TrashSelection()) { _ in }
+    try locked { try makeChange(.replica) { try $0.rows.deleteReplica(share.account) } }
+  }
+
+  /// Destroys an item on this machine alone.
+  private func destroyHere(_ id: WireID, _ account: Int64) throws {
+    guard let key = try locked({ try replicaInode(id, of: account) == nil ? nil : try key(account) }) else { return }
+    try purge(path(ofItem: id.description, for: key, isExact: true), version: nil)
+  }
+}
+
+extension Array {
+  fileprivate var nonEmpty: Self? { isEmpty ? nil : self }
+}

@@ -1,0 +1,226 @@
+import Foundation
+import Logging
+import NIOPosix
+import SheafHubClient
+import SheafLibrary
+import SheafModel
+import SheafWire
+import Synchronization
+
+/// The shares of one connected account: what its hub says about who takes part is shown in the library, and what others
+/// share with it is kept the same by a ``ReplicaEngine`` each.
+final class AccountShares: Sendable {
+  /// How long it waits for shared items that are not here yet, and for people who may undo that they left.
+  private static let pauses = (items: Duration.milliseconds(100), departures: Duration.seconds(1))
+  /// Between two attempts after a failure, at first and at most.
+  private static let attempts = (first: 0.5, longest: 60.0)
+
+  private struct Running {
+    let engine: ReplicaEngine
+    let task: Task<Void, Never>
+    /// How far the hub says that the share's feed goes.
+    var number: Int64
+  }
+
+  private struct State {
+    /// The newest numbers of feeds that were told, and are not passed on yet.
+    var numbers: [WireID: Int64] = [:]
+    var inbox: Int64?
+    /// The number of the inbox that was read last.
+    var readInbox: Int64?
+    var running: [WireID: Running] = [:]
+    /// How often a reading of the inbox was asked for.
+    var asked = 0
+    var waiting: [(number: Int, continuation: CheckedContinuation<Void, any Error>)] = []
+  }
+
+  let own: ReplicaEngine
+  let number: Int64
+  private let library: Library
+  private let client: DeviceClient
+  private let threads: NIOThreadPool
+  private let serials: @Sendable (WireID) -> SerialFile
+  private let logger: Logger
+  private let state = Mutex(State())
+  private let signal = WakeSignal()
+
+  /// - Parameter serials: Where the serials of a share's sends are noted.
+  init(
+    _ own: ReplicaEngine, _ number: Int64, _ library: Library, threads: NIOThreadPool,
+    serials: @escaping @Sendable (WireID) -> SerialFile, logger: Logger
+  ) {
+    self.own = own
+    self.number = number
+    self.library = library
+    self.threads = threads
+    self.serials = serials
+    self.logger = logger
+    client = own.client
+  }
+
+  /// The replicas of shares that run.
+  var engines: [ReplicaEngine] { state.withLock { $0.running.values.map(\.engine) } }
+
+  // MARK: - Running
+
+  /// Runs until its task is cancelled.
+  func run() async {
+    let door = library.observe(account: number) { [signal] _ in signal.raise() }
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { [self] in
+        for await news in own.news {
+          state.withLock { state in
+            state.inbox = news.inbox
+            for share in news.shares { state.numbers[share.share] = share.number }
+          }
+          signal.raise()
+        }
+      }
+      group.addTask { [self] in await work() }
+      await group.next()
+      group.cancelAll()
+    }
+    library.endObserving(door)
+    let (running, waiting) = state.withLock { state in
+      defer { (state.running, state.waiting) = ([:], []) }
+      return (Array(state.running.values), state.waiting)
+    }
+    for each in waiting { each.continuation.resume(throwing: CancellationError()) }
+    for each in running { each.task.cancel() }
+    for each in running { await each.task.value }
+  }
+
+  private func work() async {
+    var pause = Self.attempts.first
+    while !Task.isCancelled {
+      do {
+        let wait = try await cycle()
+        pause = Self.attempts.first
+        await signal.wait(atMost: wait)
+      } catch is CancellationError {
+        return
+      } catch {
+        fail(error)
+        if !(error is HubFailure) {
+          logger.error("shares cannot be shown", metadata: ["account": "\(own.account)", "error": "\(error)"])
+        }
+        try? await Task.sleep(for: .seconds(pause))
+        pause = min(pause * 2, Self.attempts.longest)
+      }
+    }
+  }
+
+  /// Does everything that can be done now; returns after which time there may be more, if nothing wakes it.
+  private func cycle() async throws -> Duration? {
+    let (asked, inbox, isNew) = state.withLock { state in
+      let isNew = state.inbox != nil && state.inbox != state.readInbox
+      return (state.asked, state.inbox, isNew || state.waiting.contains { $0.number <= state.asked })
+    }
+    if isNew {
+      try await readInbox()
+      state.withLock { $0.readInbox = inbox }
+    }
+    let duties = try await call { library, number in try library.shareDuties(of: number) }
+    for share in duties.ended { try await end(share) }
+    for share in duties.followed { follow(share) }
+    let waiting = try await call { library, number in try library.showShares(of: number) }
+    wakeEngines()
+    answer(upTo: asked)
+    for share in duties.left {
+      do {
+        try await client.removeParticipant(own.account, of: share)
+      } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
+        // It had ended before.
+      }
+      state.withLock { $0.readInbox = nil }
+    }
+    if !duties.left.isEmpty { return .zero }
+    return waiting > 0 ? Self.pauses.items : duties.isLeaving ? Self.pauses.departures : nil
+  }
+
+  private func readInbox() async throws {
+    let inbox = try await client.inbox()
+    var states: [ShareState] = []
+    for entry in inbox.entries where entry.acceptance == .accepted {
+      do {
+        states.append(try await client.share(entry.share))
+      } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
+        // It ended meanwhile, or its item is deleted.
+      }
+    }
+    let read = states
+    let hub = client.device.hub.description
+    try await call { library, number in
+      try library.noteHub(hub, of: number)
+      try library.noteInbox(inbox.entries, read, of: number)
+    }
+  }
+
+  private func follow(_ share: FollowedShare) {
+    state.withLock { state in
+      guard state.running[share.share]?.engine.isOver ?? true else { return }
+      let engine = ReplicaEngine(
+        own.account, .share(share), share.account, library, client, threads: threads, serials: serials(share.share),
+        logger: logger)
+      let task = Task { await engine.run() }
+      state.running[share.share] = Running(engine: engine, task: task, number: -1)
+    }
+  }
+
+  private func end(_ share: FollowedShare) async throws {
+    let running = state.withLock { $0.running.removeValue(forKey: share.share) }
+    running?.task.cancel()
+    await running?.task.value
+    try await call { library, _ in try library.endShare(share) }
+  }
+
+  /// Has those replicas read their feeds that went on.
+  private func wakeEngines() {
+    let woken = state.withLock { state in
+      var woken: [ReplicaEngine] = []
+      for (share, number) in state.numbers {
+        guard let running = state.running[share], running.number != number else { continue }
+        state.running[share]?.number = number
+        woken.append(running.engine)
+      }
+      return woken
+    }
+    for engine in woken { engine.wake(readsFeed: true) }
+  }
+
+  // MARK: - Being asked
+
+  /// Reads the inbox now, and shows what it says.
+  func refresh() async throws {
+    try await withCheckedThrowingContinuation { continuation in
+      state.withLock { state in
+        state.asked += 1
+        state.waiting.append((state.asked, continuation))
+      }
+      signal.raise()
+    }
+  }
+
+  private func answer(upTo asked: Int) {
+    let answered = state.withLock { state in
+      defer { state.waiting.removeAll { $0.number <= asked } }
+      return state.waiting.filter { $0.number <= asked }
+    }
+    for each in answered { each.continuation.resume() }
+  }
+
+  private func fail(_ error: any Error) {
+    let failed = state.withLock { state in
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for each in failed { each.continuation.resume(throwing: error) }
+  }
+
+  func call<Value: Sendable>(
+    _ body: @escaping @Sendable (Library, Int64) throws -> Value
+  ) async throws -> Value {
+    let (library, number) = (library, number)
+    return try await threads.runIfActive { try body(library, number) }
+  }
+}

@@ -1,0 +1,297 @@
+import Foundation
+import SheafHubClient
+import SheafLibrary
+import SheafModel
+import SheafService
+import SheafWire
+
+/// What commands do with shares at a hub: the hub is asked, and then its answer shown.
+struct HubSharing: Sendable {
+  /// How long a command waits for something to come here, or to reach the hub.
+  private static let patience = Duration.seconds(30)
+  private static let pause = Duration.milliseconds(50)
+
+  private let shares: AccountShares
+  private let client: DeviceClient
+
+  init(_ shares: AccountShares) {
+    self.shares = shares
+    client = shares.own.client
+  }
+
+  private func asked<Value>(_ body: () async throws -> Value) async throws -> Value {
+    do {
+      return try await body()
+    } catch let failure as HubFailure {
+      throw failure.sheafError
+    }
+  }
+
+  // MARK: - Sharing
+
+  func share(_ path: ItemPath, _ change: ShareChange) async throws -> Share {
+    guard change.linkSeconds == nil else {
+      throw SheafError(
+        .notSupported, subject: "--expires", reason: "is not known to the hub, which keeps links until they are replaced",
+        advice: "end the link with: sheaf share \(path.description.shellWord) --new-link")
+    }
+    try await asked {
+      let state: ShareState
+      switch try await facts(of: path) {
+      case .local: throw Self.notShared(path)
+      case .item(let item, _, _):
+        state = try await client.share(item: item, change.settings)
+      case .share(let share, _, let item, let top, let isItem):
+        guard isItem else { throw Self.isPart(path, of: top) }
+        state =
+          change.changesSettings
+          ? try await client.share(item: item, change.settings) : try await client.share(share)
+      }
+      for handle in change.with {
+        let there = state.participants.first { $0.handle == handle.description && $0.acceptance != .removed }
+        if there != nil, change.permission == nil { continue }
+        _ = try await client.setParticipant(
+          handle, of: state.share, ParticipantSettings(permission: change.permission.map(\.wire)))
+      }
+      try await shares.refresh()
+    }
+    let shown = try await shares.call { library, _ in try library.share(of: path) }
+    guard let shown else { throw Self.notShared(path) }
+    return shown
+  }
+
+  func unshare(_ path: ItemPath) async throws {
+    try await change(path) { share, top, isItem in
+      guard isItem else { throw Self.isPart(path, of: top) }
+      try await client.stopSharing(share)
+    }
+  }
+
+  func leave(_ path: ItemPath) async throws {
+    try await change(path) { share, top, isItem in
+      guard isItem else {
+        throw SheafError(
+          .notPermitted, subject: "\(path)", reason: "is shared as a part of \(top)",
+          advice: "to leave all of that: sheaf leave \(top.shellWord)")
+      }
+      try await client.removeParticipant(shares.own.account, of: share)
+    }
+  }
+
+  func setParticipant(_ path: ItemPath, _ settings: ParticipantChange, isNew: Bool) async throws -> Participant {
+    let participant = try await change(path) { share, _, _ in
+      if !isNew {
+        let state = try await client.share(share)
+        let isThere = state.participants.contains {
+          $0.handle == settings.handle.description && $0.acceptance != .removed
+        }
+        guard isThere else {
+          throw SheafError(
+            .notFound, subject: "\(settings.handle)", reason: "takes no part in \(path)",
+            advice: "`sheaf participants` shows who does")
+        }
+      }
+      return try await client.setParticipant(
+        settings.handle, of: share,
+        ParticipantSettings(permission: settings.permission.map(\.wire), role: settings.role?.wire))
+    }
+    return Participant(
+      handle: settings.handle, name: participant.name, role: participant.role.local,
+      permission: participant.permission.local, acceptance: participant.acceptance.local, since: Self.now)
+  }
+
+  func removeParticipant(_ path: ItemPath, _ handle: AccountHandle) async throws {
+    try await change(path) { share, _, _ in try await client.removeParticipant(handle, of: share) }
+  }
+
+  func inviteOnce(_ path: ItemPath, permission: SharePermission?) async throws -> OneTimeLink {
+    let facts = try await change(path) { share, _, _ in
+      try await client.inviteOnce(to: share, OneTimeLinkSettings(permission: permission.map(\.wire)))
+    }
+    return OneTimeLink(
+      url: facts.url, permission: facts.permission.local, expires: Timestamp(rfc3339: facts.expires) ?? Self.now)
+  }
+
+  func revokeOneTimeLinks(_ path: ItemPath) async throws {
+    try await change(path) { share, _, _ in try await client.revokeLinks(to: share) }
+  }
+
+  // MARK: - Those who ask
+
+  func accessRequests(_ path: ItemPath) async throws -> [AccessRequest] {
+    try await asked {
+      guard case .share(let share, _, _, let top, _) = try await facts(of: path) else { throw Self.notShared(path) }
+      return try await requests(for: share, at: top)
+    }
+  }
+
+  private func requests(for share: WireID, at path: String) async throws -> [AccessRequest] {
+    try await client.requests(for: share).compactMap { request in
+      guard let handle = try? AccountHandle(request.handle), let time = Timestamp(rfc3339: request.time) else {
+        return nil
+      }
+      return AccessRequest(handle: handle, name: request.name, time: time, blocked: request.isBlocked, path: path)
+    }
+  }
+
+  /// The people who ask the account for access to anything.
+  func accessRequests() async throws -> [AccessRequest] {
+    try await asked {
+      var all: [AccessRequest] = []
+      for entry in try await client.inbox().entries where entry.offer?.requests ?? 0 > 0 {
+        let path = try await shares.call { library, number in try library.sharePath(entry.share, for: number) }
+        all += try await requests(for: entry.share, at: path ?? entry.offer?.title ?? "")
+      }
+      return all
+    }
+  }
+
+  func answer(_ path: ItemPath, _ answer: RequestAnswer) async throws {
+    try await change(path) { share, _, _ in
+      try await client.answer(answer.answer.wire, to: answer.handle, of: share)
+      if answer.answer == .approve, let permission = answer.permission {
+        _ = try await client.setParticipant(
+          answer.handle, of: share, ParticipantSettings(permission: permission.wire))
+      }
+    }
+  }
+
+  // MARK: - Links
+
+  func inspect(_ url: String) async throws -> ShareOffer {
+    try await asked {
+      let offer = try await client.offer(url)
+      guard let owner = try? AccountHandle(offer.owner) else { throw SheafError(.inputOutput, subject: "the link") }
+      let entry = try await client.inbox().entries.first { $0.offer?.url == url }
+      let path = try await entry.map(\.share).asyncFlatMap { share in
+        try await shares.call { library, number in try library.sharePath(share, for: number) }
+      }
+      let warnings = [
+        Lookalikes.warning(of: offer.title, called: "the title \"\(offer.title)\""),
+        Lookalikes.warning(of: offer.ownerName, called: "the owner's name \"\(offer.ownerName)\""),
+      ].compactMap { $0 }
+      return ShareOffer(
+        title: offer.title, owner: owner, ownerName: offer.ownerName,
+        kind: offer.kind == .folder ? "folder" : "document", permission: offer.permission.local,
+        acceptance: entry?.acceptance.local == .removed ? nil : entry?.acceptance.local, path: path,
+        asksFirst: offer.way == .ask, warnings: warnings)
+    }
+  }
+
+  func accept(_ url: String) async throws -> AcceptResult {
+    try await asked {
+      let offer = try await client.offer(url)
+      let answer = try await client.accept(url)
+      let owner = try? AccountHandle(offer.owner)
+      guard let share = answer.share, !answer.requested else {
+        return AcceptResult(path: nil, title: nil, owner: nil, permission: nil, requested: true)
+      }
+      try await shares.refresh()
+      let path = try await waited(for: { try $0.sharePath(share, for: $1) })
+      return AcceptResult(
+        path: path, title: offer.title, owner: owner, permission: answer.permission?.local, requested: false,
+        warnings: [Lookalikes.warning(of: offer.title, called: "the title \"\(offer.title)\"")].compactMap { $0 })
+    }
+  }
+
+  // MARK: - Common ground
+
+  private static var now: Timestamp { Timestamp(nanoseconds: Int64(Date().timeIntervalSince1970 * 1_000_000_000)) }
+
+  private static func notShared(_ path: ItemPath) -> SheafError {
+    SheafError(
+      .notFound, subject: "\(path)", reason: "is not shared",
+      advice: "share it with: sheaf share \(path.description.shellWord)")
+  }
+
+  private static func isPart(_ path: ItemPath, of top: String) -> SheafError {
+    SheafError(
+      .notPermitted, subject: "\(path)", reason: "is shared as a part of \(top)",
+      advice: "name that, or move it out")
+  }
+
+  /// Does something with the share that a path is in, and shows what came of it.
+  @discardableResult
+  private func change<Value>(
+    _ path: ItemPath, _ body: (WireID, String, Bool) async throws -> Value
+  ) async throws -> Value {
+    try await asked {
+      let known = try await shares.call { library, _ in try library.hubShare(of: path) }
+      guard case .share(let share, _, _, let top, let isItem) = known else { throw Self.notShared(path) }
+      let value = try await body(share, top, isItem)
+      try await shares.refresh()
+      return value
+    }
+  }
+
+  /// What a path is to the hub, once the hub has it.
+  private func facts(of path: ItemPath) async throws -> HubShareFacts {
+    try await shares.call { library, _ in try library.saveClosed() }
+    shares.own.wake()
+    let found: HubShareFacts? = try await waited { library, _ in
+      let facts = try library.hubShare(of: path)
+      if case .item(_, _, false) = facts { return nil }
+      return facts
+    }
+    guard let found else {
+      throw SheafError(
+        .unavailable, subject: "\(path)", reason: "is not at the hub yet, so it cannot be shared there",
+        advice: "`sheaf status` says what it waits for")
+    }
+    return found
+  }
+
+  /// What `body` finds; nil if that takes too long, or the hub is not reached.
+  private func waited<Value: Sendable>(
+    for body: @escaping @Sendable (Library, Int64) throws -> Value?
+  ) async throws -> Value? {
+    let end = ContinuousClock.now + Self.patience
+    while true {
+      if let value = try await shares.call(body) { return value }
+      let status = try await shares.own.status()
+      if status.state == .failed || status.state == .disconnected {
+        throw SheafError(
+          .unavailable, subject: status.hub, reason: status.problem ?? "cannot be reached",
+          advice: "try again once it is reached")
+      }
+      if ContinuousClock.now > end { return nil }
+      try await Task.sleep(for: Self.pause)
+    }
+  }
+}
+
+extension Optional {
+  fileprivate func asyncFlatMap<Value>(_ body: (Wrapped) async throws -> Value?) async rethrows -> Value? {
+    guard let self else { return nil }
+    return try await body(self)
+  }
+}
+
+extension ShareChange {
+  fileprivate var changesSettings: Bool {
+    anyone != nil || title != nil || allowInvites != nil || allowRequests != nil || newLink
+      || permission != nil && with.isEmpty
+  }
+
+  fileprivate var settings: ShareSettings {
+    ShareSettings(
+      title: title, anyone: anyone.map(\.wire), permission: with.isEmpty ? permission.map(\.wire) : nil,
+      allowInvites: allowInvites, allowRequests: allowRequests, newLink: newLink ? true : nil)
+  }
+}
+
+extension SharePermission {
+  fileprivate var wire: WirePermission { self == .readWrite ? .readWrite : .readOnly }
+}
+
+extension PublicPermission {
+  fileprivate var wire: WirePublicPermission { WirePublicPermission(rawValue: rawValue) ?? .none }
+}
+
+extension Role {
+  fileprivate var wire: WireRole { WireRole(rawValue: rawValue) ?? .publicUser }
+}
+
+extension RequestAnswer.Answer {
+  fileprivate var wire: ShareAnswer.Answer { ShareAnswer.Answer(rawValue: rawValue) ?? .deny }
+}

@@ -1,0 +1,22 @@
+package import SheafModel
+
+/// Shares items of connected accounts at their hubs, for a service that knows nothing of hubs.
+///
+/// Every call answers nil, or false, where it is no hub's affair: then the library does it. Each throws ``SheafError``:
+/// what the hub refuses, and `unavailable` where it cannot be reached.
+package protocol ShareController: Sendable {
+  func share(_ path: ItemPath, _ change: ShareChange) async throws -> Share?
+  func unshare(_ path: ItemPath) async throws -> Bool
+  func leave(_ path: ItemPath) async throws -> Bool
+  func addParticipant(_ path: ItemPath, _ change: ParticipantChange) async throws -> Participant?
+  func setParticipant(_ path: ItemPath, _ change: ParticipantChange) async throws -> Participant?
+  func removeParticipant(_ path: ItemPath, _ handle: AccountHandle) async throws -> Bool
+  func inviteOnce(_ path: ItemPath, permission: SharePermission?) async throws -> OneTimeLink?
+  func revokeOneTimeLinks(_ path: ItemPath) async throws -> Bool
+  func accessRequests(_ path: ItemPath) async throws -> [AccessRequest]?
+  /// The people who ask an account for access to what it shares at its hub.
+  func accessRequests(for account: AccountHandle) async throws -> [AccessRequest]
+  func answer(_ path: ItemPath, _ answer: RequestAnswer) async throws -> Bool
+  func inspect(_ url: String, as account: AccountHandle) async throws -> ShareOffer?
+  func accept(_ url: String, as account: AccountHandle) async throws -> AcceptResult?
+}
