@@ -29,7 +29,8 @@ extension DeviceClient {
 
   /// Asks for some of the parts.
   private func contents(
-    _ parts: [ContentsRequest.Part], _ asked: Range<Int>, _ scope: HubScope, piece: (Int, ByteBuffer) async throws -> Void,
+    _ parts: [ContentsRequest.Part], _ asked: Range<Int>, _ scope: HubScope,
+    piece: (Int, ByteBuffer) async throws -> Void,
     end: (Int, HubFailure?) async throws -> Void
   ) async throws {
     let response = try await openPatiently(

@@ -49,7 +49,8 @@ extension DeviceClient {
     -> ShareParticipant
   {
     let participant: ShareParticipant = try await fetch(
-      HubRequest(.PUT, settings, to: "/v1/shares/\(share)/participants/\(PercentCoding.encode(handle.description.utf8))"))
+      HubRequest(
+        .PUT, settings, to: "/v1/shares/\(share)/participants/\(PercentCoding.encode(handle.description.utf8))"))
     guard participant.handle == handle.description, participant.isSound else {
       throw nonsense("invites somebody else")
     }
@@ -89,7 +90,9 @@ extension DeviceClient {
   /// Answers somebody who asked.
   package func answer(_ answer: ShareAnswer.Answer, to handle: AccountHandle, of share: WireID) async throws {
     try await perform(
-      HubRequest(.PUT, ShareAnswer(answer: answer), to: "/v1/shares/\(share)/requests/\(PercentCoding.encode(handle.description.utf8))"))
+      HubRequest(
+        .PUT, ShareAnswer(answer: answer),
+        to: "/v1/shares/\(share)/requests/\(PercentCoding.encode(handle.description.utf8))"))
   }
 
   /// What a link offers.

@@ -209,7 +209,9 @@ package final class DeviceClient: Sendable {
 
   func decodeChanges(_ bytes: ByteBuffer) throws -> FeedNews {
     let news: FeedNews = try decode(bytes)
-    guard news.number >= 0, news.inbox >= 0, news.shares.allSatisfy({ $0.number >= 0 }) else { throw nonsense("tells of a feed that is none") }
+    guard news.number >= 0, news.inbox >= 0, news.shares.allSatisfy({ $0.number >= 0 }) else {
+      throw nonsense("tells of a feed that is none")
+    }
     return news
   }
 

@@ -28,6 +28,8 @@ final class AccountShares: Sendable {
     var inbox: Int64?
     /// The number of the inbox that was read last.
     var readInbox: Int64?
+    /// Whether everything that was read is shown.
+    var isShown = false
     var running: [WireID: Running] = [:]
     /// How often a reading of the inbox was asked for.
     var asked = 0
@@ -56,6 +58,15 @@ final class AccountShares: Sendable {
     self.serials = serials
     self.logger = logger
     client = own.client
+  }
+
+  /// Whether all that the hub said of shares is shown.
+  var isSettled: Bool { state.withLock { $0.isShown && $0.inbox == $0.readInbox } }
+
+  /// Has it read the inbox now.
+  func wake() {
+    state.withLock { $0.readInbox = nil }
+    signal.raise()
   }
 
   /// The replicas of shares that run.
@@ -104,7 +115,9 @@ final class AccountShares: Sendable {
         if !(error is HubFailure) {
           logger.error("shares cannot be shown", metadata: ["account": "\(own.account)", "error": "\(error)"])
         }
-        try? await Task.sleep(for: .seconds(pause))
+        // Whatever wakes it, it asks no more often than this.
+        try? await Task.sleep(for: .seconds(Self.attempts.first))
+        await signal.wait(atMost: .seconds(pause))
         pause = min(pause * 2, Self.attempts.longest)
       }
     }
@@ -124,6 +137,7 @@ final class AccountShares: Sendable {
     for share in duties.ended { try await end(share) }
     for share in duties.followed { follow(share) }
     let waiting = try await call { library, number in try library.showShares(of: number) }
+    state.withLock { $0.isShown = waiting == 0 && duties.left.isEmpty }
     wakeEngines()
     answer(upTo: asked)
     for share in duties.left {
@@ -141,7 +155,10 @@ final class AccountShares: Sendable {
   private func readInbox() async throws {
     let inbox = try await client.inbox()
     var states: [ShareState] = []
+    let known = try await call { library, number in try library.noted(of: number) }
     for entry in inbox.entries where entry.acceptance == .accepted {
+      // Of the others nothing has changed.
+      if let tag = entry.offer?.tag, known[entry.share] == tag { continue }
       do {
         states.append(try await client.share(entry.share))
       } catch let failure as HubFailure where failure.kind == .refused(.notFound) {

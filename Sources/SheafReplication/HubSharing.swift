@@ -32,7 +32,8 @@ struct HubSharing: Sendable {
   func share(_ path: ItemPath, _ change: ShareChange) async throws -> Share {
     guard change.linkSeconds == nil else {
       throw SheafError(
-        .notSupported, subject: "--expires", reason: "is not known to the hub, which keeps links until they are replaced",
+        .notSupported, subject: "--expires",
+        reason: "is not known to the hub, which keeps links until they are replaced",
         advice: "end the link with: sheaf share \(path.description.shellWord) --new-link")
     }
     try await asked {

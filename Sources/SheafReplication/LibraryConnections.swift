@@ -174,7 +174,8 @@ package final class LibraryConnections: ConnectionController {
 
   package func connections() async -> [ConnectionStatus] {
     var all: [ConnectionStatus] = []
-    for shares in running.withLock({ $0.values.map(\.shares) }).sorted(by: { "\($0.own.account)" < "\($1.own.account)" }) {
+    for shares in running.withLock({ $0.values.map(\.shares) }).sorted(by: { "\($0.own.account)" < "\($1.own.account)" }
+    ) {
       if let status = try? await status(of: shares) { all.append(status) }
     }
     return all
@@ -183,6 +184,7 @@ package final class LibraryConnections: ConnectionController {
   package func synchronize(_ handle: AccountHandle) async throws -> ConnectionStatus {
     let shares = try shares(of: handle)
     try library.saveClosed()
+    shares.wake()
     for engine in [shares.own] + shares.engines { engine.wake(readsFeed: true) }
     return try await status(of: shares)
   }
@@ -190,6 +192,7 @@ package final class LibraryConnections: ConnectionController {
   /// How an account is with its hub, with the shares of others that it takes part in.
   private func status(of shares: AccountShares) async throws -> ConnectionStatus {
     var status = try await shares.own.status()
+    status.isSettled = status.isSettled && shares.isSettled
     for engine in shares.engines {
       let other = try await engine.status()
       status.unsent += other.unsent

@@ -231,6 +231,10 @@ final class ReplicaEngine: Sendable {
   }
 
   private func note(_ failure: HubFailure) {
+    if isFinal(failure) {
+      logger.notice(
+        "a replica ends", metadata: ["account": "\(account)", "subject": "\(subject.scope)", "reason": "\(failure)"])
+    }
     state.withLock { Self.set(&$0, isFinal(failure) ? .failed : .disconnected, "\(failure)") }
   }
 

@@ -17,7 +17,7 @@ extension StoreTransaction {
   package func counts() throws -> StoreCounts {
     func number(_ sql: String) throws -> Int64 { try first(sql) { try ($0[0] as Int64?) ?? 0 } ?? 0 }
     var counts = StoreCounts()
-    counts.accounts = Int(try number("SELECT count(*) FROM accounts WHERE removed IS NULL"))
+    counts.accounts = Int(try number("SELECT count(*) FROM accounts WHERE removed IS NULL AND hub IS NULL"))
     counts.documents = Int(try number("SELECT count(*) FROM inodes WHERE mode & 61440 = 32768 AND nlink > 0"))
     counts.folders = Int(
       try number("SELECT count(*) FROM inodes WHERE mode & 61440 = 16384 AND nlink > 0 AND parent > 0"))

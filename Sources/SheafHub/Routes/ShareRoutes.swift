@@ -225,7 +225,8 @@ extension HubRoutes {
       offer: note.offer.map {
         InboxOffer(
           url: url(of: ShareToken(stored: $0.token)), title: $0.title, ownerName: $0.ownerName, kind: $0.kind,
-          role: $0.role.wire, permission: $0.permission.wire, anyone: $0.anyone.wire, requests: $0.requests)
+          role: $0.role.wire, permission: $0.permission.wire, anyone: $0.anyone.wire, requests: $0.requests,
+          tag: $0.tag)
       })
   }
 }

@@ -1,3 +1,4 @@
+import Crypto
 import SheafHubStore
 import SheafModel
 import SheafWire
@@ -280,6 +281,8 @@ struct InboxNote: Hashable, Sendable, Codable {
     let permission: SharePermission
     let anyone: PublicPermission
     let requests: Int
+    /// Of what the account may know of the share; nil in a row that an older program wrote.
+    let tag: String?
   }
 
   let owner: String
@@ -295,7 +298,24 @@ struct InboxNote: Hashable, Sendable, Codable {
       Offer(
         token: share.token.text, title: share.title, ownerName: owner.name ?? owner.handle, kind: share.kind,
         role: $0.role,
-        permission: $0.permission, anyone: share.anyone, requests: share.waiting(for: $0))
+        permission: $0.permission, anyone: share.anyone, requests: share.waiting(for: $0),
+        tag: Self.tag(of: share, for: account))
     }
+  }
+
+  /// The same for the same settings and people, as far as an account may know of them.
+  private static func tag(of share: HubShare, for account: String) -> String {
+    var words = [
+      share.token.text, share.title, share.anyone.rawValue, share.permission.rawValue, "\(share.allowsInvites)",
+      "\(share.allowsRequests)",
+    ]
+    for member in (try? share.people(for: account)) ?? [] {
+      words += [
+        member.person.handle, member.person.name ?? "", member.role.rawValue, member.permission.rawValue,
+        member.acceptance.rawValue,
+      ]
+    }
+    let digest = SHA256.hash(data: Array(words.joined(separator: "\0").utf8))
+    return digest.prefix(12).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 }

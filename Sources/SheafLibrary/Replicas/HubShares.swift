@@ -41,15 +41,15 @@ extension Library: SharedReplicaInterface {
     }
   }
 
-  /// Notes what the hub says of one share.
-  ///
-  /// - Parameter entry: The share in the account's inbox; nil if that is as it was.
-  package func noteShare(_ entry: InboxEntry?, _ state: ShareState, of account: Int64) throws {
+  /// The tags of the shares of which the library knows what the hub says.
+  package func noted(of account: Int64) throws -> [WireID: String] {
     try locked {
-      _ = try connected(account)
-      let former = try read { try $0.replicaShares(of: account) }.first { $0.share == state.share.bytes }
-      guard let entry = try entry ?? former.map({ try ReplicaJSON.decode($0.entry) as InboxEntry }) else { return }
-      try makeChange(.replica) { try note(entry, state, former, account, $0) }
+      var tags: [WireID: String] = [:]
+      for row in try read({ try $0.replicaShares(of: account) }) where row.state != nil {
+        let entry: InboxEntry = try ReplicaJSON.decode(row.entry)
+        if let tag = entry.offer?.tag { tags[entry.share] = tag }
+      }
+      return tags
     }
   }
 
@@ -259,7 +259,8 @@ extension Library: SharedReplicaInterface {
     } else if before?.row != share.row {
       try logShareEvent(.shareUpdated, share, inode, actor: share.owner, change)
     }
-    for (person, var participant) in share.participants.sorted(by: { $0.key < $1.key }) where participant.role != .owner {
+    for (person, var participant) in share.participants.sorted(by: { $0.key < $1.key }) where participant.role != .owner
+    {
       let old = before?.participants[person]
       let (was, isIn) = (old?.acceptance == .accepted, participant.acceptance == .accepted)
       if isIn, !was || participant.joined == nil {

@@ -123,7 +123,8 @@ extension Library {
           var isLeft = left.contains(id)
           if !isLeft {
             try ascend(from: inode.row.parent) { folder in
-              isLeft = try folder.row.item.flatMap { try read { [item = $0] in try $0.item(item) } }
+              isLeft =
+                try folder.row.item.flatMap { try read { [item = $0] in try $0.item(item) } }
                 .map { left.contains(WireID($0.uuid)) } ?? false
               return !isLeft
             }

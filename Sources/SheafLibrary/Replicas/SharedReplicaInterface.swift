@@ -26,7 +26,7 @@ package struct ShareDuties: Hashable, Sendable {
 package protocol SharedReplicaInterface: AnyObject, Sendable {
   func noteHub(_ hub: String, of account: Int64) throws
   func noteInbox(_ entries: [InboxEntry], _ states: [ShareState], of account: Int64) throws
-  func noteShare(_ entry: InboxEntry?, _ state: ShareState, of account: Int64) throws
+  func noted(of account: Int64) throws -> [WireID: String]
   func shareDuties(of account: Int64) throws -> ShareDuties
   func showShares(of account: Int64) throws -> Int
   func endShare(_ share: FollowedShare) throws

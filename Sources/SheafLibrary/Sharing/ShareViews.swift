@@ -99,7 +99,7 @@ extension Library {
   func mountPath(_ parent: Int64, _ name: [UInt8], for account: Int64, item: Int64? = nil) throws -> String {
     let place = try place(parent, name, item: item)
     var (names, rest) = ([Array("Documents".utf8)], place.path)
-    if let mark = place.share, let share = shares.active(mark.share), share.owner != account {
+    if let mark = place.share, let share = shares.active(mark.share), share.owner != person(of: account) {
       let entry = try listing(of: account, owner: share.owner)[share: mark.share]
       names = [Array("Shared".utf8), Array(try handle(share.owner).description.utf8)]
       names.append(try entry?.name ?? sharedInode(mark.share)?.row.name ?? [])
@@ -116,7 +116,7 @@ extension Library {
     var components: [[UInt8]] = []
     /// Adds a name; returns whether another one comes before it.
     func add(_ name: [UInt8], _ item: Int64?, isTop: Bool) throws -> Bool {
-      if let item, let share = shares.active(item), share.owner != account {
+      if let item, let share = shares.active(item), share.owner != person(of: account) {
         let entry = try listing(of: account, owner: share.owner)[share: item]
         components.append(entry?.name ?? name)
         components.append(Array(try handle(share.owner).description.utf8))

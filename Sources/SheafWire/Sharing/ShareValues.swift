@@ -243,11 +243,14 @@ public struct InboxOffer: Hashable, Sendable, Codable {
   public var anyone: WirePublicPermission
   /// People who wait for an answer; 0 for those who do not answer.
   public var requests: Int
+  /// Another one whenever the account would be told something else of the share.
+  public var tag: String?
 
   public init(
     url: String, title: String, ownerName: String, kind: ItemKind, role: WireRole, permission: WirePermission,
-    anyone: WirePublicPermission, requests: Int
+    anyone: WirePublicPermission, requests: Int, tag: String? = nil
   ) {
+    self.tag = tag
     self.url = url
     self.title = title
     self.ownerName = ownerName

@@ -1,0 +1,268 @@
+import ConformanceKit
+import Foundation
+import MountKit
+import Testing
+
+/// Alice and bob at machines of their own, each with a mounted library that is connected to one hub over TLS.
+@Suite(.serialized) struct SharedReplicaTests {
+  private static let bob = "bob@hub.example"
+
+  private struct People {
+    let place: HubPlace
+    let alice: ReplicaMachine
+    let bob: ReplicaMachine
+
+    /// A path in bob's mount of what alice shares.
+    func shared(_ path: String) -> String { "\(bob.library.mountpoint)/Shared/\(HubPlace.handle)/\(path)" }
+
+    /// Waits until each machine has what the other one did.
+    func settle() throws { for machine in [alice, bob, alice, bob] { try machine.wait() } }
+
+    func share(_ path: String, _ options: String...) throws {
+      try alice.wait()
+      _ = try SheafProgram.run(
+        ["share", "Documents/\(path)", "--with", SharedReplicaTests.bob] + options
+          + ["--library", alice.library.library]
+      ).check()
+    }
+
+    func url(_ path: String) throws -> String {
+      try Command.shell(
+        "getfattr --only-values -n user.sheaf.share.url '\(alice.library.documents)/\(path)'"
+      ).succeed().text
+    }
+
+    /// Shares something with bob, who accepts.
+    func join(_ path: String, _ options: String...) throws {
+      try alice.wait()
+      _ = try SheafProgram.run(
+        ["share", "Documents/\(path)", "--with", SharedReplicaTests.bob] + options
+          + ["--library", alice.library.library]
+      ).check()
+      _ = try bob.succeed("accept", url(path))
+      try settle()
+    }
+
+    func text(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
+  }
+
+  private func withPeople(_ body: (People) throws -> Void) throws {
+    let place = try HubPlace()
+    _ = try place.serve()
+    let link = try place.hub.succeed("account", "add", Self.bob)
+    let (alice, bob) = (try ReplicaMachine("alice", place), try ReplicaMachine("bob", place, handle: Self.bob))
+    defer {
+      try? alice.library.tearDown()
+      try? bob.library.tearDown()
+    }
+    _ = try alice.succeed("connect", place.link, "--name", "laptop")
+    try alice.mount()
+    _ = try bob.succeed("connect", link, "--name", "desktop")
+    try bob.mount()
+    try body(People(place: place, alice: alice, bob: bob))
+    for machine in [alice, bob] { #expect(try machine.library.check() == []) }
+  }
+
+  @Test func whatAliceSharesBobEditsAtHisMachine() throws {
+    try withPeople { people in
+      try people.alice.shell(
+        "mkdir -p team/plans && echo one > team/a.md && echo Rome > team/plans/rome.md && echo secret > private.md")
+      try people.alice.wait()
+      try people.share("team", "--can", "edit")
+      try people.bob.wait()
+      let invited = try people.bob.succeed("shares").text
+      #expect(invited.contains("team") && invited.contains(HubPlace.handle), "\(invited)")
+      let offer = try people.bob.succeed("inspect", people.url("team")).text
+      #expect(offer.contains("team") && offer.contains("edit"), "\(offer)")
+      let path = try people.bob.succeed("accept", people.url("team")).text
+      #expect(path == "Shared/\(HubPlace.handle)/team", "\(path)")
+      try people.settle()
+      #expect(people.text(people.shared("team/plans/rome.md")) == "Rome\n")
+      // Bob's save is a version by bob, for both; alice's contents come back to bob.
+      try Command.shell("echo two >> '\(people.shared("team/a.md"))'").succeed()
+      try people.settle()
+      #expect(people.text("\(people.alice.library.documents)/team/a.md") == "one\ntwo\n")
+      for (machine, name) in [
+        (people.alice, "Documents/team/a.md"), (people.bob, "Shared/\(HubPlace.handle)/team/a.md"),
+      ] {
+        let versions = try machine.succeed("versions", name).text
+        #expect(versions.contains(HubPlace.handle) && versions.contains(Self.bob), "\(versions)")
+      }
+      try people.alice.shell("mv team/plans/rome.md team/roma.md && rmdir team/plans && echo three >> team/a.md")
+      try people.settle()
+      #expect(people.text(people.shared("team/roma.md")) == "Rome\n")
+      #expect(people.text(people.shared("team/a.md")) == "one\ntwo\nthree\n")
+      #expect(people.text(people.shared("team/plans")) == nil)
+      // Attributes say the same at both machines, and nothing else of alice's is there.
+      let read = "getfattr -d -m '^user.sheaf' --absolute-names"
+      let attributes = try [people.shared("team/a.md"), "\(people.alice.library.documents)/team/a.md"].map {
+        try Command.shell("\(read) '\($0)' | grep -v '^#' | grep -v 'share.role\\|share.status'").succeed().text
+      }
+      #expect(attributes[0] == attributes[1], "\(attributes)")
+      let names = try Command.shell("cd '\(people.bob.library.mountpoint)' && find . | sort").succeed().text
+      #expect(!names.contains("private"), "\(names)")
+    }
+  }
+
+  @Test func whoMayOnlyReadKeepsWhatCouldNotBeSaved() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo one > team/a.md")
+      try people.join("team", "--can", "edit")
+      try people.place.hub.stop()
+      try Command.shell(
+        "echo mine >> '\(people.shared("team/a.md"))' && echo new > '\(people.shared("team/new.md"))'"
+      ).succeed()
+      // Alice changes the right while bob is away.
+      try people.bob.library.unmount()
+      _ = try people.place.serve()
+      try people.alice.wait()
+      _ = try people.alice.succeed("participant", "set", "Documents/team", Self.bob, "--can", "view")
+      try people.bob.mount()
+      try people.settle()
+      #expect(people.text(people.shared("team/a.md")) == "one\n")
+      #expect(people.text(people.shared("team/new.md")) == nil)
+      #expect(people.text("\(people.bob.library.documents)/a (not saved).md") == "one\nmine\n")
+      #expect(people.text("\(people.bob.library.documents)/new (not saved).md") == "new\n")
+      #expect(try Command.shell("echo x >> '\(people.shared("team/a.md"))'").run().status != 0)
+    }
+  }
+
+  /// The end of a right reaches open files, and the contents leave the machine with their history.
+  @Test func whoIsRemovedHasNothingLeft() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo first-secret > team/a.md")
+      try people.join("team", "--can", "edit")
+      try people.alice.shell("echo second-secret > team/a.md && head -c 300000 /dev/urandom | base64 > team/large")
+      try people.settle()
+      let reader = try OpenFileReader(people.shared("team/a.md"))
+      _ = try people.alice.succeed("participant", "remove", "Documents/team", Self.bob)
+      try eventually("bob reads no more", within: .seconds(20)) { !reader.canRead() }
+      try eventually("the share is gone", within: .seconds(20)) {
+        people.text(people.shared("team/a.md")) == nil
+      }
+      reader.close()
+      try eventually("its contents are gone", within: .seconds(30)) {
+        let rows = try Command([
+          "sqlite3", people.bob.library.library,
+          "SELECT count(*) FROM items WHERE kind = 1; SELECT count(*) FROM replicas",
+        ]).succeed().text
+        return rows == "0\n1"
+      }
+      #expect(people.text("\(people.alice.library.documents)/team/a.md") == "second-secret\n")
+      // She lets him in again.
+      try people.join("team", "--can", "view")
+      #expect(people.text(people.shared("team/a.md")) == "second-secret\n")
+    }
+  }
+
+  @Test func whoLeavesByRmdirIsOutAtTheHub() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo one > team/a.md")
+      try people.join("team", "--can", "edit")
+      try Command.shell("rmdir '\(people.shared("team"))'").succeed()
+      try eventually("alice sees that bob left", within: .seconds(60)) {
+        try !people.alice.succeed("participants", "Documents/team").text.contains(Self.bob)
+      }
+      #expect(people.text(people.shared("team/a.md")) == nil)
+      #expect(people.text("\(people.alice.library.documents)/team/a.md") == "one\n")
+    }
+  }
+
+  /// What leaves a share leaves the machines of those who take part, what comes in comes whole, and a document that is
+  /// shared alone has its versions from then on.
+  @Test func itemsComeIntoAShareAndLeaveIt() throws {
+    try withPeople { people in
+      try people.alice.shell(
+        "mkdir -p team/out/deep inner/deep && echo a > team/out/deep/a && echo b > inner/deep/b && echo doc > doc.md")
+      try people.join("team", "--can", "edit")
+      #expect(people.text(people.shared("team/out/deep/a")) == "a\n")
+      try people.alice.shell("mv team/out . && mv inner team/")
+      try people.settle()
+      #expect(people.text(people.shared("team/out/deep/a")) == nil)
+      #expect(people.text(people.shared("team/inner/deep/b")) == "b\n")
+      let left = try Command([
+        "sqlite3", people.bob.library.library,
+        "SELECT count(*) FROM items WHERE kind = 1; SELECT count(*) FROM deleted",
+      ]).succeed().text
+      #expect(left == "1\n0", "\(left)")
+      // Out and in again.
+      try people.alice.shell("mv out team/out && mv team/inner . && mv inner team/again")
+      try people.settle()
+      #expect(people.text(people.shared("team/out/deep/a")) == "a\n")
+      #expect(people.text(people.shared("team/again/deep/b")) == "b\n")
+      try people.join("doc.md", "--can", "edit")
+      #expect(people.text(people.shared("doc.md")) == "doc\n")
+      try Command.shell("echo more >> '\(people.shared("doc.md"))'").succeed()
+      try people.settle()
+      #expect(people.text("\(people.alice.library.documents)/doc.md") == "doc\nmore\n")
+      // Bob moves nothing out of alice's share into his own, and nothing from one share to the other, but by copying.
+      _ = try people.alice.succeed("unshare", "Documents/team", "--yes")
+      try eventually("the share is gone", within: .seconds(20)) {
+        people.text(people.shared("team/again/deep/b")) == nil
+      }
+      #expect(people.text(people.shared("doc.md")) == "doc\nmore\n")
+    }
+  }
+
+  @Test func sharingNeedsTheHubAndSaysSo() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo one > team/a.md")
+      try people.join("team", "--can", "edit")
+      try people.place.hub.stop()
+      let refused = try people.alice.sheaf("participant", "set", "Documents/team", Self.bob, "--can", "view")
+      #expect(refused.status == 1 && refused.errorText.contains("127.0.0.1"), "\(refused)")
+      // Everything that is here works.
+      try Command.shell("echo two >> '\(people.shared("team/a.md"))' && cat '\(people.shared("team/a.md"))'").succeed()
+      _ = try people.place.serve()
+      try people.settle()
+      #expect(people.text("\(people.alice.library.documents)/team/a.md") == "one\ntwo\n")
+    }
+  }
+
+  @Test func strangersJoinByALinkAndAskForAccess() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir open asked && echo one > open/a.md && echo two > asked/b.md")
+      try people.alice.wait()
+      _ = try people.alice.succeed("share", "Documents/open", "--anyone", "view")
+      _ = try people.bob.succeed("accept", people.url("open"))
+      try people.settle()
+      #expect(people.text(people.shared("open/a.md")) == "one\n")
+      _ = try people.alice.succeed("share", "Documents/asked", "--allow-requests")
+      let asked = try people.bob.succeed("accept", people.url("asked")).text
+      #expect(asked.contains("Asked for access"), "\(asked)")
+      #expect(try people.alice.succeed("requests").text.contains(Self.bob))
+      _ = try people.alice.succeed("requests", "approve", "Documents/asked", Self.bob)
+      try eventually("bob is in", within: .seconds(20)) { people.text(people.shared("asked/b.md")) == "two\n" }
+      let link = try people.alice.succeed("invite", "Documents/asked", "--one-time").text
+      #expect(link.hasPrefix("https://127.0.0.1:"), "\(link)")
+    }
+  }
+}
+
+extension Command.Output {
+  fileprivate func check() throws -> Command.Output {
+    guard status == 0 else { throw Command.Failure(description: "\(self)") }
+    return self
+  }
+}
+
+/// A file that stays open, and from which is read again and again.
+private struct OpenFileReader {
+  private let file: FileHandle
+
+  init(_ path: String) throws {
+    guard let file = FileHandle(forReadingAtPath: path) else { throw Command.Failure(description: "\(path)") }
+    self.file = file
+  }
+
+  func canRead() -> Bool {
+    do {
+      try file.seek(toOffset: 0)
+      return try file.read(upToCount: 1) != nil
+    } catch {
+      return false
+    }
+  }
+
+  func close() { try? file.close() }
+}
