@@ -30,37 +30,18 @@ extension Accounts {
 
   /// Spends an enrolment code. The device that spent it may ask again, and gets the same answer.
   ///
-  /// - Throws: ``HubError`` of kind `invalid` for a request that proves nothing, and of kind `forbidden` for a code
-  ///   that
-  ///   is none, too old, or spent by another device.
+  /// - Throws: ``HubError`` of kind `invalid` for a request that proves nothing, of kind `forbidden` for a code that is
+  ///   none, too old, or spent by another device, and of kind `conflict` for an account with as many devices as it may
+  ///   have.
   package func enroll(_ request: DeviceRequest) async throws -> EnrolledDevice {
-    try Self.check(name: request.name, upTo: DeviceRequest.longestName)
-    let key = try DeviceKey(request.key)
-    guard addresses.contains(request.address) else { throw HubError(.invalid, "address: this hub has another") }
-    guard key.verifies(request.signature, of: .enroll, address: request.address, secret: request.code) else {
-      throw HubError(.invalid, "signature: not the key's, or of something else")
-    }
-    let refusal = HubError(.forbidden, "the link is used, too old, or none of this hub")
-    guard let code = ZonedSecret(request.code, length: ZonedSecret.codeLength) else { throw refusal }
+    let (key, code) = try proven(request)
     let (device, now, zone) = (UUID().uuidString.lowercased(), clock.now, code.zone)
     return try await database.write { connection in
-      let values: [SQLValue] = [.text(zone), .blob(code.hash)]
       // Looked at before the row is taken, so that strangers with made-up codes hold nobody up.
-      guard
-        let row = try connection.query("SELECT expires FROM codes WHERE zone = $1 AND hash = $2", values).first,
-        try row.integer(0) > now.nanoseconds
-      else { throw refusal }
+      _ = try Self.spender(of: code, key, at: now, in: &connection)
       let handle = try Self.take(zone, in: &connection)
-      guard let spent = try connection.query("SELECT device FROM codes WHERE zone = $1 AND hash = $2", values).first
-      else { throw refusal }
-      if let device = try spent.optionalText(0) {
-        let known = try Self.key(of: device, zone: zone, in: &connection)
-        guard known == key.bytes else { throw refusal }
+      if let device = try Self.spender(of: code, key, at: now, in: &connection) {
         return EnrolledDevice(device: device, handle: handle, zone: zone)
-      }
-      let count = try connection.query("SELECT COUNT(*) FROM devices WHERE zone = $1", [.text(zone)])
-      guard try count.first?.integer(0) ?? 0 < Self.mostDevices else {
-        throw HubError(.conflict, "the account has \(Self.mostDevices) devices, which is the most; remove one")
       }
       try connection.execute(
         "INSERT INTO devices (zone, device, name, key, added) VALUES ($1, $2, $3, $4, $5)",
@@ -69,6 +50,53 @@ extension Accounts {
         "UPDATE codes SET device = $1 WHERE zone = $2 AND hash = $3", [.text(device), .text(zone), .blob(code.hash)])
       return EnrolledDevice(device: device, handle: handle, zone: zone)
     }
+  }
+
+  /// Of whom a machine would become a device by a request. Nothing is spent: the machine can say so before it makes
+  /// anything.
+  ///
+  /// - Throws: ``HubError`` as ``enroll(_:)`` does.
+  package func preview(_ request: DeviceRequest) async throws -> EnrollmentPreview {
+    let (key, code) = try proven(request)
+    let (now, zone) = (clock.now, code.zone)
+    return try await database.read { connection in
+      _ = try Self.spender(of: code, key, at: now, in: &connection)
+      let rows = try connection.query("SELECT handle FROM accounts WHERE zone = $1", [.text(zone)])
+      guard let row = rows.first else { throw Self.unusable }
+      return EnrollmentPreview(handle: try row.text(0), zone: zone)
+    }
+  }
+
+  private static let unusable = HubError(.forbidden, "the link is used, too old, or none of this hub")
+
+  /// The key and the code of a request that was signed with that key.
+  private func proven(_ request: DeviceRequest) throws -> (key: DeviceKey, code: ZonedSecret) {
+    try Self.check(name: request.name, upTo: DeviceRequest.longestName)
+    let key = try DeviceKey(request.key)
+    guard addresses.contains(request.address) else { throw HubError(.invalid, "address: this hub has another") }
+    guard key.verifies(request.signature, of: .enroll, address: request.address, secret: request.code) else {
+      throw HubError(.invalid, "signature: not the key's, or of something else")
+    }
+    guard let code = ZonedSecret(request.code, length: ZonedSecret.codeLength) else { throw Self.unusable }
+    return (key, code)
+  }
+
+  /// The device that spent a code with this key; nil if nobody has spent it, and the account may have one more device.
+  private static func spender(
+    of code: ZonedSecret, _ key: DeviceKey, at now: Timestamp, in connection: inout any SQLConnection
+  ) throws -> String? {
+    let rows = try connection.query(
+      "SELECT expires, device FROM codes WHERE zone = $1 AND hash = $2", [.text(code.zone), .blob(code.hash)])
+    guard let row = rows.first, try row.integer(0) > now.nanoseconds else { throw unusable }
+    if let device = try row.optionalText(1) {
+      guard try Self.key(of: device, zone: code.zone, in: &connection) == key.bytes else { throw unusable }
+      return device
+    }
+    let count = try connection.query("SELECT COUNT(*) FROM devices WHERE zone = $1", [.text(code.zone)])
+    guard try count.first?.integer(0) ?? 0 < mostDevices else {
+      throw HubError(.conflict, "the account has \(mostDevices) devices, which is the most; remove one")
+    }
+    return nil
   }
 
   /// The devices of an account, the oldest first.

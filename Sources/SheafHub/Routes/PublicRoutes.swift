@@ -41,6 +41,14 @@ extension HubRoutes {
           return try .json(try await accounts.enroll(asked), status: .created)
         }
       ])
+    add(
+      "v1/enrollments/preview", to: routes,
+      [
+        .post: { request, _ in
+          let asked = try await request.json(DeviceRequest.self, upTo: Self.smallBody)
+          return try .json(try await accounts.preview(asked))
+        }
+      ])
   }
 
   /// The page of an enrolment link in a browser. It is the same for every code, so nobody learns which ones are good.

@@ -127,7 +127,10 @@ private struct Responder: Sendable {
   let logger: Logger
 
   func respond(to request: Request, writer: consuming ResponseWriter, channel: any Channel) async throws {
-    let request = connections.receive(request, on: channel)
+    var request = request
+    let expected = ExpectedBody(of: request, on: channel)
+    if let expected { request.body = expected.asked(request.body) }
+    request = connections.receive(request, on: channel)
     defer { connections.finish(channel) }
     let context = HubContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
     var response: Response
@@ -141,7 +144,8 @@ private struct Responder: Sendable {
     if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "no-store" }
     response.headers[.xContentTypeOptions] = "nosniff"
     // A body that was not read may be long.
-    let isRefusedUnread = response.status == .contentTooLarge || response.status.code == 507
+    let isRefusedUnread =
+      response.status == .contentTooLarge || response.status.code == 507 || expected?.isUnread ?? false
     if isRefusedUnread { response.headers[.connection] = "close" }
     try await writer.write(response: response.head, body: response.body)
     if isRefusedUnread {

@@ -55,6 +55,18 @@ public struct EnrolledDevice: Hashable, Sendable, Codable {
   }
 }
 
+/// The answer to a ``DeviceRequest`` at `POST /v1/enrollments/preview`: of whom the machine would become a device.
+public struct EnrollmentPreview: Hashable, Sendable, Codable {
+  public let handle: String
+  /// The id of the account's zone, a UUID in lower case.
+  public let zone: String
+
+  public init(handle: String, zone: String) {
+    self.handle = handle
+    self.zone = zone
+  }
+}
+
 /// `POST /v1/challenges`: a nonce that is good for one session.
 public struct Challenge: Hashable, Sendable, Codable {
   public let nonce: String

@@ -41,14 +41,23 @@ import Testing
       #expect(try await problem { _ = try await hub.accounts.enroll(forged) } == .invalid)
       let elsewhere = try laptop.enrollment(code, at: "other.example")
       #expect(try await problem { _ = try await hub.accounts.enroll(elsewhere) } == .invalid)
+      #expect(try await problem { _ = try await hub.accounts.preview(forged) } == .invalid)
+      for machine in [thief, laptop] {
+        let preview = try await hub.accounts.preview(try machine.enrollment(code))
+        #expect(preview.zone == zone && preview.handle == "alice@hub.example")
+      }
       let device = try await hub.accounts.enroll(try laptop.enrollment(code))
       #expect(device.zone == zone && device.handle == "alice@hub.example")
       // Its answer may have been lost.
       #expect(try await hub.accounts.enroll(try laptop.enrollment(code)) == device)
       #expect(try await problem { _ = try await hub.accounts.enroll(try thief.enrollment(code)) } == .forbidden)
+      #expect(try await problem { _ = try await hub.accounts.preview(try thief.enrollment(code)) } == .forbidden)
+      #expect(try await hub.accounts.preview(try laptop.enrollment(code)).zone == zone)
+      #expect(try await hub.accounts.devices(of: zone).count == 1)
       let made = try await hub.accounts.makeCode(for: zone).code
       hub.clock.advance(seconds: 86_400)
       #expect(try await problem { _ = try await hub.accounts.enroll(try thief.enrollment(made)) } == .forbidden)
+      #expect(try await problem { _ = try await hub.accounts.preview(try thief.enrollment(made)) } == .forbidden)
       #expect(try await problem { _ = try await hub.accounts.enroll(try thief.enrollment("guess")) } == .forbidden)
       #expect(try await hub.accounts.devices(of: zone).map(\.id) == [device.device])
     }
