@@ -59,6 +59,7 @@ let package = Package(
     .target(name: "SheafModel", swiftSettings: settings),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CSQLite"),
+    .systemLibrary(name: "CQRCode", providers: [.apt(["libqrencode-dev"])]),
     .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
     .target(
       name: "SheafStore",
@@ -130,7 +131,7 @@ let package = Package(
     .target(
       name: "SheafCommand",
       dependencies: [
-        "SheafModel", "SheafLibrary", "SheafMount", "SheafReplication", "SheafService", "SheafClient",
+        "CQRCode", "SheafModel", "SheafLibrary", "SheafMount", "SheafReplication", "SheafService", "SheafClient",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -173,7 +174,8 @@ let package = Package(
     .testTarget(
       name: "ReplicaTests",
       dependencies: [
-        "ConformanceKit", "HubKit", "SheafHub", "SheafLibrary", "SheafModel", "SheafReplica", "SheafStore", "SheafWire",
+        "ConformanceKit", "HubKit", "SheafHub", "SheafLibrary", "SheafModel", "SheafReplica", "SheafReplication",
+        "SheafStore", "SheafWire",
       ],
       swiftSettings: settings),
     .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),

@@ -13,6 +13,16 @@ extension SheafClient {
     try await transport.fetch(.post, "/v1/connections", body: request)
   }
 
+  /// What a link would connect. It spends nothing and makes nothing.
+  package func preview(_ request: ConnectionRequest) async throws -> ConnectionPreview {
+    try await transport.fetch(.post, "/v1/connections/preview", body: request)
+  }
+
+  /// Sets how much is sent and fetched; returns how it is then.
+  package func change(_ change: ConnectionChange, of account: AccountHandle) async throws -> ConnectionStatus {
+    try await transport.fetch(.patch, "/v1/connections/\(Self.component(account))", body: change)
+  }
+
   /// - Parameter discardsUnsent: Whether to give up what the hub does not have yet; it stays in the library.
   package func disconnect(_ account: AccountHandle, discardsUnsent: Bool) async throws {
     try await transport.perform(

@@ -32,6 +32,21 @@ struct SizeArgument: ExpressibleByArgument, Hashable {
   }
 }
 
+/// Bytes in a second as commands take them: a number of bytes as ``SizeArgument`` has it, or `none` for no limit.
+struct RateArgument: ExpressibleByArgument, Hashable {
+  /// Bytes in a second; 0 for no limit.
+  let bytes: Int64
+
+  init?(argument: String) {
+    if argument == "none" {
+      bytes = 0
+      return
+    }
+    guard let size = SizeArgument(argument: argument), size.bytes >= ConnectionChange.lowestLimit else { return nil }
+    bytes = size.bytes
+  }
+}
+
 private enum Quantity {
   /// Decimal digits times a unit; nil for anything else, and for what is too much.
   static func parse(_ digits: Substring, times unit: Int64) -> Int64? {

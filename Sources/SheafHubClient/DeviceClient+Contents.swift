@@ -50,7 +50,12 @@ extension DeviceClient {
           guard next < asked.upperBound else { throw nonsense("gives out contents that nobody asked for") }
           problem = try isProblem(head, parts[next], scope) ? ByteBuffer() : nil
         case .bytes(let some):
-          if problem == nil { try await piece(next, some) } else { problem?.writeImmutableBuffer(some) }
+          if problem == nil {
+            try await pace.take(some.readableBytes)
+            try await piece(next, some)
+          } else {
+            problem?.writeImmutableBuffer(some)
+          }
         case .endOfPart:
           try await end(next, try problem.map { refusal(try decode($0)) })
           next += 1

@@ -26,6 +26,7 @@ extension DeviceClient {
   package func send(
     _ groups: [[Send]], confirmed: Int64, to scope: HubScope = .own
   ) async throws -> SendAnswer {
+    try await pace.take(groups.joined().reduce(0) { $0 + ($1.version?.contents?.count ?? 0) })
     let request = try HubRequest(
       posting: SendRequest(groups: groups, confirmed: confirmed), to: "\(scope.path)/sends")
     let answer: SendAnswer = try await fetch(request)
@@ -53,6 +54,7 @@ extension DeviceClient {
   /// Uploads a chunk of at most ``WireLimits/chunkBytes``, which the hub keeps for a day before a version names it; once
   /// more is no harm.
   package func upload(_ hash: ChunkHash, _ bytes: ByteBuffer, to scope: HubScope = .own) async throws {
+    try await pace.take(bytes.readableBytes)
     try await perform(HubRequest(putting: bytes, to: "\(scope.path)/chunks/\(hash)"))
   }
 

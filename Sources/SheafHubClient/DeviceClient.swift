@@ -50,12 +50,15 @@ package final class DeviceClient: Sendable {
   private static let pageLimit = 100
 
   package let device: Device
+  /// The pace of all contents that it sends and fetches.
+  package let pace: ContentPace
   private let transport: HubTransport
   private let sessions: HubSessions
 
-  package init(_ device: Device, limits: DeviceClientLimits = DeviceClientLimits()) {
+  package init(_ device: Device, limits: DeviceClientLimits = DeviceClientLimits(), pace: ContentPace = ContentPace()) {
     self.device = device
-    transport = HubTransport(device.hub, limits: limits)
+    self.pace = pace
+    transport = HubTransport(device.hub, limits: limits, account: device.handle)
     sessions = HubSessions(transport, device)
   }
 
@@ -75,9 +78,11 @@ package final class DeviceClient: Sendable {
     let transport = HubTransport(enrolment.hub, limits: limits)
     let enrolled: EnrolledDevice
     do {
-      enrolled = try await enroll(enrolment, key, name, transport)
+      enrolled = try await ask("/v1/enrollments", enrolment, key, name, transport)
     } catch {
       await transport.shutdown()
+      // A key with which the code was not spent is of no use. Where no answer came it may have been.
+      if let failure = error as? HubFailure, case .refused = failure.kind { file.discard(enrolment) }
       throw error
     }
     await transport.shutdown()
@@ -87,9 +92,34 @@ package final class DeviceClient: Sendable {
     return try file.finish(enrolment, key, enrolled, handle: handle)
   }
 
-  private static func enroll(
-    _ enrolment: Enrolment, _ key: P256.Signing.PrivateKey, _ name: String, _ transport: HubTransport
-  ) async throws -> EnrolledDevice {
+  /// Of whom this machine would become a device by a link. Nothing is spent, and nothing is written.
+  ///
+  /// - Parameters:
+  ///   - name: What people call the machine, of 1 to 64 bytes.
+  ///   - file: Where the key of an enrolment by the same link may be that was interrupted; nil where none was.
+  /// - Throws: ``HubFailure``, as ``enroll(by:name:file:limits:)`` does, or ``SheafError`` of the file.
+  package static func preview(
+    by enrolment: Enrolment, name: String, file: DeviceFile?, limits: DeviceClientLimits = DeviceClientLimits()
+  ) async throws -> (handle: AccountHandle, zone: WireID) {
+    let key = try file?.begunKey(for: enrolment) ?? P256.Signing.PrivateKey()
+    let transport = HubTransport(enrolment.hub, limits: limits)
+    let preview: EnrollmentPreview
+    do {
+      preview = try await ask("/v1/enrollments/preview", enrolment, key, name, transport)
+    } catch {
+      await transport.shutdown()
+      throw error
+    }
+    await transport.shutdown()
+    guard let handle = try? AccountHandle(preview.handle), let zone = WireID(preview.zone),
+      zone.description == preview.zone
+    else { throw transport.nonsense("makes this machine a device of nobody") }
+    return (handle, zone)
+  }
+
+  private static func ask<Answer: Decodable & Sendable>(
+    _ path: String, _ enrolment: Enrolment, _ key: P256.Signing.PrivateKey, _ name: String, _ transport: HubTransport
+  ) async throws -> Answer {
     let address = enrolment.hub.address.description
     let point = key.publicKey.x963Representation
     let proof = DeviceProof(purpose: .enroll, address: address, secret: enrolment.code, key: point)
@@ -97,7 +127,7 @@ package final class DeviceClient: Sendable {
       code: enrolment.code, name: name, address: address, key: point,
       signature: try key.signature(for: proof.message).derRepresentation)
     do {
-      return try await transport.fetch(try HubRequest(posting: request, to: "/v1/enrollments"))
+      return try await transport.fetch(try HubRequest(posting: request, to: path))
     } catch let failure as HubFailure where failure.kind == .refused(.forbidden) {
       throw HubFailure(
         failure.kind, enrolment.hub, failure.reason, advice: "ask for a new link: sheaf-hub account link HANDLE")

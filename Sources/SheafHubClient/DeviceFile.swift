@@ -89,6 +89,21 @@ package struct DeviceFile: Sendable {
     return key
   }
 
+  /// The key of an enrolment by this link that was not finished; nil where none was begun.
+  func begunKey(for enrolment: Enrolment) throws(SheafError) -> P256.Signing.PrivateKey? {
+    guard let stored = try stored(), stored.code == enrolment.code, try identity(stored) == enrolment.hub else {
+      return nil
+    }
+    return try key(stored)
+  }
+
+  /// Removes the key of an enrolment that the hub refused, and its folder where nothing else is in it.
+  func discard(_ enrolment: Enrolment) {
+    guard let stored = try? stored(), stored.code == enrolment.code else { return }
+    unlink(path)
+    rmdir(folder)
+  }
+
   /// Notes which device the key is of, and returns it.
   func finish(
     _ enrolment: Enrolment, _ key: P256.Signing.PrivateKey, _ enrolled: EnrolledDevice, handle: AccountHandle

@@ -83,10 +83,13 @@ final class HubTransport: Sendable {
 
   let hub: HubIdentity
   let limits: DeviceClientLimits
+  private let account: AccountHandle?
   private let client: HTTPClient
 
-  init(_ hub: HubIdentity, limits: DeviceClientLimits) {
+  /// - Parameter account: Whose device asks; nil before it is one.
+  init(_ hub: HubIdentity, limits: DeviceClientLimits, account: AccountHandle? = nil) {
     self.hub = hub
+    self.account = account
     self.limits = limits
     var configuration = HTTPClient.Configuration()
     configuration.redirectConfiguration = .disallow
@@ -206,9 +209,19 @@ final class HubTransport: Sendable {
         .moved, hub, "sends its devices elsewhere (status \(status)), which is not followed",
         advice: "ask its administrator for the address, and connect anew with a new link")
     }
-    throw refusal(
+    let failure = refusal(
       status, retryAfter: response.headers.first(name: "retry-after"),
       try? decode(try await collect(response, upTo: Self.longestProblem)))
+    throw failure.kind == .refused(.quota) ? full(for: request) : failure
+  }
+
+  /// The failure where an account may not have more contents: what is in a share counts for its owner.
+  private func full(for request: HubRequest) -> HubFailure {
+    let isShared = request.path.hasPrefix("/v1/shares/")
+    let owner = isShared ? "the owner of the share" : account.map { "\($0)" } ?? "the account"
+    return HubFailure(
+      .refused(.quota), hub, "has no room for more contents of \(owner): the quota is used up",
+      advice: "ask its administrator for more: sheaf-hub account quota")
   }
 
   /// The failure that an answer tells.

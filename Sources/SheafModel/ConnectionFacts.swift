@@ -11,6 +11,37 @@ package struct ConnectionRequest: Sendable, Codable {
   }
 }
 
+/// `POST /v1/connections/preview`: what a ``ConnectionRequest`` would connect.
+package struct ConnectionPreview: Sendable, Codable {
+  /// The account that the link is for.
+  package let account: AccountHandle
+  /// The hub, by its address.
+  package let hub: String
+  /// Whether an account of that handle is in the library and has documents, or deleted ones.
+  package let hasDocuments: Bool
+
+  package init(account: AccountHandle, hub: String, hasDocuments: Bool) {
+    self.account = account
+    self.hub = hub
+    self.hasDocuments = hasDocuments
+  }
+}
+
+/// `PATCH /v1/connections/{handle}`: how much is sent and fetched from now on. What is nil stays as it is.
+package struct ConnectionChange: Sendable, Codable {
+  /// The lowest limit. Below it the contents of an answer would wait for longer than a hub does for its clients.
+  package static let lowestLimit: Int64 = 16 * 1024
+
+  package let isPaused: Bool?
+  /// Bytes of contents in a second; 0 for no limit.
+  package let limit: Int64?
+
+  package init(isPaused: Bool?, limit: Int64?) {
+    self.isPaused = isPaused
+    self.limit = limit
+  }
+}
+
 /// How a connected account is with its hub.
 package struct ConnectionStatus: Sendable, Codable {
   package enum State: String, Sendable, Codable {
@@ -22,8 +53,8 @@ package struct ConnectionStatus: Sendable, Codable {
   }
 
   package var account: AccountHandle
-  /// The hub, by its address.
-  package var hub: String
+  /// The hub, by its address; nil where this machine has lost its key, which tells of which hub it is.
+  package var hub: String?
   package var state: State
   /// Since when it is so.
   package var since: Timestamp
@@ -35,12 +66,18 @@ package struct ConnectionStatus: Sendable, Codable {
   package var unfetched: Int64
   /// Whether this machine and the hub had the same when they were compared last, and nothing has changed here since.
   package var isSettled: Bool
+  /// Whether nothing is sent or fetched because somebody wants it so.
+  package var isPaused: Bool
+  /// Bytes of contents that may be sent and fetched in a second; nil without a limit.
+  package var limit: Int64?
+  /// Bytes of contents that were sent and fetched since the process that does it began.
+  package var movedBytes: Int64
   /// What went otherwise than wanted lately, the latest last, in words for people.
   package var notices: [String]
 
   package init(
-    account: AccountHandle, hub: String, state: State, since: Timestamp, problem: String?, unsent: Int64,
-    unfetched: Int64, isSettled: Bool, notices: [String]
+    account: AccountHandle, hub: String?, state: State, since: Timestamp, problem: String?, unsent: Int64,
+    unfetched: Int64, isSettled: Bool, isPaused: Bool, limit: Int64?, movedBytes: Int64, notices: [String]
   ) {
     self.account = account
     self.hub = hub
@@ -50,11 +87,14 @@ package struct ConnectionStatus: Sendable, Codable {
     self.unsent = unsent
     self.unfetched = unfetched
     self.isSettled = isSettled
+    self.isPaused = isPaused
+    self.limit = limit
+    self.movedBytes = movedBytes
     self.notices = notices
   }
 
   private enum CodingKeys: CodingKey {
-    case account, hub, state, since, problem, unsent, unfetched, isSettled, notices
+    case account, hub, state, since, problem, unsent, unfetched, isSettled, isPaused, limit, movedBytes, notices
   }
 
   package func encode(to encoder: any Encoder) throws {
@@ -67,6 +107,9 @@ package struct ConnectionStatus: Sendable, Codable {
     try container.encode(unsent, forKey: .unsent)
     try container.encode(unfetched, forKey: .unfetched)
     try container.encode(isSettled, forKey: .isSettled)
+    try container.encode(isPaused, forKey: .isPaused)
+    try container.encode(limit, forKey: .limit)
+    try container.encode(movedBytes, forKey: .movedBytes)
     try container.encode(notices, forKey: .notices)
   }
 }

@@ -72,6 +72,13 @@ final class AccountShares: Sendable {
   /// The replicas of shares that run.
   var engines: [ReplicaEngine] { state.withLock { $0.running.values.map(\.engine) } }
 
+  /// Sets how much is sent and fetched from now on. What goes on ends at once if nothing is to be.
+  func set(_ pace: ReplicaPace) {
+    client.pace.rate = pace.limit
+    own.gate.isPaused = pace.isPaused
+    signal.raise()
+  }
+
   // MARK: - Running
 
   /// Runs until its task is cancelled.
@@ -104,6 +111,11 @@ final class AccountShares: Sendable {
   private func work() async {
     var pause = Self.attempts.first
     while !Task.isCancelled {
+      // Whoever asks is answered all the same.
+      if own.gate.isPaused, state.withLock(\.waiting.isEmpty) {
+        await signal.wait(atMost: nil)
+        continue
+      }
       do {
         let wait = try await cycle()
         pause = Self.attempts.first
@@ -177,8 +189,8 @@ final class AccountShares: Sendable {
     state.withLock { state in
       guard state.running[share.share]?.engine.isOver ?? true else { return }
       let engine = ReplicaEngine(
-        own.account, .share(share), share.account, library, client, threads: threads, serials: serials(share.share),
-        logger: logger)
+        own.account, .share(share), share.account, library, client, gate: own.gate, threads: threads,
+        serials: serials(share.share), logger: logger)
       let task = Task { await engine.run() }
       state.running[share.share] = Running(engine: engine, task: task, number: -1)
     }

@@ -16,6 +16,7 @@ package final class LibraryConnections: ConnectionController {
   let library: Library
   private let folder: DeviceFolder?
   private let logger: Logger
+  private let begun = ReplicaEngine.now
   private let threads = NIOThreadPool(numberOfThreads: threadCount)
   private let running = Mutex<[Int64: Running]>([:])
 
@@ -73,10 +74,12 @@ package final class LibraryConnections: ConnectionController {
   private func begin(_ account: Int64, _ zone: WireID, _ device: Device, _ devices: DeviceFolder) -> AccountShares {
     let client = DeviceClient(device)
     let engine = ReplicaEngine(
-      device.handle, .zone, account, library, client, threads: threads, serials: devices.serials(of: zone),
-      logger: logger)
+      device.handle, .zone, account, library, client, gate: PauseGate(), threads: threads,
+      serials: devices.serials(of: zone), logger: logger)
     let shares = AccountShares(
       engine, account, library, threads: threads, serials: { devices.serials(of: zone, share: $0) }, logger: logger)
+    // An account that is not connected any more is none that goes on.
+    if let pace = try? library.replicaPace(account) { shares.set(pace) }
     let task = Task {
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await engine.run() }
@@ -114,16 +117,41 @@ package final class LibraryConnections: ConnectionController {
 
   // MARK: - ConnectionController
 
-  package func connect(_ request: ConnectionRequest) async throws -> ConnectionStatus {
-    let enrolment = try Enrolment(request.link)
-    guard (1...DeviceClient.longestName).contains(request.device.utf8.count) else {
-      throw SheafError(
-        .invalid, subject: "--name \(request.device.printable)", reason: "is empty or too long",
-        advice: "give 1 to \(DeviceClient.longestName) bytes")
+  package func preview(_ request: ConnectionRequest) async throws -> ConnectionPreview {
+    let (account, zone, hub) = try await LinkPreview.ask(request, file: devices().newFile)
+    if try library.accounts().contains(where: { $0.handle == account }),
+      let replica = try library.replica(try library.number(of: account)), replica.reader == nil
+    {
+      try await refuse(account, of: replica.zone, link: zone, hub)
     }
+    return ConnectionPreview(account: account, hub: hub, hasDocuments: try library.ownsDocuments(account))
+  }
+
+  /// Refuses to connect an account that is connected, unless its hub knows this machine no more.
+  private func refuse(
+    _ account: AccountHandle, of connected: [UInt8], link zone: WireID, _ hub: String
+  ) async throws {
+    let another = "to connect it anew, end that first: sheaf disconnect --as \(account); the link stays good for a day"
+    guard connected == zone.bytes else {
+      throw SheafError(.exists, subject: "\(account)", reason: "is connected with another hub", advice: another)
+    }
+    guard let device = try? devices().file(of: zone).read() else { return }
+    let client = DeviceClient(device)
+    let isKnown = (try? await client.account()) != nil
+    await client.shutdown()
+    if isKnown {
+      throw SheafError(
+        .exists, subject: "\(account)", reason: "is connected with \(hub) already",
+        advice: "see how it is: sheaf status; " + another)
+    }
+  }
+
+  package func connect(_ request: ConnectionRequest) async throws -> ConnectionStatus {
+    _ = try await preview(request)
     let device: Device
     do {
-      device = try await DeviceClient.enroll(by: enrolment, name: request.device, file: devices().newFile)
+      device = try await DeviceClient.enroll(
+        by: try Enrolment(request.link), name: request.device, file: devices().newFile)
     } catch let failure as HubFailure {
       throw failure.sheafError
     }
@@ -132,20 +160,18 @@ package final class LibraryConnections: ConnectionController {
       _ = try library.addAccount(device.handle, name: nil)
     }
     let account = try library.number(of: device.handle)
-    if try library.replica(account) == nil {
-      try library.connect(account, zone: zone)
-    } else if try library.replica(account)?.zone != zone.bytes {
-      throw SheafError(
-        .exists, subject: "\(device.handle)", reason: "is connected to another hub",
-        advice: "disconnect it before: sheaf disconnect --as \(device.handle)")
-    }
+    if try library.replica(account) == nil { try library.connect(account, zone: zone) }
     try devices().keep(zone)
-    if let former = running.withLock({ $0.removeValue(forKey: account) }) {
-      former.task.cancel()
-      await former.task.value
-    }
+    await end(account)
     begin(account, zone, device, try devices())
     return try await status(of: self.shares(of: device.handle))
+  }
+
+  /// Ends what goes on for an account.
+  private func end(_ account: Int64) async {
+    guard let former = running.withLock({ $0.removeValue(forKey: account) }) else { return }
+    former.task.cancel()
+    await former.task.value
   }
 
   package func disconnect(_ handle: AccountHandle, discardsUnsent: Bool) async throws {
@@ -156,15 +182,30 @@ package final class LibraryConnections: ConnectionController {
     if !discardsUnsent, case let counts = try library.replicaCounts(account), counts.changes + counts.sends > 0 {
       throw SheafError(
         .busy, subject: "\(handle)",
-        reason: "has \(counts.changes + counts.sends) items that the hub does not have yet",
+        reason: "has \(Self.items(counts.changes + counts.sends)) that the hub does not have yet",
         advice: "wait for it: sheaf sync --wait 60; or leave it so: --discard-unsent")
     }
-    if let former = running.withLock({ $0.removeValue(forKey: account) }) {
-      former.task.cancel()
-      await former.task.value
-    }
+    await end(account)
     try library.disconnect(account)
     if let zone = WireID(bytes: replica.zone) { try devices().remove(zone) }
+  }
+
+  private static func items(_ count: Int64) -> String { count == 1 ? "1 item" : "\(count) items" }
+
+  package func change(_ change: ConnectionChange, of handle: AccountHandle) async throws -> ConnectionStatus {
+    if let limit = change.limit, limit != 0, limit < ConnectionChange.lowestLimit {
+      throw SheafError(
+        .invalid, subject: "a limit of \(limit) bytes a second", reason: "is too low",
+        advice: "give \(ConnectionChange.lowestLimit) or more, or 0 for none")
+    }
+    let account = try library.number(of: handle)
+    var pace = try library.replicaPace(account)
+    if let isPaused = change.isPaused { pace.isPaused = isPaused }
+    if let limit = change.limit { pace.limit = limit == 0 ? nil : limit }
+    try library.setReplicaPace(pace, of: account)
+    let shares = try shares(of: handle)
+    shares.set(pace)
+    return try await status(of: shares)
   }
 
   package func connectedAccounts() async throws -> [AccountHandle] {
@@ -173,12 +214,34 @@ package final class LibraryConnections: ConnectionController {
   }
 
   package func connections() async -> [ConnectionStatus] {
+    let connections = running.withLock { $0.mapValues(\.shares) }
     var all: [ConnectionStatus] = []
-    for shares in running.withLock({ $0.values.map(\.shares) }).sorted(by: { "\($0.own.account)" < "\($1.own.account)" }
-    ) {
+    for shares in connections.values {
       if let status = try? await status(of: shares) { all.append(status) }
     }
-    return all
+    for handle in (try? library.accounts().map(\.handle)) ?? [] {
+      guard let account = try? library.number(of: handle), connections[account] == nil,
+        let replica = try? library.replica(account), replica.reader == nil,
+        let status = keyless(handle, account, WireID(bytes: replica.zone))
+      else { continue }
+      all.append(status)
+    }
+    return all.sorted { "\($0.account)" < "\($1.account)" }
+  }
+
+  /// How a connected account is for which this machine has no key; nil if it has one.
+  private func keyless(_ handle: AccountHandle, _ account: Int64, _ zone: WireID?) -> ConnectionStatus? {
+    guard let zone, let counts = try? library.replicaCounts(account), let pace = try? library.replicaPace(account)
+    else { return nil }
+    do {
+      _ = try devices().file(of: zone).read()
+      return nil
+    } catch {
+      return ConnectionStatus(
+        account: handle, hub: nil, state: .failed, since: begun, problem: "\(error)",
+        unsent: counts.changes + counts.sends, unfetched: counts.news, isSettled: false, isPaused: pace.isPaused,
+        limit: pace.limit, movedBytes: 0, notices: [])
+    }
   }
 
   package func synchronize(_ handle: AccountHandle) async throws -> ConnectionStatus {

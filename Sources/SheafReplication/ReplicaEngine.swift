@@ -36,8 +36,6 @@ final class ReplicaEngine: Sendable {
   /// Rows of a page of the feed.
   private static let pageLimit = 32
   private static let inlineLimit = 4 << 20
-  /// Notices for people that are remembered.
-  private static let noticeLimit = 20
   /// How long new items wait until they are looked at again.
   private static let pause = Duration.milliseconds(1_050)
   /// Between two attempts after a failure, at first and at most.
@@ -54,7 +52,7 @@ final class ReplicaEngine: Sendable {
     var wakes = 0
     /// The wake-up after which all was the same.
     var settled = -1
-    var notices: [String] = []
+    var notices = NoticeList()
     var isOver = false
   }
 
@@ -70,14 +68,17 @@ final class ReplicaEngine: Sendable {
   private let logger: Logger
   private let state: Mutex<State>
   private let signal = WakeSignal()
+  /// Whether the account is paused, for all its replicas.
+  let gate: PauseGate
   /// What the hub's stream says, the newest last.
   let news: AsyncStream<FeedNews>
   private let told: AsyncStream<FeedNews>.Continuation
 
   init(
     _ account: AccountHandle, _ subject: Subject, _ number: Int64, _ library: any ReplicaLibrary,
-    _ client: DeviceClient, threads: NIOThreadPool, serials: SerialFile, logger: Logger
+    _ client: DeviceClient, gate: PauseGate, threads: NIOThreadPool, serials: SerialFile, logger: Logger
   ) {
+    self.gate = gate
     self.serials = serials
     self.account = account
     self.subject = subject
@@ -90,7 +91,7 @@ final class ReplicaEngine: Sendable {
     (news, told) = AsyncStream.makeStream(of: FeedNews.self, bufferingPolicy: .bufferingNewest(256))
   }
 
-  private static var now: Timestamp { Timestamp(nanoseconds: Int64(Date().timeIntervalSince1970 * 1_000_000_000)) }
+  static var now: Timestamp { Timestamp(nanoseconds: Int64(Date().timeIntervalSince1970 * 1_000_000_000)) }
 
   // MARK: - For others
 
@@ -114,7 +115,7 @@ final class ReplicaEngine: Sendable {
       ConnectionStatus(
         account: account, hub: hub, state: state.state, since: state.since, problem: state.problem,
         unsent: counts.changes + counts.sends, unfetched: counts.news, isSettled: state.settled == state.wakes,
-        notices: state.notices)
+        isPaused: gate.isPaused, limit: client.pace.rate, movedBytes: client.pace.passed, notices: state.notices.words)
     }
   }
 
@@ -154,15 +155,40 @@ final class ReplicaEngine: Sendable {
   /// Runs until its task is cancelled, or the hub does not know this machine any more.
   func run() async {
     let door = library.observe(account: number) { [weak self] _ in self?.wake() }
-    await withTaskGroup(of: Void.self) { group in
-      if case .zone = subject { group.addTask { await self.follow() } }
-      group.addTask { await self.work() }
-      await group.next()
-      group.cancelAll()
+    var isEnded = false
+    while !isEnded, !Task.isCancelled {
+      if gate.isPaused { await rest() }
+      isEnded = await withTaskGroup(of: Bool.self) { group in
+        if case .zone = subject {
+          group.addTask {
+            await self.follow()
+            return true
+          }
+        }
+        group.addTask {
+          await self.work()
+          return true
+        }
+        group.addTask {
+          await self.gate.wait(until: true)
+          return false
+        }
+        let first = await group.next() ?? true
+        group.cancelAll()
+        return first
+      }
     }
     library.endObserving(door)
     told.finish()
     state.withLock { $0.isOver = true }
+  }
+
+  /// Waits while it is paused. Everything that it has learned and not done is done, or asked for, once more.
+  private func rest() async {
+    state.withLock { Self.set(&$0, .disconnected, nil) }
+    await gate.wait(until: false)
+    state.withLock { Self.set(&$0, .connecting, nil) }
+    wake(readsFeed: true)
   }
 
   /// Follows the hub's stream.
@@ -384,7 +410,8 @@ final class ReplicaEngine: Sendable {
       let contents = isThere ? handle : nil
       isDone = try await call { try $0.carryOut(number, step, of: $1, contents: contents) }
     } catch {
-      try? await call { library, _ in try library.release(handle) }
+      // Also where the task was cancelled, in which nothing more is called.
+      await Task { try? await call { library, _ in try library.release(handle) } }.value
       throw error
     }
     try await call { library, _ in try library.release(handle) }
@@ -587,11 +614,7 @@ final class ReplicaEngine: Sendable {
   }
 
   private func tell(_ word: String) {
-    let isNew = state.withLock { state in
-      if state.notices.last == word { return false }
-      state.notices = Array((state.notices + [word]).suffix(Self.noticeLimit))
-      return true
-    }
+    let isNew = state.withLock { $0.notices.add(word) }
     if isNew { logger.notice("\(word)", metadata: ["account": "\(account)"]) }
   }
 }

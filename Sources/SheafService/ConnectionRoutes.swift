@@ -2,14 +2,23 @@ import Hummingbird
 import SheafModel
 
 extension LibraryAPI {
-  /// `GET` and `POST /v1/connections`, `GET /v1/connections/accounts`, `DELETE /v1/connections/{handle}` (`discard=true` gives up what is not sent),
-  /// `POST /v1/connections/{handle}/sync`; `GET` and `POST /v1/connections/{handle}/devices`, `DELETE …/{id}` of them.
+  /// `GET` and `POST /v1/connections`, `GET /v1/connections/accounts`, `POST /v1/connections/preview`, `PATCH` and
+  /// `DELETE /v1/connections/{handle}` (`discard=true` gives up what is not sent), `POST /v1/connections/{handle}/sync`;
+  /// `GET` and `POST /v1/connections/{handle}/devices`, `DELETE …/{id}` of them.
   func addConnectionRoutes(to routes: Routes) {
     routes.get { _, _ in try Response.json(await connections?.connections() ?? []) }
     routes.get("accounts") { _, _ in try Response.json(try await connections?.connectedAccounts() ?? []) }
     routes.post { request, _ in
       let connection = try await request.decoded(as: ConnectionRequest.self)
       return try Response.json(try await connectionController().connect(connection), status: .created)
+    }
+    routes.post("preview") { request, _ in
+      let connection = try await request.decoded(as: ConnectionRequest.self)
+      return try Response.json(try await connectionController().preview(connection))
+    }
+    routes.patch(":handle") { request, context in
+      let change = try await request.decoded(as: ConnectionChange.self)
+      return try Response.json(try await connectionController().change(change, of: handle(in: context)))
     }
     routes.delete(":handle") { request, context in
       let discards = try request.parameter("discard") == "true"

@@ -17,8 +17,8 @@ import Testing
     ],
     "SheafClient": ["SheafModel", "AsyncHTTPClient", "HTTPTypes", "NIOCore", "NIOHTTP1", "Logging"],
     "SheafCommand": [
-      "SheafModel", "SheafLibrary", "SheafMount", "SheafReplication", "SheafService", "SheafClient", "ArgumentParser",
-      "Logging", "NIOCore", "ServiceLifecycle", "UnixSignals",
+      "CQRCode", "SheafModel", "SheafLibrary", "SheafMount", "SheafReplication", "SheafService", "SheafClient",
+      "ArgumentParser", "Logging", "NIOCore", "ServiceLifecycle", "UnixSignals",
     ],
     "SheafReplication": [
       "SheafHubClient", "SheafLibrary", "SheafModel", "SheafReplica", "SheafService", "SheafWire", "Logging", "NIOCore",

@@ -19,4 +19,10 @@ struct QuantityTests {
       #expect(SizeArgument(argument: text) == nil, "\(text)")
     }
   }
+
+  @Test func ratesAreSizesThatAreNotTooLowOrNone() {
+    let rates: [(String, Int64)] = [("none", 0), ("16K", 16_384), ("2M", 2 << 20), ("20000", 20_000)]
+    for (text, bytes) in rates { #expect(RateArgument(argument: text)?.bytes == bytes, "\(text)") }
+    for text in ["", "0", "15K", "-1", "2MB/s", "None"] { #expect(RateArgument(argument: text) == nil, "\(text)") }
+  }
 }

@@ -35,6 +35,19 @@ struct DeletionTests {
     try fixture.finish()
   }
 
+  /// A dot in a folder's name begins no extension.
+  @Test func aFoldersTakenNameGetsItsNumberBehindItsDots() throws {
+    let fixture = try LibraryFixture()
+    try fixture.mkdir("plan.v1")
+    try fixture.save("plan.v1/a", "old")
+    try fixture.unlink("plan.v1/a")
+    try fixture.rmdir("plan.v1")
+    try fixture.mkdir("plan.v1")
+    #expect(try recover(fixture, "plan.v1").contains("Documents/plan.v1 (2)"))
+    #expect(try fixture.names().contains("plan.v1 (2)"))
+    try fixture.finish()
+  }
+
   @Test func aTakenNameGetsANumber() throws {
     let fixture = try LibraryFixture()
     for name in ["a.tar.gz", ".hidden", "plain"] {

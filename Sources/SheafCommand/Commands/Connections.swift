@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import SheafClient
 import SheafModel
+import SheafReplication
 
 struct Connect: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -10,10 +11,15 @@ struct Connect: AsyncParsableCommand {
       The link makes this machine a device of an account: from `sheaf-hub account add`, or from `sheaf device add` on a \
       machine that is connected. It is good once, and for a day. The account is made in the library if it is missing. What \
       it owns and what the hub has are then the same on all machines, as long as the library is mounted; without a network \
-      everything that is here works, and is sent later. Connecting deletes nothing.
+      everything that is here works, and is sent later. Connecting deletes nothing. If the account has documents here \
+      already, a person is asked first. With --as, a link for another account is refused. A link that is refused is not \
+      used up, and nothing is made for it.
+
+      On a terminal it then shows what is done and left, if the library is mounted; Ctrl-C ends that alone.
 
       Examples:
         sheaf connect 'https://hub.example/enrol/CODE'
+        sheaf connect 'https://hub.example/enrol/CODE' --as alice@hub.example
         sheaf connect 'https://192.0.2.7:8443/enrol/CODE#FINGERPRINT' --name laptop
       """)
 
@@ -23,19 +29,50 @@ struct Connect: AsyncParsableCommand {
   @Option(help: "What to call this machine (default: its host name).")
   var name: String?
 
+  @Flag(help: "Without a question, though the account has documents here.")
+  var yes = false
+
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
     let location = try LibraryChoice.location(named: library.file)
     let request = ConnectionRequest(link: link, device: try name ?? Self.hostName())
-    let status = try await LibraryConnection.with(location, creating: true) { connection in
-      if connection.isNew { try NewLibrary.announce(at: location, output) }
-      return try await connection.client.connect(request)
+    // No library is made for a link that is no good.
+    if NewLibrary.wouldBeMade(at: location) { try check(try await LinkPreview.ask(request)) }
+    try await LibraryConnection.with(location, creating: true) { connection in
+      if connection.isNew {
+        try NewLibrary.announce(at: location, output)
+      } else {
+        try check(try await connection.client.preview(request))
+      }
+      let status = try await connection.client.connect(request)
+      if output.json { return try JSON.write(status) }
+      try StandardOutput.line("Connected \(status.account) with \(ConnectedAccount.hub(status)).")
+      if !connection.isOwn, StandardError.isTerminal {
+        _ = try await SyncWait.untilSettled(status, connection.client, until: nil)
+      }
+      try StandardOutput.line("`sheaf status` tells what is sent and fetched, while the library is mounted.")
     }
-    if output.json { return try JSON.write(status) }
-    try StandardOutput.line("Connected \(status.account) with \(status.hub.printable).")
-    try StandardOutput.line("`sheaf status` tells what is sent and fetched, while the library is mounted.")
+  }
+
+  /// Refuses a link for another account than the one that was named; asks where the account has documents here.
+  private func check(_ preview: ConnectionPreview) throws {
+    let (account, named) = (preview.account, try library.account())
+    if let named, named != account {
+      throw SheafError(
+        .invalid, subject: "--as \(named)", reason: "is not whom the link is for, which is \(account)",
+        advice: "leave --as out, or ask for a link for \(named); this one is not used up")
+    }
+    guard preview.hasDocuments, named == nil, !yes else { return }
+    let hub = preview.hub.printable
+    guard Question.canBeAsked else {
+      return StandardError.write(
+        "sheaf: \(account) has documents here; they go to \(hub), and what is there comes here\n")
+    }
+    try Question.confirm(
+      "\(account) has documents here. They go to \(hub), and what is there comes here. Connect it?",
+      about: "\(account)")
   }
 
   private static func hostName() throws(SheafError) -> String {
@@ -78,40 +115,63 @@ struct Disconnect: AsyncParsableCommand {
 
 struct SyncCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "sync", abstract: "Tell what waits to be sent and fetched, or wait for it.",
+    commandName: "sync", abstract: "Tell what waits to be sent and fetched, wait for it, or set its pace.",
     discussion: """
       With --wait, it ends once the hub has everything that is here, and everything that the hub has is here; with status \
-      1 if the time is over before.
+      1 if the time is over before. On a terminal it shows what is done and left; Ctrl-C ends the waiting alone.
+
+      With --pause nothing is sent or fetched, from now on until --resume: what is done here waits. --limit bounds the \
+      contents that are sent and fetched, in bytes a second. Both are remembered with the library.
 
       Examples:
         sheaf sync
         sheaf sync --wait 60
+        sheaf sync --pause
+        sheaf sync --resume --limit 2M
+        sheaf sync --limit none
       """)
 
   @Option(help: ArgumentHelp("How long to wait.", valueName: "seconds"))
   var wait: Int?
+
+  @Flag(help: "Send and fetch nothing.")
+  var pause = false
+
+  @Flag(help: "Send and fetch again.")
+  var resume = false
+
+  @Option(help: ArgumentHelp("Bytes of contents in a second: 500K, 2M; none for no limit.", valueName: "rate"))
+  var limit: RateArgument?
 
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
     if let wait, !(1...1_000_000).contains(wait) { throw ValidationError("--wait takes 1 to 1000000 seconds.") }
+    if pause, resume || wait != nil { throw ValidationError("--pause goes with neither --resume nor --wait.") }
   }
 
   func run() async throws {
     let location = try LibraryChoice.location(named: library.file)
     let status = try await LibraryConnection.with(location) { connection in
-      let account = try await ConnectedAccount.find(connection.client, try library.account())
-      var status = try await connection.client.synchronize(account)
-      let end = ContinuousClock.now + .seconds(wait ?? 0)
-      while wait != nil, !status.isSettled || status.state != .connected, ContinuousClock.now < end {
-        try await Task.sleep(for: .milliseconds(100))
-        status = try await connection.client.connections().first { $0.account == account } ?? status
+      let (client, account) = (
+        connection.client, try await ConnectedAccount.find(connection.client, try library.account())
+      )
+      if pause || resume || limit != nil {
+        _ = try await client.change(
+          ConnectionChange(isPaused: pause ? true : resume ? false : nil, limit: limit?.bytes), of: account)
       }
-      return status
+      let status = try await client.synchronize(account)
+      guard let wait else { return status }
+      if status.isPaused {
+        throw SheafError(
+          .unavailable, subject: "\(account)", reason: "is paused, so nothing is sent or fetched",
+          advice: "sheaf sync --resume")
+      }
+      return try await SyncWait.untilSettled(status, client, until: .now + .seconds(wait))
     }
     try output.json ? JSON.write(status) : StandardOutput.write(ConnectedAccount.text([status]))
-    if wait != nil, !status.isSettled || status.state != .connected { throw ExitCode.failure }
+    if wait != nil, !SyncWait.isSettled(status) { throw ExitCode.failure }
   }
 }
 
@@ -123,7 +183,10 @@ struct DeviceCommand: AsyncParsableCommand {
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Print a link that connects another machine.",
-      discussion: "On the other machine: sheaf connect 'LINK'. Whoever has the link gets in, once.")
+      discussion: """
+        On the other machine: sheaf connect 'LINK'. Whoever has the link gets in, once. On a terminal that is wide enough \
+        the link is shown as a QR code, too.
+        """)
 
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
@@ -135,6 +198,7 @@ struct DeviceCommand: AsyncParsableCommand {
         return try await connection.client.addDevice(to: account)
       }
       if output.json { return try JSON.write(link) }
+      if let code = try QRCode.shown(link.link) { try StandardOutput.write(code) }
       try StandardOutput.line(link.link.printable)
       StandardError.write("Good for one machine, until \(link.expires.printable).\n")
     }
@@ -220,17 +284,23 @@ enum ConnectedAccount {
     return first
   }
 
+  /// The hub of a connection, for people.
+  static func hub(_ status: ConnectionStatus) -> String { status.hub?.printable ?? "its hub" }
+
   static func text(_ connections: [ConnectionStatus]) -> String {
     var text = ""
     for status in connections {
+      let (hub, since) = (hub(status), Format.time(status.since))
       let state =
         switch status.state {
-        case .connecting: "connecting with \(status.hub.printable)"
-        case .connected: "connected with \(status.hub.printable) since \(Format.time(status.since))"
-        case .disconnected: "not connected since \(Format.time(status.since))"
         case .failed: "not connected"
+        case _ where status.isPaused: "paused since \(since); go on with: sheaf sync --resume"
+        case .connecting: "connecting with \(hub)"
+        case .connected: "connected with \(hub) since \(since)"
+        case .disconnected: "not connected since \(since)"
         }
       var facts = [("Account", status.account.description), ("Hub", state)]
+      if let limit = status.limit { facts.append(("Limit", "\(Format.size(limit)) of contents a second")) }
       if let problem = status.problem { facts.append(("Problem", problem.printable)) }
       facts.append(
         (

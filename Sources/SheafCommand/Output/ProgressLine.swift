@@ -9,11 +9,14 @@ final class ProgressLine {
   init(_ title: String) { self.title = title }
 
   func show(_ progress: Progress) {
-    guard shown else { return }
-    let part =
+    show(
       progress.total > 0
-      ? "\(min(100, progress.done * 100 / progress.total)) %" : "\(progress.done)"
-    StandardError.write("\r\u{1B}[K\(title)… \(part)")
+        ? "\(min(100, progress.done * 100 / progress.total)) %" : "\(progress.done)")
+  }
+
+  /// - Parameter part: How far the work is.
+  func show(_ part: String) {
+    if shown { StandardError.write("\r\u{1B}[K\(title)… \(part)") }
   }
 
   /// Clears the line.

@@ -54,6 +54,14 @@ extension Library {
     }
   }
 
+  /// Whether an account of this handle is here and owns documents, or deleted ones.
+  package func ownsDocuments(_ handle: AccountHandle) throws -> Bool {
+    try locked {
+      guard let account = accountTable.present.first(where: { $0.handle == handle }) else { return false }
+      return try read { try $0.ownsDocuments(account) }
+    }
+  }
+
   /// Removes an account that owns nothing any more, from all shares too; history goes on naming it as author.
   ///
   /// - Throws: `notFound`; `busy` while it is connected to a hub; `notEmpty` while it has documents or deleted ones.

@@ -1,6 +1,7 @@
 import Foundation
 package import SheafModel
 import SheafStore
+import enum SheafWire.MarkedName
 
 /// Deleted items: listing, recovering, and destroying them for good.
 extension Library {
@@ -50,9 +51,10 @@ extension Library {
     guard var inode = try change.rows.inode(row.ino), var folder = try change.rows.inode(parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
     }
-    let name = try destination?.name ?? freeName(row.name, in: parent)
+    let isFolder = inode.mode & S_IFMT == S_IFDIR
+    let name = try destination?.name ?? freeName(row.name, in: parent, isFolder: isFolder)
     let left = parent == row.parent ? nil : try share(ofFolder: row.parent)
-    inode.nlink = inode.mode & S_IFMT == S_IFDIR ? 2 : 1
+    inode.nlink = isFolder ? 2 : 1
     inode.parent = parent
     inode.name = name
     inode.ctime = time
@@ -113,12 +115,12 @@ extension Library {
     let part: TreeAction.Part?
   }
 
-  /// `name`, or with ` (2)`, ` (3)` … before its extension where it is taken.
-  func freeName(_ name: [UInt8], in parent: Int64) throws -> [UInt8] {
+  /// `name`, or with ` (2)`, ` (3)` … before its extension where it is taken. A folder has none.
+  func freeName(_ name: [UInt8], in parent: Int64, isFolder: Bool) throws -> [UInt8] {
     var candidate = name
     var number = 2
     while try Self.isReserved(candidate) || entry(parent, candidate) != nil {
-      candidate = Self.numbered(name, number)
+      candidate = MarkedName.numbered(name, number, isFolder: isFolder)
       number += 1
     }
     return candidate

@@ -179,7 +179,7 @@ extension Library {
     var target = name
     if let occupant = try entry(parent, name) {
       if occupant.ino == row.ino { return nil }
-      let free = try freeName(name, in: parent)
+      let free = try freeName(name, in: parent, isFolder: row.mode & S_IFMT == S_IFDIR)
       if let other = try inode(occupant.ino).row.item, leaving.contains(other) {
         _ = try rename(parent, name, to: parent, free, .noReplace, settled: (0, 0), ways, caller)
       } else {

@@ -110,7 +110,7 @@ extension Library {
       guard let deleted = found.deleted else { throw SheafError(.notFound) }
       let (folder, name) = try locked { () -> (Int64, [UInt8]) in
         let folder = try self.folder(place.parent, account)
-        return (folder.ino, try freeName(place.name, in: folder.ino))
+        return (folder.ino, try freeName(place.name, in: folder.ino, isFolder: item.kind == .folder))
       }
       _ = try recover(
         deleted, called: String(decoding: place.name, as: UTF8.self).printable,
@@ -144,7 +144,7 @@ extension Library {
       guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
       // Ids are the hub's word: another account's item may have this one.
       guard try read({ try $0.item(uuid: UUID(bytes: wanted.item.bytes)) }) == nil else { throw SheafError(.exists) }
-      let name = try freeName(place.name, in: parent)
+      let name = try freeName(place.name, in: parent, isFolder: wanted.kind == .folder)
       let (caller, time) = (Caller.api(account), clock())
       let type = wanted.kind == .folder ? S_IFDIR : wanted.kind == .symlink ? S_IFLNK : S_IFREG
       let mode = wanted.kind == .symlink ? 0o777 : UInt32(truncatingIfNeeded: wanted.mode) & 0o1777
@@ -398,9 +398,10 @@ extension Library {
   private func makeWay(at place: NamePlace, _ account: Int64) throws -> NamePlace {
     let occupant = try locked { () -> (free: [UInt8], makesWay: Bool)? in
       guard let entry = try entry(place.folder, place.name) else {
-        return Self.isReserved(place.name) ? (try freeName(place.name, in: place.folder), false) : nil
+        return Self.isReserved(place.name)
+          ? (try freeName(place.name, in: place.folder, isFolder: false), false) : nil
       }
-      let free = try freeName(place.name, in: place.folder)
+      let free = try freeName(place.name, in: place.folder, isFolder: inode(entry.ino).isFolder)
       guard let item = try item(of: inode(entry.ino)) else { return (free, false) }
       let steps = try read { try $0.replicaSteps(of: account) }
       var tree = try ReplicaTree(self, connected(account))

@@ -39,6 +39,8 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func replica(_ account: Int64) throws -> ReplicaRow?
   func raiseSerial(to serial: Int64, of account: Int64) throws
   func replicaCounts(_ account: Int64) throws -> ReplicaCounts
+  func replicaPace(_ account: Int64) throws -> ReplicaPace
+  func setReplicaPace(_ pace: ReplicaPace, of account: Int64) throws
 
   func note(_ page: FeedPage, of account: Int64) throws
   func noteAll(_ states: [ItemState], token: String, of account: Int64) throws

@@ -33,6 +33,7 @@ extension Library: ReplicaInterface {
       try makeChange(.replica) { change in
         try change.rows.insert(
           ReplicaRow(account: account, zone: zone.bytes, seed: UUID.timeOrdered(change.time).bytes))
+        try change.rows.setPace(ReplicaPace(), of: account)
         // It may be another hub than before.
         try change.rows.forgetSentVersions(of: account)
         try change.rows.setNotesChanges(true)
@@ -61,6 +62,7 @@ extension Library: ReplicaInterface {
       try makeChange(.replica) { change in
         for replica in followed { try change.rows.deleteReplica(replica.account) }
         try change.rows.deleteReplica(account)
+        try change.rows.setPace(ReplicaPace(), of: account)
         if try change.rows.replicas().isEmpty { try change.rows.setNotesChanges(false) }
       }
     }

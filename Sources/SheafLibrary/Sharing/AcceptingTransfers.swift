@@ -226,7 +226,7 @@ extension Library {
         .busy, subject: String(decoding: written.row.name, as: UTF8.self).printable,
         reason: "is being written and not saved yet", advice: "try again in a moment")
     }
-    let name = try freeName(inode.row.name, in: documents.ino)
+    let name = try freeName(inode.row.name, in: documents.ino, isFolder: inode.isFolder)
     let user = FileOwnerChange(from: try self.inode(accountTable[former]?.documents ?? 0).row, to: documents.row)
     let owners = OwnerChange(from: former, to: recipient.id, user)
     try makeChange(.transfer, by: .api(recipient.id)) { change in

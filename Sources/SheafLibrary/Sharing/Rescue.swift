@@ -93,7 +93,8 @@ extension Library {
     try makeChange(.save) { change in
       var content = try working.stored(in: change)
       let stored = try content.stored(in: change)
-      let name = try freeName(Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino)
+      let name = try freeName(
+        Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, isFolder: false)
       var row = InodeRow(
         ino: numbers.nextIno(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
         nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: stored.length, time: time, content: stored)

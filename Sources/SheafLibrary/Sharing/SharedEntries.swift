@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 package import SheafModel
 import SheafStore
+import enum SheafWire.MarkedName
 
 /// An entry of `Shared/OWNER/`.
 package struct SharedEntry: Hashable, Sendable {
@@ -42,15 +43,16 @@ struct SharedNames {
   /// Names that were tried.
   private(set) var tried = 0
 
-  /// The name of another entry that would have `name`: as it is, or else with the first number that makes it free.
-  mutating func take(_ name: [UInt8]) -> [UInt8] {
+  /// The name of another entry that would have `name`: as it is, or else with the first number that makes it free,
+  /// which comes before the extension of what is no folder.
+  mutating func take(_ name: [UInt8], isFolder: Bool) -> [UInt8] {
     tried += 1
     if taken.insert(name).inserted { return name }
     // Lower numbers were taken when the last one was given, and nothing becomes free.
     var number = next[name] ?? 2
     while true {
       tried += 1
-      let numbered = Library.numbered(name, number)
+      let numbered = MarkedName.numbered(name, number, isFolder: isFolder)
       number += 1
       guard taken.insert(numbered).inserted else { continue }
       next[name] = number
@@ -126,14 +128,11 @@ extension Library {
     for (share, participant) in joined {
       guard let inode = try sharedInode(share.row.item), inode.row.nlink > 0 else { continue }
       let own = inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name
-      let name = names.take(participant.name ?? own)
+      let name = names.take(participant.name ?? own, isFolder: inode.isFolder)
       found.append(SharedEntry(name: name, share: share.row.item, ino: inode.ino))
     }
     return found
   }
-
-  /// `name` with ` (2)`, ` (3)` … before its extension.
-  static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] { marked(name, " (\(number))") }
 
   /// Tells the doors of the accounts whose folders changed which entries came, went or mean another inode.
   func tellSharedEntries() {

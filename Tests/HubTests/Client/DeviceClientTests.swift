@@ -27,6 +27,13 @@ import Testing
       }
       #expect(refused.kind == .refused(.forbidden) && refused.advice?.contains("account link") == true)
       #expect(!refused.description.contains(try Enrolment(text).code))
+      // Nothing stays of it: no key, and no folder for one.
+      #expect(access(other.path, F_OK) != 0)
+      let inside = DeviceFile("\(hub.folder.path)/state/sheaf/other.json")
+      _ = try await hubFailure {
+        _ = try await DeviceClient.enroll(by: try Enrolment(text), name: "x", file: inside)
+      }
+      #expect(access("\(hub.folder.path)/state/sheaf", F_OK) != 0)
     }
   }
 
@@ -42,6 +49,42 @@ import Testing
       let second = try await DeviceClient.enroll(by: enrolment, name: "laptop", file: copy)
       #expect(first.id == second.id)
       #expect(try await hub.hub.accounts.devices(of: first.zone).count == 1)
+    }
+  }
+
+  @Test func aLinkTellsWhomItIsForAndIsNotSpent() async throws {
+    try await SecureHub.with { hub in
+      let (text, file) = (try await hub.link(), DeviceFile("\(hub.folder.path)/device.json"))
+      let enrolment = try Enrolment(text)
+      let preview = try await DeviceClient.preview(by: enrolment, name: "laptop", file: file)
+      #expect(preview.handle.description == "alice@hub.example" && access(file.path, F_OK) != 0)
+      #expect(try await hub.hub.accounts.devices(of: preview.zone.description).isEmpty)
+      // Whoever was interrupted after the code was spent is the one who spent it.
+      let key = try file.key(for: enrolment)
+      let copy = DeviceFile("\(hub.folder.path)/copy.json")
+      try FileManager.default.copyItem(atPath: file.path, toPath: copy.path)
+      _ = try await DeviceClient.enroll(by: enrolment, name: "laptop", file: file)
+      #expect(try copy.begunKey(for: enrolment)?.rawRepresentation == key.rawRepresentation)
+      #expect(try await DeviceClient.preview(by: enrolment, name: "laptop", file: copy).zone == preview.zone)
+      let refused = try await hubFailure {
+        _ = try await DeviceClient.preview(by: enrolment, name: "laptop", file: nil)
+      }
+      #expect(refused.kind == .refused(.forbidden) && !refused.description.contains(enrolment.code))
+    }
+  }
+
+  @Test func aFullAccountIsNamed() async throws {
+    try await SecureHub.with { hub in
+      let device = try await hub.device()
+      try await hub.hub.accounts.setQuota(1, of: device.zone)
+      try await hub.withClient(of: device) { client in
+        let refused = try await hubFailure {
+          _ = try await client.send([[.document("a", "text", serial: 1)]], confirmed: 0)
+        }
+        let error = refused.sheafError
+        #expect(error.kind == .noSpace && error.description.contains("alice@hub.example"), "\(error)")
+        #expect(error.advice?.contains("account quota") == true)
+      }
     }
   }
 

@@ -12,10 +12,10 @@ struct SharedEntryTests {
   @Test func numbersAreTriedOnce() {
     var names = SharedNames()
     // Names of their own come first, and may be what others would get.
-    let own = ["plan (3).md", "plan (700).md", "plan (2) (2).md"].map { names.take(Array($0.utf8)) }
+    let own = ["plan (3).md", "plan (700).md", "plan (2) (2).md"].map { names.take(Array($0.utf8), isFolder: false) }
     let count = 1000
-    let plans = (0..<count).map { _ in names.take(Array("plan.md".utf8)) }
-    let others = (0..<count).map { _ in names.take(Array("plan (2).md".utf8)) }
+    let plans = (0..<count).map { _ in names.take(Array("plan.md".utf8), isFolder: false) }
+    let others = (0..<count).map { _ in names.take(Array("plan (2).md".utf8), isFolder: false) }
     #expect(names.tried < 5 * count, "\(names.tried) tries")
     // One after the other, with all numbers tried anew.
     var taken = Set(own)
@@ -23,7 +23,7 @@ struct SharedEntryTests {
       var expected = Array(name.utf8)
       var number = 2
       while !taken.insert(expected).inserted {
-        expected = Library.numbered(Array(name.utf8), number)
+        expected = Array("\(name.dropLast(".md".count)) (\(number)).md".utf8)
         number += 1
       }
       guard given == expected else {
@@ -31,6 +31,13 @@ struct SharedEntryTests {
         return
       }
     }
+  }
+
+  /// A folder has no extension.
+  @Test func aFoldersNumberStandsBehindItsDots() {
+    var names = SharedNames()
+    _ = names.take(Array("plan.v1".utf8), isFolder: false)
+    #expect(names.take(Array("plan.v1".utf8), isFolder: true) == Array("plan.v1 (2)".utf8))
   }
 
   /// Looks at bob's entries of alice's twice: what was remembered, and what is so.
