@@ -176,7 +176,8 @@ extension Library {
     item.lastVersion = item.version
     let made = item
     try makeChange(.save) { change in
-      let name = try freeName(Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino)
+      let name = try freeName(
+        Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, isFolder: false)
       var row = InodeRow(
         ino: numbers.nextIno(), item: made.id, owner: account.id, parent: folder.ino, name: name,
         mode: S_IFREG | 0o600, nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: versions.last?.size ?? 0,

@@ -101,7 +101,9 @@ import Testing
         try expectNothing([wrong], "used, too old", library: library)
         try expectNothing(["https://hub.example/s/TOKEN"], "no enrolment link", library: library)
         try expectNothing([away.link], "see whether the hub runs", library: library)
-        try expectNothing([good, "--as", "bob@hub.example"], "bob@hub.example: is not whom the link is for, which is \(HubPlace.handle)", library: library)
+        try expectNothing(
+          [good, "--as", "bob@hub.example"],
+          "bob@hub.example: is not whom the link is for, which is \(HubPlace.handle)", library: library)
       }
       // Nor does it in a library that is there; and what was refused for its account is not spent.
       try machine.succeed("account", "add", "bob@hub.example")
