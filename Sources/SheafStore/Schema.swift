@@ -4,11 +4,11 @@ enum Schema {
   static let applicationID: Int32 = 0x5348_4546
 
   /// The `user_version` that this program writes; one more than the number of older formats.
-  static let version: Int32 = 7
+  static let version: Int32 = 8
 
   /// The statements that bring a file from each `user_version` to the next; the first makes a new library.
   static let migrations: [String] = [
-    versionOne, versionTwo, versionThree, versionFour, versionFive, versionSix, versionSeven,
+    versionOne, versionTwo, versionThree, versionFour, versionFive, versionSix, versionSeven, versionEight,
   ]
 
   private static let versionOne = """
@@ -414,5 +414,30 @@ enum Schema {
       time INTEGER NOT NULL,
       PRIMARY KEY (account, share)
     ) STRICT, WITHOUT ROWID;
+    """
+
+  /// Histories that replicas compare with their hubs.
+  private static let versionEight = """
+    CREATE TABLE replica_histories (
+      account INTEGER NOT NULL REFERENCES replicas (account),
+      item BLOB NOT NULL CHECK (length(item) = 16),
+      told INTEGER NOT NULL,
+      after INTEGER NOT NULL,
+      whole INTEGER NOT NULL CHECK (whole IN (0, 1)),
+      state TEXT,
+      PRIMARY KEY (account, item)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX replica_histories_told ON replica_histories (account, told);
+
+    CREATE TABLE replica_requests (
+      account INTEGER NOT NULL REFERENCES replicas (account),
+      item BLOB NOT NULL CHECK (length(item) = 16),
+      version BLOB NOT NULL CHECK (length(version) IN (0, 16)),
+      label TEXT,
+      PRIMARY KEY (account, item, version)
+    ) STRICT, WITHOUT ROWID;
+
+    INSERT INTO replica_histories (account, item, told, after, whole)
+      SELECT account, item, 0, 0, 1 FROM replica_items WHERE base IS NOT NULL;
     """
 }
