@@ -5,7 +5,7 @@ internal import SheafModel
 package struct ReplicaHistoryRow: Hashable, Sendable {
   /// 16 bytes.
   package let item: [UInt8]
-  /// The number of the hub's state that told of it.
+  /// The number of the hub's state that told of it; -1 for a folder that is destroyed once nothing is in it.
   package var told: Int64
   /// Of the versions up to this number, those that are missing here were here once, or were compared.
   package var after: Int64
@@ -57,10 +57,10 @@ extension StoreTransaction {
       decode: ReplicaHistoryRow.init)
   }
 
-  /// The one of which the hub told last before a number.
+  /// The one of which the hub told last before a number; none of those that wait.
   package func replicaHistory(of account: Int64, toldBefore number: Int64) throws -> ReplicaHistoryRow? {
     try first(
-      "SELECT \(Self.columns) FROM replica_histories WHERE account = ? AND told < ? ORDER BY told DESC LIMIT 1",
+      "SELECT \(Self.columns) FROM replica_histories WHERE account = ? AND told < ? AND told >= 0 ORDER BY told DESC LIMIT 1",
       account, number, decode: ReplicaHistoryRow.init)
   }
 
@@ -79,7 +79,9 @@ extension StoreTransaction {
   }
 
   package func countReplicaHistories(of account: Int64) throws -> Int64 {
-    try first("SELECT count(*) FROM replica_histories WHERE account = ?", account) { try $0[0] as Int64 } ?? 0
+    try first("SELECT count(*) FROM replica_histories WHERE account = ? AND told >= 0", account) {
+      try $0[0] as Int64
+    } ?? 0
   }
 
   // MARK: - Requests

@@ -66,6 +66,9 @@ extension Library {
       try makeChange(.replica) { change in
         try change.rows.removeReplicaStep(of: account, number)
         if let missing { try tellAgain(missing, account, change) }
+        if case .set(let item, _, let version?) = step {
+          try noteUnseen(version, of: item.item, told: 0, account, change)
+        }
         for id in step.items { try change.rows.noteReplicaChange(of: account, id.bytes) }
       }
     }

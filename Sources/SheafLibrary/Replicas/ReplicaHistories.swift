@@ -76,11 +76,14 @@ extension Library {
     let known = former?.version?.number ?? 0
     // Of two that were told after each other, the first one is not shown any more.
     let isPassedOver = news?.version.map { $0.id != version.id } ?? false
-    let hasGap = version.number > known + 1 || isPassedOver
+    // What is deleted is not shown any more, either.
+    let isUnseen = try state.isDeleted && !isHere(version, inode, account)
+    let hasGap = version.number > known + 1 || isPassedOver || isUnseen
     let hasOtherNumber = try hasOtherNumber(version, inode, account)
     let isWhole = hasOtherNumber || state.purges != former?.purges ?? 0 || state.labels != former?.labels
     guard hasGap || isWhole else { return }
-    let after = isPassedOver ? min(known, base?.version?.number ?? 0) : hasGap ? known : version.number
+    let after =
+      isPassedOver ? min(known, base?.version?.number ?? 0) : hasGap ? min(known, version.number - 1) : version.number
     try noteHistory(id, told: state.number, after: after, isWhole: isWhole, account, change)
   }
 
@@ -99,6 +102,19 @@ extension Library {
       }
       known[verdict.item] = number
     }
+  }
+
+  /// Notes an item whose current version at the hub is not shown here, since something was saved here meanwhile.
+  func noteUnseen(_ version: ItemVersion, of id: WireID, told: Int64, _ account: Int64, _ change: Change) throws {
+    let inode = try replicaInode(id, of: account)
+    guard inode != nil, try !isHere(version, inode, account) else { return }
+    try noteHistory(id, told: told, after: version.number - 1, isWhole: false, account, change)
+  }
+
+  /// Whether a version is here.
+  private func isHere(_ version: ItemVersion, _ inode: Inode?, _ account: Int64) throws -> Bool {
+    guard let inode, let item = try item(of: inode) else { return false }
+    return try replicaVersions(of: item, connected(account)).numbers[version.id] != nil
   }
 
   /// Whether a version that is current here has another number than the hub's.
@@ -155,7 +171,7 @@ extension Library {
     _ due: DueHistory, with list: VersionList, of account: Int64
   ) throws -> HistoryComparison {
     try settleDueEventsInSteps()
-    if let state = due.deleted, state.isPurged { return try destroy(state, told: due.told, account) }
+    if let state = due.deleted, state.isPurged { return try destroy(state, account) }
     let isHere = try locked { try replicaInode(due.item, of: account) != nil }
     guard isHere else {
       guard let state = due.deleted else { return .missing([]) }
@@ -209,7 +225,7 @@ extension Library {
   }
 
   /// Destroys what is in the trash here and was destroyed at the hub. What has a name is left to the next plan.
-  private func destroy(_ state: ItemState, told: Int64, _ account: Int64) throws -> HistoryComparison {
+  private func destroy(_ state: ItemState, _ account: Int64) throws -> HistoryComparison {
     let found = try locked { () -> (row: DeletedRow, isEmpty: Bool, handle: AccountHandle)? in
       guard let inode = try replicaInode(state.item, of: account), let item = try item(of: inode),
         let row = try read({ try $0.deleted(inode.ino) }),
@@ -220,9 +236,15 @@ extension Library {
     }
     guard let found else { return .missing([]) }
     if !found.isEmpty {
-      // What was deleted from a folder may be destroyed, too; else the folder stays around it.
-      return try locked { try read { try $0.replicaHistory(of: account, toldBefore: told) } } == nil
-        ? .missing([]) : .later
+      // The hub leaves what was deleted from a folder; the folder goes with the last of it.
+      try locked {
+        try makeChange(.replica) { change in
+          guard var row = try change.rows.replicaHistory(of: account, state.item.bytes) else { return }
+          row.told = -1
+          try change.rows.set(row, of: account)
+        }
+      }
+      return .missing([])
     }
     try settleEventsInSteps()
     var purge: Purge? = Purge(
@@ -234,8 +256,19 @@ extension Library {
         purge = isThere ? try eraseSome(begun) : nil
       }
     }
+    try locked { try wakeFolder(found.row.parent, account) }
     try freePurged()
     return .missing([])
+  }
+
+  /// Has a folder looked at that waits until nothing is in it any more.
+  private func wakeFolder(_ ino: Int64, _ account: Int64) throws {
+    guard let id = try read({ try $0.inode(ino) })?.item, let item = try read({ try $0.item(id) }),
+      var history = try read({ try $0.replicaHistory(of: account, item.uuid.bytes) }), history.told < 0
+    else { return }
+    history.told = 0
+    let woken = history
+    try makeChange(.replica) { try $0.rows.set(woken, of: account) }
   }
 
   // MARK: - Numbers

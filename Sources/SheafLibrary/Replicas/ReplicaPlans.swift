@@ -245,6 +245,12 @@ extension Library: ReplicaInterface {
   ) throws -> [ReplicaNotice] {
     let account = replica.account
     for record in plan.records { try self.record(record, account, change) }
+    var fetched: Set<WireID> = []
+    for case .put(_, let version?) in plan.changes { fetched.insert(version.id) }
+    for case .base(let id, let state?) in plan.records {
+      guard let version = state.version, !fetched.contains(version.id) else { continue }
+      try noteUnseen(version, of: id, told: state.number, account, change)
+    }
     var reader = tree
     var number = try change.rows.lastReplicaStep(of: account)
     for step in try ReplicaSteps.order(plan.changes, { try reader.local($0) }) {
