@@ -18,6 +18,7 @@ package struct Hub: Sendable {
   package let sharedFeeds: SharedFeeds
   package let sharedEvents: SharedEvents
   package let purging: Purging
+  package let labels: Labels
   package let retention: Retention
   let logs: EventLogs
   let sharing: Sharing
@@ -92,6 +93,7 @@ package struct Hub: Sendable {
     sharedFeeds = SharedFeeds(database: database, clock: clock)
     sharedEvents = SharedEvents(database: database)
     purging = Purging(database: database)
+    labels = Labels(database: database)
     retention = Retention(database: database, clock: clock)
     logs = EventLogs(database: database)
     sharing = Sharing(database: database, clock: clock)

@@ -76,6 +76,22 @@ extension DeviceClient {
     }
     return VersionList(versions: versions, purged: purged)
   }
+
+  /// Gives a version a label, taking it from the one that has it.
+  package func label(_ version: WireID, of item: WireID, as label: String) async throws {
+    try await perform(
+      try HubRequest(.PUT, SentLabel(label: label), to: "/v1/items/\(item)/versions/\(version)/label"))
+  }
+
+  /// Has a version destroyed for good; one that was destroyed before is no failure.
+  package func purge(_ version: WireID, of item: WireID) async throws {
+    try await perform(HubRequest("/v1/items/\(item)/versions/\(version)", method: .DELETE))
+  }
+
+  /// Has an item that was deleted destroyed for good, with all its versions.
+  package func purge(_ item: WireID) async throws {
+    try await perform(HubRequest("/v1/items/\(item)", method: .DELETE))
+  }
 }
 
 extension SendAnswer {

@@ -39,7 +39,7 @@ struct Settlement {
     let made = verdict.version == nil ? nil : send.version
     let version = made.map { sent in
       ItemVersion(
-        id: sent.id, number: verdict.versionNumber ?? 0, base: sent.base, cause: sent.cause, time: sent.time,
+        id: sent.id, number: verdict.sentNumber ?? 0, base: sent.base, cause: sent.cause, time: sent.time,
         arrived: 0, size: 0)
     }
     try draft.setBase(
@@ -49,7 +49,7 @@ struct Settlement {
         places: places, mode: send.mode ?? base?.mode ?? 0,
         mtime: send.mtime ?? base?.mtime ?? 0, target: send.target ?? base?.target,
         attributes: send.attributes ?? base?.attributes ?? [:], version: version ?? base?.version,
-        copyOf: base?.copyOf))
+        copyOf: base?.copyOf, purges: base?.purges ?? 0, labels: base?.labels))
   }
 
   /// Places with the ids that their parents have now.

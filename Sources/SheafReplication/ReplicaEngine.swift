@@ -65,7 +65,7 @@ final class ReplicaEngine: Sendable {
   let client: DeviceClient
   private let threads: NIOThreadPool
   private let serials: SerialFile
-  private let logger: Logger
+  let logger: Logger
   private let state: Mutex<State>
   private let signal = WakeSignal()
   /// Whether the account is paused, for all its replicas.
@@ -73,6 +73,7 @@ final class ReplicaEngine: Sendable {
   /// What the hub's stream says, the newest last.
   let news: AsyncStream<FeedNews>
   private let told: AsyncStream<FeedNews>.Continuation
+  private let ahead = FetchedContents()
 
   init(
     _ account: AccountHandle, _ subject: Subject, _ number: Int64, _ library: any ReplicaLibrary,
@@ -109,12 +110,16 @@ final class ReplicaEngine: Sendable {
     signal.raise()
   }
 
+  /// Rises with each wake-up.
+  var wakes: Int { state.withLock { $0.wakes } }
+
   func status() async throws -> ConnectionStatus {
     let counts = try await call { library, number in try library.replicaCounts(number) }
     return state.withLock { state in
       ConnectionStatus(
         account: account, hub: hub, state: state.state, since: state.since, problem: state.problem,
-        unsent: counts.changes + counts.sends, unfetched: counts.news, isSettled: state.settled == state.wakes,
+        unsent: counts.changes + counts.sends, unfetched: counts.news + counts.histories,
+        isSettled: state.settled == state.wakes,
         isPaused: gate.isPaused, limit: client.pace.rate, movedBytes: client.pace.passed, notices: state.notices.words)
     }
   }
@@ -269,7 +274,7 @@ final class ReplicaEngine: Sendable {
     (state.state, state.problem) = (new, problem)
   }
 
-  private func call<Value: Sendable>(
+  func call<Value: Sendable>(
     _ body: @escaping @Sendable (any ReplicaLibrary, Int64) throws -> Value
   ) async throws -> Value {
     let (library, number) = (library, number)
@@ -304,7 +309,12 @@ final class ReplicaEngine: Sendable {
       }
       switch try await call({ try $0.plan($1) }) {
       case .planned(let notices): tell(notices)
-      case .settled(let waiting): return waiting
+      case .settled(let waiting):
+        switch try await compareHistories() {
+        case .went: continue
+        case .later: return max(1, waiting)
+        case .done: return waiting
+        }
       }
     }
   }
@@ -421,6 +431,10 @@ final class ReplicaEngine: Sendable {
   /// Writes the contents of a version to an open file; returns whether the hub has them.
   private func fetch(_ item: WireID, _ version: ItemVersion, to handle: UInt64) async throws -> Bool {
     guard (1...WireLimits.documentBytes).contains(version.size) else { return false }
+    if let bytes = try await fetchAhead(version) {
+      try await write(bytes, to: handle, at: 0)
+      return true
+    }
     var (offset, isThere): (Int64, Bool) = (0, true)
     try await client.contents(
       [.init(item: item, version: version.id, offset: nil, length: nil)], of: subject.scope
@@ -428,13 +442,7 @@ final class ReplicaEngine: Sendable {
       guard offset + Int64(bytes.readableBytes) <= version.size else {
         throw SheafError(.inputOutput, subject: hub, reason: "gives out more than a version has")
       }
-      let start = offset
-      try await call { library, _ in
-        try bytes.withUnsafeReadableBytes {
-          try library.write(
-            handle, at: start, $0, appends: false, isWriteBack: false, by: nil, clearsCapability: false)
-        }
-      }
+      try await write(bytes, to: handle, at: offset)
       offset += Int64(bytes.readableBytes)
     } end: { _, failure in
       guard let failure else { return }
@@ -444,6 +452,39 @@ final class ReplicaEngine: Sendable {
       }
     }
     return isThere
+  }
+
+  func write(_ bytes: ByteBuffer, to handle: UInt64, at offset: Int64) async throws {
+    try await call { library, _ in
+      try bytes.withUnsafeReadableBytes {
+        try library.write(
+          handle, at: offset, $0, appends: false, isWriteBack: false, by: nil, clearsCapability: false)
+      }
+    }
+  }
+
+  /// The contents of a small version, fetched with those that the next steps need: nil where it is not small, or the hub
+  /// does not give it so.
+  private func fetchAhead(_ version: ItemVersion) async throws -> ByteBuffer? {
+    guard version.size <= FetchedContents.longest else { return nil }
+    if let bytes = ahead.take(version) { return bytes }
+    let next = try await call { try $0.neededContents(of: $1, limit: FetchedContents.steps) }
+    let small = next.filter { $0.version.size <= FetchedContents.longest }
+    var fetched: [WireID: ByteBuffer] = [:]
+    var bytes = ByteBuffer()
+    try await client.contents(
+      small.map { .init(item: $0.item, version: $0.version.id) }, of: subject.scope
+    ) { index, some in
+      guard bytes.readableBytes + some.readableBytes <= small[index].version.size else {
+        throw SheafError(.inputOutput, subject: hub, reason: "gives out more than a version has")
+      }
+      bytes.writeImmutableBuffer(some)
+    } end: { index, failure in
+      if failure == nil { fetched[small[index].version.id] = bytes }
+      bytes = ByteBuffer()
+    }
+    ahead.keep(fetched)
+    return ahead.take(version)
   }
 
   // MARK: - Sends
@@ -613,7 +654,7 @@ final class ReplicaEngine: Sendable {
     for word in words { tell(word) }
   }
 
-  private func tell(_ word: String) {
+  func tell(_ word: String) {
     let isNew = state.withLock { $0.notices.add(word) }
     if isNew { logger.notice("\(word)", metadata: ["account": "\(account)"]) }
   }

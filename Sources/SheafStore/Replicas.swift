@@ -146,7 +146,7 @@ extension StoreTransaction {
   package func deleteReplica(_ account: Int64) throws {
     for table in [
       "replica_items", "replica_names", "replica_changes", "replica_steps", "replica_sends", "replica_shares",
-      "replicas",
+      "replica_histories", "replica_requests", "replicas",
     ] { try run("DELETE FROM \(table) WHERE account = ?", account) }
   }
 
@@ -370,8 +370,10 @@ extension StoreTransaction {
   }
 
   /// The steps that are left, in their order.
-  package func replicaSteps(of account: Int64) throws -> [String] {
-    try all("SELECT step FROM replica_steps WHERE account = ? ORDER BY number", account) { try $0[0] as String }
+  package func replicaSteps(of account: Int64, limit: Int = .max) throws -> [String] {
+    try all("SELECT step FROM replica_steps WHERE account = ? ORDER BY number LIMIT ?", account, limit) {
+      try $0[0] as String
+    }
   }
 
   package func lastReplicaStep(of account: Int64) throws -> Int64 {

@@ -394,7 +394,7 @@ enum Schema {
     ) STRICT, WITHOUT ROWID;
     """
 
-  /// Shares at a hub.
+  /// Shares at a hub, and histories that replicas compare with their hubs.
   private static let versionSeven = """
     ALTER TABLE accounts ADD COLUMN hub TEXT;
     ALTER TABLE accounts ADD COLUMN shown TEXT;
@@ -414,5 +414,27 @@ enum Schema {
       time INTEGER NOT NULL,
       PRIMARY KEY (account, share)
     ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE replica_histories (
+      account INTEGER NOT NULL REFERENCES replicas (account),
+      item BLOB NOT NULL CHECK (length(item) = 16),
+      told INTEGER NOT NULL,
+      after INTEGER NOT NULL,
+      whole INTEGER NOT NULL CHECK (whole IN (0, 1)),
+      state TEXT,
+      PRIMARY KEY (account, item)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX replica_histories_told ON replica_histories (account, told);
+
+    CREATE TABLE replica_requests (
+      account INTEGER NOT NULL REFERENCES replicas (account),
+      item BLOB NOT NULL CHECK (length(item) = 16),
+      version BLOB NOT NULL CHECK (length(version) IN (0, 16)),
+      label TEXT,
+      PRIMARY KEY (account, item, version)
+    ) STRICT, WITHOUT ROWID;
+
+    INSERT INTO replica_histories (account, item, told, after, whole)
+      SELECT account, item, 0, 0, 1 FROM replica_items WHERE base IS NOT NULL;
     """
 }

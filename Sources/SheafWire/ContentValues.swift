@@ -40,3 +40,10 @@ public struct VersionList: Hashable, Sendable, Codable {
     self.purged = purged
   }
 }
+
+/// `PUT /v1/items/ITEM/versions/VERSION/label`: the label that a version is to have.
+public struct SentLabel: Hashable, Sendable, Codable {
+  public let label: String
+
+  public init(label: String) { self.label = label }
+}

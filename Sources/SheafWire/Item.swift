@@ -90,11 +90,14 @@ public struct ItemVersion: Hashable, Sendable, Codable {
   public var size: Int64
   /// The handle of who saved it; null for the owner of the zone.
   public var author: String?
+  /// The name that a person gave it, unique in its document. Lists of versions have it, feeds do not.
+  public var label: String?
 
   public init(
     id: WireID, number: Int64, base: WireID?, cause: VersionCause, time: Int64, arrived: Int64, size: Int64,
-    author: String? = nil
+    author: String? = nil, label: String? = nil
   ) {
+    self.label = label
     self.id = id
     self.number = number
     self.base = base
@@ -130,12 +133,18 @@ public struct ItemState: Hashable, Sendable, Codable {
   public var isPurged: Bool
   /// How many of its versions were destroyed for good; ``VersionList/purged`` has which.
   public var purges: Int64
+  /// How often labels of its versions changed; null where none ever had one. ``ItemVersion/label`` has which.
+  public var labels: Int64?
+  /// When it was deleted, by the hub's clock, in nanoseconds since 1970; null while it is there.
+  public var deleted: Int64?
 
   public init(
     number: Int64, item: WireID, kind: ItemKind, isDeleted: Bool, places: [Place], mode: Int, mtime: Int64,
     target: Data?, attributes: [String: Data], version: ItemVersion?, copyOf: WireID?, isPurged: Bool = false,
-    purges: Int64 = 0
+    purges: Int64 = 0, labels: Int64? = nil, deleted: Int64? = nil
   ) {
+    self.labels = labels
+    self.deleted = deleted
     self.number = number
     self.item = item
     self.kind = kind

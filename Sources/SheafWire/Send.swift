@@ -187,6 +187,11 @@ public struct Verdict: Hashable, Sendable, Codable {
   }
 }
 
+extension Verdict {
+  /// The number of the version that was sent; nil where none was made of it.
+  public var sentNumber: Int64? { versionNumber.map { outcome == .merged ? max(1, $0 - 1) : $0 } }
+}
+
 /// A send that had no effect and may be repeated: chunks are missing, too many verdicts are not confirmed, or the request
 /// had more to merge than one may have.
 public struct Deferral: Hashable, Sendable, Codable {

@@ -142,8 +142,55 @@ final class LibraryMachine {
       stage = "planned \(page.items)"
       notices += told
       return true
-    case .settled: return !page.items.isEmpty
+    case .settled:
+      if losesAnswer { return false }
+      stage = "history"
+      return try compareHistories(hub) || !page.items.isEmpty
     }
+  }
+
+  /// Compares the history of one item; returns whether there was one.
+  private func compareHistories(_ hub: SimulatedHub) throws -> Bool {
+    var bound = Int64.max
+    while let due = try library.nextHistory(of: account, toldBefore: bound) {
+      let list = VersionList(versions: hub.versions(of: due.item, after: due.listedAfter))
+      guard case .missing(let missing) = try library.compareHistory(due, with: list, of: account) else {
+        bound = due.told
+        continue
+      }
+      // Now and then it is cut short.
+      for version in missing.prefix(missing.count > 2 ? 2 : missing.count) {
+        let handle = version.size > 0 ? try library.beginContents(of: account) : nil
+        defer { if let handle { try? library.release(handle) } }
+        if let handle { try write(Array((hub.text(version.id) ?? "").utf8), to: handle) }
+        try library.addVersion(version, to: due, of: account, contents: handle)
+      }
+      if missing.count <= 2 { try library.finishHistory(due, list, of: account) }
+      return true
+    }
+    return false
+  }
+
+  /// The versions of an item by their ids, with what they hold; also of one that was deleted.
+  func history(of id: WireID) throws -> [WireID: (number: Int64, text: String)] {
+    let rows = try library.locked { () -> [(WireID, VersionRow)] in
+      guard let replica = try library.read({ try $0.replica(account) }),
+        let inode = try library.replicaInode(id, of: account), let item = try library.item(of: inode)
+      else { return [] }
+      let ids = try library.replicaVersions(of: item, replica).ids
+      return try library.read { try $0.versions(item.id) }.compactMap { row in ids[row.number].map { ($0, row) } }
+    }
+    var history: [WireID: (number: Int64, text: String)] = [:]
+    for (id, row) in rows { history[id] = (row.number, try text(of: row.content)) }
+    return history
+  }
+
+  private func text(of content: StoredContent) throws -> String {
+    var working = WorkingCopy(content)
+    let bytes = try read { offset, buffer in
+      try library.locked { try working.read(at: offset, into: buffer, from: library) }
+    }
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   private func filled(_ send: Send) throws -> Send {
@@ -249,13 +296,7 @@ final class LibraryMachine {
       try transaction.versionContents { _, content in versions.append(content) }
       return versions
     }
-    for content in versions {
-      var working = WorkingCopy(content)
-      let bytes = try read { offset, buffer in
-        try library.locked { try working.read(at: offset, into: buffer, from: library) }
-      }
-      texts.insert(String(decoding: bytes, as: UTF8.self))
-    }
+    for content in versions { texts.insert(try text(of: content)) }
     return texts
   }
 }

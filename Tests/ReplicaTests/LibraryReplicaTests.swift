@@ -106,11 +106,31 @@ final class LibraryWorld {
         throw LibraryMachine.Broken(description: "\(machine.name) differs: \(differences.joined(separator: "; "))")
       }
     }
+    try checkHistories()
     var found = hub.texts
     for machine in machines { found.formUnion(try machine.texts()) }
     let lost = saved.subtracting(found)
     if !lost.isEmpty {
       throw LibraryMachine.Broken(description: "lost: \(lost.sorted().joined(separator: " | "))")
+    }
+  }
+
+  /// Every machine has all versions of all documents, with the hub's numbers, also of those that were deleted.
+  private func checkHistories() throws {
+    for row in hub.zone.items.values where row.kind == .document && row.version != nil {
+      let expected = hub.versions(of: row.item)
+      for machine in machines {
+        let history = try machine.history(of: row.item)
+        for version in expected {
+          let (text, here) = (hub.text(version.id), history[version.id])
+          guard here?.number == version.number, here?.text == text else {
+            throw LibraryMachine.Broken(
+              description: "\(machine.name), \(row.item)\(row.isDeleted ? ", deleted" : ""): version \(version.number) "
+                + "\(version.id) is \(here.map { "\($0)" } ?? "missing"), of "
+                + "\(history.values.map(\.number).sorted()) and \(expected.map(\.number))")
+          }
+        }
+      }
     }
   }
 

@@ -36,6 +36,11 @@ struct SimulatedHub {
     return (rows.prefix(limit).compactMap { zone.state($0.item) }, rows.count > limit)
   }
 
+  /// The versions of an item that come after a number, the oldest first.
+  func versions(of item: WireID, after number: Int64 = 0) -> [ItemVersion] {
+    zone.versions.values.filter { $0.item == item && $0.number > number }.sorted { $0.number < $1.number }.map(\.facts)
+  }
+
   func text(_ version: WireID) -> String? { zone.text(of: version).map { String(decoding: $0, as: UTF8.self) } }
 
   /// Takes the place of a hub that was lost.

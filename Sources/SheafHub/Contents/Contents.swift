@@ -132,8 +132,13 @@ package struct Contents: Sendable {
     let limit = min(max(1, limit), WireLimits.rowsPerPage)
     return try await database.read { connection in
       var stored = StoredZone(zone: zone, connection: connection)
+      let labels = try stored.labels(of: item)
       return VersionList(
-        versions: try stored.contents(of: item, after: number, limit: Int64(limit)).map(\.facts),
+        versions: try stored.contents(of: item, after: number, limit: Int64(limit)).map { version in
+          var facts = version.facts
+          facts.label = labels[version.id]
+          return facts
+        },
         purged: try stored.purged(of: item, after: number, limit: limit))
     }
   }

@@ -7,13 +7,13 @@ import SheafHubStore
 /// The file has lines of JSON: a head, a line for each row, and an end with the hash of all before it.
 enum AccountFile {
   static let format = "sheaf-account"
-  static let version = 2
+  static let version = 3
   /// The longest line that is read: a chunk of 4 MiB is one of 6.
   static let longestLine = 16 * 1024 * 1024
 
   /// What is in it, in the order in which it is read again.
   static let tables: [StoredTable] = [
-    "items", "names", "aliases", "versions", "version_changes", "purges", "events", "epochs", "chunks",
+    "items", "names", "aliases", "versions", "authors", "version_changes", "purges", "labels", "events", "epochs", "chunks",
   ].compactMap { name in HubTables.all.first { $0.name == name } }
 
   struct Head: Codable, Sendable {

@@ -12,6 +12,8 @@ extension HubRoutes {
   static let hashesBody = WireLimits.hashesPerRequest * 80
   /// Bytes of a question for contents, of which one takes 167 with the largest numbers.
   static let contentsBody = WireLimits.contentsPerRequest * 200
+  /// Bytes of a request with a label, each character of which may be escaped.
+  static let labelBody = 64 * 1024
   /// Seconds for which a request may wait for news.
   static let longestWait: Int64 = 60
   /// Rows of a page if the request does not say how many.
@@ -211,6 +213,18 @@ extension HubRoutes {
           let caller = try context.requireCaller()
           let (item, version) = (try id("item", context), try id("version", context))
           try await hub.purging.purge(version, of: item, in: caller.zone, by: caller.device)
+          await news.check(caller.zone)
+          return Response(status: .noContent)
+        }
+      ])
+    add(
+      "v1/items/:item/versions/:version/label", to: routes,
+      [
+        .put: { request, context in
+          let caller = try context.requireCaller()
+          let (item, version) = (try id("item", context), try id("version", context))
+          let asked = try await request.json(SentLabel.self, upTo: Self.labelBody)
+          try await hub.labels.label(version, of: item, as: asked.label, in: caller.zone, by: caller.device)
           await news.check(caller.zone)
           return Response(status: .noContent)
         }

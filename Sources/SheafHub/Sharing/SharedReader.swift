@@ -63,6 +63,7 @@ struct SharedReader {
       let first = try firstVersion(of: row, standing)
       state.purges = try stored.purges(of: row.item, from: first)
     }
+    if row.labels != nil { state.labels = try stored.labelChanges(of: row.item, from: firstVersion(of: row, standing)) }
     if let original = row.copyOf, try item(original) == nil { state.copyOf = nil }
     return state
   }
@@ -162,8 +163,13 @@ struct SharedReader {
     let first = try firstVersion(of: row, standing)
     let after = max(number, first - 1)
     let versions = try stored.contents(of: row.item, after: after, limit: Int64(limit))
+    let labels = try stored.labels(of: row.item)
     return VersionList(
-      versions: try versions.map { try facts($0, from: first) },
+      versions: try versions.map { version in
+        var facts = try facts(version, from: first)
+        facts.label = labels[version.id]
+        return facts
+      },
       purged: row.purges == 0 ? [] : try stored.purged(of: row.item, after: after, limit: limit))
   }
 

@@ -92,7 +92,7 @@ private struct Purge {
     var budget = StoredZone.chunkStep
     try stored.purge(version, &head, &budget)
     try stored.notePurges(1, of: row.item)
-    try renumber(row)
+    try stored.renumber(row, by: device, &head)
     // Members are told of what they could see.
     if let standing = try finder.standing(of: row, in: &stored),
       version.number >= (try SharedRows.firstVersion(of: row, standing, in: zone, &stored.connection))
@@ -114,7 +114,7 @@ private struct Purge {
         WHERE zone = $3 AND item = $4
         """, [.text(StoredZone.noPlaces), .text("{}"), .text(zone), .blob(row.item.bytes)])
       head.used += try require(row.item).bytes
-      try renumber(row)
+      try stored.renumber(row, by: device, &head)
       // To others than those from whose share it was deleted it was gone before.
       if let entry = try finder.entry(of: row.item) {
         _ = try SharedRows.tell(row.item, in: entry.share, of: zone, by: device, &stored.connection)
@@ -129,16 +129,5 @@ private struct Purge {
     if count > 0 { try stored.notePurges(Int64(count), of: row.item) }
     try head.write(zone, in: &stored.connection)
     return count < Purging.step && count == versions.count
-  }
-
-  /// Has the feed tell an item.
-  private mutating func renumber(_ row: ItemRow) throws {
-    head.number += 1
-    try stored.connection.execute(
-      "UPDATE items SET number = $1, device = $2, others = $3 WHERE zone = $4 AND item = $5",
-      [
-        .integer(head.number), .text(device), .integer(row.device == device ? row.others : row.number), .text(zone),
-        .blob(row.item.bytes),
-      ])
   }
 }

@@ -114,7 +114,7 @@ package struct Retention: Sendable {
       passed += 1
       budget -= 1
       guard let version = try stored.version(id), !version.isPurged, let row = try stored.item(version.item),
-        row.version != id
+        row.version != id, try stored.labels(of: row.item)[id] == nil
       else { continue }
       // What members see as the oldest stays.
       if let standing = try finder.standing(of: row, in: &stored),

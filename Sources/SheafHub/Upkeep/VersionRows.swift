@@ -55,6 +55,7 @@ extension StoredZone {
         [.text(zone), .blob(hash.bytes)])
       for row in freed { head.used -= try row.integer(0) }
     }
+    try removeLabel(of: version)
     // The row stays, without a manifest.
     head.used += VersionRow.bytes(manifest: 0)
     try connection.execute(
@@ -67,6 +68,9 @@ extension StoredZone {
   /// - Parameter budget: The chunks that the transaction may still give up; fewer afterwards.
   mutating func thin(_ version: VersionRow, _ head: inout ZoneHead, _ budget: inout Int) throws {
     _ = try release(version, &head, &budget)
+    try connection.execute(
+      "DELETE FROM labels WHERE zone = $1 AND item = $2 AND version = $3",
+      [.text(zone), .blob(version.item.bytes), .blob(version.id.bytes)])
     try connection.execute(
       "DELETE FROM versions WHERE zone = $1 AND version = $2", [.text(zone), .blob(version.id.bytes)])
     try connection.execute(

@@ -232,6 +232,18 @@ private struct ZoneCheck {
       }
     }
     if !purged.isEmpty { find("purged versions are not counted") }
+    let labels = try connection.query(
+      """
+      SELECT COUNT(*) FROM labels WHERE zone = $1 AND label IS NOT NULL AND NOT EXISTS
+        (SELECT 1 FROM versions WHERE versions.zone = labels.zone AND versions.version = labels.version
+          AND versions.item = labels.item)
+      """, [.text(zone)])
+    if try labels.first?.integer(0) != 0 { find("a label is of a version that is not there") }
+    let twice = try connection.query(
+      """
+      SELECT item FROM labels WHERE zone = $1 AND label IS NOT NULL GROUP BY item, label HAVING COUNT(*) > 1
+      """, [.text(zone)])
+    if !twice.isEmpty { find("two versions of an item have one label") }
     return uses
   }
 

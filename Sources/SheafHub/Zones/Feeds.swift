@@ -51,7 +51,8 @@ package struct Feeds: Sendable {
         SELECT items.item, items.number, items.device, items.others, items.kind, items.deleted, items.places, items.mode,
           items.mtime, items.target, items.attributes, items.version, items.versions, items.copy_of,
           versions.version, versions.item, versions.number, versions.base, versions.cause, versions.time,
-          versions.arrived, versions.size, versions.digest, purges.versions, authors.handle
+          versions.arrived, versions.size, versions.digest, purges.versions, authors.handle,
+          (SELECT CAST(SUM(changes) AS BIGINT) FROM labels WHERE labels.zone = items.zone AND labels.item = items.item)
         FROM items LEFT JOIN versions ON versions.zone = items.zone AND versions.version = items.version
         LEFT JOIN authors ON authors.zone = items.zone AND authors.version = items.version
         LEFT JOIN purges ON purges.zone = items.zone AND purges.item = items.item
@@ -91,6 +92,7 @@ package struct Feeds: Sendable {
     let version = try row.optionalBlob(14) == nil ? nil : StoredZone.version(row, from: 14, author: 24)
     var item = try StoredZone.item(row)
     item.purges = try row.optionalInteger(23) ?? 0
+    item.labels = try row.optionalInteger(25)
     return state(item, version)
   }
 
@@ -98,7 +100,8 @@ package struct Feeds: Sendable {
     ItemState(
       number: row.number, item: row.item, kind: row.kind, isDeleted: row.isDeleted, places: row.places,
       mode: row.mode, mtime: row.mtime, target: row.target.map { .init($0) }, attributes: row.attributes,
-      version: version?.facts, copyOf: row.copyOf, isPurged: row.isPurged, purges: row.purges)
+      version: version?.facts, copyOf: row.copyOf, isPurged: row.isPurged, purges: row.purges,
+      labels: row.labels, deleted: row.deleted)
   }
 
   /// Forgets that items were deleted 180 days ago. What was purged, and what can still come back, is told on.
@@ -120,6 +123,8 @@ package struct Feeds: Sendable {
           // Whoever sends an item of this id makes a new one, whose versions begin anew.
           try connection.execute(
             "DELETE FROM version_changes WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
+          try connection.execute(
+            "DELETE FROM labels WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
           let item = try StoredZone.item(row)
           head.horizon = max(head.horizon, item.number)
           head.used -= item.bytes

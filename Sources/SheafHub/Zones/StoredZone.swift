@@ -25,13 +25,15 @@ struct StoredZone: ZoneReader {
     try connection.query(
       """
       SELECT items.item, items.number, items.device, items.others, items.kind, items.deleted, items.places, items.mode,
-        items.mtime, items.target, items.attributes, items.version, items.versions, items.copy_of, purges.versions
+        items.mtime, items.target, items.attributes, items.version, items.versions, items.copy_of, purges.versions,
+        (SELECT CAST(SUM(changes) AS BIGINT) FROM labels WHERE labels.zone = items.zone AND labels.item = items.item)
       FROM items LEFT JOIN purges ON purges.zone = items.zone AND purges.item = items.item
       WHERE items.zone = $1 AND items.item = $2
       """, [.text(zone), .blob(id.bytes)]
     ).first.map { row in
       var item = try Self.item(row)
       item.purges = try row.optionalInteger(14) ?? 0
+      item.labels = try row.optionalInteger(15)
       return item
     }
   }

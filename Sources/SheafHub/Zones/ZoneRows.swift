@@ -29,6 +29,8 @@ package struct ItemRow: Hashable, Sendable {
 
   /// How many of its versions were purged.
   var purges: Int64 = 0
+  /// How often labels of its versions changed; nil where none ever had one.
+  var labels: Int64?
 
   package var isDeleted: Bool { deleted != nil }
 

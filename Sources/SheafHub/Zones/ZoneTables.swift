@@ -87,6 +87,15 @@ enum ZoneTables {
       PRIMARY KEY (zone, item))
     """,
     """
+    CREATE TABLE IF NOT EXISTS labels (
+      zone TEXT NOT NULL,
+      item BYTEA NOT NULL,
+      version BYTEA NOT NULL,
+      label TEXT,
+      changes BIGINT NOT NULL,
+      PRIMARY KEY (zone, item, version))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS verdicts (
       zone TEXT NOT NULL,
       device TEXT NOT NULL,

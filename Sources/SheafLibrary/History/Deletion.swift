@@ -154,6 +154,7 @@ extension Library {
           advice: "restore another first, or purge the whole document")
       }
       try makeChange(.purge, freesSpace: true) { change in
+        try requestPurge(ofVersion: number, item, change)
         try change.rows.deleteVersion(item.id, number)
         guard item.conflict == number else { return }
         var settled = item

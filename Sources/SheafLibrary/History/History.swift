@@ -97,25 +97,31 @@ extension Library {
       cause: .restore, base: item.version == 0 ? nil : item.version, content: content, isOpen: false)
     try makeChange(.restore) { change in
       try change.rows.insert(restored)
-      item.version = restored.number
-      item.lastVersion = restored.number
       item.conflict = nil
-      try change.rows.update(item)
-      var inodeRow = inode.row
-      inodeRow.content = content
-      inodeRow.size = content.length
-      inodeRow.mtime = time
-      inodeRow.ctime = time
-      try change.rows.update(inodeRow)
-      try logSave(restored, of: item, inode: inodeRow, change)
-      change.whenRecorded { [self, item, inodeRow] in
-        inode.item = item
-        inode.row = inodeRow
-        for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(content) }
-        tell(.saved(inode.ino), from: 0)
-      }
+      try show(restored, of: item, inode, mtime: time, ctime: time, change)
     }
     return restored
+  }
+
+  /// Makes a version that is stored the current one, for every program that has the document open, too.
+  func show(
+    _ version: VersionRow, of item: ItemRow, _ inode: Inode, mtime: Timestamp, ctime: Timestamp, _ change: Change
+  ) throws {
+    var (item, row) = (item, inode.row)
+    item.version = version.number
+    item.lastVersion = max(item.lastVersion, version.number)
+    try change.rows.update(item)
+    (row.content, row.size) = (version.content, version.content.length)
+    (row.mtime, row.ctime) = (mtime, ctime)
+    try change.rows.update(row)
+    try logSave(version, of: item, inode: row, change)
+    let (final, finalItem) = (row, item)
+    change.whenRecorded { [self] in
+      inode.item = finalItem
+      inode.row = final
+      for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(version.content) }
+      tell(.saved(inode.ino), from: 0)
+    }
   }
 
   /// Gives a version (the current one where `number` is nil) a label, unique in its document.
@@ -123,7 +129,7 @@ extension Library {
   /// - Throws: `invalid` for an empty label, one over 200 characters, or control characters; `exists` where a version
   ///   has the label that the path's account does not see, and that keeps it.
   package func label(_ path: ItemPath, name: String, version number: Int64?) throws -> Version {
-    guard !name.isEmpty, name.count <= 200, name.printable == name else {
+    guard VersionLabel.isSound(name) else {
       throw SheafError(
         .invalid, subject: "label \(name.printable)", reason: "is empty, too long or has control characters",
         advice: "give 1 to 200 printable characters")
@@ -147,6 +153,7 @@ extension Library {
           }
         }
         try change.rows.setLabel(item.id, row.number, name)
+        try requestLabel(name, ofVersion: row.number, item, change)
       }
       return try version(versionRow(item.id, row.number, inode, path), seenFrom: first)
     }

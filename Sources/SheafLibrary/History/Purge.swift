@@ -151,6 +151,7 @@ extension Library {
         }
       }
       if try eraseOldVersions(of: inode, change) { return true }
+      if inode.isFolder || inode.row.nlink < 2 { try requestPurge(of: inode, change) }
       switch next {
       case .entry(let entry): try erase(entry, inode, change)
       case .deleted(let row):

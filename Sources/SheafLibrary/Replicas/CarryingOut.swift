@@ -33,6 +33,12 @@ extension Library {
     }
   }
 
+  /// The versions whose contents the next steps need, if they are not here.
+  package func neededContents(of account: Int64, limit: Int) throws -> [(item: WireID, version: ItemVersion)] {
+    let steps = try locked { try read { try $0.replicaSteps(of: account, limit: limit) } }
+    return try steps.compactMap { try needsContents(ReplicaJSON.decode($0), of: account) }
+  }
+
   /// Opens a file without a name for the contents of a version, to be written and handed to
   /// ``carryOut(_:_:of:contents:)``, and released in any case.
   package func beginContents(of account: Int64) throws -> UInt64 {
@@ -60,6 +66,9 @@ extension Library {
       try makeChange(.replica) { change in
         try change.rows.removeReplicaStep(of: account, number)
         if let missing { try tellAgain(missing, account, change) }
+        if case .set(let item, _, let version?) = step {
+          try noteUnseen(version, of: item.item, told: 0, account, change)
+        }
         for id in step.items { try change.rows.noteReplicaChange(of: account, id.bytes) }
       }
     }
@@ -204,16 +213,16 @@ extension Library {
   }
 
   /// Who saved a version that the hub told of: the owner, if it names nobody.
-  private func author(of version: ItemVersion?, _ account: Int64) throws -> Int64 {
+  func author(of version: ItemVersion?, _ account: Int64) throws -> Int64 {
     guard let handle = version?.author, let hub = try connected(account).hub else { return person(of: account) }
     return try self.account(of: handle, at: hub)
   }
 
   /// No document has so many versions that another one cannot follow.
-  private static let highestVersion: Int64 = 1 << 51
+  static let highestVersion: Int64 = 1 << 51
 
   /// The stored form of contents that were written to a file without a name; nothing where there is none.
-  private func storedContents(_ handle: UInt64?, _ account: Int64, _ change: Change) throws -> StoredContent {
+  func storedContents(_ handle: UInt64?, _ account: Int64, _ change: Change) throws -> StoredContent {
     guard let handle, let inode = files[handle]?.inode, inode.isNameless else { return .empty }
     let draft = inode.draft(of: account)
     try prepareNaming(inode, draft, change.time)
@@ -313,27 +322,17 @@ extension Library {
           try change.rows.insert(row)
         }
         try change.rows.set(ReplicaVersionRow(number: number, uuid: version.id.bytes, isSent: true), of: item.id)
-        item.version = number
-        item.lastVersion = max(item.lastVersion, number)
         item.conflict = nil
-        try change.rows.update(item)
-        var inodeRow = inode.row
-        (inodeRow.content, inodeRow.size) = (row.content, row.content.length)
-        (inodeRow.mtime, inodeRow.ctime) = (Timestamp(nanoseconds: wanted.mtime), time)
-        try change.rows.update(inodeRow)
-        try logSave(row, of: item, inode: inodeRow, change)
-        change.whenRecorded { [self, item] in
-          inode.item = item
-          inode.row = inodeRow
-          for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(row.content) }
-          tell(.saved(inode.ino), from: 0)
+        try show(row, of: item, inode, mtime: Timestamp(nanoseconds: wanted.mtime), ctime: time, change)
+        if number != version.number {
+          try noteHistory(wanted.item, told: 0, after: version.number - 1, isWhole: true, account, change)
         }
       }
     }
   }
 
   /// Whether a symbolic link can lead there.
-  private static func isTarget(_ target: Data) -> Bool { (1..<4096).contains(target.count) && !target.contains(0) }
+  static func isTarget(_ target: Data) -> Bool { (1..<4096).contains(target.count) && !target.contains(0) }
 
   private func setTarget(_ target: [UInt8], of ino: Int64, _ account: Int64) throws {
     guard Self.isTarget(Data(target)) else { throw SheafError(.invalid) }
@@ -509,7 +508,7 @@ extension Library {
   private func add(_ row: VersionRow, _ id: WireID, isSent: Bool, to inode: Inode, _ account: Int64) throws {
     let replica = try connected(account)
     try endSession(inode)
-    guard var item = try item(of: inode), try replicaVersions(of: item, replica).numbers[id] == nil else { return }
+    guard let item = try item(of: inode), try replicaVersions(of: item, replica).numbers[id] == nil else { return }
     let time = clock()
     let version = VersionRow(
       item: item.id, number: item.lastVersion + 1, time: row.time, author: row.author, size: row.size,
@@ -517,18 +516,7 @@ extension Library {
     try makeChange(.replica, by: .api(account), at: time) { change in
       try change.rows.insert(version)
       try change.rows.set(ReplicaVersionRow(number: version.number, uuid: id.bytes, isSent: isSent), of: item.id)
-      (item.version, item.lastVersion) = (version.number, version.number)
-      try change.rows.update(item)
-      var inodeRow = inode.row
-      (inodeRow.content, inodeRow.size, inodeRow.ctime) = (version.content, version.size, time)
-      try change.rows.update(inodeRow)
-      try logSave(version, of: item, inode: inodeRow, change)
-      change.whenRecorded { [self, item] in
-        inode.item = item
-        inode.row = inodeRow
-        for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(version.content) }
-        tell(.saved(inode.ino), from: 0)
-      }
+      try show(version, of: item, inode, mtime: inode.row.mtime, ctime: time, change)
     }
   }
 
@@ -595,7 +583,7 @@ extension Library {
 }
 
 extension SheafWire.ItemKind {
-  fileprivate var local: SheafStore.ItemKind {
+  var local: SheafStore.ItemKind {
     switch self {
     case .document: .document
     case .folder: .folder

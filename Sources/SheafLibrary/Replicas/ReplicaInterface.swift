@@ -6,10 +6,12 @@ package import SheafWire
 package struct ReplicaCounts: Hashable, Sendable {
   /// Items that changed here and that the hub does not have yet, as far as that is known.
   package let changes: Int64
-  /// Sends without an answer.
+  /// Sends without an answer, and what else the hub is to do.
   package let sends: Int64
   /// Items of which the hub told something that is not shown yet.
   package let news: Int64
+  /// Items whose earlier versions are to be compared with the hub.
+  package let histories: Int64
 }
 
 /// What planning came to.
@@ -31,7 +33,9 @@ package struct ReplicaSend: Hashable, Sendable {
 ///
 /// A replica does one thing after the other, each in a transaction: it carries out the steps of a plan
 /// (``step(of:)``, ``carryOut(_:_:of:contents:)``), sends and takes verdicts (``sends(of:limit:)``, ``settle(_:of:)``),
-/// reads the feed (``note(_:of:)``), and plans (``plan(_:)``) when no step and no send is left.
+/// reads the feed (``note(_:of:)``), and plans (``plan(_:)``) when no step and no send is left. When there is nothing to
+/// plan, it has the hub do what else was asked for (``replicaRequests(of:limit:)``), and compares histories
+/// (``nextHistory(of:toldBefore:)``).
 package protocol ReplicaInterface: AnyObject, Sendable {
   func connect(_ account: Int64, zone: WireID) throws
   func disconnect(_ account: Int64) throws
@@ -51,6 +55,15 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func needsContents(_ step: ReplicaStep, of account: Int64) throws -> (item: WireID, version: ItemVersion)?
   func beginContents(of account: Int64) throws -> UInt64
   func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws -> Bool
+
+  func neededContents(of account: Int64, limit: Int) throws -> [(item: WireID, version: ItemVersion)]
+
+  func replicaRequests(of account: Int64, limit: Int) throws -> [ReplicaRequest]
+  func remove(_ request: ReplicaRequest, of account: Int64) throws
+  func nextHistory(of account: Int64, toldBefore number: Int64) throws -> DueHistory?
+  func compareHistory(_ due: DueHistory, with list: VersionList, of account: Int64) throws -> HistoryComparison
+  func addVersion(_ version: ItemVersion, to due: DueHistory, of account: Int64, contents: UInt64?) throws
+  func finishHistory(_ due: DueHistory, _ list: VersionList, of account: Int64) throws
 
   func sends(of account: Int64, limit: Int) throws -> [ReplicaSend]
   func versionReader(_ version: WireID, ofItem item: WireID, of account: Int64) throws -> VersionReader?

@@ -90,8 +90,9 @@ extension Library: ReplicaInterface {
     try locked {
       try read {
         ReplicaCounts(
-          changes: try $0.countReplicaChanges(of: account), sends: try $0.countReplicaSends(of: account),
-          news: try $0.countReplicaNews(of: account))
+          changes: try $0.countReplicaChanges(of: account),
+          sends: try $0.countReplicaSends(of: account) + $0.countReplicaRequests(of: account),
+          news: try $0.countReplicaNews(of: account), histories: try $0.countReplicaHistories(of: account))
       }
     }
   }
@@ -117,6 +118,7 @@ extension Library: ReplicaInterface {
           var row = try change.rows.replicaItem(of: account, state.item.bytes)
           let base: ItemState? = try row.base.map { try ReplicaJSON.decode($0) }
           guard state.number >= base?.number ?? 0, state.number >= row.newsNumber ?? 0 else { continue }
+          try noteHistory(of: state, after: row, account, change)
           row.news = try ReplicaJSON.encode(state)
           row.newsNumber = state.number
           try change.rows.setReplicaItem(of: account, state.item.bytes, row)
@@ -165,6 +167,12 @@ extension Library: ReplicaInterface {
       try makeChange(.replica) { change in
         _ = try record(plan, read, tree, change)
         try change.rows.noteAllReplicaChanges(of: account)
+        // Whatever was compared was compared with another state of the hub.
+        try change.rows.removeReplicaHistories(of: account)
+        for state in states where state.item != .root {
+          try noteHistory(of: state, after: ReplicaItemRow(), account, change)
+        }
+        try requestLabels(of: read, change)
       }
     }
   }
@@ -239,6 +247,12 @@ extension Library: ReplicaInterface {
   ) throws -> [ReplicaNotice] {
     let account = replica.account
     for record in plan.records { try self.record(record, account, change) }
+    var fetched: Set<WireID> = []
+    for case .put(_, let version?) in plan.changes { fetched.insert(version.id) }
+    for case .base(let id, let state?) in plan.records {
+      guard let version = state.version, !fetched.contains(version.id) else { continue }
+      try noteUnseen(version, of: id, told: state.number, account, change)
+    }
     var reader = tree
     var number = try change.rows.lastReplicaStep(of: account)
     for step in try ReplicaSteps.order(plan.changes, { try reader.local($0) }) {
@@ -354,6 +368,7 @@ extension Library: ReplicaInterface {
         for (send, verdict) in zip(sends, verdicts) {
           for id in Set([send.item, verdict.item]) { try change.rows.noteReplicaChange(of: account, id.bytes) }
         }
+        try noteHistories(of: verdicts, account, change)
         let notices = try record(plan, confirmed, tree, change)
         // What was refused is sent again once it changes: not for what was noted just now.
         for case .mark(let id, .refused) in plan.records where !changed.contains(id) {

@@ -65,6 +65,7 @@ extension Library {
   private func noteAnew(_ state: ItemState, of account: Int64, _ change: Change) throws {
     guard state.item != .root else { return }
     var row = try change.rows.replicaItem(of: account, state.item.bytes)
+    try noteHistory(of: state, after: row, account, change)
     if let base: ItemState = try row.base.map({ try ReplicaJSON.decode($0) }), base == state {
       (row.news, row.newsNumber) = (nil, nil)
     } else {

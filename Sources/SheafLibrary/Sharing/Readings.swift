@@ -102,6 +102,17 @@ struct Readings {
     isChanged = true
   }
 
+  /// Notes that versions of a document have other numbers, by the former ones.
+  mutating func renumber(_ item: Int64, _ numbers: [Int64: Int64]) {
+    for reading in readings.newestValues(Self.limit).reversed() {
+      guard reading.item == item, let number = numbers[reading.version] else { continue }
+      add(
+        Reading(
+          item: item, account: reading.account, reader: reading.reader, version: number, time: reading.time,
+          hasRead: reading.hasRead))
+    }
+  }
+
   /// The version that a reader read last; nil where none is remembered.
   func version(of item: Int64, by account: Int64, _ reader: Reader, at time: Timestamp) -> Int64? {
     reading(of: item, by: account, reader, at: time)?.version

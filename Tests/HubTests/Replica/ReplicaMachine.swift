@@ -12,7 +12,7 @@ struct ReplicaMachine {
     home = try place.folder.folder(name)
   }
 
-  private var environment: [String: String?] { ["HOME": home, "XDG_STATE_HOME": nil] }
+  var environment: [String: String?] { ["HOME": home, "XDG_STATE_HOME": nil] }
 
   func sheaf(_ arguments: String...) throws -> Command.Output {
     try SheafProgram.run(arguments + ["--library", library.library], environment: environment)

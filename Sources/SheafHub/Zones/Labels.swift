@@ -1,0 +1,93 @@
+package import SheafHubStore
+import SheafModel
+package import SheafWire
+
+/// The names that people gave to versions.
+///
+/// A label is unique in its item, and a version has one at most; the last to arrive wins. How often that changed is told
+/// by the feed, so that devices look what it is now.
+package struct Labels: Sendable {
+  let database: any Database
+
+  package init(database: any Database) { self.database = database }
+
+  /// Gives a version a label, taking it from the one that has it; once more is no harm.
+  ///
+  /// - Throws: ``HubError`` of kind `notFound`, also for a version that was purged, or `invalid` for no label.
+  package func label(
+    _ version: WireID, of item: WireID, as label: String, in zone: String, by device: String
+  ) async throws {
+    guard VersionLabel.isSound(label) else {
+      throw HubError(.invalid, "label: 1 to \(VersionLabel.longest) printable characters")
+    }
+    try await database.write { connection in
+      var head = try ZoneHead.take(zone, in: &connection)
+      var stored = StoredZone(zone: zone, connection: connection)
+      guard let row = try stored.item(try stored.alias(item) ?? item),
+        let known = try stored.version(try stored.alias(version) ?? version), known.item == row.item, !known.isPurged
+      else { throw HubError(.notFound, "the item has no such version") }
+      guard try stored.labels(of: row.item)[known.id] != label else { return }
+      try stored.setLabel(label, of: known)
+      try stored.renumber(row, by: device, &head)
+      // Members are told of what they can see.
+      var finder = try ShareFinder(zone: zone, connection: connection)
+      if let standing = try finder.standing(of: row, in: &stored),
+        known.number >= (try SharedRows.firstVersion(of: row, standing, in: zone, &stored.connection))
+      {
+        _ = try SharedRows.tell(row.item, in: standing.share, of: zone, by: device, &stored.connection)
+      }
+      try head.write(zone, in: &stored.connection)
+    }
+  }
+}
+
+extension StoredZone {
+  /// The labels of an item's versions.
+  mutating func labels(of item: WireID) throws -> [WireID: String] {
+    let rows = try connection.query(
+      "SELECT version, label FROM labels WHERE zone = $1 AND item = $2 AND label IS NOT NULL",
+      [.text(zone), .blob(item.bytes)]
+    ).map { (try Self.id($0.blob(0)), try $0.text(1)) }
+    return Dictionary(rows) { $1 }
+  }
+
+  fileprivate mutating func setLabel(_ label: String, of version: VersionRow) throws {
+    try connection.execute(
+      "UPDATE labels SET label = NULL, changes = changes + 1 WHERE zone = $1 AND item = $2 AND label = $3",
+      [.text(zone), .blob(version.item.bytes), .text(label)])
+    try connection.execute(
+      """
+      INSERT INTO labels (zone, item, version, label, changes) VALUES ($1, $2, $3, $4, 1)
+      ON CONFLICT (zone, item, version) DO UPDATE SET label = excluded.label, changes = labels.changes + 1
+      """, [.text(zone), .blob(version.item.bytes), .blob(version.id.bytes), .text(label)])
+  }
+
+  /// How often labels of an item's versions changed, of those from a number on; nil where none ever had one.
+  mutating func labelChanges(of item: WireID, from number: Int64) throws -> Int64? {
+    try connection.query(
+      """
+      SELECT CAST(SUM(labels.changes) AS BIGINT) FROM labels JOIN versions
+        ON versions.zone = labels.zone AND versions.version = labels.version
+      WHERE labels.zone = $1 AND labels.item = $2 AND versions.number >= $3
+      """, [.text(zone), .blob(item.bytes), .integer(number)]
+    ).first?.optionalInteger(0)
+  }
+
+  /// Takes the label of a version that goes.
+  mutating func removeLabel(of version: VersionRow) throws {
+    try connection.execute(
+      "UPDATE labels SET label = NULL, changes = changes + 1 WHERE zone = $1 AND item = $2 AND version = $3",
+      [.text(zone), .blob(version.item.bytes), .blob(version.id.bytes)])
+  }
+
+  /// Has the feed tell an item.
+  mutating func renumber(_ row: ItemRow, by device: String, _ head: inout ZoneHead) throws {
+    head.number += 1
+    try connection.execute(
+      "UPDATE items SET number = $1, device = $2, others = $3 WHERE zone = $4 AND item = $5",
+      [
+        .integer(head.number), .text(device), .integer(row.device == device ? row.others : row.number), .text(zone),
+        .blob(row.item.bytes),
+      ])
+  }
+}

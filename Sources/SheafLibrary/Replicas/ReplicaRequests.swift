@@ -1,0 +1,115 @@
+import SheafModel
+import SheafStore
+package import SheafWire
+
+/// Something that the hub is to do besides sends.
+package struct ReplicaRequest: Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
+    /// A version is to have a label.
+    case label(WireID, String)
+    /// A version is to be destroyed for good.
+    case purgeVersion(WireID)
+    /// The item is to be destroyed for good, with all that it had.
+    case purge
+  }
+
+  package let item: WireID
+  package let kind: Kind
+  fileprivate let row: ReplicaRequestRow
+}
+
+/// What people did with versions of a connected account and the hub is to do, too. It is noted in the transaction of the
+/// deed itself, and stays until the hub has done it.
+extension Library {
+  /// - Returns: The replica of the account that owns an item, if it is connected. What is in a share of somebody elsewhere
+  ///   is for its owner to label and to destroy.
+  private func replica(of item: ItemRow, _ change: Change) throws -> ReplicaRow? {
+    guard !item.isQuiet, let replica = try change.rows.replica(item.owner), replica.share == nil else { return nil }
+    return replica
+  }
+
+  /// Notes that a version has a label.
+  func requestLabel(_ label: String, ofVersion number: Int64, _ item: ItemRow, _ change: Change) throws {
+    guard let replica = try replica(of: item, change),
+      let version = try replicaVersions(of: item, replica).ids[number]
+    else { return }
+    try change.rows.set(
+      ReplicaRequestRow(item: item.uuid.bytes, version: version.bytes, label: label), of: item.owner)
+    wakeReplica(of: item.owner, change)
+  }
+
+  /// Notes that a version was destroyed for good, if the hub may have it.
+  func requestPurge(ofVersion number: Int64, _ item: ItemRow, _ change: Change) throws {
+    guard let replica = try replica(of: item, change),
+      case let versions = try replicaVersions(of: item, replica), let version = versions.ids[number],
+      !versions.unsent.contains(where: { $0.id == version })
+    else { return }
+    try change.rows.set(ReplicaRequestRow(item: item.uuid.bytes, version: version.bytes, label: nil), of: item.owner)
+    wakeReplica(of: item.owner, change)
+  }
+
+  /// Notes that an item was destroyed for good.
+  func requestPurge(of inode: Inode, _ change: Change) throws {
+    guard let item = try item(of: inode), try replica(of: item, change) != nil else { return }
+    try change.rows.set(ReplicaRequestRow(item: item.uuid.bytes, version: [], label: nil), of: item.owner)
+    try change.rows.removeReplicaHistory(of: item.owner, item.uuid.bytes)
+    wakeReplica(of: item.owner, change)
+  }
+
+  /// Notes the labels that versions of an account have, for a hub that may not have them.
+  func requestLabels(of replica: ReplicaRow, _ change: Change) throws {
+    for id in try change.rows.labelledItems(of: replica.account) {
+      guard let item = try change.rows.item(id), !item.isQuiet else { continue }
+      let versions = try replicaVersions(of: item, replica).ids
+      for (number, label) in try change.rows.labels(id) {
+        guard let version = versions[number] else { continue }
+        try change.rows.set(
+          ReplicaRequestRow(item: item.uuid.bytes, version: version.bytes, label: label), of: item.owner)
+      }
+    }
+  }
+
+  /// Has the replica of an account look what there is to do.
+  private func wakeReplica(of account: Int64, _ change: Change) {
+    change.whenRecorded { [self] in
+      if let documents = try? documents(ofConnected: account) { tell(.appearance(documents), from: 0) }
+    }
+  }
+
+  // MARK: - For the replica
+
+  /// Requests that are looked at with the lock held.
+  private static let requestStep = 256
+
+  /// What the hub is to do, some of it: without labels of versions that it does not have yet.
+  package func replicaRequests(of account: Int64, limit: Int) throws -> [ReplicaRequest] {
+    try locked {
+      let replica = try connected(account)
+      var requests: [ReplicaRequest] = []
+      for row in try read({ try $0.replicaRequests(of: account, limit: Self.requestStep) }) {
+        guard requests.count < limit, let item = WireID(bytes: row.item) else { continue }
+        let kind: ReplicaRequest.Kind
+        switch (WireID(bytes: row.version), row.label) {
+        case (let version?, let label?):
+          if let inode = try replicaInode(item, of: account), let known = try self.item(of: inode),
+            try replicaVersions(of: known, replica).unsent.contains(where: { $0.id == version })
+          {
+            continue
+          }
+          kind = .label(version, label)
+        case (let version?, nil): kind = .purgeVersion(version)
+        case (nil, _):
+          if try read({ try $0.hasReplicaChange(of: account, row.item) }) { continue }
+          kind = .purge
+        }
+        requests.append(ReplicaRequest(item: item, kind: kind, row: row))
+      }
+      return requests
+    }
+  }
+
+  /// Notes that the hub has done something, or never will.
+  package func remove(_ request: ReplicaRequest, of account: Int64) throws {
+    try locked { try makeChange(.replica) { try $0.rows.remove(request.row, of: account) } }
+  }
+}

@@ -1,0 +1,136 @@
+import NIOCore
+import SheafHubClient
+import SheafLibrary
+import SheafModel
+import SheafReplica
+import SheafWire
+
+/// What is done once everything current is the same: what people did with versions, and what the hub has of earlier ones.
+extension ReplicaEngine {
+  /// What comparing came to.
+  enum Histories {
+    /// Something was done; other things may have to be done before there is more.
+    case went
+    /// What is left has to wait.
+    case later
+    case done
+  }
+
+  /// Requests that are made before anything else is looked at.
+  private static let requestLimit = 32
+  /// Versions that one request is for, and their bytes, unless one alone has more.
+  private static let batch = (versions: 64, bytes: Int64(8 << 20))
+
+  func compareHistories() async throws -> Histories {
+    let requests = try await call { try $0.replicaRequests(of: $1, limit: Self.requestLimit) }
+    for request in requests {
+      try await ask(request)
+      try await call { try $0.remove(request, of: $1) }
+    }
+    if !requests.isEmpty { return .went }
+    var bound = Int64.max
+    while true {
+      let before = bound
+      guard let due = try await call({ try $0.nextHistory(of: $1, toldBefore: before) }) else {
+        return bound == .max ? .done : .later
+      }
+      if try await compare(due) { return .went }
+      bound = min(bound, due.told)
+    }
+  }
+
+  /// Has the hub do what was done here.
+  private func ask(_ request: ReplicaRequest) async throws {
+    do {
+      switch request.kind {
+      case .label(let version, let label): try await client.label(version, of: request.item, as: label)
+      case .purgeVersion(let version): try await client.purge(version, of: request.item)
+      case .purge: try await client.purge(request.item)
+      }
+    } catch let failure as HubFailure {
+      switch failure.kind {
+      case .refused(.notFound): return  // The hub has nothing of it.
+      case .refused(.conflict), .refused(.invalid), .refused(.method):
+        tell("id:\(request.item): \(failure)")
+      default: throw failure
+      }
+    }
+  }
+
+  /// Compares an item; returns whether it went on, so that it need not be looked at later.
+  private func compare(_ due: DueHistory) async throws -> Bool {
+    let list: VersionList
+    do {
+      list = try await client.versions(of: due.item, after: due.listedAfter, in: subject.scope)
+    } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
+      // It left the share meanwhile, which the feed tells.
+      try await call { try $0.finishHistory(due, VersionList(versions: []), of: $1) }
+      return true
+    }
+    guard case .missing(let missing) = try await call({ try $0.compareHistory(due, with: list, of: $1) }) else {
+      return false
+    }
+    var left = missing[...]
+    let wakes = wakes
+    while !left.isEmpty {
+      var (count, bytes) = (0, Int64(0))
+      for version in left {
+        if count > 0, count == Self.batch.versions || bytes + version.size > Self.batch.bytes { break }
+        (count, bytes) = (count + 1, bytes + version.size)
+      }
+      do {
+        try await fetch(Array(left.prefix(count)), due)
+      } catch let error as SheafError where error.kind == .noSpace {
+        tell("id:\(due.item): \(error)")
+        return false
+      }
+      left = left.dropFirst(count)
+      // What happened meanwhile comes before the rest, which is compared again.
+      if !left.isEmpty, self.wakes != wakes { return true }
+    }
+    try await call { try $0.finishHistory(due, list, of: $1) }
+    return true
+  }
+
+  /// Fetches versions, as far as the hub still has them.
+  private func fetch(_ versions: [ItemVersion], _ due: DueHistory) async throws {
+    for version in versions where version.size == 0 {
+      try await call { try $0.addVersion(version, to: due, of: $1, contents: nil) }
+    }
+    let whole = versions.filter { $0.size > 0 }
+    guard !whole.isEmpty else { return }
+    var handle: UInt64?
+    var offset: Int64 = 0
+    func release() async throws {
+      guard let open = handle else { return }
+      (handle, offset) = (nil, 0)
+      try await call { library, _ in try library.release(open) }
+    }
+    do {
+      try await client.contents(
+        whole.map { .init(item: due.item, version: $0.id) }, of: subject.scope
+      ) { index, bytes in
+        guard offset + Int64(bytes.readableBytes) <= whole[index].size else {
+          throw SheafError(.inputOutput, subject: hub, reason: "gives out more than a version has")
+        }
+        let open: UInt64
+        if let handle { open = handle } else { open = try await call { try $0.beginContents(of: $1) } }
+        handle = open
+        try await write(bytes, to: open, at: offset)
+        offset += Int64(bytes.readableBytes)
+      } end: { index, failure in
+        let contents = handle
+        switch failure?.kind {
+        case nil: try await call { try $0.addVersion(whole[index], to: due, of: $1, contents: contents) }
+        // It is no more by now.
+        case .refused(.notFound), .refused(.gone): break
+        default: if let failure { throw failure }
+        }
+        try await release()
+      }
+    } catch {
+      try? await release()
+      throw error
+    }
+  }
+}

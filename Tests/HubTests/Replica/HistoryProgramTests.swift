@@ -1,0 +1,154 @@
+import Foundation
+import Glibc
+import MountKit
+import Testing
+
+/// The history of an account on two machines, one of which connects later.
+@Suite(.serialized) struct HistoryProgramTests {
+  private struct Version: Decodable, Equatable {
+    let number: Int
+    let time: String
+    let size: Int
+    let cause: String
+    let label: String?
+    let base: Int?
+  }
+
+  private struct Deleted: Decodable {
+    let id: String
+    let path: String
+  }
+
+  private func versions(_ path: String, _ machine: ReplicaMachine) throws -> [Version] {
+    try JSONDecoder().decode([Version].self, from: Data(machine.succeed("versions", path, "--json").output))
+  }
+
+  private func deleted(_ machine: ReplicaMachine) throws -> [String] {
+    let output = try machine.succeed("deleted", "--json").output
+    return try JSONDecoder().decode([Deleted].self, from: Data(output)).map(\.path).sorted()
+  }
+
+  /// - Parameter body: Gets the first machine, which is mounted, and connects and mounts the second one when it asks for
+  ///   that.
+  private func withMachines(
+    _ body: (_ laptop: ReplicaMachine, _ desktop: ReplicaMachine, _ connect: () throws -> Void) throws -> Void
+  ) throws {
+    let place = try HubPlace()
+    _ = try place.serve()
+    let (laptop, desktop) = (try ReplicaMachine("laptop", place), try ReplicaMachine("desktop", place))
+    defer {
+      try? laptop.library.tearDown()
+      try? desktop.library.tearDown()
+    }
+    _ = try laptop.succeed("connect", place.link, "--name", "laptop")
+    try laptop.mount()
+    try body(laptop, desktop) {
+      try laptop.wait()
+      let link = try laptop.succeed("device", "add").text.trimmingCharacters(in: .whitespacesAndNewlines)
+      _ = try desktop.succeed("connect", link, "--name", "desktop")
+      try desktop.mount()
+      try desktop.wait()
+    }
+    for machine in [laptop, desktop] { #expect(try machine.library.check() == []) }
+  }
+
+  private func settle(_ machines: [ReplicaMachine]) throws { for machine in machines + machines { try machine.wait() } }
+
+  @Test func whoConnectsLaterHasTheWholeHistory() throws {
+    try withMachines { laptop, desktop, connect in
+      try laptop.shell("for i in 1 2 3 4 5; do echo text $i > plan.md; done; : > plan.md; echo last > plan.md")
+      try laptop.shell("mkdir d && echo one > d/a && echo two > d/a && echo b > gone && ln -s gone link")
+      try laptop.wait()
+      _ = try laptop.succeed("label", "Documents/plan.md", "second", "--version", "2")
+      try laptop.shell("rm -r d && rm gone link")
+      try connect()
+      let here = try versions("Documents/plan.md", laptop)
+      #expect(here.count >= 6)
+      #expect(try versions("Documents/plan.md", desktop) == here)
+      #expect(here.first { $0.number == 2 }?.label == "second")
+      #expect(try desktop.succeed("show", "Documents/plan.md", "--version", "3").text == "text 3")
+      let files = try [laptop, desktop].map { machine in
+        try Command.shell(
+          "cd '\(machine.library.documents)/.versions/plan.md' && cat * && ls -l --time-style=full-iso"
+        ).succeed().text
+      }
+      #expect(files[0] == files[1])
+      // What was deleted before is in the trash, with its history, and comes back on both.
+      #expect(try deleted(laptop) == deleted(desktop))
+      #expect(try deleted(desktop).contains("Documents/d/a"))
+      #expect(try versions("Documents/d/a", desktop) == versions("Documents/d/a", laptop))
+      _ = try desktop.succeed("recover", "Documents/d")
+      // At once, on both.
+      _ = try laptop.succeed("recover", "Documents/gone")
+      _ = try desktop.succeed("recover", "Documents/gone")
+      try settle([laptop, desktop])
+      #expect(try laptop.tree() == desktop.tree())
+      let texts = try Command.shell("cd '\(laptop.library.documents)' && cat d/a gone").succeed().text
+      #expect(texts == "two\nb")
+      #expect(try versions("Documents/d/a", desktop) == versions("Documents/d/a", laptop))
+    }
+  }
+
+  @Test func twoThatSavedAtOnceHaveBothVersions() throws {
+    try withMachines { laptop, desktop, connect in
+      try laptop.shell("seq 20 > text.txt")
+      try connect()
+      for round in 0..<3 {
+        _ = try [laptop, desktop].map { try $0.library.unmount() }
+        try laptop.mount()
+        try laptop.shell("sed -i 's/^2$/2 laptop \(round)/; s/^2 laptop.*/2 laptop \(round)/' text.txt")
+        try laptop.library.unmount()
+        try desktop.mount()
+        try desktop.shell("sed -i 's/^18$/18 desktop/; s/^18 desktop.*/18 desktop \(round)/' text.txt")
+        try laptop.mount()
+        try settle([laptop, desktop])
+        let (left, right) = (try versions("Documents/text.txt", laptop), try versions("Documents/text.txt", desktop))
+        #expect(left == right, "round \(round)")
+      }
+      let text = try Command.shell("cat '\(laptop.library.documents)/text.txt'").succeed().text
+      #expect(text.contains("laptop 2") && text.contains("desktop 2"), "\(text)")
+    }
+  }
+
+  @Test func labelsTravelBothWays() throws {
+    try withMachines { laptop, desktop, connect in
+      try laptop.shell("for i in 1 2 3; do echo text $i > plan.md; done")
+      try connect()
+      _ = try desktop.succeed("label", "Documents/plan.md", "draft", "--version", "1")
+      try settle([desktop, laptop])
+      #expect(try versions("Documents/plan.md", laptop).first?.label == "draft")
+      // It moves.
+      _ = try laptop.succeed("label", "Documents/plan.md", "draft", "--version", "2")
+      _ = try laptop.succeed("label", "Documents/plan.md", "first", "--version", "1")
+      try settle([laptop, desktop])
+      #expect(try versions("Documents/plan.md", desktop).prefix(2).map(\.label) == ["first", "draft"])
+      // One that is given before the hub has the version.
+      try laptop.shell("echo new > new.md")
+      _ = try laptop.succeed("label", "Documents/new.md", "fresh")
+      try settle([laptop, desktop])
+      #expect(try versions("Documents/new.md", desktop).last?.label == "fresh")
+    }
+  }
+
+  @Test func whatIsPurgedIsGoneEverywhere() throws {
+    try withMachines { laptop, desktop, connect in
+      try laptop.shell("for i in 1 2 3; do echo secret $i > plan.md; done; mkdir d && echo a > d/a && echo b > b")
+      try connect()
+      #expect(try versions("Documents/plan.md", desktop).map(\.number) == [1, 2, 3])
+      _ = try laptop.succeed("purge", "Documents/plan.md", "--version", "2", "--yes")
+      _ = try laptop.succeed("purge", "Documents/d", "--yes")
+      try laptop.shell("rm b")
+      try settle([laptop, desktop])
+      let trash = try deleted(desktop)
+      #expect(trash == ["Documents/b"])
+      _ = try desktop.succeed("purge", "Documents/b", "--yes")
+      try settle([desktop, laptop])
+      for machine in [laptop, desktop] {
+        let (numbers, trash) = (try versions("Documents/plan.md", machine).map(\.number), try deleted(machine))
+        #expect(numbers == [1, 3])
+        #expect(trash == [])
+        #expect(access("\(machine.library.documents)/d", F_OK) != 0)
+      }
+    }
+  }
+}
