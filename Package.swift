@@ -173,7 +173,8 @@ let package = Package(
     .testTarget(
       name: "ReplicaTests",
       dependencies: [
-        "ConformanceKit", "HubKit", "SheafHub", "SheafLibrary", "SheafModel", "SheafReplica", "SheafStore", "SheafWire",
+        "ConformanceKit", "HubKit", "SheafHub", "SheafLibrary", "SheafModel", "SheafReplica", "SheafReplication",
+        "SheafStore", "SheafWire",
       ],
       swiftSettings: settings),
     .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
