@@ -316,15 +316,16 @@ final class LibraryMachine {
     while let folder = open.popLast() {
       for entry in try library.list(folder.ino, after: 0, limit: 10_000, other) {
         let path = folder.path + String(decoding: entry.name, as: UTF8.self)
-        let item = try library.locked { () -> LocalItem? in
+        let (item, isKnown) = try library.locked { () -> (LocalItem?, Bool) in
           guard let replica = try library.read({ try $0.replica(account) }),
             let id = try library.item(of: library.inode(entry.attributes.ino))?.uuid
-          else { return nil }
+          else { return (nil, false) }
           var tree = try ReplicaTree(library, replica)
-          return try tree.local(WireID(id))
+          return (try tree.local(WireID(id)), try tree.base(WireID(id)) != nil)
         }
         guard let item else { throw Broken(description: "\(path) is no item") }
-        if item.readiness == .never { continue }
+        // What became an editor's backup after it was sent is known, too.
+        if item.readiness == .never, !isKnown { continue }
         if item.kind == .folder { open.append((path + "/", entry.attributes.ino)) }
         let contents = try item.version.map { "\($0) \(try text(entry.attributes.ino))" } ?? ""
         shown[path] =

@@ -94,6 +94,32 @@ import Testing
     }
   }
 
+  /// The desktop saved beside, and has not heard of it. It gives its document the name that the laptop gives to the one
+  /// beside it, and saves again.
+  @Test func whatIsSavedBesideAndNamedAsTheOneBesideItIsTakenByTheHub() throws {
+    try LibraryStory.tell { story in
+      try story.laptop.save(Self.poem, at: "trip.md")
+      try story.sync()
+      try story.laptop.save(Self.poem(0, "mine"), at: "trip.md")
+      try story.connect(story.laptop)
+      try story.desktop.save(Self.poem(0, "yours"), at: "trip.md")
+      story.desktop.rest()
+      while try story.desktop.library.sends(of: story.desktop.account, limit: 1).isEmpty {
+        _ = try story.desktop.step(&story.hub, losesAnswer: false)
+      }
+      _ = try story.desktop.step(&story.hub, losesAnswer: true)
+      try story.connect(story.laptop)
+      try story.laptop.move("trip (alice@hub.example 2027-01-15 desktop).md", to: "other.md")
+      try story.connect(story.laptop)
+      try story.desktop.move("trip.md", to: "other.md")
+      try story.desktop.save("more", at: "other.md")
+      try story.sync()
+      #expect(story.paths == ["other (2).md", "other.md"])
+      #expect(try story.text("other.md") == "more" && story.text("other (2).md") == Self.poem(0, "mine"))
+      #expect(!(story.laptop.outcomes + story.desktop.outcomes).contains { $0.outcome == .refused })
+    }
+  }
+
   // MARK: - Names
 
   @Test func ofTwoNewNamesTheOneThatArrivesLastStays() throws {
@@ -248,7 +274,7 @@ import Testing
   @Test func whatIsInAFolderThatTheHubRefusesIsNotSent() throws {
     try LibraryStory.tell { story in
       try story.sync()
-      story.hub.refusal = { $0.kind == .folder ? .denied : nil }
+      story.hub.refusal = { $0.places?.contains { $0.name == Array("plans".utf8) } ?? false ? .denied : nil }
       try story.laptop.makeFolder("plans")
       try story.laptop.makeFolder("plans/inner")
       try story.laptop.save("text", at: "plans/inner/trip.md")
@@ -386,6 +412,9 @@ import Testing
       try story.desktop.move("b", to: "a/b")
       try story.desktop.save("two", at: "trip.md")
       story.desktop.rest()
+      while try story.desktop.library.sends(of: story.desktop.account, limit: 1).isEmpty {
+        _ = try story.desktop.step(&story.hub, losesAnswer: false)
+      }
       for _ in 0..<4 { _ = try story.desktop.step(&story.hub, losesAnswer: true, doubles: true) }
       let shown = story.hub.shown()
       try story.sync()

@@ -37,6 +37,7 @@ extension Library: ReplicaInterface {
         try change.rows.forgetSentVersions(of: account)
         try change.rows.setNotesChanges(true)
         try change.rows.noteAllReplicaChanges(of: account)
+        change.whenRecorded { [self] in connectedAccounts.insert(account) }
       }
     }
   }
@@ -62,6 +63,7 @@ extension Library: ReplicaInterface {
         for replica in followed { try change.rows.deleteReplica(replica.account) }
         try change.rows.deleteReplica(account)
         if try change.rows.replicas().isEmpty { try change.rows.setNotesChanges(false) }
+        change.whenRecorded { [self] in connectedAccounts.remove(account) }
       }
     }
   }
