@@ -25,6 +25,8 @@ package struct DeviceFile: Sendable {
   /// Bytes of a file that is read.
   private static let longest = 16 * 1024
   private static let format = 1
+  /// With which every file begins that this writes.
+  private static let beginning = Array("{\n  \"address\" : \"".utf8)
 
   package let path: String
 
@@ -138,6 +140,15 @@ package struct DeviceFile: Sendable {
 
   /// What stands in the file; nil where there is none.
   private func stored() throws(SheafError) -> Stored? {
+    guard let bytes = try contents() else { return nil }
+    guard bytes.count <= Self.longest, let stored = try? JSONDecoder().decode(Stored.self, from: Data(bytes)),
+      stored.format == Self.format
+    else { throw damaged() }
+    return stored
+  }
+
+  /// The file's bytes, or the first of them if it is longer than a device's; nil where there is none.
+  private func contents() throws(SheafError) -> [UInt8]? {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
     guard file >= 0 else {
       switch errno {
@@ -179,10 +190,7 @@ package struct DeviceFile: Sendable {
         length += count
       }
     }
-    guard length <= Self.longest, let stored = try? JSONDecoder().decode(Stored.self, from: Data(bytes[..<length])),
-      stored.format == Self.format
-    else { throw damaged() }
-    return stored
+    return Array(bytes[..<length])
   }
 
   private func damaged() -> SheafError {
@@ -217,7 +225,7 @@ package struct DeviceFile: Sendable {
   /// when this returns.
   private func write(_ stored: Stored) throws(SheafError) {
     let draft = path + ".new"
-    guard unlink(draft) == 0 || errno == ENOENT else { throw failure() }
+    try removeDraft(draft)
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     // Values of this type always encode.
@@ -240,6 +248,19 @@ package struct DeviceFile: Sendable {
     close(file)
     guard rename(draft, path) == 0 else { throw failure() }
     try syncFolder()
+  }
+
+  /// Removes what a write that was cut short left. Anything else of that name is somebody's, and stays.
+  private func removeDraft(_ draft: String) throws(SheafError) {
+    let left: [UInt8]?
+    do throws(SheafError) { left = try DeviceFile(draft).contents() } catch { left = [0] }
+    guard let left else { return }
+    guard zip(left, Self.beginning).allSatisfy({ $0 == $1 }) else {
+      throw SheafError(
+        .exists, subject: draft.printable, reason: "is no draft of a device's file, and in the way of one",
+        advice: "move it elsewhere")
+    }
+    guard unlink(draft) == 0 else { throw failure() }
   }
 
   private func syncFolder() throws(SheafError) {

@@ -221,9 +221,7 @@ final class ReplicaEngine: Sendable {
       let wakes = state.withLock { $0.wakes }
       do {
         if !isBegun {
-          try await call { [serials] library, number in
-            if let used = try serials.read() { try library.raiseSerial(to: used, of: number) }
-          }
+          try await call { [serials] library, number in try serials.raise(library, number) }
           isBegun = true
         }
         let waiting = try await cycle()
@@ -528,9 +526,7 @@ final class ReplicaEngine: Sendable {
     }
     let last = groups.last?.last?.serial ?? 0
     let confirmed = try await call { [serials] library, number in
-      // A serial is given once, also after power loss.
-      try library.sync()
-      try serials.reserve(last)
+      try serials.reserve(last, for: library)
       return try library.replica(number)?.confirmed ?? 0
     }
     let answer = try await client.send(groups, confirmed: confirmed, to: subject.scope)

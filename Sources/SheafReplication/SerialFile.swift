@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import SheafLibrary
 import SheafModel
 import Synchronization
 
@@ -39,10 +40,20 @@ final class SerialFile: Sendable {
     return number
   }
 
-  /// Notes that a serial is about to be used.
+  /// Has a library's serials go on above all that the device has used, of which it may know nothing.
+  func raise(_ library: any ReplicaInterface, _ account: Int64) throws {
+    if let used = try read() { try library.raiseSerial(to: used, of: account) }
+  }
+
+  /// Makes sure that no serial up to one is ever given to another send, also after power loss.
   ///
   /// - Throws: ``SheafError``: `busy` if somebody else uses the key.
-  func reserve(_ serial: Int64) throws {
+  func reserve(_ serial: Int64, for library: any InodeInterface) throws {
+    try library.sync()
+    try reserve(serial)
+  }
+
+  private func reserve(_ serial: Int64) throws {
     try noted.withLock { noted in
       if let noted {
         guard try read() == noted else {

@@ -430,8 +430,4 @@ extension StoreTransaction {
         ON CONFLICT DO UPDATE SET uuid = excluded.uuid, sent = excluded.sent
       """, item, version.number, version.uuid, version.isSent ? 1 : 0)
   }
-
-  package func removeReplicaVersion(of item: Int64, _ number: Int64) throws {
-    try run("DELETE FROM replica_versions WHERE item = ? AND number = ?", item, number)
-  }
 }

@@ -6,21 +6,27 @@ import SheafStore
 import SheafWire
 
 @testable import SheafLibrary
+@testable import SheafReplication
 
 /// A machine with a library that is a replica, and a hub in memory.
 final class LibraryMachine {
   struct Broken: Error, CustomStringConvertible { let description: String }
 
   let name: String
+  /// By which the hub knows it.
+  private lazy var device = name
   let folder: String
   private(set) var library: Library
   private let clock: MachineClock
   let account: Int64
-  private var epoch = 0
+  /// The highest serial, which lies beside the machine's key.
+  private var serials: SerialFile
   private(set) var outcomes: [Verdict] = []
   /// What was done last.
   private(set) var stages: [String] = []
   private(set) var notices: [ReplicaNotice] = []
+  /// What was saved since a copy was made; nil where there is no copy.
+  private var since: [Copy: Set<String>] = [:]
 
   /// A clock that goes on when it is told to.
   final class MachineClock: @unchecked Sendable {
@@ -46,6 +52,7 @@ final class LibraryMachine {
     let handle = try AccountHandle("alice@hub.example")
     _ = try library.addAccount(handle, name: "Alice")
     account = try library.number(of: handle)
+    serials = SerialFile(folder + "/serial")
     try library.connect(account, zone: WireID())
   }
 
@@ -60,7 +67,13 @@ final class LibraryMachine {
   /// Ends the process, and begins another.
   func restart() throws {
     try library.close()
+    try begin()
+  }
+
+  private func begin() throws {
     library = try Self.open(folder, clock)
+    serials = SerialFile(folder + "/serial")
+    try serials.raise(library, account)
   }
 
   func finish() throws {
@@ -73,6 +86,78 @@ final class LibraryMachine {
   /// Whatever programs were about to do is done.
   func rest() { clock.advance(seconds: 20) }
 
+  // MARK: - Copies
+
+  /// A copy of the library's files.
+  enum Copy: String {
+    /// What the disk has, if the power fails now.
+    case disk
+    case backup
+  }
+
+  private static let suffixes = ["-changes", "-wal", "", "-working"]
+
+  /// Makes a copy of the library, which is synced for it.
+  func copy(_ copy: Copy) throws {
+    try library.sync()
+    try takeCopy(copy)
+  }
+
+  private func takeCopy(_ copy: Copy) throws {
+    let target = "\(folder)/\(copy)"
+    try? FileManager.default.removeItem(atPath: target)
+    try FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: false)
+    for file in Self.suffixes.map({ "library.sqlite" + $0 }) where access("\(folder)/\(file)", F_OK) == 0 {
+      try FileManager.default.copyItem(atPath: "\(folder)/\(file)", toPath: "\(target)/\(file)")
+    }
+    since[copy] = []
+  }
+
+  /// The process ends, and the next one finds the library as a copy has it. The machine's key stays as it is.
+  ///
+  /// - Returns: what was saved since; nil where there is no such copy.
+  func putBack(_ copy: Copy) throws -> Set<String>? {
+    guard let lost = since[copy] else { return nil }
+    try library.close()
+    for file in (Self.suffixes + ["-shm"]).map({ "library.sqlite" + $0 }) {
+      try? FileManager.default.removeItem(atPath: "\(folder)/\(file)")
+      guard access("\(folder)/\(copy)/\(file)", F_OK) == 0 else { continue }
+      try FileManager.default.copyItem(atPath: "\(folder)/\(copy)/\(file)", toPath: "\(folder)/\(file)")
+    }
+    try begin()
+    if since[.disk] != nil { try self.copy(.disk) }
+    return lost
+  }
+
+  /// Another machine's library becomes a copy of this one's, with the same key.
+  func copied(as name: String) throws -> LibraryMachine {
+    try library.sync()
+    return try LibraryMachine(name, copyOf: self)
+  }
+
+  private init(_ name: String, copyOf other: LibraryMachine) throws {
+    self.name = name
+    folder = "\(other.folder)/\(name)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    for file in Self.suffixes.map({ "library.sqlite" + $0 }) where access("\(other.folder)/\(file)", F_OK) == 0 {
+      try FileManager.default.copyItem(atPath: "\(other.folder)/\(file)", toPath: "\(folder)/\(file)")
+    }
+    clock = other.clock
+    account = other.account
+    library = try Self.open(folder, clock)
+    serials = SerialFile(other.folder + "/serial")
+    try serials.raise(library, account)
+    device = other.device
+  }
+
+  /// Ends the connection, and begins another one with a key of its own.
+  func connectAnew() throws {
+    try library.disconnect(account)
+    serials = SerialFile(folder + "/new-serial")
+    try library.connect(account, zone: WireID())
+    device = "\(name), connected anew"
+  }
+
   // MARK: - With the hub
 
   /// Does one step with the hub; returns whether there was anything to do.
@@ -81,7 +166,7 @@ final class LibraryMachine {
     defer { stages.append(stage) }
     do {
       return try step(&hub, losesAnswer: losesAnswer, doubles: doubles, limit: limit, &stage)
-    } catch let error as SheafError {
+    } catch let error as SheafError where error.kind != .busy {
       throw Broken(description: "\(name), \(stage): \(error)")
     }
   }
@@ -110,11 +195,22 @@ final class LibraryMachine {
       stage = "sends"
       var groups: [[Send]] = []
       for each in waiting {
-        let send = try filled(each.send)
-        if each.first == each.send.serial { groups.append([send]) } else { groups[groups.count - 1].append(send) }
+        if each.first == each.send.serial { groups.append([]) }
+        guard let send = try filled(each.send) else {
+          // What was to be sent is no more.
+          if groups.count == 1 {
+            try library.withdrawSends(from: each.first, of: account)
+            return true
+          }
+          groups.removeLast()
+          break
+        }
+        groups[groups.count - 1].append(send)
       }
-      if doubles { _ = try hub.send(groups, from: name) }
-      let verdicts = try hub.send(groups, from: name)
+      try serials.reserve(groups.last?.last?.serial ?? 0, for: library)
+      if since[.disk] != nil, library.store.isDurable { try takeCopy(.disk) }
+      if doubles { _ = try hub.send(groups, from: device) }
+      let verdicts = try hub.send(groups, from: device)
       if losesAnswer { return true }
       stage = "settling"
       outcomes += verdicts
@@ -122,12 +218,11 @@ final class LibraryMachine {
       notices += try library.settle(verdicts, of: account)
       return true
     }
-    if epoch != hub.epoch { try library.reread(account) }
+    if try library.replica(account)?.token.map({ $0 != "\(hub.epoch)" }) ?? false { try library.reread(account) }
     guard let replica = try library.replica(account) else { throw Broken(description: "is no replica") }
     if replica.rereads {
       if losesAnswer { return true }
       try library.noteAll(hub.page(after: 0, limit: .max).items, token: "\(hub.epoch)", of: account)
-      epoch = hub.epoch
       return true
     }
     stage = "planning"
@@ -193,11 +288,10 @@ final class LibraryMachine {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  private func filled(_ send: Send) throws -> Send {
+  /// A send with the contents of its version; nil if the version is no more.
+  private func filled(_ send: Send) throws -> Send? {
     guard var version = send.version else { return send }
-    guard let reader = try library.versionReader(version.id, ofItem: send.item, of: account) else {
-      throw Broken(description: "a version that is to be sent is no more: \(version.id)")
-    }
+    guard let reader = try library.versionReader(version.id, ofItem: send.item, of: account) else { return nil }
     var send = send
     version.contents = Data(try read { try library.read(reader, at: $0, into: $1) })
     send.version = version
@@ -241,6 +335,7 @@ final class LibraryMachine {
     try write(Array(text.utf8), to: handle)
     try library.flush(handle)
     try library.release(handle)
+    for copy in since.keys { since[copy]?.insert(text) }
   }
 
   private func read(_ body: (Int64, UnsafeMutableRawBufferPointer) throws -> Int) throws -> [UInt8] {
@@ -268,15 +363,16 @@ final class LibraryMachine {
     while let folder = open.popLast() {
       for entry in try library.list(folder.ino, after: 0, limit: 10_000, other) {
         let path = folder.path + String(decoding: entry.name, as: UTF8.self)
-        let item = try library.locked { () -> LocalItem? in
+        let (item, isKnown) = try library.locked { () -> (LocalItem?, Bool) in
           guard let replica = try library.read({ try $0.replica(account) }),
             let id = try library.item(of: library.inode(entry.attributes.ino))?.uuid
-          else { return nil }
+          else { return (nil, false) }
           var tree = try ReplicaTree(library, replica)
-          return try tree.local(WireID(id))
+          return (try tree.local(WireID(id)), try tree.base(WireID(id)) != nil)
         }
         guard let item else { throw Broken(description: "\(path) is no item") }
-        if item.readiness == .never { continue }
+        // What became an editor's backup after it was sent is known, too.
+        if item.readiness == .never, !isKnown { continue }
         if item.kind == .folder { open.append((path + "/", entry.attributes.ino)) }
         let contents = try item.version.map { "\($0) \(try text(entry.attributes.ino))" } ?? ""
         shown[path] =

@@ -10,28 +10,49 @@ import Testing
 @Suite struct LibraryReplicaTests {
   static let environment = ProcessInfo.processInfo.environment
   static let seed = environment["SHEAF_SEED"].flatMap { UInt64($0) }
-  static let histories = environment["SHEAF_STEPS"].flatMap { UInt64($0) } ?? 60
+  static let histories = environment["SHEAF_STEPS"].flatMap { UInt64($0) }
+  /// `SHEAF_STEPS` of them from `SHEAF_SEED` on; without it that one alone, or those of every run.
+  private static var seeds: Range<UInt64> {
+    let first = seed ?? 1
+    return first..<first + (histories ?? (seed == nil ? 60 : 1))
+  }
 
-  @Test func allLibrariesEndWithTheSameTree() throws {
+  @Test func allLibrariesEndWithTheSameTree() throws { try run(.everything) }
+
+  @Test func whatIsExchangedAndRemovedAtOnceIsToldToAll() throws { try run(.exchanges) }
+
+  @Test func powerLossAndBackupsLoseNothingThatWasAcknowledged() throws { try run(.losses) }
+
+  private func run(_ deeds: LibraryWorld.Deeds) throws {
     var outcomes: [Verdict.Outcome: Int] = [:]
-    for seed in Self.seed.map({ [$0] }) ?? Array(1...Self.histories) {
-      let world = try LibraryWorld(seed: seed)
+    for seed in Self.seeds {
+      let world = try LibraryWorld(seed: seed, deeds)
       do {
         try world.run()
       } catch {
-        Issue.record("SHEAF_SEED=\(seed): \(error)\n\(world.log.joined(separator: "\n"))")
+        Issue.record("SHEAF_SEED=\(seed), \(deeds): \(error)\n\(world.log.joined(separator: "\n"))")
         if Self.environment["SHEAF_KEEP"] == nil { try? world.finish() }
         return
       }
       for verdict in world.machines.flatMap(\.outcomes) { outcomes[verdict.outcome, default: 0] += 1 }
       try world.finish()
     }
-    print("outcomes \(outcomes)")
+    print("\(deeds): outcomes \(outcomes)")
   }
 }
 
 /// A hub and its libraries, and what was saved.
 final class LibraryWorld {
+  /// What happens in a history.
+  enum Deeds {
+    case everything
+    /// Programs make, exchange and remove, and rarely do anything else.
+    case exchanges
+    /// Machines lose their power, and libraries are put back to backups.
+    case losses
+  }
+
+  private let deeds: Deeds
   private var random: SeededRandom
   private var hub = SimulatedHub()
   private(set) var machines: [LibraryMachine] = []
@@ -40,9 +61,14 @@ final class LibraryWorld {
   private var counter = 0
   private(set) var log: [String] = []
 
-  init(seed: UInt64) throws {
+  /// What a machine lost after the hub had it: if the hub loses it, too, nobody has it.
+  private var forgotten: Set<String> = []
+
+  init(seed: UInt64, _ deeds: Deeds) throws {
+    self.deeds = deeds
     random = SeededRandom(seed: seed)
     for index in 0..<Int.random(in: 2...3, using: &random) { machines.append(try LibraryMachine("machine\(index)")) }
+    if deeds == .losses { for machine in machines { try machine.copy(.disk) } }
   }
 
   func finish() throws { for machine in machines { try machine.finish() } }
@@ -50,6 +76,10 @@ final class LibraryWorld {
   func run() throws {
     for _ in 0..<Int.random(in: 5...80, using: &random) {
       let machine = machines.randomElement(using: &random)!
+      if deeds == .losses, Int.random(in: 0..<10, using: &random) == 0 {
+        try lose(machine)
+        continue
+      }
       switch Int.random(in: 0..<20, using: &random) {
       case 0..<9: try change(machine)
       case 9..<17:
@@ -66,6 +96,7 @@ final class LibraryWorld {
         if let earlier, Int.random(in: 0..<4, using: &random) == 0 {
           log.append("the hub goes back")
           hub.restore(earlier)
+          saved.subtract(forgotten)
           self.earlier = nil
         } else {
           earlier = hub
@@ -73,6 +104,26 @@ final class LibraryWorld {
       }
     }
     try settle()
+  }
+
+  /// A machine is synced, backed up, loses its power, or gets its backup back.
+  private func lose(_ machine: LibraryMachine) throws {
+    let copy: LibraryMachine.Copy
+    switch Int.random(in: 0..<5, using: &random) {
+    case 0:
+      log.append("\(machine.name) syncs")
+      return try machine.copy(.disk)
+    case 1:
+      log.append("\(machine.name) is backed up")
+      return try machine.copy(.backup)
+    case 2..<4: copy = .disk
+    default: copy = .backup
+    }
+    guard let lost = try machine.putBack(copy) else { return }
+    log.append("\(machine.name) \(copy == .disk ? "loses its power" : "is put back to its backup")")
+    let atHub = hub.texts
+    saved.subtract(lost.subtracting(atHub))
+    forgotten.formUnion(lost.intersection(atHub))
   }
 
   private func settle() throws {
@@ -199,7 +250,10 @@ final class LibraryWorld {
       }
       log.append("\(machine.name) \(entry.path) …")
       let what: String
-      switch Int.random(in: 0..<14, using: &random) {
+      let deed =
+        deeds == .exchanges && Int.random(in: 0..<8, using: &random) > 0
+        ? [7, 7, 8].randomElement(using: &random)! : Int.random(in: 0..<14, using: &random)
+      switch deed {
       case 0..<4 where entry.isRegular:
         what = "saves in place"
         try save(

@@ -12,6 +12,8 @@ struct SimulatedHub {
   /// Rises with each restored state.
   private(set) var epoch = 0
   private var seconds = 1_800_000_000
+  /// What it refuses besides what its rules say, as it does where an account's rights are lost.
+  var refusal: (Send) -> Verdict.Reason? = { _ in nil }
 
   /// Does the groups of a request once, however often it comes.
   mutating func send(_ groups: [[Send]], from device: String) throws -> [Verdict] {
@@ -23,11 +25,21 @@ struct SimulatedHub {
         answers += known
         continue
       }
-      let made = try zone.send(group, by: MemoryZone.author(device, at: Timestamp(seconds: Int64(seconds))))
+      let made =
+        try refused(group) ?? zone.send(group, by: MemoryZone.author(device, at: Timestamp(seconds: Int64(seconds))))
       for verdict in made { verdicts[device, default: [:]][verdict.serial] = verdict }
       answers += made
     }
     return answers
+  }
+
+  /// The verdicts on a group of which something is refused; nil if nothing is.
+  private func refused(_ group: [Send]) -> [Verdict]? {
+    let reasons = group.map(refusal)
+    if reasons.allSatisfy({ $0 == nil }) { return nil }
+    return zip(group, reasons).map {
+      Verdict(serial: $0.serial, outcome: .refused, reason: $1 ?? .group, item: $0.item)
+    }
   }
 
   /// The newest states of items that changed after a number, the oldest change first.

@@ -121,6 +121,16 @@ struct SimulatedReplica {
 
   private mutating func split() -> SeededRandom { SeededRandom(seed: random.next()) }
 
+  /// What people see of what the hub knows: what became an editor's backup after it was sent, too.
+  func shown() -> [String: String] {
+    var tree = tree
+    for var item in tree.items.values where item.readiness == .never && base[item.item] != nil {
+      item.readiness = .ready
+      tree.put(item)
+    }
+    return tree.shown()
+  }
+
   /// Everything that might differ.
   private var changed: [WireID] { Set(tree.items.keys).union(base.keys).sorted() }
 

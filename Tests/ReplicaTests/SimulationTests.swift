@@ -12,7 +12,7 @@ import Testing
   /// How many histories; `SHEAF_STEPS` makes it more.
   static let histories = environment["SHEAF_STEPS"].flatMap { UInt64($0) } ?? 1_000
   /// Seeds of histories that once ended badly.
-  static let found: [UInt64] = [2_089, 2_914, 4_919, 5_268, 8_181, 8_910]
+  static let found: [UInt64] = [2_089, 2_914, 4_919, 5_200, 5_268, 8_181, 8_910]
 
   @Test func allMachinesEndWithTheSameTree() throws {
     var failures: [(seed: UInt64, error: any Error, log: [String])] = []
@@ -112,7 +112,7 @@ struct World {
     try hub.zone.check()
     let expected = hub.shown()
     for machine in machines {
-      let shown = machine.tree.shown()
+      let shown = machine.shown()
       guard shown == expected else {
         let paths = Set(shown.keys).union(expected.keys).filter { shown[$0] != expected[$0] }.sorted()
         let differences = paths.map { "\($0): here \(shown[$0] ?? "-"), hub \(expected[$0] ?? "-")" }
@@ -277,7 +277,13 @@ struct World {
       !tree.isInside(item.item, of: other.item), !tree.isInside(other.item, of: item.item)
     else { return }
     log.append("\(index) exchange \(item.item) \(other.item)")
-    tree.put(with(item) { $0.places = other.places })
+    // Of two documents that an editor exchanges, one may be its backup from then on.
+    let isQuiet = item.kind == .document && other.kind == .document && Int.random(in: 0..<4, using: &random) == 0
+    tree.put(
+      with(item) {
+        $0.places = other.places
+        if isQuiet { $0.readiness = .never }
+      })
     tree.put(with(other) { $0.places = item.places })
     machines[index].tree = tree
   }

@@ -58,6 +58,8 @@ package struct Decision {
   private(set) package var draft: ZoneDraft
   /// The items that the group is about, so that none is changed twice.
   private var sent: [WireID] = []
+  /// Those of them that the group says nothing about: what was sent of another document went to them.
+  private var copies: Set<WireID> = []
   private var verdicts: [Verdict] = []
   /// The items that went along with a deleted folder.
   private(set) package var takenAlong: [WireID: [WireID]] = [:]
@@ -233,6 +235,7 @@ package struct Decision {
       copy.copyOf == row.item, copy.version == base
     {
       try take(copy.item)
+      copies.insert(copy.item)
       if copy.isDeleted {
         copy.deleted = nil
         copy.places = try usable(copy.places, of: .document)
@@ -319,13 +322,14 @@ package struct Decision {
     var wanted: [Place: WireID] = [:]
     let kept = Set(verdicts.filter { $0.outcome == .kept }.map(\.item))
     // What was to go and stays has its name before what was to take it.
-    for id in sent where !kept.contains(id) {
+    let asked = sent.filter { !copies.contains($0) }
+    for id in asked where !kept.contains(id) {
       guard let row = try draft.item(id), !row.isDeleted else { continue }
       for place in row.places where wanted.updateValue(id, forKey: place) != nil { throw Refusal(reason: .invalid) }
     }
     // Sent items come before those that the hub brought back or put beside.
-    let others = draft.changed.map(\.item).filter { !sent.contains($0) }
-    for id in sent + others {
+    let others = draft.changed.map(\.item).filter { !asked.contains($0) }
+    for id in asked + others {
       guard var row = try draft.item(id), !row.isDeleted, draft.isChanged(id) else { continue }
       // A parent of this group may have become another folder a moment ago.
       row.places = try row.places.map { Place(parent: try draft.resolve($0.parent), name: $0.name) }

@@ -539,12 +539,12 @@ extension Library {
       guard let target = try replicaInode(other.item, of: account) else { return }
       try add(row, version, isSent: true, to: target, account)
     }
-    try takeVersion(row.number, from: id, account)
+    try takeVersion(version, row.number, from: id, account)
   }
 
   /// Takes a version, which another document has by now, from the one that had it. That has the contents again of the
   /// newest version that the hub knows.
-  private func takeVersion(_ number: Int64, from id: WireID, _ account: Int64) throws {
+  private func takeVersion(_ version: WireID, _ number: Int64, from id: WireID, _ account: Int64) throws {
     try locked {
       guard let inode = try replicaInode(id, of: account), var item = try item(of: inode) else { return }
       let facts = try read { try $0.versionFacts(item.id) }
@@ -564,7 +564,8 @@ extension Library {
         try change.rows.update(row)
         if item.version != number {
           try change.rows.deleteVersion(item.id, number)
-          try change.rows.removeReplicaVersion(of: item.id, number)
+          // What its author saves next is based on it.
+          try change.rows.set(ReplicaVersionRow(number: number, uuid: version.bytes, isSent: true), of: item.id)
         }
         let (final, finalItem) = (row, item)
         change.whenRecorded { [self] in

@@ -38,6 +38,7 @@ extension Library: ReplicaInterface {
         try change.rows.forgetSentVersions(of: account)
         try change.rows.setNotesChanges(true)
         try change.rows.noteAllReplicaChanges(of: account)
+        change.whenRecorded { [self] in connectedAccounts.insert(account) }
       }
     }
   }
@@ -64,6 +65,7 @@ extension Library: ReplicaInterface {
         try change.rows.deleteReplica(account)
         try change.rows.setPace(ReplicaPace(), of: account)
         if try change.rows.replicas().isEmpty { try change.rows.setNotesChanges(false) }
+        change.whenRecorded { [self] in connectedAccounts.remove(account) }
       }
     }
   }

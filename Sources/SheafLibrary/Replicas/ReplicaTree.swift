@@ -176,11 +176,18 @@ extension Library {
       versions.numbers[id] = fact.number
     }
     var former: WireID?
+    var noted: [Int64: WireID]?
     for fact in facts where !fact.isOpen {
       let id = versions.ids[fact.number]
       if withSent || !fact.isSent, let id {
-        // Where retention took the base, the version before it is nearest to what its author saw.
-        let base = fact.base.flatMap { versions.ids[$0] ?? (former ?? nil) }
+        var base = fact.base.flatMap { versions.ids[$0] }
+        if base == nil, let number = fact.base {
+          // It went beside the document, and the hub knows it there. Where retention took it before the hub knew it, the
+          // version before it is nearest to what its author saw.
+          let known = try noted ?? notedVersions(of: item)
+          noted = known
+          base = known[number] ?? former
+        }
         versions.unsent.append(
           LocalVersion(id: id, base: base, cause: fact.cause.wire, time: fact.time.nanoseconds))
       }
@@ -189,6 +196,20 @@ extension Library {
       if fact.number <= item.version { versions.current = id }
     }
     return versions
+  }
+
+  /// The ids of those versions of a document that the hub knows, by the numbers that they have or had here.
+  private func notedVersions(of item: ItemRow) throws -> [Int64: WireID] {
+    let rows = try read { try $0.replicaVersions(of: item.id) }.filter(\.isSent)
+    return Dictionary(uniqueKeysWithValues: rows.compactMap { row in WireID(bytes: row.uuid).map { (row.number, $0) } })
+  }
+
+  /// Whether a version of a document of a connected account was saved on another machine.
+  func isReceived(_ version: VersionRow, of item: ItemRow) throws -> Bool {
+    guard let replica = try read({ try $0.replica(item.owner) }),
+      let row = try read({ try $0.replicaVersions(of: item.id) }).first(where: { $0.number == version.number })
+    else { return false }
+    return WireID(bytes: row.uuid) != Self.versionID(replica.seed, item.uuid, version.number, version.time)
   }
 
   /// The id of a version that this library made: the same one however often it is asked for, and no other library's.

@@ -7,11 +7,11 @@ extension Library {
   ///
   /// - Parameter opens: Whether it just opened it.
   func noteReading(_ file: OpenFile, opens: Bool = false) {
-    if shares.isEmpty { return }
     let inode = file.inode
+    guard !shares.isEmpty || connectedAccounts.contains(inode.row.owner) else { return }
     guard let account = file.account, let item = try? item(of: inode), item.version > 0 else { return }
     let version = file.draft.session.flatMap { $0.number ?? $0.base } ?? item.version
-    guard version != file.readVersion, (try? share(of: inode)) ?? nil != nil else { return }
+    guard version != file.readVersion, hasOthers(inode) else { return }
     let process = Caller.process(of: file.thread)
     let time = clock()
     if opens, file.canWrite, readings.version(of: item.id, by: account, .program(process), at: time) != nil { return }
@@ -21,6 +21,11 @@ extension Library {
     let hasRead = !(opens && file.canWrite) || file.canRead && !file.truncates
     readings.note(version, of: item.id, by: account, process, of: session, hasRead: hasRead, at: time)
     maintenance.wake(isChanged: false)
+  }
+
+  /// Whether somebody else may change a document: people of its share, or another machine of its owner's.
+  private func hasOthers(_ inode: Inode) -> Bool {
+    connectedAccounts.contains(inode.row.owner) || (try? share(of: inode)) ?? nil != nil
   }
 
   /// Notes which version someone sees who may write what they make of it through the same open file (rule 6 of
@@ -82,7 +87,8 @@ extension Library {
   }
 
   private func noteKnown(_ version: SeenVersion, of inode: Inode, by account: Int64?, _ process: Int32) -> Bool {
-    guard !shares.isEmpty, process != 0, let account, (try? share(of: inode)) ?? nil != nil else { return false }
+    guard process != 0, let account, !shares.isEmpty || connectedAccounts.contains(inode.row.owner), hasOthers(inode)
+    else { return false }
     readings.noteSaved(
       version.number, of: version.item, by: account, process, of: Caller.session(of: process), at: clock())
     return true
@@ -126,8 +132,9 @@ extension Library {
     of item: ItemRow, _ inode: Inode, savedBy account: Int64?, _ process: Int32, orReadBy company: Company
   ) throws -> Int64? {
     guard item.version > 0 else { return nil }
-    guard !shares.isEmpty, let account,
-      try shares.active(item.id) != nil || share(ofFolder: inode.row.parent) != nil
+    let isConnected = connectedAccounts.contains(item.owner)
+    guard !shares.isEmpty || isConnected, let account,
+      try isConnected || shares.active(item.id) != nil || share(ofFolder: inode.row.parent) != nil
     else { return item.version }
     let time = clock()
     func version(readBy reader: Readings.Reader) -> Int64? {
@@ -142,11 +149,16 @@ extension Library {
           of: item.id, by: account, emptiedBy: process, of: Caller.session(of: process), at: time)
       case .account: own ?? version(readBy: .account)
       }
+    // What a program saved may have gone beside the document since, which has an earlier version again then.
+    if isConnected, let read, read > item.version, read <= item.lastVersion { return read }
     guard let read, read < item.version else { return item.version }
     let readByAny = version(readBy: .account) ?? 0
     let first = max(read + 1, item.version - Self.knownLimit)
     for number in stride(from: min(item.version, readByAny), through: first, by: -1)
-    where try self.read({ try $0.version(item.id, number) })?.author == account {
+    {
+      guard let version = try self.read({ try $0.version(item.id, number) }), version.author == account,
+        try !isConnected || !isReceived(version, of: item)
+      else { continue }
       return number
     }
     return read > 0 ? read : nil

@@ -20,7 +20,8 @@ import SheafModel
 /// 4. A program, and so an account, knows the versions that its account saved. It does not know versions in which its
 ///    account appended to one that none of its programs had read.
 /// 5. This is remembered for a day, for 4096 readers of documents, where a program, its session and its account are a
-///    reader each; those that read longest ago are forgotten first. Only documents in a share are remembered. It
+///    reader each; those that read longest ago are forgotten first. Only documents in a share
+///    are remembered, and those of connected accounts: another machine changes them as another account would. It
 ///    outlives the library's process (`StoringReadings.swift`).
 /// 6. A save in place is based on the version that the writing program had read, else on the current one. If it writes
 ///    through a file that it opened to read and write, that is the version that it saw there last, also if its own

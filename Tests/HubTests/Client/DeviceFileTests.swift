@@ -51,9 +51,47 @@ import Testing
       let other = Enrolment(hub: enrolment.hub, code: Base64URL.text([UInt8](repeating: 8, count: 32)))
       #expect(try file.key(for: other).rawRepresentation != key.rawRepresentation)
       // A draft that a kill left is in nobody's way.
-      try "half".write(toFile: file.path + ".new", atomically: false, encoding: .utf8)
+      let whole = try #require(FileManager.default.contents(atPath: file.path))
+      let draft = file.path + ".new"
+      for length in [0, 10, whole.count] {
+        #expect(
+          FileManager.default.createFile(
+            atPath: draft, contents: whole.prefix(length), attributes: [.posixPermissions: 0o600]))
+        let next = Enrolment(hub: enrolment.hub, code: Base64URL.text([UInt8](repeating: UInt8(length % 9), count: 32)))
+        _ = try file.key(for: next)
+        #expect(access(draft, F_OK) != 0, "\(length) bytes are left")
+      }
       _ = try file.finish(other, try file.key(for: other), enrolled, handle: try AccountHandle(enrolled.handle))
       #expect(try file.read().id == enrolled.device)
+    }
+  }
+
+  /// A file of somebody's that has the draft's name by chance is not Sheaf's to remove.
+  @Test func anothersFileBesideTheKeyStays() throws {
+    try withTemporaryFolder { folder in
+      let file = DeviceFile("\(folder.path)/device.json")
+      let draft = file.path + ".new"
+      try "mine".write(toFile: folder.path + "/mine", atomically: false, encoding: .utf8)
+      let makers: [(String, () throws -> Void)] = [
+        ("a text", { try "mine".write(toFile: draft, atomically: false, encoding: .utf8) }),
+        (
+          "a text of the user alone",
+          {
+            try "mine".write(toFile: draft, atomically: false, encoding: .utf8)
+            #expect(chmod(draft, 0o600) == 0)
+          }
+        ),
+        ("a link", { #expect(symlink("mine", draft) == 0) }),
+        ("a fifo", { #expect(mkfifo(draft, 0o600) == 0) }),
+      ]
+      for (what, make) in makers {
+        try make()
+        let error = #expect(throws: SheafError.self) { try file.key(for: enrolment) }
+        #expect(error?.kind == .exists && error?.subject == draft.printable, "\(what): \(error as Any)")
+        #expect(unlink(draft) == 0, "\(what) is gone")
+      }
+      _ = try file.key(for: enrolment)
+      #expect(try String(contentsOfFile: folder.path + "/mine", encoding: .utf8) == "mine")
     }
   }
 

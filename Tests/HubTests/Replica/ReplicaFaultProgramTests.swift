@@ -1,0 +1,149 @@
+import Foundation
+import Glibc
+import MountKit
+import Testing
+
+/// What two machines with mounts survive: a full disk, a copied library, programs that write all the time.
+@Suite(.serialized) struct ReplicaFaultProgramTests {
+  private func withMachines(
+    disk: String? = nil, _ body: (HubPlace, ReplicaMachine, ReplicaMachine) throws -> Void
+  ) throws {
+    let place = try HubPlace()
+    _ = try place.serve()
+    let (laptop, desktop) = (
+      try ReplicaMachine("laptop", place, disk: disk), try ReplicaMachine("desktop", place)
+    )
+    defer { for machine in [laptop, desktop] { try? machine.library.tearDown() } }
+    try laptop.succeed("connect", place.link, "--name", "laptop")
+    try laptop.mount()
+    let link = try laptop.succeed("device", "add").text.trimmingCharacters(in: .whitespacesAndNewlines)
+    try desktop.succeed("connect", link, "--name", "desktop")
+    try desktop.mount()
+    try body(place, laptop, desktop)
+    for machine in [laptop, desktop] { #expect(try machine.library.check() == []) }
+  }
+
+  private func expectSame(_ machines: [ReplicaMachine]) throws {
+    for machine in machines + machines { try machine.wait() }
+    let trees = try machines.map { try $0.tree() }
+    #expect(trees[0] == trees[1])
+  }
+
+  @Test(.enabled(if: TestUser.isRoot, "a small disk needs root"))
+  func whatDoesNotFitWaitsUntilThereIsRoomAndTheRestGoesOn() throws {
+    try withTemporaryFolder { folder in
+      let disk = try LoopFileSystem(below: folder, mebibytes: 64)
+      defer { disk.detach() }
+      try withMachines(disk: disk.mountpoint) { _, laptop, desktop in
+        try desktop.shell("echo one > small")
+        try expectSame([laptop, desktop])
+        // Others fill the disk but for 16 MiB.
+        let room = "\(disk.mountpoint)/others"
+        try Command.shell(
+          "fallocate --length $(($(stat -f -c '%a * %S' '\(disk.mountpoint)') - (16 << 20))) '\(room)'"
+        ).succeed()
+        let id = try desktop.shell("head -c 40000000 /dev/urandom > large; getfattr --only-values -n user.sheaf.id large")
+        try desktop.shell("echo two > small; mkdir d; echo more > d/more; echo last > zz")
+        try desktop.wait()
+        try eventually("the rest arrives", within: .seconds(120)) {
+          (try? laptop.shell("cat small d/more zz")) == "two\nmore\nlast"
+        }
+        try eventually("the status names what does not fit", within: .seconds(120)) {
+          try laptop.succeed("status").text.contains(id)
+        }
+        #expect(access("\(laptop.library.documents)/large", F_OK) != 0)
+        // What is saved on the full machine reaches the other one.
+        try laptop.shell("echo three > small")
+        try eventually("the other machine has it", within: .seconds(120)) {
+          try desktop.shell("cat small") == "three"
+        }
+        #expect(unlink(room) == 0)
+        try expectSame([laptop, desktop])
+        #expect(try laptop.shell("sha256sum < large") == desktop.shell("sha256sum < large"))
+        try laptop.library.unmount()
+        #expect(try laptop.library.check() == [])
+        try laptop.mount()
+      }
+    }
+  }
+
+  /// Two processes with copies of one library, and the one key of their machine.
+  @Test func aCopiedLibraryStopsTheFirstOneAndBothKeepWhatTheyHave() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell("echo one > one")
+      try expectSame([laptop, desktop])
+      try laptop.library.unmount()
+      let copy = try ReplicaMachine("copy", place, home: laptop.home)
+      defer { try? copy.library.tearDown() }
+      try Command(["cp", laptop.library.library, copy.library.library]).succeed()
+      try laptop.mount()
+      try laptop.shell("echo first > two")
+      try expectSame([laptop, desktop])
+      try copy.mount()
+      try copy.shell("echo copy > three")
+      try eventually("what the copy saved is at the other machine", within: .seconds(60)) {
+        (try? desktop.shell("cat three")) == "copy"
+      }
+      // The first one has more to send: it stops, and says why.
+      try laptop.shell("echo more > four")
+      try eventually("the first one says that there are two", within: .seconds(60)) {
+        try laptop.succeed("status").text.contains("one is a copy of the other")
+      }
+      #expect(access("\(desktop.library.documents)/four", F_OK) != 0)
+      #expect(try laptop.shell("cat one two four") == "one\nfirst\nmore")
+      // As it says: it is connected anew, with a key of its own, and the copy goes on.
+      try laptop.succeed("disconnect", "--discard-unsent")
+      let link = try copy.succeed("device", "add").text.trimmingCharacters(in: .whitespacesAndNewlines)
+      try laptop.succeed("connect", link, "--name", "laptop again")
+      try copy.shell("echo still > five")
+      for machine in [copy, laptop, desktop] { try machine.wait() }
+      try expectSame([laptop, desktop])
+      try expectSame([copy, desktop])
+      #expect(try desktop.shell("cat one two three four five") == "one\nfirst\ncopy\nmore\nstill")
+    }
+  }
+
+  /// A program keeps a document mapped, and another one appends to one, while the other machine saves both.
+  @Test func whatProgramsHoldOpenIsComparedWhenTheyCloseIt() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell("for i in 1 2 3 4 5 6 7 8 9; do echo line $i; done > mapped.md; cp mapped.md appended.md")
+      try expectSame([laptop, desktop])
+      let (written, end) = ("\(laptop.home)/written", "\(laptop.home)/end")
+      try Command(["mkfifo", written, end]).succeed()
+      let program = try BackgroundCommand(
+        Command(
+          [
+            "/usr/bin/python3", "-c",
+            """
+            import mmap, os, sys
+            mapped = os.open("mapped.md", os.O_RDWR)
+            memory = mmap.mmap(mapped, 0)
+            memory[0:4] = b"LINE"
+            memory.flush()
+            appended = os.open("appended.md", os.O_WRONLY | os.O_APPEND)
+            os.write(appended, b"line 10\\n")
+            open(sys.argv[1], "w").close()
+            open(sys.argv[2]).close()
+            memory[0:4] = b"Line"
+            os.write(appended, b"line 11\\n")
+            memory.flush()
+            """, written, end,
+          ], in: laptop.library.documents))
+      defer { program.end() }
+      try Command(["cat", written]).succeed()
+      try desktop.shell("sed -i 's/line 5/other 5/' mapped.md appended.md; echo also > new")
+      try desktop.wait()
+      try eventually("the rest arrives", within: .seconds(60)) {
+        (try? laptop.shell("cat new")) == "also"
+      }
+      #expect(try laptop.shell("head -n 1 mapped.md; tail -n 1 appended.md") == "LINE 1\nline 10")
+      try Command.shell("echo > '\(end)'").succeed()
+      try program.wait(limit: .seconds(60))
+      try expectSame([laptop, desktop])
+      let mapped = try laptop.shell("cat mapped*.md"), appended = try laptop.shell("cat appended*.md")
+      #expect(mapped.contains("Line 1") && mapped.contains("other 5"), "\(mapped)")
+      #expect(appended.contains("line 11") && appended.contains("other 5"), "\(appended)")
+      #expect(try laptop.shell("ls").split(separator: "\n") == ["appended.md", "mapped.md", "new"])
+    }
+  }
+}
