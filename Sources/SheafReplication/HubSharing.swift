@@ -252,8 +252,9 @@ struct HubSharing: Sendable {
       let status = try await shares.own.status()
       if status.state == .failed || status.state == .disconnected {
         throw SheafError(
-          .unavailable, subject: status.hub, reason: status.problem.map { "cannot be reached: \($0)" } ?? "cannot be reached",
-          advice: "try again once it is reached")
+          .unavailable, subject: shares.own.hub,
+          reason: status.problem ?? (status.isPaused ? "\(shares.own.account) is paused here" : "cannot be reached"),
+          advice: status.isPaused ? "go on first: sheaf sync --resume" : "try again once it is reached")
       }
       if ContinuousClock.now > end { return nil }
       try await Task.sleep(for: Self.pause)
