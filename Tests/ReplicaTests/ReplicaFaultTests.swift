@@ -184,12 +184,14 @@ import Testing
       let caller = Caller(uid: 0, gid: 0, thread: 0, door: 0, account: account, groups: { [] })
       try machine.save("bob's", folder, "secret", caller)
       let secret = try machine.library.lookup(folder, Array("secret".utf8), caller).ino
-      let item = try #require(try machine.library.locked { try machine.library.item(of: machine.library.inode(secret)) })
+      let item = try #require(
+        try machine.library.locked { try machine.library.item(of: machine.library.inode(secret)) })
       try machine.save("mine", at: "a")
       try machine.save("other", at: "b")
       let (a, b) = (try #require(try machine.id("a")), try #require(try machine.id("b")))
       for id in [WireID(item.uuid), b] {
-        let isDone = try machine.library.carryOut(0, .identify(a, as: id, versions: [:]), of: machine.account, contents: nil)
+        let isDone = try machine.library.carryOut(
+          0, .identify(a, as: id, versions: [:]), of: machine.account, contents: nil)
         #expect(!isDone)
       }
       #expect(try machine.id("a") == a && machine.id("b") == b)

@@ -42,7 +42,8 @@ import Testing
         try Command.shell(
           "fallocate --length $(($(stat -f -c '%a * %S' '\(disk.mountpoint)') - (16 << 20))) '\(room)'"
         ).succeed()
-        let id = try desktop.shell("head -c 40000000 /dev/urandom > large; getfattr --only-values -n user.sheaf.id large")
+        let id = try desktop.shell(
+          "head -c 40000000 /dev/urandom > large; getfattr --only-values -n user.sheaf.id large")
         try desktop.shell("echo two > small; mkdir d; echo more > d/more; echo last > zz")
         try desktop.wait()
         try eventually("the rest arrives", within: .seconds(120)) {
@@ -109,7 +110,8 @@ import Testing
       try expectSame([laptop, desktop])
       try laptop.library.unmount()
       let (file, kept) = (laptop.library.library, "\(place.folder.path)/kept")
-      try Command.shell("mkdir '\(kept)'; cp -a '\(laptop.home)' '\(kept)/home'; cp '\(file)' '\(kept)/library'").succeed()
+      try Command.shell("mkdir '\(kept)'; cp -a '\(laptop.home)' '\(kept)/home'; cp '\(file)' '\(kept)/library'")
+        .succeed()
       try laptop.mount()
       try laptop.shell("echo between > two; echo between > three; rm one")
       try expectSame([laptop, desktop])
