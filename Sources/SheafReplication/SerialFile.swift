@@ -58,9 +58,8 @@ final class SerialFile: Sendable {
       if let noted {
         guard try read() == noted else {
           throw SheafError(
-            .busy, subject: path.printable,
-            reason: "another library uses this machine's key: one is a copy of the other",
-            advice: "disconnect one of them and connect it anew: sheaf disconnect --discard-unsent")
+            .busy, subject: "this machine's key", reason: "is used by a copy of this library, too",
+            advice: "end one of them; if both are to stay, copy the library's documents, and not its file")
         }
         if serial < noted { return }
       }

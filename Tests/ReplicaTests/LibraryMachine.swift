@@ -110,15 +110,25 @@ final class LibraryMachine {
     for file in Self.suffixes.map({ "library.sqlite" + $0 }) where access("\(folder)/\(file)", F_OK) == 0 {
       try FileManager.default.copyItem(atPath: "\(folder)/\(file)", toPath: "\(target)/\(file)")
     }
+    if access("\(folder)/serial", F_OK) == 0 {
+      try FileManager.default.copyItem(atPath: "\(folder)/serial", toPath: "\(target)/serial")
+    }
     since[copy] = []
   }
 
-  /// The process ends, and the next one finds the library as a copy has it. The machine's key stays as it is.
+  /// The process ends, and the next one finds the library as a copy has it.
   ///
+  /// - Parameter withSerials: Whether all of the disk is put back, with what lies beside the key.
   /// - Returns: what was saved since; nil where there is no such copy.
-  func putBack(_ copy: Copy) throws -> Set<String>? {
+  func putBack(_ copy: Copy, withSerials: Bool = false) throws -> Set<String>? {
     guard let lost = since[copy] else { return nil }
     try library.close()
+    if withSerials {
+      try? FileManager.default.removeItem(atPath: folder + "/serial")
+      if access("\(folder)/\(copy)/serial", F_OK) == 0 {
+        try FileManager.default.copyItem(atPath: "\(folder)/\(copy)/serial", toPath: folder + "/serial")
+      }
+    }
     for file in (Self.suffixes + ["-shm"]).map({ "library.sqlite" + $0 }) {
       try? FileManager.default.removeItem(atPath: "\(folder)/\(file)")
       guard access("\(folder)/\(copy)/\(file)", F_OK) == 0 else { continue }

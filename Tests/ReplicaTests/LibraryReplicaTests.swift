@@ -119,8 +119,10 @@ final class LibraryWorld {
     case 2..<4: copy = .disk
     default: copy = .backup
     }
-    guard let lost = try machine.putBack(copy) else { return }
-    log.append("\(machine.name) \(copy == .disk ? "loses its power" : "is put back to its backup")")
+    let withSerials = copy == .backup && Bool.random(using: &random)
+    guard let lost = try machine.putBack(copy, withSerials: withSerials) else { return }
+    log.append(
+      "\(machine.name) \(copy == .disk ? "loses its power" : "is put back\(withSerials ? " as a whole" : "")")")
     let atHub = hub.texts
     saved.subtract(lost.subtracting(atHub))
     forgotten.formUnion(lost.intersection(atHub))

@@ -132,7 +132,7 @@ import Testing
         try story.connect(copy)
         try story.laptop.save("by the first", at: "three.md")
         let error = #expect(throws: SheafError.self) { try story.connect(story.laptop) }
-        #expect(error?.kind == .busy && error?.reason.contains("copy of the other") == true)
+        #expect(error?.kind == .busy && error?.reason.contains("copy of this library") == true)
         #expect(story.hub.texts == ["one", "by the copy"])
         // The copy goes on, and so does the first one with a key of its own.
         try copy.save("more", at: "two.md")
@@ -147,8 +147,9 @@ import Testing
     }
   }
 
-  /// The laptop gets back what it had an hour ago, after both machines went on.
-  @Test func aLibraryOfAnHourAgoLosesNothingThatTheHubHas() throws {
+  /// The laptop gets back what it had an hour ago, after both machines went on: its library, or all of its disk.
+  @Test(arguments: [false, true])
+  func aLibraryOfAnHourAgoLosesNothingThatTheHubHas(_ isWhole: Bool) throws {
     try LibraryStory.tell { story in
       for name in ["a", "b", "c"] { try story.laptop.save("one", at: name) }
       try story.sync()
@@ -160,10 +161,12 @@ import Testing
       try story.desktop.save("by the desktop", at: "b")
       try story.desktop.move("d", to: "moved")
       try story.connect(story.desktop)
-      _ = try story.laptop.putBack(.backup)
+      _ = try story.laptop.putBack(.backup, withSerials: isWhole)
       try story.laptop.save("after", at: "e")
+      try story.laptop.save("after that", at: "f")
       try story.sync()
-      #expect(story.paths == ["a", "b", "e", "moved"])
+      #expect(story.paths == ["a", "b", "e", "f", "moved"])
+      #expect(try story.text("f") == "after that")
       #expect(try story.text("a") == "by the laptop" && story.text("b") == "by the desktop")
       #expect(try story.text("moved") == "made since" && story.text("e") == "after")
     }
@@ -181,12 +184,14 @@ import Testing
       let caller = Caller(uid: 0, gid: 0, thread: 0, door: 0, account: account, groups: { [] })
       try machine.save("bob's", folder, "secret", caller)
       let secret = try machine.library.lookup(folder, Array("secret".utf8), caller).ino
-      let item = try #require(try machine.library.locked { try machine.library.item(of: machine.library.inode(secret)) })
+      let item = try #require(
+        try machine.library.locked { try machine.library.item(of: machine.library.inode(secret)) })
       try machine.save("mine", at: "a")
       try machine.save("other", at: "b")
       let (a, b) = (try #require(try machine.id("a")), try #require(try machine.id("b")))
       for id in [WireID(item.uuid), b] {
-        let isDone = try machine.library.carryOut(0, .identify(a, as: id, versions: [:]), of: machine.account, contents: nil)
+        let isDone = try machine.library.carryOut(
+          0, .identify(a, as: id, versions: [:]), of: machine.account, contents: nil)
         #expect(!isDone)
       }
       #expect(try machine.id("a") == a && machine.id("b") == b)

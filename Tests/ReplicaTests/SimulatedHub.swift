@@ -8,7 +8,7 @@ import SheafWire
 /// A hub in memory, by the hub's own rules, that repeats its verdicts and can be put back to an earlier state.
 struct SimulatedHub {
   private(set) var zone = MemoryZone()
-  private var verdicts: [String: [Int64: Verdict]] = [:]
+  private var verdicts: [String: [Int64: (asked: SendDigest, verdict: Verdict)]] = [:]
   /// Rises with each restored state.
   private(set) var epoch = 0
   private var seconds = 1_800_000_000
@@ -22,12 +22,18 @@ struct SimulatedHub {
     for group in groups {
       let known = group.compactMap { verdicts[device]?[$0.serial] }
       if !known.isEmpty {
-        answers += known
+        let isSame = try known.map(\.asked) == group.map(SendDigest.init)
+        answers +=
+          isSame
+          ? known.map(\.verdict)
+          : group.map { Verdict(serial: $0.serial, outcome: .refused, reason: .confirmed, item: $0.item) }
         continue
       }
       let made =
         try refused(group) ?? zone.send(group, by: MemoryZone.author(device, at: Timestamp(seconds: Int64(seconds))))
-      for verdict in made { verdicts[device, default: [:]][verdict.serial] = verdict }
+      for (send, verdict) in zip(group, made) {
+        verdicts[device, default: [:]][verdict.serial] = (try SendDigest(send), verdict)
+      }
       answers += made
     }
     return answers

@@ -1,5 +1,24 @@
+import Crypto
+import Foundation
 import SheafHubStore
-import SheafWire
+package import SheafWire
+
+/// What a send asks for, as far as it tells one from another: a device whose disk was put back to an earlier state gives
+/// its serials again, to other sends.
+package struct SendDigest: Hashable, Sendable {
+  let text: String
+
+  package init(_ send: Send) throws {
+    var asked = send
+    asked.serial = 0
+    // These may come in one way, and then in the other.
+    asked.version?.contents = nil
+    asked.version?.extents = []
+    text = SHA256.hash(data: Data(try StoredZone.encoded(asked).utf8)).prefix(16).map {
+      String($0 >> 4, radix: 16) + String($0 & 15, radix: 16)
+    }.joined()
+  }
+}
 
 /// The verdicts that a device has not confirmed: of its own zone, or of a share that its account takes part in.
 struct VerdictBook {
@@ -38,8 +57,15 @@ struct VerdictBook {
     return try rows.first?.integer(0) ?? 0
   }
 
-  func verdict(_ serial: Int64, _ connection: inout any SQLConnection) throws -> Verdict? {
-    let values = key + [.integer(serial)]
+  /// A verdict with what it answers.
+  private struct Entry: Codable {
+    let asked: String
+    let verdict: Verdict
+  }
+
+  /// The verdict that a serial has; if that answers another send, one that refuses this one. Nil for a new serial.
+  func verdict(on send: Send, _ connection: inout any SQLConnection) throws -> Verdict? {
+    let values = key + [.integer(send.serial)]
     let rows =
       place == nil
       ? try connection.query("SELECT verdict FROM verdicts WHERE zone = $1 AND device = $2 AND serial = $3", values)
@@ -48,11 +74,13 @@ struct VerdictBook {
         SELECT verdict FROM shared_verdicts
         WHERE zone = $1 AND share = $2 AND account = $3 AND device = $4 AND serial = $5
         """, values)
-    return try rows.first.map { try StoredZone.decoded($0.text(0)) }
+    guard let entry: Entry = try rows.first.map({ try StoredZone.decoded($0.text(0)) }) else { return nil }
+    return try entry.asked == SendDigest(send).text ? entry.verdict : Verdict(confirmed: send)
   }
 
-  func keep(_ verdict: Verdict, _ connection: inout any SQLConnection) throws {
-    let values = key + [.integer(verdict.serial), .text(try StoredZone.encoded(verdict))]
+  func keep(_ verdict: Verdict, on send: Send, _ connection: inout any SQLConnection) throws {
+    let entry = Entry(asked: try SendDigest(send).text, verdict: verdict)
+    let values = key + [.integer(verdict.serial), .text(try StoredZone.encoded(entry))]
     if place == nil {
       try connection.execute("INSERT INTO verdicts (zone, device, serial, verdict) VALUES ($1, $2, $3, $4)", values)
     } else {
@@ -84,5 +112,12 @@ struct VerdictBook {
         WHERE zone = $1 AND share = $2 AND account = $3 AND device = $4 AND serial <= $5
         """, values)
     }
+  }
+}
+
+extension Verdict {
+  /// Refuses a send whose serial was used before.
+  init(confirmed send: Send) {
+    self.init(serial: send.serial, outcome: .refused, reason: .confirmed, item: send.item)
   }
 }

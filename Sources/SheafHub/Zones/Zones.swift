@@ -125,7 +125,7 @@ private struct Sending {
         (made, step.conflicts) = try decide(group)
         if !step.conflicts.isEmpty { break }
       }
-      for verdict in made { try book.keep(verdict, &connection) }
+      for (send, verdict) in zip(group, made) { try book.keep(verdict, on: send, &connection) }
       open += Int64(made.count)
       step.answer.verdicts += made
     }
@@ -147,15 +147,16 @@ private struct Sending {
   private mutating func verdicts(of group: [Send], _ watermark: Int64) throws -> [Verdict]? {
     var known: [Verdict] = []
     for send in group {
-      if let verdict = try book.verdict(send.serial, &connection) {
+      if let verdict = try book.verdict(on: send, &connection) {
         known.append(verdict)
       } else if send.serial <= watermark {
-        known.append(Verdict(serial: send.serial, outcome: .refused, reason: .confirmed, item: send.item))
+        known.append(Verdict(confirmed: send))
       }
     }
     if known.isEmpty { return nil }
-    guard known.count == group.count else {
-      throw HubError(.invalid, "groups: a group was sent again with other serials")
+    // Some of its serials were those of others: it is another group.
+    guard known.count == group.count, !known.contains(where: { $0.reason == .confirmed }) else {
+      return group.map { Verdict(confirmed: $0) }
     }
     return known
   }

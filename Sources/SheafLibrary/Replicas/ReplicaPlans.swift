@@ -16,6 +16,8 @@ package import SheafWire
 extension Library: ReplicaInterface {
   /// Items that are looked at in one plan, with the lock held.
   private static let planLimit = 24
+  /// Serials that are left out where one was used before.
+  private static let serialLeap: Int64 = 1_000
 
   // MARK: - Connecting
 
@@ -363,6 +365,8 @@ extension Library: ReplicaInterface {
         sends.map(\.item).filter { id in try read { try $0.hasReplicaChange(of: account, id.bytes) } })
       let tree = try ReplicaTree(self, replica)
       let plan = try Planner.settle(Array(zip(sends, verdicts)), tree)
+      // Somebody used these serials before: this machine, if its disk was put back to an earlier state, or a copy of it.
+      if verdicts.contains(where: { $0.reason == .confirmed }) { replica.serial += Self.serialLeap }
       replica.confirmed = last
       let confirmed = replica
       return try makeChange(.replica) { change in

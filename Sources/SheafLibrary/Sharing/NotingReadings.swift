@@ -154,8 +154,7 @@ extension Library {
     guard let read, read < item.version else { return item.version }
     let readByAny = version(readBy: .account) ?? 0
     let first = max(read + 1, item.version - Self.knownLimit)
-    for number in stride(from: min(item.version, readByAny), through: first, by: -1)
-    {
+    for number in stride(from: min(item.version, readByAny), through: first, by: -1) {
       guard let version = try self.read({ try $0.version(item.id, number) }), version.author == account,
         try !isConnected || !isReceived(version, of: item)
       else { continue }

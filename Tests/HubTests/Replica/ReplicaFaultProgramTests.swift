@@ -42,7 +42,8 @@ import Testing
         try Command.shell(
           "fallocate --length $(($(stat -f -c '%a * %S' '\(disk.mountpoint)') - (16 << 20))) '\(room)'"
         ).succeed()
-        let id = try desktop.shell("head -c 40000000 /dev/urandom > large; getfattr --only-values -n user.sheaf.id large")
+        let id = try desktop.shell(
+          "head -c 40000000 /dev/urandom > large; getfattr --only-values -n user.sheaf.id large")
         try desktop.shell("echo two > small; mkdir d; echo more > d/more; echo last > zz")
         try desktop.wait()
         try eventually("the rest arrives", within: .seconds(120)) {
@@ -87,19 +88,42 @@ import Testing
       // The first one has more to send: it stops, and says why.
       try laptop.shell("echo more > four")
       try eventually("the first one says that there are two", within: .seconds(60)) {
-        try laptop.succeed("status").text.contains("one is a copy of the other")
+        try laptop.succeed("status").text.contains("used by a copy of this library")
       }
       #expect(access("\(desktop.library.documents)/four", F_OK) != 0)
       #expect(try laptop.shell("cat one two four") == "one\nfirst\nmore")
-      // As it says: it is connected anew, with a key of its own, and the copy goes on.
-      try laptop.succeed("disconnect", "--discard-unsent")
-      let link = try copy.succeed("device", "add").text.trimmingCharacters(in: .whitespacesAndNewlines)
-      try laptop.succeed("connect", link, "--name", "laptop again")
+      // The copy ends; the first one goes on where its process begins anew.
       try copy.shell("echo still > five")
-      for machine in [copy, laptop, desktop] { try machine.wait() }
+      try copy.wait()
+      try copy.library.unmount()
+      try laptop.library.unmount()
+      try laptop.mount()
       try expectSame([laptop, desktop])
-      try expectSame([copy, desktop])
       #expect(try desktop.shell("cat one two three four five") == "one\nfirst\ncopy\nmore\nstill")
+    }
+  }
+
+  /// All of a machine's disk is put back: its library, and what lies beside its key.
+  @Test func aMachineThatWasPutBackAsAWholeLosesNothing() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell("echo one > one")
+      try expectSame([laptop, desktop])
+      try laptop.library.unmount()
+      let (file, kept) = (laptop.library.library, "\(place.folder.path)/kept")
+      try Command.shell("mkdir '\(kept)'; cp -a '\(laptop.home)' '\(kept)/home'; cp '\(file)' '\(kept)/library'")
+        .succeed()
+      try laptop.mount()
+      try laptop.shell("echo between > two; echo between > three; rm one")
+      try expectSame([laptop, desktop])
+      try laptop.library.unmount()
+      try Command.shell(
+        "rm -r '\(laptop.home)'; cp -a '\(kept)/home' '\(laptop.home)'; cp '\(kept)/library' '\(file)'"
+      ).succeed()
+      try laptop.mount()
+      // The serials of these were given to others before.
+      try laptop.shell("echo after > four; echo after > five; echo more > six")
+      try expectSame([laptop, desktop])
+      #expect(try desktop.shell("cat two three four five six") == "between\nbetween\nafter\nafter\nmore")
     }
   }
 
@@ -137,7 +161,7 @@ import Testing
         (try? laptop.shell("cat new")) == "also"
       }
       #expect(try laptop.shell("head -n 1 mapped.md; tail -n 1 appended.md") == "LINE 1\nline 10")
-      try Command.shell("echo > '\(end)'").succeed()
+      try Command.shell(": > '\(end)'").succeed()
       try program.wait(limit: .seconds(60))
       try expectSame([laptop, desktop])
       let mapped = try laptop.shell("cat mapped*.md"), appended = try laptop.shell("cat appended*.md")

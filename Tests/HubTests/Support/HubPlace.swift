@@ -14,11 +14,12 @@ final class HubPlace {
   let port: Int
   let link: String
 
-  init() throws {
+  /// - Parameter address: Where machines reach it.
+  init(address: String = "127.0.0.1") throws {
     folder = try TemporaryFolder()
     hub = try HubProgram(in: folder)
     port = try Self.freePort()
-    try hub.succeed("init", "--address", "127.0.0.1:\(port)")
+    try hub.succeed("init", "--address", "\(address):\(port)")
     link = try hub.succeed("account", "add", Self.handle)
   }
 

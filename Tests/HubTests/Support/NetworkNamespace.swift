@@ -11,7 +11,8 @@ final class NetworkNamespace: Sendable {
   /// Whether this machine has such networks, and cables between them.
   static let isPossible =
     TestUser.isRoot
-    && (try? Command(["unshare", "--net", "ip", "link", "add", "name", "v1", "type", "veth", "peer", "name", "v2"]).run())?
+    && (try? Command(["unshare", "--net", "ip", "link", "add", "name", "v1", "type", "veth", "peer", "name", "v2"])
+      .run())?
       .status == 0
 
   init() throws {
