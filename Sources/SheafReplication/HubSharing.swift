@@ -252,7 +252,7 @@ struct HubSharing: Sendable {
       let status = try await shares.own.status()
       if status.state == .failed || status.state == .disconnected {
         throw SheafError(
-          .unavailable, subject: status.hub, reason: status.problem ?? "cannot be reached",
+          .unavailable, subject: status.hub ?? "the hub", reason: status.problem ?? "cannot be reached",
           advice: "try again once it is reached")
       }
       if ContinuousClock.now > end { return nil }
