@@ -13,8 +13,8 @@ enum AccountFile {
 
   /// What is in it, in the order in which it is read again.
   static let tables: [StoredTable] = [
-    "items", "names", "aliases", "versions", "authors", "version_changes", "purges", "labels", "events", "epochs",
-    "chunks",
+    "items", "names", "aliases", "versions", "authors", "version_changes", "purges", "labels", "labelled", "events",
+    "epochs", "chunks",
   ].compactMap { name in HubTables.all.first { $0.name == name } }
 
   struct Head: Codable, Sendable {

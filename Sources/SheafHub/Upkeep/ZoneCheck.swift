@@ -232,19 +232,22 @@ private struct ZoneCheck {
       }
     }
     if !purged.isEmpty { find("purged versions are not counted") }
-    let labels = try connection.query(
-      """
-      SELECT COUNT(*) FROM labels WHERE zone = $1 AND label IS NOT NULL AND NOT EXISTS
-        (SELECT 1 FROM versions WHERE versions.zone = labels.zone AND versions.version = labels.version
-          AND versions.item = labels.item)
-      """, [.text(zone)])
-    if try labels.first?.integer(0) != 0 { find("a label is of a version that is not there") }
-    let twice = try connection.query(
-      """
-      SELECT item FROM labels WHERE zone = $1 AND label IS NOT NULL GROUP BY item, label HAVING COUNT(*) > 1
-      """, [.text(zone)])
-    if !twice.isEmpty { find("two versions of an item have one label") }
+    try checkLabels()
     return uses
+  }
+
+  private mutating func checkLabels() throws {
+    var stored = StoredZone(zone: zone, connection: connection)
+    var known: [WireID: Set<String>] = [:]
+    let rows = try connection.query(
+      "SELECT item, version, label FROM labels WHERE zone = $1 AND label IS NOT NULL", [.text(zone)])
+    for row in rows {
+      let item = try StoredZone.id(row.blob(0))
+      if try stored.version(StoredZone.id(row.blob(1)))?.item != item {
+        find("\(item): a label is of a version that is not there")
+      }
+      if try !known[item, default: []].insert(row.text(2)).inserted { find("\(item): two versions have one label") }
+    }
   }
 
   private mutating func checkChunks(_ head: ZoneHead, _ uses: [ChunkHash: Int64]) throws {

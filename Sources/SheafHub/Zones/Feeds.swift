@@ -52,10 +52,11 @@ package struct Feeds: Sendable {
           items.mtime, items.target, items.attributes, items.version, items.versions, items.copy_of,
           versions.version, versions.item, versions.number, versions.base, versions.cause, versions.time,
           versions.arrived, versions.size, versions.digest, purges.versions, authors.handle,
-          (SELECT CAST(SUM(changes) AS BIGINT) FROM labels WHERE labels.zone = items.zone AND labels.item = items.item)
+          labelled.changes
         FROM items LEFT JOIN versions ON versions.zone = items.zone AND versions.version = items.version
         LEFT JOIN authors ON authors.zone = items.zone AND authors.version = items.version
         LEFT JOIN purges ON purges.zone = items.zone AND purges.item = items.item
+        LEFT JOIN labelled ON labelled.zone = items.zone AND labelled.item = items.item
         WHERE items.zone = $1 AND items.number > $2 ORDER BY items.number LIMIT $3
         """, [.text(zone), .integer(items.last?.number ?? number), .integer(Int64(count))])
       for row in rows {
@@ -125,6 +126,8 @@ package struct Feeds: Sendable {
             "DELETE FROM version_changes WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
           try connection.execute(
             "DELETE FROM labels WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
+          try connection.execute(
+            "DELETE FROM labelled WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
           let item = try StoredZone.item(row)
           head.horizon = max(head.horizon, item.number)
           head.used -= item.bytes

@@ -60,17 +60,23 @@ extension StoredZone {
       INSERT INTO labels (zone, item, version, label, changes) VALUES ($1, $2, $3, $4, 1)
       ON CONFLICT (zone, item, version) DO UPDATE SET label = excluded.label, changes = labels.changes + 1
       """, [.text(zone), .blob(version.item.bytes), .blob(version.id.bytes), .text(label)])
+    try connection.execute(
+      """
+      INSERT INTO labelled (zone, item, changes) VALUES ($1, $2, 1)
+      ON CONFLICT (zone, item) DO UPDATE SET changes = labelled.changes + 1
+      """, [.text(zone), .blob(version.item.bytes)])
   }
 
-  /// How often labels of an item's versions changed, of those from a number on; nil where none ever had one.
+  /// How often labels of an item's versions changed, of those from a number on; nil where none of them ever had one.
   mutating func labelChanges(of item: WireID, from number: Int64) throws -> Int64? {
-    try connection.query(
+    let changes = try connection.query(
       """
-      SELECT CAST(SUM(labels.changes) AS BIGINT) FROM labels JOIN versions
+      SELECT labels.changes FROM labels JOIN versions
         ON versions.zone = labels.zone AND versions.version = labels.version
       WHERE labels.zone = $1 AND labels.item = $2 AND versions.number >= $3
       """, [.text(zone), .blob(item.bytes), .integer(number)]
-    ).first?.optionalInteger(0)
+    ).map { try $0.integer(0) }
+    return changes.isEmpty ? nil : changes.reduce(0, +)
   }
 
   /// Takes the label of a version that goes.

@@ -26,8 +26,9 @@ struct StoredZone: ZoneReader {
       """
       SELECT items.item, items.number, items.device, items.others, items.kind, items.deleted, items.places, items.mode,
         items.mtime, items.target, items.attributes, items.version, items.versions, items.copy_of, purges.versions,
-        (SELECT CAST(SUM(changes) AS BIGINT) FROM labels WHERE labels.zone = items.zone AND labels.item = items.item)
+        labelled.changes
       FROM items LEFT JOIN purges ON purges.zone = items.zone AND purges.item = items.item
+      LEFT JOIN labelled ON labelled.zone = items.zone AND labelled.item = items.item
       WHERE items.zone = $1 AND items.item = $2
       """, [.text(zone), .blob(id.bytes)]
     ).first.map { row in

@@ -96,6 +96,13 @@ enum ZoneTables {
       PRIMARY KEY (zone, item, version))
     """,
     """
+    CREATE TABLE IF NOT EXISTS labelled (
+      zone TEXT NOT NULL,
+      item BYTEA NOT NULL,
+      changes BIGINT NOT NULL,
+      PRIMARY KEY (zone, item))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS verdicts (
       zone TEXT NOT NULL,
       device TEXT NOT NULL,
