@@ -50,8 +50,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   var ignored = IgnoredFolders()
   var events = EventLog()
   var shares = ShareBook()
-  /// Accounts whose documents other machines change, too.
-  var connectedAccounts: Set<Int64> = []
+  var connectedAccounts = ConnectedAccounts()
   var readings = Readings()
   var linkedPlaces = LinkedPlaces()
   var numbers: Numbers
@@ -119,7 +118,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
       ignored.restore(
         moved: try transaction.numberSettings(after: IgnoredFolders.movedKey + "."),
         rules: try transaction.numberSettings(after: IgnoredFolders.rulesKey + "."))
-      connectedAccounts = Set(try transaction.replicas().map(\.account))
+      for replica in try transaction.replicas() { connectedAccounts.insert(replica.account) }
       let participants = Dictionary(grouping: try transaction.participants(), by: \.share)
       for row in try transaction.shares() {
         let people = (participants[row.item] ?? []).map { ($0.account, $0) }

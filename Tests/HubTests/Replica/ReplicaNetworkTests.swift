@@ -71,7 +71,7 @@ struct ReplicaNetworkTests {
     for machine in machines + machines { try machine.wait() }
 
     var texts: [String] = []
-    for round in 0..<8 {
+    for round in 0..<6 {
       let fault = Int.random(in: 0..<6, using: &random)
       let cut = places[round % 2]
       print("round \(round): fault \(fault) at place \(cut.number)")
