@@ -14,9 +14,11 @@ struct FormatTests {
     }
   }
 
-  /// The statements of a text, with all white space as one space.
+  /// The statements of a text, with all white space as one space, and none before what ends a column: SQLite writes added
+  /// columns its own way.
   private func statements(_ sql: String) -> [String] {
     sql.split(separator: ";").map { $0.split(whereSeparator: \.isWhitespace).joined(separator: " ") }
+      .map { $0.replacing(" ,", with: ",").replacing(" )", with: ")") }
       .filter { !$0.isEmpty }.sorted()
   }
 

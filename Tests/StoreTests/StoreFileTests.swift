@@ -205,7 +205,7 @@ struct StoreFileTests {
       try Store(path: path, lockPath: path + "-lock").close()
       let pool = try DatabasePool(path: path)
       try pool.write {
-        try $0.execute(sql: "INSERT INTO accounts VALUES (1, 'a@b', 'A', 0, 16, NULL, 0)")
+        try $0.execute(sql: "INSERT INTO accounts (id, handle, name, created, documents) VALUES (1, 'a@b', 'A', 0, 16)")
       }
       try Migrator.migrate(pool, path: path, to: Schema.version + 1, migrations: Schema.migrations + [Self.second])
       let found = try pool.read {
