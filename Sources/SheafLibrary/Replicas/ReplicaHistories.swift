@@ -65,9 +65,11 @@ extension Library {
         ReplicaHistoryRow(
           item: id.bytes, told: state.number, after: 0, isWhole: true, state: ReplicaJSON.encode(state)), of: account)
     }
-    if let due = try change.rows.replicaHistory(of: account, id.bytes), due.state != nil {
-      // It is back before it came to the trash.
-      try change.rows.removeReplicaHistory(of: account, id.bytes)
+    if var due = try change.rows.replicaHistory(of: account, id.bytes), due.state != nil {
+      // It is back before all of it came to the trash: what is missing comes all the same.
+      due.state = nil
+      due.told = state.number
+      try change.rows.set(due, of: account)
     }
     guard let version = state.version else { return }
     let news: ItemState? = try row.news.map { try ReplicaJSON.decode($0) }
