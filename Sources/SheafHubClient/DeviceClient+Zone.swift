@@ -6,7 +6,7 @@ package enum HubScope: Hashable, Sendable {
   case own
   case share(WireID)
 
-  var path: String {
+  package var path: String {
     switch self {
     case .own: "/v1"
     case .share(let share): "/v1/shares/\(share)"

@@ -30,6 +30,8 @@ final class AccountShares: Sendable {
     var readInbox: Int64?
     /// Whether everything that was read is shown.
     var isShown = false
+    /// Shares whose item is deleted at the hub, until the hub tells of them again.
+    var suspended: Set<WireID> = []
     var running: [WireID: Running] = [:]
     /// How often a reading of the inbox was asked for.
     var asked = 0
@@ -89,7 +91,10 @@ final class AccountShares: Sendable {
         for await news in own.news {
           state.withLock { state in
             state.inbox = news.inbox
-            for share in news.shares { state.numbers[share.share] = share.number }
+            for share in news.shares {
+              state.numbers[share.share] = share.number
+              if share.number > 0, state.suspended.remove(share.share) != nil { state.isShown = false }
+            }
           }
           signal.raise()
         }
@@ -137,18 +142,25 @@ final class AccountShares: Sendable {
 
   /// Does everything that can be done now; returns after which time there may be more, if nothing wakes it.
   private func cycle() async throws -> Duration? {
-    let (asked, inbox, isNew) = state.withLock { state in
+    let (asked, inbox, isNew, isShown) = state.withLock { state in
       let isNew = state.inbox != nil && state.inbox != state.readInbox
-      return (state.asked, state.inbox, isNew || state.waiting.contains { $0.number <= state.asked })
+      return (state.asked, state.inbox, isNew || !state.waiting.isEmpty, state.isShown)
     }
     if isNew {
       try await readInbox()
-      state.withLock { $0.readInbox = inbox }
+      state.withLock { state in
+        state.readInbox = inbox
+        state.suspended = []
+      }
     }
+    wakeEngines()
+    let isOut = engines.contains(where: \.isOut)
+    if !isNew, isShown, !isOut, try await !call({ try $0.isLeaving($1) }) { return nil }
     let duties = try await call { library, number in try library.shareDuties(of: number) }
     for share in duties.ended { try await end(share) }
-    for share in duties.followed { follow(share) }
-    let waiting = try await call { library, number in try library.showShares(of: number) }
+    for share in duties.followed { try await follow(share) }
+    let suspended = state.withLock { $0.suspended }
+    let waiting = try await call { library, number in try library.showShares(of: number, except: suspended) }
     state.withLock { $0.isShown = waiting == 0 && duties.left.isEmpty }
     wakeEngines()
     answer(upTo: asked)
@@ -185,13 +197,21 @@ final class AccountShares: Sendable {
     }
   }
 
-  private func follow(_ share: FollowedShare) {
+  private func follow(_ share: FollowedShare) async throws {
+    if state.withLock({ $0.running[share.share]?.engine.isOut ?? false }) {
+      // The hub has it no more, though the account takes part: what is shared was deleted.
+      try await end(share)
+      state.withLock { _ = $0.suspended.insert(share.share) }
+    }
     state.withLock { state in
-      guard state.running[share.share]?.engine.isOver ?? true else { return }
+      guard state.running[share.share] == nil, !state.suspended.contains(share.share) else { return }
       let engine = ReplicaEngine(
         own.account, .share(share), share.account, library, client, gate: own.gate, threads: threads,
         serials: serials(share.share), logger: logger)
-      let task = Task { await engine.run() }
+      let task = Task { [signal] in
+        await engine.run()
+        signal.raise()
+      }
       state.running[share.share] = Running(engine: engine, task: task, number: -1)
     }
   }

@@ -53,7 +53,8 @@ final class ReplicaEngine: Sendable {
     /// The wake-up after which all was the same.
     var settled = -1
     var notices = NoticeList()
-    var isOver = false
+    /// Whether it ended since the hub says that there is no such share for the account.
+    var isOut = false
   }
 
   /// The connected account.
@@ -96,8 +97,8 @@ final class ReplicaEngine: Sendable {
 
   // MARK: - For others
 
-  /// Whether it has ended.
-  var isOver: Bool { state.withLock { $0.isOver } }
+  /// Whether it ended since the hub says that there is no such share for the account.
+  var isOut: Bool { state.withLock { $0.isOut } }
 
   var hub: String { client.device.hub.description }
 
@@ -185,7 +186,6 @@ final class ReplicaEngine: Sendable {
     }
     library.endObserving(door)
     told.finish()
-    state.withLock { $0.isOver = true }
   }
 
   /// Waits while it is paused. Everything that it has learned and not done is done, or asked for, once more.
@@ -260,11 +260,16 @@ final class ReplicaEngine: Sendable {
   }
 
   private func note(_ failure: HubFailure) {
-    if isFinal(failure) {
+    let isFinal = isFinal(failure)
+    if isFinal {
       logger.notice(
-        "a replica ends", metadata: ["account": "\(account)", "subject": "\(subject.scope)", "reason": "\(failure)"])
+        "a replica ends",
+        metadata: ["account": "\(account)", "subject": "\(subject.scope.path)", "reason": "\(failure)"])
     }
-    state.withLock { Self.set(&$0, isFinal(failure) ? .failed : .disconnected, "\(failure)") }
+    state.withLock { state in
+      if isFinal, case .refused = failure.kind { state.isOut = true }
+      Self.set(&state, isFinal ? .failed : .disconnected, "\(failure)")
+    }
   }
 
   private static func set(_ state: inout State, _ new: ConnectionStatus.State, _ problem: String?) {
@@ -541,8 +546,10 @@ final class ReplicaEngine: Sendable {
     }
     tell(try await call { try $0.settle(settled, of: $1) })
     if case .share(let share) = subject {
-      let denied = settled.filter { $0.reason == .denied || $0.reason == .border }.map(\.item)
-      for item in denied { try await call { library, _ in try library.giveUp(item, in: share) } }
+      let sent = Dictionary(groups.joined().map { ($0.serial, $0.item) }) { first, _ in first }
+      for item in Set(settled.filter(\.isGivenUp).map { sent[$0.serial] ?? $0.item }) {
+        try await call { library, _ in try library.giveUp(item, in: share) }
+      }
     }
     let isRefused = settled.allSatisfy { $0.outcome == .refused }
     let refusals = state.withLock { state in
@@ -653,5 +660,15 @@ final class ReplicaEngine: Sendable {
   func tell(_ word: String) {
     let isNew = state.withLock { $0.notices.add(word) }
     if isNew { logger.notice("\(word)", metadata: ["account": "\(account)"]) }
+  }
+}
+
+extension Verdict {
+  /// Whether what somebody wanted in another's share is not possible there: the right is lost, or the item left.
+  fileprivate var isGivenUp: Bool {
+    switch reason {
+    case .denied, .border, .unknown, .noParent: true
+    default: false
+    }
   }
 }

@@ -68,7 +68,11 @@ struct LibraryAPI: Sendable {
       }
       return only
     }
-    if let named { return named }
+    if let named {
+      // Some stand for people elsewhere, and for what they share.
+      _ = try await call { try $0.number(of: named) }
+      return named
+    }
     guard let account = try await call({ try $0.settings() }).defaultAccount else {
       throw SheafError(
         .notFound, subject: library.location.path, reason: "has no account yet",

@@ -114,6 +114,14 @@ package struct ReplicaShareRow: Hashable, Sendable {
     self.state = state
     self.isLeaving = isLeaving
   }
+
+  fileprivate init(_ row: Row) throws {
+    share = try row.uuid(0).bytes
+    entry = try row[1]
+    state = try row[2]
+    isLeaving = try row[3] as Int64 != 0
+    time = Timestamp(nanoseconds: try row[4])
+  }
 }
 
 /// The replicas of connected accounts (docs/FORMAT.md, Replicas).
@@ -154,11 +162,21 @@ extension StoreTransaction {
 
   /// The shares in the inbox of a connected account, in the order of their ids.
   package func replicaShares(of account: Int64) throws -> [ReplicaShareRow] {
-    try all("SELECT share, entry, state, leaving, time FROM replica_shares WHERE account = ? ORDER BY share", account) {
-      ReplicaShareRow(
-        share: try $0.uuid(0).bytes, entry: try $0[1], state: try $0[2], isLeaving: try $0[3] as Int64 != 0,
-        time: Timestamp(nanoseconds: try $0[4]))
-    }
+    try all(
+      "SELECT share, entry, state, leaving, time FROM replica_shares WHERE account = ? ORDER BY share", account,
+      decode: ReplicaShareRow.init)
+  }
+
+  /// A share in the inbox of a connected account.
+  package func replicaShare(of account: Int64, _ share: [UInt8]) throws -> ReplicaShareRow? {
+    try first(
+      "SELECT share, entry, state, leaving, time FROM replica_shares WHERE account = ? AND share = ?", account, share,
+      decode: ReplicaShareRow.init)
+  }
+
+  /// Whether a connected account left a share here of which its hub does not know yet.
+  package func leavesReplicaShare(_ account: Int64) throws -> Bool {
+    try first("SELECT 1 FROM replica_shares WHERE account = ? AND leaving = 1", account) { _ in true } ?? false
   }
 
   package func set(_ share: ReplicaShareRow, of account: Int64) throws {
@@ -325,6 +343,18 @@ extension StoreTransaction {
   /// Every item that the hub had when this machine and the hub last agreed.
   package func replicaBases(of account: Int64) throws -> [[UInt8]] {
     try all("SELECT item FROM replica_items WHERE account = ? AND base IS NOT NULL", account) { try $0.uuid(0).bytes }
+  }
+
+  /// Documents of an account with something that its hub does not have, after one of them, in the order of their ids.
+  package func unsentDocuments(of account: Int64, after item: [UInt8], limit: Int) throws -> [[UInt8]] {
+    try all(
+      """
+      SELECT uuid FROM items i WHERE owner = ? AND kind = 1 AND uuid > ? AND (version = 0 OR EXISTS (
+        SELECT 1 FROM versions v WHERE v.item = i.id AND NOT EXISTS (
+          SELECT 1 FROM replica_versions r WHERE r.item = v.item AND r.number = v.number AND r.sent = 1)))
+        ORDER BY uuid LIMIT ?
+      """, account, item, limit
+    ) { try $0.uuid(0).bytes }
   }
 
   /// The ids of an account's documents.

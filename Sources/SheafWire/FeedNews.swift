@@ -4,7 +4,7 @@ public struct FeedNews: Hashable, Sendable, Codable {
   /// How far the feed of a share goes.
   public struct Share: Hashable, Sendable, Codable {
     public var share: WireID
-    /// The share's newest number.
+    /// The share's newest number; 0 if it ended, or its item is deleted.
     public var number: Int64
 
     public init(share: WireID, number: Int64) {

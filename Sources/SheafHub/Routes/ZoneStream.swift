@@ -41,7 +41,10 @@ extension HubRoutes {
         for place in places {
           // Nothing that came after the end of a right is told.
           guard let number = try? await hub.sharedFeeds.number(of: place) else {
-            toldOfShares[place.share] = nil
+            // It ended, or its item is deleted. No share is at 0.
+            if toldOfShares.removeValue(forKey: place.share) != nil {
+              next.shares.append(.init(share: place.share, number: 0))
+            }
             continue
           }
           guard toldOfShares.updateValue(number, forKey: place.share) != number else { continue }

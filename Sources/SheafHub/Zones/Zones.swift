@@ -238,14 +238,15 @@ private struct Sending {
     var decision = Decision(author, on: reader, isForeign: access.map { !$0.isOwner } ?? false)
     var verdicts = try decision.decide(proposals)
     if verdicts.contains(where: { $0.outcome == .refused }) { return (verdicts, []) }
+    // What can be merged needs no place beside a document that is shared alone.
+    let conflicts = decision.conflicts.filter { !merges.isSettled($0) }
+    if !conflicts.isEmpty { return ([], conflicts) }
     var draft = decision.draft
     var changes = try SharedChanges(zone: zone, connection: connection)
     try changes?.look(at: &draft)
     if let reason = try changes?.refusal(of: &draft, for: access) {
       return (Decision.refuse(proposals, 0, reason), [])
     }
-    let conflicts = decision.conflicts.filter { !merges.isSettled($0) }
-    if !conflicts.isEmpty { return ([], conflicts) }
     // What is refused leaves nothing.
     for chunk in draft.newVersions.compactMap({ chunks[$0.id] }) {
       try Contents.store(chunk, lease: author.now, of: zone, in: &connection, &head)

@@ -30,7 +30,12 @@ extension Library {
           .invalid, subject: subject, reason: "its display name has control characters or is too long",
           advice: "give at most 200 printable characters")
       }
-      if let former = accountTable.named(handle) { return try revive(former, name: shown) }
+      if let former = accountTable.named(handle) {
+        guard former.elsewhere == nil else {
+          throw SheafError(.exists, subject: subject, reason: "is taken", advice: "choose another handle")
+        }
+        return try revive(former, name: shown)
+      }
       try makeAccount(
         AccountRow(id: accountTable.nextID, handle: handle, name: shown, documents: numbers.nextIno()), uid: uid,
         gid: gid)
@@ -71,7 +76,7 @@ extension Library {
   }
 
   private func removeAccountNow(_ handle: AccountHandle) throws {
-    let account = try self.account(handle)
+    let account = try ownAccount(handle)
     guard try read({ try $0.replica(account.id) }) == nil else {
       throw SheafError(
         .busy, subject: "account \(handle)", reason: "is connected to a hub",
@@ -156,6 +161,15 @@ extension Library {
     return account
   }
 
+  /// An account as whom somebody acts: not one that stands for somebody elsewhere, or for what they share.
+  func ownAccount(_ handle: AccountHandle) throws -> AccountRow {
+    let account = try account(handle)
+    guard account.elsewhere == nil else {
+      throw SheafError(.notFound, subject: "account \(handle)", reason: "is not in this library")
+    }
+    return account
+  }
+
   func handle(_ account: Int64) throws -> AccountHandle {
     guard let row = accountTable[account] else {
       throw SheafError(.corrupt, subject: "account \(account)", reason: "is missing", advice: "run sheaf check")
@@ -185,8 +199,8 @@ extension Library {
   /// The account of a handle as ``Caller/account`` has it.
   ///
   /// - Throws: `notFound` that names the handle.
-  package func number(of handle: AccountHandle) throws -> Int64 { try locked { try account(handle).id } }
+  package func number(of handle: AccountHandle) throws -> Int64 { try locked { try ownAccount(handle).id } }
 
   /// The inode of an account's `Documents`.
-  package func documents(of handle: AccountHandle) throws -> Int64 { try locked { try account(handle).documents } }
+  package func documents(of handle: AccountHandle) throws -> Int64 { try locked { try ownAccount(handle).documents } }
 }

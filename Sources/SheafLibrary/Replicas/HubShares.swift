@@ -65,14 +65,25 @@ extension Library: SharedReplicaInterface {
   }
 
   /// The shares in the inboxes of this library's accounts at a hub.
-  private func inboxes(at hub: String) throws -> [(account: Int64, entry: InboxEntry, row: ReplicaShareRow)] {
+  ///
+  /// - Parameter share: The one that alone is looked for; nil for all.
+  private func inboxes(
+    at hub: String, of share: WireID? = nil
+  ) throws -> [(account: Int64, entry: InboxEntry, row: ReplicaShareRow)] {
     try read { rows in
       try rows.replicas().filter { $0.reader == nil && $0.hub == hub }.flatMap { replica in
-        try rows.replicaShares(of: replica.account).map {
-          (replica.account, try ReplicaJSON.decode($0.entry) as InboxEntry, $0)
-        }
+        let found =
+          if let share { try rows.replicaShare(of: replica.account, share.bytes).map { [$0] } ?? [] } else {
+            try rows.replicaShares(of: replica.account)
+          }
+        return try found.map { (replica.account, try ReplicaJSON.decode($0.entry) as InboxEntry, $0) }
       }
     }
+  }
+
+  /// Whether the account left a share here, of which its hub does not know yet.
+  package func isLeaving(_ account: Int64) throws -> Bool {
+    try locked { try read { try $0.leavesReplicaShare(account) } }
   }
 
   /// What is to be done about the account's shares. The accounts that stand for shares of others are made.
@@ -83,7 +94,7 @@ extension Library: SharedReplicaInterface {
       let inboxes = try inboxes(at: hub)
       let joined = inboxes.filter { $0.entry.acceptance == .accepted }
       var duties = ShareDuties()
-      for row in try read({ try $0.replicas() }) where row.reader == account {
+      for row in try read({ try $0.replicas() }) where row.reader == account && row.hub == hub {
         guard let share = WireID(bytes: row.zone),
           !joined.contains(where: { $0.entry.share == share && $0.account == account })
         else { continue }
@@ -111,7 +122,6 @@ extension Library: SharedReplicaInterface {
             ReplicaRow(
               account: number, zone: entry.share.bytes, seed: UUID.timeOrdered(change.time).bytes, reader: account,
               hub: hub))
-          try change.rows.forgetSentVersions(of: number)
           try change.rows.noteAllReplicaChanges(of: number)
         }
         duties.followed.append(FollowedShare(share: entry.share, account: number))
@@ -141,8 +151,9 @@ extension Library: SharedReplicaInterface {
 
   /// Shows what the hub said last of the account's shares, as far as the shared items are here.
   ///
-  /// - Returns: how many wait for theirs.
-  package func showShares(of account: Int64) throws -> Int {
+  /// - Parameter suspended: Shares whose items are deleted at the hub.
+  /// - Returns: how many of the others wait for their items.
+  package func showShares(of account: Int64, except suspended: Set<WireID>) throws -> Int {
     guard let hub = try locked({ try connected(account).hub }) else { return 0 }
     let rows = try locked { try read { try $0.replicaShares(of: account) } }
     var waiting = 0
@@ -152,7 +163,7 @@ extension Library: SharedReplicaInterface {
       guard entry.acceptance == .accepted, let text = row.state else { continue }
       let state: ShareState = try ReplicaJSON.decode(text)
       if entry.offer?.role == .owner { owned.insert(UUID(bytes: entry.share.bytes)) }
-      if try !locked({ try show(state, entry, account, hub) }) { waiting += 1 }
+      if try !locked({ try show(state, entry, account, hub) }), !suspended.contains(entry.share) { waiting += 1 }
     }
     try locked {
       for share in shares.owned(by: account) where share.row.url != nil && !owned.contains(share.row.uuid) {
@@ -209,7 +220,7 @@ extension Library: SharedReplicaInterface {
   }
 
   private func isLeaving(_ account: Int64, _ share: WireID) throws -> Bool {
-    try read { try $0.replicaShares(of: account) }.contains { $0.share == share.bytes && $0.isLeaving }
+    try read { try $0.replicaShare(of: account, share.bytes) }?.isLeaving ?? false
   }
 
   /// The shared item, if it is here and has a name.
@@ -229,7 +240,7 @@ extension Library: SharedReplicaInterface {
   private func keepOthers(
     _ share: inout ShareBook.Entry, _ before: ShareBook.Entry?, _ entry: InboxEntry, _ hub: String, at time: Timestamp
   ) throws {
-    for (account, other, row) in try inboxes(at: hub) where other.share == entry.share {
+    for (account, other, row) in try inboxes(at: hub, of: entry.share) {
       guard share.participants[account] == nil, other.acceptance == .accepted, !row.isLeaving, let offer = other.offer,
         offer.role != .owner
       else { continue }
@@ -352,9 +363,9 @@ extension Library: SharedReplicaInterface {
 
   /// Notes that an account leaves a share of a hub, which is to be told, or did not leave it after all.
   func noteLeaving(_ share: ShareBook.Entry, _ account: Int64, _ leaves: Bool, _ change: Change) throws {
-    guard share.row.url != nil,
-      var row = try change.rows.replicaShares(of: account).first(where: { UUID(bytes: $0.share) == share.row.uuid })
-    else { return }
+    guard share.row.url != nil, var row = try change.rows.replicaShare(of: account, share.row.uuid.bytes) else {
+      return
+    }
     row.isLeaving = leaves
     try change.rows.set(row, of: account)
   }

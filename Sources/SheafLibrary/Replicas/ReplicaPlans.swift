@@ -63,7 +63,6 @@ extension Library: ReplicaInterface {
         }
       }
       try makeChange(.replica) { change in
-        for replica in followed { try change.rows.deleteReplica(replica.account) }
         try change.rows.deleteReplica(account)
         try change.rows.setPace(ReplicaPace(), of: account)
         if try change.rows.replicas().isEmpty { try change.rows.setNotesChanges(false) }

@@ -22,6 +22,7 @@ extension Library {
     _ states: [ItemState], left: [WireID], token: String, of share: FollowedShare
   ) throws {
     for id in left { try rescue(id, in: share) }
+    try destroyHere(left, share.account)
     let gone = try locked { try left.compactMap { try departed($0, of: share.account) } }
     try note(FeedPage(items: states + gone, token: token, hasMore: false), of: share.account)
   }
@@ -33,7 +34,7 @@ extension Library {
     let told = Set(states.map(\.item))
     let left = try locked { try read { try $0.replicaBases(of: share.account) } }
       .compactMap { WireID(bytes: $0) }.filter { !told.contains($0) }
-    try rescueBelow(Set(left), in: share)
+    try takeAway(Set(left), from: share)
     for start in stride(from: 0, to: max(states.count, left.count), by: Self.notedAtOnce) {
       try locked {
         try makeChange(.replica) { change in
@@ -92,10 +93,17 @@ extension Library {
     }
   }
 
-  /// Gives up what an account wanted of an item and the hub does not let it do: the item is as the hub has it again.
+  /// Gives up what an account wanted of an item and the hub does not let it do: the item is as the hub has it again. Of
+  /// what the hub does not have, a folder goes with all that is in it.
   package func giveUp(_ item: WireID, in share: FollowedShare) throws {
     try rescue(item, in: share)
-    let isKnown = try locked { () -> Bool in
+    if try tellAgain(item, in: share) { return }
+    try takeAway([item], from: share)
+  }
+
+  /// Has what the hub has of an item shown again; returns whether it has anything.
+  private func tellAgain(_ item: WireID, in share: FollowedShare) throws -> Bool {
+    try locked { () -> Bool in
       var row = try read { try $0.replicaItem(of: share.account, item.bytes) }
       guard let base: ItemState = try row.base.map({ try ReplicaJSON.decode($0) }) else { return false }
       row.mark = try ReplicaJSON.encode(ReplicaMark.undone)
@@ -104,40 +112,63 @@ extension Library {
       try makeChange(.replica) { try $0.rows.setReplicaItem(of: share.account, item.bytes, undone) }
       return true
     }
-    if !isKnown { try destroyHere(item, share.account) }
   }
 
   // MARK: - What was saved here
 
-  /// Keeps what was saved here of items that left, and of what was made in folders that left.
-  private func rescueBelow(_ left: Set<WireID>, in share: FollowedShare) throws {
+  /// Takes items away from this machine with all that is in them. What was saved in them and is not at the hub is kept;
+  /// what the hub has elsewhere is shown there again.
+  private func takeAway(_ left: Set<WireID>, from share: FollowedShare) throws {
     guard !left.isEmpty else { return }
-    var after: [UInt8] = []
-    while true {
-      let changed = try locked {
-        try read { try $0.replicaChanges(of: share.account, after: after, limit: Self.notedAtOnce) }
-      }
-      for bytes in changed {
-        guard let id = WireID(bytes: bytes) else { continue }
-        let (isLeft, isNew) = try locked { () -> (Bool, Bool) in
-          guard let inode = try replicaInode(id, of: share.account) else { return (false, false) }
-          var isLeft = left.contains(id)
-          if !isLeft {
-            try ascend(from: inode.row.parent) { folder in
-              isLeft =
-                try folder.row.item.flatMap { try read { [item = $0] in try $0.item(item) } }
-                .map { left.contains(WireID($0.uuid)) } ?? false
-              return !isLeft
-            }
-          }
-          return (isLeft, try read { try $0.replicaItem(of: share.account, bytes) }.base == nil)
+    try forEachUnsent(of: share.account) { id in
+      if try locked({ try isIn(left, id, share.account) }) { try rescue(id, in: share) }
+    }
+    var moved: [WireID] = []
+    for id in left {
+      var folders = [id]
+      var seen: Set<WireID> = []
+      while let folder = folders.popLast() {
+        guard seen.insert(folder).inserted else { continue }
+        let children = try locked { () -> [WireID] in
+          try ReplicaTree(self, connected(share.account)).localChildren(of: folder)
         }
-        guard isLeft else { continue }
-        try rescue(id, in: share)
-        if isNew { try destroyHere(id, share.account) }
+        for child in children where !left.contains(child) {
+          if try locked({ try read { try $0.replicaItem(of: share.account, child.bytes) }.base != nil }) {
+            moved.append(child)
+          }
+          folders.append(child)
+        }
       }
-      guard let last = changed.last else { return }
-      after = last
+    }
+    // With a folder goes what is in it.
+    let tops = try left.filter { id in try !locked { try isIn(left.subtracting([id]), id, share.account) } }
+    try destroyHere(tops.sorted() + left.subtracting(tops).sorted(), share.account)
+    for id in moved { _ = try tellAgain(id, in: share) }
+  }
+
+  /// Whether a document is one of some items, or in one of them.
+  private func isIn(_ items: Set<WireID>, _ id: WireID, _ account: Int64) throws -> Bool {
+    guard !items.contains(id), let inode = try replicaInode(id, of: account) else { return items.contains(id) }
+    var isIn = false
+    try ascend(from: inode.row.parent) { folder in
+      isIn =
+        try folder.row.item.flatMap { item in try read { try $0.item(item) } }.map { items.contains(WireID($0.uuid)) }
+        ?? false
+      return !isIn
+    }
+    return isIn
+  }
+
+  /// Calls `body` with each document that has something that the hub does not have.
+  private func forEachUnsent(of account: Int64, _ body: (WireID) throws -> Void) throws {
+    completeSaves()
+    try locked { try settleSessions() }
+    var after: [UInt8] = []
+    while let some = try locked({
+      try read { [after] in try $0.unsentDocuments(of: account, after: after, limit: Self.notedAtOnce) }
+    }).nonEmpty {
+      for bytes in some { if let id = WireID(bytes: bytes) { try body(id) } }
+      after = some[some.count - 1]
     }
   }
 
@@ -149,10 +180,23 @@ extension Library {
       guard let inode = try replicaInode(id, of: share.account), inode.isRegular, let item = try item(of: inode) else {
         return
       }
-      for draft in inode.drafts where draft.session != nil && !draft.isChanged { try endSession(inode, draft) }
+      for draft in inode.drafts where draft.session != nil || draft.isChanged {
+        // What a program is writing is kept as it is now.
+        if accountTable[draft.account]?.elsewhere == nil { try rescueDenied(inode, draft) }
+      }
+      try settleSessions()
       let versions = try replicaVersions(of: item, replica)
-      let rows = try versions.unsent.compactMap { version in
+      var rows = try versions.unsent.compactMap { version in
         try versions.numbers[version.id].flatMap { number in try read { try $0.version(item.id, number) } }
+      }
+      let isKnown = try read { try $0.replicaItem(of: share.account, id.bytes) }.base != nil
+      if rows.isEmpty, !isKnown, item.version == 0, let content = inode.row.content, content.length > 0 {
+        // Neither has it a version, nor would the hub hear of it.
+        rows = [
+          VersionRow(
+            item: item.id, number: 1, time: inode.row.mtime, author: item.creator, size: content.length, cause: .save,
+            base: nil, content: content, isOpen: false)
+        ]
       }
       guard let last = rows.last else { return }
       let author = accountTable[last.author].flatMap { $0.elsewhere == nil ? $0.id : nil } ?? replica.reader
@@ -222,13 +266,7 @@ extension Library {
     guard let (key, documents) = locked({ accountTable[share.account].map { ($0.key, $0.documents) } }) else {
       return
     }
-    var after: [UInt8] = []
-    while let changed = try locked({
-      try read { try $0.replicaChanges(of: share.account, after: after, limit: Self.notedAtOnce) }
-    }).nonEmpty {
-      for bytes in changed { if let id = WireID(bytes: bytes) { try rescue(id, in: share) } }
-      after = changed[changed.count - 1]
-    }
+    try forEachUnsent(of: share.account) { try rescue($0, in: share) }
     while let name = try locked({ try read { try $0.listing(documents, after: 0, limit: 1) }.first?.name }) {
       try purge(ItemPath(account: key, bytes: Array("Documents/".utf8) + name), version: nil)
     }
@@ -236,10 +274,39 @@ extension Library {
     try locked { try makeChange(.replica) { try $0.rows.deleteReplica(share.account) } }
   }
 
-  /// Destroys an item on this machine alone.
-  private func destroyHere(_ id: WireID, _ account: Int64) throws {
-    guard let key = try locked({ try replicaInode(id, of: account) == nil ? nil : try key(account) }) else { return }
-    try purge(path(ofItem: id.description, for: key, isExact: true), version: nil)
+  /// Destroys items on this machine alone, with all that is in them.
+  private func destroyHere(_ ids: [WireID], _ account: Int64) throws {
+    var isAny = false
+    for id in ids where try destroyHere(id, account) { isAny = true }
+    if isAny { try freePurged() }
+  }
+
+  /// - Returns: whether it was here.
+  private func destroyHere(_ id: WireID, _ account: Int64) throws -> Bool {
+    let names = try locked { () -> [(folder: Int64, name: [UInt8])] in
+      guard let inode = try replicaInode(id, of: account), inode.row.nlink > 0, !inode.isFolder else { return [] }
+      return try read { try $0.names(of: inode.ino) }
+    }
+    for place in names.dropFirst() { try unlink(place.folder, place.name, .api(account)) }
+    var (purge, isHere): (Purge?, Bool) = (nil, false)
+    repeat {
+      try locked {
+        try settleSessions()
+        try settleEvents(all: true)
+        if !isHere {
+          guard let inode = try replicaInode(id, of: account), let top = try purgeTarget(inode) else { return }
+          purge = Purge(path: try ItemPath(account: key(account), "Documents"), top: top, caller: .api(account))
+          isHere = true
+        }
+        if let begun = purge { purge = try eraseSome(begun) }
+      }
+    } while purge != nil
+    return isHere
+  }
+
+  private func purgeTarget(_ inode: Inode) throws -> Purge.Target? {
+    if inode.row.nlink > 0 { return try entry(inode.row.parent, inode.row.name).map { .entry($0) } }
+    return try read { try $0.deleted(inode.ino) }.map { .deleted($0) }
   }
 }
 

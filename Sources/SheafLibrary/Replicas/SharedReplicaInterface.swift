@@ -28,7 +28,8 @@ package protocol SharedReplicaInterface: AnyObject, Sendable {
   func noteInbox(_ entries: [InboxEntry], _ states: [ShareState], of account: Int64) throws
   func noted(of account: Int64) throws -> [WireID: String]
   func shareDuties(of account: Int64) throws -> ShareDuties
-  func showShares(of account: Int64) throws -> Int
+  func isLeaving(_ account: Int64) throws -> Bool
+  func showShares(of account: Int64, except: Set<WireID>) throws -> Int
   func endShare(_ share: FollowedShare) throws
   func invitations(of account: Int64) throws -> [ShareInvitation]
 

@@ -85,11 +85,20 @@ extension Library {
     }
   }
 
+  /// Whether a name is that of an entry with what mkstemp(3) puts behind it: a dot and six letters and digits.
+  private func isNamedAfterEntry(_ place: TemporaryFiles.Name) throws -> Bool {
+    let (name, ending) = (Array(place.name.dropLast(7)), place.name.suffix(7))
+    guard ending.first == UInt8(ascii: "."),
+      ending.dropFirst().allSatisfy({ (48...57).contains($0) || (65...90).contains($0 & ~32) && $0 > 64 })
+    else { return false }
+    return try listing(of: place.account, owner: place.owner)[name] != nil
+  }
+
   private func makeTemporary(
     _ place: TemporaryFiles.Name, mode: UInt32, isPassing: Bool = false, _ caller: Caller
   ) throws -> Inode {
     try Self.checkLength(place.name)
-    guard isPassing || FileRole.looksPassing(place.name), !Self.isReserved(place.name),
+    guard try isPassing || FileRole.looksPassing(place.name) || isNamedAfterEntry(place), !Self.isReserved(place.name),
       let (document, share) = try documentBeside(place, caller)
     else { throw Self.denied }
     guard temporaryFiles.count(of: place.account) < TemporaryFiles.limit else {

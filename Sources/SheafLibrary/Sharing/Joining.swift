@@ -308,7 +308,7 @@ extension Library {
       var (share, inode) = try sharedItem(path)
       try requireLocal(share)
       try require(.answerRequests, in: share, account.id, path)
-      let target = try self.account(answer.handle)
+      let target = try ownAccount(answer.handle)
       let request = try read { try $0.accessRequests(share.row.item) }.first { $0.account == target.id }
       guard request != nil || answer.answer == .block else {
         throw SheafError(

@@ -30,7 +30,7 @@ extension Library {
     if change.permission == .readOnly { collectMapped(inShareOf: path, by: change.handle) }
     return try changeParticipants(path) { share, account, time in
       try require(.managePeople, in: share, account, path)
-      let target = try self.account(change.handle)
+      let target = try ownAccount(change.handle)
       guard let there = share.participants[target.id], there.acceptance != .removed else {
         // The caller relies on the answer that this person takes no part.
         forgetLeft(target.id, share)
@@ -50,7 +50,7 @@ extension Library {
       try requireLocal(share)
       // Nobody learns here which accounts there are, or who takes part.
       if handle != path.account { try require(.managePeople, in: share, actor.id, path) }
-      let target = try account(handle)
+      let target = try ownAccount(handle)
       // A person who has just left, and may be about to undo that, is removed like one who is there.
       let left = left(target.id, share)
       guard var participant = left?.participant ?? share.participants[target.id], participant.acceptance != .removed
@@ -199,7 +199,7 @@ extension Library {
     }
     let target: AccountRow
     do {
-      target = try account(handle)
+      target = try ownAccount(handle)
     } catch let error as SheafError where error.kind == .notFound {
       throw SheafError(
         .notFound, subject: "\(handle)", reason: "has no account in this library",

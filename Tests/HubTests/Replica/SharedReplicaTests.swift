@@ -195,12 +195,168 @@ import Testing
       try Command.shell("echo more >> '\(people.shared("doc.md"))'").succeed()
       try people.settle()
       #expect(people.text("\(people.alice.library.documents)/doc.md") == "doc\nmore\n")
-      // Bob moves nothing out of alice's share into his own, and nothing from one share to the other, but by copying.
+      // She deletes what is shared, and recovers it.
+      try people.alice.shell("rm doc.md")
+      try eventually("the document is gone", within: .seconds(20)) { people.text(people.shared("doc.md")) == nil }
+      _ = try people.alice.succeed("recover", "Documents/doc.md")
+      try eventually("the document is back", within: .seconds(30)) {
+        people.text(people.shared("doc.md")) == "doc\nmore\n"
+      }
       _ = try people.alice.succeed("unshare", "Documents/team", "--yes")
       try eventually("the share is gone", within: .seconds(20)) {
         people.text(people.shared("team/again/deep/b")) == nil
       }
       #expect(people.text(people.shared("doc.md")) == "doc\nmore\n")
+    }
+  }
+
+  /// Bob writes to what alice takes out of the share, and makes something in a folder that goes.
+  @Test func whatIsSavedInWhatLeftIsKept() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir -p team/out && echo a > team/out/a && echo b > team/b")
+      try people.join("team", "--can", "edit")
+      let bob = try BackgroundCommand(
+        .shell("exec 3>> '\(people.shared("team/out/a"))'; echo first >&3; cat > /dev/null"))
+      try eventually("bob has written", within: .seconds(10)) {
+        people.text(people.shared("team/out/a")) == "a\nfirst\n"
+      }
+      try people.place.hub.stop()
+      try Command.shell("echo new > '\(people.shared("team/out/new"))' && mkdir '\(people.shared("team/out/d"))'")
+        .succeed()
+      try people.alice.shell("mv team/out . && rm team/b")
+      _ = try people.place.serve()
+      try people.alice.wait()
+      try eventually("what bob made is kept", within: .seconds(30)) {
+        people.text("\(people.bob.library.documents)/new (not saved)") == "new\n"
+      }
+      try eventually("what bob wrote is kept", within: .seconds(60)) {
+        people.text("\(people.bob.library.documents)/a (not saved)") == "a\nfirst\n"
+      }
+      bob.endInput()
+      try people.settle()
+      try eventually("nothing of it is left", within: .seconds(30)) {
+        people.text(people.shared("team/out/a")) == nil && people.text(people.shared("team/b")) == nil
+      }
+      #expect(people.text("\(people.alice.library.documents)/out/a")?.hasPrefix("a\n") == true)
+      #expect(people.text("\(people.alice.library.documents)/out/new") == nil)
+    }
+  }
+
+  /// Saves that were on their way when the right ended, a new tree, and files of which the hub never hears.
+  @Test func whatWasOnItsWayWhenTheShareEndedIsKept() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir -p team/plans && echo a > team/a.md && echo b > team/b.md")
+      try people.join("team", "--can", "edit")
+      try people.place.hub.stop()
+      try Command.shell(
+        """
+        cd '\(people.shared("team"))' && echo mine >> a.md && mkdir -p new/deep && echo one > new/deep/one
+        echo two > new/two && mv b.md new/ && echo more >> new/b.md && echo tmp > x.tmp
+        """
+      ).succeed()
+      // It is planned to be sent, and cannot be.
+      #expect(try people.bob.sheaf("sync", "--wait", "3").status == 1)
+      try people.bob.library.unmount()
+      _ = try people.place.serve()
+      try people.alice.wait()
+      _ = try people.alice.succeed("participant", "remove", "Documents/team", Self.bob)
+      try people.bob.mount()
+      let documents = people.bob.library.documents
+      try eventually("everything is kept", within: .seconds(60)) {
+        let kept = try Command.shell("cd '\(documents)' && cat *").run().text
+        return ["mine", "one", "two", "more", "tmp"].allSatisfy { kept.contains($0) }
+      }
+      #expect(people.text(people.shared("team/a.md")) == nil)
+      try people.alice.wait()
+      #expect(people.text("\(people.alice.library.documents)/team/b.md") == "b\n")
+    }
+  }
+
+  /// What the hub denies in a new folder is kept, and what was moved there is back in its place.
+  @Test func aFolderThatIsDeniedKeepsWhatIsInIt() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir -p team && echo a > team/a.md && echo b > team/b.md")
+      try people.join("team", "--can", "edit")
+      try people.place.hub.stop()
+      try Command.shell(
+        """
+        cd '\(people.shared("team"))' && mkdir -p new/deep && echo one > new/deep/one && echo two > new/two
+        mv b.md new/ && echo more >> new/b.md
+        """
+      ).succeed()
+      try people.bob.library.unmount()
+      _ = try people.place.serve()
+      try people.alice.wait()
+      _ = try people.alice.succeed("participant", "set", "Documents/team", Self.bob, "--can", "view")
+      try people.bob.mount()
+      let documents = people.bob.library.documents
+      try eventually("everything is kept", within: .seconds(60)) {
+        let kept = try Command.shell("cd '\(documents)' && cat *").run().text
+        return ["one", "two", "more"].allSatisfy { kept.contains($0) }
+      }
+      try eventually("b.md is back", within: .seconds(60)) { people.text(people.shared("team/b.md")) == "b\n" }
+      #expect(people.text(people.shared("team/new/two")) == nil)
+      try people.settle()
+      #expect(people.text("\(people.alice.library.documents)/team/b.md") == "b\n")
+    }
+  }
+
+  /// Of what bob changed meanwhile, alice's deletion holds, and what she takes out of the share goes.
+  @Test func whatAliceTookAwayDoesNotComeBack() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir -p team/out && echo a > team/a.md && echo b > team/b.md && echo c > team/out/c.md")
+      try people.join("team", "--can", "edit")
+      _ = try people.bob.succeed("sync", "--pause")
+      try Command.shell(
+        "cd '\(people.shared("team"))' && for f in a.md b.md out/c.md; do echo bob >> $f; done"
+      ).succeed()
+      try people.alice.shell("rm team/a.md && mv team/b.md . && mv team/out .")
+      try people.alice.wait()
+      _ = try people.bob.succeed("sync", "--resume")
+      let documents = people.bob.library.documents
+      try eventually("what bob saved is kept", within: .seconds(60)) {
+        ["a", "b", "c"].allSatisfy { people.text("\(documents)/\($0) (not saved).md") == "\($0)\nbob\n" }
+      }
+      try people.settle()
+      #expect(people.text("\(people.alice.library.documents)/team/a.md") == nil)
+      #expect(people.text("\(people.alice.library.documents)/b.md") == "b\n")
+      for name in ["a.md", "b.md", "out/c.md"] { #expect(people.text(people.shared("team/\(name)")) == nil) }
+    }
+  }
+
+  @Test func twoWhoSaveADocumentThatIsSharedAloneAreMerged() throws {
+    try withPeople { people in
+      try people.alice.shell("seq 20 > doc.txt")
+      try people.join("doc.txt", "--can", "edit")
+      _ = try people.bob.succeed("sync", "--pause")
+      try people.alice.shell("sed -i 's/^3$/alice/' doc.txt")
+      try Command.shell("sed -i 's/^17$/bob/' '\(people.shared("doc.txt"))'").succeed()
+      try people.alice.wait()
+      _ = try people.bob.succeed("sync", "--resume")
+      try people.settle()
+      for path in ["\(people.alice.library.documents)/doc.txt", people.shared("doc.txt")] {
+        let text = people.text(path) ?? ""
+        #expect(text.contains("alice") && text.contains("bob"), "\(text)")
+      }
+    }
+  }
+
+  /// What stands for people elsewhere is nobody as whom a command acts.
+  @Test func nobodyActsAsSomebodyElsewhere() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo a > team/a.md")
+      try people.join("team", "--can", "edit")
+      let keys = try Command([
+        "sqlite3", people.bob.library.library, "SELECT handle FROM accounts WHERE hub IS NOT NULL",
+      ]).succeed().text.split(separator: "\n")
+      #expect(keys.count == 2, "\(keys)")
+      for key in keys.map(String.init) {
+        #expect(try people.bob.sheaf("purge", "Documents/team/a.md", "--yes", "--as", key).status == 1)
+        #expect(try people.bob.sheaf("account", "add", key).status == 1)
+        #expect(try people.bob.sheaf("account", "remove", key).status == 1)
+        #expect(try people.bob.sheaf("activity", "--as", key).status == 1)
+      }
+      #expect(people.text(people.shared("team/a.md")) == "a\n")
     }
   }
 
