@@ -13,7 +13,7 @@ package struct HubChanges: AsyncSequence, Sendable {
   }
 
   /// Bytes of a message, which has two numbers and one for each share.
-  private static let longestMessage = 1024 * 1024
+  private static let longestMessage = 128 * 1024
 
   let client: DeviceClient
 

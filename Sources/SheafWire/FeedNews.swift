@@ -17,12 +17,21 @@ public struct FeedNews: Hashable, Sendable, Codable {
   public var number: Int64
   /// The number of the inbox, which rises with each change of it.
   public var inbox: Int64
-  /// The shares of others that went on since the message before; in the first message all.
+  /// The shares of others that went on since the message before; in the first message all. Left out if there are none.
   public var shares: [Share]
 
   public init(number: Int64, inbox: Int64, shares: [Share] = []) {
     self.number = number
     self.inbox = inbox
     self.shares = shares
+  }
+
+  private enum CodingKeys: CodingKey { case number, inbox, shares }
+
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    number = try container.decode(Int64.self, forKey: .number)
+    inbox = try container.decode(Int64.self, forKey: .inbox)
+    shares = try container.decodeIfPresent([Share].self, forKey: .shares) ?? []
   }
 }

@@ -54,12 +54,17 @@ extension HubRoutes {
         let isNews = !next.shares.isEmpty || next.number > told.number || next.inbox > told.inbox
         told = FeedNews(number: next.number, inbox: next.inbox)
         // A comment tells the device that the stream lives.
-        let text = isNews ? "data: \(String(buffer: try ByteBuffer(jsonLine: next)))\n" : ": \n\n"
+        let text = isNews ? "data: \(Self.text(next))\n\n" : ": \n\n"
         try await writer.write(ByteBuffer(string: (isBeginning ? "retry: 1000\n\n" : "") + text))
       }
       try await writer.finish(nil)
     }
     return Response(status: .ok, headers: [.contentType: "text/event-stream"], body: body)
+  }
+
+  private static func text(_ news: FeedNews) -> String {
+    let shares = news.shares.map { "{\"share\":\"\($0.share)\",\"number\":\($0.number)}" }.joined(separator: ",")
+    return "{\"number\":\(news.number),\"inbox\":\(news.inbox)\(shares.isEmpty ? "" : ",\"shares\":[\(shares)]")}"
   }
 
   private func listen(

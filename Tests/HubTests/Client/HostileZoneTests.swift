@@ -362,7 +362,7 @@ import Testing
     let answers: [ScriptedServer.Answer] = [
       .bytes(head), .bytes(head + "data: {\"number\":-1,\"inbox\":0}\n\n"), .bytes(head + "data: {\"number\":1}\n\n"),
       .bytes(head + "data: {\"number\":1,\"inbox\":-1}\n\n"),
-      .bytes(head + "data: " + String(repeating: "x", count: 9_000)),
+      .bytes(head + "data: " + String(repeating: "x", count: 140_000)),
       .problem(.unavailable), .bytes(head + "retry: 1000\n\ndata: {\"number\":7,\"inbox\":2}\n\n: \n\n"),
       .stuck(head + "data: {\"number\":3,\"inbox\":2}\n\ndata: {\"number\":4,\"inbox\":3}\n\n"),
     ]
