@@ -12,6 +12,8 @@ import Synchronization
 final class AccountShares: Sendable {
   /// How long it waits for shared items that are not here yet, and for people who may undo that they left.
   private static let pauses = (items: Duration.milliseconds(100), departures: Duration.seconds(1))
+  /// How long what was done in a share may take to be sent after the account left it.
+  private static let patience = Duration.seconds(30)
   /// Between two attempts after a failure, at first and at most.
   private static let attempts = (first: 0.5, longest: 60.0)
 
@@ -32,6 +34,8 @@ final class AccountShares: Sendable {
     var isShown = false
     /// Shares whose item is deleted at the hub, until the hub tells of them again.
     var suspended: Set<WireID> = []
+    /// Since when the hub is to be told that the account left.
+    var departures: [WireID: ContinuousClock.Instant] = [:]
     var running: [WireID: Running] = [:]
     /// How often a reading of the inbox was asked for.
     var asked = 0
@@ -164,7 +168,12 @@ final class AccountShares: Sendable {
     state.withLock { $0.isShown = waiting == 0 && duties.left.isEmpty }
     wakeEngines()
     answer(upTo: asked)
+    var isSending = false
     for share in duties.left {
+      if try await isSent(share) == false {
+        isSending = true
+        continue
+      }
       do {
         try await client.removeParticipant(own.account, of: share)
       } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
@@ -172,8 +181,25 @@ final class AccountShares: Sendable {
       }
       state.withLock { $0.readInbox = nil }
     }
+    if isSending { return Self.pauses.departures }
     if !duties.left.isEmpty { return .zero }
     return waiting > 0 ? Self.pauses.items : duties.isLeaving ? Self.pauses.departures : nil
+  }
+
+  /// Whether the hub has what was done in a share before the account left it: what the same program deleted on the way
+  /// out is to be back there, too. It is not waited for without an end.
+  private func isSent(_ share: WireID) async throws -> Bool {
+    let (engine, since) = state.withLock { state in
+      let since = state.departures[share] ?? .now
+      state.departures[share] = since
+      return (state.running[share]?.engine, since)
+    }
+    if let engine, !engine.isOut, ContinuousClock.now - since < Self.patience {
+      let status = try await engine.status()
+      if status.unsent > 0 || !status.isSettled { return false }
+    }
+    state.withLock { _ = $0.departures.removeValue(forKey: share) }
+    return true
   }
 
   private func readInbox() async throws {

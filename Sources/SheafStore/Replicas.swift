@@ -45,7 +45,7 @@ package struct ReplicaRow: Hashable, Sendable {
     rereads = try row[7] as Int64 != 0
     reader = try row[8]
     hub = try row[9]
-    guard read >= 0, (0...serial).contains(confirmed),
+    guard read >= 0, confirmed >= 0, confirmed <= serial,
       serial < StoreTransaction.numberLimit
     else { throw SheafError(.corrupt, subject: "replica of account \(account)", advice: "run sheaf check") }
   }

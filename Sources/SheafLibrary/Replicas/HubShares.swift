@@ -179,7 +179,10 @@ extension Library: SharedReplicaInterface {
     guard let number = try holder(of: entry, account, hub) else { return false }
     // Its owner's replica shows it.
     if number != account, accountTable[number]?.elsewhere == nil { return true }
-    guard let found = try sharedItem(state.item, of: number) else { return false }
+    guard let found = try sharedItem(state.item, of: number) else {
+      // What its owner deleted comes back with its share.
+      return try number == account && replicaInode(state.item, of: account)?.row.nlink == 0
+    }
     let (inode, item) = found
     let uuid = UUID(bytes: state.share.bytes)
     let former = shares[item.id]

@@ -21,8 +21,7 @@ extension Library {
   package func noteShared(
     _ states: [ItemState], left: [WireID], token: String, of share: FollowedShare
   ) throws {
-    for id in left { try rescue(id, in: share) }
-    try destroyHere(left, share.account)
+    try takeAway(Set(left), from: share)
     let gone = try locked { try left.compactMap { try departed($0, of: share.account) } }
     try note(FeedPage(items: states + gone, token: token, hasMore: false), of: share.account)
   }
@@ -67,8 +66,10 @@ extension Library {
     guard state.item != .root else { return }
     var row = try change.rows.replicaItem(of: account, state.item.bytes)
     try noteHistory(of: state, after: row, account, change)
+    let mark: ReplicaMark? = try row.mark.map { try ReplicaJSON.decode($0) }
     if let base: ItemState = try row.base.map({ try ReplicaJSON.decode($0) }), base == state {
-      (row.news, row.newsNumber) = (nil, nil)
+      // What is to be shown again stays news.
+      if mark != .undone { (row.news, row.newsNumber) = (nil, nil) }
     } else {
       (row.news, row.newsNumber) = (try ReplicaJSON.encode(state), state.number)
     }
@@ -120,6 +121,9 @@ extension Library {
   /// what the hub has elsewhere is shown there again.
   private func takeAway(_ left: Set<WireID>, from share: FollowedShare) throws {
     guard !left.isEmpty else { return }
+    // With a folder goes what is in it.
+    let tops = try left.filter { id in try !locked { try isIn(left.subtracting([id]), id, share.account) } }
+    for id in tops.sorted() { try hide(id, share.account) }
     try forEachUnsent(of: share.account) { id in
       if try locked({ try isIn(left, id, share.account) }) { try rescue(id, in: share) }
     }
@@ -140,10 +144,27 @@ extension Library {
         }
       }
     }
-    // With a folder goes what is in it.
-    let tops = try left.filter { id in try !locked { try isIn(left.subtracting([id]), id, share.account) } }
     try destroyHere(tops.sorted() + left.subtracting(tops).sorted(), share.account)
     for id in moved { _ = try tellAgain(id, in: share) }
+  }
+
+  /// Takes an item out of the share at once, to beside the shared item, where nobody sees it. What programs are writing
+  /// in it is kept, as for everybody who loses a right.
+  private func hide(_ id: WireID, _ account: Int64) throws {
+    let places = try locked { () -> [(folder: Int64, name: [UInt8])] in
+      guard let inode = try replicaInode(id, of: account), inode.row.nlink > 0 else { return [] }
+      return try read { try $0.names(of: inode.ino) }
+    }
+    guard let documents = locked({ accountTable[account]?.documents }), let first = places.first,
+      first.folder != documents
+    else { return }
+    for place in places.dropFirst() { try unlink(place.folder, place.name, .api(account)) }
+    // It keeps its name: what is kept of it is called after it.
+    let name = try locked {
+      try freeName(first.name, in: documents, isFolder: replicaInode(id, of: account)?.isFolder ?? false)
+    }
+    _ = try rename(first.folder, first.name, to: documents, name, .noReplace, .api(account))
+    locked { for account in accountTable.present { rescueDrafts(of: account.id) } }
   }
 
   /// Whether a document is one of some items, or in one of them.

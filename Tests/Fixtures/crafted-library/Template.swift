@@ -115,6 +115,11 @@ enum Template {
       try database.execute(
         sql: """
           INSERT INTO replica_versions SELECT item, number, randomblob(16), 1 FROM versions LIMIT 2;
+          INSERT INTO replica_histories SELECT account, item, 7, 0, 1, NULL FROM replica_items LIMIT 1;
+          INSERT INTO replica_requests SELECT account, item, zeroblob(16), 'label' FROM replica_items LIMIT 1;
+          INSERT INTO replica_shares SELECT account, zone,
+            '{"share":"01020304-0506-0708-090a-0b0c0d0e0f10","owner":"bob@hub.example","acceptance":"pending"}',
+            NULL, 0, 0 FROM replicas LIMIT 1;
           INSERT INTO pending_events SELECT sequence, uuid, type, time, actor, owner, item, data, share, depth,
             previous_share, previous_depth, 1 FROM events LIMIT 1;
           """)
