@@ -25,7 +25,7 @@ final class AccountShares: Sendable {
   }
 
   private struct State {
-    /// The newest numbers of feeds that were told, and are not passed on yet.
+    /// The newest numbers of feeds that were told.
     var numbers: [WireID: Int64] = [:]
     var inbox: Int64?
     /// The number of the inbox that was read last.
@@ -40,6 +40,7 @@ final class AccountShares: Sendable {
     /// How often a reading of the inbox was asked for.
     var asked = 0
     var waiting: [(number: Int, continuation: CheckedContinuation<Void, any Error>)] = []
+    var isOver = false
   }
 
   let own: ReplicaEngine
@@ -109,7 +110,7 @@ final class AccountShares: Sendable {
     }
     library.endObserving(door)
     let (running, waiting) = state.withLock { state in
-      defer { (state.running, state.waiting) = ([:], []) }
+      defer { (state.running, state.waiting, state.isOver) = ([:], [], true) }
       return (Array(state.running.values), state.waiting)
     }
     for each in waiting { each.continuation.resume(throwing: CancellationError()) }
@@ -268,10 +269,13 @@ final class AccountShares: Sendable {
   /// Reads the inbox now, and shows what it says.
   func refresh() async throws {
     try await withCheckedThrowingContinuation { continuation in
-      state.withLock { state in
+      let isOver = state.withLock { state in
+        if state.isOver { return true }
         state.asked += 1
         state.waiting.append((state.asked, continuation))
+        return false
       }
+      if isOver { continuation.resume(throwing: CancellationError()) }
       signal.raise()
     }
   }

@@ -164,8 +164,9 @@ struct HubSharing: Sendable {
       let offer = try await client.offer(url)
       guard let owner = try? AccountHandle(offer.owner) else { throw SheafError(.inputOutput, subject: "the link") }
       let entry = try await client.inbox().entries.first { $0.offer?.url == url }
-      let path = try await entry.map(\.share).asyncFlatMap { share in
-        try await shares.call { library, number in try library.sharePath(share, for: number) }
+      var path: String?
+      if let share = entry?.share {
+        path = try await shares.call { library, number in try library.sharePath(share, for: number) }
       }
       let warnings = [
         Lookalikes.warning(of: offer.title, called: "the title \"\(offer.title)\""),
@@ -259,13 +260,6 @@ struct HubSharing: Sendable {
       if ContinuousClock.now > end { return nil }
       try await Task.sleep(for: Self.pause)
     }
-  }
-}
-
-extension Optional {
-  fileprivate func asyncFlatMap<Value>(_ body: (Wrapped) async throws -> Value?) async rethrows -> Value? {
-    guard let self else { return nil }
-    return try await body(self)
   }
 }
 

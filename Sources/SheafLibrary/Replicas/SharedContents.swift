@@ -222,51 +222,14 @@ extension Library {
       guard let last = rows.last else { return }
       let author = accountTable[last.author].flatMap { $0.elsewhere == nil ? $0.id : nil } ?? replica.reader
       guard let account = author.flatMap({ accountTable[$0] }) else { return }
-      try keep(rows, of: inode, for: account)
-      try makeChange(.replica) { change in
+      let kept = rows
+      shareChunks(of: inode)
+      try makeChange(.save) { change in
+        try insertKept(kept, of: inode, for: account, change)
         for version in versions.unsent {
           guard let number = versions.numbers[version.id] else { continue }
           try change.rows.set(ReplicaVersionRow(number: number, uuid: version.id.bytes, isSent: true), of: item.id)
         }
-      }
-    }
-  }
-
-  /// Makes a document of versions of another one, in an account's `Documents`.
-  private func keep(_ versions: [VersionRow], of lost: Inode, for account: AccountRow) throws {
-    let folder = try inode(account.documents)
-    let time = clock()
-    shareChunks(of: lost)
-    var item = newItem(.document, owner: account.id, creator: account.id, time: time)
-    item.version = Int64(versions.count)
-    item.lastVersion = item.version
-    let made = item
-    try makeChange(.save) { change in
-      let name = try freeName(
-        Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, isFolder: false)
-      var row = InodeRow(
-        ino: numbers.nextIno(), item: made.id, owner: account.id, parent: folder.ino, name: name,
-        mode: S_IFREG | 0o600, nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: versions.last?.size ?? 0,
-        time: time, content: versions.last?.content)
-      row.size = versions.last?.size ?? 0
-      try change.rows.insert(made)
-      try change.rows.insert(row)
-      for (index, version) in versions.enumerated() {
-        try change.rows.insert(
-          VersionRow(
-            item: made.id, number: Int64(index) + 1, time: version.time, author: version.author, size: version.size,
-            cause: version.cause, base: index == 0 ? nil : Int64(index), content: version.content, isOpen: false))
-      }
-      try change.rows.insert(
-        EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino, since: time))
-      try touch(folder, time, change)
-      var data = try eventData(made, parent: folder.ino, name: name)
-      data.version = try change.rows.version(made.id, made.version).map { .init($0) }
-      data.previousName = String(decoding: lost.row.name, as: UTF8.self)
-      try logEvent(.created, made, ino: row.ino, data, actor: account.id, thread: 0, opens: false, change)
-      let (ino, mode) = (row.ino, row.mode)
-      change.whenRecorded { [self] in
-        tell(.made(NamedInode(ino: ino, mode: mode, place: .init(folder: .inode(folder.ino), name: name))), from: 0)
       }
     }
   }

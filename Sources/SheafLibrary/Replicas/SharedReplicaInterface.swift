@@ -46,7 +46,7 @@ package protocol SharedReplicaInterface: AnyObject, Sendable {
 package enum HubShareFacts: Hashable, Sendable {
   /// Nothing of it is a hub's affair: the account is not connected, and the item in no share of a hub.
   case local
-  /// An item of a connected account that is in no share. Nil until the hub has it.
+  /// An item of a connected account that is in no share, and whether the hub has it as it is here.
   case item(WireID, account: AccountHandle, isSent: Bool)
   /// In a share at the hub, whose item is at `path`.
   case share(WireID, account: AccountHandle, item: WireID, path: String, isItem: Bool)

@@ -85,38 +85,54 @@ extension Library {
     guard let working = draft.working, let account = accountTable[draft.account] else {
       return
     }
-    let folder = try inode(account.documents)
     let time = clock()
-    var item = newItem(.document, owner: account.id, creator: account.id, time: time)
-    item.version = 1
-    item.lastVersion = 1
     try makeChange(.save) { change in
       var content = try working.stored(in: change)
       let stored = try content.stored(in: change)
-      let name = try freeName(
-        Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, isFolder: false)
-      var row = InodeRow(
-        ino: numbers.nextIno(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
-        nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: stored.length, time: time, content: stored)
-      row.size = stored.length
       let version = VersionRow(
-        item: item.id, number: 1, time: time, author: account.id, size: stored.length, cause: .save, base: nil,
+        item: 0, number: 1, time: time, author: account.id, size: stored.length, cause: .save, base: nil,
         content: stored, isOpen: false)
-      try change.rows.insert(item)
-      try change.rows.insert(row)
-      try change.rows.insert(version)
-      try change.rows.insert(
-        EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino, since: time))
-      try touch(folder, time, change)
-      var data = try eventData(item, parent: folder.ino, name: name)
-      data.version = .init(version)
-      data.previousName = String(decoding: lost.row.name, as: UTF8.self)
-      try logEvent(.created, item, ino: row.ino, data, actor: account.id, thread: 0, opens: false, change)
-      let (ino, mode) = (row.ino, row.mode)
-      change.whenRecorded { [self] in
-        shareChunks(of: lost)
-        tell(.made(NamedInode(ino: ino, mode: mode, place: .init(folder: .inode(folder.ino), name: name))), from: 0)
-      }
+      try insertKept([version], of: lost, for: account, change)
+    }
+  }
+
+  /// Makes a document in an account's `Documents` of what cannot be saved in its place.
+  ///
+  /// - Parameters:
+  ///   - versions: What it has, the oldest first; their items and numbers are those of others.
+  ///   - lost: Where it would have been saved.
+  func insertKept(_ versions: [VersionRow], of lost: Inode, for account: AccountRow, _ change: Change) throws {
+    guard let last = versions.last else { return }
+    let folder = try inode(account.documents)
+    var item = newItem(.document, owner: account.id, creator: account.id, time: change.time)
+    (item.version, item.lastVersion) = (Int64(versions.count), Int64(versions.count))
+    let name = try freeName(
+      Self.marked(FileRole.lasting(lost.row.name), " (not saved)"), in: folder.ino, isFolder: false)
+    let row = InodeRow(
+      ino: numbers.nextIno(), item: item.id, owner: account.id, parent: folder.ino, name: name, mode: S_IFREG | 0o600,
+      nlink: 1, uid: folder.row.uid, gid: folder.row.gid, size: last.size, time: change.time, content: last.content)
+    try change.rows.insert(item)
+    try change.rows.insert(row)
+    var kept: VersionRow?
+    for (index, version) in versions.enumerated() {
+      let number = Int64(index) + 1
+      let made = VersionRow(
+        item: item.id, number: number, time: version.time, author: version.author, size: version.size,
+        cause: version.cause, base: index == 0 ? nil : number - 1, content: version.content, isOpen: false)
+      try change.rows.insert(made)
+      kept = made
+    }
+    try change.rows.insert(
+      EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino, since: change.time))
+    try touch(folder, change.time, change)
+    var data = try eventData(item, parent: folder.ino, name: name)
+    data.version = kept.map { .init($0) }
+    data.previousName = String(decoding: lost.row.name, as: UTF8.self)
+    try logEvent(.created, item, ino: row.ino, data, actor: account.id, thread: 0, opens: false, change)
+    change.whenRecorded { [self] in
+      shareChunks(of: lost)
+      let place = LibraryPlace(folder: .inode(folder.ino), name: name)
+      tell(.made(NamedInode(ino: row.ino, mode: row.mode, place: place)), from: 0)
     }
   }
 

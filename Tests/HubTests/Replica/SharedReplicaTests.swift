@@ -18,12 +18,9 @@ import Testing
     /// Waits until each machine has what the other one did.
     func settle() throws { for machine in [alice, bob, alice, bob] { try machine.wait() } }
 
-    func share(_ path: String, _ options: String...) throws {
+    func share(_ path: String, can: String) throws {
       try alice.wait()
-      _ = try SheafProgram.run(
-        ["share", "Documents/\(path)", "--with", SharedReplicaTests.bob] + options
-          + ["--library", alice.library.library]
-      ).check()
+      _ = try alice.succeed("share", "Documents/\(path)", "--with", SharedReplicaTests.bob, "--can", can)
     }
 
     func url(_ path: String) throws -> String {
@@ -33,12 +30,8 @@ import Testing
     }
 
     /// Shares something with bob, who accepts.
-    func join(_ path: String, _ options: String...) throws {
-      try alice.wait()
-      _ = try SheafProgram.run(
-        ["share", "Documents/\(path)", "--with", SharedReplicaTests.bob] + options
-          + ["--library", alice.library.library]
-      ).check()
+    func join(_ path: String, can: String) throws {
+      try share(path, can: can)
       _ = try bob.succeed("accept", url(path))
       try settle()
     }
@@ -68,7 +61,7 @@ import Testing
       try people.alice.shell(
         "mkdir -p team/plans && echo one > team/a.md && echo Rome > team/plans/rome.md && echo secret > private.md")
       try people.alice.wait()
-      try people.share("team", "--can", "edit")
+      try people.share("team", can: "edit")
       try people.bob.wait()
       let invited = try people.bob.succeed("shares").text
       #expect(invited.contains("team") && invited.contains(HubPlace.handle), "\(invited)")
@@ -107,7 +100,7 @@ import Testing
   @Test func whoMayOnlyReadKeepsWhatCouldNotBeSaved() throws {
     try withPeople { people in
       try people.alice.shell("mkdir team && echo one > team/a.md")
-      try people.join("team", "--can", "edit")
+      try people.join("team", can: "edit")
       try people.place.hub.stop()
       try Command.shell(
         "echo mine >> '\(people.shared("team/a.md"))' && echo new > '\(people.shared("team/new.md"))'"
@@ -131,7 +124,7 @@ import Testing
   @Test func whoIsRemovedHasNothingLeft() throws {
     try withPeople { people in
       try people.alice.shell("mkdir team && echo first-secret > team/a.md")
-      try people.join("team", "--can", "edit")
+      try people.join("team", can: "edit")
       try people.alice.shell("echo second-secret > team/a.md && head -c 300000 /dev/urandom | base64 > team/large")
       try people.settle()
       let reader = try OpenFileReader(people.shared("team/a.md"))
@@ -150,7 +143,7 @@ import Testing
       }
       #expect(people.text("\(people.alice.library.documents)/team/a.md") == "second-secret\n")
       // She lets him in again.
-      try people.join("team", "--can", "view")
+      try people.join("team", can: "view")
       #expect(people.text(people.shared("team/a.md")) == "second-secret\n")
     }
   }
@@ -158,7 +151,7 @@ import Testing
   @Test func whoLeavesByRmdirIsOutAtTheHub() throws {
     try withPeople { people in
       try people.alice.shell("mkdir team && echo one > team/a.md")
-      try people.join("team", "--can", "edit")
+      try people.join("team", can: "edit")
       try Command.shell("rmdir '\(people.shared("team"))'").succeed()
       try eventually("alice sees that bob left", within: .seconds(60)) {
         try !people.alice.succeed("participants", "Documents/team").text.contains(Self.bob)
@@ -174,7 +167,7 @@ import Testing
     try withPeople { people in
       try people.alice.shell(
         "mkdir -p team/out/deep inner/deep && echo a > team/out/deep/a && echo b > inner/deep/b && echo doc > doc.md")
-      try people.join("team", "--can", "edit")
+      try people.join("team", can: "edit")
       #expect(people.text(people.shared("team/out/deep/a")) == "a\n")
       try people.alice.shell("mv team/out . && mv inner team/")
       try people.settle()
@@ -190,7 +183,7 @@ import Testing
       try people.settle()
       #expect(people.text(people.shared("team/out/deep/a")) == "a\n")
       #expect(people.text(people.shared("team/again/deep/b")) == "b\n")
-      try people.join("doc.md", "--can", "edit")
+      try people.join("doc.md", can: "edit")
       #expect(people.text(people.shared("doc.md")) == "doc\n")
       try Command.shell("echo more >> '\(people.shared("doc.md"))'").succeed()
       try people.settle()
@@ -214,7 +207,7 @@ import Testing
   @Test func whatIsSavedInWhatLeftIsKept() throws {
     try withPeople { people in
       try people.alice.shell("mkdir -p team/out && echo a > team/out/a && echo b > team/b")
-      try people.join("team", "--can", "edit")
+      try people.join("team", can: "edit")
       let bob = try BackgroundCommand(
         .shell("exec 3>> '\(people.shared("team/out/a"))'; echo first >&3; cat > /dev/null"))
       try eventually("bob has written", within: .seconds(10)) {
@@ -246,7 +239,7 @@ import Testing
   @Test func whatWasOnItsWayWhenTheShareEndedIsKept() throws {
     try withPeople { people in
       try people.alice.shell("mkdir -p team/plans && echo a > team/a.md && echo b > team/b.md")
-      try people.join("team", "--can", "edit")
+      try people.join("team", can: "edit")
       try people.place.hub.stop()
       try Command.shell(
         """
@@ -276,7 +269,7 @@ import Testing
   @Test func aFolderThatIsDeniedKeepsWhatIsInIt() throws {
     try withPeople { people in
       try people.alice.shell("mkdir -p team && echo a > team/a.md && echo b > team/b.md")
-      try people.join("team", "--can", "edit")
+      try people.join("team", can: "edit")
       try people.place.hub.stop()
       try Command.shell(
         """
@@ -305,7 +298,7 @@ import Testing
   @Test func whatAliceTookAwayDoesNotComeBack() throws {
     try withPeople { people in
       try people.alice.shell("mkdir -p team/out && echo a > team/a.md && echo b > team/b.md && echo c > team/out/c.md")
-      try people.join("team", "--can", "edit")
+      try people.join("team", can: "edit")
       _ = try people.bob.succeed("sync", "--pause")
       try Command.shell(
         "cd '\(people.shared("team"))' && for f in a.md b.md out/c.md; do echo bob >> $f; done"
@@ -327,7 +320,7 @@ import Testing
   @Test func twoWhoSaveADocumentThatIsSharedAloneAreMerged() throws {
     try withPeople { people in
       try people.alice.shell("seq 20 > doc.txt")
-      try people.join("doc.txt", "--can", "edit")
+      try people.join("doc.txt", can: "edit")
       _ = try people.bob.succeed("sync", "--pause")
       try people.alice.shell("sed -i 's/^3$/alice/' doc.txt")
       try Command.shell("sed -i 's/^17$/bob/' '\(people.shared("doc.txt"))'").succeed()
@@ -345,7 +338,7 @@ import Testing
   @Test func nobodyActsAsSomebodyElsewhere() throws {
     try withPeople { people in
       try people.alice.shell("mkdir team && echo a > team/a.md")
-      try people.join("team", "--can", "edit")
+      try people.join("team", can: "edit")
       let keys = try Command([
         "sqlite3", people.bob.library.library, "SELECT handle FROM accounts WHERE hub IS NOT NULL",
       ]).succeed().text.split(separator: "\n")
@@ -363,7 +356,7 @@ import Testing
   @Test func sharingNeedsTheHubAndSaysSo() throws {
     try withPeople { people in
       try people.alice.shell("mkdir team && echo one > team/a.md")
-      try people.join("team", "--can", "edit")
+      try people.join("team", can: "edit")
       try people.place.hub.stop()
       let refused = try people.alice.sheaf("participant", "set", "Documents/team", Self.bob, "--can", "view")
       #expect(refused.status == 1 && refused.errorText.contains("127.0.0.1"), "\(refused)")
@@ -392,13 +385,6 @@ import Testing
       let link = try people.alice.succeed("invite", "Documents/asked", "--one-time").text
       #expect(link.hasPrefix("https://127.0.0.1:"), "\(link)")
     }
-  }
-}
-
-extension Command.Output {
-  fileprivate func check() throws -> Command.Output {
-    guard status == 0 else { throw Command.Failure(description: "\(self)") }
-    return self
   }
 }
 
