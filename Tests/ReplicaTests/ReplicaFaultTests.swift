@@ -36,6 +36,21 @@ import Testing
     }
   }
 
+  /// Its name is for a moment that of something new here, of which the hub has not heard yet.
+  @Test func whatWaitsForItsNameGetsAllItsVersions() throws {
+    try LibraryStory.tell { story in
+      for text in ["one", "two", "three"] { try story.laptop.save(text, at: "trip.md") }
+      try story.connect(story.laptop)
+      let id = try #require(try story.laptop.id("trip.md"))
+      try story.desktop.save("other", at: "trip.md")
+      // The desktop's clock stands still, so its document is too young to be sent.
+      for _ in 0..<20 where try !story.desktop.step(&story.hub, losesAnswer: false) {}
+      #expect(try story.desktop.id("trip.md") != id && story.desktop.history(of: id).isEmpty)
+      try story.sync()
+      #expect(try story.desktop.history(of: id).values.map(\.text).sorted() == ["one", "three", "two"])
+    }
+  }
+
   /// Until it is closed, the machine shows what the program wrote, and has nothing to do.
   @Test(arguments: [false, true])
   func whatAProgramWritesWaitsForItsEndAndIsComparedThen(_ appends: Bool) throws {

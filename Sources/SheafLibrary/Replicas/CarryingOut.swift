@@ -69,7 +69,10 @@ extension Library {
         if case .set(let item, _, let version?) = step {
           try noteUnseen(version, of: item.item, told: 0, account, change)
         }
-        for id in step.items { try change.rows.noteReplicaChange(of: account, id.bytes) }
+        for id in step.items {
+          try change.rows.noteReplicaChange(of: account, id.bytes)
+          if isDone { try wakeHistory(of: id, account, change) }
+        }
       }
     }
     return isDone

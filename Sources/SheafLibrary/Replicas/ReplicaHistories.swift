@@ -30,7 +30,8 @@ package enum HistoryComparison: Hashable, Sendable {
 ///
 /// Rules:
 /// 1. An item is due (`replica_histories`) from the transaction that notes what the hub told of it until all of it is
-///    here. What is cut short is compared again, so nothing is forgotten, and what is here is not fetched twice.
+///    here. What is cut short is compared again, so nothing is forgotten, and what is here is not fetched twice. An item
+///    that cannot be shown yet waits (`told` -1) until it is.
 /// 2. A version has its number of the hub, and lies there among the others. Versions that the hub does not have, or not
 ///    yet, make way.
 /// 3. What the hub destroyed for good is destroyed here, too, also in the trash.
@@ -176,7 +177,10 @@ extension Library {
     if let state = due.deleted, state.isPurged { return try destroy(state, account) }
     let isHere = try locked { try replicaInode(due.item, of: account) != nil }
     guard isHere else {
-      guard let state = due.deleted else { return .missing([]) }
+      guard let state = due.deleted else {
+        try locked { try waitUntilShown(due, account) }
+        return .missing([])
+      }
       guard let version = state.version else {
         try makeDeleted(state, nil, nil, account)
         return .missing([])
@@ -239,13 +243,7 @@ extension Library {
     guard let found else { return .missing([]) }
     if !found.isEmpty {
       // The hub leaves what was deleted from a folder; the folder goes with the last of it.
-      try locked {
-        try makeChange(.replica) { change in
-          guard var row = try change.rows.replicaHistory(of: account, state.item.bytes) else { return }
-          row.told = -1
-          try change.rows.set(row, of: account)
-        }
-      }
+      try locked { try makeChange(.replica) { try wait(state.item, account, $0) } }
       return .missing([])
     }
     try settleEventsInSteps()
@@ -265,12 +263,30 @@ extension Library {
 
   /// Has a folder looked at that waits until nothing is in it any more.
   private func wakeFolder(_ ino: Int64, _ account: Int64) throws {
-    guard let id = try read({ try $0.inode(ino) })?.item, let item = try read({ try $0.item(id) }),
-      var history = try read({ try $0.replicaHistory(of: account, item.uuid.bytes) }), history.told < 0
-    else { return }
-    history.told = 0
-    let woken = history
-    try makeChange(.replica) { try $0.rows.set(woken, of: account) }
+    guard let id = try read({ try $0.inode(ino) })?.item, let item = try read({ try $0.item(id) }) else { return }
+    try makeChange(.replica) { try wakeHistory(of: WireID(item.uuid), account, $0) }
+  }
+
+  // MARK: - What waits
+
+  /// Has an item that is not here looked at once it is, if it is still to be shown.
+  private func waitUntilShown(_ due: DueHistory, _ account: Int64) throws {
+    let row = try read { try $0.replicaItem(of: account, due.item.bytes) }
+    guard let news: ItemState = try row.news.map({ try ReplicaJSON.decode($0) }), !news.isDeleted else { return }
+    try makeChange(.replica) { try wait(due.item, account, $0) }
+  }
+
+  private func wait(_ id: WireID, _ account: Int64, _ change: Change) throws {
+    guard var row = try change.rows.replicaHistory(of: account, id.bytes) else { return }
+    row.told = -1
+    try change.rows.set(row, of: account)
+  }
+
+  /// Has an item looked at again that waited.
+  func wakeHistory(of id: WireID, _ account: Int64, _ change: Change) throws {
+    guard var row = try change.rows.replicaHistory(of: account, id.bytes), row.told < 0 else { return }
+    row.told = 0
+    try change.rows.set(row, of: account)
   }
 
   // MARK: - Numbers
