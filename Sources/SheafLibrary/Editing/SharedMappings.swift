@@ -62,6 +62,15 @@ extension Library {
     }
   }
 
+  /// As ``collectMapped(inShareOf:by:)``, for what somebody elsewhere takes out of a share.
+  ///
+  /// - Parameters:
+  ///   - owner: Whose it is.
+  ///   - leaves: Says which of it goes.
+  func collectMapped(ofOwner owner: Int64, where leaves: @escaping (Inode) throws -> Bool) {
+    collectMapped { { file in try file.inode.row.owner == owner && leaves(file.inode) } }
+  }
+
   /// As ``collectMapped(inShareOf:by:)``, for a tree that gets another owner: of the files of its owner, too.
   func collectMapped(below top: Int64) {
     collectMapped(ofOwners: true) {

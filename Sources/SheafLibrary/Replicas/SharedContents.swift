@@ -117,18 +117,59 @@ extension Library {
 
   // MARK: - What was saved here
 
-  /// Takes items away from this machine with all that is in them. What was saved in them and is not at the hub is kept;
-  /// what the hub has elsewhere is shown there again.
+  /// Takes items away from this machine with all that is in them: first they are out of sight, then what was saved in
+  /// them and is not at the hub is kept, and then they go. What the hub has elsewhere is shown there again.
   private func takeAway(_ left: Set<WireID>, from share: FollowedShare) throws {
     guard !left.isEmpty else { return }
-    // With a folder goes what is in it.
-    let tops = try left.filter { id in try !locked { try isIn(left.subtracting([id]), id, share.account) } }
-    for id in tops.sorted() { try hide(id, share.account) }
-    try forEachUnsent(of: share.account) { id in
-      if try locked({ try isIn(left, id, share.account) }) { try rescue(id, in: share) }
+    let hidden = try hide(left, in: share)
+    // Where something went wrong, all of it is seen until it is tried again.
+    defer { locked { shares.endLeaving(hidden) } }
+    try keepUnsent(of: left, in: share)
+    try destroyHere(left, in: share)
+  }
+
+  /// Takes items out of the share at once: nobody sees them or what is in them from now on, by open files either. What
+  /// programs are writing there is kept, as for everybody who loses a right.
+  ///
+  /// - Returns: their inodes, which are out of the share until ``ShareBook/endLeaving(_:)``.
+  func hide(_ items: Set<WireID>, in share: FollowedShare) throws -> [Int64] {
+    let account = share.account
+    collectMapped(ofOwner: account) { try self.isIn(items, $0) }
+    let ids = items.sorted()
+    var hidden: [Int64] = []
+    for start in stride(from: 0, to: ids.count, by: Self.notedAtOnce) {
+      try locked {
+        let inodes = try ids[start...].prefix(Self.notedAtOnce).compactMap { try replicaInode($0, of: account) }
+        let members = try inodes.flatMap { try self.share(of: $0)?.members ?? [] }
+        shares.beginLeaving(inodes.map(\.ino))
+        hidden += inodes.map(\.ino)
+        for member in Set(members.map(\.account)) { tellAccess(of: member) }
+      }
     }
+    return hidden
+  }
+
+  /// Makes documents of what was saved in items that are out of sight, and is not at the hub.
+  func keepUnsent(of items: Set<WireID>, in share: FollowedShare) throws {
+    try locked {
+      // Of what could not be kept at once, since the disk was full, there may be no version yet.
+      for inode in Array(sessions.inodes) where inode.row.owner == share.account {
+        guard try isIn(items, inode) else { continue }
+        for draft in inode.drafts where draft.isChanged && accountTable[draft.account]?.elsewhere == nil {
+          try rescueDenied(inode, draft)
+        }
+      }
+    }
+    try forEachUnsent(of: share.account) { id in
+      let isMeant = try locked { try replicaInode(id, of: share.account).map { try isIn(items, $0) } ?? false }
+      if isMeant { try rescue(id, in: share) }
+    }
+  }
+
+  /// Destroys items on this machine that are out of sight, with all that is in them.
+  func destroyHere(_ items: Set<WireID>, in share: FollowedShare) throws {
     var moved: [WireID] = []
-    for id in left {
+    for id in items {
       var folders = [id]
       var seen: Set<WireID> = []
       while let folder = folders.popLast() {
@@ -136,7 +177,7 @@ extension Library {
         let children = try locked { () -> [WireID] in
           try ReplicaTree(self, connected(share.account)).localChildren(of: folder)
         }
-        for child in children where !left.contains(child) {
+        for child in children where !items.contains(child) {
           if try locked({ try read { try $0.replicaItem(of: share.account, child.bytes) }.base != nil }) {
             moved.append(child)
           }
@@ -144,40 +185,32 @@ extension Library {
         }
       }
     }
-    try destroyHere(tops.sorted() + left.subtracting(tops).sorted(), share.account)
+    // With a folder goes what is in it.
+    let tops = try items.filter { id in
+      try locked {
+        try replicaInode(id, of: share.account).map { try !isBelow(items, $0.row.parent) } ?? true
+      }
+    }
+    try destroyHere(tops.sorted() + items.subtracting(tops).sorted(), share.account)
     for id in moved { _ = try tellAgain(id, in: share) }
   }
 
-  /// Takes an item out of the share at once, to beside the shared item, where nobody sees it. What programs are writing
-  /// in it is kept, as for everybody who loses a right.
-  private func hide(_ id: WireID, _ account: Int64) throws {
-    let places = try locked { () -> [(folder: Int64, name: [UInt8])] in
-      guard let inode = try replicaInode(id, of: account), inode.row.nlink > 0 else { return [] }
-      return try read { try $0.names(of: inode.ino) }
-    }
-    guard let documents = locked({ accountTable[account]?.documents }), let first = places.first,
-      first.folder != documents
-    else { return }
-    for place in places.dropFirst() { try unlink(place.folder, place.name, .api(account)) }
-    // It keeps its name: what is kept of it is called after it.
-    let name = try locked {
-      try freeName(first.name, in: documents, isFolder: replicaInode(id, of: account)?.isFolder ?? false)
-    }
-    _ = try rename(first.folder, first.name, to: documents, name, .noReplace, .api(account))
-    locked { for account in accountTable.present { rescueDrafts(of: account.id) } }
+  /// Whether an inode is that of one of some items, or in one of them.
+  private func isIn(_ items: Set<WireID>, _ inode: Inode) throws -> Bool {
+    try isOne(of: items, inode) || isBelow(items, inode.row.parent)
   }
 
-  /// Whether a document is one of some items, or in one of them.
-  private func isIn(_ items: Set<WireID>, _ id: WireID, _ account: Int64) throws -> Bool {
-    guard !items.contains(id), let inode = try replicaInode(id, of: account) else { return items.contains(id) }
-    var isIn = false
-    try ascend(from: inode.row.parent) { folder in
-      isIn =
-        try folder.row.item.flatMap { item in try read { try $0.item(item) } }.map { items.contains(WireID($0.uuid)) }
-        ?? false
-      return !isIn
+  private func isBelow(_ items: Set<WireID>, _ folder: Int64) throws -> Bool {
+    var isBelow = false
+    try ascend(from: folder) { folder in
+      isBelow = try isOne(of: items, folder)
+      return !isBelow
     }
-    return isIn
+    return isBelow
+  }
+
+  private func isOne(of items: Set<WireID>, _ inode: Inode) throws -> Bool {
+    try item(of: inode).map { items.contains(WireID($0.uuid)) } ?? false
   }
 
   /// Calls `body` with each document that has something that the hub does not have.
@@ -238,6 +271,7 @@ extension Library {
 
   /// Ends a share of which nobody here is a part any more: it is out of sight at once, and then leaves this machine.
   package func endShare(_ share: FollowedShare) throws {
+    collectMapped(ofOwner: share.account) { _ in true }
     try locked {
       let active = shares.all.filter {
         $0.row.isActive && $0.row.uuid == UUID(bytes: share.share.bytes) && $0.row.url != nil

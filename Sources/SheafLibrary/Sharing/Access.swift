@@ -12,6 +12,7 @@ extension Library {
   func share(of inode: Inode) throws -> ShareBook.Entry? {
     if shares.isEmpty { return nil }
     if inode.isOrphan { return inode.orphanShare.flatMap { shares.active($0) } }
+    if shares.isLeaving(inode.ino) { return nil }
     if let item = inode.row.item, let share = shares.active(item) { return inode.row.nlink > 0 ? share : nil }
     return try share(ofFolder: inode.row.parent)
   }
@@ -27,6 +28,7 @@ extension Library {
         return false
       }
       passed.append(inode.ino)
+      if shares.isLeaving(inode.ino) { return false }
       guard let item = inode.row.item, shares.active(item) != nil else { return true }
       found = inode.row.nlink > 0 ? item : 0
       return false
@@ -77,6 +79,11 @@ extension Library {
   }
 
   // MARK: - What others' inodes look like
+
+  /// Whether an inode leaves a share, so that the caller finds nothing under its name.
+  func isOutOfSight(_ inode: Inode, _ caller: Caller) -> Bool {
+    shares.isLeaving(inode.ino) && isForeign(inode, caller)
+  }
 
   /// Whether the caller's account looks at what another one owns.
   func isForeign(_ inode: Inode, _ caller: Caller) -> Bool { caller.account.map { $0 != inode.row.owner } ?? false }

@@ -59,6 +59,8 @@ struct ShareBook {
   private(set) var moveCount = 0
   /// The inode that a shared item was last, with its place.
   private var roots: [Int64: Root] = [:]
+  /// Inodes that are in no share any more, wherever they still lie, with all that is in them.
+  private var leaving: Set<Int64> = []
   private var places: [Place: Set<Int64>] = [:]
 
   struct Place: Hashable {
@@ -190,6 +192,23 @@ struct ShareBook {
     if changedFolders.isEmpty { return [] }
     defer { changedFolders = [] }
     return changedFolders
+  }
+
+  // MARK: - What leaves
+
+  /// Whether an inode leaves its share, and is in it no more.
+  func isLeaving(_ ino: Int64) -> Bool { leaving.contains(ino) }
+
+  /// Takes inodes out of the shares that they are in, with all that is in them, until they are gone.
+  mutating func beginLeaving(_ inos: [Int64]) {
+    leaving.formUnion(inos)
+    forgetFolders()
+  }
+
+  /// Forgets inodes that are gone.
+  mutating func endLeaving(_ inos: [Int64]) {
+    leaving.subtract(inos)
+    forgetFolders()
   }
 
   // MARK: - What is remembered

@@ -23,8 +23,9 @@ extension Library {
       let folder = try self.folder(parent)
       try permit(folder, caller, Permission.execute)
       try Self.checkLength(name)
-      guard let entry = try entry(parent, name) else { throw SheafError(.notFound) }
-      return try attributes(inode(entry.ino), caller)
+      guard let entry = try entry(parent, name), case let inode = try inode(entry.ino), !isOutOfSight(inode, caller)
+      else { throw SheafError(.notFound) }
+      return try attributes(inode, caller)
     }
   }
 
@@ -267,9 +268,17 @@ extension Library {
       let folder = try self.folder(ino)
       try allow(.read, folder, caller)
       if cookie == 0, notesAccess { noteAccess(folder) }
-      return try read { try $0.listing(ino, after: cookie, limit: limit) }.map { row in
-        let inode = inodes[row.inode.ino] ?? inodes.insert(Inode(row.inode))
-        return Listed(name: row.name, attributes: try attributes(inode, caller), cookie: row.hash)
+      var after = cookie
+      while true {
+        let rows = try read { [after] in try $0.listing(ino, after: after, limit: limit) }
+        guard let last = rows.last else { return [] }
+        let listed = try rows.compactMap { row in
+          let inode = inodes[row.inode.ino] ?? inodes.insert(Inode(row.inode))
+          return isOutOfSight(inode, caller)
+            ? nil : Listed(name: row.name, attributes: try attributes(inode, caller), cookie: row.hash)
+        }
+        if !listed.isEmpty { return listed }
+        after = last.hash
       }
     }
   }

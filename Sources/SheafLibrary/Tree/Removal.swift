@@ -189,7 +189,9 @@ extension Library {
     if inode.own.session?.kept != nil { try change.rows.deleteWorkingCopy(inode.ino) }
     try change.rows.deleteInode(inode.ino)
     try removeMark(of: inode.ino, change)
-    let share = try inode.row.item.flatMap { shares.active($0) } ?? share(ofFolder: inode.row.parent)
+    let share =
+      shares.isLeaving(inode.ino)
+      ? nil : try inode.row.item.flatMap { shares.active($0) } ?? share(ofFolder: inode.row.parent)
     change.whenRecorded { [self] in
       sessions.removeKept(inode.ino)
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs.map { ($0.name, $0.value) })

@@ -1,5 +1,6 @@
 import ConformanceKit
 import Foundation
+import Glibc
 import MountKit
 import Testing
 
@@ -314,6 +315,83 @@ import Testing
       #expect(people.text("\(people.alice.library.documents)/team/a.md") == nil)
       #expect(people.text("\(people.alice.library.documents)/b.md") == "b\n")
       for name in ["a.md", "b.md", "out/c.md"] { #expect(people.text(people.shared("team/\(name)")) == nil) }
+    }
+  }
+
+  /// Of a folder and of everything that alice has: what a program writes to what left is refused, and nothing that was
+  /// saved before is lost.
+  @Test(arguments: [false, true])
+  func whatIsWrittenTooLateIsRefused(isEverything: Bool) throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir -p team/out && echo a > team/out/a.md && echo b > team/b.md && echo c > team/c.md")
+      try people.alice.wait()
+      let item = isEverything ? "Documents" : "Documents/team"
+      _ = try people.alice.succeed("share", item, "--with", Self.bob, "--can", "edit")
+      let url = try Command.shell(
+        "getfattr --only-values -n user.sheaf.share.url '\(people.alice.library.mountpoint)/\(item)'"
+      ).succeed().text
+      let place = try people.bob.succeed("accept", url).text.trimmingCharacters(in: .whitespacesAndNewlines)
+      try people.settle()
+      let team = "\(people.bob.library.mountpoint)/\(place)\(isEverything ? "/team" : "")"
+      // What the hub had of it would come back there.
+      _ = try people.bob.succeed("sync", "--pause")
+      let late = try ["out/a.md", "b.md"].map { name in
+        try BackgroundCommand(
+          .shell("exec 3>> '\(team)/\(name)'; echo first >&3; read line; if echo late >&3; then exit 1; fi"))
+      }
+      try eventually("bob has written", within: .seconds(10)) {
+        people.text("\(team)/out/a.md") == "a\nfirst\n" && people.text("\(team)/b.md") == "b\nfirst\n"
+      }
+      try people.alice.shell("rm -r team/out && rm team/b.md")
+      try people.alice.wait()
+      _ = try people.bob.succeed("sync", "--resume")
+      let documents = people.bob.library.documents
+      try eventually("what bob wrote is kept", within: .seconds(60)) {
+        ["a", "b"].allSatisfy { people.text("\(documents)/\($0) (not saved).md") == "\($0)\nfirst\n" }
+      }
+      try eventually("all of it is gone", within: .seconds(30)) {
+        ["out/a.md", "out", "b.md"].allSatisfy { access("\(team)/\($0)", F_OK) != 0 }
+      }
+      for each in late {
+        try each.say("now")
+        try each.wait(limit: .seconds(10))
+      }
+      try Command.shell("echo more >> '\(team)/c.md'").succeed()
+      try people.settle()
+      #expect(people.text("\(people.alice.library.documents)/team/c.md") == "c\nmore\n")
+      #expect(try Command.shell("ls '\(people.alice.library.documents)/team'").succeed().text == "c.md")
+    }
+  }
+
+  /// `rm -r` deletes what is in an entry before it takes the entry away, which is leaving.
+  @Test func whoLeavesALargeShareByRmDeletesNothing() throws {
+    try withPeople { people in
+      try people.alice.shell(
+        "mkdir -p team/1 team/2 team/3 team/4 && for d in 1 2 3 4; do for i in $(seq 60); do echo $i > team/$d/$i.md; done; done"
+      )
+      try people.join("team", can: "edit")
+      try Command.shell("rm -r '\(people.shared("team"))'").succeed()
+      try eventually("alice sees that bob left", within: .seconds(90)) {
+        try !people.alice.succeed("participants", "Documents/team").text.contains(Self.bob)
+      }
+      try people.settle()
+      #expect(try people.alice.shell("find team -type f | wc -l") == "240")
+      #expect(try people.alice.shell("cat team/3/17.md") == "17")
+      #expect(people.text(people.shared("team/1/1.md")) == nil)
+      #expect(try people.alice.succeed("deleted", "--json").text == "[]")
+    }
+  }
+
+  @Test func whoDeletesWhatSheSharesIsSettled() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir -p team/plans && echo a > team/a.md && echo b > team/plans/b.md && echo c > c.md")
+      try people.join("team", can: "edit")
+      try people.join("c.md", can: "edit")
+      try people.alice.shell("rm -r team && rm c.md")
+      try people.settle()
+      for name in ["team", "c.md"] { #expect(access(people.shared(name), F_OK) != 0, "\(name)") }
+      try people.alice.shell("echo new > d.md")
+      try people.settle()
     }
   }
 

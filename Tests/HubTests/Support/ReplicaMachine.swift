@@ -29,7 +29,9 @@ struct ReplicaMachine {
       environment: environment, limit: limit)
   }
 
-  func sheaf(_ arguments: String...) throws -> Command.Output {
+  func sheaf(_ arguments: String...) throws -> Command.Output { try sheaf(arguments) }
+
+  func sheaf(_ arguments: [String]) throws -> Command.Output {
     try command(arguments + ["--library", library.library]).run()
   }
 

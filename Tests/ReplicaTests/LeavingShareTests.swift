@@ -1,0 +1,165 @@
+import Foundation
+import Glibc
+import SheafModel
+import SheafWire
+import Testing
+
+@testable import SheafLibrary
+
+/// What a library does with what leaves a share of somebody elsewhere, one step after the other, with programs in
+/// between.
+@Suite struct LeavingShareTests {
+  /// A machine whose account takes part in a share of carol's.
+  private struct Member {
+    static let texts = ["out/a.md": "a\n", "b.md": "b\n", "c.md": "c\n"]
+
+    let machine: LibraryMachine
+    let share: FollowedShare
+    /// The shared folder.
+    let top: Int64
+    let ids: [String: WireID]
+
+    var library: Library { machine.library }
+
+    /// - Parameter isEverything: Whether carol shares all of her documents, and not one folder.
+    init(isEverything: Bool) throws {
+      machine = try LibraryMachine("member")
+      let (library, account) = (machine.library, machine.account)
+      try library.noteHub("hub.example", of: account)
+      let (id, team) = (WireID(), isEverything ? WireID.root : WireID())
+      let url = "https://hub.example/s/\(ShareToken.random().text)"
+      try library.noteInbox(
+        [
+          InboxEntry(
+            share: id, owner: "carol@hub.example", acceptance: .accepted,
+            offer: InboxOffer(
+              url: url, title: "team", ownerName: "Carol", kind: .folder, role: .privateUser, permission: .readWrite,
+              anyone: .none, requests: 0))
+        ],
+        [
+          ShareState(
+            share: id, item: team, url: url, title: "team", owner: "carol@hub.example", anyone: .none,
+            permission: .readWrite, allowInvites: false, allowRequests: false, summary: "",
+            participants: [
+              ShareParticipant(
+                handle: "carol@hub.example", name: "Carol", role: .owner, permission: .readWrite, acceptance: .accepted),
+              ShareParticipant(
+                handle: "alice@hub.example", name: "Alice", role: .privateUser, permission: .readWrite,
+                acceptance: .accepted),
+            ])
+        ], of: account)
+      let share = try #require(try library.shareDuties(of: account).followed.first)
+      self.share = share
+      var states: [ItemState] = []
+      var ids: [String: WireID] = [:]
+      var number: Int64 = 0
+      func add(_ name: String, _ kind: ItemKind, in parent: WireID, _ id: WireID = WireID()) -> WireID {
+        number += 1
+        let version = Self.texts[name].map { text in
+          ItemVersion(
+            id: WireID(), number: 1, base: nil, cause: .save, time: 1, arrived: 1, size: Int64(text.utf8.count))
+        }
+        states.append(
+          ItemState(
+            number: number, item: id, kind: kind, isDeleted: false,
+            places: [Place(parent: parent, String(name.split(separator: "/").last ?? ""))], mode: 0o755, mtime: 1,
+            target: nil, attributes: [:], version: version, copyOf: nil))
+        return id
+      }
+      if !isEverything { _ = add("team", .folder, in: .root, team) }
+      let out = add("out", .folder, in: team)
+      ids["out"] = out
+      for name in Self.texts.keys.sorted() {
+        ids[name] = add(name, .document, in: name.hasPrefix("out/") ? out : team)
+      }
+      self.ids = ids
+      try library.noteAllShared(states, token: "1", of: share)
+      let texts = Dictionary(ids.compactMap { name, id in Self.texts[name].map { (id, $0) } }) { $1 }
+      try Self.carryOut(machine, share, texts)
+      #expect(try library.showShares(of: account, except: []) == 0)
+      let documents = try library.locked { try library.documents(ofConnected: share.account) }
+      top = try isEverything ? documents : library.lookup(documents, Array("team".utf8), machine.other).ino
+    }
+
+    /// Carries out what is planned, until nothing is.
+    private static func carryOut(_ machine: LibraryMachine, _ share: FollowedShare, _ texts: [WireID: String]) throws {
+      let library = machine.library
+      for _ in 0..<100 {
+        guard let (number, step) = try library.step(of: share.account) else {
+          if case .settled = try library.plan(share.account) { return }
+          continue
+        }
+        var contents: UInt64?
+        if let needed = try library.needsContents(step, of: share.account) {
+          let handle = try library.beginContents(of: share.account)
+          try machine.write(Array((texts[needed.item] ?? "").utf8), to: handle)
+          contents = handle
+        }
+        #expect(try library.carryOut(number, step, of: share.account, contents: contents))
+        if let contents { try library.release(contents) }
+      }
+      throw LibraryMachine.Broken(description: "comes to no rest")
+    }
+
+    func inode(_ path: String) throws -> Int64 {
+      try path.split(separator: "/").reduce(top) { folder, name in
+        try library.lookup(folder, Array(name.utf8), machine.program).ino
+      }
+    }
+
+    func open(_ path: String) throws -> UInt64 { try library.open(inode(path), flags: O_RDWR, machine.program) }
+
+    var names: [String] {
+      get throws {
+        try library.list(top, after: 0, limit: 1, machine.program).flatMap { first in
+          [first] + (try library.list(top, after: first.cookie, limit: 100, machine.program))
+        }.map { String(decoding: $0.name, as: UTF8.self) }.sorted()
+      }
+    }
+  }
+
+  /// Programs that have it open can save nothing from the first step on: what they saved later would go with it.
+  @Test(arguments: [false, true])
+  func whatLeavesIsOutOfSightThenKeptThenDestroyed(isEverything: Bool) throws {
+    let member = try Member(isEverything: isEverything)
+    let (library, machine) = (member.library, member.machine)
+    let left = Set(try ["out", "b.md"].map { try #require(member.ids[$0]) })
+    let (a, b) = (try member.open("out/a.md"), try member.open("b.md"))
+    try machine.write(Array("mine\n".utf8), to: a)
+    #expect(try member.names == ["b.md", "c.md", "out"])
+
+    func denied(_ handle: UInt64) {
+      let error = #expect(throws: SheafError.self) { try machine.write(Array("late\n".utf8), to: handle) }
+      #expect(error?.kind == .accessDenied)
+    }
+    let hidden = try library.hide(left, in: member.share)
+    denied(a)
+    denied(b)
+    #expect(try member.names == ["c.md"])
+    #expect(throws: SheafError.self) { try member.inode("out") }
+    for ino in hidden { #expect(throws: SheafError.self) { try library.attributes(ino, machine.program) } }
+
+    try library.keepUnsent(of: left, in: member.share)
+    denied(a)
+    #expect(try machine.inode("a (not saved).md").map { try machine.text($0) } == "mine\n")
+    #expect(try machine.inode("b (not saved).md") == nil)
+
+    try library.destroyHere(left, in: member.share)
+    library.locked { library.shares.endLeaving(hidden) }
+    denied(a)
+    denied(b)
+    // close(2) says that it was not saved where it was written.
+    #expect(throws: SheafError.self) { try library.flush(a) }
+    for handle in [a, b] { try library.release(handle) }
+    for name in ["out", "out/a.md", "b.md"] {
+      let id = try #require(member.ids[name])
+      #expect(try library.locked { try library.replicaInode(id, of: member.share.account) } == nil, "\(name)")
+    }
+    #expect(try member.names == ["c.md"])
+    let c = try member.open("c.md")
+    try machine.write(Array("more\n".utf8), to: c)
+    try library.flush(c)
+    try library.release(c)
+    try machine.finish()
+  }
+}
