@@ -145,13 +145,9 @@ extension StoreTransaction {
     }
   }
 
-  /// Gives versions of an item other numbers, by the former ones: what refers to them in other rows of this item's
-  /// versions follows.
+  /// Gives versions of an item other numbers, by the former ones, also those that left only their ids: what refers to
+  /// them in other rows of this item's versions follows.
   package func renumberVersions(_ item: Int64, _ numbers: [Int64: Int64]) throws {
-    // Versions that are gone left rows under numbers that are given again.
-    try run(
-      "DELETE FROM replica_versions WHERE item = ?1 AND number NOT IN (SELECT number FROM versions WHERE item = ?1)",
-      item)
     // Two may swap their numbers.
     let aside: Int64 = 1 << 60
     let former = numbers.keys.sorted()

@@ -447,6 +447,11 @@ extension StoreTransaction {
     }
   }
 
+  /// Forgets the id of a version.
+  package func removeReplicaVersion(of item: Int64, _ number: Int64) throws {
+    try run("DELETE FROM replica_versions WHERE item = ? AND number = ?", item, number)
+  }
+
   /// Notes that a hub has none of the versions of an account's items.
   package func forgetSentVersions(of account: Int64) throws {
     try run(

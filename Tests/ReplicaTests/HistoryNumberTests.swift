@@ -11,7 +11,10 @@ import Testing
 
   /// - Parameters:
   ///   - local: For each number here the version; those that the hub does not have yet are in `unsent`.
-  private func moved(_ local: [Int64: Int], unsent: [Int] = [], hub: [Int64: Int]) -> [Int64: Int] {
+  ///   - gone: Those of which nothing but the id is here.
+  private func moved(
+    _ local: [Int64: Int], unsent: [Int] = [], gone: [Int64: Int] = [:], hub: [Int64: Int]
+  ) -> [Int64: Int] {
     var versions = ReplicaVersions()
     for (number, index) in local {
       versions.ids[number] = Self.ids[index]
@@ -21,10 +24,12 @@ import Testing
     let list = hub.sorted { $0.key < $1.key }.map { number, index in
       ItemVersion(id: Self.ids[index], number: number, base: nil, cause: .save, time: 0, arrived: 0, size: 1)
     }
-    let moves = Library.moves(versions, VersionList(versions: list))
+    let moves = Library.moves(versions, VersionList(versions: list), gone: gone.mapValues { Self.ids[$0] })
     var moved: [Int64: Int] = [:]
-    for (number, index) in local { moved[moves[number] ?? number] = index }
-    #expect(moved.count == local.count, "two have one number")
+    for (number, index) in local.merging(gone, uniquingKeysWith: { own, _ in own }) {
+      moved[moves[number] ?? number] = index
+    }
+    #expect(moved.count == local.count + gone.count, "two have one number")
     return moved
   }
 
@@ -46,6 +51,14 @@ import Testing
     // The hub has forgotten it: it stays, unless its number is another one's.
     #expect(moved([1: 0, 2: 1, 3: 2], hub: [1: 0, 3: 2]) == [1: 0, 2: 1, 3: 2])
     #expect(moved([1: 0, 2: 1], hub: [1: 0, 2: 2]) == [1: 0, 3: 1])
+  }
+
+  /// What went beside, or was thinned, makes way like what the hub does not have, and before what may be based on it.
+  @Test func whatIsGoneHasANumberOfItsOwn() {
+    #expect(moved([1: 0, 3: 3], gone: [2: 1], hub: [1: 0, 2: 2, 3: 3]) == [1: 0, 3: 3, 4: 1])
+    #expect(moved([1: 0, 3: 3], unsent: [3], gone: [2: 1], hub: [1: 0, 2: 2]) == [1: 0, 3: 1, 4: 3])
+    #expect(moved([1: 0], gone: [2: 1], hub: [1: 0, 3: 2]) == [1: 0, 2: 1])
+    #expect(moved([5: 0], gone: [2: 1], hub: [1: 1, 2: 0]) == [1: 1, 2: 0])
   }
 
   @Test func numbersAreNeverGivenTwice() {

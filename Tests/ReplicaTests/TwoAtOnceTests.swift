@@ -74,6 +74,25 @@ import Testing
     }
   }
 
+  /// The program goes on from what went beside, also once its machine has all versions with the hub's numbers.
+  @Test func whoSavedWhatWentBesideStillSavesOnTopOfThat() throws {
+    try LibraryStory.tell { story in
+      try story.laptop.save("one", at: "trip.json", by: story.laptop.program)
+      try story.sync()
+      for text in ["two", "three"] { try story.desktop.save(text, at: "trip.json") }
+      try story.connect(story.desktop)
+      try story.laptop.save("mine", at: "trip.json", by: story.laptop.program)
+      try story.sync()
+      let id = try #require(try story.laptop.id("trip.json"))
+      #expect(try story.laptop.history(of: id).mapValues(\.number).values.sorted() == [1, 2, 3])
+      try story.laptop.save("mine, too", at: "trip.json", by: story.laptop.program)
+      try story.sync()
+      let copy = "trip (alice@hub.example 2027-01-15 laptop).json"
+      #expect(try story.text("trip.json") == "three" && story.text(copy) == "mine, too", "\(story.paths)")
+      #expect(story.paths.count == 2)
+    }
+  }
+
   @Test func aWeekOfSavesOnATrainIsOneDocumentBesideTheOthers() throws {
     try LibraryStory.tell { story in
       try story.laptop.save(Self.poem, at: "trip.md")

@@ -294,7 +294,8 @@ extension Library {
   /// Gives the versions of a document the hub's numbers; returns whether nothing kept it from doing so for now.
   private func align(_ inode: Inode, _ item: ItemRow, _ list: VersionList, _ account: Int64) throws -> Bool {
     let versions = try replicaVersions(of: item, connected(account))
-    let moves = Self.moves(versions, list)
+    let gone = try goneVersions(of: item, inode, versions)
+    let moves = Self.moves(versions, list, gone: gone)
     guard !moves.isEmpty else { return true }
     guard moves.count <= Self.renumberLimit else {
       log.notice("a document keeps the numbers of this machine: it has too many versions")
@@ -307,11 +308,17 @@ extension Library {
     var renumbered = item
     renumbered.version = moves[item.version] ?? item.version
     renumbered.conflict = item.conflict.flatMap { moves[$0] ?? $0 }
-    let numbers = versions.ids.keys.map { moves[$0] ?? $0 } + list.versions.map { min($0.number, Self.highestVersion) }
+    let forgotten = try read { try $0.replicaVersions(of: item.id) }.map(\.number).filter {
+      versions.ids[$0] == nil && gone[$0] == nil
+    }
+    let numbers =
+      (Array(versions.ids.keys) + gone.keys).map { moves[$0] ?? $0 }
+      + list.versions.map { min($0.number, Self.highestVersion) }
     renumbered.lastVersion = max(renumbered.version, numbers.max() ?? 0)
     let final = renumbered
     let unsent = Set(versions.unsent.map(\.id))
     try makeChange(.replica) { change in
+      for number in forgotten { try change.rows.removeReplicaVersion(of: item.id, number) }
       // The id of a version that was not noted follows from its number.
       for number in moves.keys.sorted() {
         guard let id = versions.ids[number] else { continue }
@@ -338,14 +345,32 @@ extension Library {
     return true
   }
 
+  /// Versions of a document that are gone here and at the hub are another document's, as far as anybody knows them who
+  /// may save on top of them.
+  private func goneVersions(
+    of item: ItemRow, _ inode: Inode, _ versions: ReplicaVersions
+  ) throws -> [Int64: WireID] {
+    let noted = try notedVersions(of: item).filter { versions.ids[$0.key] == nil }
+    if noted.isEmpty { return [:] }
+    var known = readings.versions(of: item.id)
+    known.formUnion(try read { try $0.versionFacts(item.id) }.compactMap(\.base))
+    for seen in files.all.lazy.filter({ $0.inode === inode }).compactMap(\.seen) + inode.savers.values
+    where seen.item == item.id { known.insert(seen.number) }
+    return noted.filter { known.contains($0.key) }
+  }
+
   /// The versions whose numbers are others than the hub's, or in the way of those.
-  static func moves(_ versions: ReplicaVersions, _ list: VersionList) -> [Int64: Int64] {
+  ///
+  /// - Parameter gone: Versions of which this library has nothing but the ids.
+  static func moves(
+    _ versions: ReplicaVersions, _ list: VersionList, gone: [Int64: WireID] = [:]
+  ) -> [Int64: Int64] {
     let known = Dictionary(list.versions.map { ($0.id, min($0.number, highestVersion)) }) { $1 }
     let unsent = Set(versions.unsent.map(\.id))
     var taken = Set(known.values)
     var top = taken.max() ?? 0
     var moves: [Int64: Int64] = [:]
-    let local = versions.ids.sorted { $0.key < $1.key }
+    let local = versions.ids.merging(gone) { own, _ in own }.sorted { $0.key < $1.key }
     for (number, id) in local {
       guard let wanted = known[id], wanted != number else { continue }
       moves[number] = wanted

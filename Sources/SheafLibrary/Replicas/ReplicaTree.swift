@@ -199,7 +199,7 @@ extension Library {
   }
 
   /// The ids of those versions of a document that the hub knows, by the numbers that they have or had here.
-  private func notedVersions(of item: ItemRow) throws -> [Int64: WireID] {
+  func notedVersions(of item: ItemRow) throws -> [Int64: WireID] {
     let rows = try read { try $0.replicaVersions(of: item.id) }.filter(\.isSent)
     return Dictionary(uniqueKeysWithValues: rows.compactMap { row in WireID(bytes: row.uuid).map { (row.number, $0) } })
   }

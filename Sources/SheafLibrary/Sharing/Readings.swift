@@ -114,6 +114,11 @@ struct Readings {
     }
   }
 
+  /// The versions of a document that readers are remembered to know.
+  func versions(of item: Int64) -> Set<Int64> {
+    Set(readings.newestValues(Self.limit).lazy.filter { $0.item == item }.map(\.version))
+  }
+
   /// The version that a reader read last; nil where none is remembered.
   func version(of item: Int64, by account: Int64, _ reader: Reader, at time: Timestamp) -> Int64? {
     reading(of: item, by: account, reader, at: time)?.version
