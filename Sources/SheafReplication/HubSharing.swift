@@ -37,28 +37,44 @@ struct HubSharing: Sendable {
         advice: "end the link with: sheaf share \(path.description.shellWord) --new-link")
     }
     try await asked {
-      let state: ShareState
       switch try await facts(of: path) {
       case .local: throw Self.notShared(path)
       case .item(let item, _, _):
-        state = try await client.share(item: item, change.settings)
+        let state = try await client.share(item: item, change.settings)
+        do {
+          try await invite(change, to: state)
+        } catch {
+          // Nobody else takes part, so it began just now.
+          if state.participants.count == 1 { try? await client.stopSharing(state.share) }
+          throw error
+        }
       case .share(let share, _, let item, let top, let isItem):
         guard isItem else { throw Self.isPart(path, of: top) }
-        state =
-          change.changesSettings
-          ? try await client.share(item: item, change.settings) : try await client.share(share)
-      }
-      for handle in change.with {
-        let there = state.participants.first { $0.handle == handle.description && $0.acceptance != .removed }
-        if there != nil, change.permission == nil { continue }
-        _ = try await client.setParticipant(
-          handle, of: state.share, ParticipantSettings(permission: change.permission.map(\.wire)))
+        try await invite(change, to: try await client.share(share))
+        if change.changesSettings { _ = try await client.share(item: item, change.settings) }
       }
       try await shares.refresh()
     }
     let shown = try await shares.call { library, _ in try library.share(of: path) }
     guard let shown else { throw Self.notShared(path) }
     return shown
+  }
+
+  /// Invites the people of a change: all of them or, where one cannot be, nobody.
+  private func invite(_ change: ShareChange, to state: ShareState) async throws {
+    var invited: [AccountHandle] = []
+    do {
+      for handle in change.with {
+        let isThere = state.participants.contains { $0.handle == handle.description && $0.acceptance != .removed }
+        if isThere, change.permission == nil { continue }
+        _ = try await client.setParticipant(
+          handle, of: state.share, ParticipantSettings(permission: change.permission.map(\.wire)))
+        if !isThere { invited.append(handle) }
+      }
+    } catch {
+      for handle in invited { try? await client.removeParticipant(handle, of: state.share) }
+      throw error
+    }
   }
 
   func unshare(_ path: ItemPath) async throws {

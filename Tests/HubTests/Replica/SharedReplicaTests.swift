@@ -395,6 +395,34 @@ import Testing
     }
   }
 
+  /// Nobody is invited, and nothing is shared, where one of those who are named is not known.
+  @Test func sharingWithAnUnknownPersonIsNotHalfDone() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo a > team/a.md")
+      try people.alice.wait()
+      let unknown = "nobody@hub.example"
+      let status = { try people.alice.shell("getfattr --only-values -n user.sheaf.share.status team") }
+      for others in [[unknown], [Self.bob, unknown]] {
+        let refused = try people.alice.sheaf(["share", "Documents/team"] + others.flatMap { ["--with", $0] })
+        #expect(refused.status == 1, "\(refused)")
+        #expect(try status() == "notShared")
+        #expect(try people.alice.succeed("shares", "--json").text.contains("team") == false)
+        try people.bob.wait()
+        #expect(try people.bob.succeed("shares").text.contains("team") == false)
+      }
+      // Of a share that is there, too, all stays as it is.
+      _ = try people.alice.succeed("share", "Documents/team", "--title", "ours")
+      let refused = try people.alice.sheaf([
+        "share", "Documents/team", "--with", Self.bob, "--with", unknown, "--title", "theirs",
+      ])
+      #expect(refused.status == 1)
+      let participants = try people.alice.succeed("participants", "Documents/team").text
+      #expect(!participants.contains(Self.bob) && !participants.contains("nobody"), "\(participants)")
+      #expect(
+        try people.alice.shell("getfattr --only-values -n user.sheaf.share.title team") == "ours")
+    }
+  }
+
   @Test func twoWhoSaveADocumentThatIsSharedAloneAreMerged() throws {
     try withPeople { people in
       try people.alice.shell("seq 20 > doc.txt")
