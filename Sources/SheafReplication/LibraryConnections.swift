@@ -261,6 +261,7 @@ package final class LibraryConnections: ConnectionController {
       status.unsent += other.unsent
       status.unfetched += other.unfetched
       status.isSettled = status.isSettled && (other.isSettled || other.state == .failed)
+      if other.state == .connected { status.problem = status.problem ?? other.problem }
       status.notices += other.notices
     }
     return status

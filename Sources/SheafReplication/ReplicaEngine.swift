@@ -55,6 +55,21 @@ final class ReplicaEngine: Sendable {
     var notices = NoticeList()
     /// Whether it ended since the hub says that there is no such share for the account.
     var isOut = false
+    var full: Full?
+  }
+
+  /// The hub has no room: until a moment nothing but deletions is sent. Everything else goes on.
+  private struct Full {
+    let problem: String
+    var until: ContinuousClock.Instant
+    let pause: Double
+
+    /// The same, to be tried again now.
+    var over: Full {
+      var over = self
+      over.until = .now
+      return over
+    }
   }
 
   /// The connected account.
@@ -118,7 +133,8 @@ final class ReplicaEngine: Sendable {
     let counts = try await call { library, number in try library.replicaCounts(number) }
     return state.withLock { state in
       ConnectionStatus(
-        account: account, hub: hub, state: state.state, since: state.since, problem: state.problem,
+        account: account, hub: hub, state: state.state, since: state.since,
+        problem: state.problem ?? state.full?.problem,
         unsent: counts.changes + counts.sends, unfetched: counts.news + counts.histories,
         isSettled: state.settled == state.wakes,
         isPaused: gate.isPaused, limit: client.pace.rate, movedBytes: client.pace.passed, notices: state.notices.words)
@@ -227,7 +243,7 @@ final class ReplicaEngine: Sendable {
         let waiting = try await cycle()
         pause = Self.pauses.first
         if waiting > 0 {
-          await signal.wait(atMost: Self.pause)
+          await signal.wait(atMost: full.map { max(Self.pause, $0.until - .now) } ?? Self.pause)
         } else {
           state.withLock { $0.settled = wakes }
           await signal.wait(atMost: nil)
@@ -288,6 +304,12 @@ final class ReplicaEngine: Sendable {
 
   /// Does everything that can be done now; returns how many items may change still.
   private func cycle() async throws -> Int {
+    let waiting = try await goOn()
+    // What cannot be sent waits, too.
+    return full == nil ? waiting : max(1, waiting)
+  }
+
+  private func goOn() async throws -> Int {
     var pause = 0.01
     while true {
       try Task.checkCancellation()
@@ -310,9 +332,11 @@ final class ReplicaEngine: Sendable {
         try await readFeed(after: replica.token)
         continue
       }
-      switch try await call({ try $0.plan($1) }) {
+      let sends: PlannedSends = full.map { .now < $0.until } ?? false ? .deletions : .all
+      switch try await call({ try $0.plan($1, sending: sends) }) {
       case .planned(let notices): tell(notices)
       case .settled(let waiting):
+        if sends == .all { state.withLock { $0.full = nil } }
         switch try await compareHistories() {
         case .went: continue
         case .later: return max(1, waiting)
@@ -492,20 +516,38 @@ final class ReplicaEngine: Sendable {
 
   // MARK: - Sends
 
+  private var full: Full? { state.withLock { $0.full } }
+
   /// Sends what waits to be sent; returns whether there was anything.
   private func send() async throws -> Bool {
     let waiting = try await call { try $0.sends(of: $1, limit: Self.sendLimit) }
     guard let first = waiting.first?.first else { return false }
-    guard case .share(let share) = subject else { return try await send(waiting) }
     do {
-      return try await send(waiting)
-    } catch let failure as HubFailure where failure.kind == .refused(.forbidden) {
-      // The account may only read by now.
-      try await call { try $0.withdrawSends(from: first, of: $1) }
-      for item in Set(waiting.map(\.send.item)) {
-        try await call { library, _ in try library.giveUp(item, in: share) }
+      guard try await send(waiting) else { return false }
+      let isRoomMade = waiting.allSatisfy(\.send.isDeletion)
+      // What was deleted may have been what is too much.
+      state.withLock { $0.full = isRoomMade ? $0.full?.over : nil }
+    } catch let failure as HubFailure {
+      switch (failure.kind, subject) {
+      case (.refused(.quota), _) where !waiting.allSatisfy(\.send.isDeletion):
+        try await call { try $0.withdrawSends(from: first, of: $1) }
+        noteFull(failure)
+      case (.refused(.forbidden), .share(let share)):
+        // The account may only read by now.
+        try await call { try $0.withdrawSends(from: first, of: $1) }
+        for item in Set(waiting.map(\.send.item)) {
+          try await call { library, _ in try library.giveUp(item, in: share) }
+        }
+      default: throw failure
       }
-      return true
+    }
+    return true
+  }
+
+  private func noteFull(_ failure: HubFailure) {
+    state.withLock { state in
+      let pause = min((state.full?.pause ?? Self.pauses.first) * 2, Self.pauses.longest)
+      state.full = Full(problem: "\(failure)", until: .now + .seconds(pause), pause: pause)
     }
   }
 

@@ -22,6 +22,13 @@ package enum ReplicaProgress: Hashable, Sendable {
   case settled(waiting: Int)
 }
 
+/// What of that which changed here is to be sent.
+package enum PlannedSends: Hashable, Sendable {
+  case all
+  /// What the hub takes even if it has no room for the account any more.
+  case deletions
+}
+
 /// A send that waits for its answer.
 package struct ReplicaSend: Hashable, Sendable {
   package let send: Send
@@ -33,7 +40,7 @@ package struct ReplicaSend: Hashable, Sendable {
 ///
 /// A replica does one thing after the other, each in a transaction: it carries out the steps of a plan
 /// (``step(of:)``, ``carryOut(_:_:of:contents:)``), sends and takes verdicts (``sends(of:limit:)``, ``settle(_:of:)``),
-/// reads the feed (``note(_:of:)``), and plans (``plan(_:)``) when no step and no send is left. When there is nothing to
+/// reads the feed (``note(_:of:)``), and plans (``plan(_:sending:)``) when no step and no send is left. When there is nothing to
 /// plan, it has the hub do what else was asked for (``replicaRequests(of:limit:)``), and compares histories
 /// (``nextHistory(of:toldBefore:)``).
 package protocol ReplicaInterface: AnyObject, Sendable {
@@ -49,7 +56,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func note(_ page: FeedPage, of account: Int64) throws
   func noteAll(_ states: [ItemState], token: String, of account: Int64) throws
   func reread(_ account: Int64) throws
-  func plan(_ account: Int64) throws -> ReplicaProgress
+  func plan(_ account: Int64, sending sends: PlannedSends) throws -> ReplicaProgress
 
   func step(of account: Int64) throws -> (number: Int64, step: ReplicaStep)?
   func needsContents(_ step: ReplicaStep, of account: Int64) throws -> (item: WireID, version: ItemVersion)?

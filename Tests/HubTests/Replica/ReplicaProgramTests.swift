@@ -84,6 +84,34 @@ import Testing
   }
 
   /// Processes are killed in the middle, and the hub begins anew.
+  /// What others do comes, and what is deleted goes, while nothing more of this machine has room at the hub.
+  @Test func aUsedUpQuotaKeepsNothingFromComing() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell("echo one > notes.md && echo old > old.md")
+      try expectSame([laptop, desktop], "the beginning")
+      _ = try place.hub.succeed("account", "quota", HubPlace.handle, "300000")
+      try laptop.shell("head -c 1000000 /dev/urandom > large && echo small > small")
+      try eventually("status says whose quota is used up", within: .seconds(20)) {
+        try laptop.succeed("status").text.contains("quota is used up")
+      }
+      try desktop.shell("echo two >> notes.md && mkdir new && echo new > new/new.md")
+      let documents = laptop.library.documents
+      try eventually("what the other machine did is here", within: .seconds(20)) {
+        (try? String(contentsOfFile: "\(documents)/notes.md", encoding: .utf8)) == "one\ntwo\n"
+          && (try? String(contentsOfFile: "\(documents)/new/new.md", encoding: .utf8)) == "new\n"
+      }
+      try laptop.shell("rm old.md")
+      try eventually("what was deleted is gone there", within: .seconds(20)) {
+        access("\(desktop.library.documents)/old.md", F_OK) != 0
+      }
+      #expect(try laptop.sheaf("sync", "--wait", "2").status == 1)
+      #expect(try laptop.succeed("status").text.contains("quota is used up"))
+      _ = try place.hub.succeed("account", "quota", HubPlace.handle, "none")
+      try expectSame([laptop, desktop], "once there is room")
+      #expect(try !laptop.succeed("status").text.contains("quota"))
+    }
+  }
+
   @Test func whoIsKilledGoesOn() throws {
     try withMachines { place, laptop, desktop in
       let seed = UInt64.random(in: 0...UInt64.max)
