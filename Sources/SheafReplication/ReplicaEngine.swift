@@ -535,9 +535,8 @@ final class ReplicaEngine: Sendable {
       case (.refused(.forbidden), .share(let share)):
         // The account may only read by now.
         try await call { try $0.withdrawSends(from: first, of: $1) }
-        for item in Set(waiting.map(\.send.item)) {
-          try await call { library, _ in try library.giveUp(item, in: share) }
-        }
+        let items = Set(waiting.map(\.send.item))
+        try await call { library, _ in try library.giveUp(items, in: share) }
       default: throw failure
       }
     }
@@ -589,9 +588,8 @@ final class ReplicaEngine: Sendable {
     tell(try await call { try $0.settle(settled, of: $1) })
     if case .share(let share) = subject {
       let sent = Dictionary(groups.joined().map { ($0.serial, $0.item) }) { first, _ in first }
-      for item in Set(settled.filter(\.isGivenUp).map { sent[$0.serial] ?? $0.item }) {
-        try await call { library, _ in try library.giveUp(item, in: share) }
-      }
+      let items = Set(settled.filter(\.isGivenUp).map { sent[$0.serial] ?? $0.item })
+      if !items.isEmpty { try await call { library, _ in try library.giveUp(items, in: share) } }
     }
     let isRefused = settled.allSatisfy { $0.outcome == .refused }
     let refusals = state.withLock { state in

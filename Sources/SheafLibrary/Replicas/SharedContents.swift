@@ -94,12 +94,11 @@ extension Library {
     }
   }
 
-  /// Gives up what an account wanted of an item and the hub does not let it do: the item is as the hub has it again. Of
-  /// what the hub does not have, a folder goes with all that is in it.
-  package func giveUp(_ item: WireID, in share: FollowedShare) throws {
-    try rescue(item, in: share)
-    if try tellAgain(item, in: share) { return }
-    try takeAway([item], from: share)
+  /// Gives up what an account wanted of items and the hub does not let it do: they are as the hub has them again. Of what
+  /// the hub does not have, a folder goes with all that is in it.
+  package func giveUp(_ items: Set<WireID>, in share: FollowedShare) throws {
+    for item in items.sorted() { try rescue(item, in: share) }
+    try takeAway(items.filter { try !tellAgain($0, in: share) }, from: share)
   }
 
   /// Has what the hub has of an item shown again; returns whether it has anything.

@@ -39,7 +39,7 @@ package protocol SharedReplicaInterface: AnyObject, Sendable {
   func noteShared(_ states: [ItemState], left: [WireID], token: String, of share: FollowedShare) throws
   func noteAllShared(_ states: [ItemState], token: String, of share: FollowedShare) throws
   func isSharedFolder(_ item: WireID, in share: FollowedShare) throws -> Bool
-  func giveUp(_ item: WireID, in share: FollowedShare) throws
+  func giveUp(_ items: Set<WireID>, in share: FollowedShare) throws
 }
 
 /// What a path is to the hub of a connected account.
