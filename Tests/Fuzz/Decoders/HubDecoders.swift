@@ -1,4 +1,5 @@
 import Foundation
+import SheafModel
 import SheafWire
 
 @testable import SheafHub
@@ -43,6 +44,12 @@ extension Decoder {
     try check(SendAnswer.self)
     try check(LogNews.self)
     try check(ChunkHashes.self)
+    try check(FeedNews.self)
+    try check(InboxPage.self)
+    try check(ShareState.self)
+    try check(ShareOfferFacts.self)
+    try check(ShareSettings.self)
+    try check(ParticipantSettings.self)
   }
 
   /// The keys and signatures by which devices prove themselves.
@@ -83,6 +90,13 @@ extension Decoder {
     }
     if let token = try refusable({ try LogToken(text) }) {
       try expect(token.text == text && token.number >= 0, "a log's token is another one")
+    }
+    if let link = try? ShareURL(text) {
+      if case .address(let address) = link.place {
+        try expect(
+          (try? ShareURL("https://\(address)/s/\(link.token.text)")) == link, "a share's link is another one")
+      }
+      try expect((try? ShareURL("/s/\(link.token.text)"))?.token == link.token, "a share's token is another one")
     }
     if let id = WireID(text) { try expect(id.description == text.lowercased(), "an id is another one") }
     if let hash = ChunkHash(text) { try expect(hash.description == text, "a hash is another one") }
