@@ -195,12 +195,6 @@ extension Library {
       guard let inode = try replicaInode(due.item, of: account), let item = try item(of: inode),
         item.kind == .document, item.version > 0
       else { return .missing([]) }
-      guard try due.isWhole || isEnough(list, for: inode, item, account) else {
-        try makeChange(.replica) {
-          try noteHistory(due.item, told: due.told, after: due.after, isWhole: true, account, $0)
-        }
-        return .missing([])
-      }
       guard try align(inode, item, list, account) else { return .later }
       let here = try replicaVersions(of: item, connected(account)).numbers
       return .missing(
@@ -296,16 +290,6 @@ extension Library {
   }
 
   // MARK: - Numbers
-
-  /// Whether the newest versions alone, as the hub lists them, say which numbers all of them get: no earlier one that the
-  /// hub has is in the way of these.
-  private func isEnough(_ list: VersionList, for inode: Inode, _ item: ItemRow, _ account: Int64) throws -> Bool {
-    let versions = try replicaVersions(of: item, connected(account))
-    let others = Set(versions.unsent.map(\.id)).union(list.versions.map(\.id))
-    return try Self.moves(versions, list, gone: goneVersions(of: item, inode, versions)).keys.allSatisfy {
-      versions.ids[$0].map(others.contains) ?? true
-    }
-  }
 
   /// Gives the versions of a document the hub's numbers; returns whether nothing kept it from doing so for now.
   private func align(_ inode: Inode, _ item: ItemRow, _ list: VersionList, _ account: Int64) throws -> Bool {
@@ -459,8 +443,7 @@ extension Library {
           try setBases(of: item, list, numbers, change)
           try setLabels(of: item, list, numbers, account, change)
         }
-        let row = try change.rows.replicaHistory(of: account, due.item.bytes)
-        if row?.told == due.told, row?.isWhole == due.isWhole {
+        if try change.rows.replicaHistory(of: account, due.item.bytes)?.told == due.told {
           try change.rows.removeReplicaHistory(of: account, due.item.bytes)
         }
       }
