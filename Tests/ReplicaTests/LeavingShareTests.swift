@@ -78,7 +78,7 @@ import Testing
       try Self.carryOut(machine, share, texts)
       #expect(try library.showShares(of: account, except: []) == 0)
       let documents = try library.locked { try library.documents(ofConnected: share.account) }
-      top = try isEverything ? documents : library.lookup(documents, Array("team".utf8), machine.other).ino
+      top = try isEverything ? documents : library.lookup(documents, Array("team".utf8), .api(share.account)).ino
     }
 
     /// Carries out what is planned, until nothing is.
