@@ -66,6 +66,10 @@ extension Library {
       try makeChange(.replica) { change in
         try change.rows.removeReplicaStep(of: account, number)
         if let missing { try tellAgain(missing, account, change) }
+        if !isDone, case .make(let item, let version?) = step {
+          // When it is shown, the hub may have a later one.
+          try noteHistory(item.item, told: 0, after: version.number - 1, isWhole: false, account, change)
+        }
         if case .set(let item, _, let version?) = step {
           try noteUnseen(version, of: item.item, told: 0, account, change)
         }
