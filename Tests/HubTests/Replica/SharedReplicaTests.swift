@@ -363,25 +363,6 @@ import Testing
     }
   }
 
-  /// `rm -r` deletes what is in an entry before it takes the entry away, which is leaving.
-  @Test func whoLeavesALargeShareByRmDeletesNothing() throws {
-    try withPeople { people in
-      try people.alice.shell(
-        "mkdir -p team/1 team/2 team/3 team/4 && for d in 1 2 3 4; do for i in $(seq 60); do echo $i > team/$d/$i.md; done; done"
-      )
-      try people.join("team", can: "edit")
-      try Command.shell("rm -r '\(people.shared("team"))'").succeed()
-      try eventually("alice sees that bob left", within: .seconds(90)) {
-        try !people.alice.succeed("participants", "Documents/team").text.contains(Self.bob)
-      }
-      try people.settle()
-      #expect(try people.alice.shell("find team -type f | wc -l") == "240")
-      #expect(try people.alice.shell("cat team/3/17.md") == "17")
-      #expect(people.text(people.shared("team/1/1.md")) == nil)
-      #expect(try people.alice.succeed("deleted", "--json").text == "[]")
-    }
-  }
-
   @Test func whoDeletesWhatSheSharesIsSettled() throws {
     try withPeople { people in
       try people.alice.shell("mkdir -p team/plans && echo a > team/a.md && echo b > team/plans/b.md && echo c > c.md")
