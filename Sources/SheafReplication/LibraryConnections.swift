@@ -41,7 +41,7 @@ package final class LibraryConnections: ConnectionController {
     for replica in try library.replicas() where replica.reader == nil {
       guard let zone = WireID(bytes: replica.zone) else { continue }
       do {
-        begin(replica.account, zone, try devices().file(of: zone).read(), try devices())
+        try begin(replica.account, key(replica.account, zone))
       } catch {
         logger.error(
           "an account is connected, but this machine has no key for it",
@@ -70,14 +70,20 @@ package final class LibraryConnections: ConnectionController {
     return folder
   }
 
+  /// The key of a connected account.
+  private func key(_ account: Int64, _ zone: WireID) throws -> DeviceKeyFile {
+    try devices().key(of: zone, device: library.replicaDevice(account)?.id)
+  }
+
   @discardableResult
-  private func begin(_ account: Int64, _ zone: WireID, _ device: Device, _ devices: DeviceFolder) -> AccountShares {
+  private func begin(_ account: Int64, _ key: DeviceKeyFile) throws -> AccountShares {
+    let device = try key.file.read()
     let client = DeviceClient(device)
     let engine = ReplicaEngine(
       device.handle, .zone, account, library, client, gate: PauseGate(), threads: threads,
-      serials: devices.serials(of: zone), logger: logger)
+      serials: key.serials, logger: logger)
     let shares = AccountShares(
-      engine, account, library, threads: threads, serials: { devices.serials(of: zone, share: $0) }, logger: logger)
+      engine, account, library, threads: threads, serials: { key.serials(ofShare: $0) }, logger: logger)
     // An account that is not connected any more is none that goes on.
     if let pace = try? library.replicaPace(account) { shares.set(pace) }
     let task = Task {
@@ -112,7 +118,7 @@ package final class LibraryConnections: ConnectionController {
     // A process that serves one command connects when it has to.
     let account = try library.number(of: handle)
     guard let replica = try library.replica(account), let zone = WireID(bytes: replica.zone) else { return nil }
-    return begin(account, zone, try devices().file(of: zone).read(), try devices())
+    return try begin(account, key(account, zone))
   }
 
   // MARK: - ConnectionController
@@ -122,20 +128,20 @@ package final class LibraryConnections: ConnectionController {
     if try library.accounts().contains(where: { $0.handle == account }),
       let replica = try library.replica(try library.number(of: account)), replica.reader == nil
     {
-      try await refuse(account, of: replica.zone, link: zone, hub)
+      try await refuse(account, replica.account, of: replica.zone, link: zone, hub)
     }
     return ConnectionPreview(account: account, hub: hub, hasDocuments: try library.ownsDocuments(account))
   }
 
   /// Refuses to connect an account that is connected, unless its hub knows this machine no more.
   private func refuse(
-    _ account: AccountHandle, of connected: [UInt8], link zone: WireID, _ hub: String
+    _ account: AccountHandle, _ number: Int64, of connected: [UInt8], link zone: WireID, _ hub: String
   ) async throws {
     let another = "to connect it anew, end that first: sheaf disconnect --as \(account); the link stays good for a day"
     guard connected == zone.bytes else {
       throw SheafError(.exists, subject: "\(account)", reason: "is connected with another hub", advice: another)
     }
-    guard let device = try? devices().file(of: zone).read() else { return }
+    guard let device = try? key(number, zone).file.read() else { return }
     let client = DeviceClient(device)
     let isKnown = (try? await client.account()) != nil
     await client.shutdown()
@@ -161,9 +167,13 @@ package final class LibraryConnections: ConnectionController {
     }
     let account = try library.number(of: device.handle)
     if try library.replica(account) == nil { try library.connect(account, zone: zone) }
-    try devices().keep(zone)
+    let former = try library.replicaDevice(account)
     await end(account)
-    begin(account, zone, device, try devices())
+    try library.setReplicaDevice(device.id, of: account)
+    let key = try self.key(account, zone)
+    try devices().keep(as: key)
+    if let former, former.isOriginal, former.id != device.id { try devices().key(of: zone, device: former.id).remove() }
+    try begin(account, key)
     return try await status(of: self.shares(of: device.handle))
   }
 
@@ -186,8 +196,11 @@ package final class LibraryConnections: ConnectionController {
         advice: "wait for it: sheaf sync --wait 60; or leave it so: --discard-unsent")
     }
     await end(account)
+    let device = try library.replicaDevice(account)
+    let key = try WireID(bytes: replica.zone).map { try self.key(account, $0) }
     try library.disconnect(account)
-    if let zone = WireID(bytes: replica.zone) { try devices().remove(zone) }
+    // The file that this one is a copy of may be the device still.
+    if device?.isOriginal ?? true { try key?.remove() }
   }
 
   private static func items(_ count: Int64) -> String { count == 1 ? "1 item" : "\(count) items" }
@@ -234,7 +247,7 @@ package final class LibraryConnections: ConnectionController {
     guard let zone, let counts = try? library.replicaCounts(account), let pace = try? library.replicaPace(account)
     else { return nil }
     do {
-      _ = try devices().file(of: zone).read()
+      _ = try key(account, zone).file.read()
       return nil
     } catch {
       return ConnectionStatus(
@@ -280,7 +293,7 @@ package final class LibraryConnections: ConnectionController {
   }
 }
 
-/// Where the keys of a library's devices are: a file for each zone, and one for an enrolment that goes on.
+/// Where the keys of a library's devices are: a file for each device, and one for an enrolment that goes on.
 private struct DeviceFolder: Sendable {
   private let prefix: String
 
@@ -288,36 +301,44 @@ private struct DeviceFolder: Sendable {
 
   var newFile: DeviceFile { DeviceFile("\(prefix)-new.json") }
 
-  func file(of zone: WireID) -> DeviceFile { DeviceFile("\(prefix)-\(zone).json") }
+  /// - Parameter device: The device's id; nil for one that an earlier program enrolled.
+  func key(of zone: WireID, device: String?) -> DeviceKeyFile {
+    DeviceKeyFile("\(prefix)-\(zone)\(device.map { "-\($0)" } ?? "")", isNamed: device != nil)
+  }
 
   /// Keeps the key of the enrolment that was finished.
-  func keep(_ zone: WireID) throws {
-    // A new device begins at the first serial.
-    try removeSerials(of: zone)
-    guard
-      rename("\(prefix)-new.json", "\(prefix)-\(zone).json") == 0
-    else {
-      throw SheafError(systemError: errno, subject: "\(prefix)-\(zone).json".printable)
+  func keep(as key: DeviceKeyFile) throws {
+    guard rename("\(prefix)-new.json", key.file.path) == 0 else {
+      throw SheafError(systemError: errno, subject: key.file.path.printable)
     }
   }
+}
 
-  func serials(of zone: WireID) -> SerialFile { SerialFile("\(prefix)-\(zone).serial") }
+/// The file of a device's key, with those that note the serials of its sends.
+private struct DeviceKeyFile: Sendable {
+  private let name: String
+  /// Whether the device's id is part of the name, so that no other device's files begin with it.
+  private let isNamed: Bool
 
-  /// The serials of sends to a share of somebody else's, by the device of an account.
-  func serials(of zone: WireID, share: WireID) -> SerialFile { SerialFile("\(prefix)-\(zone)-\(share).serial") }
-
-  func remove(_ zone: WireID) throws {
-    try removeSerials(of: zone)
-    let path = "\(prefix)-\(zone).json"
-    guard unlink(path) == 0 || errno == ENOENT else { throw SheafError(systemError: errno, subject: path.printable) }
+  init(_ name: String, isNamed: Bool) {
+    self.name = name
+    self.isNamed = isNamed
   }
 
-  private func removeSerials(of zone: WireID) throws {
-    let folder = String(prefix.prefix(upTo: prefix.lastIndex(of: "/") ?? prefix.startIndex))
-    let start = "\(prefix.dropFirst(folder.count + 1))-\(zone)"
-    for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-    where name.hasPrefix(start) && name.hasSuffix(".serial") {
-      let path = "\(folder)/\(name)"
+  var file: DeviceFile { DeviceFile("\(name).json") }
+
+  var serials: SerialFile { SerialFile("\(name).serial") }
+
+  /// The serials of sends to a share of somebody else's.
+  func serials(ofShare share: WireID) -> SerialFile { SerialFile("\(name)-\(share).serial") }
+
+  func remove() throws {
+    let folder = String(name.prefix(upTo: name.lastIndex(of: "/") ?? name.startIndex))
+    let start = "\(name.dropFirst(folder.count + 1))-"
+    let shares = isNamed ? (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] : []
+    for path in shares.filter({ $0.hasPrefix(start) && $0.hasSuffix(".serial") }).map({ "\(folder)/\($0)" })
+      + ["\(name).serial", file.path]
+    {
       guard unlink(path) == 0 || errno == ENOENT else { throw SheafError(systemError: errno, subject: path.printable) }
     }
   }

@@ -65,6 +65,7 @@ extension Library: ReplicaInterface {
       try makeChange(.replica) { change in
         try change.rows.deleteReplica(account)
         try change.rows.setPace(ReplicaPace(), of: account)
+        try forgetReplicaDevice(of: account, change)
         if try change.rows.replicas().isEmpty { try change.rows.setNotesChanges(false) }
         change.whenRecorded { [self] in connectedAccounts.remove(account) }
       }

@@ -103,6 +103,37 @@ import Testing
     }
   }
 
+  /// Beside the library of which it is a copy, a library becomes a device of its own, and none again.
+  @Test func aCopyThatConnectsAnewLeavesTheFirstOneAlone() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell("echo one > one")
+      try expectSame([laptop, desktop])
+      try laptop.library.unmount()
+      let copy = try ReplicaMachine("copy", place, home: laptop.home)
+      defer { try? copy.library.tearDown() }
+      try Command(["cp", "-a", laptop.library.library, copy.library.library]).succeed()
+      let link = try desktop.succeed("device", "add").text.trimmingCharacters(in: .whitespacesAndNewlines)
+      _ = try copy.succeed("disconnect", "--discard-unsent")
+      _ = try copy.succeed("connect", link, "--as", HubPlace.handle, "--name", "copy")
+      try copy.mount()
+      try laptop.mount()
+      try laptop.shell("echo first > two")
+      try copy.shell("echo copy > three")
+      try expectSame([laptop, desktop, copy])
+      let devices = try desktop.succeed("device", "list").text
+      for name in ["laptop", "desktop", "copy"] { #expect(devices.contains(name), "\(devices)") }
+      _ = try copy.succeed("disconnect")
+      try laptop.library.unmount()
+      try laptop.mount()
+      try laptop.shell("echo more > four")
+      try expectSame([laptop, desktop])
+      #expect(try desktop.shell("cat one two three four") == "one\nfirst\ncopy\nmore")
+      // The key that nobody uses any more is gone, and the other one is there.
+      let keys = try Command.shell("ls '\(laptop.home)'/.local/state/sheaf/devices/*.json | wc -l").succeed().text
+      #expect(keys == "1")
+    }
+  }
+
   /// All of a machine's disk is put back: its library, and what lies beside its key.
   @Test func aMachineThatWasPutBackAsAWholeLosesNothing() throws {
     try withMachines { place, laptop, desktop in
